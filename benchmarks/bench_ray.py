@@ -148,7 +148,7 @@ def table(folder: Path) -> str:
     for what, one in rows.items():
         if one.records != local.records:
             sys.exit(f"{what}: the records differ from those of the local engine")
-        deaths = one.said.count("it goes on elsewhere")
+        deaths = one.said.count("the task continues elsewhere")
         beside = f"{one.seconds / local.seconds - 1:+.0%}"
         lines.append(f"| {what} | {one.seconds:.0f} s | {beside} | {deaths} | equal |")
     return "\n".join(lines) + "\n"

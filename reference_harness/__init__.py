@@ -1,4 +1,4 @@
-"""Runs an extractor on the pinned task data; writes a run record and a submission.
+"""Run an extractor on the pinned task data; write a run record and a submission.
 
-Internal: programs call `geneb-harness`, and extractors import `extractors.base`.
+Internal: other programs call `geneb-harness`, and extractors import `extractors.base`.
 """

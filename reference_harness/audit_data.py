@@ -23,9 +23,9 @@ class SplitAudit:
     length_median: float
     length_max: int
     duplicates: int
-    """Sequences that occur earlier in the split, ignoring case."""
+    """Number of sequences that occur earlier in the split, ignoring case."""
     contradictions: int
-    """Sequences with more than one label in this split."""
+    """Number of sequences with more than one label in this split."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class TaskAudit:
     train: SplitAudit
     test: SplitAudit
     overlap: int
-    """Test sequences that are also training sequences (leakage)."""
+    """Number of test sequences that are also training sequences (leakage)."""
     overlap_other_label: int
-    """Those of them whose label differs from all labels in training."""
+    """Number of these whose label differs from all their labels in training."""
     overlap_reverse: int
-    """Test sequences of which only the reverse complement is a training sequence."""
+    """Number of test sequences of which only the reverse complement is a training sequence."""
 
     @property
     def clean(self) -> bool:
@@ -63,31 +63,31 @@ def audit(data: TaskData) -> TaskAudit:
     train = [s.upper() for s in data.train.sequences]
     test = [s.upper() for s in data.test.sequences]
     train_labels = _labels(train, data.train)
-    shared = [s in train_labels for s in test]
-    relabelled = [
+    is_in_training = [s in train_labels for s in test]
+    is_relabelled = [
         label not in train_labels[s]
-        for s, label, label_counts in zip(test, data.test.labels.tolist(), shared, strict=True)
-        if label_counts
+        for s, label, is_shared in zip(test, data.test.labels.tolist(), is_in_training, strict=True)
+        if is_shared
     ]
-    reverse = sum(
-        not label_counts and reverse_complement(s) in train_labels
-        for s, label_counts in zip(test, shared, strict=True)
+    reverse_count = sum(
+        not is_shared and reverse_complement(s) in train_labels
+        for s, is_shared in zip(test, is_in_training, strict=True)
     )
     return TaskAudit(
         task=data.id,
         train=_split(train, data.train),
         test=_split(test, data.test),
-        overlap=sum(shared),
-        overlap_other_label=sum(relabelled),
-        overlap_reverse=reverse,
+        overlap=sum(is_in_training),
+        overlap_other_label=sum(is_relabelled),
+        overlap_reverse=reverse_count,
     )
 
 
 def _labels(sequences: Iterable[str], split: Split) -> dict[str, set[int]]:
-    labels_of: dict[str, set[int]] = {}
+    labels_by_sequence: dict[str, set[int]] = {}
     for sequence, label in zip(sequences, split.labels.tolist(), strict=True):
-        labels_of.setdefault(sequence, set()).add(label)
-    return labels_of
+        labels_by_sequence.setdefault(sequence, set()).add(label)
+    return labels_by_sequence
 
 
 def _split(sequences: Sequence[str], split: Split) -> SplitAudit:

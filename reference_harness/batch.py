@@ -1,8 +1,8 @@
-"""The command `batch`: several commands of an audit in one process, whose workers stay.
+"""The command `batch`: run several commands of an audit in one process with the same workers.
 
-It starts Python, NumPy and the workers once, not once a task. Each line of standard input is a
-JSON list of words; each answer is one line of standard output, a JSON object with `error`, the
-class of the exception or null, and `message`.
+Python, NumPy and the workers are started only once. Each line of standard input is a JSON list of
+arguments; each answer is one line of standard output, a JSON object with `error`, the class of the
+exception or null, and `message`.
 """
 
 import json
@@ -20,7 +20,7 @@ OUT_OF_MEMORY = "the harness ran out of memory"
 
 
 class Workers:
-    """Lends one pool of workers to one command after another."""
+    """Lends a pool of workers to one command after another."""
 
     def __init__(self) -> None:
         self._pool: Pool[Any] | None = None
@@ -28,7 +28,7 @@ class Workers:
 
     @contextmanager
     def lent(self, count: int) -> Iterator[Pool[Any]]:
-        """Lend a pool of `count` workers; after an error the next borrower gets another."""
+        """Lend a pool of `count` workers; after an error the next command gets a new one."""
         if self._count != count:
             self.close()
         self._pool, self._count = self._pool or Pool(count), count
@@ -39,14 +39,14 @@ class Workers:
             raise
 
     def close(self, kind: object = None) -> None:
-        """End the workers; where `kind` is an exception, also those at work."""
+        """End the workers; if `kind` is an exception, also those at work."""
         pool, self._pool, self._count = self._pool, None, 0
         if pool is not None:
             pool.__exit__(kind)
 
 
 def serve(run: Callable[[list[str], Workers], object]) -> None:
-    """Answer each line of standard input by running its words, until the input ends."""
+    """Run the command on each line of standard input, until the input ends, and print answers."""
     workers = Workers()
     try:
         for line in sys.stdin:
@@ -68,6 +68,6 @@ def _answer(
     except MemoryError:
         return OutOfMemoryError.__name__, OUT_OF_MEMORY
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return OSError.__name__, f"{where}{error.strerror or error}"
+        prefix = f"{error.filename}: " if error.filename else ""
+        return OSError.__name__, f"{prefix}{error.strerror or error}"
     return None, ""

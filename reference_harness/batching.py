@@ -1,6 +1,6 @@
 """Batching: pure functions from token counts to batches.
 
-A batch is an array of row numbers. Every function returns each row exactly once.
+A batch is an array of row indices. Every function returns each row exactly once.
 """
 
 from collections.abc import Sequence
@@ -9,25 +9,25 @@ from typing import NamedTuple
 import numpy as np
 
 TOKEN_BUDGET = 2048
-"""Default limit of padded tokens per batch. On a CPU in float32, 2,048 was faster than 8,192 by 7
-to 30 % on mixed lengths, since fewer lengths share a batch; in bfloat16 8,192 was faster by up to
-30 %. Accelerators need more; none was measured."""
+"""Default limit of padded tokens per batch. On a CPU in float32 with mixed lengths, 2,048 was 7 to
+30 % faster than 8,192, as lengths in a batch differ less; in bfloat16 8,192 was up to 30 % faster.
+Accelerators need more; none was measured."""
 
 EXACT_ROWS = 64
-"""Rows per batch of equal lengths where that was not measured on the device: the largest for which
-no row differed from a batch of one, in eight settings of length, dtype and attention on CPUs."""
+"""Most rows per batch of equal lengths if not measured on the device: up to so many, no row
+differed from a batch of one in eight settings of length, dtype and attention on CPUs."""
 
 EXACT_ALONE = 16
-"""Under exact batching, sequences of fewer tokens are batches of one. Matrix libraries use other
-kernels for few rows: on CPU, sequences of up to 9 tokens differed from a batch of one in the last
-bit, and none of 13 or more tokens did."""
+"""Under exact batching, sequences with fewer tokens are batches of one, as matrix libraries use
+other kernels for few rows: on a CPU, sequences of up to 9 tokens differed in the last bit from a
+batch of one, and none of 13 or more tokens did."""
 
 
 class RowLimit(NamedTuple):
-    """The most rows of equal length in a batch whose bits are those of batches of one."""
+    """The most rows of a length in a batch whose bits equal those of batches of one."""
 
     tokens: int
-    """Of each row."""
+    """Number of tokens of each row."""
     rows: int
 
 
@@ -35,10 +35,10 @@ EXACT_LIMITS = (RowLimit(EXACT_ALONE, EXACT_ROWS),)
 
 
 def rows_at(limits: Sequence[RowLimit], tokens: int) -> int:
-    """Return the rows that may share a batch, by limits in ascending order of tokens.
+    """Return the number of rows that may share a batch, by limits in ascending order of tokens.
 
-    Between two lengths both limits hold, beyond the last one that one; before the first a row is
-    alone.
+    Between two lengths the smaller limit applies, above the last length its limit; below the first
+    length the result is 1.
     """
     if not limits or tokens < limits[0].tokens:
         return 1
@@ -48,7 +48,7 @@ def rows_at(limits: Sequence[RowLimit], tokens: int) -> int:
 
 
 def file_order(count: int, batch_size: int) -> list[np.ndarray]:
-    """Return rows 0..count-1 in batches of `batch_size`, as upstream's loop does."""
+    """Return rows 0..count-1 in batches of `batch_size`, as in upstream's loop."""
     if batch_size < 1:
         msg = f"batch size is {batch_size}, expected at least 1: pass another --batch-size"
         raise ValueError(msg)
@@ -58,7 +58,7 @@ def file_order(count: int, batch_size: int) -> list[np.ndarray]:
 def token_budget(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> list[np.ndarray]:
     """Return batches of at most `budget` padded tokens, longest rows first.
 
-    The longest come first so that lack of memory shows at once. A row longer than the budget is a
+    The longest are first so that a lack of memory shows at once. A row longer than the budget is a
     batch of one. Rows of equal length keep their order.
     """
     _positive(budget)
@@ -80,8 +80,8 @@ def exact_length(
 ) -> list[np.ndarray]:
     """Return batches of rows of equal length, without padding, longest first.
 
-    Embeddings are then bitwise independent of the other sequences where `limits` were measured on
-    the device (`exact.py`); kernels may depend on the shape of the batch.
+    If `limits` were measured on the device (`exact.py`), embeddings do not depend on other
+    sequences, bit for bit; otherwise kernels may depend on the shape of the batch.
     """
     _positive(budget)
     _positive(min((limit.rows for limit in limits), default=1))

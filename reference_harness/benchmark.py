@@ -1,4 +1,4 @@
-"""The benchmark definitions that a run reads, and the content of a new one."""
+"""Load the benchmark definitions of a run, and make the content of a new one."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -11,15 +11,14 @@ from .formats.benchmark import BYTES_MAX, Benchmark, UnusableBenchmarkError, par
 from .shipped import schema
 
 BOARD_DEFINITION = "schemas/benchmark.json"
-"""Where a board's repository has its definition, beside its folder of submissions."""
+"""Path of the definition in a board's repository, which has a folder `submissions`."""
 HOW_TO_DEFINE = "geneb-harness data define DIR writes a definition for the task files in DIR"
 
 
 def load(path: Path) -> Benchmark:
     """Return the benchmark definition in a file.
 
-    Raises OptionError, which names the file and each key that is missing or invalid, with what was
-    expected there.
+    Raise OptionError, which names the file and each missing or invalid key, with what was expected.
     """
     try:
         raw = read_text(path, BYTES_MAX)
@@ -30,7 +29,7 @@ def load(path: Path) -> Benchmark:
 
 
 def parsed(raw: bytes, name: str) -> Benchmark:
-    """Return the definition in `raw`; `name` is the file name for messages. Raises OptionError."""
+    """Return the definition in `raw`; messages contain `name`. Raise OptionError."""
     try:
         return parse(raw, example=lambda: schema("benchmark.json").read_bytes())
     except UnusableBenchmarkError as error:
@@ -39,9 +38,9 @@ def parsed(raw: bytes, name: str) -> Benchmark:
 
 
 def of_board() -> Benchmark | None:
-    """Return the benchmark of the board that the current folder is in; None outside of any.
+    """Return the benchmark of the board that contains the current folder; None outside of a board.
 
-    Raises OptionError where the board's definition cannot be used.
+    Raise OptionError if the board's definition is invalid.
     """
     current_folder = Path.cwd()
     for folder in (current_folder, *current_folder.parents):
@@ -51,12 +50,12 @@ def of_board() -> Benchmark | None:
 
 
 def usual() -> Benchmark:
-    """Return the benchmark of data that no option tells of: the board's, or GENEB."""
+    """Return the benchmark if no option names one: the board's, else GENEB."""
     return of_board() or geneb()
 
 
 def geneb() -> Benchmark:
-    """Return the 100 tasks of GENEB."""
+    """Return GENEB, with 100 tasks."""
     return load(schema("benchmark.json"))
 
 
@@ -71,9 +70,9 @@ def document(
     sources: dict[str, str],
     tasks: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return the content of a definition as JSON values: GENEB's protocol on other tasks.
+    """Return the content of a definition as JSON values: GENEB's protocol with other tasks.
 
-    `made_by` says where the data come from.
+    `made_by` describes the source of the data.
     """
     original = geneb()
     return {
@@ -97,5 +96,5 @@ def document(
 
 
 def mini() -> Benchmark:
-    """Return the 13 synthetic tasks of GENEB-mini."""
+    """Return GENEB-mini, with 13 synthetic tasks."""
     return load(schema("benchmark-mini.json"))

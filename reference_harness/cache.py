@@ -4,8 +4,8 @@ There is one folder per key, the digest of everything that determines an embeddi
 sequence. It contains shards (`shard.py`), which are written under a temporary name and renamed when
 complete.
 
-A shard that a disk or a copy damaged is renamed when it is met, so that its embeddings count as
-missing and are computed again. Runs that share a cache may meet it at once: one of them renames it.
+A shard that is found damaged is renamed, so that its embeddings count as missing and are computed
+again. Of several runs that share a cache and find it at once, one renames it.
 """
 
 import hashlib
@@ -41,9 +41,9 @@ from .shard import (
 from .tasks import DIGEST_BYTES
 
 SHARD_BYTES = 1 << 26
-"""Bytes of embeddings that are buffered before they are written."""
+"""Bytes of embeddings after which the buffer is written."""
 FLUSH_SECONDS = 30.0
-"""Seconds after which a buffer is written in any case: the work that a kill can cost."""
+"""Seconds after which the buffer is written in any case: a kill loses at most so much work."""
 
 _KEY = np.dtype(f"S{DIGEST_BYTES}")
 
@@ -51,7 +51,7 @@ _KEY = np.dtype(f"S{DIGEST_BYTES}")
 def default_cache() -> Path:
     """Return the folder of embeddings: $GENEB_HARNESS_CACHE, else the user's cache folder.
 
-    Raises OptionError for a user without a home, as a container may have.
+    Raise OptionError for a user without a home folder, for example in a container.
     """
     if folder := os.environ.get("GENEB_HARNESS_CACHE"):
         return Path(folder)
@@ -59,18 +59,18 @@ def default_cache() -> Path:
 
 
 def user_cache(name: str) -> Path:
-    """Return a place below the user's cache folder. Raises what `default_cache` does."""
+    """Return a folder below the user's cache folder. Raise OptionError as `default_cache`."""
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         folder = Path(base) if base else Path.home() / ".cache"
     except RuntimeError as error:
-        msg = "this user has no home folder to keep embeddings in: name one, --cache DIR"
+        msg = "this user has no home folder to keep embeddings in: pass another folder, --cache DIR"
         raise OptionError(msg) from error
     return folder / name
 
 
 class EmbeddingPositions(NamedTuple):
-    """Location of n embeddings: (n,) index of the shard, -1 for none, and (n,) index in it."""
+    """Positions of n embeddings: (n,) index of the shard, -1 for none, and (n,) index in it."""
 
     shards: list[Path]
     shard: npt.NDArray[np.int64]
@@ -78,7 +78,7 @@ class EmbeddingPositions(NamedTuple):
 
 
 def key(parts: Mapping[str, Any]) -> str:
-    """Return the key: 64 hex digits of everything an embedding depends on."""
+    """Return the key: 64 hex digits, the digest of everything an embedding depends on."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -87,68 +87,76 @@ class Cache:
     """The embeddings of one extractor with one configuration."""
 
     def __init__(self, root: Path | str, parts: Mapping[str, Any]) -> None:
-        """Open it in a folder or at an address of fsspec, whose shards this machine keeps, too.
+        """Open the cache in a folder, or at an address of fsspec with a local copy.
 
-        Raises OptionError for an address that cannot be used.
+        Raise OptionError for an unusable address.
         """
-        shared = SCHEME in str(root)
-        self.folder = (default_cache() if shared else Path(root)) / key(parts)
+        is_shared = SCHEME in str(root)
+        self.folder = (default_cache() if is_shared else Path(root)) / key(parts)
         if not (self.folder / "key.json").exists():
             write_json(self.folder / "key.json", dict(parts))
-        self._mirror = Mirror(f"{root}/{key(parts)}", self.folder) if shared else None
+        self._mirror = Mirror(f"{root}/{key(parts)}", self.folder) if is_shared else None
         self.set_aside: list[str] = []
-        """A sentence for each damaged shard that this object renamed."""
+        """One sentence per damaged shard that this object renamed."""
         self.token_budgets: set[int] = set()
-        """Budgets under which the embeddings were computed that this object has read."""
+        """Token budgets under which the embeddings read by this object were computed."""
 
     def find(self, digests: Iterable[bytes]) -> set[bytes]:
         """Return those of the digests whose sequences are in the cache.
 
-        Reads only headers and digests. A shard where these are damaged is set aside, so its
+        Only headers and digests are read. A shard in which these are damaged is set aside, so its
         embeddings are computed again.
         """
         names = list(digests)
         shard = self._locate(names).shard
-        return {name for name, at in zip(names, shard.tolist(), strict=True) if at >= 0}
+        return {
+            name
+            for name, shard_index in zip(names, shard.tolist(), strict=True)
+            if shard_index >= 0
+        }
 
     def _locate(self, names: Sequence[bytes]) -> EmbeddingPositions:
-        """Return the result of `_search`, after fetching the needed shards of other machines."""
-        places = self._search(names)
-        if self._mirror is not None and (places.shard < 0).any() and self._mirror.pull():
+        """Return the result of `_search`, after fetching missing shards of other machines."""
+        positions = self._search(names)
+        if self._mirror is not None and (positions.shard < 0).any() and self._mirror.pull():
             return self._search(names)
-        return places
+        return positions
 
     def _search(self, names: Sequence[bytes]) -> EmbeddingPositions:
-        """Return for each name the shard that contains it, -1 for none, and the index in it.
+        """Return for each name the index of its shard, -1 for none, and the index in the shard.
 
-        Vectorised, since a cache of the benchmark has millions of digests. The newest shard comes
-        first and the search ends when all are found, so a task that was just embedded is found
-        fast. Two names of one task that share eight bytes (probability 3e-10 at 100,000 names)
-        count as missing, which is an error, never a wrong embedding.
+        Vectorised, since a cache of the benchmark has millions of digests. The search begins with
+        the newest shard and ends when all are found, so that a task just embedded is found fast. If
+        two names share eight bytes (probability 3e-10 for 100,000 names), one counts as missing,
+        which leads to an error, never to a wrong embedding.
         """
         if not names:
             return EmbeddingPositions([], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
         keys = np.frombuffer(b"".join(names), dtype=_KEY)
         unique, inverse = np.unique(keys, return_inverse=True)
         heads = _key_heads(unique)  # sorted like the keys
-        places = EmbeddingPositions(
+        positions = EmbeddingPositions(
             sorted(self.folder.glob(f"*{SUFFIX}"), reverse=True),
             np.full(len(unique), -1, dtype=np.int64),
             np.zeros(len(unique), dtype=np.int64),
         )
-        for number, shard in enumerate(places.shards):
-            if not (places.shard < 0).any():
+        for number, shard in enumerate(positions.shards):
+            if not (positions.shard < 0).any():
                 break
             digests = self._digests(shard)
             if len(digests):
-                at = np.minimum(np.searchsorted(heads, _key_heads(digests)), len(unique) - 1)
-                rows = np.flatnonzero(unique[at] == digests)
-                places.shard[at[rows]] = number
-                places.row[at[rows]] = rows
-        return EmbeddingPositions(places.shards, places.shard[inverse], places.row[inverse])
+                name_indices = np.minimum(
+                    np.searchsorted(heads, _key_heads(digests)), len(unique) - 1
+                )
+                rows = np.flatnonzero(unique[name_indices] == digests)
+                positions.shard[name_indices[rows]] = number
+                positions.row[name_indices[rows]] = rows
+        return EmbeddingPositions(
+            positions.shards, positions.shard[inverse], positions.row[inverse]
+        )
 
     def _digests(self, shard: Path) -> npt.NDArray[np.bytes_]:
-        """Return the digests in a shard: none if it is damaged, unreadable or of another format."""
+        """Return the digests in a shard; none if it is damaged, unreadable or of another format."""
         try:
             return np.frombuffer(names_in(shard), dtype=_KEY)
         except DamagedShardError as damage:
@@ -156,14 +164,14 @@ class Cache:
         except (
             ForeignShardError,
             OSError,
-        ):  # or another run set it aside, or this user may not read it
+        ):  # another run has renamed it, or this user may not read it
             pass
         return np.zeros(0, dtype=_KEY)
 
     def _put_aside(self, shard: Path, reason: str) -> None:
-        """Rename a damaged shard, and note it where no other run was faster.
+        """Rename a damaged shard, and record it unless another run has renamed it.
 
-        Raises StateError where it cannot be renamed: it would be met again without end.
+        Raise StateError if it cannot be renamed, as it would be found again and again.
         """
         aside = shard.with_name(shard.name + DAMAGED_SUFFIX)
         try:
@@ -171,7 +179,7 @@ class Cache:
         except FileNotFoundError:
             return
         except OSError as error:
-            msg = f"{shard}: {reason}, and cannot be renamed ({error.strerror}): delete it"
+            msg = f"{shard}: {reason}, and the file cannot be renamed ({error.strerror}): delete it"
             raise StateError(msg) from error
         self.set_aside.append(
             f"{shard}: {reason}; renamed to {aside.name}, its embeddings are computed again"
@@ -180,7 +188,7 @@ class Cache:
     def add(self, digests: Sequence[bytes], rows: Embeddings, token_budget: int = 0) -> None:
         """Write a shard: (n, d) embeddings of n digests, and the budget of their batches."""
         if len(digests) != len(rows) or not digests:
-            msg = f"{len(rows)} embeddings for {len(digests)} sequences"
+            msg = f"{len(rows)} embeddings for {len(digests)} sequences, expected one for each"
             raise ValueError(msg)
         matrix = np.ascontiguousarray(rows).data
         names = b"".join(digests)
@@ -193,7 +201,7 @@ class Cache:
             "names_crc": zlib.crc32(names),
             "crc": zlib.crc32(matrix),
         }).encode()  # fmt: skip
-        # Machines that share the folder count processes and time each for itself.
+        # Machines that share the folder may have equal times and process ids.
         machine = zlib.crc32(socket.gethostname().encode())
         name = f"{time.time_ns():020d}-{machine:08x}-{os.getpid()}{SUFFIX}"
         write_bytes(self.folder / name, checksum(header), b" ", header, b"\n", names, matrix)
@@ -203,27 +211,27 @@ class Cache:
     def read(self, digests: Sequence[bytes]) -> Embeddings:
         """Return the (n, d) embeddings of n sequences as one array.
 
-        Raises LostEmbeddingsError if an embedding is missing, or was in a damaged shard, which is
-        set aside: it has to be computed again. Raises StateError if the embeddings do not belong
-        together.
+        Raise LostEmbeddingsError if an embedding is missing, or was in a damaged shard, which is
+        set aside; it has to be computed again. Raise StateError if widths or types of embeddings
+        differ.
         """
         shards, shard_of, row_of = self._locate(digests)
-        lacking = int((shard_of < 0).sum())
-        out: Embeddings | int = len(digests)
+        missing_count = int((shard_of < 0).sum())
+        embeddings: Embeddings | int = len(digests)
         for number in np.unique(shard_of[shard_of >= 0]).tolist():
-            places = np.flatnonzero(shard_of == number)
-            copied = self._copied(shards[number], row_of[places], out, places)
-            if copied is None:
-                lacking += len(places)
+            positions = np.flatnonzero(shard_of == number)
+            updated = self._copied(shards[number], row_of[positions], embeddings, positions)
+            if updated is None:
+                missing_count += len(positions)
             else:
-                out = copied
-        if lacking:
-            msg = f"{self.folder}: {lacking} embeddings are missing or damaged: run again"
+                embeddings = updated
+        if missing_count:
+            msg = f"{self.folder}: {missing_count} embeddings are missing or damaged: run again"
             raise LostEmbeddingsError(msg)
-        if isinstance(out, int):
-            msg = "there is no sequence to embed"
+        if isinstance(embeddings, int):
+            msg = "the task has no sequence to embed, expected at least one"
             raise StateError(msg)
-        return out
+        return embeddings
 
     def _copied(
         self,
@@ -232,10 +240,10 @@ class Cache:
         out: Embeddings | int,
         places: npt.NDArray[np.int64],
     ) -> Embeddings | None:
-        """Return `out` with the embeddings of these rows of a shard in their places.
+        """Return `out` with the embeddings of these rows of a shard at their positions.
 
-        A number stands for so many embeddings of which none is there yet. None if the shard is
-        damaged or gone. Raises StateError if its embeddings are not like the others.
+        If `out` is a number, an array of so many embeddings is created. Return None if the shard is
+        damaged or gone. Raise StateError if its embeddings have another width or type.
         """
         order = np.argsort(shard_rows)
         shard_rows, places = shard_rows[order], places[order]
@@ -245,19 +253,20 @@ class Cache:
                 out = np.empty((out, shape.dim), dtype=shape.dtype)
             if (shape.dim, np.dtype(shape.dtype)) != (out.shape[1], out.dtype):
                 msg = (
-                    f"{shard}: embeddings of {shape.dim} {np.dtype(shape.dtype)}, others have "
-                    f"{out.shape[1]} {out.dtype}: delete the folder and run again"
+                    f"{shard}: embeddings are {shape.dim} numbers of {np.dtype(shape.dtype)}, "
+                    "expected "
+                    f"{out.shape[1]} of {out.dtype} as in others: delete the folder and run again"
                 )
                 raise StateError(msg)
             for start, block in blocks_in(shard, shape):
                 first, end = np.searchsorted(shard_rows, (start, start + len(block)))
                 out[places[first:end]] = block[shard_rows[first:end] - start]
-        except FileNotFoundError:  # another run set it aside
+        except FileNotFoundError:  # another run has renamed it
             return None
         except DamagedShardError as damage:
             self._put_aside(shard, str(damage))
             return None
-        except OSError as error:  # a sector that cannot be read
+        except OSError as error:  # for example an unreadable sector
             self._put_aside(shard, f"cannot be read: {error.strerror}")
             return None
         self.token_budgets.add(shape.token_budget)
@@ -265,9 +274,10 @@ class Cache:
 
 
 class ShardWriter:
-    """A buffer of embeddings, written as shards by size and time; it flushes when it is closed.
+    """A buffer of embeddings that writes shards by size and time, and the rest when it is closed.
 
-    A shard is written by a thread, so that a device goes on; one at a time, which bounds memory.
+    Shards are written by a thread, so that a device need not wait; one at a time, which limits
+    memory.
     """
 
     def __init__(self, cache: Cache) -> None:
@@ -278,7 +288,7 @@ class ShardWriter:
         self._rows: list[Embeddings] = []
         self._bytes = 0
         self._budget = 0
-        self._since = time.monotonic()
+        self._last_flush_time = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -290,38 +300,38 @@ class ShardWriter:
             self._wait()
 
     def add(self, digests: Sequence[bytes], rows: Embeddings, token_budget: int = 0) -> None:
-        """Add (n, d) embeddings for n digests, and the budget they were computed under."""
+        """Add (n, d) embeddings of n digests, and the budget under which they were computed."""
         if token_budget != self._budget:
             self.flush()  # a shard has one budget
             self._budget = token_budget
         self._digests.extend(digests)
         self._rows.append(rows)
         self._bytes += rows.nbytes
-        if self._bytes >= SHARD_BYTES or time.monotonic() - self._since >= FLUSH_SECONDS:
+        if self._bytes >= SHARD_BYTES or time.monotonic() - self._last_flush_time >= FLUSH_SECONDS:
             self.flush()
 
     def flush(self) -> None:
-        """Begin to write the buffered embeddings, if any, once those before are written.
+        """Start to write the buffered embeddings, if any, after waiting for the previous shard.
 
-        Raises what writing those before raised.
+        Raise the error of writing the previous shard.
         """
         self._wait()
         if self._digests:
             self._writing = self._pool.submit(self._write, self._digests, self._rows, self._budget)
         self._digests, self._rows, self._bytes = [], [], 0
-        self._since = time.monotonic()
+        self._last_flush_time = time.monotonic()
 
     def _write(self, digests: list[bytes], rows: list[Embeddings], budget: int) -> None:
         self._cache.add(digests, np.concatenate(rows), budget)
 
     def _wait(self) -> None:
-        """Wait for the shard that is being written. Raises what writing it raised."""
+        """Wait for the shard that is being written. Raise the error of writing it."""
         writing, self._writing = self._writing, None
         if writing is not None:
             writing.result()
 
 
 def _key_heads(keys: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint64]:
-    """Return the first eight bytes of each key as numbers that sort as the bytes do."""
+    """Return the first eight bytes of each key as numbers with the same order."""
     halves = np.ascontiguousarray(keys).view(">u8").reshape(len(keys), -1)
     return halves[:, 0].astype(np.uint64)

@@ -1,4 +1,4 @@
-"""The command `geneb-harness`; every expected error becomes one sentence and an exit code.
+"""The command `geneb-harness`; every expected error becomes a message and an exit code.
 
 Nothing here imports NumPy at module level: worker processes import this file first, and must limit
 BLAS to one thread before it is loaded.
@@ -38,9 +38,9 @@ EXTRAS = {
     ),
     **dict.fromkeys(("fsspec", "ray"), "ray"),
 }
-"""Modules of optional parts that commands import, and the extra that installs each."""
+"""Optional modules that commands import to the extra that installs them."""
 ALIASES = {"extractor": "extractors"}
-"""Other names of commands: `geneb-ci` calls this one by the singular."""
+"""Other names of commands to their names: `geneb-ci` uses the singular."""
 
 
 class CachePlace(click.ParamType[Path | str]):
@@ -51,7 +51,7 @@ class CachePlace(click.ParamType[Path | str]):
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> Path | str:
-        """Return an address as it is. Raises click's own error for a file."""
+        """Return a folder or an address. Raise click's error for a file."""
         folder = click.Path(path_type=Path, file_okay=False)
         return value if "://" in value else folder.convert(value, param, ctx)
 
@@ -87,7 +87,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
     default=DEFAULT,
     show_default=True,
     metavar="NAME|MODULE:CLASS",
-    help=f"{', '.join(BUILTINS)}, or a class of yours.",
+    help=f"{', '.join(BUILTINS)}, or your own class.",
 )
 @click.option("--model", "name_model", default="", help="Hub repository or folder of the weights.")
 @click.option("--device", default="cpu", show_default=True, help="Torch device of the extractor.")
@@ -103,7 +103,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
     "declared",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Declare what the extractor does not: layer, pooling, max_length, "
+    help="Declare what the extractor does not declare: layer, pooling, max_length, "
     "truncation, dtype or source.",
 )
 @click.option(
@@ -122,8 +122,8 @@ def cli(ctx: click.Context, program: str | None) -> None:
     multiple=True,
     metavar="ID[,ID]",
     help=(
-        "Run only these tasks; repeatable. `quick`: ten of GENEB whose mean predicts that of all "
-        "categories, for training curves."
+        "Run only these tasks; repeatable. `quick`: ten tasks of GENEB whose mean predicts that of "
+        "all categories, for training curves."
     ),
 )
 @click.option("--regimes", metavar="NAME[,NAME]", help="Run only these regimes.")
@@ -142,7 +142,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
     "listed",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.toml",
-    help="List of runs: [[run]] with output and other options; those given here hold for all.",
+    help="List of runs: [[run]] with output and other options; options given here apply to all.",
 )
 @click.option(
     "--submission", type=click.Path(path_type=Path, dir_okay=False), help="Submission to write."
@@ -170,13 +170,13 @@ def cli(ctx: click.Context, program: str | None) -> None:
     default="budget",
     show_default=True,
     help="budget: sorted by length; exact: equal lengths only, bitwise "
-    "reproducible; file: in file order, as upstream.",
+    "reproducible; file: in file order, as upstream does.",
 )
 @click.option(
     "--token-budget",
     type=TokenBudget(),
-    help="Maximum of padded tokens per batch, or auto: as many as memory has room for; halved "
-    "where memory runs out. A run resumes under another one.  [default: 2048; on CUDA auto]",
+    help="Maximum of padded tokens per batch, or auto: as many as fit into memory; halved if "
+    "memory runs out. A run may be resumed with another one. [default: 2048; on CUDA auto]",
 )
 @click.option(
     "--batch-size", type=click.IntRange(min=1), help="Sequences per batch, with --batching file."
@@ -184,13 +184,13 @@ def cli(ctx: click.Context, program: str | None) -> None:
 @click.option(
     "--cache",
     type=CachePlace(),
-    help="Folder for embeddings, or an address of fsspec that a cluster shares, as s3://BUCKET/X.",
+    help="Folder for embeddings, or an address of fsspec for a cluster, such as s3://BUCKET/X.",
 )
 @click.option(
     "--probe-device",
     default="cpu",
     show_default=True,
-    help="Device of the probe; other than cpu is marked in the record.",
+    help="Device of the probe; the record names any other than cpu.",
 )
 @jobs_option
 @click.option(
@@ -198,21 +198,21 @@ def cli(ctx: click.Context, program: str | None) -> None:
     type=click.Choice(["local", "ray"], case_sensitive=False),
     default="local",
     show_default=True,
-    help="Where the work is done: on this machine, or on a Ray cluster.",
+    help="Where to run: on this machine, or on a Ray cluster.",
 )
 @click.option(
     "--embedders",
     type=click.IntRange(min=1),
-    help="Processes that each load the model: with --device cuda each on a GPU of its own. "
+    help="Processes that load the model: with --device cuda, each on its own GPU. "
     "Default: 1; on a cluster one per GPU, or per CPU with --device cpu.",
 )
 @click.option(
     "--receipt",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for a receipt: the embeddings rounded to float16, which are then scored.",
+    help="Folder for a receipt: the embeddings as scored, rounded to float16.",
 )
 @click.option("--resume", is_flag=True, help="Continue a run that was stopped.")
-@click.option("--fail-fast", is_flag=True, help="End the run with the first task that fails.")
+@click.option("--fail-fast", is_flag=True, help="End the run when a task fails.")
 @click.option("--quiet", is_flag=True, help="Print only errors.")
 @click.pass_context
 def run(ctx: click.Context, /, **options: Any) -> None:
@@ -240,7 +240,7 @@ def run(ctx: click.Context, /, **options: Any) -> None:
 def tasks(definition: Path | None, *, mini: bool) -> None:
     """List the tasks of a benchmark.
 
-    Each line has id, category and number of test sequences.
+    Each line has the id, the category and the number of test sequences.
     """
     from . import benchmark  # see the module's docstring
 
@@ -282,27 +282,31 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt) as error:
         unexpected = interrupting_error(error)
         if unexpected is not None:
-            damaged = damaged_bytecode(unexpected)
-            if not damaged:
+            damaged_file = damaged_bytecode(unexpected)
+            if not damaged_file:
                 raise unexpected from None
-            echo(f"error: {damaged} is damaged: remove it and run the command again", err=True)
+            echo(f"error: {damaged_file} is damaged: remove it and run the command again", err=True)
             sys.exit(FAULT)
         echo("stopped; finished work is kept: continue with --resume", err=True)
         sys.exit(INTERRUPTED)
     except HarnessError as error:
         echo(f"error: {error}", err=True)
-        some = isinstance(error, FailedTasksError | FailedRunsError) and error.finished > 0
-        sys.exit(ERRORS if some else USAGE if isinstance(error, OptionError) else NOTHING)
+        has_finished_work = (
+            isinstance(error, FailedTasksError | FailedRunsError) and error.finished > 0
+        )
+        sys.exit(
+            ERRORS if has_finished_work else USAGE if isinstance(error, OptionError) else NOTHING
+        )
     except ModuleNotFoundError as error:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
-        needed = f"{error.name} is not installed, and this command needs it"
-        echo(f"error: {needed}: pip install 'geneb-ci[{extra}]'", err=True)
+        missing_text = f"this command needs {error.name}, which is not installed"
+        echo(f"error: {missing_text}: pip install 'geneb-ci[{extra}]'", err=True)
         sys.exit(USAGE)
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        echo(f"error: {where}{error.strerror or error}", err=True)
+        file_prefix = f"{error.filename}: " if error.filename else ""
+        echo(f"error: {file_prefix}{error.strerror or error}", err=True)
         sys.exit(NOTHING)
 
 

@@ -58,7 +58,7 @@ def verify(folder: Path, definition: Path | None) -> None:
 
     bench = benchmark.load(definition) if definition else benchmark.usual()
     verified = download.verify(bench, folder)
-    echo(f"{folder}: {plural(len(verified.tasks), 'task')} as at {verified.revision}")
+    echo(f"{folder}: {plural(len(verified.tasks), 'task')} verified, revision {verified.revision}")
 
 
 @data.command()
@@ -84,7 +84,7 @@ def define(folder: Path, name: str | None) -> None:
 
     FOLDER has <task_id>.csv with the columns text,label,split (train or test), or
     tasks/<task_id>/train.csv and test.csv with text,label. Writes benchmark.json and manifest.json
-    into it; edit names and categories there.
+    into it, in which you can edit names and categories.
     """
     from .define import define as write  # NumPy: see cli.py
 

@@ -1,4 +1,4 @@
-"""Implements `geneb-harness run`, step by step."""
+"""Implement `geneb-harness run`, step by step."""
 
 import importlib.util
 import json
@@ -48,25 +48,25 @@ if TYPE_CHECKING:  # Ray need not be installed
     from .engine.cluster import Cluster
 
 _META = ("url", "zero_shot", "training_data", "submitted_by")
-"""Metadata that the options of their names give."""
+"""Metadata with the same names as their options."""
 _EMBEDDING = ("layer", "pooling", "max_length", "truncation", "dtype")
 _WORDS = {"truncation": TRUNCATIONS, "dtype": DTYPES, "source": SOURCE_KINDS}
 
 
 class RunContext(NamedTuple):
-    """Where a run is done and what tells of it; several runs of one call share it."""
+    """The cluster and the listeners of a run, shared by several runs of one call."""
 
     cluster: "Cluster | None"
-    """None for this machine alone."""
+    """None to run on this machine."""
     listeners: progress.Listeners
     label: str = ""
-    """The prefix of this run's lines, among several runs."""
+    """Prefix of this run's lines, if there are several runs."""
 
 
 def run_command(options: dict[str, Any], context: RunContext) -> None:
     """Run with the options of the command line; write the record and the submission.
 
-    Raises HarnessError for every error that a user can cause.
+    Raise HarnessError for every error that a user can cause.
     """
     # 1. Check the options before anything is loaded.
     _check(options)
@@ -88,8 +88,8 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
     spec = _spec(options, keywords)
     probe_device = _probe_device(options)
     requested = set(tasks) or source.available()
-    planned = sum(task.id in requested & source.available() for task in bench.tasks)
-    listener = context.listeners(planned, context.label)
+    planned_count = sum(task.id in requested & source.available() for task in bench.tasks)
+    listener = context.listeners(planned_count, context.label)
     with _engine(options, spec, context.cluster, listener, probe_device) as engine:
         facts = engine.facts
         if facts.note:
@@ -100,13 +100,13 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         _declare(facts, texts(options["declared"], "--declare"))
         # 4. Check that the submission can be written, before the work.
         _check_declared(facts, options)
-        own_id = model_id(options["model_id"], options, keywords)
-        meta = _meta(options, own_id, facts) if options["submission"] else None
+        run_model_id = model_id(options["model_id"], options, keywords)
+        meta = _meta(options, run_model_id, facts) if options["submission"] else None
         settings = Settings(
             benchmark=bench,
             source=source,
             facts=facts,
-            model_id=own_id,
+            model_id=run_model_id,
             output=options["output"],
             cache=options["cache"] or default_cache(),
             tasks=tasks,
@@ -139,10 +139,10 @@ def _engine(
     listener: progress.Listener,
     probe_device: probe.Device,
 ) -> Engine:
-    """Load the extractor where the work is to be done."""
+    """Return the engine of the run, which loads the extractor."""
     fail_fast, array_api = options["fail_fast"], probe_device.torch
     if cluster is None:
-        # One process for an accelerator: each has a context of its own there, and its own memory.
+        # One process per accelerator, as each would need its own context and memory on it.
         workers = options["jobs"] or (1 if probe_device.accelerator else processors())
         return LocalEngine(
             _embedding(options, spec, listener), workers, array_api=array_api, fail_fast=fail_fast
@@ -163,7 +163,7 @@ def _engine(
 def _embedding(
     options: dict[str, Any], spec: EmbedderSpec, listener: progress.Listener
 ) -> Embedding:
-    """Load the extractor in this process, or in as many as `--embedders` says."""
+    """Load the extractor in this process, or in the number of processes of `--embedders`."""
     count = options["embedders"] or 1
     if count == 1:
         return InProcess(spec)
@@ -171,13 +171,16 @@ def _embedding(
 
 
 def _check(options: dict[str, Any]) -> None:
-    """Raise OptionError for options that contradict each other; choose the default format."""
+    """Raise OptionError for options that contradict each other; set the default format."""
     if options["submission"] and options["limit"]:
-        msg = "--limit and --submission exclude each other: a submission needs all data"
+        msg = (
+            "--limit and --submission exclude each other, as a submission needs all data: leave "
+            "one out"
+        )
         raise OptionError(msg)
     builtin = options["extractor"].removeprefix("builtin:")
-    if builtin == "kmer":
-        _refuse_without_effect(options)
+    if builtin in {"kmer", "random_init"}:
+        _refuse_without_effect(options, builtin)
     is_of_hub = builtin == "huggingface"
     if is_of_hub and not options["name_model"]:
         msg = (
@@ -189,15 +192,15 @@ def _check(options: dict[str, Any]) -> None:
         "1.2" if options["receipt"] else "1.1"
     )
     if options["receipt"] and options["submission"] and options["format_version"] != "1.2":
-        msg = f"--format-version {options['format_version']} has no receipt: take 1.2"
+        msg = f"--format-version {options['format_version']} has no receipt: use 1.2"
         raise OptionError(msg)
     if options["definition"] and not options["data"]:
         msg = "--benchmark needs task data: add --data DIR"
         raise OptionError(msg)
 
 
-def _refuse_without_effect(options: dict[str, Any]) -> None:
-    """Raise OptionError for options without effect, which the record would name all the same."""
+def _refuse_without_effect(options: dict[str, Any], builtin: str) -> None:
+    """Raise OptionError for options that have no effect, but would be in the record."""
     value_by_option = {
         "--model": options["name_model"],
         "--device": options["device"].removeprefix("cpu"),
@@ -205,16 +208,16 @@ def _refuse_without_effect(options: dict[str, Any]) -> None:
     for option, value in value_by_option.items():
         if value:
             msg = (
-                f"{option} has no effect on the built-in kmer, which has no weights and counts on "
-                f"the CPU: leave {option} out, or name another --extractor"
+                f"{option} has no effect on the built-in {builtin}, which loads no weights and "
+                f"runs on the CPU: leave {option} out, or pass another --extractor"
             )
             raise OptionError(msg)
 
 
 def _spec(options: dict[str, Any], option_texts: dict[str, str]) -> EmbedderSpec:
     if options["receipt"] and is_compiled(options["extractor"], option_texts):
-        msg = "--receipt and --option compile=true exclude each other: an audit compares "
-        msg += "embeddings with those of the model as it is"
+        msg = "--receipt and --option compile=true exclude each other, as an audit compares "
+        msg += "embeddings with those of the uncompiled model: leave one out"
         raise OptionError(msg)
     token_budget, measured = budget_of(options["token_budget"], options["device"])
     batching = Batching(options["batching"], token_budget, options["batch_size"] or FILE_BATCH)
@@ -225,27 +228,28 @@ def _spec(options: dict[str, Any], option_texts: dict[str, str]) -> EmbedderSpec
         keywords=keywords(options["extractor"], option_texts, batching),
         batching=batching,
         measured=measured,
-        # Embeddings of a receipt are compared with a rerun to 1e-5; TF32 differs by 1e-3.
+        # An audit compares a receipt with a rerun to 1e-5; TF32 differs by 1e-3.
         tf32=options["receipt"] is None,
     )
 
 
 def _check_declared(facts: ExtractorFacts, options: dict[str, Any]) -> None:
-    """Raise OptionError where the extractor leaves unsaid what the submission must say."""
-    lacking = submission.undeclared_fields(facts.description)
-    if options["submission"] and options["format_version"] != "1.0" and lacking:
+    """Raise OptionError when the extractor lacks a field that the submission requires."""
+    missing_fields = submission.undeclared_fields(facts.description)
+    if options["submission"] and options["format_version"] != "1.0" and missing_fields:
         msg = (
-            f"the extractor does not declare {', '.join(lacking)}: add it as a class attribute, "
-            f"or say --declare {lacking[0]}=..., or --format-version 1.0"
+            f"the extractor does not declare {', '.join(missing_fields)}: add it as a class "
+            "attribute, "
+            f"or pass --declare {missing_fields[0]}=..., or --format-version 1.0"
         )
         raise OptionError(msg)
 
 
-def _meta(options: dict[str, Any], own_id: str, facts: ExtractorFacts) -> Meta:
-    """Return the metadata of the submission. Raises OptionError for what it may not have."""
+def _meta(options: dict[str, Any], run_model_id: str, facts: ExtractorFacts) -> Meta:
+    """Return the metadata of the submission. Raise OptionError for invalid values."""
     return submission.meta_of(
         {
-            "display": options["display"] or own_id,
+            "display": options["display"] or run_model_id,
             "params": facts.parameters if options["params"] is None else options["params"],
             **{key: options[key] for key in _META},
         }
@@ -255,7 +259,7 @@ def _meta(options: dict[str, Any], own_id: str, facts: ExtractorFacts) -> Meta:
 def _write(
     record: RunRecord, settings: Settings, meta: Meta | None, options: dict[str, Any]
 ) -> str:
-    """Write the files that were asked for, and return a line that names them."""
+    """Write the requested files, and return a line that names them."""
     write_json(settings.output, record.model_dump())
     tasks = plural(len(record.tasks), "task")
     lines = f"wrote {settings.output}: {tasks}, model_id {record.model_id}"
@@ -276,7 +280,7 @@ def _benchmark(options: dict[str, Any]) -> Benchmark:
     of_board, practice = benchmark.of_board(), benchmark.mini()
     if of_board is not None and of_board.sha256 not in {practice.sha256, quick().benchmark}:
         msg = (
-            f"this is a board of {of_board.name}, and without --data the practice benchmark "
+            f"this is a board of {of_board.name}, but without --data the practice benchmark "
             f"{practice.name} would be run: add --data DIR, the folder of its task data"
         )
         raise OptionError(msg)
@@ -288,17 +292,20 @@ def _names(text: str | None) -> list[str]:
 
 
 def _declare(facts: ExtractorFacts, declared: dict[str, str]) -> None:
-    """Add what the user declares to the description; it cannot override the extractor."""
+    """Add the user's declarations to the description; they cannot override the extractor's."""
     for key, value in declared.items():
         part, name = ("model", "kind") if key == "source" else ("embedding", key)
         if key not in (keys := (*_EMBEDDING, "source")):
             raise unknown_name(f"--declare {key}", key, keys)
         if (declared_value := facts.description[part][name]) != submission.UNDECLARED:
-            msg = f"--declare {key}={value}: the extractor declares {declared_value!r}"
+            msg = (
+                f"--declare {key}={value}: the extractor already declares {declared_value!r}: "
+                "leave it out"
+            )
             raise OptionError(msg)
-        allowed = _WORDS.get(key)
-        if allowed and value not in allowed:
-            raise unknown_name(f"--declare {key}={value}", value, tuple(allowed))
+        allowed_values = _WORDS.get(key)
+        if allowed_values and value not in allowed_values:
+            raise unknown_name(f"--declare {key}={value}", value, tuple(allowed_values))
         if key == "max_length" and not re.fullmatch(r"none|[1-9]\d{0,8}", value):
             msg = f"--declare max_length={value}: expected a number of tokens, or none"
             raise OptionError(msg)
@@ -309,7 +316,7 @@ def _declare(facts: ExtractorFacts, declared: dict[str, str]) -> None:
 def model_id(requested: str | None, options: dict[str, Any], option_texts: dict[str, str]) -> str:
     """Return the requested id, or one derived from the model or the extractor.
 
-    Raises OptionError for an id that is not a valid file name.
+    Raise OptionError for an id that is not a valid file name.
     """
     if requested is not None:
         if not re.fullmatch(MODEL_ID_PATTERN, requested) or len(requested) > MODEL_ID_MAX:
@@ -329,30 +336,31 @@ def model_id(requested: str | None, options: dict[str, Any], option_texts: dict[
 def _probe_device(options: dict[str, Any]) -> probe.Device:
     """Return the probe's device; "torch-cpu" is torch without an accelerator.
 
-    Raises OptionError for one that is not there or has no float64, and for several processes on it.
+    Raise OptionError if the device does not exist or has no float64, and for several processes on
+    it.
     """
     name = options["probe_device"]
     if name == "cpu":
         return probe.CPU
-    device, wrong = _named_by_torch(name.removeprefix("torch-"))
-    if wrong:
-        msg = f"--probe-device {name}: {wrong}: name a device that torch has, or leave it out"
+    device, fault = _named_by_torch(name.removeprefix("torch-"))
+    if fault:
+        msg = f"--probe-device {name}: {fault}: pass a device of torch, or leave it out"
         raise OptionError(msg)
     probe_device = probe.Device(device, torch=True)
     if probe_device.accelerator and (options["jobs"] or 1) > 1:
-        msg = f"--jobs {options['jobs']}: one process fits probes on {name}: leave it out"
+        msg = f"--jobs {options['jobs']}: on {name}, only one process can fit probes: leave it out"
         raise OptionError(msg)
     if probe_device.accelerator and options["engine"] == "ray":
-        msg = f"--probe-device {name}: probes on a cluster take CPUs: leave it out"
+        msg = f"--probe-device {name}: on a cluster, probes run on CPUs: leave it out"
         raise OptionError(msg)
     return probe_device
 
 
 def _named_by_torch(name: str) -> tuple[str, str]:
-    """Return how torch spells a device, and why it cannot be computed on in float64, or "".
+    """Return torch's name of a device, and why it cannot compute in float64, or "".
 
-    Asked in another process: this one would keep memory on the device, and what torch loads would
-    count as used by the extractor.
+    Another process finds out: this one would keep memory on the device, and the modules that torch
+    imports would count as used by the extractor.
     """
     if importlib.util.find_spec("torch") is None:
         msg = "No module named 'torch'"
@@ -365,8 +373,8 @@ def _named_by_torch(name: str) -> tuple[str, str]:
         return "", process.stderr.strip().rpartition("\n")[
             2
         ] or f"torch ended with {process.returncode}"
-    device, wrong = json.loads(process.stdout)
-    return device, wrong
+    device, fault = json.loads(process.stdout)
+    return device, fault
 
 
 _ASK_TORCH = """
@@ -382,10 +390,13 @@ print(json.dumps([str(device), wrong]))
 
 
 def _say_what_is_left_out(settings: Settings, listener: progress.Listener) -> None:
-    lacking = [cell.task for cell in missing_tasks(settings) if cell.reason == "not in the data"]
-    if lacking:
+    missing_ids = [
+        cell.task for cell in missing_tasks(settings) if cell.reason == "not in the data"
+    ]
+    if missing_ids:
         listener.say(
-            f"the data folder lacks {plural(len(lacking), 'task')}: {first_and_more(lacking)}"
+            f"the data folder lacks {plural(len(missing_ids), 'task')}: "
+            f"{first_and_more(missing_ids)}"
         )
     if isinstance(settings.source, data.Folder):
         for name in settings.source.ignored:

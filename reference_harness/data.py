@@ -1,6 +1,6 @@
-"""Reads and validates task data from a folder, in the flat or the remote layout.
+"""Read and validate task data from a folder, in the flat or the remote layout.
 
-Flat: `<task_id>.csv` with the columns text, label and split. Remote, as the pinned dataset has it:
+Flat: `<task_id>.csv` with the columns text, label and split. Remote, as in the pinned dataset:
 `tasks/<task_id>/train.csv` and `test.csv` with text and label. Every file may be gzipped.
 """
 
@@ -23,12 +23,12 @@ from .manifest import Manifest
 from .tasks import SPLITS, Split, TaskData
 
 IUPAC = "ACGTURYSWKMBDHVN"
-"""Letters of a nucleotide sequence, with ambiguity codes, in either case; without gaps."""
+"""Letters allowed in a nucleotide sequence, in upper or lower case: no gaps."""
 VALUE_SHOWN = 40
-"""Characters of an invalid value in a message."""
-# The csv module refuses fields beyond 131,072 characters unless told; no task comes near this.
+"""Number of characters of an invalid value that a message quotes."""
+# Characters of a field; the default of the csv module is 131,072.
 FIELD_MAX = 10_000_000
-# Fits a signed 64-bit integer, with room: labels are class numbers.
+# Labels are class numbers; so many digits fit a signed 64-bit integer.
 LABEL_DIGITS = 9
 
 _SEQUENCE = re.compile(f"[{IUPAC}{IUPAC.lower()}]+")
@@ -38,17 +38,17 @@ _ENDINGS = (".csv", ".csv.gz")
 
 
 class Source(Protocol):
-    """Where the data of a benchmark's tasks come from."""
+    """A source of the data of a benchmark's tasks."""
 
     @property
     def verified(self) -> bool:
         """Whether the content was verified to be that of `dataset.revision`."""
 
     def available(self) -> set[str]:
-        """Return the ids of the tasks it has."""
+        """Return the ids of the tasks it contains."""
 
     def load(self, task: Task) -> TaskData:
-        """Return one task. Raises DataError, which names file, line and value."""
+        """Return the data of one task. Raise DataError, which names file, line and value."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Folder:
     def __init__(self, path: Path, benchmark: Benchmark) -> None:
         """Read the folder's file names, and its manifest if it has one.
 
-        Raises DataError if it is not a folder, has no task, or has a task twice.
+        Raise DataError if it is not a folder, has no task, or has a task twice.
         """
         self.path = path
         if not path.is_dir():
@@ -95,14 +95,14 @@ class Folder:
             msg = (
                 f"{path}: holds no task of {benchmark.name}: expected <task_id>.csv, "
                 f"for example {benchmark.tasks[0].id}.csv, or tasks/<task_id>/train.csv; for tasks "
-                f"of your own write a definition first: geneb-harness data define {path}"
+                f"of your own, write a definition first: geneb-harness data define {path}"
             )
             raise DataError([msg])
         self.manifest = Manifest.of_folder(path)
         self.verified = self.manifest is not None and self.manifest.names(benchmark.dataset)
 
     def available(self) -> set[str]:
-        """Return the ids of the tasks whose files are here."""
+        """Return the ids of the tasks that have files in the folder."""
         return set(self._files)
 
     def files(self, task_id: str) -> tuple[Path, ...]:
@@ -122,7 +122,7 @@ class Folder:
 def layout(path: Path, faults: list[str]) -> Iterator[tuple[str, tuple[Path, ...]]]:
     """Yield (task id, files) in order of name: one file, or train and test.
 
-    What is wrong with a folder of a task is added to `faults`.
+    Errors in a task's folder are appended to `faults`.
     """
     for file in sorted(path.iterdir()):
         ending = next((e for e in _ENDINGS if file.name.endswith(e)), None)
@@ -133,35 +133,40 @@ def layout(path: Path, faults: list[str]) -> Iterator[tuple[str, tuple[Path, ...
         if not folder.is_dir():
             continue
         files = [[folder / f"{split}{e}" for e in _ENDINGS] for split in SPLITS]
-        present = [[file for file in either if file.is_file()] for either in files]
+        present = [[file for file in candidates if file.is_file()] for candidates in files]
         if not any(present):
             continue
-        for split, either in zip(SPLITS, present, strict=True):
-            if len(either) != 1:
-                names = " and ".join(file.name for file in either) or "neither"
+        for split, candidates in zip(SPLITS, present, strict=True):
+            if len(candidates) != 1:
+                names = " and ".join(file.name for file in candidates) or "neither"
                 faults.append(f"{folder}: expected {split}.csv or {split}.csv.gz, found {names}")
-        if all(len(either) == 1 for either in present):
+        if all(len(candidates) == 1 for candidates in present):
             yield folder.name, (present[0][0], present[1][0])
 
 
 def read_task(task_id: str, files: tuple[Path, ...]) -> TaskData:
-    """Read one flat file, or a train and a test file.
+    """Return the task data of one flat file, or of a train and a test file.
 
-    Raises DataError with every error found, each with file, line and value.
+    Raise DataError with every error found, each with file, line and value.
     """
     faults: list[str] = []
-    rows: dict[str, tuple[list[str], list[int]]] = {split: ([], []) for split in SPLITS}
+    sequences_and_labels: dict[str, tuple[list[str], list[int]]] = {
+        split: ([], []) for split in SPLITS
+    }
     for file, split in zip(files, SPLITS if len(files) > 1 else (None,), strict=True):
-        for sequence, label, where in _sequences_in(file, split, faults):
-            rows[where][0].append(sequence)
-            rows[where][1].append(label)
+        for sequence, label, file_split in _sequences_in(file, split, faults):
+            sequences_and_labels[file_split][0].append(sequence)
+            sequences_and_labels[file_split][1].append(label)
     if faults:
         raise DataError(faults)
-    splits = {s: Split(t, np.asarray(labels, dtype=np.int64)) for s, (t, labels) in rows.items()}
+    splits = {
+        s: Split(t, np.asarray(labels, dtype=np.int64))
+        for s, (t, labels) in sequences_and_labels.items()
+    }
     for split, file in zip(SPLITS, (files[0], files[-1]), strict=True):
         counts = splits[split].class_counts
         if not counts:
-            faults.append(f"{file}: no {split} sequence")
+            faults.append(f"{file}: no {split} sequence, expected at least one of two classes")
         elif len(counts) == 1:
             faults.append(f"{file}: every {split} sequence has the label {next(iter(counts))}, "
                           "expected two classes or more")  # fmt: skip
@@ -173,7 +178,7 @@ def read_task(task_id: str, files: tuple[Path, ...]) -> TaskData:
 def _sequences_in(
     file: Path, split: str | None, faults: list[str]
 ) -> Iterator[tuple[str, int, str]]:
-    """Yield (sequence, label, split) of each valid line; add errors of the others to `faults`."""
+    """Yield (sequence, label, split) of each valid line; append other lines' errors to `faults`."""
     header = ["text", "label"] if split else ["text", "label", "split"]
     csv.field_size_limit(FIELD_MAX)
     opener = gzip.open if file.name.endswith(".gz") else open
@@ -183,10 +188,14 @@ def _sequences_in(
             columns = next(reader, [])
             if columns != header:
                 columns_text = ",".join(columns)[:VALUE_SHOWN]
-                mark = columns_text.startswith("\ufeff")
-                cure = ": save it without a byte order mark, as plain UTF-8" if mark else ""
+                has_byte_order_mark = columns_text.startswith("\ufeff")
+                advice = (
+                    ": save it without a byte order mark, as plain UTF-8"
+                    if has_byte_order_mark
+                    else ""
+                )
                 faults.append(
-                    f"{file}:1: columns are {columns_text!r}, expected {','.join(header)!r}{cure}"
+                    f"{file}:1: columns are {columns_text!r}, expected {','.join(header)!r}{advice}"
                 )
                 return
             for row in reader:
@@ -201,7 +210,7 @@ def _sequences_in(
 
 def _fault(row: list[str], header: list[str]) -> str | None:
     if len(row) != len(header):
-        return f"{len(row)} values, expected {len(header)}"
+        return f"{len(row)} values, expected {len(header)}: {','.join(header)}"
     sequence, label = row[:2]
     if not _LABEL.fullmatch(label):
         return f"label {label[:VALUE_SHOWN]!r} is not an integer of at most {LABEL_DIGITS} digits"
@@ -210,9 +219,12 @@ def _fault(row: list[str], header: list[str]) -> str | None:
     if not sequence:
         return "the sequence is empty"
     if not _SEQUENCE.fullmatch(sequence):
-        strange = _OTHER_LETTERS.search(sequence)
-        at = strange.start() if strange else 0
-        return f"character {sequence[at]!r} at position {at + 1} of the sequence is not IUPAC"
+        other_letter = _OTHER_LETTERS.search(sequence)
+        index = other_letter.start() if other_letter else 0
+        return (
+            f"character {sequence[index]!r} at position {index + 1} of the sequence is no IUPAC "
+            "letter"
+        )
     return None
 
 
@@ -220,9 +232,9 @@ def _against_benchmark(data: TaskData, task: Task, file: Path) -> None:
     counts = sorted(data.test.class_counts.values())
     size = len(data.test.labels)
     if task.n_test is not None and size != task.n_test:
-        raise DataError([f"{file}: {size} test sequences, the benchmark has {task.n_test}"])
+        raise DataError([f"{file}: {size} test sequences, expected {task.n_test} of the benchmark"])
     if task.test_class_counts is not None and counts != task.test_class_counts:
         expected = task.test_class_counts
         raise DataError(
-            [f"{file}: test classes of {counts} sequences, the benchmark has {expected}"]
+            [f"{file}: test classes of {counts} sequences, expected {expected} of the benchmark"]
         )

@@ -1,15 +1,15 @@
-"""Decisions of the probe on further sequences: variants of a task's, and fresh ones with labels.
+"""Decisions of the probe on further sequences: variants of the task's sequences, and new ones.
 
-The probe is fitted on the training sequences as published, once. For each kind of variant of a test
-sequence the decisions on original and variant are counted against each other. For variants of
-training sequences the probe is fitted on these sequences alone, as published and as variants, and
-both predict the test sequences as published.
+For test variants, the probe is fitted on the published training sequences; the numbers of right
+decisions on originals and on variants are compared, per kind of variant. For training variants, two
+probes are fitted, one on the originals and one on the variants, and both predict the published test
+sequences.
 
-Every probe whose scores a claim has decides: those of few-shot regimes see few sequences, so that
-each can use what the others ignore.
+This is done with every probe whose scores a submission claims: few-shot probes see few sequences,
+so each may rely on other letters.
 
-Anybody knows the few sequences that a few-shot probe is fitted on. Its probes are therefore fitted
-on sequences that other seeds draw, and on variants of the published ones, as well.
+Everyone knows the few sequences on which a few-shot probe is fitted. So these probes are also
+fitted on sequences drawn by other seeds, and on variants of the published ones.
 """
 
 import hashlib
@@ -34,9 +34,9 @@ from .tasks import Labels
 from .variants import SUPPORT
 
 RECORD = "record"
-"""The name of the probes of record, after that of their regime."""
+"""Name of the probe of record, which follows the regime in the keys of `Decisions.others`."""
 FRESH = "fresh"
-"""Split of sequences whose label the sequences themselves bring."""
+"""Split of new sequences, whose labels follow from the sequences."""
 
 Features = npt.NDArray[np.floating]
 Flags = npt.NDArray[np.bool_]
@@ -44,19 +44,18 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class FurtherEmbeddings:
-    """(n,) sequences beside those of a task, with their (n, d) embeddings."""
+    """(n,) further sequences with their (n, d) embeddings."""
 
     splits: Sequence[str]
     kinds: Sequence[str]
     rows: npt.NDArray[np.int64]
-    """Sequence of the split that a sequence is a variant of; for a fresh sequence its own
-    number."""
+    """Index, in its split, of the sequence that this is a variant of; a running number if fresh."""
     labels: Labels
-    """Labels of the fresh sequences; anything for variants."""
+    """Labels of the fresh sequences; meaningless for variants."""
     values: Features
 
     def of(self, split: str, kind: str | None = None) -> npt.NDArray[np.int64]:
-        """Return the places of the sequences of a split and kind."""
+        """Return the indices of the sequences of a split, and of a kind unless it is None."""
         kinds = self.kinds
         return np.array(
             [
@@ -71,13 +70,13 @@ class FurtherEmbeddings:
 def predictions(train: Features, labels: Labels, test: Features) -> Labels:
     """Return the (m,) labels of (m, d) features by the probe of record, fitted on (n, d) features.
 
-    Raises ProbeError when it cannot be fitted.
+    Raise ProbeError if it cannot be fitted.
     """
     return probe.fit(train, labels, test).predictions
 
 
 def count_changes(before: Flags, after: Flags) -> ChangedDecisions:
-    """Count the changes between two (n,) arrays of right decisions."""
+    """Count the changes between two (n,) arrays that hold whether each decision is right."""
     return ChangedDecisions(
         rows=len(before),
         worse=int((before & ~after).sum()),
@@ -86,40 +85,40 @@ def count_changes(before: Flags, after: Flags) -> ChangedDecisions:
 
 
 def score_predictions(truth: Labels, predicted: Labels) -> LabelledDecisions:
-    """Score (n,) predictions, n at least 1."""
+    """Score (n,) predicted labels, n at least 1."""
     classes = np.unique(np.concatenate([truth, predicted]))
     mcc = scores(confusion_matrix(truth, predicted, classes)).MCC
     return LabelledDecisions(rows=len(truth), right=int((truth == predicted).sum()), MCC=mcc)
 
 
-Drawn = npt.NDArray[np.int64] | None
-"""Training sequences of a fit; None for all."""
+FitRows = npt.NDArray[np.int64] | None
+"""Indices of the training sequences of a fit; None for all."""
 
 
 def decide(
     problem: probe.Problem,
     further_embeddings: FurtherEmbeddings,
-    drawn: Mapping[str, Sequence[Drawn]] | None = None,
+    fit_rows: Mapping[str, Sequence[FitRows]] | None = None,
     few_shot: "Mapping[str, FewShotDraws] | None" = None,
 ) -> Decisions:
-    """Return the decisions on the sequences beside a task's; raises ProbeError.
+    """Return the decisions on the further sequences of a task. Raise ProbeError.
 
-    `drawn` has the training sequences of each fit of every regime that is scored, `few_shot` those
-    of the few-shot regimes that are fitted on other sequences, too.
+    `fit_rows` has the indices of the training sequences of each fit, by scored regime; `few_shot`
+    has those of the few-shot regimes that are also fitted on other sequences.
     """
     embeddings = np.concatenate([problem.test, further_embeddings.values])
     labels = predictions(problem.train, problem.train_labels, embeddings)
-    whole = _decision_counts(problem, further_embeddings, [labels])
+    record_counts = _decision_counts(problem, further_embeddings, [labels])
     return Decisions(
-        public=whole.public,
-        kinds=whole.kinds,
+        public=record_counts.public,
+        kinds=record_counts.kinds,
         training=training_changes(problem, further_embeddings),
-        fresh=whole.fresh,
+        fresh=record_counts.fresh,
         others={
             f"{regime}, {RECORD}": _decision_counts(
                 problem, further_embeddings, [_fitted(problem, rows, embeddings) for rows in fits]
             )
-            for regime, fits in (drawn or {}).items()
+            for regime, fits in (fit_rows or {}).items()
             if fits[0] is not None
         },
         few_shot=few_shot_scores(problem, few_shot or {}),
@@ -127,38 +126,41 @@ def decide(
     )
 
 
-def _fitted(problem: probe.Problem, rows: Drawn, all_features: Features) -> Labels:
+def _fitted(problem: probe.Problem, rows: FitRows, all_features: Features) -> Labels:
     return predictions(*problem.training(rows), all_features)
 
 
 def _decision_counts(
     problem: probe.Problem, further_embeddings: FurtherEmbeddings, fits: Sequence[Labels]
 ) -> ProbeDecisions:
-    """Count what fits predict, test sequences first and then the further sequences."""
-    truth, tests = problem.test_labels, len(problem.test_labels)
+    """Count the decisions of fits, given their labels of the test and the further sequences."""
+    truth, test_count = problem.test_labels, len(problem.test_labels)
     kinds = {}
     for kind in dict.fromkeys(further_embeddings.kinds[i] for i in further_embeddings.of("test")):
         places = further_embeddings.of("test", kind)
         rows = further_embeddings.rows[places]
-        parts = [
+        changes_by_fit = [
             count_changes(
-                (labels_of_fit[:tests] == truth)[rows], labels_of_fit[tests:][places] == truth[rows]
+                (labels_of_fit[:test_count] == truth)[rows],
+                labels_of_fit[test_count:][places] == truth[rows],
             )
             for labels_of_fit in fits
         ]
         kinds[kind] = ChangedDecisions(
-            rows=sum(part.rows for part in parts),
-            worse=sum(part.worse for part in parts),
-            better=sum(part.better for part in parts),
+            rows=sum(changes.rows for changes in changes_by_fit),
+            worse=sum(changes.worse for changes in changes_by_fit),
+            better=sum(changes.better for changes in changes_by_fit),
         )
     fresh = further_embeddings.of(FRESH)
     labels = further_embeddings.labels[fresh]
     return ProbeDecisions(
         fits=len(fits),
-        public=_summed([score_predictions(truth, labels_of_fit[:tests]) for labels_of_fit in fits]),
+        public=_summed(
+            [score_predictions(truth, labels_of_fit[:test_count]) for labels_of_fit in fits]
+        ),
         kinds=kinds,
         fresh=_summed(
-            [score_predictions(labels, labels_of_fit[tests:][fresh]) for labels_of_fit in fits]
+            [score_predictions(labels, labels_of_fit[test_count:][fresh]) for labels_of_fit in fits]
         )
         if len(fresh)
         else None,
@@ -176,10 +178,10 @@ def _summed(parts: Sequence[LabelledDecisions]) -> LabelledDecisions:
 def training_changes(
     problem: probe.Problem, further_embeddings: FurtherEmbeddings
 ) -> ChangedDecisions | None:
-    """Return what changes on the test sequences when some training sequences are their variants.
+    """Return how decisions on the test sequences change if the training sequences are variants.
 
-    One probe is fitted on these sequences as published, one on the variants. None where a class has
-    no such sequence. Raises ProbeError.
+    One probe is fitted on the originals of all training variants, one on the variants. Return None
+    if a class has no variant. Raise ProbeError.
     """
     places = further_embeddings.of("train")
     rows = further_embeddings.rows[places]
@@ -193,18 +195,18 @@ def training_changes(
 
 
 class FewShotDraws(NamedTuple):
-    """The training sequences of each fit of a few-shot regime."""
+    """Indices of the training sequences of each fit of a few-shot regime."""
 
     published: Sequence[npt.NDArray[np.int64]]
-    """By the seeds of the benchmark."""
+    """Draws of the benchmark's seeds."""
     others: Sequence[npt.NDArray[np.int64]]
-    """By other seeds."""
+    """Draws of other seeds."""
 
 
 def few_shot_draws(
     labels: Labels, few_shot_k: Mapping[str, int], seeds: Sequence[int], other_draws: str
 ) -> dict[str, FewShotDraws]:
-    """Return the draws of each few-shot regime; the text `other_draws` decides the other ones."""
+    """Return the draws of each few-shot regime; the text `other_draws` determines other seeds."""
     others = [
         int.from_bytes(hashlib.sha256(f"{other_draws}\n{number}".encode()).digest()[:4], "little")
         for number in range(OTHER_DRAWS)
@@ -219,21 +221,30 @@ def few_shot_draws(
 
 
 def support_of(draws: Mapping[str, FewShotDraws]) -> list[int]:
-    """Return the training sequences that any published few-shot probe is fitted on, ascending."""
-    return sorted({int(row) for each in draws.values() for rows in each.published for row in rows})
+    """Return the indices of all training sequences of published few-shot probes, ascending."""
+    return sorted(
+        {
+            int(row)
+            for draws_of_regime in draws.values()
+            for rows in draws_of_regime.published
+            for row in rows
+        }
+    )
 
 
 def few_shot_scores(
     problem: probe.Problem, draws: Mapping[str, FewShotDraws]
 ) -> dict[str, FewShotScores]:
-    """Return the scores of the few-shot probes of each regime. Raises ProbeError."""
+    """Return the scores of the few-shot probes of each regime. Raise ProbeError."""
 
     def scores_of(fits: Sequence[npt.NDArray[np.int64]]) -> list[float]:
         return [_correlation(problem, *problem.training(rows)) for rows in fits]
 
     return {
-        regime: FewShotScores(published=scores_of(each.published), others=scores_of(each.others))
-        for regime, each in draws.items()
+        regime: FewShotScores(
+            published=scores_of(draws_of_regime.published), others=scores_of(draws_of_regime.others)
+        )
+        for regime, draws_of_regime in draws.items()
     }
 
 
@@ -244,24 +255,24 @@ def varied_scores(
 ) -> dict[str, list[float]]:
     """Return the scores of the published few-shot probes, fitted on variants of their sequences.
 
-    A sequence without a variant is its own. Raises ProbeError.
+    A sequence without a variant is used unchanged. Raise ProbeError.
     """
     places = further_embeddings.of(SUPPORT)
     place_of = dict(zip(further_embeddings.rows[places].tolist(), places.tolist(), strict=True))
-    varied: dict[str, list[float]] = {}
-    for regime, each in draws.items():
-        varied[regime] = []
-        for rows in each.published:
+    scores_by_regime: dict[str, list[float]] = {}
+    for regime, draws_of_regime in draws.items():
+        scores_by_regime[regime] = []
+        for rows in draws_of_regime.published:
             features, labels = problem.training(rows)
             features = features.copy()
             for index, row in enumerate(rows.tolist()):
                 if row in place_of:
                     features[index] = further_embeddings.values[place_of[row]]
-            varied[regime].append(_correlation(problem, features, labels))
-    return varied
+            scores_by_regime[regime].append(_correlation(problem, features, labels))
+    return scores_by_regime
 
 
 def _correlation(problem: probe.Problem, features: Features, labels: Labels) -> float:
-    """Return the MCC on the test sequences of a probe that is fitted on (n, d) features."""
+    """Return the MCC on the test sequences of a probe fitted on (n, d) features."""
     predicted = predictions(features, labels, problem.test)
     return score_predictions(problem.test_labels, predicted).MCC

@@ -1,7 +1,7 @@
-"""Turns a folder of task files into a benchmark: the definition and the manifest that a run reads.
+"""Make a benchmark of a folder of task files: the definition and the manifest that a run reads.
 
-The protocol is GENEB's. Sizes and classes are counted, and `dataset.revision` names the content as
-a commit names a tree, so that a run on other data is noticed.
+The protocol is GENEB's. Sizes and classes are counted, and `dataset.revision` is a hash of the
+content, so that a run on other data is noticed.
 """
 
 import re
@@ -19,28 +19,28 @@ from .tasks import REVISION, TaskData, revision, task_facts
 
 DEFINITION = "benchmark.json"
 FIRST_VERSION = "1.0"
-"""Version of the harness that a definition asks for, until its author names another."""
+"""Version of the harness in a new definition; its author may edit it."""
 CATEGORY = "Own tasks"
-"""Category of every task until its author says otherwise in the file."""
+"""Category of every task in a new definition; its author may edit it."""
 
 
 def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
     """Write `benchmark.json` and `manifest.json` into a folder of task files.
 
-    Return the path of the definition and its content. `name` is that of the benchmark, by default
-    the folder's. Raises DataError with everything that is wrong with the files, and OptionError
-    when the folder has a definition or a manifest.
+    Return the path of the definition and its content. `name` is the benchmark's, by default that of
+    the folder. Raise DataError with all errors of the files, OptionError if the folder already has
+    a definition or a manifest.
     """
     if not folder.is_dir():
         raise DataError([f"{folder}: no such folder"])
     target = folder / DEFINITION
     if existing := [path for path in (target, folder / MANIFEST) if path.exists()]:
         first = existing[0]
-        msg = f"{first}: not replaced: delete it to define the benchmark again, or use it"
+        msg = f"{first}: exists and is not replaced: use it, or delete it to define it again"
         raise OptionError(msg)
-    definition = _read(folder)
+    task_files = _read(folder)
     title = name or folder.resolve().name
-    tasks = [data for data, _ in definition]
+    tasks = [data for data, _ in task_files]
     document = benchmark.document(
         name=title,
         harness_version=FIRST_VERSION,
@@ -51,34 +51,34 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
         sources={"revision": REVISION},
         tasks=[task_facts(data, data.id, CATEGORY) for data in tasks],
     )
-    bench = benchmark.parsed(dumps(document), str(target))
+    parsed_benchmark = benchmark.parsed(dumps(document), str(target))
     write_json(target, document)
     files = {
         file.relative_to(folder).as_posix(): FileFacts(
             sha256=file_sha256(file), bytes=file.stat().st_size
         )
-        for _, paths in definition
+        for _, paths in task_files
         for file in paths
     }
     facts = {
         data.id: TaskFacts(
             sha256=data.sha256, train=data.train.class_counts, test=data.test.class_counts
         )
-        for data, _ in definition
+        for data, _ in task_files
     }
-    pin = bench.dataset
+    pin = parsed_benchmark.dataset
     Manifest(repo_id=pin.repo_id, revision=pin.revision, files=files, tasks=facts).write(folder)
-    return target, bench
+    return target, parsed_benchmark
 
 
 def _read(folder: Path) -> list[tuple[TaskData, tuple[Path, ...]]]:
-    """Return every task of a folder and its files. Raises DataError with all that is wrong."""
+    """Return every task of a folder and its files. Raise DataError with all errors."""
     faults: list[str] = []
     tasks: dict[str, tuple[TaskData, tuple[Path, ...]]] = {}
     for task_id, files in layout(folder, faults):
         if not re.fullmatch(TASK_ID, task_id):
             faults.append(
-                f"{files[0]}: the name is the task's id, and {task_id!r} has other characters than "
+                f"{files[0]}: the name is the task's id, but {task_id!r} has other characters than "
                 "letters, digits, '.', '_' and '-': rename it"
             )
         elif task_id in tasks:
@@ -93,7 +93,8 @@ def _read(folder: Path) -> list[tuple[TaskData, tuple[Path, ...]]]:
         raise DataError(faults)
     if not tasks:
         msg = (
-            f"{folder}: has no task: expected <task_id>.csv with the columns text,label,split, or "
+            f"{folder}: no task found: expected <task_id>.csv with the columns "
+            "text,label,split, or "
             "tasks/<task_id>/train.csv and test.csv with text,label"
         )
         raise DataError([msg])

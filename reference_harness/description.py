@@ -1,4 +1,4 @@
-"""The facts that an extractor declares of itself, in the terms of submission format 1.1."""
+"""Return what an extractor declares about itself, in the terms of submission format 1.1."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,11 +7,11 @@ from typing import Any
 from .extractors.base import UNDECLARED
 from .formats.submission_terms import DTYPES, SOURCE_KINDS, TRUNCATIONS
 
-# A tokenizer without a limit has 10**30; no model reads 10**9 tokens.
+# Tokens; tokenizers without a limit declare 10**30.
 LENGTH_MAX = 10**9
 
 UNIT = "unit"
-"""The scale of an extractor each of whose embeddings is divided by its root mean square."""
+"""Scale declared by an extractor that divides each embedding by its root mean square."""
 
 _MISSING = object()
 
@@ -19,8 +19,8 @@ _MISSING = object()
 def describe(extractor: object, name_model: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return `{"model": ..., "embedding": ...}` and the names of what is undeclared.
 
-    Only declared words count: an attribute of another type or value, such as a pooling layer kept
-    under the name `pooling`, is undeclared. `loaded_model` says which weights were loaded.
+    An attribute with an unexpected type or value, such as a pooling layer called `pooling`, counts
+    as undeclared. Which weights were loaded is recorded by `loaded_model`.
     """
     embedding = {
         "layer": _text(getattr(extractor, "layer", None)),
@@ -31,7 +31,7 @@ def describe(extractor: object, name_model: str) -> tuple[dict[str, Any], tuple[
     }
     if (
         getattr(extractor, "scale", None) == UNIT
-    ):  # else the key of its cached embeddings would change
+    ):  # absent otherwise, as its presence changes the key of cached embeddings
         embedding["scale"] = UNIT
     model = _model(getattr(extractor, "source", None), name_model)
     undeclared = [key for key, value in embedding.items() if value == UNDECLARED]
@@ -70,10 +70,10 @@ def _model(source: object, name_model: str) -> dict[str, Any]:
     declared = source if isinstance(source, Mapping) else {}
     kind = _one_of(declared.get("kind"), SOURCE_KINDS)
     folder = Path(name_model)
-    local = bool(name_model) and folder.exists()
-    # The name alone: the rest of the path is the contributor's own business.
-    location = str(declared.get("location", folder.resolve().name if local else name_model))
-    if kind == UNDECLARED and local:
+    is_local = bool(name_model) and folder.exists()
+    # Only the name: the rest of the path may be private.
+    location = str(declared.get("location", folder.resolve().name if is_local else name_model))
+    if kind == UNDECLARED and is_local:
         kind = "local"
     return {
         "kind": kind,

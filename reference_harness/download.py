@@ -1,4 +1,4 @@
-"""Fetches the pinned dataset from the Hugging Face Hub and writes its manifest."""
+"""Download the pinned dataset from the Hugging Face Hub and write its manifest."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from huggingface_hub import RepoFile
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
-"""A branch or tag can move; a commit cannot."""
+"""Pattern of a revision: a commit, as branches and tags can move."""
 
 
 def pull(
@@ -30,12 +30,11 @@ def pull(
     tasks: Sequence[str] = (),
     endpoint: str | None = None,
 ) -> Manifest:
-    """Download the tasks, or those named, into `folder`, check them, and write `manifest.json`.
+    """Download the named tasks, or all, into `folder`, check them, and write `manifest.json`.
 
-    `endpoint` is another Hub than huggingface.co or that of HF_ENDPOINT. Files that are already
-    whole are not fetched again, so a stopped download goes on. Raises OptionError for a revision
-    that is no commit, and DataError when the Hub cannot be read or gives other data than the
-    benchmark describes.
+    `endpoint` is the address of another Hub than huggingface.co or that of HF_ENDPOINT. Complete
+    files are not downloaded again. Raise OptionError for a revision that is no commit, DataError if
+    the Hub cannot be read or its data differ from the benchmark's description.
     """
     commit = revision or benchmark.dataset.revision
     if not COMMIT.fullmatch(commit):
@@ -44,8 +43,8 @@ def pull(
     repo_id = benchmark.dataset.repo_id
     if ":" in repo_id:  # local:NAME, as `data define` writes, or builtin:NAME
         msg = (
-            f"{benchmark.name}: its task data are on no Hub ({repo_id}): pass --data DIR, the "
-            "folder in which its maintainers have them"
+            f"{benchmark.name}: its task data ({repo_id}) are not on a Hub: get them from its "
+            "maintainers and pass their folder as --data DIR"
         )
         raise OptionError(msg)
     patterns = [f"tasks/{task_id}/*" for task_id in task_names(tasks, benchmark)] or ["tasks/*"]
@@ -60,24 +59,26 @@ def pull(
 def _fetch(
     repo_id: str, commit: str, folder: Path, patterns: list[str], endpoint: str | None
 ) -> None:
-    # The Hub's client takes a second to import, and only a download needs it.
+    # Imported here: the Hub's client takes a second to import, and only a download needs it.
     from huggingface_hub import HfApi, RepoFile, constants
     from huggingface_hub.utils import httpx
 
     storage.limit()
-    where = f"{endpoint or constants.ENDPOINT}/datasets/{repo_id} at {commit}"
+    source = f"{endpoint or constants.ENDPOINT}/datasets/{repo_id} at {commit}"
     api = HfApi(endpoint=endpoint)
     files: list[RepoFile] = []
     try:
-        listed = api.list_repo_tree(repo_id, repo_type="dataset", revision=commit, recursive=True)
+        listed_files = api.list_repo_tree(
+            repo_id, repo_type="dataset", revision=commit, recursive=True
+        )
         files = [
             file
-            for file in listed
+            for file in listed_files
             if isinstance(file, RepoFile)
             and any(fnmatch(file.path, pattern) for pattern in patterns)
         ]
-        # One large file alone comes first: eight at once would wait for a token that is not to be
-        # had one after the other, each for half a minute.
+        # One large file is downloaded first, alone: without an access token for these, eight at
+        # once would time out one after the other, each after half a minute.
         for file in [file for file in files if file.xet_hash is not None][:1]:
             api.hf_hub_download(
                 repo_id, file.path, repo_type="dataset", revision=commit, local_dir=folder
@@ -92,31 +93,31 @@ def _fetch(
     except (OSError, RuntimeError, ValueError, httpx.HTTPError) as error:
         missing = [file.path for file in files if not (folder / file.path).is_file()]
         more = f" ({len(missing)} of {len(files)} files are missing)" if missing else ""
-        raise DataError([f"{where}: {storage.reason(error)}{more}"]) from error
+        raise DataError([f"{source}: {storage.reason(error)}{more}"]) from error
     altered = [file.path for file in files if not _is_as_listed(folder / file.path, file)]
     for name in altered:
-        (folder / name).unlink()  # else the client takes it for whole the next time
+        (folder / name).unlink()  # else the client takes it for complete the next time
     if altered:
         raise DataError(
             [
-                f"{where}: {name} came with other bytes than the Hub lists: it was deleted; run "
-                "the command again"
+                f"{source}: {name} does not have the digest that the Hub lists: it was deleted; "
+                "run the command again"
                 for name in altered
             ]
         )
 
 
 def _is_as_listed(path: Path, listed: "RepoFile") -> bool:
-    """Whether a file has the digest that the Hub lists; the client looks at its size alone."""
+    """Whether a file has the digest that the Hub lists; the client checks only its size."""
     if listed.lfs is not None:
         return file_sha256(path) == listed.lfs.sha256
     return file_blob_id(path) == listed.blob_id
 
 
 def describe(benchmark: Benchmark, folder: Path, commit: str) -> Manifest:
-    """Return the manifest of a folder as it is now: every file's digest, every task's classes.
+    """Return the manifest of a folder: the digest of each file and the classes of each task.
 
-    Raises DataError when a task is unreadable or not the benchmark's.
+    Raise DataError if a task is unreadable or differs from the benchmark's.
     """
     source = Folder(folder, benchmark)
     faults: list[str] = []
@@ -142,9 +143,9 @@ def describe(benchmark: Benchmark, folder: Path, commit: str) -> Manifest:
 
 
 def verify(benchmark: Benchmark, folder: Path) -> Manifest:
-    """Check every file and task of a folder against its manifest, and return it.
+    """Check every file and task of a folder against its manifest, and return the manifest.
 
-    Raises DataError with everything that differs, is missing, or when there is no manifest.
+    Raise DataError with everything that differs or is missing, or if there is no manifest.
     """
     if not folder.is_dir():
         fix = f"download the task data with geneb-harness data pull {folder}"
@@ -154,7 +155,7 @@ def verify(benchmark: Benchmark, folder: Path) -> Manifest:
         raise DataError([f"{folder}: no {NAME}: make one with geneb-harness data pull {folder}"])
     source = Folder(folder, benchmark)
     faults = [
-        f"{folder / name}: missing, {NAME} lists it"
+        f"{folder / name}: missing, but {NAME} lists it: run geneb-harness data pull {folder}"
         for name in manifest.files
         if not (folder / name).is_file()
     ]
@@ -168,7 +169,7 @@ def verify(benchmark: Benchmark, folder: Path) -> Manifest:
             continue
         facts = manifest.tasks.get(task.id)
         if facts is None or facts.sha256 != data.sha256:
-            faults.append(f"{folder}: task {task.id}: content differs from {NAME}")
+            faults.append(f"{folder}: task {task.id}: content differs from its digest in {NAME}")
     if faults:
         raise DataError(faults)
     return manifest

@@ -1,8 +1,8 @@
-"""The command `elsewhere`: runs another command on a machine of the Ray cluster, as if it ran here.
+"""The command `elsewhere`: run another command on a machine of the Ray cluster.
 
-`geneb-ci audit queue --engine ray` starts its audits by it. The command runs in the same folder,
-which every machine has; what it writes to its error stream comes here line by line, and its exit
-code is that of this process. If this process ends, so does the command.
+`geneb-ci audit queue --engine ray` uses it to start audits. The command runs in the same folder,
+which every machine must have; its error stream is printed here line by line, and its exit code is
+that of this process. The command is killed if this process ends.
 """
 
 import os
@@ -15,13 +15,13 @@ import click
 from .text import echo
 
 NOTHING_DONE = 3
-"""Exit code where the command could not be carried out."""
+"""Exit code if the command could not be run."""
 PASSED_VARIABLES = ("GENEB_", "PYTHONSAFEPATH")
-"""Beginnings of the variables that a command takes along; tokens are the machine's own."""
+"""Beginnings of the names of environment variables passed to the command; tokens are not."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, hidden=True)
-@click.option("--gpu", is_flag=True, help="Give it a GPU of its own.")
+@click.option("--gpu", is_flag=True, help="Reserve a GPU for the command.")
 @click.argument("arguments", nargs=-1, required=True, type=click.UNPROCESSED)
 def elsewhere(arguments: tuple[str, ...], *, gpu: bool) -> None:
     """Run a command on a machine of the Ray cluster, in this folder."""
@@ -30,10 +30,10 @@ def elsewhere(arguments: tuple[str, ...], *, gpu: bool) -> None:
     variables = {
         name: value for name, value in os.environ.items() if name.startswith(PASSED_VARIABLES)
     }
-    with connected(start=False) as cluster:  # one of its own would not know the others' GPUs
+    with connected(start=False) as cluster:  # a new cluster would not know which GPUs are in use
         ray = cluster.ray
-        needs = {"num_cpus": 1, "num_gpus": int(gpu), "max_retries": 0}
-        remote = ray.remote(num_returns="streaming", **needs)(lines_of)
+        resources = {"num_cpus": 1, "num_gpus": int(gpu), "max_retries": 0}
+        remote = ray.remote(num_returns="streaming", **resources)(lines_of)
         code = NOTHING_DONE
         try:
             for ref in remote.remote(arguments, os.getcwd(), variables):  # noqa: PTH109 - it is a word
@@ -44,7 +44,9 @@ def elsewhere(arguments: tuple[str, ...], *, gpu: bool) -> None:
                     echo(output, err=True)
         except ray.exceptions.RayError:
             echo(
-                "geneb-ci: the remote process was killed, or its machine left the cluster", err=True
+                "geneb-ci: the remote process was killed, or its machine left the cluster: run "
+                "it again",
+                err=True,
             )
     sys.exit(code)
 
@@ -52,7 +54,7 @@ def elsewhere(arguments: tuple[str, ...], *, gpu: bool) -> None:
 def lines_of(
     arguments: tuple[str, ...], folder: str, variables: dict[str, str]
 ) -> Iterator[str | int]:
-    """Run a command here; yield the lines of its error stream, and then its exit code."""
+    """Run a command here; yield the lines of its error stream, then its exit code."""
     try:
         with subprocess.Popen(  # noqa: S603 - the words of the user who runs this
             arguments, cwd=folder, env=os.environ | variables,
@@ -63,5 +65,5 @@ def lines_of(
                 yield line.rstrip()
         yield process.returncode
     except OSError as error:
-        yield f"geneb-ci: cannot be started: {error.filename}: {error.strerror}"
+        yield f"geneb-ci: the command cannot be started: {error.filename}: {error.strerror}"
         yield NOTHING_DONE

@@ -1,4 +1,4 @@
-"""Calls an extractor on sequences, in batches of similar length."""
+"""Call an extractor on sequences, in batches of similar length."""
 
 import contextlib
 import itertools
@@ -18,18 +18,17 @@ from .shard import Embeddings
 Mode = Literal["budget", "exact", "file"]
 
 FILE_BATCH = 8
-"""Sequences of a batch in file order: upstream's loop."""
+"""Sequences per batch in file order, as in upstream's loop."""
 CALL_SEQUENCES = 2048
-"""Sequences handed at once to an extractor that plans its own batches, or more where its batches
-are large. Not timed: what shares a batch moves the last digits, so it may not depend on how fast a
-machine is."""
+"""Fewest sequences per call of an extractor that plans its own batches. A constant, as which
+sequences share a batch changes the last digits, which must not depend on a machine's speed."""
 BATCHES_PER_CALL = 8
-"""Batches that a call has at least, where they are large: a device waits at the end of each call,
-as nothing of the next one is queued before. Not measured on a GPU."""
+"""Fewest batches per call of such an extractor, as the device is idle between calls. Not measured
+on a GPU."""
 CALL_SEQUENCES_MAX = 1 << 15
-"""Largest call: 512 MiB of embeddings with 4,096 columns."""
+"""Most sequences per call: 512 MiB of embeddings with 4,096 columns."""
 TOKENS_MEASURED = 64
-"""Sequences whose tokens say how many a letter gives."""
+"""Sequences of a sample whose tokens are counted to estimate the tokens per sequence."""
 LETTERS_SHOWN = 60  # letters of a sequence shown in an error
 
 _FLOATS = ("float16", "float32", "float64")
@@ -37,43 +36,47 @@ _FLOATS = ("float16", "float32", "float64")
 
 @dataclass(frozen=True)
 class Batching:
-    """How sequences share batches.
+    """How sequences are grouped into batches.
 
     "budget": sorted by length, up to `token_budget` padded tokens; "exact": equal lengths only, so
-    that nothing is padded and an embedding has the same bits whatever its batch; "file": batches
-    of `rows` in file order, as upstream does.
+    that nothing is padded and an embedding has the same bits in any batch; "file": batches of
+    `rows` sequences in file order, as upstream does.
 
-    Which sequences share a batch moves the last digits of an embedding under "budget" and "file",
-    as padding and the shape of a matrix select other kernels and orders of summation: about 1e-7
-    of a value in float32, more in half precision, which now and then moves one prediction. The
-    mode is part of what embeddings are cached under and of a run's identity; the token budget is
-    not, so that a run that ran out of memory resumes under a smaller one. A record names every
-    budget that its embeddings were computed under. Two runs whose budgets differ are bitwise
-    comparable under "exact" alone.
+    Under "budget" and "file", the other sequences of a batch change the last digits of an
+    embedding, as padding and the shape of a matrix select other kernels and orders of summation:
+    about 1e-7 of a value in float32, more in half precision, which may change a prediction. So the
+    mode is part of the key of cached embeddings and of a run's identity. The token budget is not,
+    so that a run that ran out of memory can be resumed with a smaller one; a record names every
+    budget that was used. Two runs with different budgets have the same bits only under "exact".
     """
 
     mode: Mode = "budget"
     token_budget: int = batches.TOKEN_BUDGET
-    """Padded tokens of a batch, unless `MemoryLimit.room` says where to measure them."""
+    """Maximum of padded tokens in a batch, unless it is measured (`MemoryLimit.room`)."""
     rows: int = FILE_BATCH
+    """Sequences per batch in mode "file"."""
     exact_limits: tuple[batches.RowLimit, ...] = batches.EXACT_LIMITS
-    """Rows of a batch of equal lengths; measured ones (`exact.py`) change no bit."""
+    """Maximum of rows in a batch of equal lengths, by length; measured in `exact.py`."""
 
 
 BATCHING = Batching()
 
 
 def budget_now(extractor: LoadedExtractor, batching: Batching, limit: MemoryLimit) -> int:
-    """Return the padded tokens that memory and settings allow a batch; 0 where nothing does."""
+    """Return the padded tokens that memory and settings allow per batch; 0 if unlimited."""
     planned = 0 if batching.mode == "file" else limit.budget or batching.token_budget
     measured_budget = cut_to(extractor, limit)
     return min(measured_budget or planned, planned or measured_budget)
 
 
 def cut_to(extractor: LoadedExtractor, limit: MemoryLimit) -> int:
-    """Return the padded tokens to which batches were cut when memory ran out; 0 until it did."""
+    """Return the padded tokens per batch after memory ran out; 0 if it never did."""
     limits = (limit, getattr(extractor.extractor, "memory", None))
-    cuts = [each.tokens for each in limits if isinstance(each, MemoryLimit) and each.tokens]
+    cuts = [
+        memory_limit.tokens
+        for memory_limit in limits
+        if isinstance(memory_limit, MemoryLimit) and memory_limit.tokens
+    ]
     return min(cuts, default=0)
 
 
@@ -83,12 +86,12 @@ def plan(
     sequences: Sequence[str],
     sizes: Sequence[int] | None = None,
 ) -> list[npt.NDArray[np.int64]]:
-    """Return the sequences of each call of the extractor: every sequence once.
+    """Return the indices of the sequences of each call of the extractor: every sequence once.
 
-    A built-in plans batches by tokens within a call, which has room for several. For any other
-    the call is the batch; `sizes` are what its `count_tokens` says, else letters. "exact" without
-    `count_tokens` is one sequence a call: equal letters need not be equal tokens, and then
-    padding would be back.
+    A built-in gets several batches per call and plans them by its tokens. For any other extractor a
+    call is one batch. `sizes` are the results of its `count_tokens`, else letters. In mode "exact",
+    an extractor without `count_tokens` gets one sequence per call, as equal letters need not be
+    equal tokens.
     """
     count = len(sequences)
     mode, is_builtin = batching.mode, extractor.path.startswith("builtin:")
@@ -107,29 +110,29 @@ def plan(
 
 
 def _call_size(extractor: LoadedExtractor, batching: Batching, sequences: Sequence[str]) -> int:
-    """Return the sequences of a call of a built-in that plans batches by tokens.
+    """Return the number of sequences per call of a built-in that plans batches by tokens.
 
-    They are as many as fill `BATCHES_PER_CALL` batches, by the tokens of a sample of sequences.
+    It is estimated to fill `BATCHES_PER_CALL` batches, from the tokens of a sample of sequences.
     """
-    counter = getattr(extractor.extractor, "count_tokens", None)
-    if batching.mode != "budget" or counter is None or len(sequences) <= CALL_SEQUENCES:
+    count_tokens = getattr(extractor.extractor, "count_tokens", None)
+    if batching.mode != "budget" or count_tokens is None or len(sequences) <= CALL_SEQUENCES:
         return CALL_SEQUENCES
-    picked = sequences[:: -(-len(sequences) // TOKENS_MEASURED)]
-    most = None if _is_whole(extractor) else extractor.extractor.max_length
-    tokens = [min(count, most or count) for count in counter(picked)]
-    filling = BATCHES_PER_CALL * batching.token_budget * len(tokens) // max(1, sum(tokens))
-    return max(CALL_SEQUENCES, min(CALL_SEQUENCES_MAX, int(filling)))
+    sample = sequences[:: -(-len(sequences) // TOKENS_MEASURED)]
+    tokens_max = None if _reads_all_tokens(extractor) else extractor.extractor.max_length
+    tokens = [min(count, tokens_max or count) for count in count_tokens(sample)]
+    filling_count = BATCHES_PER_CALL * batching.token_budget * len(tokens) // max(1, sum(tokens))
+    return max(CALL_SEQUENCES, min(CALL_SEQUENCES_MAX, int(filling_count)))
 
 
-def _is_whole(extractor: LoadedExtractor) -> bool:
-    """Whether every token of a sequence is read, in windows where it is too long."""
+def _reads_all_tokens(extractor: LoadedExtractor) -> bool:
+    """Whether every token of a sequence is read, if necessary in several windows."""
     return extractor.extractor.truncation in ("none", "windows")
 
 
 def sizes_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
-    """Return the tokens of each sequence, or its letters where the extractor counts none.
+    """Return the tokens of each sequence, or its letters if the extractor counts none.
 
-    Letters for a built-in, too, which counts tokens itself. Raises EmbeddingError where
+    Letters for a built-in too, which counts its tokens later. Raise EmbeddingError if
     `count_tokens` fails.
     """
     counter = getattr(extractor.extractor, "count_tokens", None)
@@ -141,7 +144,10 @@ def sizes_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
         msg = f"{extractor.class_name}.count_tokens failed: {type(error).__name__}: {error}"
         raise EmbeddingError(msg) from error
     if len(sizes) != len(sequences):
-        msg = f"{extractor.class_name}.count_tokens gave {len(sizes)} numbers for {len(sequences)}"
+        msg = (
+            f"{extractor.class_name}.count_tokens returned {len(sizes)} numbers for "
+            f"{len(sequences)}"
+        )
         msg += " sequences, expected one for each"
         raise EmbeddingError(msg)
     return sizes
@@ -155,58 +161,64 @@ def calls(
     limit: MemoryLimit | None = None,
     lacking: npt.NDArray[np.bool_] | None = None,
 ) -> Iterator[tuple[npt.NDArray[np.int64], Embeddings]]:
-    """Call the extractor batch by batch: yields sequence numbers, and their (m, d) embeddings.
+    """Call the extractor batch by batch; yield indices of sequences and their (m, d) embeddings.
 
-    Only sequences that `lacking` marks, (n,), are computed, in the calls that all sequences are
-    planned in.
+    Only the sequences that `lacking`, (n,), marks are embedded, in the calls planned for all
+    sequences.
 
-    A batch that does not fit into memory is halved, and `limit` remembers what fits. Where it has
-    a `room`, the token budget is measured there first. Raises EmbeddingError, which begins with
-    `label` and shows the sequence.
+    A batch that does not fit into memory is halved, and `limit` keeps the size that fits. If
+    `limit` has a `room`, the token budget is measured first. Raise EmbeddingError, which begins
+    with `label` and quotes the sequence.
     """
     limit = limit or MemoryLimit()
-    ahead: Callable[[list[str]], None] | None = getattr(extractor.extractor, "ahead", None)
+    announce: Callable[[list[str]], None] | None = getattr(extractor.extractor, "ahead", None)
     following: dict[int, npt.NDArray[np.int64]] = {}
 
     def call(rows: npt.NDArray[np.int64]) -> Embeddings:
-        after = following.pop(int(rows[0]), None)
-        if ahead is not None and after is not None:
-            ahead([sequences[i] for i in after])
+        next_rows = following.pop(int(rows[0]), None)
+        if announce is not None and next_rows is not None:
+            announce([sequences[i] for i in next_rows])
         return _call(extractor, batching, label, [sequences[i] for i in rows])
 
-    dim = None
+    width = None
     sizes = sizes_of(extractor, sequences)
     batching = measured(extractor, batching, sequences, sizes, limit)
     planned = plan(extractor, batching, sequences, sizes)
     if lacking is not None:
         planned = [lacking_rows for rows in planned if len(lacking_rows := rows[lacking[rows]])]
-    following |= {int(rows[0]): after for rows, after in itertools.pairwise(planned)}
-    if ahead is not None and planned:
-        ahead([sequences[i] for i in planned[0]])
+    following |= {int(rows[0]): next_rows for rows, next_rows in itertools.pairwise(planned)}
+    if announce is not None and planned:
+        announce([sequences[i] for i in planned[0]])
     results = limit.fitting(planned, sizes, call)
-    for rows, values in _with_sequence_in_errors(results, label, sequences):
+    for rows, embeddings in _with_sequence_in_errors(results, label, sequences):
         batch = [sequences[i] for i in rows]
-        first = _batch_label(label, batch)
-        if values.ndim != 2 or len(values) != len(batch) or not values.shape[1]:  # noqa: PLR2004
-            msg = f"{first}: an array of shape {values.shape}, expected ({len(batch)}, d)"
+        batch_label = _batch_label(label, batch)
+        if embeddings.ndim != 2 or len(embeddings) != len(batch) or not embeddings.shape[1]:  # noqa: PLR2004
+            msg = (
+                f"{batch_label}: got an array of shape {embeddings.shape}, expected "
+                f"({len(batch)}, d)"
+            )
             raise EmbeddingError(msg)
-        if dim not in (None, values.shape[1]):
-            msg = f"{first}: sequences of width {values.shape[1]}, earlier ones had {dim}"
+        if width not in (None, embeddings.shape[1]):
+            msg = (
+                f"{batch_label}: embeddings have width {embeddings.shape[1]}, expected {width} "
+                "as before"
+            )
             raise EmbeddingError(msg)
-        dim = values.shape[1]
-        if not np.isfinite(values).all():
-            row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-            msg = f"{label}: the embedding of {batch[row][:LETTERS_SHOWN]!r} is not finite"
+        width = embeddings.shape[1]
+        if not np.isfinite(embeddings).all():
+            row = int(np.flatnonzero(~np.isfinite(embeddings).all(axis=1))[0])
+            msg = f"{label}: the embedding of {batch[row][:LETTERS_SHOWN]!r} has NaN or infinity"
             raise EmbeddingError(msg)
-        yield rows, unit_embeddings(values) if extractor.is_unit else values
+        yield rows, unit_embeddings(embeddings) if extractor.is_unit else embeddings
 
 
 def unit_embeddings(values: Embeddings) -> Embeddings:
     """Return (n, d) embeddings, each divided by the root mean square of its values."""
-    wide = values.astype(np.float64)
-    size = np.sqrt(np.square(wide).mean(axis=1, keepdims=True))
-    size[size == 0] = 1
-    unit: Embeddings = (wide / size).astype(values.dtype)
+    precise = values.astype(np.float64)
+    root_mean_square = np.sqrt(np.square(precise).mean(axis=1, keepdims=True))
+    root_mean_square[root_mean_square == 0] = 1
+    unit: Embeddings = (precise / root_mean_square).astype(values.dtype)
     return unit
 
 
@@ -217,15 +229,16 @@ def measured(
     sizes: Sequence[int],
     limit: MemoryLimit,
 ) -> Batching:
-    """Return how sequences share batches, with the token budget that `limit.room` has space for.
+    """Return the batching with the token budget for which `limit.room` has enough memory.
 
-    It is measured with copies of the longest sequence, which needs the most memory a token. What
-    an extractor raises then is left to the run, whose messages name task and sequence.
+    It is measured with copies of the longest sequence, which needs the most memory per token.
+    Errors of the extractor are ignored here: they occur again in the run, whose messages name the
+    sequence.
     """
     extractor: Any = loaded.extractor
     is_builtin = loaded.path.startswith("builtin:")
-    plans = is_builtin and hasattr(extractor, "trial")
-    if limit.room is None or batching.mode == "file" or not sequences or is_builtin > plans:
+    plans_batches = is_builtin and hasattr(extractor, "trial")
+    if limit.room is None or batching.mode == "file" or not sequences or is_builtin > plans_batches:
         return batching
     longest = int(np.argmax(sizes))
 
@@ -238,13 +251,15 @@ def measured(
             release_memory()
         return message is None
 
-    most = None
+    measured_budget = None
     with contextlib.suppress(Exception):
-        trial = extractor.trial(sequences[longest]) if plans else (int(sizes[longest]), call)
+        trial = (
+            extractor.trial(sequences[longest]) if plans_batches else (int(sizes[longest]), call)
+        )
         row, batch = trial
-        most = limit.measure(max(1, row), fits)
-    budget = most or batching.token_budget
-    if plans:
+        measured_budget = limit.measure(max(1, row), fits)
+    budget = measured_budget or batching.token_budget
+    if plans_batches:
         extractor.token_budget = budget
     return replace(batching, token_budget=budget)
 
@@ -252,7 +267,7 @@ def measured(
 def _call(
     extractor: LoadedExtractor, batching: Batching, label: str, batch: list[str]
 ) -> Embeddings:
-    """Return what the extractor gives for one batch. Raises EmbeddingError, or lack of memory."""
+    """Return the embeddings of one batch. Raise EmbeddingError; a lack of memory passes through."""
     size = batching.rows if batching.mode == "file" else len(batch)
     try:
         return to_numpy(extractor.extractor.extract_embeddings(batch, batch_size=size))
@@ -271,7 +286,7 @@ def _with_sequence_in_errors(
     label: str,
     sequences: Sequence[str],
 ) -> Iterator[tuple[npt.NDArray[np.int64], Embeddings]]:
-    """Yield what is made; a sequence that does not fit is an EmbeddingError with its name."""
+    """Yield all results; raise EmbeddingError, which quotes the sequence, if one does not fit."""
     try:
         yield from results
     except DoesNotFitError as error:
@@ -295,29 +310,29 @@ def embed_sequences(
     sequences: Sequence[str],
     limit: MemoryLimit | None = None,
 ) -> Embeddings:
-    """Return the (n, d) embeddings of n sequences, computing each: no cache, no repetition spared.
+    """Return the (n, d) embeddings of n sequences without a cache, also of repeated sequences.
 
-    Raises EmbeddingError, also when there is nothing to embed.
+    Raise EmbeddingError, also if n is 0.
     """
-    out: Embeddings | None = None
-    for rows, values in calls(extractor, batching, "sandbox", sequences, limit):
-        if out is None:
-            out = np.empty((len(sequences), values.shape[1]), dtype=values.dtype)
-        if values.dtype != out.dtype:
-            msg = f"sandbox: sequences of {values.dtype}, earlier ones were {out.dtype}"
+    embeddings: Embeddings | None = None
+    for rows, embedded in calls(extractor, batching, "sandbox", sequences, limit):
+        if embeddings is None:
+            embeddings = np.empty((len(sequences), embedded.shape[1]), dtype=embedded.dtype)
+        if embedded.dtype != embeddings.dtype:
+            msg = f"sandbox: embeddings are {embedded.dtype}, expected {embeddings.dtype} as before"
             raise EmbeddingError(msg)
-        out[rows] = values
-    if out is None:
+        embeddings[rows] = embedded
+    if embeddings is None:
         msg = "sandbox: no sequence to embed"
         raise EmbeddingError(msg)
-    return out
+    return embeddings
 
 
 def to_numpy(output: Any) -> Embeddings:  # NumPy or torch, as upstream allows
-    """Return an extractor's output as a NumPy array of the same floating type.
+    """Return an extractor's output as a NumPy array of the same floating-point type.
 
-    bfloat16, which NumPy lacks, becomes float32, which holds each of its values exactly. Raises
-    TypeError for anything that is not an array of floating numbers.
+    bfloat16, which NumPy lacks, is converted to float32 without loss. Raise TypeError for anything
+    but an array of floating-point numbers.
     """
     if hasattr(output, "detach"):
         output = output.detach().cpu()
@@ -326,6 +341,6 @@ def to_numpy(output: Any) -> Embeddings:  # NumPy or torch, as upstream allows
         output = output.numpy()
     if not isinstance(output, np.ndarray) or output.dtype.name not in _FLOATS:
         kind = getattr(output, "dtype", type(output).__name__)
-        msg = f"gave {kind}, expected a NumPy or torch array of {', '.join(_FLOATS)}"
+        msg = f"returned {kind}, expected a NumPy or torch array of {', '.join(_FLOATS)}"
         raise TypeError(msg)
     return output

@@ -1,4 +1,4 @@
-"""Embeds what a task lacks into the cache: in this process, or wherever an engine has one."""
+"""Embed the sequences of a task that the cache lacks, in this or an engine's process."""
 
 import time
 from collections.abc import Generator, Iterator, Mapping
@@ -25,24 +25,24 @@ from .memory import MemoryLimit, peak_memory, room_of
 from .tasks import sequence_digests
 
 DRIFT_SEQUENCES = 4
-"""First sequences that a job embedded, which are embedded again after all others."""
+"""Number of a job's first sequences that are embedded again at its end, to measure the drift."""
 
 
 @dataclass(frozen=True)
 class EmbedJob:
-    """The sequences to be embedded for one task."""
+    """The sequences of one task that are to be embedded."""
 
     task_id: str
     sequences: list[str]
-    """Distinct, in file order."""
+    """Distinct sequences in file order."""
     cache: Path | str
     key_parts: Mapping[str, object]
     measured_sequences: list[str] = field(default_factory=list)
-    """Every distinct sequence of the task, whose letters are measured."""
+    """All distinct sequences of the task; how many of their letters are read is measured."""
 
 
 class Step(NamedTuple):
-    """The embeddings that were added since the step before."""
+    """Number of sequences and letters embedded since the last step."""
 
     sequences: int
     letters: int
@@ -50,24 +50,24 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class EmbedResult:
-    """How it went; an error is a value, so that the other tasks go their way."""
+    """The outcome of a job; an error is a value, so that other tasks can go on."""
 
     task_id: str
     seconds: float
     letters: int = 0
-    """Of the sequences that were embedded."""
+    """Letters of the embedded sequences."""
     peak_memory: int = 0
-    """Most bytes that the accelerator, or this process, has held; 0 where that is unknown."""
+    """Most bytes that the accelerator, or this process, has used; 0 if unknown."""
     budget: int | None = None
-    """Padded tokens a batch may have, where that was measured."""
+    """Measured limit of padded tokens per batch; None if it was not measured."""
     letters_read: Letters = NOT_MEASURED
-    """The letters of the task's sequences that the model reads."""
+    """How many letters of the task's sequences the model reads."""
     notes: tuple[str, ...] = ()
     """Sentences for the user: damaged shards, and what memory allows."""
     failure: str = ""
-    """Why some of it could not be embedded."""
+    """Why some sequences could not be embedded; "" if all were."""
     drift: Drift | None = None
-    """How far the first sequences were from their embeddings after all others."""
+    """How far the first sequences' embeddings, repeated at the end, were from the cached ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,19 +78,18 @@ class EmbedderSpec:
     name_model: str
     device: str
     keywords: Mapping[str, Any]
-    """Of the extractor's constructor."""
+    """Keyword arguments of the extractor's constructor."""
     batching: Batching
     measured: bool
-    """Whether the token budget is what memory has room for, instead of that of `batching`."""
+    """Whether the token budget is measured instead of that of `batching`."""
     tf32: bool = True
-    """False forbids TF32 on a GPU; True leaves it as torch or the extractor has set it, which torch
-    does for convolutions alone."""
+    """False forbids TF32 on a GPU; True keeps the setting of torch or the extractor."""
 
     def load(self) -> "Embedder":
-        """Load it here, which may take minutes.
+        """Load the extractor in this process, which may take minutes.
 
-        Raises EmbeddingError, which says what failed, and OptionError for an option that the
-        extractor has not.
+        Raise EmbeddingError, which names the cause, or OptionError for an option that the extractor
+        does not have.
         """
         try:
             with WATCH.recording() as opened:
@@ -107,8 +106,8 @@ class EmbedderSpec:
             batching = with_limits(loaded, self.batching, self.device)
             if batching is not self.batching:
                 facts = replace(facts, exact_limits=batching.exact_limits)
-            of = without_unused if loaded.path.startswith("builtin:") else loaded_model
-            model = of(facts.description["model"], self.name_model, opened.values())
+            describe_model = without_unused if loaded.path.startswith("builtin:") else loaded_model
+            model = describe_model(facts.description["model"], self.name_model, opened.values())
         except UnknownOptionError as error:
             raise OptionError(str(error)) from error
         except ExtractorError as error:
@@ -118,24 +117,24 @@ class EmbedderSpec:
 
 @dataclass(frozen=True)
 class Embedder:
-    """An extractor, and how batches are made."""
+    """A loaded extractor with its batching."""
 
     extractor: LoadedExtractor
     facts: ExtractorFacts
     batching: Batching
     limit: MemoryLimit
-    """The limit that memory sets, for every task of the run."""
+    """The limit set by memory, shared by all tasks of the run."""
     device: str = "cpu"
 
     def embed(self, job: EmbedJob) -> Generator[Step | EmbedResult]:
-        """Embed what the cache lacks of a job: yields a step after each call, then how it went.
+        """Embed the sequences of a job that the cache lacks; yield steps, then an EmbedResult.
 
-        Embeddings already computed are saved when an error or Ctrl-C ends this. Calls are planned
-        over the whole job, so the rest of one that was killed has the bits it would have had.
+        Embeddings already computed are saved if an error or Ctrl-C ends this. Calls are planned for
+        the whole job, so a job that is resumed yields the same bits.
         """
         started = time.perf_counter()
-        measured, cut = self.limit.budget, cut_to(self.extractor, self.limit)
-        failed = ""
+        budget_before, cut_before = self.limit.budget, cut_to(self.extractor, self.limit)
+        failure = ""
         letters, notes = 0, list[str]()
         try:
             cache = Cache(job.cache, job.key_parts)
@@ -144,20 +143,21 @@ class Embedder:
                 letters += step.letters
                 yield step
         except HarnessError as error:
-            failed = str(error)
+            failure = str(error)
         budget = self.limit.budget
-        if budget is not None and budget != measured:
-            notes.append(f"{job.task_id}: memory has room for batches of {budget:,} padded tokens")
-        if (now := cut_to(self.extractor, self.limit)) != cut:
+        if budget is not None and budget != budget_before:
+            notes.append(f"{job.task_id}: memory allows batches of {budget:,} padded tokens")
+        if (cut_now := cut_to(self.extractor, self.limit)) != cut_before:
             notes.append(
-                f"{job.task_id}: memory ran out; batches have at most {now:,} padded tokens from "
+                f"{job.task_id}: memory ran out; batches have at most {cut_now:,} padded tokens "
+                "from "
                 "now on"
             )
         seconds, peak = time.perf_counter() - started, peak_memory(self.device)
         measured_letters, drift = NOT_MEASURED, None
-        if not failed:
-            drift, note = self._drift(cache, job)
-            notes += note
+        if not failure:
+            drift, drift_notes = self._drift(cache, job)
+            notes += drift_notes
             measured_letters = letters_of(self.extractor, job.measured_sequences)
         yield EmbedResult(
             job.task_id,
@@ -167,31 +167,34 @@ class Embedder:
             budget,
             measured_letters,
             tuple(notes),
-            failed,
+            failure,
             drift,
         )
 
     def _drift(self, cache: Cache, job: EmbedJob) -> tuple[Drift | None, list[str]]:
-        """Return how far the first sequences are from what the cache has of them, embedded alone.
+        """Return the drift of the first sequences, embedded again alone, and notes for the user.
 
-        Under exact batching they have the same bits, or there is a note for the user.
+        There is a note if they have other bits under exact batching.
         """
         sequences = (job.sequences or job.measured_sequences)[:DRIFT_SEQUENCES]
         try:
-            first = cache.read(sequence_digests(sequences)) if sequences else np.empty((0, 0))
-        except HarnessError:  # the probe, which needs all of them, says what is lost
+            cached = cache.read(sequence_digests(sequences)) if sequences else np.empty((0, 0))
+        except HarnessError:  # the probe, which reads all embeddings, reports which are lost
             return None, []
-        alone = embedded_alone(self.extractor, sequences)
-        if alone is None:
+        embedded_again = embedded_alone(self.extractor, sequences)
+        if embedded_again is None:
             return None, []
-        drift = drift_of(alone, first)
-        moved = sum(a.tobytes() != b.tobytes() for a, b in zip(alone, first, strict=True))
-        if self.batching.mode != "exact" or not moved:
+        drift = drift_of(embedded_again, cached)
+        changed_count = sum(
+            a.tobytes() != b.tobytes() for a, b in zip(embedded_again, cached, strict=True)
+        )
+        if self.batching.mode != "exact" or not changed_count:
             return drift, []
         note = (
-            f"{job.task_id}: of {plural(len(sequences), 'sequence')} embedded alone, {moved} gave "
-            "other bits than before, where --batching exact expects the same: on this device its "
-            "rows depend on what shares a batch or came before; compare runs within a tolerance"
+            f"{job.task_id}: of {plural(len(sequences), 'sequence')} embedded again alone, "
+            f"{changed_count} "
+            "have other bits than before; --batching exact expects the same: on this device, "
+            "embeddings depend on other sequences; compare runs within a tolerance"
         )
         return drift, [note]
 
@@ -205,7 +208,7 @@ class Embedder:
             results = calls(
                 self.extractor, self.batching, job.task_id, sequences, self.limit, lacking
             )
-            for rows, values in results:
+            for rows, embeddings in results:
                 budget = budget_now(self.extractor, self.batching, self.limit)
-                writer.add([digests[i] for i in rows], values, budget)
+                writer.add([digests[i] for i in rows], embeddings, budget)
                 yield Step(len(rows), sum(len(sequences[i]) for i in rows))

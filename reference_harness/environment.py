@@ -1,4 +1,4 @@
-"""The surroundings of a run: harness commit, packages, processor, time."""
+"""The environment of a run: harness commit, packages, processor, time."""
 
 import contextlib
 import importlib.metadata
@@ -24,24 +24,23 @@ PACKAGES = (
     "numpy", "scipy", "scikit-learn", "threadpoolctl", "torch", "transformers", "tokenizers",
     "safetensors", "huggingface-hub",
 )  # fmt: skip
-"""Packages whose version can move an embedding or a score, recorded wherever they are installed."""
+"""Packages whose version can change an embedding or a score, recorded if installed."""
 OTHER_DISTRIBUTIONS = (DISTRIBUTION, "huggingface-hub", "ray", "msgpack", "protobuf", "psutil")
-"""Distributions that bring what moves files and text but no number: all that they require is left
-out, if it is not in `PACKAGES`. The Hub's client loads its own only when it downloads, and a second
-run, whose weights are here, is the same run; so is one on a cluster. Ray's own are named, for they
-are left out where it is not installed, too."""
+"""Distributions that move files and text and change no number. They and all that they require are
+not recorded unless in `PACKAGES`, so that neither a download of weights nor a cluster makes another
+run. Ray's requirements are listed here too, as they may be installed without Ray."""
 SHORT = "ACGT" * 16
-"""A sequence that every model takes: what a forward pass imports is loaded once it is embedded."""
-GIT_SECONDS = 10  # a status of this repository takes well under one
+"""A sequence that every model accepts; embedding it imports what a forward pass needs."""
+GIT_SECONDS = 10  # git status of this repository takes well under a second
 
 
 def packages() -> dict[str, str]:
-    """Return Python's version and that of each of `PACKAGES` that is installed."""
+    """Return the version of Python and of each of `PACKAGES` that is installed, by name."""
     return {"python": platform.python_version()} | _versions(PACKAGES)
 
 
 def _versions(names: Iterable[str]) -> dict[str, str]:
-    """Return the version of each distribution that is installed."""
+    """Return the version of each distribution that is installed, by name."""
     versions = {}
     for name in names:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -51,21 +50,20 @@ def _versions(names: Iterable[str]) -> dict[str, str]:
 
 
 def _metadata_values(distribution: importlib.metadata.Distribution, field: str) -> list[str]:
-    """Return the values of a field of its metadata.
+    """Return the values of a field of a distribution's metadata.
 
-    The library parses all of it for each, the description too: twenty times the time, at each start
-    of a run and of each of its workers.
+    importlib.metadata parses the whole file, which takes twenty times as long, and this is called
+    for every distribution at the start of each run and worker.
     """
     text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
     return re.findall(rf"^{field}: *(.*)$", text.partition("\n\n")[0], re.MULTILINE)
 
 
 def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
-    """Return `packages` and every other distribution that the extractor uses, by name.
+    """Return the versions of `packages` and of every other distribution that the extractor uses.
 
-    Measured, not listed: those of which a module is loaded in this process once the extractor,
-    which is built, has embedded a short sequence. A failure to embed it is ignored, as the first
-    task will show it.
+    A distribution counts as used if one of its modules is imported after the built extractor has
+    embedded a short sequence. A failure to embed it is ignored, as the first task will fail too.
     """
     with contextlib.suppress(Exception):
         extractor.extract_embeddings([SHORT], batch_size=1)
@@ -74,14 +72,14 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
     users = (package for package in installed if modules & _modules_of(package))
     used = {_canonical(name) for package in users for name in _metadata_values(package, "Name")}
     versions = packages()
-    more = used - _required(OTHER_DISTRIBUTIONS) - versions.keys()
-    return versions | _versions(sorted(more))
+    other_names = used - _required(OTHER_DISTRIBUTIONS) - versions.keys()
+    return versions | _versions(sorted(other_names))
 
 
 def _modules_of(distribution: importlib.metadata.Distribution) -> set[str]:
-    """Return the names of its modules at the top, as `packages_distributions` finds them.
+    """Return the names of a distribution's top-level modules.
 
-    That one makes an object of every file: five times the time.
+    Faster by a factor of five than importlib.metadata's `packages_distributions`.
     """
     if names := (distribution.read_text("top_level.txt") or "").split():
         return set(names)
@@ -92,11 +90,11 @@ def _modules_of(distribution: importlib.metadata.Distribution) -> set[str]:
 
 
 def _required(names: Iterable[str]) -> set[str]:
-    """Return distributions with all that they require, extras aside."""
+    """Return distributions with all that they require, without extras."""
     required: set[str] = set()
-    open_names = list(names)
-    while open_names:
-        name = open_names.pop()
+    pending_names = list(names)
+    while pending_names:
+        name = pending_names.pop()
         if name in required:
             continue
         required.add(name)
@@ -104,22 +102,22 @@ def _required(names: Iterable[str]) -> set[str]:
             for line in _metadata_values(importlib.metadata.distribution(name), "Requires-Dist"):
                 requirement, _, condition = line.partition(";")
                 if "extra" not in condition and (match := _NAME.match(requirement)):
-                    open_names.append(_canonical(match.group()))
+                    pending_names.append(_canonical(match.group()))
     return required
 
 
 _FIRST = re.compile(r'^"?([^,/\n]*)(/?)', re.MULTILINE)
-"""The first part of the path on each line of a RECORD, and whether it is a folder."""
+"""The first part of the path on each line of a RECORD, and "/" if it is a folder."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def _canonical(name: str) -> str:
-    """Return the name of a distribution in its one spelling, as indexes of packages compare it."""
+    """Return the normalised name of a distribution, as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def harness() -> "HarnessRef":
-    """Return version and, from a checkout, commit and whether the working tree differs from it."""
+    """Return the version; in a checkout also the commit and whether the working tree differs."""
     folder = Path(__file__).resolve().parent
     commit = _git(folder, "rev-parse", "HEAD") if _tracked(folder) else None
     changed = _git(folder, "status", "--porcelain", "--", ".", "../schemas") if commit else ""
@@ -133,26 +131,26 @@ def harness() -> "HarnessRef":
 
 
 def _tracked(folder: Path) -> bool:
-    """Whether git tracks this very file: an installation below someone's repository is not it."""
+    """Whether git tracks this file, rather than a repository that contains an installation."""
     return bool(_git(folder, "ls-files", "--", Path(__file__).name))
 
 
 def git_refusal() -> str:
-    """Return why git names no commit of this checkout, in its words; "" where this is none."""
+    """Return git's message if it finds no commit of this checkout; "" outside a checkout."""
     folder = Path(__file__).resolve().parent
     if "site-packages" in folder.parts:
         return ""
-    refusal = _asked_git(folder, "rev-parse", "HEAD")[1]
+    refusal = _git_output_and_error(folder, "rev-parse", "HEAD")[1]
     return "" if "not a git repository" in refusal else refusal
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    output, refusal = _asked_git(folder, *words)
+    output, refusal = _git_output_and_error(folder, *words)
     return None if refusal else output
 
 
-def _asked_git(folder: Path, *words: str) -> tuple[str, str]:
-    """Return the output of git, and why there is none, or ""."""
+def _git_output_and_error(folder: Path, *words: str) -> tuple[str, str]:
+    """Return the output of git and "", or "" and the reason why it failed."""
     try:
         process = subprocess.run(  # noqa: S603 - fixed words, no shell
             ["git", "-C", str(folder), *words],  # noqa: S607 - git is where the user has it
@@ -167,7 +165,7 @@ def _asked_git(folder: Path, *words: str) -> tuple[str, str]:
 
 
 def hardware(device: str) -> str:
-    """Return the model of the accelerator of a torch device, else of the processor."""
+    """Return the name of the accelerator of a torch device, else of the processor."""
     if device.startswith("cuda") and "torch" in sys.modules:
         return str(sys.modules["torch"].cuda.get_device_name(device))
     try:
@@ -180,24 +178,24 @@ def hardware(device: str) -> str:
 
 
 def set_tf32(*, allowed: bool) -> None:
-    """Allow or forbid TF32 in matrix products and convolutions, where torch is in use."""
+    """Allow or forbid TF32 in matrix products and convolutions, if torch is imported."""
     if "torch" in sys.modules:
         torch = sys.modules["torch"]
-        # Not `allow_tf32` alone: beside another precision, torch refuses to say which it has.
+        # Both settings: if they contradict each other, torch raises an error when they are read.
         torch.set_float32_matmul_precision("high" if allowed else "highest")
         torch.backends.cuda.matmul.allow_tf32 = allowed
         torch.backends.cudnn.allow_tf32 = allowed
 
 
 def tf32(device: str) -> bool:
-    """Return whether embeddings on a device may have been computed with TF32's 11 bits."""
+    """Return whether embeddings on a device may have been computed with TF32 (11-bit mantissa)."""
     if not device.startswith("cuda") or "torch" not in sys.modules:
         return False
     return any(name.endswith("allow_tf32") for name in _flags_on(sys.modules["torch"]))
 
 
 def _flags_on(torch: Any) -> list[str]:  # the module
-    """Return the names of FLAGS that are on, or may be: where torch does not say."""
+    """Return the names of `FLAGS` that are on, or unknown to torch."""
 
     def is_on(name: str) -> bool:
         try:
@@ -216,11 +214,11 @@ def _matmul_precision(torch: Any) -> str:  # the module
 
 
 def set_exact() -> None:
-    """Make the kernels of a GPU a function of their input, where torch is in use.
+    """Make the result of GPU kernels depend only on their input, if torch is imported.
 
-    Of those that sum in any order the deterministic one is taken, with a warning where there is
-    none, and sums in half precision are rounded once. What is left is the choice of a kernel by
-    the shape of a batch: batches of equal lengths have the same columns, not the same embeddings.
+    Deterministic kernels are chosen, with a warning where there is none, and sums in half precision
+    are rounded once. The kernel may still depend on the shape of a batch, which "exact" batching
+    does not fix: its batches have equal lengths, but not equal numbers of sequences.
     """
     if "torch" not in sys.modules:
         return
@@ -241,17 +239,17 @@ FLAGS = (
     "cuda.matmul.allow_bf16_reduced_precision_reduction",
     "cuda.matmul.allow_fp16_reduced_precision_reduction",
 )
-"""Names below `torch.backends`: what chooses kernels and their precision, on or off."""
+"""Boolean settings below `torch.backends` that select kernels and their precision."""
 MIXED = "mixed"
 """Precision of matrix products that differs between kinds of device."""
 ATTENTION_KERNELS = ("flash", "mem_efficient", "math", "cudnn")
-"""Of torch's scaled dot-product attention; which of those allowed is taken depends on the input."""
+"""Kernels of torch's scaled dot-product attention, which chooses among the allowed ones."""
 
 
 def numerics(extractor: object) -> dict[str, Any]:
-    """Return the settings of torch that choose kernels, and the attention of the model's config.
+    """Return the settings of torch that select kernels, and the attention of the model's config.
 
-    Empty where torch is not in use.
+    Return {} if torch is not imported.
     """
     if "torch" not in sys.modules:
         return {}
@@ -273,5 +271,5 @@ def numerics(extractor: object) -> dict[str, Any]:
 
 
 def now() -> str:
-    """Return the time in UTC, to the second, as records write it."""
+    """Return the time in UTC, to the second, in the format of records."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

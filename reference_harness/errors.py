@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 FAULTS_SHOWN = 10
-"""Errors that one message lists; the rest is counted."""
+"""Most errors that one message lists; the number of others is added."""
 NAMES_SHOWN = 30
-"""Names of a list that one message shows whole."""
+"""Longest list of names that a message contains completely."""
 NAMES_OF_MANY = 5
-"""Names of a longer list that a message shows; the rest is counted."""
+"""Names that a message contains of a longer list; the number of others is added."""
 
 
 class HarnessError(Exception):
-    """Base of every error that a user can cause or fix; the message is a sentence."""
+    """Base of every error that a user can cause or fix; its message is a sentence."""
 
 
 class OptionError(HarnessError):
@@ -19,9 +19,9 @@ class OptionError(HarnessError):
 
 
 def known_name(lead: str, name: str, known_names: Sequence[str]) -> str:
-    """Return the known name that is meant by `name`: letter case does not matter.
+    """Return the known name that equals `name`, ignoring case.
 
-    Raises OptionError, as `unknown_name` returns it.
+    Raise the OptionError of `unknown_name` if there is none, or more than one.
     """
     if name in known_names:
         return name
@@ -32,18 +32,22 @@ def known_name(lead: str, name: str, known_names: Sequence[str]) -> str:
 
 
 def unknown_name(lead: str, name: str, known_names: Sequence[str]) -> OptionError:
-    """Return the error for a name that does not exist: what there is, and which is the nearest.
+    """Return the error for an unknown name, which lists the known names and the most similar one.
 
-    `lead` begins the message.
+    `lead` is the beginning of the message.
     """
     import difflib  # for an error alone
 
-    folded = {original.casefold(): original for original in known_names}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1)
-    some = known_names if len(known_names) <= NAMES_SHOWN else known_names[:NAMES_OF_MANY]
-    listed_names = ", ".join(some)
-    more = f" and {len(known_names) - len(some)} more" if len(some) < len(known_names) else ""
-    hint = f"; did you mean {folded[close[0]]!r}?" if close else ""
+    name_by_folded_case = {original.casefold(): original for original in known_names}
+    similar_names = difflib.get_close_matches(name.casefold(), name_by_folded_case, n=1)
+    names_shown = known_names if len(known_names) <= NAMES_SHOWN else known_names[:NAMES_OF_MANY]
+    listed_names = ", ".join(names_shown)
+    more = (
+        f" and {len(known_names) - len(names_shown)} more"
+        if len(names_shown) < len(known_names)
+        else ""
+    )
+    hint = f"; did you mean {name_by_folded_case[similar_names[0]]!r}?" if similar_names else ""
     return OptionError(f"{lead}: expected one of {listed_names}{more}{hint}")
 
 
@@ -58,7 +62,7 @@ class DataError(HarnessError):
         super().__init__("\n".join(listed_faults))
 
     def __reduce__(self) -> tuple[type["DataError"], tuple[list[str]]]:
-        """Come back from a worker process as it was raised."""
+        """Support pickling, so that a worker process can raise it."""
         return type(self), (list(self.faults),)
 
 
@@ -75,42 +79,43 @@ class StateError(HarnessError):
 
 
 class LostEmbeddingsError(StateError):
-    """Embeddings that were in the cache are missing or damaged: they have to be computed again."""
+    """Embeddings in the cache are missing or damaged and must be computed again."""
 
 
 class OutOfMemoryError(ProbeError):
-    """The memory that the probe of a task may take was not enough for it."""
+    """The memory allowed for the probe of a task was not enough."""
 
 
 class ScorerError(HarnessError):
-    """This process cannot compute scores of record; the message says what it has instead."""
+    """This process cannot compute scores of record; the message names what differs."""
 
 
 class WorkerDiedError(ProbeError):
-    """A worker process was killed, and with it every task that waited for one."""
+    """A worker process was killed, and with it every task that waited for it."""
 
 
 class FailedTasksError(HarnessError):
     """Some tasks of a run failed; those that finished are kept for `--resume`."""
 
     def __init__(self, failed: dict[str, str], finished: int, folder: str) -> None:
-        """Take task to message, the number of finished tasks and the folder that keeps them."""
+        """Take failed tasks and messages, the number of finished tasks and the run's folder."""
         self.finished = finished
         total = len(failed) + finished
         lines = [f"{len(failed)} of {total} task{'' if total == 1 else 's'} failed:"]
         lines += [f"  {task_id}: {message}" for task_id, message in failed.items()]
         lines.append(
-            f"no record and no submission is written; {finished} finished, kept in {folder}: "
-            "repeat the command with --resume to run only those that failed"
+            f"no record and no submission is written; {finished} finished and are kept in "
+            f"{folder}: "
+            "repeat the command with --resume to run only the failed ones"
         )
         super().__init__("\n".join(lines))
 
 
 class FailedRunsError(HarnessError):
-    """Some runs of one call failed; the others have written their records."""
+    """Some runs of one command failed; the others have written their records."""
 
     def __init__(self, failed: dict[str, str], finished: int, *, others_began: bool) -> None:
-        """Take output to message, the number of finished runs, and whether others began."""
+        """Take failed outputs and messages, the number of finished runs, and if others began."""
         self.finished = finished + others_began
         total = len(failed) + finished
         lines = [f"{len(failed)} of {total} runs failed:"]

@@ -1,8 +1,8 @@
-"""Measures how many rows of equal length may share a batch and keep the bits of batches of one.
+"""Measure how many sequences of equal length a batch may have without changing a bit.
 
-Kernels are chosen by the shape of a batch, on every device in its own way, so the limit is measured
-on the device of the run, for the model of the run, in a few seconds. It changes how fast a run is
-and no bit of its embeddings: what shares a batch up to the limit is equal to what is alone.
+The shape of a batch determines the kernel, differently on every device. So the limit is measured on
+the run's device, with the run's model, in a few seconds. It changes the speed of a run, and no bit
+of its embeddings: up to the limit, a sequence in a batch has the same bits as alone.
 """
 
 import contextlib
@@ -22,22 +22,23 @@ from .memory import DEVICE_TOKENS, HOST_TOKENS, attempt, release_memory
 
 Embedded = npt.NDArray[np.generic]
 EmbedEqual = Callable[[int, Sequence[int]], Embedded]
-"""Returns the embeddings of numbered rows of so many tokens, as one batch."""
+"""Takes a number of tokens and the numbers of sequences; returns their embeddings as one batch."""
 
 DEVICE_ROWS = 4 * EXACT_ROWS
-"""Most rows that are tried on an accelerator; on a CPU `EXACT_ROWS`. Not measured on a GPU."""
+"""Largest batch tried on an accelerator; `EXACT_ROWS` on a CPU. Not measured on a GPU."""
 LONGEST = 1024
-"""Most tokens of a row that are tried: longer ones have the limit of this length."""
+"""Longest sequence tried, in tokens: longer ones get the limit of this length."""
 COMPARED = 8
-"""Rows of a batch that are compared with the row alone, spread over it evenly."""
+"""Sequences of a batch that are compared with the sequence alone, evenly spaced."""
 SECONDS = 3.0
-"""Time after which no further length is begun: longer ones then have the limit of the last."""
+"""Time after which no further length is tried: longer ones get the limit of the last."""
 
 
 def with_limits(loaded: LoadedExtractor, batching: Batching, device: str) -> Batching:
-    """Return how batches are made, under "exact" with the limits of this extractor on its device.
+    """Return the batching, in mode "exact" with the measured limits of this extractor.
 
-    A built-in that makes batches itself is told, too. Unchanged where nothing can be measured.
+    The limits are also set on a built-in that makes its own batches. Return `batching` unchanged if
+    nothing can be measured.
     """
     if batching.mode != "exact":
         return batching
@@ -50,53 +51,53 @@ def with_limits(loaded: LoadedExtractor, batching: Batching, device: str) -> Bat
 
 
 def exact_limits(extractor: Any, device: str, *, is_builtin: bool) -> tuple[RowLimit, ...]:
-    """Return the limits of an extractor on its device, ascending; none where it makes no batches.
+    """Return the limits of an extractor on its device, by ascending length; () if none apply.
 
-    A built-in is measured on made-up tokens, any other that counts its tokens on sequences of equal
-    letters that have equal tokens. What an extractor raises is left to the run, whose messages name
-    task and sequence.
+    A built-in is measured with generated tokens, any other that counts its tokens with sequences of
+    equal letters and tokens. Errors of the extractor are ignored here: they occur again in the run,
+    whose messages name task and sequence.
     """
-    most, tokens_max = EXACT_ROWS, HOST_TOKENS
+    rows_max, tokens_max = EXACT_ROWS, HOST_TOKENS
     if device != "cpu":
-        most, tokens_max = DEVICE_ROWS, DEVICE_TOKENS
+        rows_max, tokens_max = DEVICE_ROWS, DEVICE_TOKENS
     if is_builtin and hasattr(extractor, "equal_batch"):
         tokens = lengths(extractor.equal_length_max)
-        return measured_limits(extractor.equal_batch, tokens, most, tokens_max)
+        return measured_limits(extractor.equal_batch, tokens, rows_max, tokens_max)
     if is_builtin or getattr(extractor, "count_tokens", None) is None:
         return ()
-    return _of_letters(extractor, most, tokens_max)
+    return _of_letters(extractor, rows_max, tokens_max)
 
 
-def lengths(most: int | None) -> list[int]:
-    """Return the tokens of rows that are tried: powers of two and `most`, where it is shorter."""
-    longest = min(most or LONGEST, LONGEST)
+def lengths(tokens_max: int | None) -> list[int]:
+    """Return the numbers of tokens to try: powers of two up to `tokens_max`, and `tokens_max`."""
+    longest = min(tokens_max or LONGEST, LONGEST)
     doubled = [EXACT_ALONE << n for n in range(16) if EXACT_ALONE << n < longest]
     return [*doubled, longest] if longest >= EXACT_ALONE else []
 
 
 def measured_limits(
-    embed: EmbedEqual, tokens: Sequence[int], most: int, tokens_max: int
+    embed: EmbedEqual, tokens: Sequence[int], rows_max: int, tokens_max: int
 ) -> tuple[RowLimit, ...]:
-    """Return the limit at each length, ascending: at most `most` rows and `tokens_max` tokens.
+    """Return the limit at each length: at most `rows_max` rows and `tokens_max` tokens.
 
-    Where a row differs from the row alone, half as many are tried. It ends before a length at which
-    `embed` raises anything but lack of memory.
+    The number of rows is halved while an embedding differs from that alone. Stop before a length at
+    which `embed` raises an error other than lack of memory.
     """
     limits: list[RowLimit] = []
-    until = time.monotonic() + SECONDS
+    end_time = time.monotonic() + SECONDS
     with contextlib.suppress(Exception):
         for length in tokens:
-            rows = min(most, max(1, tokens_max // length))
+            rows = min(rows_max, max(1, tokens_max // length))
             while rows > 1 and not _is_exact(embed, length, rows):
-                rows = rows // 2 if time.monotonic() < until else 1
+                rows = rows // 2 if time.monotonic() < end_time else 1
             limits.append(RowLimit(length, rows))
-            if time.monotonic() >= until:
+            if time.monotonic() >= end_time:
                 break
     return tuple(limits)
 
 
 def _is_exact(embed: EmbedEqual, tokens: int, rows: int) -> bool:
-    """Whether rows have the bits of the row alone in a batch of `rows`, of one less, and of two."""
+    """Whether embeddings have the same bits alone and in batches of `rows`, one less, and two."""
     for size in sorted({2, max(2, rows - 1), rows}):
         together, _ = attempt(lambda count: embed(tokens, range(count)), size)
         if not together:
@@ -108,9 +109,9 @@ def _is_exact(embed: EmbedEqual, tokens: int, rows: int) -> bool:
     return True
 
 
-def _of_letters(extractor: Any, most: int, tokens_max: int) -> tuple[RowLimit, ...]:
-    """Return the limits of an extractor that is called with sequences, at the tokens of these."""
-    texts = random.Random(0).choices("ACGT", k=LONGEST + most)  # noqa: S311 - no secret
+def _of_letters(extractor: Any, rows_max: int, tokens_max: int) -> tuple[RowLimit, ...]:
+    """Return the limits, by tokens, of an extractor that is measured with sequences."""
+    texts = random.Random(0).choices("ACGT", k=LONGEST + rows_max)  # noqa: S311 - no secret
 
     def sequences(letters: int, rows: Sequence[int]) -> list[str]:
         return ["".join(texts[row : row + letters]) for row in rows]
@@ -119,11 +120,11 @@ def _of_letters(extractor: Any, most: int, tokens_max: int) -> tuple[RowLimit, .
         texts_of_rows = sequences(letters, rows)
         return to_numpy(extractor.extract_embeddings(texts_of_rows, batch_size=len(texts_of_rows)))
 
-    tokens_of: dict[int, int] = {}
+    tokens_by_letters: dict[int, int] = {}
     with contextlib.suppress(Exception):
         for letters in lengths(LONGEST):
-            counts = set(map(int, extractor.count_tokens(sequences(letters, range(most)))))
+            counts = set(map(int, extractor.count_tokens(sequences(letters, range(rows_max)))))
             if len(counts) == 1:
-                tokens_of[letters] = counts.pop()
-    limits = measured_limits(embed, list(tokens_of), most, tokens_max)
-    return tuple(RowLimit(tokens_of[letters], rows) for letters, rows in limits)
+                tokens_by_letters[letters] = counts.pop()
+    limits = measured_limits(embed, list(tokens_by_letters), rows_max, tokens_max)
+    return tuple(RowLimit(tokens_by_letters[letters], rows) for letters, rows in limits)

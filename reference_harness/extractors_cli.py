@@ -1,4 +1,4 @@
-"""`geneb-harness extractors`: list the built-in ones, and check an extractor."""
+"""`geneb-harness extractors`: list the built-in extractors, and check an extractor."""
 
 import itertools
 import json
@@ -16,11 +16,11 @@ from .formats.old_options import earlier_name
 if TYPE_CHECKING:
     from .conformance import PropertyResult
 
-ERRORS = 11
+ERRORS_EXIT_CODE = 11
 
 
 AUTO = "auto"
-"""Value of --token-budget that lets it be measured."""
+"""Value of --token-budget with which it is measured."""
 
 
 class TokenBudget(click.ParamType[int | str]):
@@ -31,7 +31,7 @@ class TokenBudget(click.ParamType[int | str]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
-        """Return the number, or the word; ends with a usage error."""
+        """Return the number or "auto"; anything else is a usage error."""
         if value == AUTO:
             return AUTO
         if re.fullmatch(r"[1-9][0-9]{0,8}", str(value)) is None:
@@ -41,11 +41,11 @@ class TokenBudget(click.ParamType[int | str]):
 
 
 def budget_of(budget: int | str | None, device: str) -> tuple[int, bool]:
-    """Return the token budget, and whether it is measured: asked for, or by default on a GPU."""
+    """Return the token budget, and whether it is measured: with "auto", or by default on a GPU."""
     from .batching import TOKEN_BUDGET  # numpy, after worker threads are set
 
-    measured = budget == AUTO or (budget is None and device.partition(":")[0] == "cuda")
-    return (budget if isinstance(budget, int) else TOKEN_BUDGET), measured
+    is_measured = budget == AUTO or (budget is None and device.partition(":")[0] == "cuda")
+    return (budget if isinstance(budget, int) else TOKEN_BUDGET), is_measured
 
 
 @click.group()
@@ -72,7 +72,7 @@ def list_() -> None:
 @extractors.command()
 @click.argument("name")
 def digest(name: str) -> None:
-    """Print path, class and digest of the built-in extractor NAME, as submissions have them."""
+    """Print path, class and digest of the built-in extractor NAME, as in submissions."""
     from .loading import built_in  # numpy, after worker threads are set
 
     plain = name.removeprefix("builtin:")
@@ -89,7 +89,7 @@ def digest(name: str) -> None:
 @click.option("--device", default="cpu", show_default=True, help="Torch device of the extractor.")
 @click.option(
     "--folder",
-    help="Folder to look for a dotted MODULE in; default: submissions/extractors, "
+    help="Folder with a dotted MODULE; default: submissions/extractors, "
     "harness/extractors, then the current folder.",
 )
 @click.option(
@@ -157,7 +157,9 @@ def check(
     """Check the properties of an extractor that scores depend on.
 
     It runs in a child process with a time limit, which is not a sandbox: only check code that you
-    would run. A property of which nothing can be seen is not verified: no failure, and not ok.
+    would run. A property that cannot be observed is "not verified", which is neither a failure nor
+    a success.
+
     Exit codes: 0 none fails, 11 one does or could not be tried, 2 usage, 1 internal error.
     """
     from . import conformance  # numpy, after worker threads are set
@@ -198,7 +200,7 @@ def check(
     else:
         _table(spec, results)
     if any(r.is_refused() for r in results):
-        sys.exit(ERRORS)
+        sys.exit(ERRORS_EXIT_CODE)
 
 
 def _count(results: list["PropertyResult"], outcome: str) -> int:
@@ -206,7 +208,7 @@ def _count(results: list["PropertyResult"], outcome: str) -> int:
 
 
 def _table(spec: str, results: list["PropertyResult"]) -> None:
-    """Print one line a property; what an extractor says of itself is text, never markup."""
+    """Print one line per property; texts of the extractor are printed without markup."""
     from rich.console import Console  # 30 ms that JSON does not need
     from rich.table import Table
     from rich.text import Text
@@ -236,28 +238,31 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
         table.add_row(verdict, f"{r.property}{more}", result_text, *numbers)
     console = Console()
     console.print(table)
-    lost = sum(not r.ran for r in results)
+    not_run_count = sum(not r.ran for r in results)
     counts = {
         "hold": _count(results, Outcome.HOLDS),
         "do not hold": _count(results, Outcome.FAILS),
-        "could not be tried": lost,
-        "not verified": _count(results, Outcome.NOT_VERIFIED) - lost,
+        "could not be tried": not_run_count,
+        "not verified": _count(results, Outcome.NOT_VERIFIED) - not_run_count,
     }
     count = f"{len(results)} properties"
-    (first, outcome), *further = ((n, outcome) for outcome, n in counts.items() if n)
+    (first_count, outcome), *other_counts = ((n, outcome) for outcome, n in counts.items() if n)
     sentence = (
-        f"all {count} {outcome}" if first == len(results) else f"{first} of {count} {outcome}"
+        f"all {count} {outcome}"
+        if first_count == len(results)
+        else f"{first_count} of {count} {outcome}"
     )
     singular = {"do not hold": "does not hold"}
     phrases = [
-        f"{n} {singular.get(outcome, outcome) if n == 1 else outcome}" for n, outcome in further
+        f"{n} {singular.get(outcome, outcome) if n == 1 else outcome}"
+        for n, outcome in other_counts
     ]
     sentence = "; ".join([sentence, *phrases])
     console.print(Text(f"{_printable(spec)}:\n{sentence}"), soft_wrap=True)
 
 
 def _folded(results: list["PropertyResult"]) -> Iterator[tuple["PropertyResult", str]]:
-    """Yield the results to show, each with how many that were not tried follow for its reason."""
+    """Yield the results to print, with the number of following ones not run for the same reason."""
     for reason, group in itertools.groupby(results, lambda r: "" if r.ran else r.sentence):
         first, *further = group
         yield first, f" and {len(further)} more" if reason and further else ""
@@ -265,7 +270,7 @@ def _folded(results: list["PropertyResult"]) -> Iterator[tuple["PropertyResult",
 
 
 def _printable(text: str) -> str:
-    """Replace what could steer a terminal: the text comes from a stranger's code."""
+    """Replace control characters, as the text comes from untrusted code."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

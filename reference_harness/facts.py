@@ -12,40 +12,45 @@ from .properties import properties_of
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractorFacts:
-    """An extractor and where it is loaded, without the extractor: small, for it is pickled."""
+    """Facts of a loaded extractor, small, as they are pickled."""
 
     path: str
     class_name: str
     sha256: str
     siblings: dict[str, str]
     description: dict[str, Any]
-    """This field and the four before it are those of `LoadedExtractor`."""
+    """Description of the extractor.
+
+    This field and the four before it are those of `LoadedExtractor`.
+    """
     parameters: int
-    """Numbers of its largest torch module; 0 without one."""
+    """Number of parameters of its largest torch module; 0 without one."""
     packages: dict[str, str]
     hardware: str
     tf32: bool
     numerics: dict[str, Any]
     """The result of `environment.numerics`; empty without a torch module."""
     properties: dict[str, RunProperty]
-    """What the extractor was seen to do; empty without a torch module."""
+    """Properties that were measured; empty without a torch module."""
     lock_sha256: str | None = None
-    """Of the lock of packages beside the extractor, if it has one."""
+    """SHA-256 of the lock file of packages next to the extractor; None without one."""
     note: str = ""
-    """A warning about the weights for the user; "" for none."""
+    """A warning about the weights for the user; "" if there is none."""
     exact_limits: tuple[RowLimit, ...] = field(default=(), compare=False)
-    """Rows of equal length that were measured to share a batch without a change of a bit; empty
-    where exact batching was not asked for. No bit depends on it, so machines may differ."""
+    """Measured rows that a batch of equal lengths may have without changing a bit.
+
+    Empty unless batching is exact. Machines may differ, as no bit depends on it.
+    """
 
     def of_model(self, model: dict[str, Any], note: str) -> Self:
-        """Return the facts of an extractor that loaded another model than it declares."""
+        """Return the facts with another model than the extractor declares."""
         return replace(self, description=self.description | {"model": model}, note=note)
 
 
 def facts_of(extractor: LoadedExtractor, device: str) -> ExtractorFacts:
-    """Return the facts, for which the extractor embeds a short sequence.
+    """Return the facts of an extractor, for which it embeds a short sequence.
 
-    Settings of torch are read after that, as code of the extractor's may have left them.
+    Settings of torch are read afterwards, as the extractor's code may have changed them.
     """
     packages, parameters = environment.packages_of(extractor.extractor), _parameters(extractor)
     properties = properties_of(extractor, device) if parameters else {}

@@ -1,6 +1,6 @@
-"""Which files a process opens, as far as Python and safetensors see.
+"""Record which files a process opens, as far as Python and safetensors can see.
 
-Native libraries that open files by themselves pass it by, so this finds mistakes and is no security
+Files opened by other native libraries are not seen, so this finds mistakes and is no security
 boundary.
 """
 
@@ -22,20 +22,20 @@ class FileWatch:
 
     def __init__(self) -> None:
         self.opened: dict[str, str] = {}
-        """The real path of each file to the path by which it was opened first."""
+        """Real path of each file to the path under which it was first opened."""
         self._scopes: list[dict[str, str]] = []
         self._written: set[str] = set()
-        self._busy = False
+        self._is_in_hook = False
         self._is_hooked = False
-        self._is_whole = False
+        self._is_started = False
 
     def start(self) -> None:
-        """Record in `opened` whatever the process reads from now on, until it ends."""
-        self._is_whole = True
+        """Record in `opened` every file that the process reads from now on."""
+        self._is_started = True
         self._hook_in()
 
     def _hook_in(self) -> None:
-        """Add the audit hook, unless it is there; it stays until the process ends."""
+        """Add the audit hook, unless it was added; it stays until the process ends."""
         if not self._is_hooked:
             sys.addaudithook(self._hook)
             self._is_hooked = True
@@ -43,7 +43,7 @@ class FileWatch:
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[dict[str, str]]:
-        """Record what is read within the block, in the shape of `opened`; also what it wrote."""
+        """Yield a mapping like `opened` of the files read within the block, even its own ones."""
         self._hook_in()
         scope: dict[str, str] = {}
         self._scopes.append(scope)
@@ -53,35 +53,35 @@ class FileWatch:
             self._scopes = [open_scope for open_scope in self._scopes if open_scope is not scope]
 
     def note(self, path: str | bytes | Path) -> None:
-        """Record that a file is read."""
+        """Record that a file is read, if it exists."""
         name = os.fsdecode(path)
         real = os.path.realpath(name)
         if not Path(real).is_file():
             return
-        is_read = self._is_whole and real not in self._written
+        is_read = self._is_started and real not in self._written
         for files in (*self._scopes, *((self.opened,) if is_read else ())):
             files.setdefault(real, name)
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        is_idle = self._busy or not (self._is_whole or self._scopes)
-        if event not in EVENTS or is_idle or not isinstance(arguments[0], str | bytes | Path):
+        is_ignored = self._is_in_hook or not (self._is_started or self._scopes)
+        if event not in EVENTS or is_ignored or not isinstance(arguments[0], str | bytes | Path):
             return
-        self._busy = True
+        self._is_in_hook = True
         try:
             if _writes(arguments):
                 self._written.add(os.path.realpath(os.fsdecode(arguments[0])))
             else:
                 self.note(arguments[0])
         finally:
-            self._busy = False
+            self._is_in_hook = False
 
 
 WATCH = FileWatch()
-"""The watch of a process that runs an extractor; it is started before the extractor is loaded."""
+"""The watch of a process that runs an extractor, started before the extractor is loaded."""
 
 
 def _writes(arguments: tuple[Any, ...]) -> bool:
-    """Return whether an event of "open" is about writing."""
+    """Whether the arguments of an "open" event open the file for writing."""
     if len(arguments) < len(("path", "mode", "flags")):
         return False
     mode, flags = arguments[1:3]
@@ -91,10 +91,10 @@ def _writes(arguments: tuple[Any, ...]) -> bool:
 
 
 def _watch_safetensors(watch: FileWatch) -> None:
-    """Note the files that safetensors opens, which Python does not see: it maps them itself."""
+    """Record the files that safetensors opens by mapping them, which Python does not see."""
     try:
         import safetensors
-    except ImportError:  # no part of what a practice run needs
+    except ImportError:  # a practice run does not need it
         return
     inner = safetensors.safe_open
     if hasattr(inner, _MARK):

@@ -1,4 +1,4 @@
-"""The file of further sequences that a rescoring decides on, and their embeddings."""
+"""Read and write the file of further sequences of a rescoring, and read their embeddings."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -20,12 +20,12 @@ from .variants import SUPPORT, VariantSequence
 
 
 class FurtherFiles(NamedTuple):
-    """Further sequences and their embeddings."""
+    """Paths of further sequences and their embeddings."""
 
     rows: Path
-    """JSON, as `variants` writes it."""
+    """JSON file, as `variants` writes it."""
     embeddings: Path
-    """`.npy` of an (n, d) matrix, embedding i of sequence i."""
+    """`.npy` file of an (n, d) matrix, embedding i of sequence i."""
 
 
 def write_variants(path: Path, variants: list[VariantSequence]) -> None:
@@ -35,7 +35,7 @@ def write_variants(path: Path, variants: list[VariantSequence]) -> None:
 
 
 def read_further(path: Path) -> list[FurtherSequence]:
-    """Read further sequences. Raises DataError, which names file and member."""
+    """Return further sequences. Raise DataError, which names file and member."""
     try:
         return FurtherSequences.model_validate_json(path.read_bytes()).rows
     except ValidationError as error:
@@ -45,17 +45,16 @@ def read_further(path: Path) -> list[FurtherSequence]:
 def read_further_embeddings(
     files: FurtherFiles, problem: probe.Problem, scale: int | None = None
 ) -> FurtherEmbeddings:
-    """Return further sequences with their embeddings, rounded to float16 at the scale of the task.
+    """Return further sequences with their embeddings, rounded to float16 at the task's scale.
 
-    With `scale` None they are not rounded.
-
-    Raises DataError for a sequence that the task does not have or a fresh one without a label of
-    the task, EmbeddingError for a matrix that does not fit.
+    They are not rounded if `scale` is None. Raise DataError for a sequence that the task lacks, or
+    a fresh one with a label that the task lacks; EmbeddingError for a matrix of another shape.
     """
-    rows, values = read_further(files.rows), open_matrix(files.embeddings)
-    if values.shape != (len(rows), problem.train.shape[1]):
+    rows, embeddings = read_further(files.rows), open_matrix(files.embeddings)
+    if embeddings.shape != (len(rows), problem.train.shape[1]):
         msg = (
-            f"{files.embeddings}: shape {values.shape}, expected {plural(len(rows), 'embedding')} "
+            f"{files.embeddings}: shape {embeddings.shape}, expected "
+            f"{plural(len(rows), 'embedding')} "
             f"of {problem.train.shape[1]} columns"
         )
         raise EmbeddingError(msg)
@@ -65,18 +64,18 @@ def read_further_embeddings(
     for number, row in enumerate(rows):
         if row.split == FRESH and row.label not in known_labels:
             raise DataError(
-                [f"{files.rows}: sequence {number}: label {row.label} is not of the task"]
+                [f"{files.rows}: sequence {number}: label {row.label} is none of the task's"]
             )
         if row.split != FRESH and row.row >= sizes[row.split]:
-            row_name = f"sequence {row.row} of {row.split}, which has {sizes[row.split]} sequences"
-            raise DataError([f"{files.rows}: sequence {number}: is of {row_name}"])
+            fault = f"index {row.row} in {row.split}, which has {sizes[row.split]} sequences"
+            raise DataError([f"{files.rows}: sequence {number}: {fault}"])
     return FurtherEmbeddings(
         [row.split for row in rows],
         [row.kind for row in rows],
         np.array([row.row for row in rows], dtype=np.int64),
         np.array([row.label or 0 for row in rows], dtype=np.int64),
         np.asarray(
-            values if scale is None else widened(rounded_at([values], scale), scale),
+            embeddings if scale is None else widened(rounded_at([embeddings], scale), scale),
             dtype=problem.train.dtype,
         ),
     )

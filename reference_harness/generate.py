@@ -1,4 +1,4 @@
-"""Writes the generated contracts: `python -m reference_harness.generate [--check]`."""
+"""Write the generated schemas: `python -m reference_harness.generate [--check]`."""
 
 import sys
 from pathlib import Path
@@ -27,7 +27,7 @@ SCHEMAS: dict[str, tuple[type[StrictModel], str]] = {
 
 
 def contents() -> dict[Path, bytes]:
-    """Return path to bytes of each file this package generates."""
+    """Return path to bytes of each file that this package generates."""
     folder = schema("benchmark.json").parent
     return {folder / "benchmark-mini.json": dumps(mini.definition())} | {
         folder / f"{name}.schema.json": dumps(json_schema(kind, title))
@@ -36,7 +36,7 @@ def contents() -> dict[Path, bytes]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files, or with --check say which differ: 0 when none does, else 1."""
+    """Write the files, or with --check print which differ; return 1 if any differs, else 0."""
     stale = [p for p, b in contents().items() if not p.is_file() or p.read_bytes() != b]
     for path in stale:
         if "--check" not in arguments:

@@ -1,4 +1,4 @@
-"""Possible stopping points of a short fit, if rounding of its loss determines where it stops.
+"""Find possible stopping points of a short fit, where rounding of its loss decides the stop.
 
 lbfgs computes its loss in the dtype of the features. Whether it takes a step that changes the loss
 by less than the rounding error is a matter of chance. On k-mer counts this changed a tenth of a
@@ -18,17 +18,17 @@ from .probe import CPU, MAX_ITER, Fit, Problem
 from .tasks import Labels
 
 UNITS = 2.0
-"""Units of roundoff of the loss that a step may go unnoticed by: one each for the losses before
-and after it."""
+"""Change of the loss by a step, in units of roundoff, that may go unnoticed: one unit each for the
+losses before and after it."""
 STEPS_MAX = 64
-"""Limit of steps of examined fits. Longer fits stop at another point for each copy, so the spread
-over the copies shows it."""
+"""Most steps of an examined fit. Longer fits stop at a different point for each copy, so the spread
+over the copies contains the effect."""
 TOL = 1e-8
-"""Tolerance of the gradient for steps before and after the stop: no step is left out by it."""
+"""Tolerance of the gradient, too small to end a fit before the requested number of steps."""
 SMALLEST_CHANCE = float(np.finfo(np.float64).eps)
-"""Chance of a label below which it counts as this: scikit-learn's log-loss does the same."""
+"""Lower bound to which the probability of a label is clipped, as in scikit-learn's log-loss."""
 BEYOND_MAX = 32
-"""Steps after the stop that are looked at: word counts need up to five to their optimum."""
+"""Most examined steps after the stop; word counts need up to five to reach the optimum."""
 
 Matrix = npt.NDArray[np.float64]
 
@@ -38,8 +38,8 @@ def predictions_at_halts(
 ) -> list[list[Labels]]:
     """Return for each fit the (m,) predictions at every possible stopping point.
 
-    The first is the stop of the float64 fit. Empty for fits of more than `STEPS_MAX` steps. Raises
-    ProbeError when a fit fails.
+    The first is the stop of the float64 fit. The list is empty for a fit of more than `STEPS_MAX`
+    steps. Raise ProbeError if a fit fails.
     """
     return [
         _FitSteps(problem, chosen).stops() if fit.iterations <= STEPS_MAX else []
@@ -51,27 +51,27 @@ class _FitSteps:
     """The steps of one fit in float64."""
 
     def __init__(self, problem: Problem, chosen: npt.NDArray[np.int64] | None) -> None:
-        use = slice(None) if chosen is None else chosen
-        self.x: Matrix = problem.train[use].astype(np.float64)
-        self.y = problem.train_labels[use]
+        used_rows = slice(None) if chosen is None else chosen
+        self.x: Matrix = problem.train[used_rows].astype(np.float64)
+        self.y = problem.train_labels[used_rows]
         self.test: Matrix = problem.test.astype(np.float64)
         # scikit-learn fits float16 in float64.
-        single = problem.train.dtype == np.float32
-        self.unit = float(np.finfo(np.float32 if single else np.float64).eps) / 2
+        is_float32 = problem.train.dtype == np.float32
+        self.unit = float(np.finfo(np.float32 if is_float32 else np.float64).eps) / 2
 
     def stops(self) -> list[Labels]:
         stop = self._fit(max_iter=MAX_ITER)
-        at, loss = int(np.max(stop.n_iter_)), self._loss(stop)
-        near = UNITS * self.unit * loss
+        stop_step, loss = int(np.max(stop.n_iter_)), self._loss(stop)
+        unnoticed_change = UNITS * self.unit * loss
         labels = [self._labels(stop)]
-        for steps in range(min(at, STEPS_MAX) - 1, 0, -1):
+        for steps in range(min(stop_step, STEPS_MAX) - 1, 0, -1):
             earlier = self._fit(max_iter=steps, tol=TOL)
-            if self._loss(earlier) - loss > near:
+            if self._loss(earlier) - loss > unnoticed_change:
                 break
             labels.append(self._labels(earlier))
-        for steps in range(at + 1, at + 1 + BEYOND_MAX):
+        for steps in range(stop_step + 1, stop_step + 1 + BEYOND_MAX):
             later = self._fit(max_iter=steps, tol=TOL)
-            if loss - self._loss(later) > near:
+            if loss - self._loss(later) > unnoticed_change:
                 break
             labels.append(self._labels(later))
             if int(np.max(later.n_iter_)) < steps:
@@ -91,10 +91,12 @@ class _FitSteps:
                 raise ProbeError(msg) from error
 
     def _loss(self, fitted: Any) -> float:
-        """Return what lbfgs minimises at C = 1: mean log-loss plus half the squared weights / n."""
-        chances = fitted.predict_proba(self.x)
-        label_chances = chances[np.arange(len(self.y)), np.searchsorted(fitted.classes_, self.y)]
-        mean = -float(np.log(label_chances.clip(SMALLEST_CHANCE, 1 - SMALLEST_CHANCE)).mean())
+        """Return the objective of lbfgs at C = 1: mean log-loss plus squared weights / 2n."""
+        probabilities = fitted.predict_proba(self.x)
+        label_probabilities = probabilities[
+            np.arange(len(self.y)), np.searchsorted(fitted.classes_, self.y)
+        ]
+        mean = -float(np.log(label_probabilities.clip(SMALLEST_CHANCE, 1 - SMALLEST_CHANCE)).mean())
         return mean + 0.5 * float(np.sum(fitted.coef_**2)) / len(self.y)
 
     def _labels(self, fitted: Any) -> Labels:

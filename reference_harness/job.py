@@ -1,4 +1,4 @@
-"""One task in a worker process: reads embeddings, fits probes in every regime, returns scores."""
+"""Score one task in a worker process: read embeddings, fit probes in every regime."""
 
 import dataclasses
 import time
@@ -29,12 +29,12 @@ from .tasks import DIGEST_BYTES, Labels
 
 PerFit = TypeVar("PerFit")
 UNIT_NUMBERS = 1 << 22
-"""Numbers of the training features up to which a task is scored at unit scale, too: a fit of a
-thousand steps takes two seconds of one core then, and those of a run less than a minute."""
+"""Most numbers of training features (rows times columns) of a task that is also scored at unit
+scale: a fit of a thousand steps then takes two seconds of a core, all fits under a minute."""
 
 
 class ProbeSettings(Protocol):
-    """Settings of the probes."""
+    """The interface of the settings of probes."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -42,25 +42,26 @@ class ProbeSettings(Protocol):
 
     @property
     def few_shot_k(self) -> Mapping[str, int]:
-        """Regime to sequences per class; a regime that is missing here uses all sequences."""
+        """Regime to sequences per class; a regime without an entry uses all sequences."""
 
     @property
     def device(self) -> probe.Device:
-        """Where the probe runs."""
+        """The device of the probe."""
 
 
 class ScoredRegime(NamedTuple):
-    """One regime, with its fits, and the predictions behind its digests: (m,) labels a seed."""
+    """The scores of one regime, with its fits and predictions."""
 
     regime: Regime
     fits: list[probe.Fit]
-    """One per fit; a single one for all seeds without sampling."""
+    """One per seed, or a single one for all seeds if no sequences are drawn."""
     predictions: list[Labels]
+    """The (m,) predicted labels of each seed, which the digests cover."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """The input of a worker: small, for it is pickled; the embeddings stay in the cache."""
+    """The input of a worker, small, as it is pickled; the embeddings stay in the cache."""
 
     task_id: str
     cache: Path | str
@@ -74,13 +75,12 @@ class Job:
     few_shot_k: Mapping[str, int]
     device: probe.Device = probe.CPU
     receipt: Path | None = None
-    """Folder of the receipt; the rounded embeddings, which are scored in any case, are written to
-    it."""
+    """Folder to which the rounded embeddings are written as a receipt; None for no receipt."""
     unit_regime: str | None = None
     """The regime that is scored a second time, with each embedding at unit scale."""
 
     def execute(self) -> "ProbeResult | ProbeFailure":
-        """Probe the task; an error is a value, so that the other tasks go their way."""
+        """Return the result of the task; an error is a value, so that other tasks go on."""
         set_aside: list[str] = []
         try:
             cache = Cache(self.cache, self.key_parts)
@@ -91,19 +91,19 @@ class Job:
             return ProbeFailure(
                 self.task_id, str(error), lost_embeddings=lost, notes=tuple(set_aside)
             )
-        except Exception as error:  # noqa: BLE001 - a library of the probe raises what it likes
-            why = " ".join(f"{type(error).__name__}: {error}".split())
-            cure = "leave out --probe-device" if self.device.accelerator else "take fewer --jobs"
-            fix = f"; {cure}" if is_out_of_memory(error) else ""
-            return ProbeFailure(self.task_id, f"{self.task_id}: the probe failed: {why}{fix}")
+        except Exception as error:  # noqa: BLE001 - libraries of the probe may raise anything
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            advice = "leave out --probe-device" if self.device.accelerator else "use fewer --jobs"
+            fix = f"; {advice}" if is_out_of_memory(error) else ""
+            return ProbeFailure(self.task_id, f"{self.task_id}: the probe failed: {reason}{fix}")
         finally:
             if self.device.accelerator:
-                release_memory()  # for the embedder, which has the device, too
+                release_memory()  # for the embedder, which uses the same device
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """Result of a worker."""
+    """The result of a worker."""
 
     task_id: str
     dim: int
@@ -116,10 +116,10 @@ class ProbeResult:
     unit_scale: UnitScale | None = None
     token_budgets: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
-    """A sentence for each damaged shard that was set aside."""
+    """One sentence per damaged shard that was set aside."""
     receipt: TaskReceipt | None = None
     predictions: bytes | None = None
-    """The task's part of `predictions.bin`, for a run with a receipt."""
+    """The task's part of `predictions.bin`; None without a receipt."""
 
 
 @dataclass(frozen=True)
@@ -128,28 +128,28 @@ class ProbeFailure:
 
     task_id: str
     reason: str
-    """A sentence that begins with the task, or with a file."""
+    """A sentence that begins with the task's id or a file."""
     lost_embeddings: bool = False
-    """Whether embeddings are missing from the cache, so that computing them again helps."""
+    """Whether the cache lacks embeddings, so that computing them again helps."""
     notes: tuple[str, ...] = ()
 
 
 def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
-    """Probe one task.
+    """Return the scores of one task.
 
-    Each split's embeddings are held once, rounded and widened again. Raises ProbeError or
+    Each split's embeddings are held in memory once, rounded and widened again. Raise ProbeError or
     StateError, which name the task or the file.
     """
     started = time.perf_counter()
     cache = cache or Cache(job.cache, job.key_parts)
-    parts = [cache.read(_digests_in(job.train_digests)), cache.read(_digests_in(job.test_digests))]
-    dtype, cut, receipt = parts[0].dtype.name, len(parts[0]), None
+    splits = [cache.read(_digests_in(job.train_digests)), cache.read(_digests_in(job.test_digests))]
+    dtype, train_count, receipt = splits[0].dtype.name, len(splits[0]), None
     try:
-        rows = rounded(parts)
-        parts.clear()  # a large task fills most of the memory
+        rows = rounded(splits)
+        splits.clear()  # a large task fills most of the memory
         if job.receipt is not None:
-            receipt = write_task(job.receipt, job.task_id, rows, cut)
-        problem = problem_of(rows, cut, job.train_labels, job.test_labels)
+            receipt = write_task(job.receipt, job.task_id, rows, train_count)
+        problem = problem_of(rows, train_count, job.train_labels, job.test_labels)
         digests = _digests_in(job.train_digests) + _digests_in(job.test_digests)
         del rows
         facts = embedding_facts([problem.train, problem.test], digests)
@@ -162,7 +162,7 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
         job.task_id,
         problem.train.shape[1],
         dtype,
-        {name: each.regime for name, each in scored.items()},
+        {name: scored_regime.regime for name, scored_regime in scored.items()},
         time.perf_counter() - started,
         libraries(),
         scorer_of(job.device),
@@ -178,7 +178,7 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
 def at_unit_scale(problem: probe.Problem, job: Job) -> UnitScale | None:
     """Return the scores of one regime with each embedding divided by its root mean square.
 
-    None where nobody asked for them, and for a task on which they would take minutes.
+    None if it was not requested, or the task has more than `UNIT_NUMBERS` numbers.
     """
     if job.unit_regime is None or problem.train.size > UNIT_NUMBERS:
         return None
@@ -192,20 +192,22 @@ def at_unit_scale(problem: probe.Problem, job: Job) -> UnitScale | None:
 def problem_of(
     rows: RoundedEmbeddings, train_count: int, train_labels: Labels, test_labels: Labels
 ) -> probe.Problem:
-    """Return what is scored: the rounded embeddings, the first `train_count` of the training split.
+    """Return the problem to score: the first `train_count` embeddings are the training split.
 
-    A run, an audit and the recomputation of a receipt all score what this returns.
+    A run, an audit and the recomputation of a receipt all score its result.
     """
-    whole = WidenedEmbeddings(*rows)
-    return probe.Problem(whole[:train_count], train_labels, whole[train_count:], test_labels)
+    features = WidenedEmbeddings(*rows)
+    return probe.Problem(features[:train_count], train_labels, features[train_count:], test_labels)
 
 
 def scorer_of(device: probe.Device) -> ScorerRef:
-    """Return what this process scores with: the scorer of record, or another and the reason."""
+    """Return the scorer of this process: the scorer of record, or another one and the reason."""
     scorer = SCORER.in_use()
     if not device.torch:
         return scorer
-    reason = f"the probe ran on {device.name} by scikit-learn's array API: leave out --probe-device"
+    reason = (
+        f"the probe ran on {device.name} with scikit-learn's array API: leave out --probe-device"
+    )
     return scorer.model_copy(update={"digest": None, "reason": reason})
 
 
@@ -216,16 +218,13 @@ def _digests_in(joined_digests: bytes) -> list[bytes]:
 
 
 def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> ScoredRegime:
-    """Probe one task in one regime.
-
-    Raises ProbeError when a probe cannot be fitted.
-    """
+    """Return the scores of one task in one regime. Raise ProbeError if a probe cannot be fitted."""
     started = time.perf_counter()
     rows = fit_indices_of(problem, name, settings)
     fits = probe.run(problem, rows, settings.device)
     warned = _warnings(problem, fits, settings, name)
-    each = each_seed(fits, settings)
-    predictions = [fit.predictions for fit in each]
+    fits_by_seed = each_seed(fits, settings)
+    predictions = [fit.predictions for fit in fits_by_seed]
     triples, matrices, classes = score(problem, predictions)
     seconds = time.perf_counter() - started
     result = Regime(
@@ -234,8 +233,8 @@ def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> Scored
         classes=classes.tolist(),
         confusion=[matrix.tolist() for matrix in matrices],
         predictions_sha256=metrics.predictions_sha256(predictions),
-        rows=[fit.rows for fit in each],
-        iterations=[fit.iterations for fit in each],
+        rows=[fit.rows for fit in fits_by_seed],
+        iterations=[fit.iterations for fit in fits_by_seed],
         warnings=warned,
         seconds=round(seconds, 6),
     )
@@ -245,12 +244,12 @@ def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> Scored
 def fit_indices_of(
     problem: probe.Problem, name: str, settings: ProbeSettings
 ) -> list[npt.NDArray[np.int64] | None]:
-    """Return the training sequences of each fit of a regime; see `probe.fit_indices`."""
+    """Return the indices of training sequences of each fit of a regime; see `probe.fit_indices`."""
     return probe.fit_indices(problem.train_labels, name, list(settings.seeds), settings.few_shot_k)
 
 
 def each_seed(results: list[PerFit], settings: ProbeSettings) -> list[PerFit]:
-    """Return one result per seed; without sampling, that of the single fit for every seed."""
+    """Return one result per seed; if nothing is drawn, the single result for every seed."""
     return results * len(settings.seeds) if len(results) == 1 else results
 
 
@@ -272,7 +271,7 @@ def metric_columns(triples: list[metrics.Scores]) -> PerSeed:
 def _warnings(
     problem: probe.Problem, fits: list[probe.Fit], settings: ProbeSettings, regime: str
 ) -> list[Warned]:
-    """Return what a reader of the score should know, each kind once, with its seeds."""
+    """Return warnings about the scores of a regime, one per kind, with the affected seeds."""
     seeds = list(settings.seeds)
     warned = []
 
@@ -287,7 +286,8 @@ def _warnings(
 
     warn(
         "not-converged",
-        f"the solver did not reach its tolerance within {probe.MAX_ITER} steps or its precision",
+        f"the solver did not reach its tolerance: it stopped after {probe.MAX_ITER} steps, or at "
+        "the limit of its precision",
         [not fit.converged for fit in fits],
     )
     warn(

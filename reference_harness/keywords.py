@@ -1,4 +1,4 @@
-"""Keyword arguments of an extractor's constructor: as words, as text, as values."""
+"""Keyword arguments of an extractor's constructor: parsed from words, and converted to values."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,20 +12,20 @@ from .extractors import BUILTINS
 def texts(arguments: Sequence[str], option: str) -> dict[str, str]:
     """Return KEY=VALUE words as a mapping.
 
-    Raises OptionError for a word without "=", or with a key that Python could not take.
+    Raise OptionError for a word without "=", or whose key is no Python identifier.
     """
     values: dict[str, str] = {}
     for word in arguments:
         key, equals, value = word.partition("=")
         if not equals or not key.isidentifier():
-            msg = f"{option} {word!r}: expected KEY=VALUE"
+            msg = f"{option} {word!r}: expected KEY=VALUE, with an identifier of Python as KEY"
             raise OptionError(msg)
         values[key] = value
     return values
 
 
 def values(option_texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values that texts mean: integers, true, false and none become such values."""
+    """Return the values of texts: integers, true, false and none are converted."""
     constants = {"true": True, "false": False, "none": None}
     return {
         key: int(value) if re.fullmatch(r"-?\d+", value) else constants.get(value, value)
@@ -34,14 +34,16 @@ def values(option_texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def is_compiled(extractor: str, option_texts: Mapping[str, str]) -> bool:
-    """Whether options have the model of a built-in extractor compiled by torch."""
+    """Whether the options let torch compile the model of a built-in extractor."""
     built_in = BUILTINS.get(extractor.removeprefix("builtin:"))
     return built_in is not None and values(option_texts).get("compile") is True
 
 
 def keywords(extractor: str, option_texts: Mapping[str, str], batching: Batching) -> dict[str, Any]:
-    """Return the keywords for an extractor: one that plans batches learns how."""
+    """Return the keyword arguments for an extractor, with the batching if it plans batches."""
     built_in = BUILTINS.get(extractor.removeprefix("builtin:"))
-    plans = built_in is not None and built_in.plans_batches
-    shared = {"batching": batching.mode, "token_budget": batching.token_budget} if plans else {}
+    plans_batches = built_in is not None and built_in.plans_batches
+    shared = (
+        {"batching": batching.mode, "token_budget": batching.token_budget} if plans_batches else {}
+    )
     return shared | values(option_texts)

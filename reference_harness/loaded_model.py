@@ -1,8 +1,8 @@
-"""Which weights an extractor loaded: location, revision and digests are those of the files.
+"""Find which weights an extractor loaded: location, revision and digests of their files.
 
-What an extractor declares is compared with the files that the process opened while it was built and
-embedded once. A file in the cache of the Hub names its repository and commit. Of a file elsewhere
-nothing shows where it is published but its digest, if the extractor declares that.
+The extractor's declaration is compared with the files that the process opened while it was built
+and embedded once. A file in the cache of the Hub shows its repository and commit. Of other files,
+only a declared digest shows where they are published.
 """
 
 import re
@@ -17,7 +17,7 @@ from .extractors.weights import OTHER_FORMATS, PICKLED, SAFE, weight_files
 from .file_watch import is_within, package_folders
 
 _SNAPSHOT = re.compile(r"/models--([^/]+)/snapshots/([0-9a-f]{40})/(.+)\Z")
-"""A file in the cache of the Hub: `OWNER--NAME`, commit, and its path in the repository."""
+"""Path of a file in the cache of the Hub: `OWNER--NAME`, commit, path in the repository."""
 _ENDINGS = frozenset({*SAFE, *PICKLED, *OTHER_FORMATS})
 
 
@@ -26,14 +26,14 @@ class WeightFile(NamedTuple):
 
     path: Path
     name: str
-    """Its path in the repository or folder of the model; else its name."""
+    """Its path in the repository or folder of the model, else its file name."""
     repository: str
-    """Repository of the Hub, `OWNER/NAME`; "" where nothing shows it."""
+    """Repository on the Hub, `OWNER/NAME`; "" if unknown."""
     revision: str
 
 
 class LoadedModel(NamedTuple):
-    """The facts of a model for a record, and a sentence on what it leaves out, or ""."""
+    """A model as described in a record, and a sentence about what is not recorded, or ""."""
 
     model: dict[str, Any]
     note: str = ""
@@ -42,26 +42,26 @@ class LoadedModel(NamedTuple):
 def loaded_model(
     declared: dict[str, Any], name_model: str, opened_files: Iterable[str]
 ) -> LoadedModel:
-    """Return the model that was loaded, in the terms of submission format 1.1.
+    """Return the loaded model, in the terms of submission format 1.1.
 
-    `opened_files` are paths that the process opened meanwhile. Raises ExtractorError where files
-    contradict what the extractor declares.
+    `opened_files` are paths that the process has opened. Raise ExtractorError if files contradict
+    the extractor's declaration.
     """
     folder = Path(name_model)
     is_folder = bool(name_model) and folder.exists()
     files = list(_weight_files(opened_files, folder if is_folder else None))
-    if not files:  # a library may open them by itself
+    if not files:  # a native library may have opened them unseen
         paths = _declared_files(declared, name_model)
         if not paths and is_folder and not declared["weights"] and declared["kind"] != "none":
             paths = list(map(str, weight_files(folder)))
         files = list(_weight_files(paths, folder))
     if not files:
-        note = "no file of weights was seen to be loaded, so the run names none"
+        note = "no file of weights was seen to be loaded, so the run records none"
         return LoadedModel(declared | {"weights": {}}, note if declared["weights"] else "")
     if declared["kind"] == "none":
         msg = (
-            f'the extractor declares a source of kind "none", and loaded {files[0].name}: '
-            "declare where that is from"
+            f'the extractor declares a source of kind "none", but loaded {files[0].name}: '
+            "declare where that file is from"
         )
         raise ExtractorError(msg)
     weights = {file.name: file_sha256(file.path) for file in files}
@@ -72,9 +72,9 @@ def loaded_model(
 def without_unused(
     model: dict[str, Any], name_model: str, opened_files: Iterable[str]
 ) -> LoadedModel:
-    """Return the model of a built-in extractor, which hashes its files, without those left closed.
+    """Return the model of a built-in extractor without the weight files that it did not open.
 
-    Other variants of the weights may lie beside those that were loaded.
+    Other variants of the weights may be in the same folder.
     """
     names = {file.name for file in _weight_files(opened_files, Path(name_model))}
     weights = {name: digest for name, digest in model["weights"].items() if name in names}
@@ -82,7 +82,7 @@ def without_unused(
 
 
 def _weight_files(paths: Iterable[str], folder: Path | None) -> Iterable[WeightFile]:
-    """Yield the files of weights among some paths, in order of name."""
+    """Yield the files of weights among the paths, in order of path."""
     packages, own_folder = package_folders(), None if folder is None else folder.resolve()
     for path in sorted(map(Path, paths)):
         real = path.resolve()
@@ -98,7 +98,7 @@ def _weight_files(paths: Iterable[str], folder: Path | None) -> Iterable[WeightF
 
 
 def _declared_files(declared: dict[str, Any], name_model: str) -> list[str]:
-    """Return the paths of the files that an extractor declares, where they are here."""
+    """Return the existing paths of the weight files that an extractor declares."""
     paths = [Path(name_model, name) for name in declared["weights"]] if name_model else []
     present = [str(path) for path in paths if path.is_file()]
     if present or declared["kind"] != "huggingface" or not declared["revision"]:
@@ -108,10 +108,10 @@ def _declared_files(declared: dict[str, Any], name_model: str) -> list[str]:
     except ImportError:
         return []
     location, revision = declared["location"], declared["revision"]
-    cached = (
+    cached_paths = (
         try_to_load_from_cache(location, name, revision=revision) for name in declared["weights"]
     )
-    return [path for path in cached if isinstance(path, str)]
+    return [path for path in cached_paths if isinstance(path, str)]
 
 
 def _check_digests(declared: dict[str, str], weights: dict[str, str]) -> None:
@@ -119,8 +119,8 @@ def _check_digests(declared: dict[str, str], weights: dict[str, str]) -> None:
         expected = declared.get(name, digest)
         if expected != digest:
             msg = (
-                f"the extractor declares that {name} has the sha256 {expected}, and the file that "
-                f"was loaded has {digest}: load that file, or declare this one"
+                f"the extractor declares that {name} has the sha256 {expected}, but the loaded "
+                f"file has {digest}: load the declared file, or declare the loaded one"
             )
             raise ExtractorError(msg)
 
@@ -128,15 +128,21 @@ def _check_digests(declared: dict[str, str], weights: dict[str, str]) -> None:
 def _located(
     declared: dict[str, Any], files: list[WeightFile], weights: dict[str, str]
 ) -> LoadedModel:
-    """Return where the files are published: in their repository, or where their digests are."""
+    """Return the model with its published source: the files' repository, or the declared one."""
     origins = sorted({(file.repository, file.revision) for file in files})
-    claimed = (declared["location"], declared["revision"])
+    declared_source = (declared["location"], declared["revision"])
     kind = declared["kind"]
     origins_text = [f"{repository} at {revision}" for repository, revision in origins if repository]
-    if len(origins_text) > 1 or (origins_text and kind != UNDECLARED and origins != [claimed]):
-        claimed_text = f"{claimed[0]} at {claimed[1]}" if kind == "huggingface" else f"kind {kind}"
+    if len(origins_text) > 1 or (
+        origins_text and kind != UNDECLARED and origins != [declared_source]
+    ):
+        declared_text = (
+            f"{declared_source[0]} at {declared_source[1]}"
+            if kind == "huggingface"
+            else f"kind {kind}"
+        )
         msg = (
-            f"the extractor declares {claimed_text} as its source, and loaded {files[0].name} of "
+            f"the extractor declares {declared_text} as its source, but loaded {files[0].name} of "
             f"{', '.join(origins_text)}: load and declare one commit of one repository"
         )
         raise ExtractorError(msg)
@@ -149,8 +155,9 @@ def _located(
         return LoadedModel(declared | {"weights": weights})
     parent = files[0].path.resolve().parent.name
     note = (
-        f"nothing shows that the weights of the folder {parent} are those of {claimed[0]}: the run "
-        'names neither; declare their digests in "weights" of the source, or load them from the Hub'
+        f"nothing shows that the weights of the folder {parent} are those of {declared_source[0]}, "
+        'so the run records no source: declare their digests in "weights" of the source, or load '
+        "them from the Hub"
     )
     source = {"kind": "local", "location": parent, "revision": None}
     return LoadedModel(source | {"weights": weights}, note)

@@ -1,10 +1,10 @@
-"""Finds an extractor by name or by `MODULE:CLASS`, builds it and describes it.
+"""Find an extractor by name or by `MODULE:CLASS`, build it and describe it.
 
-A community module says `from .base import BaseEmbeddingExtractor` and lies in a folder that need
-not be a package. Each folder gets a package of its own in `sys.modules`, under a name made of the
-folder's path, in which `.base` is ours; `sys.path` is left alone, so that a file called
-`random.py` beside an extractor shadows nothing. This isolates names, not code: a module that is
-loaded runs with all the rights of this process.
+A community module contains `from .base import BaseEmbeddingExtractor` and is in a folder that need
+not be a package. Each folder gets its own package in `sys.modules`, named after its path, whose
+`.base` is the harness's. `sys.path` is not changed, so that a file called `random.py` next to an
+extractor shadows no library. This isolates names, not code: a loaded module has all the rights of
+this process.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ from .formats.packages import lock_beside
 from .formats.recognition import disguise_of
 
 FOLDERS = ("submissions/extractors", "harness/extractors", ".")
-"""Where a dotted `module:Class` is looked for: this repository, an upstream checkout, here."""
+"""Folders searched for a dotted `module:Class`: of this repository, of upstream's, the current."""
 
 _PACKAGE = Path(__file__).parent
 
@@ -43,17 +43,19 @@ class LoadedExtractor:
 
     extractor: BaseEmbeddingExtractor
     path: str
-    """`builtin:<name>`, or the path of the module as it was given."""
+    """`builtin:<name>`, or the path of the module as given."""
     class_name: str
     sha256: str
-    """64 hex digits: of the module's bytes as they were run, or of a built-in's source files."""
+    """64 hex digits: the digest of the module's bytes, or of a built-in's source files."""
     description: dict[str, Any]
-    """`model` and `embedding` in the words of submission format 1.1, less `dim`. What the
-    extractor does not declare is "undeclared", which format 1.1 takes for `layer` and `pooling`
-    alone: `undeclared` lists what its author has to add before a 1.1 submission can be written."""
+    """`model` and `embedding` in the terms of submission format 1.1, without `dim`.
+
+    Undeclared values are "undeclared", which format 1.1 allows only for `layer` and `pooling`: the
+    author must add those in `undeclared` before a submission of format 1.1 can be written.
+    """
     undeclared: tuple[str, ...]
     lock_sha256: str | None = None
-    """Of the lock that lies beside the module, if one does."""
+    """Digest of the lock next to the module; None if there is no lock."""
 
     @property
     def is_unit(self) -> bool:
@@ -62,7 +64,7 @@ class LoadedExtractor:
 
     @property
     def siblings(self) -> dict[str, str]:
-        """File name to sha256 of the modules of the same folder that are loaded by now."""
+        """File name to sha256 of the other loaded modules of the same folder."""
         package = type(self.extractor).__module__.rpartition(".")[0]
         files = {
             Path(module.__file__)
@@ -88,25 +90,24 @@ def load(
 ) -> LoadedExtractor:
     """Build the extractor `spec` for a model on a device.
 
-    `spec` is a name of `BUILTINS`, `path/to/module.py:Class` or `module:Class`, the last being
-    looked for in `folder`, by default the first of `FOLDERS` that has it. `options` go to the
-    constructor by keyword.
+    `spec` is a name of `BUILTINS`, `path/to/module.py:Class` or `module:Class`. The last is
+    searched in `folder`, by default in each of `FOLDERS`. `options` are passed to the constructor.
 
-    Raises ExtractorError when nothing of that name is found, when the module cannot be imported
-    or when the constructor fails; the cause is chained. It is a SignatureError where the class does
-    not have the two methods of the interface.
+    Raise ExtractorError if nothing of that name is found, the module cannot be imported or the
+    constructor fails, with the cause chained; SignatureError if the class lacks a method of the
+    interface.
     """
     name = spec.removeprefix("builtin:")
     lock: Path | None = None
     if name in BUILTINS:
         path, class_name, sha256 = built_in(name)
         module = importlib.import_module(f".extractors.{BUILTINS[name].stem}", __package__)
-        cls = getattr(module, class_name)
+        extractor_class = getattr(module, class_name)
     else:
         path, class_name, file = _locate(spec, folder)
-        cls, sha256 = _import_class(file, class_name)
+        extractor_class, sha256 = _import_class(file, class_name)
         lock = lock_beside(file)
-    extractor = _build(cls, path, name_model=name_model, device=device, **options)
+    extractor = _build(extractor_class, path, name_model=name_model, device=device, **options)
     description, undeclared = describe(extractor, name_model)
     return LoadedExtractor(
         extractor=extractor,
@@ -120,7 +121,7 @@ def load(
 
 
 class BuiltIn(NamedTuple):
-    """Name and digest by which a submission identifies a built-in extractor."""
+    """Path, class and digest that identify a built-in extractor in a submission."""
 
     path: str
     class_name: str
@@ -137,7 +138,7 @@ def built_in(name: str) -> BuiltIn:
 
 
 def locate(spec: str, folder: str | Path | None = None) -> Path:
-    """Return the file of an extractor, without running it."""
+    """Return the file of an extractor, without importing it."""
     name = spec.removeprefix("builtin:")
     if name in BUILTINS:
         return _PACKAGE / "extractors" / f"{BUILTINS[name].stem}.py"
@@ -149,8 +150,8 @@ def _locate(spec: str, folder: str | Path | None) -> tuple[str, str, Path]:
     if not colon or not module or not class_name.isidentifier():
         import difflib  # for an error alone
 
-        close = difflib.get_close_matches(spec.casefold(), BUILTINS, n=1)
-        hint = f"did you mean {close[0]!r}? Or " if close else ""
+        similar_names = difflib.get_close_matches(spec.casefold(), BUILTINS, n=1)
+        hint = f"did you mean {similar_names[0]!r}? Or " if similar_names else ""
         msg = (
             f"extractor {spec!r} is neither a built-in ({', '.join(BUILTINS)}) nor MODULE:CLASS: "
             f"{hint}write for example submissions/extractors/mine.py:MyExtractor"
@@ -164,13 +165,13 @@ def _locate(spec: str, folder: str | Path | None) -> tuple[str, str, Path]:
     for file in candidates:
         if file.is_file():
             return module if module.endswith(".py") else file.as_posix(), class_name, file
-    looked = ", ".join(str(file) for file in candidates)
-    msg = f"extractor {spec!r}: no such file ({looked}); name the module by its path from here"
+    tried_files = ", ".join(str(file) for file in candidates)
+    msg = f"extractor {spec!r}: no such file ({tried_files}); pass the path of the module"
     raise ExtractorError(msg)
 
 
 class _Loader(SourceLoader):
-    """Runs the bytes that were hashed: no second read, no cached bytecode, none written."""
+    """Runs the bytes that were hashed, without a second read or cached bytecode."""
 
     def __init__(self, file: Path, data: bytes) -> None:
         self._file = file
@@ -195,17 +196,17 @@ def _import_class(file: Path, class_name: str) -> tuple[type, str]:
     name = f"{package}.{file.stem}"
     spec = importlib.util.spec_from_loader(name, _Loader(file, data))
     if spec is None or file == file.parent / "base.py":
-        msg = f"{file.name} holds the interface, not an extractor: name the module of a subclass"
+        msg = f"{file.name} contains the interface, not an extractor: name the module of a subclass"
         raise ExtractorError(msg)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)  # type: ignore[union-attr]  # it is the _Loader above
+        spec.loader.exec_module(module)  # type: ignore[union-attr]  # the loader is a _Loader
     except BaseException as error:
         del sys.modules[name]
         if not isinstance(error, Exception | SystemExit):
             raise
-        msg = f"{file.name} cannot be imported: {_say(error)}; correct the module"
+        msg = f"{file.name} cannot be imported: {_error_text(error)}; correct the module"
         raise ExtractorError(msg) from error
     cls = getattr(module, class_name, None)
     if not isinstance(cls, type) or not callable(getattr(cls, "extract_embeddings", None)):
@@ -223,7 +224,7 @@ def _import_class(file: Path, class_name: str) -> tuple[type, str]:
 
 
 def _package(folder: Path) -> str:
-    """Make the folder's package, in which `.base` is ours, and return its name."""
+    """Create the folder's package, whose `.base` is the harness's, and return its name."""
     name = f"_geneb_extractors_{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
     if name not in sys.modules:
         package = ModuleType(name, f"Extractors of {folder}")
@@ -235,7 +236,7 @@ def _package(folder: Path) -> str:
 
 
 _ALWAYS = frozenset({"name_model", "device"})
-"""Arguments of each constructor, which no option names."""
+"""Arguments of every constructor, which are not options."""
 
 
 def _build(cls: Any, path: str, **keywords: Any) -> BaseEmbeddingExtractor:
@@ -248,17 +249,21 @@ def _build(cls: Any, path: str, **keywords: Any) -> BaseEmbeddingExtractor:
     except Exception as error:
         options_text = ", ".join(keywords)
         msg = (
-            f"{path}:{cls.__name__}({options_text}) failed: {_say(error)}; correct the constructor"
+            f"{path}:{cls.__name__}({options_text}) failed: {_error_text(error)}; correct the "
+            "constructor"
         )
         raise ExtractorError(msg) from error
     return extractor
 
 
 def _refuse_unknown(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
-    """Raise UnknownOptionError for an option that the constructor does not take."""
+    """Raise UnknownOptionError for an option that the constructor does not have."""
     try:
         parameters = inspect.signature(cls).parameters
-    except (TypeError, ValueError):  # a class of C says nothing: its constructor will
+    except (
+        TypeError,
+        ValueError,
+    ):  # a class in C has no signature; its constructor raises the error
         return
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
@@ -277,7 +282,7 @@ _INIT = 'def __init__(self, name_model, device="cpu"):'
 
 
 def _refuse_other_methods(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
-    """Raise SignatureError for a class whose methods do not take what the harness passes."""
+    """Raise SignatureError if the class's methods do not accept the harness's arguments."""
     if "extract_embeddings" in getattr(cls, "__abstractmethods__", ()):
         methods = [name for name, value in vars(cls).items() if inspect.isfunction(value)]
         defined = f"defines {', '.join(methods)}, but" if methods else "has"
@@ -293,29 +298,31 @@ def _refuse_other_methods(cls: Any, path: str, keywords: Mapping[str, Any]) -> N
 def _require_call(
     method: FunctionType, path: str, expected: str, values: tuple[Any, ...], keywords: Any
 ) -> None:
-    """Raise SignatureError where a method cannot be called with these values and keywords."""
+    """Raise SignatureError if a method cannot be called with these values and keywords."""
     signature = inspect.signature(method)
     try:
         signature.bind(*values, **keywords)
     except TypeError as error:
-        called = ", ".join([*("sequences" for _ in values[1:]), *(f"{k}=..." for k in keywords)])
+        arguments_text = ", ".join(
+            [*("sequences" for _ in values[1:]), *(f"{k}=..." for k in keywords)]
+        )
         names = ", ".join(
             str(parameter.replace(annotation=inspect.Parameter.empty))
             for parameter in signature.parameters.values()
         )
         msg = (
             f"{path}, line {method.__code__.co_firstlineno}: {method.__name__}({names}) cannot be "
-            f"called as {method.__name__}({called}): {error}; write {expected}"
+            f"called as {method.__name__}({arguments_text}): {error}; write {expected}"
         )
         raise SignatureError(msg) from error
 
 
-def _say(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _sha256_of_files(files: list[Path]) -> str:
-    """Digest of one line a file, `<sha256>  <name>`, in order of name, as `sha256sum` prints."""
+    """Return the digest of lines `<sha256> <name>`, in order of name, as `sha256sum` prints."""
     lines = sorted(f"{file_sha256(file)}  {file.name}\n" for file in files)
     return hashlib.sha256("".join(sorted(lines, key=lambda x: x[66:])).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The manifest of a data folder: digests at download, against which later runs verify it."""
+"""The manifest of a data folder: digests made at download, to verify it later."""
 
 from pathlib import Path
 
@@ -11,18 +11,18 @@ from .errors import DataError
 from .formats.base import Count, Hex40, Hex64, StrictModel, first_error
 
 NAME = "manifest.json"
-BYTES_MAX = 10_000_000  # 100 tasks take 40 kB
+BYTES_MAX = 10_000_000  # 100 tasks have 40 kB
 
 
 class FileFacts(StrictModel):
-    """One file."""
+    """The digest and size of one file."""
 
     sha256: Hex64
     bytes: Count
 
 
 class TaskFacts(StrictModel):
-    """One task: digest of its content and embeddings of each class."""
+    """The digest of one task's content, and the number of sequences per class."""
 
     sha256: Hex64
     train: dict[str, int]
@@ -40,9 +40,9 @@ class Manifest(StrictModel):
 
     @classmethod
     def of_folder(cls, folder: Path) -> "Manifest | None":
-        """Read the folder's manifest, or return None where there is none.
+        """Return the folder's manifest; None if there is none.
 
-        Raises DataError when there is one that cannot be used.
+        Raise DataError if there is an invalid one.
         """
         path = folder / NAME
         if not path.exists():
@@ -57,23 +57,23 @@ class Manifest(StrictModel):
             raise DataError([f"{path}: not a manifest: it {error.reason}"]) from error
 
     def names(self, dataset: Dataset) -> bool:
-        """Whether the data came from the dataset and revision the benchmark pins."""
+        """Whether the data are those of the dataset and revision that the benchmark pins."""
         return (self.repo_id, self.revision) == (dataset.repo_id, dataset.revision)
 
     def verify(self, folder: Path, files: tuple[Path, ...]) -> None:
         """Verify sizes and digests of files.
 
-        Raises DataError with every file that differs or is not listed.
+        Raise DataError with every file that differs or is not listed.
         """
         faults = []
         for file in files:
             listed = self.files.get(file.relative_to(folder).as_posix())
             if listed is None:
-                faults.append(f"{file}: not in {NAME}: download the data again")
+                faults.append(f"{file}: not listed in {NAME}: download the data again")
             elif (size := file.stat().st_size) != listed.bytes:
-                faults.append(f"{file}: {size} bytes, {NAME} says {listed.bytes}")
+                faults.append(f"{file}: {size} bytes, expected {listed.bytes} by {NAME}")
             elif (digest := file_sha256(file)) != listed.sha256:
-                faults.append(f"{file}: sha256 {digest}, {NAME} says {listed.sha256}")
+                faults.append(f"{file}: sha256 {digest}, expected {listed.sha256} by {NAME}")
         if faults:
             raise DataError(faults)
 

@@ -1,4 +1,4 @@
-"""Measures what a run says of each task beside its scores: the letters read, and the embeddings."""
+"""Measure what a run records about each task besides its scores: letters read, and embeddings."""
 
 import hashlib
 from collections import Counter
@@ -17,21 +17,21 @@ from .reach import Mover, difference, sampled
 from .tasks import DIGEST_BYTES
 
 CHUNK = 2048
-"""Sequences whose tokens are in memory at once."""
+"""Number of sequences whose tokens are in memory at once."""
 DIFFERENCE_MAX = 1e6
-"""Written in the place of a larger or infinite one, which JSON does not have."""
+"""Written instead of a larger or infinite difference, which JSON cannot represent."""
 DRIFT_DECIMALS = 2
-"""Of a drift: less is the rounding of float32 and float16 in other batches, which differ by run."""
+"""Decimals of a drift: smaller differences are rounding, which differs between runs."""
 MEASURED_VALUES = 1 << 15
-"""Values measured at once, or an embedding: 256 KiB in float64, which a processor's cache holds."""
+"""Values measured at once, at least an embedding: 256 KiB in float64 fit into a cache."""
 DIGITS = 6
-"""Significant digits of what is measured of embeddings: beyond, processors may differ in sums."""
+"""Significant digits of measurements of embeddings: sums may differ in later digits."""
 
 Rows = npt.NDArray[np.float32]
 
 
 class Letters(NamedTuple):
-    """The letters read, or why they are unknown."""
+    """The letters that a model reads, or why they are unknown."""
 
     read: LettersRead | None
     unknown: str = ""
@@ -43,8 +43,8 @@ NOT_MEASURED = Letters(None, "its embedding failed")
 def letters_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> Letters:
     """Return the letters of distinct sequences that the model reads.
 
-    A built-in extractor counts them by its tokens. Of any other, which may say what it likes of
-    itself, a few sequences are embedded with letters changed.
+    A built-in extractor counts them by its tokens. With any other, whose counts cannot be trusted,
+    a few sequences are embedded with changed letters.
     """
     if not sequences:
         return Letters(None, "the task has no sequence")
@@ -83,7 +83,7 @@ def _read_by_changes(extractor: LoadedExtractor, sequences: Sequence[str]) -> Le
 def embedded_alone(extractor: LoadedExtractor, sequences: Sequence[str]) -> npt.NDArray[Any] | None:
     """Return the (n, d) embeddings of sequences in batches of one.
 
-    None for no sequence, or where one cannot be embedded now.
+    None if there is no sequence, or one cannot be embedded.
     """
     if not sequences:
         return None
@@ -94,79 +94,81 @@ def embedded_alone(extractor: LoadedExtractor, sequences: Sequence[str]) -> npt.
     return np.concatenate(parts)
 
 
-def drift_of(alone: npt.NDArray[Any], first: npt.NDArray[Any]) -> Drift:
-    """Return how far (n, d) embeddings computed alone are from `first`, those of before."""
-    worst = difference(alone.astype(np.float64), first.astype(np.float64))
+def drift_of(alone: npt.NDArray[Any], earlier_embeddings: npt.NDArray[Any]) -> Drift:
+    """Return the drift between (n, d) embeddings computed alone and the earlier ones."""
+    worst = difference(alone.astype(np.float64), earlier_embeddings.astype(np.float64))
     return Drift(sequences=len(alone), difference=round(min(worst, DIFFERENCE_MAX), DRIFT_DECIMALS))
 
 
 def embedding_facts(parts: Sequence[Rows], digests: Sequence[bytes]) -> EmbeddingFacts:
-    """Return the measurements of embeddings as scored, (n_i, d) each; each sequence counts once.
+    """Return measurements of embeddings as scored, (n_i, d) each, counting each sequence once.
 
-    `digests` are those of the sequences of all parts, one after the other.
+    `digests` are those of the sequences of all parts, in order.
     """
-    counted = np.zeros(len(digests), dtype=np.bool_)
-    counted[list({digest: row for row, digest in enumerate(digests)}.values())] = True
-    count, columns = int(counted.sum()), parts[0].shape[1]
-    total, norms, keys = np.zeros(columns), np.empty(count), np.empty(count, dtype=np.uint64)
+    is_counted = np.zeros(len(digests), dtype=np.bool_)
+    is_counted[list({digest: row for row, digest in enumerate(digests)}.values())] = True
+    count, columns = int(is_counted.sum()), parts[0].shape[1]
+    column_sums, norms, keys = np.zeros(columns), np.empty(count), np.empty(count, dtype=np.uint64)
     factors = np.random.default_rng(columns).integers(1 << 63, size=(columns,), dtype=np.uint64)
     factors |= np.uint64(1)
-    for where, block in _blocks(parts, counted):
-        wide = block.astype(np.float64)
-        total += wide.sum(axis=0)
-        norms[where] = np.sqrt(np.vecdot(wide, wide))
+    for positions, block in _blocks(parts, is_counted):
+        precise_block = block.astype(np.float64)
+        column_sums += precise_block.sum(axis=0)
+        norms[positions] = np.sqrt(np.vecdot(precise_block, precise_block))
         bits: npt.NDArray[Any] = block.view(np.uint32 if columns % 2 else np.uint64)
-        keys[where] = (bits * factors[: bits.shape[1]]).sum(axis=1, dtype=np.uint64)
-    mean, distances = total / count, np.empty(count)
-    for where, block in _blocks(parts, counted):
-        wide = block.astype(np.float64)
-        wide -= mean
-        distances[where] = np.sqrt(np.vecdot(wide, wide))
-    distinct, most_repeated = _repetitions(parts, counted, keys)
+        keys[positions] = (bits * factors[: bits.shape[1]]).sum(axis=1, dtype=np.uint64)
+    mean, distances = column_sums / count, np.empty(count)
+    for positions, block in _blocks(parts, is_counted):
+        precise_block = block.astype(np.float64)
+        precise_block -= mean
+        distances[positions] = np.sqrt(np.vecdot(precise_block, precise_block))
+    distinct, most_repeated = _repetitions(parts, is_counted, keys)
     norm = float(np.median(norms))
     scale = norm or 1.0
     return EmbeddingFacts(
         count=count,
         distinct=distinct,
         most_repeated=most_repeated,
-        norm=_short(norm),
-        spread=_short(float(np.median(distances)) / scale),
-        norm_spread=_short(float(norms.std()) / scale),
+        norm=_rounded(norm),
+        spread=_rounded(float(np.median(distances)) / scale),
+        norm_spread=_rounded(float(norms.std()) / scale),
     )
 
 
 def _repetitions(
-    parts: Sequence[Rows], counted: npt.NDArray[np.bool_], keys: npt.NDArray[np.uint64]
+    parts: Sequence[Rows], is_counted: npt.NDArray[np.bool_], keys: npt.NDArray[np.uint64]
 ) -> tuple[int, int]:
-    """Return how many of the embeddings differ, and how many the most frequent one has.
+    """Return the number of different embeddings, and the count of the most frequent one.
 
-    Equal embeddings have equal keys; the bytes of those that share one are compared.
+    Equal embeddings have equal keys; if several have the same key, their bytes are compared.
     """
-    _, inverse, times = np.unique(keys, return_inverse=True, return_counts=True)
-    is_shared = times[inverse] > 1
-    names: Counter[bytes] = Counter()
-    for where, block in _blocks(parts, counted):
-        for row in np.flatnonzero(is_shared[where]):
-            name = hashlib.blake2b(block[row].data, digest_size=DIGEST_BYTES).digest()
-            names[name] += 1
-    alone = len(keys) - int(is_shared.sum())
-    return alone + len(names), max(names.values(), default=1)
+    _, inverse, key_counts = np.unique(keys, return_inverse=True, return_counts=True)
+    is_shared = key_counts[inverse] > 1
+    count_by_digest: Counter[bytes] = Counter()
+    for positions, block in _blocks(parts, is_counted):
+        for row in np.flatnonzero(is_shared[positions]):
+            digest = hashlib.blake2b(block[row].data, digest_size=DIGEST_BYTES).digest()
+            count_by_digest[digest] += 1
+    unique_key_count = len(keys) - int(is_shared.sum())
+    return unique_key_count + len(count_by_digest), max(count_by_digest.values(), default=1)
 
 
-def _blocks(parts: Sequence[Rows], counted: npt.NDArray[np.bool_]) -> Iterator[tuple[slice, Rows]]:
-    """Yield the embeddings that are counted, and their numbers among these, block by block."""
+def _blocks(
+    parts: Sequence[Rows], is_counted: npt.NDArray[np.bool_]
+) -> Iterator[tuple[slice, Rows]]:
+    """Yield the positions, among the counted embeddings, of a block of them, and the block."""
     size = max(1, MEASURED_VALUES // parts[0].shape[1])
-    row = at = 0
+    row = position = 0
     for part in parts:
         for start in range(0, len(part), size):
             block = part[start : start + size]
-            chosen = counted[row : row + len(block)]
+            is_chosen = is_counted[row : row + len(block)]
             row += len(block)
-            if not chosen.all():
-                block = block[chosen]
-            yield slice(at, at + len(block)), block
-            at += len(block)
+            if not is_chosen.all():
+                block = block[is_chosen]
+            yield slice(position, position + len(block)), block
+            position += len(block)
 
 
-def _short(value: float) -> float:
+def _rounded(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")

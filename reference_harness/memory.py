@@ -1,10 +1,9 @@
-"""Memory: the batch that has room in it, and batches that are cut until they fit.
+"""Memory: measure the largest batch that fits, and cut batches until they fit.
 
-An accelerator that runs out of memory costs one batch, not the run. A batch that does not fit is
-halved, what was computed before is kept, and the size that fits limits every later batch: the
-memory that a batch takes grows with its padded tokens, so the next one of that size would fail,
-too. A process on the host is killed instead, as a rule, and cannot go back: `fitting_budget` grows
-a batch from one row, and stops before the next one would come near the end of the memory.
+If an accelerator runs out of memory, a batch is lost, not the run. The batch is halved, earlier
+results are kept, and the size that fits limits every later batch, as the memory of a batch grows
+with its padded tokens. A process on the host is usually killed instead. So `fitting_budget` tries
+batches from one row on, and stops before the next one would need almost all memory.
 """
 
 import contextlib
@@ -33,34 +32,34 @@ SIGNS = (
     "alloc_failed",  # CUBLAS_STATUS_ALLOC_FAILED and those of the other CUDA libraries
     "resource_exhausted",  # XLA
 )
-"""Words of a RuntimeError that mean lack of memory, in lower case."""
+"""Parts of a RuntimeError's text, in lower case, that mean lack of memory."""
 ACCELERATORS = ("cuda", "mps", "xpu")
 """Modules of torch that keep freed memory until `empty_cache`."""
-MESSAGE_MAX = 200  # characters of an allocator's message in an error: it may list the whole memory
+MESSAGE_MAX = 200  # characters quoted of an allocator's message, which may be long
 
 
 SHARE = 0.8
-"""Part of the free memory that a batch may take: allocators round up and leave holes, and the
-batches of a run are not all alike."""
+"""Share of the free memory that a batch may use: allocators round up and leave gaps, and the
+batches of a run differ."""
 SECONDS = 1.0
-"""Time of a batch after which no larger one is tried: the device has enough to do, and the trials
-together take twice as long as the last one."""
+"""Time of a batch after which no larger one is tried: the device is busy enough, and all trials
+together take twice as long as the last."""
 HOST_TOKENS, DEVICE_TOKENS = 2048, 1 << 18
-"""Largest batch that is tried, in padded tokens. On a CPU more was slower; on an accelerator it is
-what 2,048 sequences of 128 tokens fill. Whether more would be faster was not measured."""
+"""Largest batch that is tried, in padded tokens. On a CPU, larger ones were slower; on an
+accelerator it is 2,048 sequences of 128 tokens, and larger ones were not measured."""
 
 
 class DoesNotFitError(Exception):
-    """One row alone takes more memory than there is."""
+    """A single row needs more memory than there is."""
 
     def __init__(self, row: int, cause: str) -> None:
         super().__init__(f"one sequence alone does not fit into memory: {cause}")
         self.row = row
-        """Its number among the rows that were to be computed."""
+        """Index of the row among all rows to be computed."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error, or one that it was raised from, says that memory ran out."""
+    """Whether an error, or one of its causes, means that memory ran out."""
     torch_error = getattr(sys.modules.get("torch"), "OutOfMemoryError", MemoryError)
     if isinstance(error, MemoryError | torch_error):
         return True
@@ -70,7 +69,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def release_memory() -> None:
-    """Free what the failed batch held, and the accelerator's cache of freed memory."""
+    """Free the memory of the failed batch, and the accelerator's cache of freed memory."""
     gc.collect()
     torch = sys.modules.get("torch")
     for name in ACCELERATORS:
@@ -80,25 +79,25 @@ def release_memory() -> None:
 
 
 class MemoryLimit:
-    """The size of a batch that memory allows, learnt from the batches that did not fit.
+    """The largest batch that memory allows, learnt from the batches that did not fit.
 
-    Kept as long as the model is: it never grows again.
+    It lasts as long as the model and never grows.
     """
 
     def __init__(self, room: "Room | None" = None) -> None:
         self.room = room
-        """Where the size of a batch is measured before the first one; None where it is given."""
+        """Memory in which the size of a batch is measured before the first; None if it is given."""
         self.tokens: int | None = None
-        """Limit of padded tokens per batch; None until memory ran out."""
+        """Most padded tokens per batch; None until memory ran out."""
         self.budget: int | None = None
-        """Padded tokens of a batch that there is room for; None until that was measured."""
+        """Measured padded tokens that a batch may have; None until they were measured."""
         self._longest = 0
 
     def measure(self, row: int, run: Callable[[int], bool]) -> int | None:
-        """Return the budget that there is room for, measured again where a row is longer.
+        """Return the measured budget, measured again if `row` is longer than before.
 
-        `row` is the tokens of the longest row; `run` as in `fitting_budget`. None without `room`,
-        and where memory cannot be measured.
+        `row` is the number of tokens of the longest row; `run` as in `fitting_budget`. None without
+        `room`, and if memory cannot be measured.
         """
         if self.room is not None and row > self._longest:
             self._longest = row
@@ -114,13 +113,12 @@ class MemoryLimit:
         compute: Callable[[Batch], Value],
         owners: Sequence[int] | npt.NDArray[np.int64] | None = None,
     ) -> Iterator[tuple[Batch, Value]]:
-        """Yield each batch of `plan`, or parts of it that fit, with what `compute` returns.
+        """Yield each batch of `plan`, or parts of it that fit, with the result of `compute`.
 
-        `lengths` are the tokens of each row. A batch whose computation runs out of memory is cut
-        and computed again in parts; no batch that was computed is. Rows keep their order.
-
-        Raises DoesNotFitError for a single row, which is named by `owners[row]` where that is
-        given, and whatever else `compute` raises.
+        `lengths` are the tokens of each row. A batch that runs out of memory is divided and
+        computed again in parts; computed batches are not repeated. Rows keep their order. Raise
+        DoesNotFitError for a single row, named by `owners[row]` if `owners` is given, and other
+        errors of `compute`.
         """
         sizes = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
         batches = deque(plan)
@@ -131,10 +129,10 @@ class MemoryLimit:
                 batches.appendleft(planned[len(rows) :])
             value, cause = attempt(compute, rows)
             if cause is None:
-                # A list of none or one: None may be a result.
+                # `value` is a list, as None may be a result.
                 yield rows, value[0]
                 continue
-            # Here and not in an except clause, whose traceback would hold the failed tensors.
+            # Not in an except clause, whose traceback would keep the failed tensors alive.
             release_memory()
             if len(rows) == 1:
                 row = int(rows[0])
@@ -143,7 +141,7 @@ class MemoryLimit:
             batches.appendleft(rows)
 
     def _allowed(self, rows: Batch, sizes: Batch) -> Batch:
-        """Return the first rows of a batch that keep to the limit: at least one."""
+        """Return the first rows of a batch within the limit, at least one."""
         if self.tokens is None:
             return rows
         padded = np.maximum.accumulate(sizes[rows]) * np.arange(1, len(rows) + 1)
@@ -151,9 +149,9 @@ class MemoryLimit:
 
 
 def attempt(compute: Callable[[Argument], Value], rows: Argument) -> tuple[list[Value], str | None]:
-    """Return the result as the only one of a list, or what was said when memory ran out.
+    """Return [result] and None, or [] and the message if memory ran out.
 
-    Outside of this no traceback holds what the failed batch had. Raises other errors.
+    No traceback keeps the objects of the failed batch alive afterwards. Raise other errors.
     """
     try:
         return [compute(rows)], None
@@ -165,71 +163,75 @@ def attempt(compute: Callable[[Argument], Value], rows: Argument) -> tuple[list[
 
 
 class Room(Protocol):
-    """Memory in which batches are computed."""
+    """The interface of memory in which batches are computed."""
 
     most: int
     """Largest batch to try, in padded tokens."""
 
     def begin(self) -> int | None:
-        """Return the free bytes and begin to watch; None where memory cannot be measured."""
+        """Return the free bytes and start to measure; None if memory cannot be measured."""
 
     def used(self) -> int:
-        """Return the bytes by which memory had grown, at its largest, since `begin`."""
+        """Return the largest growth of memory since `begin`, in bytes."""
 
 
 def room_of(device: str, allowed: int | None = None) -> "Room":
-    """Return the memory of a torch device; that of the host for any but a GPU of CUDA.
+    """Return the memory of a CUDA GPU; for any other device that of the host.
 
-    `allowed` is the bytes that the process may hold on the host, where somebody else watches that.
+    `allowed` is the most bytes that the process may use on the host, if another process enforces
+    that.
     """
     return _Cuda(device) if device.partition(":")[0] == "cuda" else HostMemory(allowed)
 
 
 def peak_memory(device: str) -> int:
-    """Return the most bytes that a GPU of CUDA gave out, or that this process held; 0 if unknown.
+    """Return the most bytes in use on a CUDA GPU, or by this process on a CPU; 0 if unknown.
 
-    Since the process began, or, on a GPU, since the size of a batch was last measured.
+    Counted since the process began, on a GPU since the size of a batch was last measured.
     """
     if device.partition(":")[0] == "cuda":
         cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
         return int(cuda.max_memory_allocated(device)) if cuda is not None else 0
     if device != "cpu":
         return 0
-    unit = 1 if sys.platform == "darwin" else 1024  # getrusage(2) of each
+    unit = 1 if sys.platform == "darwin" else 1024  # getrusage(2) of macOS and Linux
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def fitting_budget(room: Room, row: int, run: Callable[[int], bool]) -> int | None:
     """Return the padded tokens that a batch may have: a power of two, at most `room.most`.
 
-    Runs on one machine then mostly have the same budget, though its free memory varies. `row` is
-    the tokens of the longest row; `run` computes a batch of as many such rows as it is told, and
-    returns False where memory ran out. None where memory cannot be measured. Raises what `run`
-    does.
+    As a power of two, it is mostly the same in all runs on a machine, although free memory varies.
+    `row` is the number of tokens of the longest row; `run(n)` computes a batch of n such rows, and
+    returns False if memory ran out. None if memory cannot be measured. Raise the errors of `run`.
     """
     budget = 1 << max(0, row - 1).bit_length()
     if budget >= room.most:
-        return room.most  # such a row is a batch of its own, and there is nothing to choose
-    # Once before it is measured: the first batch of a process also starts threads and kernels.
+        return room.most  # a single row is a batch
+    # Run once before measuring: the first batch of a process also starts threads and kernels.
     if room.begin() is None:
         return None
-    fits = run(1)
-    while fits:
-        free, started = room.begin() or 0, time.perf_counter()
+    has_fitted = run(1)
+    while has_fitted:
+        free_bytes, started = room.begin() or 0, time.perf_counter()
         rows = budget // row
-        fits = run(rows)
-        took, used = time.perf_counter() - started, room.used()
-        if not fits or used > SHARE * free:
+        has_fitted = run(rows)
+        seconds, used_bytes = time.perf_counter() - started, room.used()
+        if not has_fitted or used_bytes > SHARE * free_bytes:
             break
-        enough = budget >= HOST_TOKENS and took > SECONDS
-        if enough or 2 * budget > room.most or used * (2 * budget // row) > SHARE * free * rows:
+        is_large_enough = budget >= HOST_TOKENS and seconds > SECONDS
+        if (
+            is_large_enough
+            or 2 * budget > room.most
+            or used_bytes * (2 * budget // row) > SHARE * free_bytes * rows
+        ):
             return budget
         budget *= 2
     return max(1, budget // 2)
 
 
 class HostMemory:
-    """Memory of this process on the host, under each limit that it has."""
+    """Memory of this process on the host, within all its limits."""
 
     most = HOST_TOKENS
 
@@ -238,27 +240,27 @@ class HostMemory:
         self._before = 0
 
     def begin(self) -> int | None:
-        """Return the free bytes and begin to watch; None where /proc does not tell."""
-        # The peak is that of the whole life unless it may be reset, which a sandbox refuses.
+        """Return the free bytes and start to measure; None if /proc does not show them."""
+        # The peak is reset if allowed; in a sandbox it stays that of the whole process.
         with contextlib.suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         try:
-            now = self._status()
-            free = [
-                limit - now[name] for name, limit in _limits() if limit != resource.RLIM_INFINITY
+            status = self._status()
+            free_bytes = [
+                limit - status[name] for name, limit in _limits() if limit != resource.RLIM_INFINITY
             ]
-            free += [_kib("/proc/meminfo")["MemAvailable"], *group_room()]
+            free_bytes += [_kib("/proc/meminfo")["MemAvailable"], *group_room()]
         except (OSError, KeyError, ValueError):
             return None
-        self._before = now["VmRSS"]
+        self._before = status["VmRSS"]
         if self._allowed is not None:
-            free.append(self._allowed - now["VmRSS"])
-        return max(0, min(free))
+            free_bytes.append(self._allowed - status["VmRSS"])
+        return max(0, min(free_bytes))
 
     def used(self) -> int:
-        """Return the bytes by which the resident memory had grown since `begin`, or more.
+        """Return the growth of resident memory since `begin` in bytes, or an upper bound.
 
-        More where the peak was not reset, and the process once held more than at `begin`.
+        It is only a bound if the peak could not be reset and was higher before `begin`.
         """
         return max(0, self._status()["VmHWM"] - self._before)
 
@@ -268,7 +270,7 @@ class HostMemory:
 
 
 class _Cuda:
-    """Memory of one GPU, as far as torch's allocator gives it out."""
+    """Memory of one GPU, according to torch's allocator."""
 
     most = DEVICE_TOKENS
 
@@ -292,18 +294,18 @@ class _Cuda:
         return int(cuda.max_memory_allocated(self._device) - self._before)
 
     @staticmethod
-    def _cuda() -> Any:  # a module of torch, which need not be here
+    def _cuda() -> Any:  # the module torch.cuda; None if torch is not imported
         return getattr(sys.modules.get("torch"), "cuda", None)
 
 
 def _limits() -> Iterator[tuple[str, int]]:
-    """Yield the soft limits of this process, each with the line of its status that it is about."""
+    """Yield each soft limit of this process with the line of its status that it limits."""
     yield "VmSize", resource.getrlimit(resource.RLIMIT_AS)[0]
     yield "VmData", resource.getrlimit(resource.RLIMIT_DATA)[0]
 
 
 def _kib(file: str) -> dict[str, int]:
-    """Return the bytes in the lines `Name: number kB` of a file of /proc."""
+    """Return the bytes of the lines `Name: number kB` of a file in /proc, by name."""
     lines = (line.split() for line in Path(file).read_text(encoding="ascii").splitlines())
     return {words[0][:-1]: int(words[1]) << 10 for words in lines if words[2:] == ["kB"]}
 
@@ -311,38 +313,38 @@ def _kib(file: str) -> dict[str, int]:
 def group_room(
     groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
 ) -> list[int]:
-    """Return the free bytes of each control group around this process that limits memory.
+    """Return the free bytes of each control group of this process that limits memory.
 
-    Both versions are read. A page of a file that was read once is free again when it is needed, so
-    it does not count as used. Empty where no group is visible.
+    Both versions of control groups are read. Cached pages of files that are not in use count as
+    free. Empty if no group is visible.
     """
-    free_bytes = []
+    free_by_group = []
     with contextlib.suppress(OSError):
         for line in groups.read_text(encoding="utf-8").splitlines():
             _, controllers, path = line.split(":", 2)
             if not controllers:
-                top, limit, usage = root, "memory.max", "memory.current"
+                top_folder, limit, usage = root, "memory.max", "memory.current"
             elif "memory" in controllers.split(","):
-                top, limit, usage = (
+                top_folder, limit, usage = (
                     root / "memory",
                     "memory.limit_in_bytes",
                     "memory.usage_in_bytes",
                 )
             else:
                 continue
-            folder = top / path.lstrip("/")
+            folder = top_folder / path.lstrip("/")
             for group in (folder, *folder.parents):
-                if not group.is_relative_to(top):
+                if not group.is_relative_to(top_folder):
                     break
-                with contextlib.suppress(OSError, ValueError):  # "max", or a group out of sight
-                    free = int((group / limit).read_text(encoding="ascii"))
-                    free -= int((group / usage).read_text(encoding="ascii"))
-                    free_bytes.append(free + _reclaimable(group / "memory.stat"))
-    return free_bytes
+                with contextlib.suppress(OSError, ValueError):  # "max", or an invisible group
+                    free_in_group = int((group / limit).read_text(encoding="ascii"))
+                    free_in_group -= int((group / usage).read_text(encoding="ascii"))
+                    free_by_group.append(free_in_group + _reclaimable(group / "memory.stat"))
+    return free_by_group
 
 
 def _reclaimable(file: Path) -> int:
-    """Return the bytes of files that a group holds and has not used of late."""
+    """Return the bytes of inactive cached files of a group."""
     with contextlib.suppress(OSError, ValueError):
         lines = (line.split() for line in file.read_text(encoding="ascii").splitlines())
         values = {words[0]: int(words[1]) for words in lines}

@@ -21,7 +21,7 @@ class Scores(NamedTuple):
 
 
 def confusion_matrix(truth: Labels, predicted: Labels, classes: Labels) -> Confusion:
-    """Count the pairs: (c, c) int64, row the true class, column the predicted one.
+    """Return the counts of pairs, (c, c) int64: row the true class, column the predicted one.
 
     `classes` are the labels of both arrays, ascending.
     """
@@ -33,29 +33,31 @@ def confusion_matrix(truth: Labels, predicted: Labels, classes: Labels) -> Confu
 def scores(matrix: Confusion) -> Scores:
     """Return the metrics of a confusion matrix.
 
-    MCC is Gorodkin's for any number of classes, 0 when a margin is one class only. Macro-F1 is the
-    mean over the classes that occur in truth or prediction; a class that was only trained on does
-    not count. Raises ValueError for a matrix without a single count.
+    MCC is Gorodkin's for any number of classes, and 0 if all true or all predicted labels are
+    equal. Macro-F1 is the mean over the classes that occur in truth or prediction, not those that
+    occur only in training. Raise ValueError for a matrix of zeros.
     """
     total = int(matrix.sum())
     if total == 0:
         msg = "no prediction to score"
         raise ValueError(msg)
-    true = matrix.sum(axis=1).astype(np.float64)
-    pred = matrix.sum(axis=0).astype(np.float64)
-    right = float(np.trace(matrix))
-    covariance = right * total - true @ pred
-    spread = (total**2 - pred @ pred) * (total**2 - true @ true)
-    mcc = covariance / np.sqrt(spread) if spread else 0.0
-    present = (true + pred) > 0
-    f1 = 2 * np.diag(matrix)[present] / (true + pred)[present]
-    return Scores(float(mcc), right / total, float(np.average(f1)))
+    true_counts = matrix.sum(axis=1).astype(np.float64)
+    predicted_counts = matrix.sum(axis=0).astype(np.float64)
+    right_count = float(np.trace(matrix))
+    covariance = right_count * total - true_counts @ predicted_counts
+    variance_product = (total**2 - predicted_counts @ predicted_counts) * (
+        total**2 - true_counts @ true_counts
+    )
+    mcc = covariance / np.sqrt(variance_product) if variance_product else 0.0
+    is_present = (true_counts + predicted_counts) > 0
+    f1 = 2 * np.diag(matrix)[is_present] / (true_counts + predicted_counts)[is_present]
+    return Scores(float(mcc), right_count / total, float(np.average(f1)))
 
 
 def mean(values: Sequence[Scores]) -> Scores:
-    """Return the mean over the seeds of each metric, unrounded.
+    """Return the mean of each metric over the seeds, unrounded.
 
-    Raises ValueError when there is none.
+    Raise ValueError if there are none.
     """
     if not values:
         msg = "no seed to average over"
@@ -66,7 +68,7 @@ def mean(values: Sequence[Scores]) -> Scores:
 def predictions_sha256(predictions: Sequence[Labels]) -> str:
     """Return the digest of the predicted labels of all seeds.
 
-    sha256 over the labels as signed 64-bit little-endian integers, with nothing between them: the
+    It is the SHA-256 over the labels as signed 64-bit little-endian integers without separators:
     seeds in the benchmark's order, within a seed the test sequences in file order.
     """
     digest = hashlib.sha256()

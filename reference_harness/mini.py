@@ -1,9 +1,9 @@
-"""GENEB-mini: 13 synthetic tasks, one a category, made from a seed; the default benchmark.
+"""GENEB-mini: 13 synthetic tasks, one per category, generated from a seed; the default benchmark.
 
-Each class carries a planted signal: a composition, a motif, a rhythm, or an arrangement of two
-motifs. Word counts see the first three and not the last, so a k-mer probe finds a part, and a model
-that reads order has something left to gain. The scores mean nothing for biology: the tasks show
-that an extractor, the harness and a submission work together, within seconds and with no download.
+The classes of a task differ in a signal: a composition, a motif, a period, or the order of two
+motifs. Word counts show the first three and not the last, so a k-mer probe finds a part, and a
+model that reads order can score higher. The scores mean nothing for biology: the tasks show that an
+extractor, the harness and a submission work together, within seconds and without a download.
 """
 
 import hashlib
@@ -18,11 +18,11 @@ from .benchmark import document, geneb
 from .tasks import REVISION, Split, TaskData, revision, task_facts
 
 SEED = 2026
-"""Any integer would do; another one is another benchmark with another digest."""
+"""Seed of all tasks; another one would make another benchmark with another digest."""
 
 REPO_ID = "builtin:geneb-mini"
 NOISE = 0.08
-"""Share of labels drawn at random, so that no method reaches MCC 1 and ties are rare."""
+"""Share of random labels, so that no method reaches MCC 1 and ties are rare."""
 
 Letters = npt.NDArray[np.uint8]
 Plant = Callable[[np.random.RandomState, Letters, int], None]
@@ -31,7 +31,7 @@ _ALPHABET = np.frombuffer(b"ACGT", dtype=np.uint8)
 
 @dataclass(frozen=True)
 class MiniTask:
-    """Parameters from which one task is generated."""
+    """The parameters from which one task is generated."""
 
     id: str
     label: str
@@ -52,7 +52,7 @@ def _random_position(rng: np.random.RandomState, low: int, high: int) -> int:
 
 
 def composition(*strengths: float) -> Plant:
-    """Class c has about `strengths[c]` of its letters redrawn as G or C."""
+    """Return a function that redraws about `strengths[c]` of class c's letters as G or C."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         redrawn = rng.random_sample(len(letters)) < strengths[label]
@@ -63,7 +63,7 @@ def composition(*strengths: float) -> Plant:
 
 
 def motif(*words: str, copies: int = 1, chance: float = 0.9) -> Plant:
-    """Class c has `copies` of `words[c]`, each with probability `chance`."""
+    """Return a function that writes `copies` of `words[c]`, each with probability `chance`."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         for _ in range(copies):
@@ -75,20 +75,20 @@ def motif(*words: str, copies: int = 1, chance: float = 0.9) -> Plant:
 
 
 def rhythm(period: int, letter: str, chance: float) -> Plant:
-    """Class 1 has `letter` at every `period`-th place with probability `chance`."""
+    """Return a function that writes `letter` at every `period`-th place of class 1, by chance."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         phase = _random_position(rng, 0, period)
-        hit = rng.random_sample(len(letters)) < chance
+        is_written = rng.random_sample(len(letters)) < chance
         places = np.arange(len(letters)) % period == phase
         if label:
-            letters[places & hit] = ord(letter)
+            letters[places & is_written] = ord(letter)
 
     return plant
 
 
 def order(first: str, second: str) -> Plant:
-    """Both classes have both words; class 1 has them in the other order. No word count sees it."""
+    """Return a function that writes both words, in reversed order for class 1."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         words = (first, second) if label else (second, first)
@@ -100,19 +100,19 @@ def order(first: str, second: str) -> Plant:
 
 
 def no_cpg(chance: float) -> Plant:
-    """Class 1 loses each CG, to TG, with probability `chance`, as methylated DNA does."""
+    """Return a function that changes CG to TG in class 1 with a chance, as in methylated DNA."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         sites = np.flatnonzero((letters[:-1] == ord("C")) & (letters[1:] == ord("G")))
-        lost = sites[rng.random_sample(len(sites)) < chance]
+        changed_sites = sites[rng.random_sample(len(sites)) < chance]
         if label:
-            letters[lost] = ord("T")
+            letters[changed_sites] = ord("T")
 
     return plant
 
 
 def all_of(*plants: Plant) -> Plant:
-    """Plant several signals, one after the other."""
+    """Return a function that applies several of these functions in order."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         for plant_ in plants:
@@ -146,10 +146,10 @@ TASKS = (
 
 
 def generate(task: MiniTask, seed: int = SEED) -> TaskData:
-    """Make the data of one task; each task has a generator of its own.
+    """Return the data of one task; each task has its own random generator.
 
-    Only `RandomState.random_sample` is drawn from: its stream is frozen by NumPy's policy, so
-    every version and platform gives the same letters.
+    Only `RandomState.random_sample` is used, whose stream is fixed by NumPy's policy, so every
+    version and platform generates the same letters.
     """
     name = hashlib.sha256(f"{seed}:{task.id}".encode()).digest()
     rng = np.random.RandomState(int.from_bytes(name[:4], "big"))
@@ -164,19 +164,19 @@ def _split(rng: np.random.RandomState, task: MiniTask, count: int) -> Split:
         length = _random_position(rng, low, high + 1)
         letters = _ALPHABET[(rng.random_sample(length) * 4).astype(np.int64)]
         task.plant(rng, letters, truth)
-        noisy, drawn = rng.random_sample(2)
+        noise, random_label = rng.random_sample(2)
         sequences.append(letters.tobytes().decode())
-        labels.append(int(drawn * task.classes) if noisy < NOISE else truth)
+        labels.append(int(random_label * task.classes) if noise < NOISE else truth)
     return Split(sequences, np.asarray(labels, dtype=np.int64))
 
 
 def load(task_id: str) -> TaskData:
-    """Return the data of one task; KeyError when there is none of that id."""
+    """Return the data of one task. Raise KeyError if there is none with that id."""
     return generate({task.id: task for task in TASKS}[task_id])
 
 
 def definition() -> dict[str, Any]:
-    """Return the content of `schemas/benchmark-mini.json`, the protocol being GENEB's."""
+    """Return the content of `schemas/benchmark-mini.json`, with GENEB's protocol."""
     data = [generate(task) for task in TASKS]
     content = document(
         name="GENEB-mini",

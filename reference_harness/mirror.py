@@ -1,7 +1,7 @@
-"""The shards of one cache in an object store, which every machine of a cluster reaches.
+"""The shards of a cache in an object store, which every machine of a cluster can reach.
 
-Each machine keeps a folder of its own and fetches the shards that it lacks. A shard never changes
-and its name is used once, so there is nothing to reconcile.
+Each machine has its own folder and fetches the shards that it lacks. A shard never changes and its
+name is used once, so there can be no conflict.
 """
 
 import os
@@ -15,18 +15,18 @@ from .errors import OptionError, StateError
 from .shard import DAMAGED_SUFFIX, SUFFIX
 
 SCHEME = "://"
-"""The mark that tells an address of fsspec from a path."""
+"""The part of an address of fsspec that a path does not have."""
 
 
 class Mirror:
-    """A folder of shards, and the address that it shares them at."""
+    """A folder of shards, and the address at which it shares them."""
 
     def __init__(self, address: str, folder: Path) -> None:
-        """Raise OptionError for an address of a kind that is unknown or lacks its package."""
+        """Raise OptionError for an unknown kind of address, or if its package is missing."""
         import fsspec  # it takes a fifth of a second, and a folder needs none
 
         self._address, self._folder = address, folder
-        self._here: set[str] = set()
+        self._local_names: set[str] = set()
         try:
             files, root = fsspec.core.url_to_fs(address, use_listings_cache=False)
         except (ImportError, ValueError) as error:
@@ -36,28 +36,28 @@ class Mirror:
         self._root = str(root).rstrip("/")
 
     def pull(self) -> bool:
-        """Fetch each shard that is not here; return whether there was one. Raises StateError.
+        """Fetch each missing shard; return whether there was one. Raise StateError.
 
-        One that was damaged here is left out: its embeddings are computed again.
+        A shard that was found damaged here is not fetched: its embeddings are computed again.
         """
         is_new = False
         with self._explained():
-            for name in sorted(self._names() - self._here):
+            for name in sorted(self._names() - self._local_names):
                 paths = (self._folder / name, self._folder / f"{name}{DAMAGED_SUFFIX}")
                 if not any(path.exists() for path in paths):
                     self._fetch(name)
                     is_new = True
-                self._here.add(name)
+                self._local_names.add(name)
         return is_new
 
     def push(self, name: str) -> None:
-        """Share a shard of the folder. Raises StateError."""
-        part = f"{self._root}/.{name}.part"  # not every store shows a file only when it is whole
+        """Copy a shard of the folder to the store. Raise StateError."""
+        part = f"{self._root}/.{name}.part"  # as some stores show incomplete files
         with self._explained():
             self._files.makedirs(self._root, exist_ok=True)
             self._files.put_file(str(self._folder / name), part)
             self._files.mv(part, f"{self._root}/{name}")
-        self._here.add(name)
+        self._local_names.add(name)
 
     def _names(self) -> set[str]:
         try:
@@ -78,10 +78,10 @@ class Mirror:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn what a store's client raises, which is of any kind, into a sentence."""
+        """Raise any error of a store's client as a StateError with a message."""
         try:
             yield
         except Exception as error:
             message = " ".join(f"{type(error).__name__}: {error}".split())
-            msg = f"{self._address}: {message}: check the address and what may be read and written"
+            msg = f"{self._address}: {message}: check the address and your permissions there"
             raise StateError(msg) from error

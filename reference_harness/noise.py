@@ -1,11 +1,12 @@
-"""Numeric noise: what another batch, kernel or machine does to an embedding of a declared dtype.
+"""Numerical noise: the effect of another batch, kernel or machine on an embedding.
 
-Rounding errors are proportional to what is rounded, and a matrix product spreads those of its
-largest terms over all columns. So the noise of column j of an embedding x is normal with deviation
+Rounding errors are proportional to the rounded number, and a matrix product spreads those of its
+largest terms over all columns. So the noise of column j of an embedding x is normal with standard
+deviation
 
-    UNITS u sqrt(x_j^2 + mean(x^2)),    u = 2^-p, the unit roundoff of p significand bits,
+  UNITS u sqrt(x_j^2 + mean(x^2)),    u = 2^-p, the unit roundoff of p significand bits,
 
-and the sum is rounded to the type the features have.
+and the sum is rounded to the type of the features.
 """
 
 import hashlib
@@ -26,21 +27,20 @@ UNIT_ROUNDOFF: dict[str, float] = {
 """IEEE 754 and bfloat16: significands of 53, 24, 11 and 8 bits, rounded to nearest."""
 
 UNITS: dict[str, float] = {"float64": 1.4, "float32": 1.4, "float16": 1.05, "bfloat16": 1.05}
-"""Deviation in units of roundoff. Claim and rerun are a draw each, so a row's difference between
-them has a deviation of 2 UNITS u of its root mean square: that of the widest difference measured.
-
-Measured on random BERTs (rms 0.6, four layers): another composition of batches in float32 moves a
-value by up to 8e-8 in the mean, a deviation of 2.8 u. In bfloat16 it does so by up to 7e-4, 0.4 u;
-bfloat16 differs from float32 by up to 4e-3, 2.1 u, and that is taken, since contributor and auditor
-rarely own the same machine. float64 and float16 were not measured.
+"""Standard deviation in units of roundoff. Claim and rerun are two draws, so the difference of an
+embedding between them has a deviation of 2 UNITS u of its root mean square, as in the largest
+measured difference. Measured on random BERTs (rms 0.6, four layers): other batches in float32
+change a value by up to 8e-8 in the mean, a deviation of 2.8 u, in bfloat16 by up to 7e-4, 0.4 u.
+bfloat16 differs from float32 by up to 4e-3, 2.1 u, which is used, since contributor and auditor
+rarely have the same machine. float64 and float16 were not measured.
 """
 
 STRESS = 8.0
-"""Noise of the stressed copies, in units of the plain noise. A fit that stops one step earlier for
-one embedding in a thousand (a threshold three deviations away) does so for one stressed copy in
+"""Noise of the stressed copies divided by the plain noise. A fit that stops one step earlier for
+one plain copy in a thousand (a threshold three deviations away) does so for one stressed copy in
 three, so that few copies show every outcome that an honest rerun may have."""
 CHUNK_CELLS = 1 << 22
-"""Cells jittered at once: 32 MiB of float64, whatever the size of the task."""
+"""Numbers jittered at once: 32 MiB of float64, whatever the size of the task."""
 
 Embeddings = npt.NDArray[np.floating[Any]]
 
@@ -57,16 +57,16 @@ class Noise:
 
 
 def jitter(rows: Embeddings, noise: Noise, task_id: str) -> Embeddings:
-    """Return the (n, d) embeddings with noise, in their own type; the same for the same words.
+    """Return the (n, d) embeddings with noise, in their type; deterministic.
 
-    The generator depends on seed, task, copy and multiple, and runs through the embeddings in their
-    order: noise of the first embeddings is the same whether or not others follow.
+    The generator depends on seed, task, copy and multiple, and is used in the order of the
+    embeddings: the noise of the first embeddings does not depend on later ones.
     """
-    words = f"{noise.seed}\n{task_id}\n{noise.copy}\n{noise.times!r}".encode()
-    key = np.frombuffer(hashlib.sha256(words).digest(), dtype="<u4")
+    seed_text = f"{noise.seed}\n{task_id}\n{noise.copy}\n{noise.times!r}".encode()
+    key = np.frombuffer(hashlib.sha256(seed_text).digest(), dtype="<u4")
     generator = np.random.RandomState(key)
     scale = noise.times * UNITS[noise.dtype] * UNIT_ROUNDOFF[noise.dtype]
-    out = np.empty_like(rows)
+    jittered = np.empty_like(rows)
     limits = np.finfo(rows.dtype)
     step = max(1, CHUNK_CELLS // rows.shape[1])
     for start in range(0, len(rows), step):
@@ -75,7 +75,7 @@ def jitter(rows: Embeddings, noise: Noise, task_id: str) -> Embeddings:
         deviation *= scale
         deviation *= generator.standard_normal(x.shape)
         x += deviation
-        # Next to the largest number of the type, noise must not make an infinity.
+        # Noise on the largest number of the type must not make it infinite.
         np.clip(x, limits.min, limits.max, out=x)
-        out[start : start + step] = x
-    return out
+        jittered[start : start + step] = x
+    return jittered

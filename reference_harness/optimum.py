@@ -1,11 +1,10 @@
-"""The probe of record solved to its optimum: what an audit by receipt judges deviations with.
+"""Solve the probe of record to its optimum, with which an audit of a receipt judges deviations.
 
 Default lbfgs stops early, at a point that depends on the last bit of each feature. The problem is
 strictly convex, so its optimum is unique; influence and direction of deviations of a receipt's
-embeddings are derivatives there. It is found in float64 by `newton`, which sums over blocks of
-embeddings and so takes no copy of the features. Where Newton does not get there, lbfgs with a
-tolerance a thousand times tighter than the default does. No score that a board shows is computed
-here.
+embeddings are derivatives at it. `newton` finds it in float64 by sums over blocks of embeddings,
+without a copy of the features. If Newton's method fails, lbfgs is used with a tolerance a thousand
+times smaller than the default. No score of the board is computed here.
 """
 
 import warnings
@@ -20,30 +19,30 @@ from .matrix import AnyMatrix
 from .tasks import Labels
 
 LBFGS_TOL = 1e-8
-"""Tolerance of the gradient of the mean loss: the largest at which no prediction changed over four
-BLAS kernels and two float32 batchings on the data sets measured; all agree with Newton's method."""
+"""Tolerance of the gradient of the mean loss: the largest with which no prediction differed between
+four BLAS kernels and two float32 batchings on measured data; all agree with Newton's method."""
 LBFGS_MAX_ITER = 50_000
-"""Limit of iterations; the data sets measured needed up to 2,344."""
+"""Most iterations; measured data sets needed up to 2,344."""
 TIE = 1e-6
-"""Relative to the largest decision value of the test split: an embedding whose two best classes
-differ by less gets the lower label. Few-shot probes on k-mer counts have exact ties, which rounding
-would decide. 1e-6 exceeds the effect of float32 features; about one embedding in a million of
-continuous features is within it."""
+"""If the decision values of the best classes differ by less, relative to the largest value of the
+test split, the lower label is predicted. Few-shot probes on k-mer counts have exact ties, which
+rounding would decide. 1e-6 exceeds the effect of float32 features; about one embedding in a
+million of continuous features is within it."""
 FLOAT64_BYTES_MAX = 1 << 28
-"""Size of the features in float64, in bytes, up to which they are copied for scikit-learn: 40,000 x
-768 are, 100,000 x 768 are not."""
+"""Most bytes of features in float64 that are copied for scikit-learn: 40,000 x 768 are copied,
+100,000 x 768 are not."""
 PREDICTED_EMBEDDINGS = 4096
-"""Test sequences that are converted to float64 at once."""
+"""Test embeddings that are converted to float64 at once."""
 
 SPAN_FACTOR = 16
-"""Columns for each embedding from which the span of the embeddings is solved in: its basis costs
-n^2 d operations, which few-shot fits do not notice and larger ones do."""
+"""Columns per embedding from which the problem is solved in the span of the embeddings: its basis
+costs n^2 d operations, which is little for few-shot fits only."""
 
 Matrix = npt.NDArray[np.float64]
 
 
 class SolvedProbe(NamedTuple):
-    """The optimum: decision values `x @ weights + intercepts`, one column per class."""
+    """The optimum: decision values are `x @ weights + intercepts`, one column per class."""
 
     weights: Matrix
     intercepts: Matrix
@@ -52,7 +51,7 @@ class SolvedProbe(NamedTuple):
     iterations: int
 
     def predict(self, test: AnyMatrix) -> Labels:
-        """Return the (m,) labels of (m, d) features, ties going to the lower label."""
+        """Return the (m,) labels of (m, d) features; of tied classes the lower label."""
         values = np.empty((len(test), self.weights.shape[1]))
         for start in range(0, len(test), PREDICTED_EMBEDDINGS):
             block = np.asarray(test[start : start + PREDICTED_EMBEDDINGS], dtype=np.float64)
@@ -67,11 +66,9 @@ class SolvedProbe(NamedTuple):
 def solve(train: AnyMatrix, labels: Labels, solver: str | None = None) -> SolvedProbe:
     """Solve the probe on (n, d) features and (n,) labels.
 
-    The weights are in the span of the embeddings, so those of few embeddings are solved for there
-    exactly, with n unknowns per class instead of d. `solver` forces "newton-cg" or
-    "lbfgs".
-
-    Raises ProbeError if none reaches the optimum.
+    The weights are in the span of the embeddings, so for few embeddings the problem is solved there
+    exactly, with n unknowns per class instead of d. `solver` forces "newton-cg" or "lbfgs". Raise
+    ProbeError if the optimum is not reached.
     """
     classes, numbers = np.unique(labels, return_inverse=True)
     targets = numbers.astype(np.int64)
@@ -96,7 +93,7 @@ class _Fitted(NamedTuple):
 
 
 def _in_span(x: AnyMatrix) -> tuple[Matrix, Matrix]:
-    """Return an orthonormal basis (d, n) of n < d embeddings, and the embeddings (n, n) in it."""
+    """Return an orthonormal basis (d, n) of n < d embeddings, and their coordinates (n, n)."""
     basis, triangle = np.linalg.qr(np.asarray(x, dtype=np.float64).T)
     return basis, np.ascontiguousarray(triangle.T)
 
@@ -104,15 +101,15 @@ def _in_span(x: AnyMatrix) -> tuple[Matrix, Matrix]:
 def _fitted(
     x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int, solver: str | None
 ) -> _Fitted:
-    """Solve by the first method that takes the problem and reaches the optimum."""
+    """Solve with Newton's method, or lbfgs if that fails and the features are small."""
     if solver != "lbfgs":
         try:
             optimum = newton.minimise(x, targets, classes)
             return _Fitted(optimum.weights, optimum.intercepts, "newton-cg", optimum.steps)
         except newton.NotSolvedError as error:
-            small = x.size * np.dtype(np.float64).itemsize <= FLOAT64_BYTES_MAX
-            if solver or not small:
-                msg = f"the optimum of the probe: {error}"
+            is_small = x.size * np.dtype(np.float64).itemsize <= FLOAT64_BYTES_MAX
+            if solver or not is_small:
+                msg = f"the optimum of the probe was not reached: {error}"
                 raise ProbeError(msg) from error
     fitted = _lbfgs(np.asarray(x, dtype=np.float64), targets)
     return _Fitted(fitted.coef_.T, fitted.intercept_, "lbfgs", int(np.max(fitted.n_iter_)))
@@ -129,6 +126,6 @@ def _lbfgs(x: Matrix, labels: Labels) -> Any:  # scikit-learn has no types
         try:
             return probe.fit(x, labels)
         except ConvergenceWarning as error:
-            msg = "the optimum of the probe: lbfgs did not reach "
+            msg = "the optimum of the probe was not reached: lbfgs did not reach the tolerance "
             msg += f"{LBFGS_TOL} in {LBFGS_MAX_ITER} steps"
             raise ProbeError(msg) from error

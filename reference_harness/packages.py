@@ -1,7 +1,8 @@
-"""The packages of an extractor's lock: installed, and first on the path of the command.
+"""Install the packages of an extractor's lock, and put them first on the path.
 
-A package that this process has loaded is not replaced by a path, so a command whose extractor has a
-lock starts itself again. Its processes inherit the path. In an audit the sandbox has it.
+As a package that this process has imported cannot be replaced, a command whose extractor has a lock
+starts itself again with another path, which its processes inherit. In an audit, the sandbox sets
+the path.
 """
 
 import os
@@ -30,10 +31,9 @@ _ROOT = Path(__file__).parent.parent
 
 
 def lock_of(spec: str, folder: str | None = None) -> Lock | None:
-    """Return the lock beside an extractor's module; None for an extractor without one.
+    """Return the lock next to an extractor's module; None if it has none.
 
-    Raises OptionError for a lock that cannot be installed, ExtractorError where there is no such
-    module.
+    Raise OptionError for an invalid lock, ExtractorError if there is no such module.
     """
     if spec.removeprefix("builtin:") in BUILTINS:
         return None
@@ -49,20 +49,20 @@ def lock_of(spec: str, folder: str | None = None) -> Lock | None:
 
 
 def start_with_packages(locks: Iterable[Lock | None], engine: str = "local") -> None:
-    """Return at once without a lock, or where its packages are on the path; else do not return.
+    """Return if there is no lock, or its packages are on the path; else restart the command.
 
-    The command then starts itself again, with them. Raises OptionError where extractors of one
-    command have different locks, on a cluster, and where packages cannot be installed.
+    Raise OptionError if extractors of one command have different locks, for a lock on a cluster,
+    and if packages cannot be installed.
     """
-    different = {lock.sha256 if lock else "": lock for lock in locks}
-    if len(different) > 1:
-        msg = "the extractors of this list have different locks: run them one by one"
+    lock_by_sha256 = {lock.sha256 if lock else "": lock for lock in locks}
+    if len(lock_by_sha256) > 1:
+        msg = "the extractors of this list have different locks: run the models one by one"
         raise OptionError(msg)
-    lock = next(iter(different.values()), None)
+    lock = next(iter(lock_by_sha256.values()), None)
     if lock is None:
         return
     if engine != "local":
-        msg = f"{lock.name}: the packages of a lock are installed on this machine alone: leave "
+        msg = f"{lock.name}: the packages of a lock are installed only on this machine: leave "
         msg += f"--engine {engine} out, or install them on the cluster and remove the lock"
         raise OptionError(msg)
     try:

@@ -21,11 +21,16 @@ FORMATS = ("text", "markdown", "json")
     "kinds",
     multiple=True,
     type=click.Choice(KINDS, case_sensitive=False),
-    help="Repeatable; default: all. Others are compared with the first. "
+    help="Kind of probe, repeatable; default: all. Others are compared with the first. "
     + "; ".join(f"{kind}: {meaning}" for kind, meaning in WHAT.items())
     + ".",
 )
-@click.option("--tasks", multiple=True, metavar="ID[,ID]", help="Tasks; default: all in common.")
+@click.option(
+    "--tasks",
+    multiple=True,
+    metavar="ID[,ID]",
+    help="Tasks; default: all that the receipts have in common.",
+)
 @click.option("--regimes", metavar="NAME[,NAME]", help="Regimes; default: all.")
 @click.option(
     "--seeds",
@@ -46,10 +51,10 @@ FORMATS = ("text", "markdown", "json")
 @click.option("--output", type=FILE, help="File to write; default: standard output.")
 @QUIET
 def probe(**options: Any) -> None:
-    """Fit other probes on receipts, and compare the ranks that follow.
+    """Fit other probes on receipts, and compare the resulting ranks.
 
     X.json or X is the submission X.json with the files of its receipt in the folder X; write
-    FILE=DIR where they are elsewhere. What it costs is printed first.
+    FILE=DIR if they are elsewhere. The estimated cost is printed first.
     """
     from reference_harness.formats.files import write_bytes
 
@@ -85,13 +90,17 @@ def probe(**options: Any) -> None:
 
 
 def _seeds(text: str | None) -> tuple[int, ...]:
-    """Return the seeds. Raises OptionError for what NumPy takes as none."""
+    """Return the seeds of a list. Raise OptionError for one that NumPy does not accept."""
     from .errors import OptionError  # NumPy: see cli.py
 
     numbers = [word.strip() for word in (text or "").split(",") if word.strip()]
-    if wrong := [
+    if invalid_words := [
         word for word in numbers if not (word.isascii() and word.isdigit()) or int(word) >> 32
     ]:
-        msg = f"--seeds {wrong[0]!r}: expected whole numbers from 0 to 4294967295, and commas"
+        msg = (
+            f"--seeds {invalid_words[0]!r}: expected whole numbers from 0 to 4294967295, "
+            "separated by "
+        )
+        msg += "commas"
         raise OptionError(msg)
     return tuple(dict.fromkeys(map(int, numbers)))

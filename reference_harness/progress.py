@@ -1,4 +1,4 @@
-"""Progress of a run: bars on a terminal, otherwise a line for each task and for each minute."""
+"""Progress of a run: bars on a terminal, otherwise a line per task and per minute."""
 
 import os
 import threading
@@ -15,7 +15,7 @@ from .formats.text import plural
 from .text import wrapped
 
 LINE_SECONDS = 60.0
-"""Seconds between two lines of progress where there is no terminal."""
+"""Seconds between two lines of progress without a terminal."""
 
 
 class Listener(Protocol):
@@ -25,10 +25,10 @@ class Listener(Protocol):
         """Receive that a task begins, with `todo` sequences that are not in the cache."""
 
     def step(self, sequences: int, letters: int) -> None:
-        """Receive that some sequences were embedded."""
+        """Receive how many sequences and letters were embedded since the last call."""
 
     def finish(self, task_id: str, line: str) -> None:
-        """Receive that a task is finished; `line` has its scores."""
+        """Receive that a task is finished; `line` contains its scores."""
 
     def say(self, line: str) -> None:
         """Receive any other message for the user."""
@@ -38,20 +38,20 @@ class SilentListener:
     """Ignores all progress."""
 
     def begin(self, task_id: str, todo: int) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def step(self, sequences: int, letters: int) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def finish(self, task_id: str, line: str) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def say(self, line: str) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
 
 class PrintingListener:
-    """Writes to the error stream, so that the output stream stays a program's."""
+    """Prints to the error stream, so that the output stream contains only results."""
 
     def __init__(self, console: Console, bars: Progress, tasks: int, label: str = "") -> None:
         self._console = console
@@ -66,7 +66,7 @@ class PrintingListener:
         self._todo = self._done = 0
 
     def begin(self, task_id: str, todo: int) -> None:
-        """Start the bar of one task, or add to it where others are embedded at the same time."""
+        """Start the bar of one task, or extend it if other tasks are being embedded."""
         step = f"{self._label}embed {task_id}"
         self._embedding = task_id
         if self._done < self._todo:
@@ -78,7 +78,7 @@ class PrintingListener:
         self._bars.reset(self._embed, total=todo, description=escape(step), rate="")
 
     def step(self, sequences: int, letters: int) -> None:
-        """Move the bar and show letters a second."""
+        """Advance the bar and print the letters per second."""
         self._letters += letters
         self._done += sequences
         self._bars.update(self._embed, advance=sequences, rate=self._rate)
@@ -89,37 +89,37 @@ class PrintingListener:
         return f"{self._letters / seconds:,.0f} bp/s"
 
     def finish(self, task_id: str, line: str) -> None:
-        """Write a task's line."""
+        """Print the line of a finished task."""
         self._finished += 1
         self._bars.advance(self._tasks)
         self.say(f"{task_id}: {line}")
 
     def say(self, line: str) -> None:
-        """Write lines above the bars; in a pipe or a file each stays one line."""
+        """Print lines above the bars; without a terminal, a line is not wrapped."""
         for part in line.splitlines():
             text = wrapped(f"{self._label}{part}")
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def say_state(self) -> None:
-        """Write the numbers of finished and embedded tasks; nothing once all are finished."""
+        """Print how many tasks are finished and sequences embedded, unless all are finished."""
         if self._finished >= self._count:
             return
-        now = f"{self._finished:,} of {plural(self._count, 'task')} finished"
+        state = f"{self._finished:,} of {plural(self._count, 'task')} finished"
         if self._done < self._todo:
-            of = f"{self._done:,} of {plural(self._todo, 'sequence')}"
-            now += f"; {self._embedding}: {of} embedded, {self._rate}"
+            embedded_text = f"{self._done:,} of {plural(self._todo, 'sequence')}"
+            state += f"; {self._embedding}: {embedded_text} embedded, {self._rate}"
         elif self._embedding:
-            now += "; scoring"
-        self.say(now)
+            state += "; scoring"
+        self.say(state)
 
 
 Listeners = Callable[[int, str], Listener]
-"""Makes the listener of a run, from the number of its tasks and a label for its lines."""
+"""Returns the listener of a run, given the number of its tasks and a label for its lines."""
 
 
 @contextmanager
 def listeners(*, quiet: bool) -> Iterator[Listeners]:
-    """Return the listeners of several runs that fit the error stream: bars on a terminal alone."""
+    """Yield a function that makes the listeners of several runs; bars only on a terminal."""
     if quiet:
         yield lambda _tasks, _label: SilentListener()
         return
@@ -128,22 +128,24 @@ def listeners(*, quiet: bool) -> Iterator[Listeners]:
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"), TimeRemainingColumn(),
     )  # fmt: skip
-    plain = bool(os.environ.get("NO_COLOR")) or console.is_dumb_terminal
-    silent = plain or not console.is_terminal  # a line for each finished task is printed anyway
-    talking: list[PrintingListener] = []
-    with Progress(*columns, console=console, transient=True, disable=silent) as bars:
+    is_plain = bool(os.environ.get("NO_COLOR")) or console.is_dumb_terminal
+    has_no_bars = (
+        is_plain or not console.is_terminal
+    )  # a line for each finished task is printed anyway
+    printing_listeners: list[PrintingListener] = []
+    with Progress(*columns, console=console, transient=True, disable=has_no_bars) as bars:
 
-        def new(tasks: int, label: str) -> PrintingListener:
-            talking.append(PrintingListener(console, bars, tasks, label))
-            return talking[-1]
+        def new_listener(tasks: int, label: str) -> PrintingListener:
+            printing_listeners.append(PrintingListener(console, bars, tasks, label))
+            return printing_listeners[-1]
 
-        with _each_minute(talking) if silent else nullcontext():
-            yield new
+        with _each_minute(printing_listeners) if has_no_bars else nullcontext():
+            yield new_listener
 
 
 @contextmanager
 def _each_minute(listeners: Sequence[PrintingListener]) -> Iterator[None]:
-    """Print the state of each listener once a minute, from a thread, until the context ends."""
+    """Print the state of each listener every minute, from a thread, until the context ends."""
     ended = threading.Event()
 
     def write() -> None:
@@ -162,6 +164,6 @@ def _each_minute(listeners: Sequence[PrintingListener]) -> Iterator[None]:
 
 @contextmanager
 def listener(tasks: int, *, quiet: bool) -> Iterator[Listener]:
-    """Return the listener of one run, which needs no label."""
-    with listeners(quiet=quiet) as new:
-        yield new(tasks, "")
+    """Yield the listener of one run, without a label."""
+    with listeners(quiet=quiet) as new_listener:
+        yield new_listener(tasks, "")

@@ -1,6 +1,6 @@
-"""Properties of an extractor that a run sees for itself: verified, not verified, contradicted.
+"""Properties of an extractor that a run checks: verified, not verified or contradicted.
 
-Those of the loaded extractor cost a few short sequences; the others follow from its tasks.
+The first three are checked with a few short sequences; the others follow from the tasks.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ EXTRACTOR_PROPERTIES = ("layer-and-pooling", "computed-dtype", "strands")
 CONTRADICTED = "contradicted"
 LETTERS_READ, NO_DRIFT = "letters-read", "no-drift"
 DRIFT_MAX = TOLERANCES["bfloat16"]
-"""Of embeddings in different batches, in the coarsest type: a state that grows moves them more."""
+"""Largest drift by rounding, in the type of lowest precision; a growing state causes more."""
 _OUTCOMES = {
     Outcome.HOLDS: "verified",
     Outcome.NOT_VERIFIED: "not verified",
@@ -26,9 +26,9 @@ _OUTCOMES = {
 
 
 def properties_of(extractor: LoadedExtractor, device: str) -> dict[str, RunProperty]:
-    """Return the properties that short sequences show of an extractor with a module of torch."""
+    """Return the properties checked with short sequences; the extractor has a torch module."""
     subject = Subject(spec=extractor.path, name_model="", device=device)
-    subject.__dict__["loaded"] = extractor  # what the cached property would load again
+    subject.__dict__["loaded"] = extractor  # otherwise the cached property would load it again
     results = (attempt(slug, subject) for slug in EXTRACTOR_PROPERTIES)
     return {
         result.property: _property(_OUTCOMES[result.outcome], result.sentence) for result in results
@@ -36,41 +36,50 @@ def properties_of(extractor: LoadedExtractor, device: str) -> dict[str, RunPrope
 
 
 def properties_of_tasks(tasks: Mapping[str, TaskRecord]) -> dict[str, RunProperty]:
-    """Return the properties that the tasks of a run show: letters read, and no drift."""
+    """Return the properties that follow from the tasks of a run: letters read, and no drift."""
     measured = {name: task.measured for name, task in tasks.items() if task.measured is not None}
     if not measured:
         return {}
     letters = {name: facts.letters for name, facts in measured.items()}
-    unseen = [name for name, facts in letters.items() if facts is None]
-    unread = [
+    tasks_without_letters = [name for name, facts in letters.items() if facts is None]
+    tasks_with_unread_letters = [
         name for name, facts in letters.items() if facts is not None and facts.read < facts.given
     ]
     drifts = {name: facts.drift for name, facts in measured.items()}
-    moved = [name for name, facts in drifts.items() if facts and facts.difference > DRIFT_MAX]
-    again = [name for name, facts in drifts.items() if facts is None]
-    of = plural(len(tasks), "task")
+    tasks_with_drift = [
+        name for name, facts in drifts.items() if facts and facts.difference > DRIFT_MAX
+    ]
+    tasks_without_drift = [name for name, facts in drifts.items() if facts is None]
+    task_count = plural(len(tasks), "task")
     return {
         LETTERS_READ: _judged(
-            unread,
-            unseen,
-            f"Every letter of {of} that was looked at is read.",
-            "letters of {} are not read, or in no token that the model knows",
+            tasks_with_unread_letters,
+            tasks_without_letters,
+            f"Every examined letter of {task_count} is read.",
+            "letters of {} are not read, or in no token of the vocabulary",
         ),
         NO_DRIFT: _judged(
-            moved,
-            again,
-            f"Sequences of {of} have the same embedding before and after all others.",
+            tasks_with_drift,
+            tasks_without_drift,
+            f"Sequences of {task_count} have the same embedding before and after all others.",
             "the first sequences of {} have other embeddings after all others of the task",
         ),
     }
 
 
-def _judged(wrong: list[str], unseen: list[str], holds: str, broken: str) -> RunProperty:
-    if wrong:
-        return _property(CONTRADICTED, broken.format(", ".join(sorted(wrong))))
-    if unseen:
-        return _property("not verified", f"Not measured on {', '.join(sorted(unseen))}.")
-    return _property("verified", holds)
+def _judged(
+    contradicting_tasks: list[str],
+    unmeasured_tasks: list[str],
+    verified_sentence: str,
+    contradicted_sentence: str,
+) -> RunProperty:
+    if contradicting_tasks:
+        return _property(
+            CONTRADICTED, contradicted_sentence.format(", ".join(sorted(contradicting_tasks)))
+        )
+    if unmeasured_tasks:
+        return _property("not verified", f"Not measured on {', '.join(sorted(unmeasured_tasks))}.")
+    return _property("verified", verified_sentence)
 
 
 def _property(outcome: str, sentence: str) -> RunProperty:

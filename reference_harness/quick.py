@@ -1,6 +1,6 @@
 """The few tasks of a benchmark that predict its mean: `--tasks quick`.
 
-They stand beside the definition, so that its digest, which every run names, stays what it is.
+They are in another file than the definition, whose digest every run names and must not change.
 """
 
 import functools
@@ -18,17 +18,17 @@ FILE = "quick.json"
 
 
 class Quick(NamedTuple):
-    """A few tasks, and the line by which their mean predicts the mean over all categories."""
+    """A few tasks, and the line that predicts the mean over all categories from their mean."""
 
     benchmark: str
-    """Digest of the definition that has them."""
+    """SHA-256 of the definition that contains them."""
     tasks: list[str]
     slope: float
     intercept: float
     error: float
-    """Root mean square error of a row by which neither tasks nor line were chosen, in MCC."""
+    """Root mean square error, in MCC, of rows that were not used to choose tasks and line."""
     rows: int
-    """Number of rows that they were chosen by."""
+    """Number of rows with which they were chosen."""
 
 
 @functools.cache
@@ -38,13 +38,13 @@ def quick() -> Quick:
 
 
 def with_quick(names: list[str], bench: Benchmark) -> list[str]:
-    """Return names of tasks, with the quick ones in the place of their word.
+    """Return names of tasks, with "quick" replaced by the quick tasks.
 
-    Raises OptionError for a benchmark that has none.
+    Raise OptionError for a benchmark that has none.
     """
     if any(name.casefold() == QUICK for name in names) and bench.sha256 != quick().benchmark:
         msg = (
-            f"--tasks {QUICK} stands for tasks of GENEB, and the benchmark is {bench.name}: name "
+            f"--tasks {QUICK} stands for tasks of GENEB, but the benchmark is {bench.name}: name "
             "its tasks, which `geneb-harness tasks` lists"
         )
         raise OptionError(msg)
@@ -54,7 +54,7 @@ def with_quick(names: list[str], bench: Benchmark) -> list[str]:
 
 
 def quick_line(record: RunRecord) -> str:
-    """Return a line of what a run of the quick tasks alone predicts; "" for any other run."""
+    """Return a line with the prediction from a run of exactly the quick tasks; "" for any other."""
     fit = quick()
     full = {task: run.regimes[FULL] for task, run in record.tasks.items() if FULL in run.regimes}
     is_quick = record.benchmark.sha256 == fit.benchmark and full.keys() == {*fit.tasks}
@@ -62,6 +62,7 @@ def quick_line(record: RunRecord) -> str:
         return ""
     mean = math.fsum(cell.scores.MCC for cell in full.values()) / len(full)
     return (
-        f"\nquick: mean MCC {mean:.3f} of {len(full)} tasks; by {fit.rows} rows the mean over all "
-        f"categories is {fit.slope * mean + fit.intercept:.3f}, leave-one-out error {fit.error:.3f}"
+        f"\nquick: mean MCC {mean:.3f} of {len(full)} tasks; predicted mean over all categories, "
+        f"from {fit.rows} rows: {fit.slope * mean + fit.intercept:.3f}, leave-one-out error "
+        f"{fit.error:.3f}"
     )

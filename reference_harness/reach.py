@@ -1,7 +1,7 @@
-"""Which letters of a sequence reach a model, seen by changing letters and comparing the embeddings.
+"""Find which letters of a sequence a model reads, by changing letters and comparing embeddings.
 
-What is not read can be changed without moving the embedding: bisection finds where the letters
-that are read begin and end.
+Letters that are not read can be changed without changing the embedding: bisection finds where the
+letters that are read begin and end.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,27 +16,27 @@ Embed = Callable[[list[str]], Rows]
 
 _NEXT = str.maketrans("ACGTacgt", "CGTAcgta")
 _OTHER_LETTERS = 3
-"""Other letters that each of A, C, G, T can be changed to."""
+"""Number of letters to which each of A, C, G, T can be changed."""
 SAMPLED = 8
-"""Sequences of a task that are looked at: each takes a few calls, a cut one about thirty."""
+"""Sequences of a task that are examined: each takes a few calls, a truncated one about thirty."""
 
 
 class ReadSpan(NamedTuple):
-    """The letters of a sequence from the first that is read to the last."""
+    """The span of a sequence from the first letter that is read to the last."""
 
     start: int
     stop: int
     given: int
-    """Letters of the sequence."""
+    """Number of letters of the sequence."""
 
     @property
     def letters(self) -> int:
-        """Letters between the two."""
+        """Number of letters in the span."""
         return self.stop - self.start
 
     @property
     def side(self) -> str:
-        """Which end is cut: "right", "left", "both" or "none"."""
+        """The end that is not read: "right", "left", "both" or "none"."""
         if self.letters == self.given:
             return "none"
         if self.start == 0:
@@ -45,12 +45,12 @@ class ReadSpan(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The end that is cut, in words."""
+        """The end that is not read, in words."""
         return "both ends" if self.side == "both" else f"the {self.side} end"
 
 
 def changed_letters(sequence: str, start: int, stop: int | None = None, shift: int = 1) -> str:
-    """Replace every letter from `start` up to `stop` by the one `shift` places on in A, C, G, T."""
+    """Return the sequence with letters from `start` to `stop` shifted in the cycle A, C, G, T."""
     stop = len(sequence) if stop is None else stop
     part = sequence[start:stop]
     for _ in range(shift):
@@ -59,39 +59,42 @@ def changed_letters(sequence: str, start: int, stop: int | None = None, shift: i
 
 
 class Mover:
-    """Says whether changing letters of one sequence moves its embedding."""
+    """Finds which changes of letters of one sequence change its embedding."""
 
     def __init__(self, embed: Embed, sequence: str) -> None:
         self._embed = embed
         self._sequence = sequence
 
     def moved(self, start: int, stop: int) -> float:
-        """Return the largest difference that a change of these letters makes; 0 where none does.
+        """Return the largest difference that changes of these letters make; 0 if none.
 
-        A maximum over tokens may hide one change, so each letter becomes every other one. All are
-        of one call; its two embeddings of the sequence itself differ by what is no change.
+        A maximum over tokens may hide one change, so each letter is changed to every other one. All
+        variants are in one call, with the sequence itself twice, whose difference is noise.
         """
         variants = [
             changed_letters(self._sequence, start, stop, by) for by in range(1, _OTHER_LETTERS + 1)
         ]
-        base, *changed, again = self._embed([self._sequence, *variants, self._sequence])
-        largest = max(difference(row, base) for row in changed)
-        return largest if largest > 2 * difference(again, base) else 0.0
+        base, *changed, repeated = self._embed([self._sequence, *variants, self._sequence])
+        difference_max = max(difference(row, base) for row in changed)
+        return difference_max if difference_max > 2 * difference(repeated, base) else 0.0
 
     def unread(self) -> list[int]:
-        """Return the places of the letters that can be changed without moving the embedding.
+        """Return the indices of the letters whose change does not change the embedding.
 
-        All are changed once, in one call; those that move nothing become every other letter.
+        All are changed once, in one call; those without an effect are then changed to every other
+        letter.
         """
         text = self._sequence
         changed = [changed_letters(text, i, i + 1) for i in range(len(text))]
-        base, *changed_rows, again = self._embed([text, *changed, text])
-        noise = 2 * difference(again, base)
-        still = [i for i, row in enumerate(changed_rows) if difference(row, base) <= noise]
-        return [i for i in still if not self.moved(i, i + 1)]
+        base, *changed_rows, repeated = self._embed([text, *changed, text])
+        noise = 2 * difference(repeated, base)
+        unchanged_indices = [
+            i for i, row in enumerate(changed_rows) if difference(row, base) <= noise
+        ]
+        return [i for i in unchanged_indices if not self.moved(i, i + 1)]
 
     def reach(self) -> ReadSpan:
-        """Return where the letters that are read begin and end."""
+        """Return the span of the letters that are read."""
         end = len(self._sequence)
         stop = end
         if not self.moved(end - 1, end):
@@ -102,14 +105,14 @@ class Mover:
         return ReadSpan(start, stop, end)
 
 
-def _bisect(end: int, moves_beyond: Callable[[int], bool]) -> int:
-    """Return how many letters are read: the fewest beyond which nothing moves the row."""
-    low, high = 0, end  # changes beyond `low` move the row, changes beyond `high` do not
-    if not moves_beyond(0):
+def _bisect(end: int, has_effect_beyond: Callable[[int], bool]) -> int:
+    """Return the fewest letters beyond which a change has no effect."""
+    low, high = 0, end  # a change beyond `low` has an effect, one beyond `high` has none
+    if not has_effect_beyond(0):
         return 0
     while high - low > 1:
         middle = (low + high) // 2
-        if moves_beyond(middle):
+        if has_effect_beyond(middle):
             low = middle
         else:
             high = middle
@@ -117,7 +120,7 @@ def _bisect(end: int, moves_beyond: Callable[[int], bool]) -> int:
 
 
 def sampled(sequences: Sequence[str]) -> Iterator[str]:
-    """Yield a few of some sequences, from the longest to the shortest, in equal steps."""
+    """Yield a few sequences, from the longest to the shortest, in equal steps."""
     ordered = sorted(sequences, key=lambda sequence: (-len(sequence), sequence))
     count = min(SAMPLED, len(ordered))
     for number in range(count):
@@ -125,16 +128,16 @@ def sampled(sequences: Sequence[str]) -> Iterator[str]:
 
 
 def difference(actual: npt.NDArray[np.floating], expected: npt.NDArray[np.floating]) -> float:
-    """Return the largest distance of two embeddings over the length of the expected one.
+    """Return the largest distance of two embeddings, divided by the length of the expected one.
 
-    Both are (n, d) or (d,). NaN, infinity, or anything where zeros are expected, gives infinity.
+    Both are (n, d) or (d,). It is infinite for NaN, infinity, or other values than expected zeros.
     """
     distance = _lengths(actual.astype(np.float64) - expected)
     length = _lengths(expected.astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(distance == 0, 0.0, distance / length)
-    worst = float(ratio.max(initial=0.0))
-    return worst if np.isfinite(worst) else float("inf")
+    ratio_max = float(ratio.max(initial=0.0))
+    return ratio_max if np.isfinite(ratio_max) else float("inf")
 
 
 def _lengths(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:

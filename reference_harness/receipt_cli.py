@@ -59,7 +59,7 @@ _RECEIPT = click.option(
 @click.option(
     "--strata",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Also write, for each task, what an audit needs to draw embeddings, to this folder.",
+    help="Also write the data from which an audit draws embeddings to this folder.",
 )
 @click.option(
     "--labels",
@@ -70,9 +70,9 @@ _RECEIPT = click.option(
 @OUTPUT
 @QUIET
 def receipt_cells(**options: Any) -> None:
-    """Compute the scores of record of a receipt, and the canonical ones that an earlier run claims.
+    """Compute the scores of record of a receipt, and canonical ones if the submission has any.
 
-    The files are taken as they are; compare their digests with the submission's first.
+    The files are not verified; compare their digests with the submission's first.
     """
     from reference_harness.formats.files import write_json
 
@@ -121,7 +121,7 @@ def receipt_cells(**options: Any) -> None:
 def receipt_equal(**options: Any) -> None:
     """Compare the embeddings of equal sequences, over all tasks of a receipt.
 
-    A model gives a sequence one embedding, whatever task it stands in.
+    A model should give a sequence the same embedding in every task.
     """
     from reference_harness.formats.files import write_json
 
@@ -158,9 +158,9 @@ def receipt_equal(**options: Any) -> None:
 def receipt_refit(**options: Any) -> None:
     """Fit the probe of a task on variants of training sequences.
 
-    Another one is fitted on the receipt's embeddings of the same sequences. What they decide
-    otherwise on test sequences shows whether training sequences are embedded by a key. Few-shot
-    probes are fitted on variants of their sequences.
+    Another probe is fitted on the receipt's embeddings of the same sequences. If their decisions on
+    test sequences differ much, the embeddings of training sequences may have been chosen by a key.
+    Few-shot probes are fitted on variants of their sequences.
     """
     from reference_harness.formats.files import write_json
 
@@ -192,7 +192,7 @@ def receipt_refit(**options: Any) -> None:
     "folder",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     required=True,
-    help="Folder of its receipt; predictions.bin in it is written again.",
+    help="Folder of its receipt; predictions.bin in it is replaced.",
 )
 @DATA
 @BENCHMARK
@@ -234,16 +234,16 @@ def receipt_rescore(**options: Any) -> None:
 
 
 def _has_canonical(document: "dict[str, Any]") -> bool:
-    """Whether any cell of a submission claims a canonical score."""
+    """Whether any cell of a submission has a canonical score."""
     try:
         cells = [cell for tasks in document["evidence"].values() for cell in tasks.values()]
         return any(cell.get("canonical") is not None for cell in cells)
     except (KeyError, AttributeError):
-        return False  # no submission that passes a check: its claims are not compared
+        return False  # an invalid submission, whose claims are not compared
 
 
 def _read(path: Path, names: tuple[str, ...]) -> "tuple[dict[str, Any], Mapping[str, TaskReceipt]]":
-    """Return a submission, and what its receipt says of these tasks. Raises OptionError."""
+    """Return a submission, and its receipt's entries of these tasks. Raise OptionError."""
     from .errors import known_name  # see cli.py
     from .receipt.scoring import receipt_in
 

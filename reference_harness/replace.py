@@ -1,6 +1,6 @@
-"""Refuses to replace a run record or a submission by one that has less.
+"""Refuse to replace a run record or a submission by one with fewer scores.
 
-A run with `--tasks` and the `--output` of a complete run would otherwise delete hours of work.
+Otherwise a run with `--tasks` and the `--output` of a complete run would delete hours of work.
 """
 
 from pathlib import Path
@@ -13,39 +13,49 @@ from .errors import OptionError
 from .settings import Settings, tasks_to_run
 from .text import first_and_more
 
-BYTES_MAX = 1 << 30  # of a record; one of 100 tasks has about 10 MB
+BYTES_MAX = 1 << 30  # largest record; one of 100 tasks has about 10 MB
 
 
 def refuse_loss(option: str, path: Path, settings: Settings) -> None:
     """Raise OptionError if the file at `path` has scores that this run will not have.
 
-    A file that is neither a run record nor a submission is not considered.
+    A file that is neither a run record nor a submission is ignored.
     """
-    former = _read(path)
-    regimes = _regimes(former)
+    document = _read(path)
+    regimes = _regimes(document)
     tasks = list(dict.fromkeys(task for task_ids in regimes.values() for task in task_ids))
     running = {task.id for task in tasks_to_run(settings)}
     other_tasks = [task for task in tasks if task not in running]
     other_regimes = [name for name in regimes if name not in settings.regimes_to_run]
     if other_tasks:
-        lost, used = _left_out("task", other_tasks), "--tasks" if settings.tasks else ""
+        lost_scores, limiting_option = (
+            _left_out("task", other_tasks),
+            "--tasks" if settings.tasks else "",
+        )
     elif other_regimes:
-        lost, used = _left_out("regime", other_regimes), "--regimes" if settings.regimes else ""
-    elif tasks and settings.limit is not None and former.get("limit") is None:
-        lost, used = "scores of all sequences, and this run is a trial", "--limit"
+        lost_scores, limiting_option = (
+            _left_out("regime", other_regimes),
+            "--regimes" if settings.regimes else "",
+        )
+    elif tasks and settings.limit is not None and document.get("limit") is None:
+        lost_scores, limiting_option = "scores of all sequences, but this run is a trial", "--limit"
     else:
         return
-    fix = f"run the same command without {used}" if used else "delete the file first"
-    msg = f"{option} {path}: not replaced, it has {lost}: name another file, or {fix}"
+    fix = (
+        f"run the same command without {limiting_option}"
+        if limiting_option
+        else "delete the file first"
+    )
+    msg = f"{option} {path}: not replaced, as it has {lost_scores}: name another file, or {fix}"
     raise OptionError(msg)
 
 
 def _left_out(noun: str, names: list[str]) -> str:
-    return f"{plural(len(names), noun)} that this run leaves out ({first_and_more(names)})"
+    return f"{plural(len(names), noun)} that this run omits ({first_and_more(names)})"
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; an empty one if there is none."""
+    """Return the JSON object in a file; {} if there is none."""
     try:
         return table_at(read_json(read_regular(path, BYTES_MAX)))
     except (NotReadable, ValueError):
@@ -53,13 +63,15 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _regimes(document: dict[str, Any]) -> dict[str, list[str]]:
-    """Return regime to tasks of a run record or a submission."""
-    tasks_of: dict[str, list[str]] = {}
+    """Return the tasks of each regime of a run record or a submission."""
+    tasks_by_regime: dict[str, list[str]] = {}
     results, tasks = document.get("results"), document.get("tasks")
     if isinstance(results, dict):
-        tasks_of = {name: list(cells) for name, cells in results.items() if isinstance(cells, dict)}
+        tasks_by_regime = {
+            name: list(cells) for name, cells in results.items() if isinstance(cells, dict)
+        }
     elif isinstance(tasks, dict):
         for task, record in tasks.items():
             for name in table_at(record, "regimes"):
-                tasks_of.setdefault(name, []).append(task)
-    return tasks_of
+                tasks_by_regime.setdefault(name, []).append(task)
+    return tasks_by_regime

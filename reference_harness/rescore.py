@@ -1,4 +1,4 @@
-"""Scores embeddings and jittered copies of them, with which an audit compares the claims."""
+"""Score embeddings and jittered copies of them, with which an audit compares the claims."""
 
 import time
 from collections import defaultdict
@@ -37,44 +37,46 @@ from .settings import unknown_task
 from .tasks import TaskData, sequence_digests
 
 COPIES = 16
-"""Plain copies of a task in the full regime."""
+"""Number of plain copies of a task in the full regime."""
 FEW_SHOT_TIMES = 2
-"""Copies of a few-shot regime, plain and stressed, as a multiple of those of the full one. These
-fits take milliseconds and carry most of an audit's weight: more copies narrow the tolerance."""
+"""Factor by which few-shot regimes have more copies, plain and stressed, than the full regime.
+Their fits take milliseconds and matter most in an audit; more copies narrow the tolerance."""
 CHUNK = 8
-"""Copies a job takes: few enough to spread one large task over the workers."""
+"""Copies per job: few enough to distribute one large task over the workers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RescoreRequest:
-    """The embeddings to rescore, and how."""
+    """The embeddings to rescore, and the settings."""
 
     benchmark: Benchmark
     source: Source
     tasks: tuple[str, ...]
     sequences: Path
-    """One sequence a line."""
+    """Text file with one sequence per line."""
     embeddings: Path
-    """`.npy` of an (n, d) matrix, embedding i of line i."""
+    """`.npy` file of an (n, d) matrix, embedding i of line i."""
     dtype: Dtype
     seed: int
     regimes: tuple[str, ...] = ()
-    """Those that are scored; all of the benchmark where none is named."""
+    """Regimes to score; all of the benchmark if empty."""
     copies: int = COPIES
     is_rounded: bool = True
-    """Whether the embeddings are rounded to float16 and scored by the scorer of record; not so for
-    claims of harnesses that did neither."""
+    """Whether to round the embeddings to float16 and to require the scorer of record.
+
+    False for claims of older harnesses, which did neither.
+    """
     further: FurtherFiles | None = None
-    """Sequences beside those of the one task that is asked for."""
+    """Further sequences, if only one task is requested."""
     other_draws: str | None = None
-    """Text that decides other draws of few-shot sequences of that task; None for none."""
+    """Text that determines other draws of few-shot sequences of that task; None for none."""
     workers: int = field(default_factory=processors)
 
 
 def distinct(benchmark: Benchmark, source: Source, tasks: tuple[str, ...]) -> list[str]:
-    """Return the sequences of both splits of the tasks, each once, in order of their digests.
+    """Return the distinct sequences of both splits of the tasks, in order of their digests.
 
-    That order tells nothing of task, split or label. Raises OptionError for a task that is not in
+    That order reveals neither task, split nor label. Raise OptionError for a task that is not in
     the benchmark, DataError for one whose data cannot be used.
     """
     sequences: set[str] = set()
@@ -85,16 +87,18 @@ def distinct(benchmark: Benchmark, source: Source, tasks: tuple[str, ...]) -> li
 
 
 def load(benchmark: Benchmark, source: Source, task_id: str) -> TaskData:
-    """Return the data of a task by its id."""
+    """Return the data of a task by its id. Raise OptionError or DataError if there is none."""
     if task_id not in {task.id for task in benchmark.tasks}:
         raise unknown_task(task_id, benchmark)
     if task_id not in source.available():
-        raise DataError([f"task {task_id}: the data folder has no file of it"])
+        raise DataError(
+            [f"task {task_id}: the data folder has no file for it: pass a folder that has"]
+        )
     return source.load(benchmark.by_id[task_id])
 
 
 WorkerLender = Callable[[int], AbstractContextManager[Pool[Any]]]
-"""Gives a pool of so many workers for one rescoring."""
+"""Takes a number of workers; returns a context with a pool of them for one computation."""
 
 
 def rescore(
@@ -102,9 +106,9 @@ def rescore(
     listener: Listener | None = None,
     lend_workers: WorkerLender | None = None,
 ) -> Rescored:
-    """Score the embeddings and their copies, with the workers `lend_workers`, else with new ones.
+    """Return the scores of the embeddings and their copies, by lent workers or new ones.
 
-    Raises a HarnessError for what a user can cause.
+    Raise a HarnessError for errors that a user can cause.
     """
     return _Rescoring(request, listener or SilentListener()).go(lend_workers or Pool)
 
@@ -146,12 +150,12 @@ class _Rescoring:
             while pool.waiting:
                 for result in pool.results(block=True):
                     if isinstance(result, BaseResult):
-                        self._based(result, pool)
+                        self._take_base(result, pool)
                     else:
-                        self._copied(result, pool)
+                        self._take_copies(result, pool)
         return self._rescored(matrix, data)
 
-    def _based(self, result: BaseResult, pool: Pool[BaseResult | CopyResult]) -> None:
+    def _take_base(self, result: BaseResult, pool: Pool[BaseResult | CopyResult]) -> None:
         if self.request.is_rounded and result.scorer.reason:
             raise ScorerError(result.scorer.reason)
         self.base[result.task_id] = result
@@ -160,7 +164,7 @@ class _Rescoring:
             if name in self.request.benchmark.protocol.few_shot_k:
                 self._submit(pool, result.task_id, name, stressed=True)
 
-    def _copied(self, result: CopyResult, pool: Pool[BaseResult | CopyResult]) -> None:
+    def _take_copies(self, result: CopyResult, pool: Pool[BaseResult | CopyResult]) -> None:
         key = (result.task_id, result.regime, result.stressed)
         self.copies[key].append(result)
         self.open[key] -= 1
@@ -174,21 +178,21 @@ class _Rescoring:
     def _submit(
         self, pool: Pool[BaseResult | CopyResult], task_id: str, name: str, *, stressed: bool
     ) -> None:
-        """Queue copies of one regime.
+        """Queue copies of one regime, unless stressed copies are not needed.
 
-        A fit on all sequences takes many steps, and then nearly every copy ends elsewhere: their
-        spread says all, and stressed copies, which look for rare outcomes, say no more. A fit that
-        few copies move took few steps, and is cheap.
+        In a fit on all sequences that takes many steps, almost every copy stops elsewhere: the
+        spread of plain copies is sufficient, and stressed copies, which show rare outcomes, add
+        nothing. A fit that few copies change takes few steps, and stressed copies are cheap.
         """
         base, scale = self.base[task_id].regimes[name], self.base[task_id].scale
-        few = name in self.request.benchmark.protocol.few_shot_k
+        is_few_shot = name in self.request.benchmark.protocol.few_shot_k
         if (
             stressed
-            and not few
+            and not is_few_shot
             and most_copies_change(self._gathered(task_id, name, stressed=False))
         ):
             return
-        count = self.request.copies * (FEW_SHOT_TIMES if few else 1)
+        count = self.request.copies * (FEW_SHOT_TIMES if is_few_shot else 1)
         for first in range(0, count, CHUNK):
             last = min(first + CHUNK, count) - 1
             pool.submit(
@@ -226,7 +230,7 @@ class _Rescoring:
             embeddings_sha256=file_sha256(request.embeddings),
             sequences_sha256=file_sha256(request.sequences),
             dim=matrix.shape[1],
-            feature_dtype=matrix.dtype.name,  # type: ignore[arg-type]  # open_matrix held it to these
+            feature_dtype=matrix.dtype.name,  # type: ignore[arg-type] # open_matrix allows only these
             noise=NoiseRef(
                 dtype=request.dtype,
                 units=noise.UNITS[request.dtype],

@@ -1,4 +1,4 @@
-"""The commands that an audit calls: write sequences without labels, score their embeddings.
+"""The commands that an audit runs: write sequences without labels, score their embeddings.
 
 Nothing here imports NumPy at module level; see cli.py.
 """
@@ -46,7 +46,7 @@ _COPIES, _COPIES_MAX = 16, 1000
 
 
 def jobs_option(command: Any) -> Any:
-    """Add `--jobs`, the number of processes, and its earlier name to a command."""
+    """Add the option `--jobs`, the number of processes, and its earlier name to a command."""
     earlier = click.option(
         "--workers",
         "earlier__workers",
@@ -63,7 +63,7 @@ def jobs_option(command: Any) -> Any:
 
 @click.command(hidden=True)
 def batch() -> None:
-    """Run the commands that standard input names, one a line: all that an audit calls."""
+    """Run the commands on standard input, one per line: all that an audit needs."""
     from .batch import serve  # NumPy: see cli.py
 
     serve(run_in_batch)
@@ -72,7 +72,7 @@ def batch() -> None:
 def run_in_batch(arguments: list[str], workers: object) -> None:
     """Run one of these commands; `workers` is a `batch.Workers`, which lends it a pool.
 
-    Raises click.ClickException for other words, and what the command raises.
+    Raise click.UsageError for another command, and the errors of the command.
     """
     from .receipt_cli import receipt_cells, receipt_equal, receipt_refit  # imports this module
 
@@ -80,7 +80,7 @@ def run_in_batch(arguments: list[str], workers: object) -> None:
     commands = {command.name: command for command in batch_commands}
     command = commands.get(next(iter(arguments), ""))
     if command is None:
-        msg = f"{arguments[:1]}: expected {' or '.join(map(str, commands))}"
+        msg = f"found the command {arguments[:1]}, expected {' or '.join(map(str, commands))}"
         raise click.UsageError(msg)
     command.main(arguments[1:], standalone_mode=False, obj=workers)
 
@@ -92,10 +92,10 @@ def run_in_batch(arguments: list[str], workers: object) -> None:
 @OUTPUT
 @QUIET
 def sequences(**options: Any) -> None:
-    """Write the distinct sequences of tasks, unlabelled.
+    """Write the distinct sequences of tasks, without labels.
 
-    One per line; train and test of all tasks together, sorted by digest, so that neither order
-    nor content tells split or label.
+    One per line; train and test of all tasks together, sorted by digest, so that the order reveals
+    neither split nor label.
     """
     from reference_harness.formats.files import write_bytes
 
@@ -124,14 +124,14 @@ def sequences(**options: Any) -> None:
     "dtype",
     type=click.Choice(DTYPES, case_sensitive=False),
     required=True,
-    help="Dtype the embeddings were computed in: its rounding is the noise of the copies.",
+    help="Dtype in which the embeddings were computed, whose rounding is the noise of the copies.",
 )
 @click.option(
     "--copies",
     type=click.IntRange(min=2, max=_COPIES_MAX),
     default=_COPIES,
     show_default=True,
-    help="Jittered copies in the full regime; twice as many in the others.",
+    help="Number of jittered copies in the full regime; the others have twice as many.",
 )
 @click.option("--seed", type=click.IntRange(min=0), required=True, help="Seed of the noise.")
 @DATA
@@ -141,12 +141,12 @@ def sequences(**options: Any) -> None:
     "is_rounded",
     default=True,
     show_default=True,
-    help="Round features to float16, as the scorer of record does; claims without one did not.",
+    help="Whether to round features to float16, as the scorer of record does.",
 )
 @click.option(
     "--further",
     type=FILE,
-    help="Sequences beside those of the task, as `variants` writes them; with one task alone.",
+    help="Further sequences, as `variants` writes them; only with a single task.",
 )
 @click.option(
     "--further-embeddings", type=FILE, help="Embeddings of these sequences, in the same order."
@@ -156,10 +156,7 @@ def sequences(**options: Any) -> None:
 @OUTPUT
 @QUIET
 def rescore(**options: Any) -> None:
-    """Score embeddings and jittered copies of them.
-
-    An audit compares the claims with these scores.
-    """
+    """Score embeddings and jittered copies of them, with which an audit compares the claims."""
     from reference_harness.formats.files import write_json
 
     from . import progress  # NumPy: see cli.py
@@ -185,9 +182,9 @@ def rescore(**options: Any) -> None:
         workers=options["jobs"] or processors(),
     )
     shared = click.get_current_context().obj
-    lent = shared.lent if isinstance(shared, Workers) else None
+    lend_workers = shared.lent if isinstance(shared, Workers) else None
     with progress.listener(len(request.tasks), quiet=options["quiet"]) as listener:
-        result = run(request, listener, lent)
+        result = run(request, listener, lend_workers)
     write_json(options["output"], result.model_dump())
     if not options["quiet"]:
         tasks = plural(len(result.tasks), "task")
@@ -210,16 +207,16 @@ def _further(options: dict[str, Any]) -> "FurtherFiles | None":
 
 @click.command()
 @click.option("--task", required=True, metavar="ID", help="The task.")
-@click.option("--seed", required=True, help="Text that decides sequences and variants.")
+@click.option("--seed", required=True, help="Text that determines sequences and variants.")
 @click.option(
     "--rows",
     type=click.IntRange(min=1),
     required=True,
-    help="Test sequences, and training sequences, to vary; all where there are fewer.",
+    help="Number of test sequences to vary, and as many training sequences; at most all.",
 )
-@click.option("--reverse", is_flag=True, help="Reverse complements too.")
+@click.option("--reverse", is_flag=True, help="Also write reverse complements.")
 @click.option(
-    "--support", is_flag=True, help="Also vary each sequence that a few-shot probe is fitted on."
+    "--support", is_flag=True, help="Also vary each sequence on which a few-shot probe is fitted."
 )
 @DATA
 @BENCHMARK
@@ -228,7 +225,7 @@ def _further(options: dict[str, Any]) -> "FurtherFiles | None":
 def variants(**options: Any) -> None:
     """Write label-preserving variants of a task's sequences.
 
-    The same seed gives the same variants. An audit embeds them among the sequences.
+    The same seed gives the same variants. An audit embeds them together with the sequences.
     """
     from .decisions import few_shot_draws, support_of
     from .further import write_variants  # NumPy: see cli.py
@@ -253,9 +250,9 @@ def variants(**options: Any) -> None:
 @OUTPUT
 @QUIET
 def fresh(**options: Any) -> None:
-    """Write fresh labelled sequences of GENEB-mini, made from another seed.
+    """Write fresh labelled sequences of GENEB-mini, generated with another seed.
 
-    A CSV file with the columns task, label and sequence, as `geneb-ci audit fresh` reads it.
+    The output is a CSV file with the columns task, label and sequence, for `geneb-ci audit fresh`.
     """
     from reference_harness.formats.files import write_bytes
 
@@ -267,7 +264,7 @@ def fresh(**options: Any) -> None:
     lead = "task {!r}: GENEB-mini has no such task"
     names = [known_name(lead.format(name), name, tuple(by_id)) for name in task_ids]
     if options["seed"] == mini.SEED:
-        msg = f"--seed {mini.SEED} makes the public sequences: pass another one"
+        msg = f"--seed {mini.SEED} generates the public sequences: pass another seed"
         raise OptionError(msg)
     lines = ["task,label,sequence"]
     for name in names:
@@ -285,7 +282,7 @@ def fresh(**options: Any) -> None:
 def place_of(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
     """Return the benchmark and the source of its tasks that options name.
 
-    Raises OptionError for a definition without data.
+    Raise OptionError for a definition without data.
     """
     from . import benchmark, data  # NumPy: see cli.py
     from .errors import OptionError
@@ -301,20 +298,20 @@ def place_of(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
 
 
 def names_of(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the ids, each once, in the order given. Raises OptionError when there is none."""
+    """Return the distinct ids in the given order. Raise OptionError if there is none."""
     from .errors import OptionError
 
     ids = tuple(dict.fromkeys(n for word in arguments for n in word.split(",") if n.strip()))
     if not ids:
-        msg = "--tasks names no task"
+        msg = "--tasks names no task, expected at least one id"
         raise OptionError(msg)
     return tuple(name.strip() for name in ids)
 
 
 def chosen_names(text: str, known_names: tuple[str, ...], option: str) -> tuple[str, ...]:
-    """Return the known names that are asked for, in their own order; all where none is.
+    """Return the known names that a text lists, in their own order; all if it lists none.
 
-    Raises OptionError, which names the option, for an unknown one.
+    Raise OptionError, which names the option, for an unknown name.
     """
     from .errors import known_name
 

@@ -1,4 +1,4 @@
-"""The input files of a rescoring: sequences without labels, and the matrix of embeddings."""
+"""Read the input files of a rescoring: sequences without labels, and the matrix of embeddings."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -16,21 +16,21 @@ LETTERS_MAX = 60  # letters of a sequence shown in an error
 
 
 class EmbeddingFile(NamedTuple):
-    """Where the embedding of each sequence is."""
+    """The files of sequences and embeddings."""
 
     sequences: Path
     embeddings: Path
     row_of: dict[bytes, int]
-    """Digest of a sequence to its embedding."""
+    """Digest of a sequence to the index of its embedding."""
 
 
 def read_embedding_file(sequences: Path, embeddings: Path, rows: int) -> EmbeddingFile:
-    """Read sequences, one a line. Raises EmbeddingError unless each embedding has one."""
+    """Return the index of sequences, one per line. Raise EmbeddingError if numbers differ."""
     lines = sequences.read_text(encoding="utf-8").splitlines()
     if len(lines) != rows:
         msg = (
-            f"{embeddings}: {rows} embeddings, but {sequences} has {len(lines)} lines: "
-            "one embedding a line is expected"
+            f"{embeddings}: found {rows} embeddings, expected {len(lines)}, one for each line of "
+            f"{sequences}"
         )
         raise EmbeddingError(msg)
     return EmbeddingFile(
@@ -45,7 +45,7 @@ def task_part_of(
     *,
     is_rounded: bool = True,
 ) -> TaskPart:
-    """Find the embeddings of a task. Raises DataError, which names the first that is missing."""
+    """Return the embeddings of a task. Raise DataError, which names the first missing one."""
     protocol = benchmark.protocol
     sequences = [*data.train.sequences, *data.test.sequences]
     digests = sequence_digests(sequences)
@@ -62,20 +62,22 @@ def task_part_of(
         raise DataError([msg])
     line = np.array([embedding_file.row_of[digest] for digest in digests], dtype=np.int64)
     count = len(data.train.sequences)
-    drawn = [
+    few_shot_rows = [
         probe.few_shot_indices(data.train.labels, k, seed)
         for k in protocol.few_shot_k.values()
         for seed in protocol.seeds
     ]
-    first = np.unique(np.concatenate([line[count:], *(line[:count][rows] for rows in drawn)]))
-    rows = np.concatenate([first, np.setdiff1d(line, first)])
+    first_lines = np.unique(
+        np.concatenate([line[count:], *(line[:count][rows] for rows in few_shot_rows)])
+    )
+    rows = np.concatenate([first_lines, np.setdiff1d(line, first_lines)])
     position = np.empty(int(rows.max()) + 1, dtype=np.int64)
     position[rows] = np.arange(len(rows))
     return TaskPart(
         task_id=data.id,
         embeddings=embedding_file.embeddings,
         rows=rows,
-        few_shot_count=len(first),
+        few_shot_count=len(first_lines),
         train=position[line[:count]],
         train_labels=data.train.labels,
         test=position[line[count:]],

@@ -1,4 +1,4 @@
-"""One piece of a rescoring in a worker process: the base of a task, or some jittered copies."""
+"""One job of a rescoring in a worker process: the base of a task, or some jittered copies."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,21 +24,23 @@ from .scorer import SCORER
 from .tasks import Labels
 
 Positions = npt.NDArray[np.int64]
-Chosen = npt.NDArray[np.int64] | None
+FitRows = npt.NDArray[np.int64] | None
 
 
 @dataclass(frozen=True)
 class TaskPart:
-    """Embeddings and labels of one task: small, for it is pickled; the matrix stays in its file."""
+    """Embeddings and labels of one task, small, as it is pickled; the matrix stays in its file."""
 
     task_id: str
     embeddings: Path
-    """`.npy` of an (n, d) matrix."""
+    """`.npy` file of an (n, d) matrix."""
     rows: Positions
-    """Embeddings of the matrix that the task uses, each once: first those that few-shot regimes
-    need."""
+    """Indices in the matrix of the task's embeddings, each once.
+
+    Those that few-shot regimes need come first.
+    """
     few_shot_count: int
-    """How many those are."""
+    """How many embeddings the few-shot regimes need."""
     train: Positions
     """(n,) indices into `rows`, one per training sequence."""
     train_labels: Labels
@@ -48,51 +50,53 @@ class TaskPart:
     seeds: tuple[int, ...]
     few_shot_k: Mapping[str, int]
     is_rounded: bool
-    """Whether embeddings are rounded to float16 before they are scored, as those of record are."""
+    """Whether embeddings are rounded to float16 before scoring, as for scores of record."""
     device: probe.Device = probe.CPU
 
     def matrix(self, *, few: bool = False) -> noise.Embeddings:
-        """Return the embeddings in the order of `rows`, or the first `few` of them."""
-        whole = np.load(self.embeddings, mmap_mode="r", allow_pickle=False)
+        """Return the embeddings in the order of `rows`; with `few`, those of few-shot regimes."""
+        complete_matrix = np.load(self.embeddings, mmap_mode="r", allow_pickle=False)
         numbers = self.rows[: self.few_shot_count] if few else self.rows
-        return np.ascontiguousarray(whole[numbers])
+        return np.ascontiguousarray(complete_matrix[numbers])
 
     def scale(self, values: noise.Embeddings) -> int | None:
-        """Return the scale of the task, all of whose embeddings are in `values`; None unrounded.
+        """Return the scale of a task from all its embeddings; None if they are not rounded.
 
-        Raises ProbeError for values that cannot be rounded.
+        Raise ProbeError for values that cannot be rounded.
         """
         return scale_for([values]) if self.is_rounded else None
 
     def problem(self, values: noise.Embeddings, scale: int | None) -> probe.Problem:
-        """Return the probe's problem; `values` are all embeddings, `scale` comes from `scale`."""
+        """Return the probe's problem from all embeddings and the result of `scale`."""
         values = features(values, scale)
         return probe.Problem(
             values[self.train], self.train_labels, values[self.test], self.test_labels
         )
 
     def few_shot_problem(
-        self, values: noise.Embeddings, drawn: list[Chosen], scale: int | None
-    ) -> tuple[probe.Problem, list[Chosen]]:
-        """Return the problem with the training sequences that a seed draws, and the draws in it."""
+        self, values: noise.Embeddings, fit_rows: list[FitRows], scale: int | None
+    ) -> tuple[probe.Problem, list[FitRows]]:
+        """Return the problem with only the drawn training sequences, and the draws within it."""
         values = features(values, scale)
-        used = np.unique(np.concatenate([chosen for chosen in drawn if chosen is not None]))
-        cut = probe.Problem(
-            values[self.train[used]],
-            self.train_labels[used],
+        used_rows = np.unique(np.concatenate([rows for rows in fit_rows if rows is not None]))
+        small_problem = probe.Problem(
+            values[self.train[used_rows]],
+            self.train_labels[used_rows],
             values[self.test],
             self.test_labels,
         )
-        return cut, [None if chosen is None else np.searchsorted(used, chosen) for chosen in drawn]
+        return small_problem, [
+            None if rows is None else np.searchsorted(used_rows, rows) for rows in fit_rows
+        ]
 
 
 def features(values: noise.Embeddings, scale: int | None) -> noise.Embeddings:
-    """Return (n, d) embeddings as they are scored: rounded to float16 at a scale, or not."""
+    """Return (n, d) embeddings as scored: rounded to float16 at a scale, unless that is None."""
     return values if scale is None else widened(rounded_at([values], scale), scale)
 
 
 class BaseResult(NamedTuple):
-    """The scores of the embeddings as they came."""
+    """The scores of the original embeddings."""
 
     task_id: str
     regimes: dict[str, ScoredRegime]
@@ -101,29 +105,29 @@ class BaseResult(NamedTuple):
     libraries: list[Library]
     scorer: ScorerRef
     scale: int | None
-    """Scale of the rounded embeddings; None where they were not rounded."""
+    """Scale of the rounded embeddings; None if they were not rounded."""
     decisions: Decisions | None
 
 
 @dataclass(frozen=True)
 class BaseJob:
-    """Score one task's embeddings as they came."""
+    """Scores one task's original embeddings."""
 
     part: TaskPart
     regimes: tuple[str, ...]
-    """Those that are scored; the probes of every regime decide on further sequences."""
+    """Regimes to score; the probes of all regimes decide on further sequences."""
     further: FurtherFiles | None = None
-    """Sequences beside those of the task, and their embeddings."""
+    """Further sequences and their embeddings; None if there are none."""
     other_draws: str | None = None
-    """Text that decides other draws of few-shot sequences; None for none."""
+    """Text that determines other draws of few-shot sequences; None for none."""
 
     @property
     def task_id(self) -> str:
-        """The task."""
+        """The id of the task."""
         return self.part.task_id
 
     def execute(self) -> BaseResult:
-        """Probe the regimes. Raises ProbeError, which names the task."""
+        """Return the scores of the regimes. Raise ProbeError, which names the task."""
         part = self.part
         with _refusing(part.task_id):
             values = part.matrix()
@@ -131,26 +135,34 @@ class BaseJob:
             problem = part.problem(values, scale)
             del values
             scored_regimes = {name: regime(problem, name, part) for name in self.regimes}
-            stops = {
+            halt_predictions = {
                 name: halts.predictions_at_halts(
                     problem, fit_indices_of(problem, name, part), scored.fits
                 )
                 for name, scored in scored_regimes.items()
             }
-            decided = None
+            all_decisions = None
             if self.further is not None:
-                beside = read_further_embeddings(self.further, problem, scale)
-                drawn = {name: fit_indices_of(problem, name, part) for name in part.regimes}
-                decided = decisions.decide(problem, beside, drawn, self._few_shot())
-        halted = {
+                further_embeddings = read_further_embeddings(self.further, problem, scale)
+                fit_rows = {name: fit_indices_of(problem, name, part) for name in part.regimes}
+                all_decisions = decisions.decide(
+                    problem, further_embeddings, fit_rows, self._few_shot()
+                )
+        halt_scores = {
             name: [
                 [Scores(**scores._asdict()) for scores in score(problem, fit)[0]] if fit else []
                 for fit in fits
             ]
-            for name, fits in stops.items()
+            for name, fits in halt_predictions.items()
         }
         return BaseResult(
-            part.task_id, scored_regimes, halted, libraries(), SCORER.in_use(), scale, decided
+            part.task_id,
+            scored_regimes,
+            halt_scores,
+            libraries(),
+            SCORER.in_use(),
+            scale,
+            all_decisions,
         )
 
     def _few_shot(self) -> dict[str, decisions.FewShotDraws]:
@@ -163,7 +175,7 @@ class BaseJob:
 
 
 class CopyResult(NamedTuple):
-    """Some copies of one task in one regime."""
+    """The scores of some copies of one task in one regime."""
 
     task_id: str
     regime: str
@@ -175,7 +187,7 @@ class CopyResult(NamedTuple):
 
 @dataclass(frozen=True)
 class CopyJob:
-    """Score jittered copies `first` to `last` of one task in one regime against its base."""
+    """Scores jittered copies `first` to `last` of one task in one regime against its base."""
 
     part: TaskPart
     regime: str
@@ -185,17 +197,17 @@ class CopyJob:
     first: int
     last: int
     scale: int | None
-    """That of the base."""
+    """Scale of the base."""
     base: list[Labels]
-    """Predictions of the base."""
+    """Predictions of the base, one array per seed."""
 
     @property
     def task_id(self) -> str:
-        """The task."""
+        """The id of the task."""
         return self.part.task_id
 
     def execute(self) -> CopyResult:
-        """Refit on each copy. Raises ProbeError, which names the task."""
+        """Return the scores of each copy, refitted. Raise ProbeError, which names the task."""
         copies = []
         with _refusing(f"{self.task_id}: {self.regime}: a jittered copy"):
             for problem, rows in self._copies():
@@ -203,32 +215,32 @@ class CopyJob:
                 copies.append(copy_of(problem, [fit.predictions for fit in fits], self.base))
         return CopyResult(self.task_id, self.regime, self.stressed, self.first, copies)
 
-    def _copies(self) -> Iterator[tuple[probe.Problem, list[Chosen]]]:
+    def _copies(self) -> Iterator[tuple[probe.Problem, list[FitRows]]]:
         part = self.part
-        few = self.regime in part.few_shot_k
-        values = part.matrix(few=few)
+        is_few_shot = self.regime in part.few_shot_k
+        values = part.matrix(few=is_few_shot)
         seeds = list(part.seeds)
-        drawn = probe.fit_indices(part.train_labels, self.regime, seeds, part.few_shot_k)
+        fit_rows = probe.fit_indices(part.train_labels, self.regime, seeds, part.few_shot_k)
         for number in range(self.first, self.last + 1):
             times = noise.STRESS if self.stressed else 1.0
             spec = noise.Noise(self.dtype, self.seed, number, times)
-            moved = noise.jitter(values, spec, part.task_id)
-            if few:
-                yield part.few_shot_problem(moved, drawn, self.scale)
+            jittered = noise.jitter(values, spec, part.task_id)
+            if is_few_shot:
+                yield part.few_shot_problem(jittered, fit_rows, self.scale)
             else:
-                problem = part.problem(moved, self.scale)
+                problem = part.problem(jittered, self.scale)
                 yield problem, fit_indices_of(problem, self.regime, part)
 
 
 @contextmanager
 def _refusing(part_name: str) -> Iterator[None]:
-    """Make one ProbeError, which begins with `what`, of whatever the probe's libraries raise."""
+    """Raise any error of the probe's libraries as a ProbeError that begins with `part_name`."""
     try:
         yield
     except ProbeError as error:
         msg = f"{part_name}: {error}"
         raise (OutOfMemoryError if is_out_of_memory(error) else ProbeError)(msg) from error
-    except Exception as error:  # untrusted numbers make a library raise what it likes
+    except Exception as error:  # libraries may raise anything for untrusted numbers
         cause = " ".join(f"{type(error).__name__}: {error}".split())
         kind = OutOfMemoryError if is_out_of_memory(error) else ProbeError
         msg = f"{part_name}: the probe failed: {cause}"
@@ -236,7 +248,7 @@ def _refusing(part_name: str) -> Iterator[None]:
 
 
 def copy_of(problem: probe.Problem, predictions: list[Labels], base: list[Labels]) -> JitteredCopy:
-    """Return scores and flips of one copy's predictions, one (m,) array a seed."""
+    """Return the scores and changed predictions of one copy, given one (m,) array per seed."""
     triples, _, _ = score(problem, predictions)
     flips = [
         int((labels != base_labels).sum())

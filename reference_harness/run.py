@@ -1,4 +1,4 @@
-"""One run: checks the data, has an engine embed and probe each task, returns the record."""
+"""One run: check the data, let an engine embed and probe each task, and return the record."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
@@ -29,20 +29,20 @@ from .state import FinishedTask, State
 from .tasks import TaskData
 
 KEPT_LETTERS = 1 << 25
-"""Letters of the tasks that stay in memory from their check to their embedding: with their digests
-they take 100 MB where sequences have 70 letters. Other tasks are read again."""
+"""Most letters of tasks that stay in memory from their check to their embedding: 100 MB including
+digests, for sequences of 70 letters. Other tasks are read again."""
 
 
 class _CheckedTask(NamedTuple):
-    """The part of a task's data that is kept while the run lasts."""
+    """What is kept of a task's data for the whole run."""
 
     sha256: str
     digests: Digests
-    """Of its distinct sequences."""
+    """Digests of its distinct sequences."""
     letters: int
-    """Letters of these: the cost of embedding grows with them."""
+    """Letters of these sequences, to which the cost of embedding is proportional."""
     rows: int
-    """Of both splits."""
+    """Number of sequences of both splits."""
 
 
 @dataclass
@@ -53,20 +53,20 @@ class _OpenTask:
     job: Job
     embedded_now: int
     seconds: float = 0.0
-    """Time of embedding."""
+    """Time of embedding, in seconds."""
     letters: int = 0
-    """Letters embedded."""
+    """Number of embedded letters."""
     peak_memory: int = 0
     measured: Letters = NOT_MEASURED
     drift: Drift | None = None
 
 
 def run(settings: Settings, engine: Engine, listener: Listener | None = None) -> RunRecord:
-    """Run and return the record; nothing is written but the cache and the resumable state.
+    """Run and return the record; only the cache and the resumable state are written.
 
-    A task that fails does not end the others, unless `settings.fail_fast` says so. Raises
-    FailedTasksError at the end if one did, and a HarnessError for anything else that a user can
-    cause; KeyboardInterrupt passes through. Every finished task and embedding is kept.
+    A task that fails does not end the others, unless `settings.fail_fast`. Raise FailedTasksError
+    at the end if one failed, and a HarnessError for other errors that a user can cause. Every
+    finished task and embedding is kept, also after KeyboardInterrupt.
     """
     return _Run(settings, engine, listener or SilentListener()).go()
 
@@ -82,19 +82,18 @@ class _Run:
         self.finished: dict[str, TaskRecord] = {}
         self.predictions: dict[str, bytes] = {}
         self.scorer = SCORER.ref
-        """The scorer of the first task that is not of record, if there is one; else that of all."""
+        """The scorer of record, or that of the first task whose scores are not of record."""
         self.libraries: dict[tuple[str, str, str, int], LibraryRef] = {}
         self.checked: dict[str, _CheckedTask] = {}
         self.kept: dict[str, TaskData] = {}
-        """Tasks that were checked and did not begin, as far as `KEPT_LETTERS` allows."""
+        """Checked tasks that have not begun, as far as `KEPT_LETTERS` allows."""
         self.claims: dict[str, EmbeddingClaim] = {}
-        """The sequences that each task embeds. It is taken out when it begins, and then embeds what
-        was lost, too."""
+        """The sequences that each task is to embed; a task is removed when it begins."""
         self.lenders: dict[str, frozenset[str]] = {}
-        """Tasks that embed a part of what a task needs."""
+        """The other tasks that embed a part of the sequences of a task."""
         self.embedding: set[str] = set()
         self.embedded: set[str] = set()
-        """Tasks whose own part is in the cache, and whose probe has not begun."""
+        """Tasks whose part is in the cache, and whose probe has not begun."""
         self.open: dict[str, _OpenTask] = {}
         self.failed: dict[str, str] = {}
         self.rounds: Counter[str] = Counter()
@@ -107,7 +106,9 @@ class _Run:
         tasks = tasks_to_run(self.settings)
         refusal = "" if self.harness.commit else environment.git_refusal()
         if refusal:
-            self.listener.say(f"the record names no commit of the harness; git says: {refusal}")
+            self.listener.say(
+                f"the record names no commit of the harness, as git failed: {refusal}"
+            )
         self._check(tasks)
         resumed = self.state.begin(self._identity(), resume=self.settings.resume)
         self.todo.extend(task for task in tasks if not self._restored(task, resumed=resumed))
@@ -147,24 +148,30 @@ class _Run:
         )
 
     def _say_receipt(self) -> None:
-        """Print the size of a receipt, and its bytes and time as soon as the width is known.
+        """Print the size of the receipt; if its width is known, also bytes and remaining time.
 
-        The first task that is finished tells the width, and how long the others may take.
+        Width and speed are known from the first finished task.
         """
         if self.settings.receipt is None or not (self.todo or self.open):
             return
-        whole = sum(task.rows for task in self.checked.values())
-        rows = f"receipt: {plural(whole, 'embedding')} of {plural(len(self.checked), 'task')}"
+        row_count = sum(task.rows for task in self.checked.values())
+        rows_text = (
+            f"receipt: {plural(row_count, 'embedding')} of {plural(len(self.checked), 'task')}"
+        )
         if not self.finished:
-            self._say([f"{rows}, 2 bytes a number"])
+            self._say([f"{rows_text}, 2 bytes per number"])
             return
-        name, first = next(iter(self.finished.items()))
-        size = 2 * first.dim * whole / 1e6
+        name, first_record = next(iter(self.finished.items()))
+        size = 2 * first_record.dim * row_count / 1e6
         embedded = sum(self.checked[task_id].letters for task_id in self.finished)
         letters_left = sum(task.letters for task in self.checked.values()) - embedded
-        seconds = (first.embed_seconds + first.probe_seconds) / max(1, self.checked[name].letters)
-        pace = f"about {max(1, round(seconds * letters_left / 60))} min left at the pace of {name}"
-        self._say([f"{rows}, {plural(first.dim, 'number')} each: {size:,.1f} MB; {pace}"])
+        seconds = (first_record.embed_seconds + first_record.probe_seconds) / max(
+            1, self.checked[name].letters
+        )
+        pace = f"about {max(1, round(seconds * letters_left / 60))} min left at the speed of {name}"
+        self._say(
+            [f"{rows_text}, {plural(first_record.dim, 'number')} each: {size:,.1f} MB; {pace}"]
+        )
 
     def _begin(self, task: Task) -> None:
         try:
@@ -210,23 +217,28 @@ class _Run:
             self._probe()
 
     def _probe(self) -> None:
-        """Probe each task whose embeddings are all there now.
+        """Probe each task whose embeddings are all in the cache.
 
-        Where a part failed that another task needs, its probe misses them, and it begins again.
+        If another task failed to embed a part that a task needs, its probe fails, and it begins
+        again.
         """
-        busy = self.embedding | {task.id for task in self.todo}
-        ready = [each for each in self.embedded if not self.lenders.get(each, frozenset()) & busy]
-        for task_id in sorted(ready):
+        unembedded_task_ids = self.embedding | {task.id for task in self.todo}
+        ready_task_ids = [
+            task_id_
+            for task_id_ in self.embedded
+            if not self.lenders.get(task_id_, frozenset()) & unembedded_task_ids
+        ]
+        for task_id in sorted(ready_task_ids):
             self.embedded.discard(task_id)
             self.engine.probe(self.open[task_id].job)
 
     def _another_round(self, task_id: str) -> bool:
-        """Count one more attempt at a task; return whether it has one left."""
+        """Count an attempt at a task; return whether another one is allowed."""
         self.rounds[task_id] += 1
         return self.rounds[task_id] < ATTEMPTS
 
     def _fail(self, task_id: str, error: HarnessError) -> None:
-        """Note that a task failed, and say so."""
+        """Record that a task failed, and print it."""
         if self.settings.fail_fast:
             raise error
         self.open.pop(task_id, None)
@@ -242,9 +254,9 @@ class _Run:
         return data if self.settings.limit is None else data.head(self.settings.limit)
 
     def _check(self, tasks: list[Task]) -> None:
-        """Read every task before the first is embedded, so that invalid data show early."""
+        """Read every task before the first is embedded, so that invalid data are reported early."""
         faults: list[str] = []
-        room = KEPT_LETTERS
+        letters_left = KEPT_LETTERS
         for task in tasks:
             try:
                 data = self._load(task)
@@ -257,9 +269,9 @@ class _Run:
             self.checked[task.id] = _CheckedTask(
                 data.sha256, packed(sequence_by_digest), letters, rows
             )
-            if letters <= room:
+            if letters <= letters_left:
                 self.kept[task.id] = data
-                room -= letters
+                letters_left -= letters
         if faults:
             raise DataError(faults)
 
@@ -282,11 +294,11 @@ class _Run:
         if finished is None or not self._has_receipt(task.id, finished):
             return False
         self._keep(task.id, finished)
-        self.listener.finish(task.id, "taken from the stopped run")
+        self.listener.finish(task.id, "finished in the stopped run")
         return True
 
     def _has_receipt(self, task_id: str, finished: FinishedTask) -> bool:
-        """Return whether the receipt of a finished task is there, or none is asked for."""
+        """Return whether the receipt of a finished task exists, or none is requested."""
         folder, receipt = self.settings.receipt, finished.task.receipt
         if folder is None:
             return True
@@ -295,7 +307,7 @@ class _Run:
         return is_written(folder, task_id, receipt)
 
     def _prepared(self, task: Task) -> EmbedJob:
-        """Return what is to be embedded of a task, and keep what its probe needs."""
+        """Return the sequences of a task to embed, and keep what its probe needs."""
         data = self.kept.pop(task.id, None) or self._load(task)
         sequence_by_digest = distinct(data)
         claim = self.claims.pop(task.id, None)
@@ -309,7 +321,7 @@ class _Run:
             sequence for digest, sequence in sequence_by_digest.items() if digest in lacking
         ]
         self.listener.begin(task.id, len(sequences))
-        before = self.open.get(task.id)
+        earlier_task = self.open.get(task.id)
         facts = {
             "data_sha256": data.sha256,
             "train": data.train.class_counts,
@@ -318,8 +330,12 @@ class _Run:
         self.open[task.id] = _OpenTask(
             facts,
             self._job(data),
-            len(sequences) + (before.embedded_now if before else 0),
-            *((before.seconds, before.letters, before.peak_memory) if before else ()),
+            len(sequences) + (earlier_task.embedded_now if earlier_task else 0),
+            *(
+                (earlier_task.seconds, earlier_task.letters, earlier_task.peak_memory)
+                if earlier_task
+                else ()
+            ),
         )
         return EmbedJob(
             task.id,
@@ -348,11 +364,11 @@ class _Run:
         )
 
     def _unit_regime(self, task_id: str) -> str | None:
-        """Return the regime in which a task is scored at unit scale, too; None for no such task.
+        """Return the regime in which a task is also scored at unit scale; None for none.
 
-        It is one of full data, on the smallest task of each category: all of them would cost as
-        much again as the fits of the run. A built-in extractor has no factor of its own, and
-        embeddings declared at unit scale are scored so in any case.
+        It is one of full data, for the smallest task of each category: all tasks would double the
+        time of fits. It is None for a built-in extractor, and for embeddings declared at unit
+        scale.
         """
         chosen = self.settings
         embedding = chosen.facts.description["embedding"]
@@ -417,15 +433,15 @@ class _Run:
 
 
 def cut_letters(task_id: str, letters: LettersRead | None, facts: ExtractorFacts) -> Iterator[str]:
-    """Yield a sentence for the user where an end of some sequences is not read."""
+    """Yield a sentence for the user if an end of some sequences is not read."""
     if letters is None or not letters.cut:
         return
     limit = facts.description["embedding"]["max_length"]
-    sample = "" if letters.method == "tokens" else " looked at"
+    sample = "" if letters.method == "tokens" else " examined"
     yield (
-        f"{task_id}: {100 * share_read(letters):.0f} % of letters read, {letters.cut:,} of "
-        f"{plural(letters.sequences, 'sequence')}{sample} cut: max_length={limit}; raise it, or "
-        "declare the truncation"
+        f"{task_id}: {100 * share_read(letters):.0f} % of letters are read, and {letters.cut:,} of "
+        f"{plural(letters.sequences, 'sequence')}{sample} are cut at max_length={limit}: raise it, "
+        "or declare the truncation"
     )
 
 

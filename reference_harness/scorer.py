@@ -1,8 +1,8 @@
-"""Holds a process to the scorer of record, and refuses one that is not as it is defined.
+"""Make a process the scorer of record, and refuse one that differs from its definition.
 
-Nothing here imports NumPy before `check`: OpenBLAS reads its variables when it is loaded. A kernel
-that the machine lacks, or that was named too late, is replaced in silence, so what was loaded is
-looked at afterwards.
+Nothing here imports NumPy before `check`, as OpenBLAS reads its variables when it is loaded. It
+silently ignores a kernel that the machine lacks, or that was set too late, so the loaded one is
+examined afterwards.
 """
 
 import os
@@ -25,33 +25,33 @@ THREAD_VARIABLES = (
 )
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
 FEATURES_OF_PROCESSOR = frozenset({"avx2", "fma"})
-"""Instructions of the kernel: a processor that lacks one is not told to use it."""
-CURE = (
-    "score it on an x86-64 machine with Linux and AVX2, with the packages of `pip install "
-    "'geneb-ci[harness]'`: `geneb-harness receipt-rescore` does so from the receipt of a run"
+"""Processor features that the kernel needs."""
+ADVICE = (
+    "score the run on an x86-64 machine with Linux and AVX2 and the packages of `pip install "
+    "'geneb-ci[harness]'`, for example with `geneb-harness receipt-rescore` from its receipt"
 )
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """The scorer of record, as this version of the harness defines it."""
+    """The scorer of record, as defined by this version of the harness."""
 
     ref: ScorerRef = field(default_factory=defined.of_record)
 
     @property
     def digest(self) -> str:
-        """Return the digest of the definition."""
+        """Digest of the definition."""
         return str(self.ref.digest)
 
     @property
     def description(self) -> str:
-        """Return the definition and its digest, a line for each member."""
+        """The definition and its digest, one line per member."""
         members = {**defined.definition(), "digest": self.digest}
         width = max(map(len, members))
         return "\n".join(f"{name:<{width}}  {_text(value)}" for name, value in members.items())
 
     def in_use(self) -> ScorerRef:
-        """Return the scorer of this process: the scorer of record, or another and the reason."""
+        """Return the scorer of this process: that of record, or another one and the reason."""
         import numpy as np  # see the module's docstring
         import scipy
         import scipy.linalg  # loads its OpenBLAS
@@ -76,7 +76,7 @@ class Scorer:
         )
 
     def check(self) -> None:
-        """Raise ScorerError unless this process scores as the scorer of record does."""
+        """Raise ScorerError unless this process is the scorer of record."""
         if reason := self.in_use().reason:
             raise ScorerError(reason)
 
@@ -91,9 +91,9 @@ def scorer_ref(
     blas: Mapping[str, Mapping[str, Any]],
     threads: int,
 ) -> ScorerRef:
-    """Return the scorer of record where all is as defined, else what it was and what differs.
+    """Return the scorer of record if all is as defined, else what was found and what differs.
 
-    `blas` has, for each package that brings an OpenBLAS, what threadpoolctl says of it.
+    `blas` has, for each package with its own OpenBLAS, the facts from threadpoolctl.
     """
     versions = {name: str(info.get("version") or "unknown") for name, info in blas.items()}
     kernels = {name: str(info.get("architecture") or "unknown") for name, info in blas.items()}
@@ -116,7 +116,7 @@ def scorer_ref(
         differences.append(f"{threads} threads, expected {defined.THREADS}")
     if not differences:
         return defined.of_record()
-    reason = f"this is not the scorer of record: it has {'; '.join(differences)}: {CURE}"
+    reason = f"this is not the scorer of record: it has {'; '.join(differences)}: {ADVICE}"
     return ScorerRef(
         digest=None,
         kernel=", ".join(sorted(set(kernels.values()))) or "unknown",
@@ -128,9 +128,9 @@ def scorer_ref(
 
 
 def environment() -> dict[str, str]:
-    """Return the variables of a process that scores, read when its libraries are loaded.
+    """Return the environment variables of a process that scores, to be set before it starts.
 
-    The kernel is named where the processor has its instructions.
+    The kernel is set if the processor has its instructions.
     """
     variables = dict.fromkeys(THREAD_VARIABLES, str(defined.THREADS))
     if _runs_kernel():
@@ -139,7 +139,7 @@ def environment() -> dict[str, str]:
 
 
 def hold() -> None:
-    """Set these variables for this process, which has not loaded NumPy yet."""
+    """Set these variables for this process, which must not have imported NumPy yet."""
     os.environ.update(environment())
 
 
@@ -153,7 +153,7 @@ def _runs_kernel(processor: Path = Path("/proc/cpuinfo")) -> bool:
 
 
 def _owner(library: str) -> str:
-    """Return the package whose wheel has a library, as auditwheel puts it beside the package."""
+    """Return the package whose wheel contains a library, by the folder auditwheel puts it in."""
     folder = Path(library).parent.name
     return folder.removesuffix(".libs") if folder.endswith(".libs") else ""
 

@@ -1,4 +1,4 @@
-"""The command that shows the scorer of record.
+"""The command that prints the scorer of record.
 
 Nothing here imports NumPy at module level; see cli.py.
 """
@@ -12,7 +12,7 @@ from .text import echo
 def scorer() -> None:
     """Show the scorer of record, and whether this machine has it.
 
-    Exit code 3 where it has another one.
+    The exit code is 3 if it does not.
     """
     from .engine import threads
     from .scorer import SCORER  # NumPy: see cli.py

@@ -1,4 +1,4 @@
-"""Settings of a run, and how the record and the cache store them."""
+"""The settings of a run, and how the record and the cache store them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ from .properties import properties_of_tasks
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings of a run."""
+    """The settings of a run."""
 
     benchmark: Benchmark
     source: Source
@@ -46,7 +46,7 @@ class Settings:
     cache: Path | str
     """A folder, or an address of fsspec."""
     tasks: tuple[str, ...] = ()
-    """Ids to run; empty for all that the source has."""
+    """Ids of the tasks to run; empty for all of the source."""
     regimes: tuple[str, ...] = ()
     limit: int | None = None
     name_model: str = ""
@@ -56,19 +56,19 @@ class Settings:
     probe_device: probe.Device = probe.CPU
     workers: int = field(default_factory=processors)
     receipt: Path | None = None
-    """Folder in which the receipt is written; None for a run without one."""
+    """Folder for the receipt; None for a run without one."""
     resume: bool = False
     fail_fast: bool = False
     """Whether the first task that fails ends the run."""
 
     @property
     def regimes_to_run(self) -> tuple[str, ...]:
-        """Regimes in the benchmark's order."""
+        """The regimes to run, in the benchmark's order."""
         return self.regimes or tuple(self.benchmark.regimes)
 
 
 def missing_tasks(settings: Settings) -> list[Missing]:
-    """Return the benchmark's tasks that this run leaves out, in its order, with the reason."""
+    """Return the benchmark's tasks that this run omits, in its order, with the reason."""
     available = settings.source.available()
     requested = set(settings.tasks)
     return [
@@ -79,9 +79,9 @@ def missing_tasks(settings: Settings) -> list[Missing]:
 
 
 def task_names(names: Iterable[str], benchmark: Benchmark) -> tuple[str, ...]:
-    """Return names of tasks as the benchmark writes them: letter case does not matter.
+    """Return names of tasks as the benchmark writes them, ignoring case.
 
-    Raises OptionError for a task that it does not have.
+    Raise OptionError for a task that it does not have.
     """
     task_ids = [task.id for task in benchmark.tasks]
     return tuple(known_name(_no_task(name, benchmark), name, task_ids) for name in names)
@@ -99,7 +99,7 @@ def _no_task(name: str, benchmark: Benchmark) -> str:
 def tasks_to_run(settings: Settings) -> list[Task]:
     """Return the tasks of this run, in the benchmark's order.
 
-    Raises OptionError for a task that the benchmark does not have, DataError for one that the data
+    Raise OptionError for a task that the benchmark does not have, DataError for one that the data
     do not have.
     """
     task_ids = [task.id for task in settings.benchmark.tasks]
@@ -108,7 +108,9 @@ def tasks_to_run(settings: Settings) -> list[Task]:
         if task_id not in task_ids:
             raise unknown_task(task_id, settings.benchmark)
         if task_id not in available:
-            raise DataError([f"task {task_id}: the data folder has no file of it"])
+            raise DataError(
+                [f"task {task_id}: the data folder has no file for it: pass a folder that has"]
+            )
     requested = set(settings.tasks) or available
     return [task for task in settings.benchmark.tasks if task.id in requested & available]
 
@@ -116,7 +118,7 @@ def tasks_to_run(settings: Settings) -> list[Task]:
 def key_parts(settings: Settings) -> dict[str, Any]:
     """Return everything that determines an embedding except the sequence: the cache key.
 
-    Not the token budget, which moves last digits alone; see `Batching`.
+    The token budget, which changes only last digits, is not included; see `Batching`.
     """
     facts, batching = settings.facts, settings.batching
     return {
@@ -129,7 +131,7 @@ def key_parts(settings: Settings) -> dict[str, Any]:
         "hardware": facts.hardware,
         "batching": [batching.mode, batching.rows if batching.mode == "file" else None],
         "packages": facts.packages,
-        # Those with TF32, as torch allows it by default, must not be taken for those without.
+        # Embeddings without TF32 get another key; torch allows TF32 by default.
         **({"tf32": False} if settings.device.startswith("cuda") and not facts.tf32 else {}),
     }
 
@@ -146,7 +148,7 @@ def record_of(
     predictions: PredictionsFile | None,
     token_budget: int | None,
 ) -> RunRecord:
-    """Return the record of a run that ends now; `token_budget` is the one that was measured."""
+    """Return the record of a run that ends now; `token_budget` is the measured one or None."""
     facts = chosen.facts
     protocol = chosen.benchmark.protocol
     pin = chosen.benchmark.dataset

@@ -1,4 +1,4 @@
-"""One call of `geneb-harness run` for one model or several, which a file lists."""
+"""One call of `geneb-harness run` for one or several models, which a file lists."""
 
 import tomllib
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ from .formats.packages import Lock
 from .packages import lock_of, start_with_packages
 
 TOML_MAX = 1_000_000
-"""Bytes of a list: 1,000 models have 200 kB."""
+"""Most bytes of a list; 1,000 models have 200 kB."""
 RUNS_AT_ONCE = 2
-"""Models that share a cluster: when the last embedders of one are busy, the next has begun."""
+"""Models that share a cluster, so that the next begins while the last tasks of one are running."""
 CALL_OPTIONS = ("listed", "engine", "quiet")
 OLD_KEYS: dict[str, str] = {"workers": "jobs"}
-"""Earlier keys of a list, which work for one release, to the present ones."""
+"""Earlier keys of a list, accepted for one release, to the present ones."""
 LIST_FORM = 'write it as [[run]] with output = "M.json" and other options of `geneb-harness run`'
 
 
 def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the options of each run in a list; those of the command line hold for all.
+    """Return the options of each run in a list; options of the command line apply to all.
 
-    Raises OptionError for anything that is not such a list.
+    Raise OptionError for an invalid list.
     """
     try:
         document = tomllib.loads(read_text(path, TOML_MAX).decode())
@@ -50,13 +50,13 @@ def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> l
     outputs = [run["output"] and run["output"].absolute() for run in runs]
     for number, output in enumerate(outputs, 1):
         if output is None or outputs.count(output) > 1:
-            why = "no output is named" if output is None else f"{output.name} is named twice"
-            raise OptionError(f"{path}: run {number}: {why}: give each run an output of its own")
+            fault = "no output is named" if output is None else f"{output.name} is named twice"
+            raise OptionError(f"{path}: run {number}: {fault}: give each run another output")
     return runs
 
 
 def _options(table: Any, context: click.Context, label: str) -> dict[str, Any]:
-    """Return a table as options, converted as click does. Raises OptionError."""
+    """Return a table as options, converted as click does. Raise OptionError."""
     options_by_name = {
         name.removeprefix("--"): option
         for option in context.command.params
@@ -71,7 +71,9 @@ def _options(table: Any, context: click.Context, label: str) -> dict[str, Any]:
             say_new_name(f"{label}: {given_key}", key)
         option = options_by_name.get(key.replace("_", "-"))
         if not isinstance(option, click.Option):
-            raise OptionError(f"{label}: {key!r} is no option of a run: see `geneb-harness run -h`")
+            raise OptionError(
+                f"{label}: {key!r} is not an option of a run: see `geneb-harness run -h`"
+            )
         try:
             words = value if option.is_flag else _texts(value) if option.multiple else str(value)
             options[str(option.name)] = option.type_cast_value(context, words)
@@ -85,9 +87,9 @@ def _texts(value: Any) -> list[str]:  # of a TOML file
 
 
 def run_all(runs: Sequence[dict[str, Any]]) -> None:
-    """Run each; one that fails does not end the others.
+    """Run each; a run that fails does not end the others.
 
-    Raises the error of the only run, or FailedRunsError, which lists those that failed.
+    Raise the error of the only run, or FailedRunsError, which lists the failed ones.
     """
     start_with_packages(_locks(runs), runs[0]["engine"])
     with ExitStack() as stack:
@@ -102,15 +104,19 @@ def run_all(runs: Sequence[dict[str, Any]]) -> None:
         if len(runs) == 1:
             run_command(runs[0], context)
             return
-        ended = _failures(runs, context)
-    errors = {str(run["output"]): str(e) for run, e in zip(runs, ended, strict=True) if e}
-    if errors:
-        some = any(isinstance(e, FailedTasksError) and e.finished for e in ended)
-        raise FailedRunsError(errors, len(runs) - len(errors), others_began=some)
+        run_errors = _failures(runs, context)
+    message_by_output = {
+        str(run["output"]): str(e) for run, e in zip(runs, run_errors, strict=True) if e
+    }
+    if message_by_output:
+        has_finished_tasks = any(isinstance(e, FailedTasksError) and e.finished for e in run_errors)
+        raise FailedRunsError(
+            message_by_output, len(runs) - len(message_by_output), others_began=has_finished_tasks
+        )
 
 
 def _locks(runs: Sequence[dict[str, Any]]) -> list[Lock | None]:
-    """Return the lock of each extractor that is there; a run without one fails by itself."""
+    """Return the lock of each extractor that exists; a run without its extractor fails later."""
     locks = []
     for run in runs:
         with suppress(ExtractorError):
@@ -119,13 +125,13 @@ def _locks(runs: Sequence[dict[str, Any]]) -> list[Lock | None]:
 
 
 def _failures(runs: Sequence[dict[str, Any]], context: RunContext) -> list[HarnessError | None]:
-    """Run each, and return what it failed with."""
+    """Run each, and return its error or None."""
     if context.cluster is None:
         return [_failure(run, context) for run in runs]
     with ThreadPoolExecutor(RUNS_AT_ONCE) as pool:
-        waiting = [pool.submit(_failure, run, context) for run in runs]
+        futures = [pool.submit(_failure, run, context) for run in runs]
         try:
-            return [future.result() for future in waiting]
+            return [future.result() for future in futures]
         except BaseException:
             context.cluster.stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)

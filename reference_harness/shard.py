@@ -1,7 +1,7 @@
-"""One file of the cache of embeddings: its bytes, and what is wrong with them.
+"""One file of the cache of embeddings, and how damage to it is found.
 
-A shard is one line, the CRC-32 of a JSON object and that object, then n digests of 16 bytes, then
-the (n, d) matrix in the same order. Every byte of it is under a checksum.
+A shard is one line with the CRC-32 of a JSON object and that object, then n digests of 16 bytes,
+then the (n, d) matrix in the same order. Checksums cover every byte.
 """
 
 import json
@@ -18,15 +18,15 @@ from .tasks import DIGEST_BYTES
 FORMAT = 2
 SUFFIX = ".shard"
 DAMAGED_SUFFIX = ".damaged"
-"""Appended to the name of a damaged shard. It is kept, since it may help to find the cause."""
+"""Appended to the name of a damaged shard, which is kept to help find the cause."""
 READ_BYTES = 1 << 18
-"""Bytes of embeddings read at once, or an embedding: a processor's cache holds them."""
+"""Bytes of embeddings read at once, at least an embedding: so many fit into a cache."""
 _HEADER_MAX = 4096  # a header has about 150 bytes
 Embeddings = npt.NDArray[np.floating[Any]]
 
 
 class Shape(NamedTuple):
-    """Header of a shard."""
+    """The header of a shard."""
 
     rows: int
     dim: int
@@ -36,30 +36,30 @@ class Shape(NamedTuple):
     crc: int
     """CRC-32 of the matrix."""
     token_budget: int
-    """Padded tokens a batch could have when the embeddings were computed; 0 for no such limit."""
+    """Most padded tokens of a batch when the embeddings were computed; 0 for no limit."""
     start: int
-    """Bytes before the digests."""
+    """Number of bytes before the digests."""
 
 
 class ForeignShardError(Exception):
-    """A shard of another version of this format."""
+    """A shard has another version of this format."""
 
 
 class DamagedShardError(Exception):
-    """A shard's bytes are not those that were written; the message says which part."""
+    """A shard's bytes have changed; the message says which part."""
 
 
 def checksum(header: bytes) -> bytes:
-    """Return the eight hex digits that begin a shard."""
+    """Return the eight hex digits at the beginning of a shard."""
     return b"%08x" % zlib.crc32(header)
 
 
 def shape_of(shard: Path) -> Shape:
-    """Return the shape in a shard's header. Raises DamagedShardError unless its size agrees."""
+    """Return the header of a shard. Raise DamagedShardError if it or the size is wrong."""
     with shard.open("rb") as stream:
         line = stream.readline(_HEADER_MAX)
-    stated, _, text = line.removesuffix(b"\n").partition(b" ")
-    if stated != checksum(text) or not line.endswith(b"\n"):
+    stated_checksum, _, text = line.removesuffix(b"\n").partition(b" ")
+    if stated_checksum != checksum(text) or not line.endswith(b"\n"):
         raise DamagedShardError("the header is damaged")
     header = json.loads(text)
     if header["format"] != FORMAT:
@@ -81,7 +81,7 @@ def shape_of(shard: Path) -> Shape:
 
 
 def names_in(shard: Path) -> bytes:
-    """Return the digests of a shard, joined. Raises DamagedShardError."""
+    """Return the digests of a shard, joined. Raise DamagedShardError."""
     shape = shape_of(shard)
     with shard.open("rb") as stream:
         stream.seek(shape.start)
@@ -92,10 +92,9 @@ def names_in(shard: Path) -> bytes:
 
 
 def blocks_in(shard: Path, shape: Shape) -> Iterator[tuple[int, Embeddings]]:
-    """Yield the (n, d) matrix of a shard in blocks, each with the number of its first row.
+    """Yield the (n, d) matrix of a shard in blocks, each with the index of its first row.
 
-    A block is overwritten by the next. Raises DamagedShardError after the last one, and what
-    opening and reading a file raises.
+    A block is overwritten by the next. Raise DamagedShardError after the last one, and OSError.
     """
     row_bytes = shape.dim * np.dtype(shape.dtype).itemsize
     size, crc = max(1, READ_BYTES // row_bytes), 0

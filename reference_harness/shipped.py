@@ -1,4 +1,4 @@
-"""Finds files of `schemas/`, inside an installed wheel or in a checkout."""
+"""Find files of `schemas/`, in an installed wheel or a checkout."""
 
 from pathlib import Path
 
@@ -9,10 +9,7 @@ PLACES = (_PACKAGE / "_shipped" / "schemas", _PACKAGE.parent / "schemas")
 
 
 def schema(name: str) -> Path:
-    """Return the path of a file of `schemas/`.
-
-    Raises StateError when the installation lacks it.
-    """
+    """Return the path of a file of `schemas/`. Raise StateError if the installation lacks it."""
     for folder in PLACES:
         if (folder / name).is_file():
             return folder / name

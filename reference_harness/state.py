@@ -22,13 +22,13 @@ class FinishedTask(NamedTuple):
     task: TaskRecord
     libraries: list[LibraryRef]
     scorer: ScorerRef
-    """The scorer."""
+    """The scorer of the process that scored the task."""
     predictions: bytes | None
     """Its part of `predictions.bin`; None for a run without a receipt."""
 
 
 class State:
-    """The folder `<output>.partial`: one file a finished task, and what they all depend on."""
+    """The folder `<output>.partial`: one file per finished task, and one of the run's identity."""
 
     def __init__(self, output: Path) -> None:
         self.folder = output.with_name(output.name + SUFFIX)
@@ -36,20 +36,20 @@ class State:
     def begin(self, identity: dict[str, Any], *, resume: bool) -> bool:
         """Open the folder; return whether an earlier run is continued.
 
-        `identity` is all that may not change between the two. Raises StateError, which names what
-        did; without `resume`, what is left of an earlier run is dropped.
+        `identity` is everything that must be equal in both runs. Raise StateError, which names a
+        difference. Without `resume`, the state of an earlier run is deleted.
         """
         path = self.folder / "run.json"
         if resume and path.exists():
             stored = self._json(path)
-            if changed := sorted(
+            if changed_keys := sorted(
                 k for k in {*stored, *identity} if stored.get(k) != identity.get(k)
             ):
-                key = changed[0]
-                before, now = _where_they_differ(stored.get(key), identity.get(key))
+                key = changed_keys[0]
+                stored_value, new_value = _where_they_differ(stored.get(key), identity.get(key))
                 msg = (
-                    f"{path}: the stopped run had {key} {before!r}, this one has {now!r}: run "
-                    "without --resume to start over"
+                    f"{path}: the stopped run had {key} {stored_value!r}, but this one has "
+                    f"{new_value!r}: run without --resume to start over"
                 )
                 raise StateError(msg)
             return True
@@ -58,7 +58,7 @@ class State:
         return False
 
     def save(self, task_id: str, finished: FinishedTask) -> None:
-        """Keep a finished task."""
+        """Write a finished task to the folder."""
         predictions = finished.predictions
         value = {
             "task": finished.task.model_dump(),
@@ -69,7 +69,7 @@ class State:
         write_json(self._file(task_id), value)
 
     def load(self, task_id: str) -> FinishedTask | None:
-        """Return a finished task, or None. Raises StateError when its file is damaged."""
+        """Return a finished task, or None. Raise StateError if its file is damaged."""
         path = self._file(task_id)
         if not path.exists():
             return None
@@ -83,11 +83,11 @@ class State:
                 None if predictions is None else base64.b64decode(predictions, validate=True),
             )
         except (ValidationError, KeyError, TypeError, ValueError) as error:
-            msg = f"{path}: not a finished task: delete it and resume again"
+            msg = f"{path}: the file is damaged: delete it and resume again"
             raise StateError(msg) from error
 
     def finish(self) -> None:
-        """Remove the folder: the record holds all of it now."""
+        """Remove the folder, as the record now contains everything."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _file(self, task_id: str) -> Path:
@@ -97,18 +97,20 @@ class State:
         try:
             value = read_json(path.read_bytes(), is_own=True)
         except (OSError, ValueError) as error:
-            msg = f"{path}: cannot be read: {error}"
+            msg = f"{path}: cannot be read: {error}: delete it and resume again"
             raise StateError(msg) from error
         if not isinstance(value, dict):
-            msg = f"{path}: not an object"
+            msg = f"{path}: expected a JSON object: delete it and resume again"
             raise StateError(msg)
         return value
 
 
-def _where_they_differ(before: object, now: object) -> tuple[object, object]:
-    """Return two values, or of two mappings what one has and the other has not."""
-    if not isinstance(before, dict) or not isinstance(now, dict):
-        return before, now
-    keys = [key for key in before | now if before.get(key) != now.get(key)]
-    first, second = ({k: mapping[k] for k in keys if k in mapping} for mapping in (before, now))
-    return first, second
+def _where_they_differ(stored_value: object, new_value: object) -> tuple[object, object]:
+    """Return two values; of two mappings only the members that differ."""
+    if not isinstance(stored_value, dict) or not isinstance(new_value, dict):
+        return stored_value, new_value
+    keys = [key for key in stored_value | new_value if stored_value.get(key) != new_value.get(key)]
+    stored_part, new_part = (
+        {k: mapping[k] for k in keys if k in mapping} for mapping in (stored_value, new_value)
+    )
+    return stored_part, new_part

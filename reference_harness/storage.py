@@ -1,4 +1,4 @@
-"""Downloads of task data from the Hub: how long its clients try, and why one failed."""
+"""Downloads of task data from the Hub: time limits of its clients, and reasons of failures."""
 
 import logging
 import re
@@ -12,22 +12,22 @@ _RETRY_FIX = "run the command again: complete files are not downloaded again"
 _CONNECT = f"check the network, or name a Hub that it reaches with --endpoint; then {_RETRY_FIX}"
 _DISK_ADVICE = f"free disk space or check permissions, also of HF_HOME, then {_RETRY_FIX}"
 _TRANSIENT = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
-_LINE_MAX = 200  # characters of the client's own words
+_LINE_MAX = 200  # characters quoted of the client's message
 SILENCE_SECONDS = 30
-"""Without a byte for so long, a connection is lost."""
+"""Time without a byte after which a connection counts as lost."""
 
 
 def limit() -> None:
-    """Bound what hf_xet does by itself; it reads the settings when it is first used.
+    """Set time limits of hf_xet, which reads them at its first use.
 
-    Of the lines that the Hub's own client logs when it tries again, one is left.
+    Also, only one line of the many that the Hub's client logs about its retries is printed.
     """
     limit_storage(DOWNLOAD_LIMITS | {"HF_XET_CLIENT_READ_TIMEOUT": f"{SILENCE_SECONDS}s"})
     logging.getLogger("huggingface_hub.utils._http").addFilter(_OneLineFilter())
 
 
 class _OneLineFilter(logging.Filter):
-    """Replaces two lines a try, with an address of 80 letters each, by one for all."""
+    """Replaces two log lines per retry, with long addresses, by one line in all."""
 
     was_printed = False
 
@@ -47,30 +47,30 @@ _TRIES = re.compile(r" thrown while requesting |^Retrying in ")
 def reason(error: BaseException) -> str:
     """Return why a download failed and what to do, without the URL of the file.
 
-    Such URLs are signed: anyone can download the file with one for an hour.
+    Such URLs are signed: with one, anyone can download the file for an hour.
     """
     failure = storage_failure(error) or error
     if isinstance(failure, StorageFailure):
         return f"{failure.what}; {_RETRY_FIX}"
     if isinstance(failure, OSError) and failure.errno is not None:
-        where = f"{failure.filename}: " if failure.filename else ""
-        return f"this machine failed, not the Hub: {where}{failure.strerror}; {_DISK_ADVICE}"
-    answered = getattr(error, "response", None)
-    if answered is not None:
-        status, path = answered.status_code, urlsplit(str(answered.url)).path
+        file_prefix = f"{failure.filename}: " if failure.filename else ""
+        return f"this machine failed, not the Hub: {file_prefix}{failure.strerror}; {_DISK_ADVICE}"
+    response = getattr(error, "response", None)
+    if response is not None:
+        status, path = response.status_code, urlsplit(str(response.url)).path
         requested = (
             "a token" if "/xet-" in path else "the list of files" if "/tree/" in path else path
         )
-        fix = "see that the data set is public and has this commit, or set HF_TOKEN"
+        fix = "check that the data set is public and has this commit, or set HF_TOKEN"
         return f"the Hub answers {status} when asked for {requested}; " + (
             _RETRY_FIX
             if status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR
             else fix
         )
-    words = _ADDRESS.sub(_host, " ".join(str(error).split()))[:_LINE_MAX]
+    message = _ADDRESS.sub(_host, " ".join(str(error).split()))[:_LINE_MAX]
     if type(error).__module__.startswith("httpx"):
-        return f"the Hub cannot be reached ({words}); {_CONNECT}"
-    return f"{type(error).__name__}: {words}"
+        return f"the Hub cannot be reached ({message}); {_CONNECT}"
+    return f"{type(error).__name__}: {message}"
 
 
 def _host(address: re.Match[str]) -> str:

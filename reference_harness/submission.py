@@ -1,4 +1,4 @@
-"""Builds a submission from a run record, in format 1.2, 1.1 or upstream's 1.0."""
+"""Build a submission from a run record, in format 1.2, 1.1 or upstream's 1.0."""
 
 from typing import Any
 
@@ -15,27 +15,27 @@ from .receipt.summary import receipt_of
 
 UNDECLARED = "undeclared"
 MUST_DECLARE = ("max_length", "truncation", "dtype")
-"""Fields that formats from 1.1 on require to be declared."""
+"""Fields that must be declared in formats from 1.1 on."""
 
 
 def meta_of(values: dict[str, Any]) -> Meta:
-    """Return metadata, whose provenance is never a contributor's to raise.
+    """Return metadata with the provenance "self-reported".
 
-    Raises OptionError for what a submission may not have.
+    Raise OptionError for values that a submission must not have.
     """
     try:
         return Meta.model_validate(values | {"provenance": "self-reported"})
     except ValidationError as error:
         error_text = first_error(error, with_input=True)
-        msg = f"the metadata of the submission cannot be written: {error_text}: correct it"
+        msg = f"the metadata of the submission are invalid: {error_text}: correct them"
         raise OptionError(msg) from error
 
 
 def undeclared_fields(description: dict[str, Any]) -> list[str]:
-    """Return the fields that an extractor has to declare before a 1.1 submission can be written."""
+    """Return the fields that an extractor must declare for a submission of format 1.1."""
     embedding = description["embedding"]
-    lacking = [key for key in MUST_DECLARE if embedding[key] == UNDECLARED]
-    return lacking + (["source"] if description["model"]["kind"] == UNDECLARED else [])
+    missing_fields = [key for key in MUST_DECLARE if embedding[key] == UNDECLARED]
+    return missing_fields + (["source"] if description["model"]["kind"] == UNDECLARED else [])
 
 
 def build(
@@ -43,11 +43,11 @@ def build(
 ) -> dict[str, Any]:
     """Return the submission as JSON values: scores unrounded, tasks in the benchmark's order.
 
-    Raises OptionError for a run on cut data, whose scores are not the benchmark's, when the
-    extractor leaves unsaid what format 1.1 must say, and for what the format cannot hold.
+    Raise OptionError for a run on cut data, whose scores are not the benchmark's, if the extractor
+    lacks a required declaration, and for values that the format does not allow.
     """
     if record.limit is not None:
-        msg = f"the run was cut to {record.limit} sequences a split: run it without --limit"
+        msg = f"the run used only {record.limit} sequences per split: run it without --limit"
         raise OptionError(msg)
     document = {
         "schema_version": version,
@@ -69,19 +69,21 @@ def build(
     except ValidationError as error:
         error_text = first_error(error, with_input=True)
         msg = (
-            f"the run does not fit format {version} of submissions: {error_text}: correct what the "
+            f"the run is invalid in format {version} of submissions: {error_text}: correct what "
+            "the "
         )
-        msg += "extractor declares; the run record has every score"
+        msg += "extractor declares; the run record contains every score"
         raise OptionError(msg) from error
     return document
 
 
 def _details(record: RunRecord, benchmark: Benchmark, version: FormatVersion) -> dict[str, Any]:
-    """Return the members of formats from 1.1 on beside the scores. Raises OptionError."""
-    if lacking := undeclared_fields(record.model_dump()):
+    """Return the members of formats from 1.1 on, except the scores. Raise OptionError."""
+    if missing_fields := undeclared_fields(record.model_dump()):
         msg = (
-            f"the extractor does not declare {', '.join(lacking)}: add it as a class attribute, "
-            f"or say it with --declare {lacking[0]}=..., or write --format-version 1.0"
+            f"the extractor does not declare {', '.join(missing_fields)}: add it as a class "
+            "attribute, "
+            f"or pass --declare {missing_fields[0]}=..., or --format-version 1.0"
         )
         raise OptionError(msg)
     receipt = receipt_of(record) if version == "1.2" else None
@@ -97,7 +99,7 @@ def _details(record: RunRecord, benchmark: Benchmark, version: FormatVersion) ->
 def _measured(record: RunRecord, version: FormatVersion) -> dict[str, Any]:
     """Return the measurements of tasks and properties of the extractor, for format 1.2.
 
-    Nothing for a record of an older harness.
+    Return {} for a record of an older harness.
     """
     measured = {
         task_id: task.measured.model_dump()
@@ -116,7 +118,7 @@ def _measured(record: RunRecord, version: FormatVersion) -> dict[str, Any]:
 def _run(record: RunRecord) -> dict[str, Any]:
     dims = sorted({task.dim for task in record.tasks.values()})
     if len(dims) != 1:
-        msg = f"embeddings of {len(dims)} widths in one run: {dims}, expected one width"
+        msg = f"the embeddings of the run have {len(dims)} widths: {dims}, expected one"
         raise OptionError(msg)
     return {
         "benchmark": record.benchmark.model_dump(),
@@ -137,7 +139,7 @@ def _run(record: RunRecord) -> dict[str, Any]:
 
 
 def _embedding_cost(record: RunRecord) -> dict[str, Any]:
-    """Return the cost of embedding, summed over the tasks of which this run embedded a part."""
+    """Return the cost of embedding, summed over the tasks with newly embedded sequences."""
     tasks = [task for task in record.tasks.values() if task.embedded_letters]
     seconds = sum(task.embed_seconds for task in tasks)
     if not seconds:
@@ -177,8 +179,10 @@ def _cell(task: TaskRecord, regime: Regime, version: FormatVersion) -> dict[str,
 
 
 def _gaps(record: RunRecord, benchmark: Benchmark) -> dict[str, dict[str, str]]:
-    """Return why cells are missing; a regime without gaps has no entry."""
+    """Return the reasons for missing cells; a regime without any has no entry."""
     reasons = {cell.task: cell.reason for cell in record.missing}
-    left_out = {task.id: reasons.get(task.id, "regime not asked for") for task in benchmark.tasks}
-    cells = {r: reasons if r in record.regimes else left_out for r in benchmark.regimes}
+    reasons_of_regime = {
+        task.id: reasons.get(task.id, "regime not asked for") for task in benchmark.tasks
+    }
+    cells = {r: reasons if r in record.regimes else reasons_of_regime for r in benchmark.regimes}
     return {regime: tasks for regime, tasks in cells.items() if tasks}

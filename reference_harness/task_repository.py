@@ -1,4 +1,4 @@
-"""Writes task data as in their repository on the Hub: both layouts, and a card."""
+"""Write task data as in their repository on the Hub: both layouts, and a card."""
 
 import csv
 import io
@@ -13,20 +13,22 @@ from .tasks import SPLITS, Split, TaskData
 
 CARD = "README.md"
 REMOTE, FLAT = "tasks", "flat"
-"""`tasks/<task_id>/{train,test}.csv`, and `flat/<task_id>.csv`: a clone is read by the first."""
+"""Folders of `tasks/<task_id>/{train,test}.csv`, which a run reads, and `flat/<task_id>.csv`."""
 
 
 def write_repository(benchmark: Benchmark, folder: Path, out: Path) -> list[str]:
     """Write every task of the benchmark from `folder` into `out`, and return their ids.
 
-    The bytes depend on the content alone, whatever layout and compression it came in.
-    Raises DataError when a task is missing, unreadable or not the benchmark's; a repository with
-    some of the tasks would break everybody who pins it.
+    The bytes depend only on the content, not on the layout and compression in `folder`. Raise
+    DataError if a task is missing, unreadable or not the benchmark's: a repository with only some
+    tasks would break every run that pins it.
     """
     source = Folder(folder, benchmark)
     available = source.available()
     if missing := [task.id for task in benchmark.tasks if task.id not in available]:
-        raise DataError([f"{folder}: task {name} is missing" for name in missing])
+        raise DataError(
+            [f"{folder}: task {name} is missing, expected every task" for name in missing]
+        )
     lines = []
     for task in benchmark.tasks:
         data = source.load(task)
@@ -80,13 +82,14 @@ configs:
 
 {len(lines)} classification tasks on sequences. `{REMOTE}/<task_id>/train.csv` and `test.csv`
 have the columns text and label;
-`{FLAT}/<task_id>.csv` holds the same sequences and a third, split.
-Scores are comparable at one revision only: pin it by its commit.
+`{FLAT}/<task_id>.csv` has the same sequences and a third column, split.
+Scores are comparable only at the same revision: pin it by its commit.
 
 | task | category | train | test | classes | content sha256 |
 |---|---|---:|---:|---:|---|
 {table}
 
-The digest is the sha256 over the lines `<split>,<label>,<sequence>`, train first; 16 digits of it.
+The digest is the first 16 digits of the sha256 of the lines `<split>,<label>,<sequence>`, train
+first.
 Written by `geneb-ci data push`.
 """

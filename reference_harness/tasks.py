@@ -1,4 +1,4 @@
-"""The sequences and labels of one task, and the digests that name them."""
+"""The sequences and labels of one task, and the digests by which they are identified."""
 
 import hashlib
 from collections import Counter
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 SPLITS = ("train", "test")
 DIGEST_BYTES = 16
-"""Bytes kept of a sequence's sha256. With the 2.2 million sequences of the benchmark the chance
+"""Bytes kept of a sequence's sha256. With 2.2 million sequences in the benchmark, the probability
 that two share 128 bits is below 1e-26."""
 
 Labels = npt.NDArray[np.int64]
@@ -27,12 +27,12 @@ class Split:
 
     @property
     def class_counts(self) -> dict[str, int]:
-        """Label, as text, to number of sequences, labels ascending."""
+        """Label, as text, to number of sequences, with labels ascending."""
         counts = Counter(self.labels.tolist())
         return {str(label): counts[label] for label in sorted(counts)}
 
     def head(self, limit: int) -> "Split":
-        """Return at most `limit` sequences, classes in equal parts, in file order."""
+        """Return at most `limit` sequences, balanced between classes, in file order."""
         rank = np.zeros(len(self.labels), dtype=np.int64)
         for label in np.unique(self.labels):
             rows = np.flatnonzero(self.labels == label)
@@ -51,9 +51,9 @@ class TaskData:
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the content, whatever the layout of its files.
+        """SHA-256 of the content, which does not depend on the layout of its files.
 
-        sha256 over one line a sequence, `<split>,<label>,<sequence>` and a line feed, train before
+        It covers one line per sequence, `<split>,<label>,<sequence>` and a line feed, train before
         test, sequences in file order.
         """
         digest = hashlib.sha256()
@@ -69,30 +69,30 @@ class TaskData:
         return {name: sequence_digests(split.sequences) for name, split in splits}
 
     def head(self, limit: int) -> "TaskData":
-        """Return the task cut to `limit` sequences a split."""
+        """Return the task with at most `limit` sequences per split."""
         return TaskData(self.id, self.train.head(limit), self.test.head(limit))
 
 
 def sequence_digests(sequences: Iterable[str]) -> list[bytes]:
-    """Return the first 16 bytes of each sequence's sha256, as the cache keys them.
+    """Return the first 16 bytes of each sequence's sha256, the keys of the cache.
 
-    Upper and lower case differ: an extractor may read them differently.
+    Upper and lower case differ, as an extractor may distinguish them.
     """
     return [hashlib.sha256(s.encode()).digest()[:DIGEST_BYTES] for s in sequences]
 
 
 REVISION = "First 40 hex digits of the sha256 over the lines '<id> <sha256>'."
-"""The revision in a definition of data that have no commit."""
+"""Explanation of the revision in a definition of data without a commit."""
 
 
 def revision(tasks: Iterable[TaskData]) -> str:
-    """Return 40 hex digits that name the content of tasks, in order, as a commit names a tree."""
+    """Return 40 hex digits that identify the content of tasks in their order."""
     lines = "".join(f"{data.id} {data.sha256}\n" for data in tasks)
     return hashlib.sha256(lines.encode()).hexdigest()[:40]
 
 
 def task_facts(data: TaskData, label: str, category: str) -> dict[str, Any]:
-    """Return the facts of a task in a benchmark definition, as JSON values."""
+    """Return the facts of a task for a benchmark definition, as JSON values."""
     return {
         "id": data.id,
         "label": label,

@@ -1,4 +1,4 @@
-"""Numbers, lists and lines in messages."""
+"""Format lists and lines of messages."""
 
 import shutil
 import textwrap
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import click
 
 UNLIMITED = 10_000
-"""Columns where no terminal has a width: in a pipe, a line stays one line."""
+"""Columns without a terminal: in a pipe, lines are not wrapped."""
 INDENT = "    "
-"""Before what continues a line."""
+"""Indent of the continuation of a line."""
 SHOWN_MAX = 3
-"""Names that one message lists; the rest is counted."""
+"""Most names that a message lists; the number of others is added."""
 
 
 def first_and_more(names: Sequence[str]) -> str:
@@ -21,7 +21,7 @@ def first_and_more(names: Sequence[str]) -> str:
 
 
 def wrapped(text: str) -> str:
-    """Return text; where a terminal is narrower, each line is wrapped between words."""
+    """Return text whose lines are wrapped between words if the terminal is narrower."""
     columns = shutil.get_terminal_size((UNLIMITED, 24)).columns
     lines = [
         line

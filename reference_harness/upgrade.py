@@ -1,6 +1,6 @@
-"""Turns a submission of format 1.0 or 1.1 into one of 1.2 with what the record of its run says.
+"""Upgrade a submission of format 1.0 or 1.1 to 1.2 with the record of its run.
 
-Nothing is made up: a confusion matrix that no record has does not follow from scores.
+Nothing is invented: a confusion matrix, for example, does not follow from scores.
 """
 
 from pathlib import Path
@@ -23,26 +23,26 @@ from .text import first_and_more
 
 LATEST = VERSIONS[-1]
 RECORD_BYTES_MAX = 1 << 28
-"""A record of GENEB has 3 MB; a thousand classes would have a hundred times as much."""
+"""Most bytes of a record; one of GENEB has 3 MB, with a thousand classes it would have 300 MB."""
 DECIMALS_MIN = 3
-"""Digits after the point from which a score counts as the record's, rounded."""
+"""Fewest decimals of a rounded score that is accepted as the record's."""
 RETRY_FIX = "run again with `geneb-harness run --receipt DIR --submission FILE`"
 LACKING = {
     "1.0": "the details of the run, and for each of {cells} the scores of every seed, the digest "
     "of its predictions, its classes and its confusion matrices",
     "1.1": "for each of {cells} its classes and its confusion matrices",
 }
-"""Members of format 1.2 that a file of an earlier one does not have."""
+"""What a file of an earlier format lacks for format 1.2."""
 
 
 def read_submission(path: Path) -> dict[str, Any]:
-    """Return a submission of format 1.0 or 1.1; one that was upgraded by an entry as 1.0.
+    """Return a submission of format 1.0 or 1.1; one with a registry entry as format 1.0.
 
-    Raises OptionError for anything else, also for one of format 1.2.
+    Raise OptionError for anything else, also for one of format 1.2.
     """
     try:
         value = read_json(read_text(path, SUBMISSION_BYTES_MAX))
-        if value.pop(ENTRY_MEMBER, None) is not None:  # what 1.0 has, beside an entry
+        if value.pop(ENTRY_MEMBER, None) is not None:  # format 1.0 and the entry
             value["schema_version"] = "1.0"
         version = value["schema_version"]
         cells = sum(len(tasks) for tasks in value["results"].values())
@@ -50,10 +50,10 @@ def read_submission(path: Path) -> dict[str, Any]:
         msg = f"{path}: {error.reason}"
         raise OptionError(msg) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        msg = f"{path} is no valid submission: run `geneb-ci check {path}`"
+        msg = f"{path} is not a valid submission: run `geneb-ci check {path}`"
         raise OptionError(msg) from error
     if version == LATEST:
-        msg = f"{path}: it has format {LATEST} already: nothing to do"
+        msg = f"{path}: it already has format {LATEST}: nothing to do"
         raise OptionError(msg)
     if version not in LACKING or not cells:
         msg = f"{path}: format {version!r} with {plural(cells, 'cell')}, expected 1.0 or 1.1 with "
@@ -64,37 +64,37 @@ def read_submission(path: Path) -> dict[str, Any]:
 
 
 def refuse_without_record(document: dict[str, Any], path: Path) -> None:
-    """Raise OptionError, which says what is missing and where it is."""
+    """Raise OptionError with a message about what is missing and where to find it."""
     cells = sum(len(tasks) for tasks in document["results"].values())
     missing = LACKING[document["schema_version"]].format(cells=plural(cells, "cell"))
     msg = (
-        f"{path}: format {LATEST} needs what this file does not have: {missing}. The run record "
-        f"has all of it: pass the file of `geneb-harness run --output` as --record. Without it "
-        f"{RETRY_FIX}: none of it follows from the scores"
+        f"{path}: for format {LATEST}, the file lacks {missing}. The run record contains all of "
+        f"this: pass the file of `geneb-harness run --output` as --record. Without a record, "
+        f"{RETRY_FIX}, as none of this follows from the scores"
     )
     if document["schema_version"] == "1.0":
-        msg += ". Format 1.1 needs no record: `geneb-ci upgrade FILE --output NEW` names the entry "
-        msg += "of the model registry, which an audit reads"
+        msg += ". Format 1.1 needs no record: `geneb-ci upgrade FILE --output NEW` adds the entry "
+        msg += "of the model registry, which an audit uses"
     raise OptionError(msg)
 
 
 def read_record(path: Path) -> RunRecord:
-    """Return a run record. Raises OptionError for anything else."""
+    """Return a run record. Raise OptionError for anything else."""
     try:
         return RunRecord.model_validate_json(read_text(path, RECORD_BYTES_MAX))
     except NotReadable as error:
         msg = f"{path}: {error.reason}"
         raise OptionError(msg) from error
     except ValidationError as error:
-        foreign = foreign_format_of(_value(path))
+        foreign_format = foreign_format_of(_value(path))
         reason = first_error(error, with_input=True)
-        reason = f"it {foreign.predicate}" if foreign is not None else reason
-        msg = f"{path}: no run record of this version: {reason}; {RETRY_FIX}"
+        reason = f"it {foreign_format.predicate}" if foreign_format is not None else reason
+        msg = f"{path}: not a run record of this version: {reason}; {RETRY_FIX}"
         raise OptionError(msg) from error
 
 
 def _value(path: Path) -> object:
-    """Return the value of a file that was read already; None where it is no JSON."""
+    """Return the JSON value of a file; None if it has none."""
     try:
         value: object = read_json(read_text(path, RECORD_BYTES_MAX))
     except (NotReadable, ValueError):
@@ -103,9 +103,9 @@ def _value(path: Path) -> object:
 
 
 def benchmark_of(record: RunRecord, definition: Path | None) -> Benchmark:
-    """Return the benchmark of a run: the one named, else a shipped one of that digest.
+    """Return the benchmark of a run: the named definition, else a shipped one with its digest.
 
-    Raises OptionError where it is another.
+    Raise OptionError if the run was of another one.
     """
     known_benchmarks = (
         [definitions.load(definition)] if definition else [definitions.geneb(), definitions.mini()]
@@ -125,32 +125,32 @@ def upgraded_submission(
 ) -> dict[str, Any]:
     """Return the submission in format 1.2, with the scores of the record, unrounded.
 
-    Metadata, and in format 1.1 the reasons for missing cells, stay as they are. Raises OptionError
-    where the record is not that of this submission.
+    Metadata, and the gaps of format 1.1, are kept. Raise OptionError if the record is not that of
+    this submission.
     """
     if document.get("model_id") != record.model_id:
-        msg = f"the record is of {record.model_id!r}, the submission of "
-        msg += f"{document.get('model_id')!r}: pass the record of its own run"
+        msg = f"the record is of {record.model_id!r}, but the submission is of "
+        msg += f"{document.get('model_id')!r}: pass the record of its run"
         raise OptionError(msg)
     try:
-        values = dict(document["meta"])
+        metadata = dict(document["meta"])
     except (KeyError, TypeError, ValueError) as error:
         msg = "the submission has no metadata: run `geneb-ci check` first"
         raise OptionError(msg) from error
-    new = submission.build(record, bench, submission.meta_of(values), LATEST)
-    wrong = _other_cells(document["results"], new["results"])
+    new = submission.build(record, bench, submission.meta_of(metadata), LATEST)
+    differences = _other_cells(document["results"], new["results"])
     if document["schema_version"] == "1.1":
-        wrong = wrong or _other_evidence(document, new)
+        differences = differences or _other_evidence(document, new)
         new["gaps"] = document.get("gaps", {})
-    if wrong:
-        msg = f"the record is not that of this submission: {first_and_more(wrong)}; pass the "
-        msg += f"record of its own run, or {RETRY_FIX}"
+    if differences:
+        msg = f"the record is not that of this submission: {first_and_more(differences)}; pass the "
+        msg += f"record of its run, or {RETRY_FIX}"
         raise OptionError(msg)
     return new
 
 
 def _other_cells(claimed: dict[str, Any], recorded: dict[str, Any]) -> list[str]:
-    """Return each cell whose scores are not the record's, or that one of both alone has."""
+    """Return a text for each cell whose scores differ from the record's or that one side lacks."""
     pairs = {
         (regime, task)
         for results in (claimed, recorded)
@@ -167,11 +167,11 @@ def _other_cells(claimed: dict[str, Any], recorded: dict[str, Any]) -> list[str]
 def _same(claimed: Any, recorded: dict[str, float] | None) -> bool:
     if not isinstance(claimed, dict) or recorded is None or claimed.keys() != recorded.keys():
         return False
-    return all(_rounds(claimed[key], value) for key, value in recorded.items())
+    return all(_is_equal_or_rounded(claimed[key], value) for key, value in recorded.items())
 
 
-def _rounds(claimed: Any, value: float) -> bool:
-    """Whether a number is another one, or that one rounded to the digits it is printed with."""
+def _is_equal_or_rounded(claimed: Any, value: float) -> bool:
+    """Whether a claimed number equals a value, or the value rounded to its printed decimals."""
     if isinstance(claimed, bool) or not isinstance(claimed, int | float):
         return False
     decimals = len(repr(claimed).partition(".")[2])
@@ -183,9 +183,9 @@ def _is_rounding(claimed: float, value: float, decimals: int) -> bool:
 
 
 def _other_evidence(document: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Return how format 1.1 contradicts the record on the run and its predictions."""
+    """Return how the run and predictions of a file of format 1.1 contradict the record."""
     run = document.get("run")
-    wrong = [
+    differences = [
         f"run.{key} differs"
         for key, value in new["run"].items()
         if not isinstance(run, dict) or run.get(key) != value
@@ -195,5 +195,5 @@ def _other_evidence(document: dict[str, Any], new: dict[str, Any]) -> list[str]:
         for task, cell in tasks.items():
             cell_evidence = evidence.get(regime, {}).get(task, {})
             if cell_evidence.get("predictions_sha256") != cell["predictions_sha256"]:
-                wrong.append(f"{task} in {regime} has other predictions")
-    return wrong
+                differences.append(f"{task} in {regime} has other predictions")
+    return differences

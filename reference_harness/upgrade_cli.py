@@ -20,9 +20,9 @@ from .text import echo
 def upgrade(**options: Any) -> None:
     """Upgrade FILE from format 1.0 or 1.1 to 1.2.
 
-    What 1.2 needs comes from the record of the run, which has to be that of FILE: the same model,
-    scores and predictions. Without a record nothing is written, and what is missing is listed. An
-    audit is of the bytes of a file: those of FILE do not count for the new one.
+    The record must be that of FILE: the same model, scores and predictions. Without a record
+    nothing is written, and what is missing is listed. Audits of FILE do not count for the new file,
+    whose bytes differ.
     """
     from reference_harness.formats.files import dumps_tables, write_bytes
 
@@ -42,5 +42,5 @@ def upgrade(**options: Any) -> None:
     new = upgraded_submission(document, record, benchmark_of(record, options["definition"]))
     write_bytes(options["output"], dumps_tables(new))
     if not options["quiet"]:
-        has = "with its receipt" if "receipt" in new else "without a receipt"
-        echo(f"wrote {options['output']}: format {LATEST}, {has}", err=True)
+        receipt_text = "with its receipt" if "receipt" in new else "without a receipt"
+        echo(f"wrote {options['output']}: format {LATEST}, {receipt_text}", err=True)

@@ -1,8 +1,8 @@
-"""Variants of sequences that keep the label: what an extractor that computes treats alike.
+"""Variants of sequences that keep the label, and that an honest extractor treats alike.
 
-An extractor that looks sequences up knows the published ones and no variant. Which sequences get a
-variant, and which, follows from a seed; only `RandomState.random_sample` is drawn from, whose
-stream NumPy's policy keeps, so anybody who learns the seed makes the same variants.
+An extractor that looks up published sequences knows no variant. The choice of sequences and
+variants follows from a seed; only `RandomState.random_sample` is used, whose stream is fixed by
+NumPy's policy, so everyone with the seed makes the same variants.
 """
 
 import hashlib
@@ -16,22 +16,23 @@ from .audit_data import reverse_complement
 from .tasks import TaskData
 
 SUBSTITUTIONS = 3
-"""Letters that a substituted variant changes. Measured: one changes too little for a key on a
-quarter of the sequence, one letter in ten costs an honest model of word counts up to 0.075."""
+"""Most letters that a substituted variant changes. Measured: one change rarely affects a key made
+of a quarter of the sequence; changing one letter in ten lowers MCC of honest word counts by up to
+0.075."""
 SUBSTITUTED_SHARE = 0.03
-"""Largest share of letters substituted: in 60 letters, three changes break a motif of nine in two
-cases of five, and an honest model that reads it would be flagged."""
+"""Largest share of substituted letters: in 60 letters, three changes would break a motif of nine
+letters in two cases of five, and an honest model that reads it would be flagged."""
 CROP_SHARE = 0.02
-"""Share of the letters that a crop removes, at least one, divided between the ends at random."""
+"""Share of the letters that a crop removes, at least one letter, at random ends."""
 SHIFT = 3
-"""Letters that a shift removes at one end and adds, at random, at the other."""
+"""Letters that a shift removes at one end; it adds as many random ones at the other."""
 REVERSED = "reversed"
 KINDS = ("substituted", "cropped", "shifted")
-"""Kinds of which every test sequence gets one each; `REVERSED` is added where strands are alike."""
+"""Kinds of variants; `REVERSED` is added if both strands have the same meaning."""
 SUPPORT: Final = "support"
-"""Split of variants of the training sequences that few-shot probes are fitted on."""
+"""Split of variants of the training sequences on which few-shot probes are fitted."""
 ATTEMPTS = 20
-"""Attempts at a variant that is no published sequence; a sequence without one gets none."""
+"""Attempts to make a variant that is no published sequence, before the variant is omitted."""
 
 _LETTERS = "ACGT"
 Uniform = Callable[[], float]
@@ -43,8 +44,7 @@ class VariantSequence:
 
     split: Literal["train", "test", "support"]
     row: int
-    """Sequence of the split, from 0; of "support", which few-shot probes are fitted on, in the
-    training split."""
+    """Index of the original sequence in the split; for "support", in the training split."""
     kind: str
     sequence: str
 
@@ -55,21 +55,21 @@ def variants_of(
     """Return variants of at most `rows` test sequences and as many training sequences.
 
     Sequences are drawn without replacement. A test sequence gets a variant of every kind, a
-    training sequence one of a kind drawn for it. `seed` is any text; `reverse` adds the reverse
+    training sequence one of a random kind. `seed` is any text; `reverse` adds the reverse
     complement.
     """
     real_sequences = {*data.train.sequences, *data.test.sequences}
     kinds = (*KINDS, REVERSED) if reverse else KINDS
-    uniform = _stream(f"{seed}\n{data.id}")
+    random_number = _stream(f"{seed}\n{data.id}")
     variants = []
-    for row in _sample(len(data.test.sequences), rows, uniform):
+    for row in _sample(len(data.test.sequences), rows, random_number):
         for kind in kinds:
-            sequence = _variant(data.test.sequences[row], kind, real_sequences, uniform)
+            sequence = _variant(data.test.sequences[row], kind, real_sequences, random_number)
             if sequence is not None:
                 variants.append(VariantSequence("test", row, kind, sequence))
-    for row in _sample(len(data.train.sequences), rows, uniform):
-        kind = kinds[int(uniform() * len(kinds))]
-        sequence = _variant(data.train.sequences[row], kind, real_sequences, uniform)
+    for row in _sample(len(data.train.sequences), rows, random_number):
+        kind = kinds[int(random_number() * len(kinds))]
+        sequence = _variant(data.train.sequences[row], kind, real_sequences, random_number)
         if sequence is not None:
             variants.append(VariantSequence("train", row, kind, sequence))
     return variants
@@ -78,17 +78,17 @@ def variants_of(
 def support_variants(
     data: TaskData, seed: str, rows: Sequence[int], *, reverse: bool = False
 ) -> list[VariantSequence]:
-    """Return a variant of each of these training sequences, of a kind drawn for it.
+    """Return a variant of each of these training sequences, of a random kind.
 
-    A sequence that has no variant is left out.
+    A sequence for which no variant is found is omitted.
     """
     real_sequences = {*data.train.sequences, *data.test.sequences}
     kinds = (*KINDS, REVERSED) if reverse else KINDS
-    uniform = _stream(f"{seed}\n{data.id}\n{SUPPORT}")
+    random_number = _stream(f"{seed}\n{data.id}\n{SUPPORT}")
     variants = []
     for row in rows:
-        kind = kinds[int(uniform() * len(kinds))]
-        sequence = _variant(data.train.sequences[row], kind, real_sequences, uniform)
+        kind = kinds[int(random_number() * len(kinds))]
+        sequence = _variant(data.train.sequences[row], kind, real_sequences, random_number)
         if sequence is not None:
             variants.append(VariantSequence(SUPPORT, row, kind, sequence))
     return variants
@@ -101,11 +101,11 @@ def _stream(words: str) -> Uniform:
 
 
 def _sample(count: int, maximum: int, uniform: Uniform) -> list[int]:
-    """Return at most `maximum` of `count` numbers, ascending."""
+    """Return at most `maximum` random ones of `count` numbers, ascending."""
     indices = list(range(count))
     for index in range(min(maximum, count)):
-        swapped = index + int(uniform() * (count - index))
-        indices[index], indices[swapped] = indices[swapped], indices[index]
+        swap_index = index + int(uniform() * (count - index))
+        indices[index], indices[swap_index] = indices[swap_index], indices[index]
     return sorted(indices[: min(maximum, count)])
 
 
@@ -118,11 +118,13 @@ def _variant(sequence: str, kind: str, existing: set[str], uniform: Uniform) -> 
 
 
 def substituted(sequence: str, uniform: Uniform) -> str:
-    """Change letters at distinct places drawn from the whole sequence, both ends included."""
+    """Return the sequence with letters substituted at random distinct places."""
     letters = list(sequence)
-    places = [i for i, letter in enumerate(letters) if letter.upper() in _LETTERS]
-    most = max(1, min(SUBSTITUTIONS, round(SUBSTITUTED_SHARE * len(letters))))
-    for index in (places[i] for i in _sample(len(places), most, uniform)):
+    letter_indices = [i for i, letter in enumerate(letters) if letter.upper() in _LETTERS]
+    substitution_count = max(1, min(SUBSTITUTIONS, round(SUBSTITUTED_SHARE * len(letters))))
+    for index in (
+        letter_indices[i] for i in _sample(len(letter_indices), substitution_count, uniform)
+    ):
         old = letters[index]
         other_letters = [letter for letter in _LETTERS if letter != old.upper()]
         new = other_letters[int(uniform() * len(other_letters))]
@@ -131,22 +133,22 @@ def substituted(sequence: str, uniform: Uniform) -> str:
 
 
 def cropped(sequence: str, uniform: Uniform) -> str:
-    """Remove a share of the letters, divided between the two ends at random."""
-    removed = max(1, round(CROP_SHARE * len(sequence)))
-    removed_before = int(uniform() * (removed + 1))
-    return sequence[removed_before : len(sequence) - (removed - removed_before)]
+    """Return the sequence without a share of its letters, at random ends."""
+    removed_count = max(1, round(CROP_SHARE * len(sequence)))
+    removed_before = int(uniform() * (removed_count + 1))
+    return sequence[removed_before : len(sequence) - (removed_count - removed_before)]
 
 
 def shifted(sequence: str, uniform: Uniform) -> str:
-    """Move the window: letters are lost at one end, and random ones added at the other."""
-    added = "".join(_LETTERS[int(uniform() * len(_LETTERS))] for _ in range(SHIFT))
+    """Return the sequence without letters at one end, and with random ones at the other."""
+    new_letters = "".join(_LETTERS[int(uniform() * len(_LETTERS))] for _ in range(SHIFT))
     if uniform() < 0.5:  # noqa: PLR2004 (one direction or the other)
-        return sequence[SHIFT:] + added
-    return added + sequence[:-SHIFT]
+        return sequence[SHIFT:] + new_letters
+    return new_letters + sequence[:-SHIFT]
 
 
 def reversed_strand(sequence: str, uniform: Uniform) -> str:
-    """Return the other strand; upper case, as `audit_data` reads it."""
+    """Return the other strand in upper case, as `audit_data` reads it."""
     del uniform
     return reverse_complement(sequence.upper())
 

@@ -1,18 +1,18 @@
-"""Runs inside the sandbox: sequences in by file, embeddings out by one pipe, nothing else.
+"""The program in the sandbox: it reads sequences from a file and writes embeddings to a pipe.
 
-`python -m reference_harness.worker OPTIONS SEQUENCES`. Standard output is the pipe of the result;
-it is moved out of the way before any foreign code is imported, and what that code prints goes to
-standard error. The result is a header and then the matrix, sequence by sequence, little-endian:
+`python -m reference_harness.worker OPTIONS SEQUENCES`. Standard output is the pipe of the result.
+It is duplicated before any foreign code is imported, and what that code prints goes to standard
+error. The result is a header and then the matrix, sequence by sequence, little-endian:
 
-    8s  magic      b"GENEBEMB"
-    u16 version    1
-    u16 item size  bytes of a number: 2, 4 or 8 for float16, float32, float64
-    u32 reserved   0
-    u64 n          sequences
-    u64 d          columns
+  8s  magic      b"GENEBEMB"
+  u16 version    1
+  u16 item size  bytes of a number: 2, 4 or 8 for float16, float32, float64
+  u32 reserved   0
+  u64 n          sequences
+  u64 d          columns
 
-This process and everything in it belongs to the extractor once that is loaded. Its reader outside
-believes nothing but the shape of the bytes.
+The extractor controls this process once it is loaded. The reader outside trusts only the shape of
+the bytes.
 """
 
 import contextlib
@@ -38,30 +38,30 @@ from .worker_options import WorkerOptions, read_options
 MAGIC = b"GENEBEMB"
 VERSION = 1
 HEADER = struct.Struct("<8sHHIQQ")
-PIECE = 1 << 20  # bytes a write: a pipe takes 64 KiB at once, and a whole matrix needs no copy
+PIECE = 1 << 20  # bytes per write
 
 FAILED = 3
-"""Exit code: an expected error, whose reason was printed."""
+"""Exit code of an expected error, whose reason was printed."""
 BROKEN = 4
-"""Exit code: an unexpected error."""
+"""Exit code of an unexpected error."""
 
 BUDGET = "token budget: "
-"""Start of the line that says how many padded tokens a batch may have had at the end."""
+"""Beginning of the line with the final limit of padded tokens per batch."""
 
 NOT_COMPILED = b"compile=true was left out: the model is run as it is\n"
-"""Printed for a run whose model torch compiled: a sandbox has no compiler, and what compiling moves
-is rounding, which the tolerance of an audit covers."""
+"""Printed if torch compiled the model in the run: a sandbox has no compiler, and compiling changes
+only rounding, which the tolerance of an audit covers."""
 
 NOTED_EVENTS = frozenset({
     "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto",
     "subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.kill",
 })  # fmt: skip
-"""Events of Python's audit hook that an extractor seldom has a need for. Hints for the reader of an
-audit, no barrier: native code passes them by."""
+"""Events of Python's audit hook that an extractor rarely needs. They are hints for the reader of an
+audit, not a barrier, as native code does not raise them."""
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Embed and exit: 0 when the whole matrix was written."""
+    """Embed all sequences and exit; with 0 if the complete matrix was written."""
     result = os.dup(1)  # not inherited by children (PEP 446)
     os.dup2(2, 1)
     try:
@@ -71,34 +71,36 @@ def main(arguments: list[str]) -> NoReturn:
         values = embed(options, sequences)
     except HarnessError as error:
         exit_with(str(error), FAILED)
-    except BaseException:  # noqa: BLE001 - foreign code raises what it likes
+    except BaseException:  # noqa: BLE001 - foreign code may raise anything
         exit_with(traceback.format_exc(), BROKEN)
-    with contextlib.suppress(BrokenPipeError):  # the reader refused the header and went away
+    with contextlib.suppress(BrokenPipeError):  # the reader refused the header and closed the pipe
         write(result, values)
     sys.stderr.flush()
     os._exit(0)
 
 
 def read_sequences(file: Path) -> list[str]:
-    """Read one sequence a line; each line ends with a line feed, the last one too."""
+    """Return the lines of a file, one sequence each; the last also ends with a line feed."""
     return file.read_text(encoding="ascii").split("\n")[:-1]
 
 
 def limit_process(options: WorkerOptions) -> None:
-    """Bound processes and threads, for good: only root of the host is not held by this.
+    """Limit the number of processes and threads of this process permanently.
 
-    Set here and not by the launcher, since the kernel counts those of a user namespace from
-    inside it alone.
+    It is done here and not by the launcher, as the kernel counts those of a user namespace only
+    from inside it. The limit does not apply to root of the host.
     """
-    _, most = resource.getrlimit(resource.RLIMIT_NPROC)
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NPROC)
     processes = (
-        options.processes if most == resource.RLIM_INFINITY else min(options.processes, most)
+        options.processes
+        if hard_limit == resource.RLIM_INFINITY
+        else min(options.processes, hard_limit)
     )
     resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
 
 
 def note_attempts() -> None:
-    """Print a line the first time foreign code does something it has no need for."""
+    """Print a line when foreign code first causes each of the noted events."""
     noted: set[str] = set()
 
     def hook(event: str, _: tuple[object, ...]) -> None:
@@ -110,7 +112,7 @@ def note_attempts() -> None:
 
 
 def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
-    """Load the extractor and embed every sequence, duplicates included."""
+    """Load the extractor and return the embedding of every sequence, including duplicates."""
     options_by_name = dict(options.options)
     if is_compiled(options.extractor, options_by_name):
         del options_by_name["compile"]
@@ -126,12 +128,12 @@ def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
     if options.batching == "exact" and options.device.startswith("cuda"):
         set_exact()
     plan = with_limits(loaded, options.plan, options.device)
-    allowed = None if options.memory_mib is None else options.memory_mib << 20
-    limit_process = MemoryLimit(room_of(options.device, allowed) if options.measure else None)
-    values = embed_sequences(loaded, plan, sequences, limit_process)
-    os.write(2, f"{BUDGET}{budget_now(loaded, plan, limit_process)}\n".encode())
-    little = values.dtype.newbyteorder("<")
-    return np.ascontiguousarray(values, dtype=little)
+    bytes_allowed = None if options.memory_mib is None else options.memory_mib << 20
+    memory_limit = MemoryLimit(room_of(options.device, bytes_allowed) if options.measure else None)
+    values = embed_sequences(loaded, plan, sequences, memory_limit)
+    os.write(2, f"{BUDGET}{budget_now(loaded, plan, memory_limit)}\n".encode())
+    little_endian_dtype = values.dtype.newbyteorder("<")
+    return np.ascontiguousarray(values, dtype=little_endian_dtype)
 
 
 def write(stream: int, values: np.ndarray) -> None:
@@ -145,7 +147,7 @@ def write(stream: int, values: np.ndarray) -> None:
 
 
 def exit_with(text: str, code: int) -> NoReturn:
-    """Print why and exit at once, without running handlers that foreign code installed."""
+    """Print a text and exit at once, without running handlers that foreign code installed."""
     os.write(2, text.encode("utf-8", "backslashreplace") + b"\n")
     os._exit(code)
 

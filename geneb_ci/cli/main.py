@@ -75,7 +75,7 @@ class LazyGroup(click.Group):
             ctx.fail(f"No such command {args[0]!r}.{hint}")
         folded = args[0].casefold()
         if folded in self.old_names:
-            say(f"{folded!r} is now {name!r}; the old name ends with the next release")
+            say(f"{folded!r} is now {name!r}; the next release will not accept the old name")
         word = folded if folded in self.aliases else name  # the usage shows what was typed
         return super().resolve_command(ctx, [word, *args[1:]])
 

@@ -1,4 +1,4 @@
-"""Renders for a terminal: one table type, and a report by file, then by rule, with its fixes."""
+"""Render a report for a terminal: findings by file, then by rule, with their fixes."""
 
 import functools
 import itertools
@@ -26,27 +26,27 @@ from reference_harness.formats.recognition import ENCODING, FOREIGN, POINTER
 from reference_harness.formats.text import plural
 
 _MARK = "..."
-LINES_MAX = 60  # that a command prints unless it is asked for all
-FILES_MAX = 3  # files of one submission, whose findings are never summed up: row, card, extractor
-FILES_NAMED = 3  # files of a rule that a sum names
-SAME_RULE_MAX = 5  # findings of one rule in one file that are all listed
-LISTED_OF_MANY = 3  # listed ones where there are more: their cause is one, and the rest is counted
-WIDTH_MIN = 40  # columns; narrower output cannot be aligned
+LINES_MAX = 60  # lines of a report of many files, before findings are summarised by rule
+FILES_MAX = 3  # files of one submission (row, card, extractor), which are never summarised
+FILES_NAMED = 3  # files of a rule that a summary names
+SAME_RULE_MAX = 5  # most findings of one rule in one file that are all listed
+LISTED_OF_MANY = 3  # listed findings if there are more, as they usually have the same cause
+WIDTH_MIN = 40  # columns; narrower output is not aligned
 WIDTH_MAX = 120  # wider, lines are hard to read
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
 _FIX = "    fix: "
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-"""Words of a style and their SGR parameters (ECMA-48)."""
+"""Words of a style to their SGR parameters (ECMA-48)."""
 _WORD = re.compile(r"\s*\S+\s*")
 
 
 def _columns(text: str) -> int:
-    """Return how many columns a text takes; it is its length for nearly all."""
+    """Return the number of terminal columns of a text, usually its length."""
     return len(text) if text.isascii() and text.isprintable() else cell_len(text)
 
 
 def frame(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
-    """Return the text around `at` in at most `width` columns, and the column of `at` in it.
+    """Return the text around index `at` in at most `width` columns, and the column of `at`.
 
     `is_cut` is whether the line continues to the left of `text`; otherwise its indent is removed.
     """
@@ -55,34 +55,34 @@ def frame(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
         text, at = text[indent:], at - indent
     window_start = max(0, at - width)
     is_cut = is_cut or window_start > 0
-    near = text[window_start : at + width].replace("\t", " ")
-    characters = pieces(near)
-    at, room = min(at - window_start, len(characters)), width - 2 * len(_MARK)
-    is_plain = near.isascii() and "".join(characters) == near  # a column a piece, as nearly all
-    start, stop = (_plain_window if is_plain else _window)(characters, at, room)
+    window = text[window_start : at + width].replace("\t", " ")
+    characters = pieces(window)
+    at, columns = min(at - window_start, len(characters)), width - 2 * len(_MARK)
+    is_plain = window.isascii() and "".join(characters) == window  # a column a piece, as nearly all
+    start, stop = (_plain_window if is_plain else _window)(characters, at, columns)
     before = (_MARK if is_cut or start > 0 else "") + "".join(characters[start:at])
     after = "".join(characters[at:stop]) + (_MARK if stop < len(characters) else "")
     return before + after, _columns(before)
 
 
-def _window(pieces: list[str], at: int, room: int) -> tuple[int, int]:
-    """Return the largest window around a position that fits, grown to both sides."""
+def _window(pieces: list[str], at: int, columns: int) -> tuple[int, int]:
+    """Return the largest window around a position that fits, extended in both directions."""
     start = stop = at
-    grown = True
-    while grown:
-        grown = False
-        if stop < len(pieces) and (need := _columns(pieces[stop])) <= room:
-            stop, room, grown = stop + 1, room - need, True
-        if start > 0 and (need := _columns(pieces[start - 1])) <= room:
-            start, room, grown = start - 1, room - need, True
+    has_grown = True
+    while has_grown:
+        has_grown = False
+        if stop < len(pieces) and (needed := _columns(pieces[stop])) <= columns:
+            stop, columns, has_grown = stop + 1, columns - needed, True
+        if start > 0 and (needed := _columns(pieces[start - 1])) <= columns:
+            start, columns, has_grown = start - 1, columns - needed, True
     return start, stop
 
 
-def _plain_window(pieces: list[str], at: int, room: int) -> tuple[int, int]:
-    """Return the result of `_window` where each piece takes one column."""
+def _plain_window(pieces: list[str], at: int, columns: int) -> tuple[int, int]:
+    """Return the result of `_window` for pieces of one column each."""
     after, before = len(pieces) - at, at
-    right, left = min(after, (room + 1) // 2), min(before, room // 2)
-    return at - min(before, room - right), at + min(after, room - left)
+    right_size, left_size = min(after, (columns + 1) // 2), min(before, columns // 2)
+    return at - min(before, columns - right_size), at + min(after, columns - left_size)
 
 
 def escape(text: str) -> str:
@@ -95,7 +95,7 @@ def escape(text: str) -> str:
 
 
 class StyledText(NamedTuple):
-    """A piece of a line and its style, "" for none."""
+    """A part of a line and its style, "" for none."""
 
     text: str
     style: str = ""
@@ -110,21 +110,21 @@ def _line_text(line: Line, *, color: bool) -> str:
 
 
 def coloured(part: StyledText) -> str:
-    """Return a piece of a line with the escape sequences of its style."""
+    """Return a part of a line with the escape sequences of its style."""
     codes = ";".join(_CODES[word] for word in part.style.split())
     return f"\x1b[{codes}m{part.text}\x1b[0m" if codes and part.text else part.text
 
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:
-    """Render for a terminal, in `width` columns; escape sequences only if `color` is true.
+    """Render a report in `width` columns; with escape sequences only if `color` is true.
 
-    Findings of many files that take more than `LINES_MAX` lines are summed up by rule.
+    Findings of many files that would take more than `LINES_MAX` lines are summarised by rule.
     """
     return rendered(report, color=color, width=width, is_whole=False)
 
 
 def rendered(report: Report, *, color: bool, width: int, is_whole: bool) -> str:
-    """Return a report as text: whole, or summed up where it would be long."""
+    """Return a report as text, summarised if long and not `is_whole`."""
     columns = min(max(width, WIDTH_MIN), WIDTH_MAX)
     lines = _lines(report, columns, is_whole=is_whole)
     return "".join(f"{_line_text(line, color=color)}\n" for line in lines)
@@ -167,7 +167,7 @@ def _by_file(files: Mapping[str, list[Finding]], report: Report, width: int) -> 
 
 
 def _summed_up(report: Report, files: int, width: int) -> Iterator[Line]:
-    """Yield the findings of many files by rule: how many, in which files, the first, its fix."""
+    """Yield, per rule, the number of findings, their files, the first one and its fix."""
     yield (StyledText(f"{plural(files, 'file')} with findings, by rule", "bold"),)
     for group in by_rule(sorted_findings(report)):
         first, names = group[0], list(dict.fromkeys(finding.file for finding in group))
@@ -187,7 +187,9 @@ def _summed_up(report: Report, files: int, width: int) -> Iterator[Line]:
             if first.fix:
                 yield from _wrapped(_FIX, StyledText(escape(first.fix), "green"), width)
     yield ()
-    hint = f"Every finding of a file: `geneb-ci check FILE`; of all files: `--format {FULL_TEXT}`."
+    hint = (
+        f"To list all findings: `geneb-ci check FILE` for a file, `--format {FULL_TEXT}` for all."
+    )
     yield from _wrapped("", StyledText(hint, "dim"), width)
 
 
@@ -200,34 +202,34 @@ def _proposal(report: Report, width: int) -> Iterator[Line]:
 
 
 class _SameFinding(NamedTuple):
-    """Files that are refused as a whole for one reason: it is said once."""
+    """Files that have only the same finding about the whole file, which is printed once."""
 
     later_files: frozenset[str]
     """Files after the first."""
     summaries: dict[str, str]
-    """The first file of each reason, with how many others have it."""
+    """First file of each group to a text with the number of other files."""
 
 
 def _same_finding(files: Mapping[str, list[Finding]]) -> _SameFinding:
-    """Return which files have nothing but the same finding of a whole file, such as logs."""
+    """Return which files have only one and the same finding about the whole file."""
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for file, (first, *further_findings) in files.items():
         if first.rule in FILE_RULES and not further_findings:
             reasons.setdefault((first.rule, first.message, first.fix), []).append(file)
-    many = [names for names in reasons.values() if len(names) >= ALIKE_MIN]
+    groups = [names for names in reasons.values() if len(names) >= ALIKE_MIN]
     return _SameFinding(
-        frozenset(name for names in many for name in names[1:]),
-        {names[0]: f" and {plural(len(names) - 1, 'more file')}" for names in many},
+        frozenset(name for names in groups for name in names[1:]),
+        {names[0]: f" and {plural(len(names) - 1, 'more file')}" for names in groups},
     )
 
 
 FILE_RULES = frozenset({POINTER, ENCODING, FOREIGN})
 ALIKE_MIN = 3
-"""Files from which one stands for all."""
+"""Number of files from which only the first is printed."""
 
 
 def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
-    first, last, message = group[0], (0, 0), ""
+    first, last_position, message = group[0], (0, 0), ""
     yield ()
     severity = StyledText(f"{first.severity}:", _STYLES[first.severity])
     yield (StyledText("  "), severity, StyledText(" "), StyledText(escape(first.rule), "bold"))
@@ -236,12 +238,12 @@ def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
         for finding in run:
             position = f"    {finding.line}:{finding.column}  "
             yield from _wrapped(position, StyledText(escape(finding.pointer), "dim"), width)
-            if sentence(finding) != message:  # of 300 cells with the same, once
+            if sentence(finding) != message:  # a repeated message is printed once
                 message = sentence(finding)
                 yield from _wrapped("      ", StyledText(escape(message)), width)
-            if (finding.line, finding.column) != last:  # one excerpt per position
+            if (finding.line, finding.column) != last_position:  # one excerpt per position
                 yield from _frame(finding, report, width)
-            last = finding.line, finding.column
+            last_position = finding.line, finding.column
         if fix:
             yield from _wrapped(_FIX, StyledText(escape(fix), "green"), width)
     if len(group) > len(listed):
@@ -261,7 +263,7 @@ def _frame(finding: Finding, report: Report, width: int) -> Iterator[Line]:
 
 
 def _wrapped(prefix: str, part: StyledText, width: int) -> Iterator[Line]:
-    """Wrap text into aligned lines; the first begins with `prefix`."""
+    """Yield the aligned lines of a wrapped text; the first begins with `prefix`."""
     indent = prefix
     for line in _divided(part.text, width - len(prefix)):
         text = line.rstrip()
@@ -274,25 +276,25 @@ def _wrapped(prefix: str, part: StyledText, width: int) -> Iterator[Line]:
 
 @functools.lru_cache(maxsize=1024)
 def _divided(text: str, width: int) -> tuple[str, ...]:
-    """Divide text into lines of at most `width` columns, between words where that is possible."""
+    """Return a text as lines of at most `width` columns, divided between words if possible."""
     return (text,) if _columns(text) <= width else tuple(_lines_of(text, width))
 
 
 def _lines_of(text: str, width: int) -> Iterator[str]:
-    line, used = "", 0
+    line, used_columns = "", 0
     for word in _WORD.findall(text):
-        needs = _columns(word.rstrip())
-        if needs > width - used:
-            if needs > width:
+        needed_columns = _columns(word.rstrip())
+        if needed_columns > width - used_columns:
+            if needed_columns > width:
                 if line:
                     yield line
-                *whole, word = chop_cells(word, width)  # noqa: PLW2901
-                yield from whole
-                line, used = "", 0
+                *full_lines, word = chop_cells(word, width)  # noqa: PLW2901
+                yield from full_lines
+                line, used_columns = "", 0
             elif line:
                 yield line
-                line, used = "", 0
-        line, used = line + word, used + _columns(word)
+                line, used_columns = "", 0
+        line, used_columns = line + word, used_columns + _columns(word)
     yield line
 
 

@@ -1,4 +1,4 @@
-"""Renders for a terminal as `text` does, with every finding, however many files have some."""
+"""Render a report for a terminal like `text`, but never summarised."""
 
 from geneb_ci.check.report import Report
 from geneb_ci.render.formats import WIDTH

@@ -1,8 +1,8 @@
-"""Checks the properties that every extractor must have, without knowledge of the model.
+"""Check the properties that every extractor must have, without knowledge of the model.
 
-The quick ones take about a minute; the full ones repeat a run's batches over thousands of
-embeddings. The checks run in a child process with a time limit: a crash or a hang is a failed
-property. This is not a sandbox.
+The quick checks take about a minute; the full ones repeat a run's batches with thousands of
+embeddings. They run in a child process with a time limit: a crash or a hang is a failed property.
+This is not a sandbox.
 """
 
 from .registry import PROPERTIES, QUICK, Property

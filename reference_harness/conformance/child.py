@@ -1,7 +1,7 @@
-"""The process in which an extractor runs: checks properties and writes a line for each.
+"""The process in which an extractor runs: it checks properties and writes a line for each.
 
 `python -m reference_harness.conformance.child REQUEST RESULTS`. The extractor shares this process
-and could forge the results: this finds mistakes, it is not a security boundary.
+and could forge the results: this finds mistakes and is not a security boundary.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from .subject import Subject
 
 
 class _LineListener(SilentListener):
-    """Writes the progress of a full check as lines, which also show that it is alive."""
+    """Writes the progress of a full check as lines, which also show that the process is alive."""
 
     def __init__(self, results: IO[str]) -> None:
         self._results = results
@@ -40,7 +40,7 @@ class _LineListener(SilentListener):
 
 
 def main(request_path: str, results_path: str) -> None:
-    """Try the properties of the request in order, up to a failed load."""
+    """Check the properties of the request in order, up to a failed load."""
     request = json.loads(Path(request_path).read_bytes())
     slugs = request.pop("properties")
     with Path(results_path).open("a", encoding="utf-8") as results:
@@ -61,16 +61,16 @@ def main(request_path: str, results_path: str) -> None:
 
 
 def _say_cost(subject: Subject) -> None:
-    """Print once what the full check embeds; a failure to load shows in the property itself."""
+    """Write once what the full check embeds; a failed load is reported by the property itself."""
     with contextlib.suppress(Exception):
         if "scale" not in subject.shared:
             subject.listener.say(scale_of(subject).cost())
 
 
 def attempt(slug: str, subject: Subject) -> PropertyResult:
-    """Check one property; any exception of the extractor is a failure of the property.
+    """Return the result of one property; any exception of the extractor is a failure of it.
 
-    Raises UnknownOptionError for an option that the extractor has not: no property is at fault.
+    Raise UnknownOptionError for an option that the extractor does not have.
     """
     check = BY_SLUG[slug].check
     if check is None:
@@ -98,7 +98,7 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
         raise
     except SignatureError as error:
         return PropertyResult(property=slug, outcome=Outcome.FAILS, sentence=str(error))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the code of a stranger
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - untrusted code may raise anything
         where = _error_place(error)
         sentence = f"{type(error).__name__}: {error}{where}"
         return PropertyResult(property=slug, outcome=Outcome.FAILS, sentence=sentence)
@@ -113,7 +113,7 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
 
 
 def _error_place(error: BaseException) -> str:
-    """Return file and line of the innermost frame of the first cause."""
+    """Return file and line of the innermost frame of the first cause, in parentheses, or ""."""
     while error.__cause__ is not None:
         error = error.__cause__
     trace = error.__traceback__

@@ -1,4 +1,4 @@
-"""Compares the declared layer, pooling and dtype with what the modules were seen to compute."""
+"""Compare the declared layer, pooling and dtype with what the modules compute."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
@@ -16,50 +16,49 @@ from .result import TOLERANCES, BrokenError, UnverifiedError
 from .subject import Subject, call
 
 LETTERS = 60
-"""Letters of a sequence tried: ten tokens even where a token holds six, so that the mean is far
-from any one token."""
+"""Length of the sequences: ten tokens of six letters, so that the mean differs from every single
+token."""
 SEQUENCES = 3
-"""Sequences that must all agree before a layer and a pooling count as found."""
+"""Number of sequences that must all agree with a layer and a pooling."""
 CLOSE_DISTANCES = 4.0
-"""Distances, in units of the smallest, that still count as the same: rounding of the pooling."""
+"""Factor by which a distance may exceed the smallest and count as equal, because of rounding."""
 SIGNIFICANDS_MIN = 64
-"""Distinct significands in the embeddings before they are compared with a half-precision grid:
-bfloat16 has 128, and counts or one-hot features of short sequences have fewer than twenty."""
+"""Fewest distinct significands of embeddings that are compared with half-precision values: bfloat16
+has 128, and counts or one-hot features of short sequences have fewer than twenty."""
 
 POOLINGS = {"mean": "mean", "average": "mean", "avg": "mean", "cls": "cls", "first": "cls",
             "last": "last", "max": "max"}  # fmt: skip
-"""Declared words that can be compared; any other word is only reported."""
+"""Declared words that can be compared, to poolings; other words cannot be verified."""
 
 _HALVES = ("bfloat16", "float16")
 SUM_TOLERANCE = 1e-4
-"""Largest tolerance at which a sum of two poolings differs from one with other tokens left out."""
+"""Largest tolerance at which a sum of two poolings differs from one pooling of fewer tokens."""
 SHARE_MIN = 0.01
-"""Smallest share of a pooling in a sum: less is rounding."""
+"""Smallest coefficient of a pooling in a sum; smaller ones are rounding."""
 SUMMED = ("mean", "cls", "last", "mean 1:-1")
-"""Poolings that are looked for in sums over two modules."""
+"""Poolings that are searched in sums over two modules."""
 MODULES_MAX = 100
-"""Last modules whose sums are tried: 5,000 pairs."""
+"""Number of last modules whose sums are tried: 5,000 pairs."""
 
 
 @dataclass(frozen=True)
 class _Match:
-    """Hidden states of a module, pooled in one way, and their distance from the embeddings."""
+    """Pooled hidden states of a module, and their distance from the embeddings."""
 
     path: str
     pooling: str
     layer: int | None
-    """Index among the hidden states, 0 for the embedding layer; None when unknown."""
+    """Index among the hidden states, 0 for the embedding layer; None if unknown."""
     distance: float
 
 
 def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     """Check that pooling the hidden states of the declared layer gives the embeddings.
 
-    A factor is no pooling: embeddings in the direction of pooled states are these. Sums of two
-    poolings of one module, and of one pooling of two modules, are found, too, and contradict a
-    declaration of one. Where none fits, nothing is verified: hidden states may be invisible to
-    hooks, or pooled in another way. Nor is what was not declared, or in words that no layer or
-    pooling is known by.
+    A constant factor is allowed. A sum of two poolings of one module, or of one pooling of two
+    modules, contradicts a declaration of one. If nothing fits, or layer or pooling is undeclared or
+    in unknown words, nothing is verified: hooks may not see the hidden states, or they are pooled
+    in another way.
     """
     declared = subject.loaded.description["embedding"]
     calls = _calls(subject)
@@ -67,40 +66,47 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     tolerance = TOLERANCES["float32" if declared["dtype"] == UNDECLARED else declared["dtype"]]
     factor = ""
     matches = _matches(calls, layers, difference)
-    best = min((m.distance for m in matches), default=np.inf)
-    if best > tolerance:
+    smallest_distance = min((m.distance for m in matches), default=np.inf)
+    if smallest_distance > tolerance:
         matches = _matches(calls, layers, _turned)
-        best, factor = min((m.distance for m in matches), default=np.inf), ", up to a factor"
-    if best > tolerance:
+        smallest_distance, factor = (
+            min((m.distance for m in matches), default=np.inf),
+            ", up to a factor",
+        )
+    if smallest_distance > tolerance:
         _refuse_sum(calls, declared["pooling"], tolerance, call([_sequence(subject, 0)], 1))
         msg = (
             "Layer and pooling cannot be verified: no module's hidden states match the embeddings."
         )
         raise UnverifiedError(msg)
-    near = [m for m in matches if m.distance <= max(TOLERANCES["float32"], CLOSE_DISTANCES * best)]
+    close_matches = [
+        m
+        for m in matches
+        if m.distance <= max(TOLERANCES["float32"], CLOSE_DISTANCES * smallest_distance)
+    ]
     layer = _index(declared["layer"], blocks)
     pooling = POOLINGS.get(declared["pooling"].lower())
-    agreeing = [
+    agreeing_matches = [
         m
-        for m in near
+        for m in close_matches
         if pooling in (None, m.pooling) and (layer is None or m.layer in (None, layer))
     ]
-    best_match = min(agreeing or near, key=lambda m: (m.layer is None, m.distance))
-    of_layer = [m for m in agreeing if _is_named(declared["layer"], m.path)]
-    best_match = min(of_layer, key=lambda m: m.distance, default=best_match)
-    is_layer = bool(of_layer) or None not in (layer, best_match.layer)
-    if agreeing and is_layer and pooling is not None:
+    best_match = min(agreeing_matches or close_matches, key=lambda m: (m.layer is None, m.distance))
+    layer_matches = [m for m in agreeing_matches if _is_named(declared["layer"], m.path)]
+    best_match = min(layer_matches, key=lambda m: m.distance, default=best_match)
+    is_layer = bool(layer_matches) or None not in (layer, best_match.layer)
+    if agreeing_matches and is_layer and pooling is not None:
         sentence = f"Embeddings are {_description(best_match, blocks)}, as declared{factor}."
         return sentence, best_match.distance
-    if agreeing:
-        unclear = [f"layer {declared['layer']!r}"] if not is_layer else []
-        unclear += [f"pooling {declared['pooling']!r}"] if pooling is None else []
+    if agreeing_matches:
+        unclear_declarations = [f"layer {declared['layer']!r}"] if not is_layer else []
+        unclear_declarations += [f"pooling {declared['pooling']!r}"] if pooling is None else []
         msg = (
             f"Embeddings are {_description(best_match, blocks)}; the declared "
-            f"{' and '.join(unclear)} cannot be compared with that."
+            f"{' and '.join(unclear_declarations)} cannot be compared with this."
         )
         raise UnverifiedError(msg, best_match.distance)
-    msg = f"it declares layer {declared['layer']!r} and pooling {declared['pooling']!r}, and its "
+    msg = f"it declares layer {declared['layer']!r} and pooling {declared['pooling']!r}, but its "
     msg += (
         f"embeddings are {_description(best_match, blocks)}: declare what is computed, or compute "
         "what is declared"
@@ -109,38 +115,41 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
 
 
 def _is_named(declared: str, path: str) -> bool:
-    """Whether a layer that is declared as `module:NAME` is the module at this place."""
+    """Whether a layer declared as `module:NAME` is the module at this path."""
     kind, colon, name = declared.partition(":")
     return bool(colon) and kind == "module" and f"{path}.".endswith(f".{name}.")
 
 
 def computed_dtype(subject: Subject) -> str:
-    """Check that the model computes in the declared dtype, by its modules and by the embeddings."""
+    """Check that the model computes in the declared dtype, by its modules and its embeddings."""
     declared = subject.loaded.description["embedding"]["dtype"]
     sequence = _sequence(subject, 0)
     with Recorder(subject.extractor, 0) as recorder:
         subject.embed([sequence], 1)
-    rows = subject.embed(many_sequences())
-    grid = _half_type(rows)
-    computed = recorder.computed.most_common()
-    module_counts = ", ".join(f"{count} in {name}" for name, count in computed)
+    embeddings = subject.embed(many_sequences())
+    half_type = _half_type(embeddings)
+    computed_counts = recorder.computed.most_common()
+    module_counts = ", ".join(f"{count} in {name}" for name, count in computed_counts)
     if declared == UNDECLARED:
-        seen_text = f"outputs of its layers: {module_counts}" if computed else "no layer is visible"
+        seen_text = (
+            f"outputs of its layers: {module_counts}" if computed_counts else "no layer is visible"
+        )
         msg = f"It declares no dtype ({seen_text})."
         raise UnverifiedError(msg)
-    if computed and (most := computed[0][0]) != declared:
+    if computed_counts and (most_frequent := computed_counts[0][0]) != declared:
         msg = (
-            f"it declares dtype {declared!r}, and most layers compute in {most} (outputs: "
-            f"{module_counts}): declare {most!r}, or load the model in {declared} without autocast"
+            f"it declares dtype {declared!r}, but most layers compute in {most_frequent} (outputs: "
+            f"{module_counts}): declare {most_frequent!r}, or load the model in {declared} "
+            "without autocast"
         )
         raise BrokenError(msg, call([sequence], 1))
-    if grid and declared not in _HALVES:
+    if half_type and declared not in _HALVES:
         msg = (
-            f"it declares dtype {declared!r}, but all numbers of {len(rows)} embeddings are {grid} "
-            f"values: declare {grid!r}, or do not round the embeddings"
+            f"it declares dtype {declared!r}, but all numbers of {len(embeddings)} embeddings are "
+            f"{half_type} values: declare {half_type!r}, or do not round the embeddings"
         )
         raise BrokenError(msg, call(many_sequences()[:1], 1))
-    if computed:
+    if computed_counts:
         return f"Its layers compute in {declared}, as declared (outputs: {module_counts})."
     msg = f"Whether it computes in {declared} cannot be verified: no layer is visible."
     if declared not in _HALVES:
@@ -149,16 +158,16 @@ def computed_dtype(subject: Subject) -> str:
 
 
 def _sequence(subject: Subject, salt: int) -> str:
-    """Return a sequence that the extractor takes whole."""
+    """Return a sequence short enough for the extractor."""
     declared = subject.loaded.description["embedding"]
     limit = declared["max_length"]
-    refuses = declared["truncation"] == "none" and isinstance(limit, int)
-    return random_letters(min(LETTERS, max(1, limit - 3)) if refuses else LETTERS, salt)
+    refuses_long_input = declared["truncation"] == "none" and isinstance(limit, int)
+    return random_letters(min(LETTERS, max(1, limit - 3)) if refuses_long_input else LETTERS, salt)
 
 
 @dataclass(frozen=True)
 class _Call:
-    """One call of the extractor: the hidden states seen, and the embedding given."""
+    """One call of the extractor: the recorded hidden states, and the embedding."""
 
     recorder: Recorder
     row: np.ndarray
@@ -166,7 +175,7 @@ class _Call:
 
 
 def _calls(subject: Subject) -> list[_Call]:
-    """Embed SEQUENCES sequences, each with hooks on every module."""
+    """Embed `SEQUENCES` sequences, each with hooks on every module."""
     width = subject.embed([_sequence(subject, 0)], 1).shape[1]
     calls = []
     for salt in range(SEQUENCES):
@@ -182,27 +191,27 @@ _Distance = Callable[[np.ndarray, np.ndarray], float]
 def _matches(
     calls: list[_Call], layers: dict[str, int | None], distance_of: _Distance
 ) -> list[_Match]:
-    """Return each place and pooling with its largest distance over the calls."""
-    worst: dict[tuple[str, str], list[float]] = {}
+    """Return each module and pooling with its largest distance over the calls."""
+    distances_by_place: dict[tuple[str, str], list[float]] = {}
     for number, layer_call in enumerate(calls):
         for path, state in layer_call.recorder.states.items():
             for variant, vector in _vectors(state):
                 distance = distance_of(layer_call.row, vector)
-                worst.setdefault((path, variant.partition(" ")[0]), [])
-                distances = worst[path, variant.partition(" ")[0]]
+                distances_by_place.setdefault((path, variant.partition(" ")[0]), [])
+                distances = distances_by_place[path, variant.partition(" ")[0]]
                 if len(distances) <= number:
                     distances.append(distance)
                 else:
                     distances[number] = min(distances[number], distance)
     return [
         _Match(path, pooling, layers.get(path), max(distances))
-        for (path, pooling), distances in worst.items()
+        for (path, pooling), distances in distances_by_place.items()
         if len(distances) == len(calls)
     ]
 
 
 def _vectors(state: ModuleStates) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield variant and (d,) vector, for each piece of a state and for the mean of all."""
+    """Yield the name and (d,) vector of each pooling, per piece of a state and averaged."""
     for piece in state.pieces:
         yield from piece.items()
     if len(state.pieces) > 1:
@@ -212,7 +221,7 @@ def _vectors(state: ModuleStates) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _turned(row: np.ndarray, vector: np.ndarray) -> float:
-    """Return the distance of two (d,) vectors of length 1 in their directions, or opposite ones."""
+    """Return the distance of two vectors scaled to length 1, ignoring an opposite sign."""
     first, second = row.astype(np.float64), vector.astype(np.float64)
     lengths = float(np.linalg.norm(first)), float(np.linalg.norm(second))
     if not all(np.isfinite(lengths)) or 0 in lengths:
@@ -222,7 +231,7 @@ def _turned(row: np.ndarray, vector: np.ndarray) -> float:
 
 
 def _refuse_sum(calls: list[_Call], pooling: str, tolerance: float, example: str) -> None:
-    """Raise BrokenError where the embeddings are a sum of two poolings, and one is declared."""
+    """Raise BrokenError if the embeddings are a sum of two poolings, but one is declared."""
     if pooling.lower() not in POOLINGS or tolerance > SUM_TOLERANCE:
         return
     rows = np.concatenate([layer_call.row for layer_call in calls]).astype(np.float64)
@@ -236,14 +245,14 @@ def _refuse_sum(calls: list[_Call], pooling: str, tolerance: float, example: str
                 for share, (path, name) in zip(shares, (first, second), strict=True)
             )
             msg = (
-                f"it declares pooling {pooling!r} of one layer, and its embeddings are {parts}: "
-                "declare what is computed in words of your own, or compute what is declared"
+                f"it declares pooling {pooling!r} of one layer, but its embeddings are {parts}: "
+                "declare what is computed in your own words, or compute what is declared"
             )
             raise BrokenError(msg, example)
 
 
 def _stacked(calls: list[_Call]) -> dict[tuple[str, str], np.ndarray]:
-    """Return place and pooling to the (calls * d,) vectors of the mean over all pieces."""
+    """Return module and pooling to the (calls * d,) vectors, averaged over all pieces."""
     stacked: dict[tuple[str, str], list[np.ndarray]] = {}
     for layer_call in calls:
         for path, state in layer_call.recorder.states.items():
@@ -259,7 +268,7 @@ def _stacked(calls: list[_Call]) -> dict[tuple[str, str], np.ndarray]:
 def _pairs(
     places: Iterable[tuple[str, str]],
 ) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """Yield two poolings of one module, and the mean, first or last token of two modules."""
+    """Yield pairs of poolings of one module, and of the same pooling of two modules."""
     by_path: dict[str, list[tuple[str, str]]] = {}
     by_variant: dict[str, list[tuple[str, str]]] = {}
     for path, variant in places:
@@ -273,30 +282,31 @@ def _pairs(
 
 
 def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:
-    """Return the index of each place among the hidden states, and the number of blocks.
+    """Return the index of each module among the hidden states, and the number of blocks.
 
-    Blocks are the children of the outermost list of modules of one class that all gave hidden
-    states. A place that was used more than the others, as a block that shares its weights, has no
-    index of its own.
+    Blocks are the children of the outermost list of modules of one class that all returned hidden
+    states. A module that was used more often than others, as with shared weights, has no index.
     """
-    listed = {
+    listed_layers = {
         path: int(path.rpartition("[")[2][:-1]) for path in recorder.states if path[-1] == "]"
     }
     container = _container(recorder)
     if container is None:
-        return dict(listed), max(listed.values(), default=None)
+        return dict(listed_layers), max(listed_layers.values(), default=None)
     blocks = [f"{container}.{name}" for name, _ in recorder.modules[container].named_children()]
     first, last = recorder.states[blocks[0]].order, recorder.states[blocks[-1]].order
     uses = min(len(state.pieces) for state in recorder.states.values())
     layers: dict[str, int | None] = {}
     for path, state in recorder.states.items():
-        inside = next((i for i, b in enumerate(blocks) if f"{path}.".startswith(f"{b}.")), None)
-        if path in listed:
-            layers[path] = listed[path]
+        block_index = next(
+            (i for i, b in enumerate(blocks) if f"{path}.".startswith(f"{b}.")), None
+        )
+        if path in listed_layers:
+            layers[path] = listed_layers[path]
         elif len(state.pieces) > uses:
             layers[path] = None
-        elif inside is not None:
-            layers[path] = inside + 1
+        elif block_index is not None:
+            layers[path] = block_index + 1
         elif state.order < first:
             layers[path] = 0
         else:
@@ -305,13 +315,13 @@ def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:
 
 
 def _container(recorder: Recorder) -> str | None:
-    """Return the path of the outermost list of blocks, the longest of several; None without."""
+    """Return the path of the outermost list of blocks, the longest of several; None if none."""
     containers: list[tuple[int, int, str]] = []
     for path, module in recorder.modules.items():
         children = dict(module.named_children())
-        alike = len({type(child) for child in children.values()}) == 1
-        recorded = all(f"{path}.{name}" in recorder.states for name in children)
-        if len(children) > 1 and alike and recorded and _is_list(module):
+        has_one_class = len({type(child) for child in children.values()}) == 1
+        is_recorded = all(f"{path}.{name}" in recorder.states for name in children)
+        if len(children) > 1 and has_one_class and is_recorded and _is_list(module):
             containers.append((path.count("."), -len(children), path))
     return min(containers, default=(0, 0, None))[2]
 
@@ -321,7 +331,7 @@ def _is_list(module: Any) -> bool:
 
 
 def _index(declared: str, blocks: int | None) -> int | None:
-    """Return the declared layer as an index among the hidden states; None if that is unknown."""
+    """Return the declared layer as an index among the hidden states; None if unknown."""
     if blocks is None:
         return None
     if declared == "last":
@@ -345,14 +355,16 @@ def _description(match: _Match, blocks: int | None) -> str:
 
 
 def _half_type(rows: np.ndarray) -> str:
-    """Return the half-precision type that holds all numbers of the embeddings, or ""."""
+    """Return the half-precision type that can represent all numbers of the embeddings, or ""."""
     values = rows[np.isfinite(rows) & (rows != 0)].astype(np.float64)
     if len(np.unique(np.frexp(np.abs(values))[0])) < SIGNIFICANDS_MIN:
         return ""
-    single = values.astype(np.float32)
-    if not np.array_equal(single, values):
+    float32_values = values.astype(np.float32)
+    if not np.array_equal(float32_values, values):
         return ""
     with np.errstate(over="ignore"):
-        if not (single.view(np.uint32) & 0xFFFF).any():
+        if not (float32_values.view(np.uint32) & 0xFFFF).any():
             return "bfloat16"
-        return "float16" if np.array_equal(single.astype(np.float16), single) else ""
+        return (
+            "float16" if np.array_equal(float32_values.astype(np.float16), float32_values) else ""
+        )

@@ -1,7 +1,6 @@
-"""Hooks of torch modules: hidden states, pooled at once, and the types computed in.
+"""Hooks of torch modules that record pooled hidden states and the types of outputs.
 
-Every candidate is pooled inside the hook, so that a call keeps a few vectors a module, never the
-hidden states themselves.
+Hidden states are pooled inside the hook, so that only a few vectors per module are kept.
 """
 
 import contextlib
@@ -14,12 +13,12 @@ from typing import Any, Self
 import numpy as np
 
 DEPTH_MAX = 3
-"""Attributes of attributes searched for modules: `extractor.wrapper.inner.model` is the deepest
-place seen in published extractors."""
+"""Depth of attributes that are searched for modules: `extractor.wrapper.inner.model` is the deepest
+in published extractors."""
 ITEMS_MAX = 1000
-"""Items of one container searched: lists of modules are short, vocabularies are long."""
+"""Most items of a container that are searched: lists of modules are short, vocabularies long."""
 PIECES_MAX = 64
-"""Hidden states of one module kept in one call: strands, windows, or layers that share weights."""
+"""Most hidden states of one module kept per call: of strands, windows, or shared layers."""
 
 _HIDDEN_DIMS = 3
 _FLAT_DIMS = 2
@@ -27,13 +26,13 @@ _FLAT_DIMS = 2
 
 @dataclass
 class ModuleStates:
-    """The hidden states that one module gave in one call of the extractor."""
+    """The hidden states of one module in one call of the extractor."""
 
     order: int
-    """Place of its first output among the outputs of all modules."""
+    """Index of its first output among the outputs of all modules."""
     pieces: list[dict[str, np.ndarray]] = field(default_factory=list)
-    """Variant of a pooling ("mean", "mean 1:", ...) to a (d,) vector; one for each sequence that
-    went through the module, such as both strands."""
+    """Variant of a pooling ("mean", "mean 1:", ...) to a (d,) vector; one mapping per sequence that
+    passed the module, such as both strands."""
 
 
 class Recorder:
@@ -42,7 +41,7 @@ class Recorder:
     def __init__(self, extractor: object, width: int) -> None:
         self.states: dict[str, ModuleStates] = {}
         self.computed: Counter[str] = Counter()
-        """Output type of the modules that multiply by a matrix, such as "bfloat16", to outputs."""
+        """Output type of modules with a weight matrix, such as "bfloat16", to number of outputs."""
         self.modules: dict[str, Any] = {}
         self._extractor = extractor
         self._width = width
@@ -59,7 +58,7 @@ class Recorder:
                     continue
                 hooked.add(id(submodule))
                 self.modules[path] = submodule
-                # A scripted module may refuse hooks: it is then as invisible as no module.
+                # A scripted module may refuse hooks; then it is not seen.
                 with contextlib.suppress(Exception):
                     before = submodule.register_forward_pre_hook(self._before, with_kwargs=True)
                     self._handles.append(before)
@@ -78,14 +77,14 @@ class Recorder:
 
     def _after(self, path: str) -> Any:  # a hook of torch
         def hook(module: Any, _: object, output: object) -> None:
-            # An output of an unknown kind is no failure of the extractor.
+            # An output of an unknown kind is not a failure of the extractor.
             with contextlib.suppress(Exception):
                 self._note(path, module, output)
 
         return hook
 
     def _note(self, path: str, module: Any, output: object) -> None:
-        """Keep the hidden states of an output, and the type that a module computed in."""
+        """Record the hidden states of an output, and the type in which the module computed."""
         self._order += 1
         hidden = getattr(output, "hidden_states", None)
         if isinstance(hidden, list | tuple):
@@ -101,7 +100,7 @@ class Recorder:
             self.computed[str(first.dtype).removeprefix("torch.")] += 1
 
     def _keep(self, path: str, tensor: Any) -> bool:  # a tensor
-        """Pool what may be hidden states of the width; return whether it was such."""
+        """Pool a tensor if it may be hidden states; return whether any of the module are kept."""
         for hidden in _sequences(tensor, self._width):
             state = self.states.setdefault(path, ModuleStates(self._order))
             if len(state.pieces) < PIECES_MAX:
@@ -110,7 +109,7 @@ class Recorder:
         return path in self.states
 
     def _cut(self, hidden: Any, tensor: Any, row: int) -> Any:
-        """Return the (t, d) tokens that the model's own mask keeps."""
+        """Return the (t, d) tokens that the model's attention mask keeps."""
         mask = self._mask
         if mask is None or tuple(mask.shape) != tuple(tensor.shape[:_FLAT_DIMS]):
             return hidden
@@ -119,7 +118,7 @@ class Recorder:
 
 
 def torch_modules(extractor: object) -> Iterator[tuple[str, Any]]:
-    """Yield name and module of what the extractor holds, or its module has as a global name."""
+    """Yield name and module of the extractor's attributes, and of its Python module's globals."""
     torch = sys.modules.get("torch")
     if torch is None:
         return
@@ -166,7 +165,7 @@ def _tensors(output: Any) -> Iterable[Any]:
 
 
 def _sequences(tensor: Any, width: int) -> Iterable[Any]:
-    """Return (t, width) views with t > 1: of (b, t, d), of (b, d, t), or of a flat (t, d)."""
+    """Return (t, width) views with t > 1 of a tensor (b, t, d), (b, d, t) or (t, d)."""
     if not hasattr(tensor, "is_floating_point") or not tensor.is_floating_point():
         return []
     shape = tuple(tensor.shape)
@@ -180,15 +179,15 @@ def _sequences(tensor: Any, width: int) -> Iterable[Any]:
 
 
 def _pooled(hidden: Any) -> dict[str, np.ndarray]:
-    """Return every pooling of (t, d) hidden states, without the special tokens at either end too.
+    """Return every pooling of (t, d) hidden states, also without the tokens at either end.
 
-    A variant is named by its pooling and the tokens it takes, as a slice.
+    The name of a variant is its pooling and its tokens as a slice.
     """
     values = hidden.detach().float().cpu().numpy()
     poolings = {"cls": values[0], "last": values[-1], "last -2": values[-2]}
-    for tokens, cut in (("", values), (" 1:", values[1:]), (" :-1", values[:-1])):
-        poolings[f"mean{tokens}"] = cut.mean(axis=0, dtype=np.float64)
-        poolings[f"max{tokens}"] = cut.max(axis=0)
+    for tokens, part in (("", values), (" 1:", values[1:]), (" :-1", values[:-1])):
+        poolings[f"mean{tokens}"] = part.mean(axis=0, dtype=np.float64)
+        poolings[f"max{tokens}"] = part.max(axis=0)
     if len(values) > _HIDDEN_DIMS:
         poolings["mean 1:-1"] = values[1:-1].mean(axis=0, dtype=np.float64)
         poolings["max 1:-1"] = values[1:-1].max(axis=0)

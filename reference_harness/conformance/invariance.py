@@ -1,4 +1,4 @@
-"""Invariance: the embedding of a sequence depends on nothing else."""
+"""Check that the embedding of a sequence depends on nothing but the sequence."""
 
 import random
 import sys
@@ -14,10 +14,10 @@ from .probes import SEED, SEQUENCES, many_sequences, mixed_lengths, random_lette
 from .result import BrokenError
 from .subject import Subject, call
 
-# Letters of a sequence and of its longer neighbour, which makes padding necessary.
+# Number of letters of a sequence, and of the longer one that it is padded to in a batch.
 _PADDED = ((7, 8), (7, 12), (12, 31), (19, 57))
 _PADDED_LONGER = ((70, 140), (100, 301), (31, 257))
-# Special tokens that may come on top of one token a letter.
+# Special tokens that a tokenizer may add to one token per letter.
 SPECIALS = 3
 
 
@@ -29,13 +29,13 @@ def batch_size(subject: Subject) -> tuple[str, float]:
         (mixed_lengths(), (2, 3, 8)),
         (many_sequences(), (16, SEQUENCES, 64)),
     ):
-        alone = subject.embed(sequences, 1)
+        unbatched = subject.embed(sequences, 1)
         for size in sizes:
             worst = max(
                 worst,
                 subject.same(
                     subject.embed(sequences, size),
-                    alone,
+                    unbatched,
                     f"embeddings under batch_size={size} differ from those under batch_size=1: "
                     "pool every record of a batch, each under its own mask",
                     f"{call(sequences, size)} against batch_size=1",
@@ -49,9 +49,11 @@ def batch_neighbours(subject: Subject) -> tuple[str, float]:
     worst = 0.0
     for length in (12, 24):
         x, y, z = (random_letters(length, salt) for salt in range(3))
-        alone = subject.embed([x], 1)[0]
+        unbatched = subject.embed([x], 1)[0]
         for sequences, row in (([x, y], 0), ([y, x], 1), ([y, x, z], 1)):
-            worst = max(worst, _row(subject, sequences, row, alone, "next to others of its length"))
+            worst = max(
+                worst, _row(subject, sequences, row, unbatched, "next to others of its length")
+            )
     return "A sequence has the same embedding alone and next to others of its length.", worst
 
 
@@ -60,18 +62,22 @@ def padding(subject: Subject) -> tuple[str, float]:
     worst = 0.0
     for short, long in (*_PADDED, *_longer(subject)):
         x, y = random_letters(short), random_letters(long, 1)
-        alone = subject.embed([x], 1)[0]
+        unbatched = subject.embed([x], 1)[0]
         for sequences, row in (([x, y], 0), ([y, x], 1)):
-            worst = max(worst, _row(subject, sequences, row, alone, "next to a longer one"))
+            worst = max(worst, _row(subject, sequences, row, unbatched, "next to a longer one"))
     return "A sequence has the same embedding alone and next to a longer one.", worst
 
 
 def _longer(subject: Subject) -> Iterator[tuple[int, int]]:
-    """Yield pairs of longer sequences, as far as the extractor declares to take them."""
+    """Yield pairs of longer lengths that the extractor, by its declared limit, does not refuse."""
     declared = subject.loaded.description["embedding"]
-    refuses = declared["truncation"] == "none" and isinstance(declared["max_length"], int)
+    refuses_long_input = declared["truncation"] == "none" and isinstance(
+        declared["max_length"], int
+    )
     for short, long in _PADDED_LONGER:
-        if long <= subject.letters and not (refuses and long + SPECIALS > declared["max_length"]):
+        if long <= subject.letters and not (
+            refuses_long_input and long + SPECIALS > declared["max_length"]
+        ):
             yield short, long
 
 
@@ -96,7 +102,7 @@ def order(subject: Subject) -> tuple[str, float]:
 
 
 def repeatable_calls(subject: Subject) -> tuple[str, float]:
-    """Check that the same call gives the same embeddings again."""
+    """Check that the same call returns the same embeddings three times."""
     expected = subject.embed(mixed_lengths())
     worst = 0.0
     for _ in range(2):
@@ -105,18 +111,19 @@ def repeatable_calls(subject: Subject) -> tuple[str, float]:
             subject.same(
                 subject.embed(mixed_lengths()),
                 expected,
-                "the same call gives different embeddings: the extractor is random or has a state",
+                "the same call returned different embeddings: remove what is random or kept "
+                "between calls",
                 f"{call(mixed_lengths())}, twice",
             ),
         )
-    return "The same call gives the same embeddings.", worst
+    return "The same call returns the same embeddings.", worst
 
 
 def repeatable_loads(subject: Subject) -> tuple[str, float]:
     """Check that two loads give equal embeddings: no random weight, no effect of earlier calls.
 
-    The first load has embedded much by now, the second nothing. Where they differ, what the second
-    gives next distinguishes a first call that is special from weights that are random.
+    The first load has embedded many sequences by now, the second none. If their embeddings differ,
+    a further call of the second and a third load show which cause is the likely one.
     """
     expected = subject.embed(mixed_lengths())
     example = f"{call(mixed_lengths())}, after each of two loads"
@@ -142,15 +149,16 @@ def _why_loads_differ(
 ) -> str:
     if difference(subject.embed(mixed_lengths(), on=second), expected) <= subject.tolerance:
         return (
-            "the first call after a load gives other embeddings than the same call later, "
-            "expected the same: something is set up while it embeds (a warm-up, a lazy "
+            "the first call after a load returns other embeddings than the same call later, "
+            "expected the same: something is set up during the first call (a warm-up, a lazy "
             "conversion); do it in the constructor"
         )
     _reseed(SEED + 1)
     third = subject.load().extractor
     if difference(subject.embed(mixed_lengths(), on=third), first) <= subject.tolerance:
         return (
-            "an extractor that has embedded other sequences gives other embeddings than a new one, "
+            "an extractor that has embedded other sequences returns other embeddings than a new "
+            "one, "
             "expected the same: it keeps a state (a running mean, a cache, a counter); remove it"
         )
     return (
@@ -166,7 +174,10 @@ def evaluation_mode(subject: Subject) -> tuple[str, float]:
     modules = list(torch_modules(subject.extractor))
     for name, module in modules:
         if module.training:
-            msg = f"its {name} is in training mode, where dropout is active: call .eval() on it"
+            msg = (
+                f"the module {name} is in training mode, where dropout is active: call .eval() "
+                "on it"
+            )
             raise BrokenError(msg, call(sequences))
     _reseed(1)
     first = subject.embed(sequences)
@@ -180,10 +191,12 @@ def evaluation_mode(subject: Subject) -> tuple[str, float]:
     )
 
 
-def _row(subject: Subject, sequences: list[str], row: int, alone: np.ndarray, where: str) -> float:
+def _row(
+    subject: Subject, sequences: list[str], row: int, unbatched: np.ndarray, where: str
+) -> float:
     return subject.same(
         subject.embed(sequences, len(sequences))[row],
-        alone,
+        unbatched,
         f"a sequence has another embedding {where} than alone: pool under the attention mask, "
         "pass the mask to the model, and index tokens from the sequence's own start or end",
         f"{call(sequences, len(sequences))}[{row}] against {call([sequences[row]], 1)}[0]",

@@ -1,7 +1,8 @@
-"""Checks the declared maximum length, by changing letters and comparing the embeddings.
+"""Check the declared maximum length by changing letters and comparing the embeddings.
 
-Letters beyond the limit do not reach the model, so changing all letters from a position on changes
-the embedding exactly if the position is within the limit: bisection finds the last letter read.
+Letters beyond the limit do not reach the model. So changing all letters from a position on changes
+the embedding if and only if the position is within the limit, and bisection finds the last letter
+that is read.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,10 +16,11 @@ from .subject import Subject
 
 # Letters tried if no limit is declared.
 UNLIMITED_LETTERS = 2048
-# A token that merges letters may end elsewhere in a prefix than in the whole sequence.
+# Tokens of several letters may be cut differently in a prefix than in the whole sequence; the
+# numbers of tokens may then differ by so many.
 MERGE_SLACK = 2
-# Without a token counter: special tokens that may be in the limit, and letters a token may hold
-# (6-mers hold six, learned vocabularies of DNA five to twelve).
+# Assumed of an extractor that counts no tokens: the special tokens that the limit may include, and
+# the letters of one token (6-mers have six, learned vocabularies of DNA five to twelve).
 SPECIALS_MAX = 3
 TOKEN_LETTERS_MAX = 12
 
@@ -27,10 +29,10 @@ Text = Callable[[int], str]
 
 
 def maximum_length(subject: Subject) -> str:
-    """Check that a change within the declared length, and none beyond, changes the embedding.
+    """Check that changes within the declared length change the embedding, and later ones do not.
 
-    A maximum over tokens hides changes among random letters, so where that is declared and the
-    check fails, it is repeated with sequences of one letter, in which every change shows.
+    A maximum over tokens hides many changes of random letters. So if the declared pooling is "max"
+    and the check fails, it is repeated with sequences of one repeated letter.
     """
     try:
         return _check(subject, random_letters)
@@ -63,26 +65,30 @@ def _check(subject: Subject, text: Text) -> str:
 
 
 def _compare(reach: ReadSpan, sequence: str, limit: int, count: Callable[[str], int] | None) -> str:
-    """Compare the letters that are read with the tokens that are declared."""
+    """Compare the number of tokens that are read with the declared limit."""
     letters = reach.letters
     letters_read = sequence[reach.start : reach.stop]
     if count is None:
-        measure = f"{letters} letters"
+        read_length = f"{letters} letters"
         if limit - SPECIALS_MAX <= letters <= limit * TOKEN_LETTERS_MAX:
             msg = (
-                f"It reads {measure} and cuts {reach.words}; whether they are {limit} "
-                "tokens, as max_length says, is not known: add a method "
+                f"It reads {read_length} and cuts {reach.words}; whether these are the {limit} "
+                "tokens of max_length is not known: add a method "
                 "count_tokens(sequences) -> list[int]"
             )
             raise UnverifiedError(msg)
-        fits = False
+        is_as_declared = False
     else:
-        letterwise = count(sequence) - count(sequence[:-1]) == 1 == count("AC") - count("A")
-        fits = abs(count(letters_read) - limit) <= (0 if letterwise else MERGE_SLACK)
-        measure = f"{letters} letters, {count(letters_read)} tokens"
-    if fits:
-        return f"It reads {measure} and cuts {reach.words}, as max_length {limit} says."
-    msg = f"it declares max_length {limit}, and reads {measure}: declare the real limit"
+        is_token_per_letter = (
+            count(sequence) - count(sequence[:-1]) == 1 == count("AC") - count("A")
+        )
+        is_as_declared = abs(count(letters_read) - limit) <= (
+            0 if is_token_per_letter else MERGE_SLACK
+        )
+        read_length = f"{letters} letters, {count(letters_read)} tokens"
+    if is_as_declared:
+        return f"It reads {read_length} and cuts {reach.words}, as max_length {limit} says."
+    msg = f"it declares max_length {limit}, and reads {read_length}: declare the real limit"
     raise BrokenError(msg, _example(sequence, reach.start or reach.stop - 1))
 
 
@@ -133,7 +139,7 @@ def _refuses(subject: Subject, sequence: str, limit: int) -> str:
     except ValueError:
         return f"It refuses a sequence of more than {limit} tokens, as truncation 'none' says."
     msg = (
-        f"it declares max_length {limit} and truncation 'none', and takes a sequence of "
+        f"it declares max_length {limit} and truncation 'none', and embeds a sequence of "
         f"{len(sequence)} letters: raise a ValueError, or declare what is cut"
     )
     raise BrokenError(msg, f"extract_embeddings({show([sequence])}, batch_size=1)")
@@ -144,7 +150,7 @@ def _longer_than_limit(
 ) -> str:
     """Return a sequence that has more tokens than the limit, for any tokenizer.
 
-    Raises UnverifiedError where none of the letters to try is long enough.
+    Raise UnverifiedError if no sequence of `subject.letters` letters is long enough.
     """
     letters = limit * TOKEN_LETTERS_MAX + SPECIALS_MAX
     if count is not None:
@@ -155,26 +161,31 @@ def _longer_than_limit(
     sequence = text(letters)
     if count is None and letters < limit * TOKEN_LETTERS_MAX:
         msg = (
-            f"max_length {limit} cannot be tried within {letters} letters without knowing what a "
-            "token holds: add a method count_tokens(sequences) -> list[int], or raise --letters"
+            f"a sequence of {letters} letters may be too short to reach max_length {limit}, as the "
+            "letters per token are not known: add a method count_tokens(sequences) -> "
+            "list[int], or "
+            "raise --letters"
         )
         raise UnverifiedError(msg)
     if count is not None and count(sequence) <= limit:
         msg = (
-            f"max_length {limit} cannot be tried within {letters} letters, which are "
-            f"{count(sequence)} tokens: raise --letters"
+            f"a sequence of {letters} letters has {count(sequence)} tokens, too few to exceed "
+            f"max_length {limit}: raise --letters"
         )
         raise UnverifiedError(msg)
     return sequence
 
 
 def _reach(subject: Subject, sequence: str) -> ReadSpan:
-    """Find which letters move the embedding."""
+    """Return which letters of a sequence change its embedding."""
     return Mover(lambda sequences: subject.embed(sequences, 1), sequence).reach()
 
 
 def counter(subject: Subject) -> Callable[[str], int] | None:
-    """Return a counter of uncut tokens: the extractor's own method, or its tokenizer."""
+    """Return a counter of a sequence's tokens without truncation; None if the extractor has none.
+
+    It is the extractor's `count_tokens`, else made of its `tokenizer`.
+    """
     own_counter: Callable[[Sequence[str]], list[int]] | None
     own_counter = getattr(subject.extractor, "count_tokens", None)
     if callable(own_counter):

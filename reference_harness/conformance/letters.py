@@ -1,4 +1,4 @@
-"""Properties of letters: case, ambiguity codes, and very short sequences."""
+"""Check how letters are read: case, ambiguity codes, and very short sequences."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ from .subject import Subject, call
 
 
 def letter_case(subject: Subject) -> tuple[str, float | None]:
-    """Check that lower case is read as upper case, or declared to mean something else."""
+    """Check that lower case is read as upper case, unless the extractor is case-sensitive."""
     upper = random_letters(24)
     for sequence in (upper.lower(), upper[:8].lower() + upper[8:]):
-        rows = subject.embed([sequence], 1)
-        if not np.isfinite(rows).all():
+        embeddings = subject.embed([sequence], 1)
+        if not np.isfinite(embeddings).all():
             msg = "a lower-case sequence gives NaN or infinity: call .upper() on each sequence"
             raise BrokenError(msg, call([sequence], 1))
     if getattr(subject.extractor, "case", None) == "sensitive":
@@ -22,8 +22,8 @@ def letter_case(subject: Subject) -> tuple[str, float | None]:
         subject.same(
             subject.embed([sequence], 1),
             expected,
-            "a lower-case sequence has another embedding than the same one in upper case, though "
-            "soft-masked repeats are the same DNA: call .upper() on each sequence, or declare "
+            "a lower-case sequence has another embedding than the same one in upper case, although "
+            "lower case (soft masking) is the same DNA: call .upper() on each sequence, or declare "
             'case = "sensitive"',
             f"{call([sequence], 1)} against {call([upper], 1)}",
         )
@@ -33,28 +33,28 @@ def letter_case(subject: Subject) -> tuple[str, float | None]:
 
 
 def unknown_letters(subject: Subject) -> tuple[str, float]:
-    """Check that N and other IUPAC letters give finite embeddings and leave neighbours alone."""
-    clean = random_letters(24)
-    alone = subject.embed([clean], 1)[0]
+    """Check that N and other IUPAC letters give finite embeddings, and change no neighbour's."""
+    plain_sequence = random_letters(24)
+    unbatched = subject.embed([plain_sequence], 1)[0]
     worst = 0.0
-    for dirty in (
-        clean[:12] + "N" + clean[12:],
+    for ambiguous_sequence in (
+        plain_sequence[:12] + "N" + plain_sequence[12:],
         "N" * 24,
-        clean[:8] + IUPAC + clean[8:],
-        clean.replace("T", "U"),
+        plain_sequence[:8] + IUPAC + plain_sequence[8:],
+        plain_sequence.replace("T", "U"),
     ):
-        sequences = [dirty, clean]
-        rows = subject.embed(sequences, 2)
-        if not np.isfinite(rows).all():
+        sequences = [ambiguous_sequence, plain_sequence]
+        embeddings = subject.embed(sequences, 2)
+        if not np.isfinite(embeddings).all():
             msg = "a sequence with N or another IUPAC letter gives NaN or infinity"
-            raise BrokenError(msg, call([dirty], 1))
+            raise BrokenError(msg, call([ambiguous_sequence], 1))
         worst = max(
             worst,
             subject.same(
-                rows[1],
-                alone,
+                embeddings[1],
+                unbatched,
                 "a sequence with N or another IUPAC letter changes the embedding of its neighbour",
-                f"{call(sequences, 2)}[1] against {call([clean], 1)}[0]",
+                f"{call(sequences, 2)}[1] against {call([plain_sequence], 1)}[0]",
             ),
         )
     return "N, the other IUPAC letters and U give finite embeddings.", worst
@@ -62,17 +62,17 @@ def unknown_letters(subject: Subject) -> tuple[str, float]:
 
 def empty_and_short(subject: Subject) -> str:
     """Check that an empty or one-letter sequence gives a finite embedding or a clear error."""
-    clean = random_letters(24)
-    alone = subject.embed([clean], 1)[0]
+    plain_sequence = random_letters(24)
+    unbatched = subject.embed([plain_sequence], 1)[0]
     outcomes = []
     for short in ("A", ""):
         kinds = set()
-        for sequences, row in (([short], 0), ([clean, short, clean], 1)):
-            outcome = _embedding_or_refusal(subject, sequences)
-            kinds.add("a ValueError" if outcome is None else "an embedding")
-            if outcome is None:
+        for sequences, row in (([short], 0), ([plain_sequence, short, plain_sequence], 1)):
+            embeddings = _embedding_or_refusal(subject, sequences)
+            kinds.add("a ValueError" if embeddings is None else "an embedding")
+            if embeddings is None:
                 continue
-            if not np.isfinite(outcome[row]).all():
+            if not np.isfinite(embeddings[row]).all():
                 msg = (
                     f"{short!r} gives NaN or infinity, expected a finite embedding or a ValueError"
                 )
@@ -80,17 +80,20 @@ def empty_and_short(subject: Subject) -> str:
             for neighbour in (0, 2):
                 if len(sequences) > neighbour and neighbour != row:
                     subject.same(
-                        outcome[neighbour],
-                        alone,
+                        embeddings[neighbour],
+                        unbatched,
                         f"{short!r} in a batch changes the embeddings of its neighbours",
-                        f"{call(sequences, 8)}[{neighbour}] against {call([clean], 1)}[0]",
+                        f"{call(sequences, 8)}[{neighbour}] against {call([plain_sequence], 1)}[0]",
                     )
         outcomes.append(f"{short!r} gives {' or '.join(sorted(kinds))}")
     return f"{' and '.join(outcomes)}."
 
 
 def _embedding_or_refusal(subject: Subject, sequences: list[str]) -> np.ndarray | None:
-    """Return embeddings, or None for a ValueError with a message."""
+    """Return the embeddings, or None if the extractor raises a ValueError with a message.
+
+    Raise BrokenError for any other exception.
+    """
     try:
         return subject.embed(sequences)
     except ValueError as error:

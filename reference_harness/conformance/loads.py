@@ -1,7 +1,7 @@
-"""Checks of loading a model: weights that no file gives, and own code that is not used.
+"""Check how a model is loaded: every weight comes from a file, and the checkpoint's code is used.
 
-Loads are seen where transformers or torch report them; weights that are filled by hand are compared
-with the tensors of the files.
+transformers and torch report what they load. Weights that no report names are compared with the
+tensors of the files.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from .result import BrokenError, UnverifiedError
 from .subject import Subject
 
 _ENTRIES = ("", "state_dict", "model", "model_state_dict")
-"""Where a file of torch may hold its tensors."""
+"""Keys under which a file of torch may hold its tensors; "" is the file's top level."""
 _SHARED_KEY = "loads"
 _REPORT = "log_state_dict_report"
 _RESOLVE = "resolve_trust_remote_code"
@@ -38,44 +38,45 @@ _RESOLVE = "resolve_trust_remote_code"
 
 @dataclass
 class LoadReports:
-    """The messages reported while an extractor was built once more."""
+    """What transformers and torch reported while the extractor was built a second time."""
 
     allowed_missing: tuple[tuple[str, str], ...]
     allowed_unexpected: tuple[tuple[str, str], ...]
     faults: list[str] = field(default_factory=list)
     filled: list[tuple[Any, str]] = field(default_factory=list)
-    """Module and name of each of its weights that a load was reported to have filled."""
+    """Module and weight name of each weight that a load was reported to have filled."""
     loaded: list[str] = field(default_factory=list)
-    """Classes of the modules that were loaded."""
+    """Names of the classes of the modules that were loaded."""
     ignored: list[str] = field(default_factory=list)
-    """Checkpoints whose own code transformers passed by, as nobody said whether to run it."""
+    """Checkpoints whose code was ignored, as `trust_remote_code` was neither True nor False."""
     code_seen: bool = True
-    """False where the installed transformers does not show whether it passes code by."""
+    """False if the installed transformers does not show whether it ignores a checkpoint's code."""
 
     def note(self, module: Any, missing: Sequence[str], unexpected: Sequence[str]) -> None:
-        """Keep what one load reported of a module."""
-        where = type(module).__name__
+        """Record what one load reported about a module."""
+        class_name = type(module).__name__
         absent = set(unexplained(missing, self.allowed_missing))
         for fault, keys in (
             ("missing from", sorted(absent)),
-            ("left over in", unexplained(unexpected, self.allowed_unexpected)),
+            ("unused in", unexplained(unexpected, self.allowed_unexpected)),
         ):
             if keys:
                 self.faults.append(
-                    f"{len(keys)} weights are {fault} the file of {where} ({first_and_more(keys)})"
+                    f"{len(keys)} weights are {fault} the file of {class_name} "
+                    f"({first_and_more(keys)})"
                 )
-        self.loaded.append(where)
+        self.loaded.append(class_name)
         for path, inner in module.named_modules():
-            leaves = (*inner.named_parameters(recurse=False), *inner.named_buffers(recurse=False))
+            weights = (*inner.named_parameters(recurse=False), *inner.named_buffers(recurse=False))
             self.filled += [
-                (inner, leaf)
-                for leaf, _ in leaves
-                if (f"{path}.{leaf}" if path else leaf) not in absent
+                (inner, weight_name)
+                for weight_name, _ in weights
+                if (f"{path}.{weight_name}" if path else weight_name) not in absent
             ]
 
 
 def loaded_weights(subject: Subject) -> str:
-    """Check that every weight is from its file, and none of the file is left over."""
+    """Check that every weight is read from the file, and that every tensor of the file is used."""
     extractor, loads = _watched(subject)
     if loads.faults:
         msg = (
@@ -86,40 +87,40 @@ def loaded_weights(subject: Subject) -> str:
         raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
     tensors = _weights_of(extractor)
     if not tensors:
-        msg = "Where its numbers come from cannot be verified: no torch module is visible."
+        msg = "The origin of its weights cannot be verified: no torch module is visible."
         raise UnverifiedError(msg)
-    filled = {id(getattr(module, leaf, None)) for module, leaf in loads.filled}
+    filled = {id(getattr(module, weight_name, None)) for module, weight_name in loads.filled}
     by_hand = {name: tensor for name, tensor in tensors.items() if id(tensor) not in filled}
     if by_hand:
         return _compared(subject, tensors, by_hand)
     names = first_and_more(sorted(set(loads.loaded)))
-    return f"Loads of {names} left no weight missing and none of the file over, as they report."
+    return f"Loading {names} reported no missing weight and no unused one."
 
 
 def own_code(subject: Subject) -> str:
-    """Check that the Auto classes of transformers passed no checkpoint's own code by."""
+    """Check that the Auto classes of transformers did not ignore a checkpoint's own code."""
     stored = subject.shared.get(_SHARED_KEY)
     loads = stored if isinstance(stored, LoadReports) else _watched(subject)[1]
     if loads.ignored:
         msg = (
-            f"{first_and_more(loads.ignored)} has code of its own, and the library's class "
-            "is loaded in its place, as trust_remote_code is not given: read that code and pass "
+            f"{first_and_more(loads.ignored)} has code of its own, but the library's class "
+            "was loaded, as trust_remote_code is not given: read that code and pass "
             "trust_remote_code=True, or trust_remote_code=False if the library's class is meant"
         )
         raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
     if not loads.code_seen:
         msg = (
-            "This version of transformers does not show whether it passes by a checkpoint's own "
+            "This version of transformers does not show whether it ignores a checkpoint's own "
             "code: install transformers 5"
         )
         raise UnverifiedError(msg)
-    return "No code that a checkpoint brings for an Auto class of transformers is passed by."
+    return "No checkpoint's own code for an Auto class of transformers is ignored."
 
 
 def _watched(subject: Subject) -> tuple[Any, LoadReports]:
-    """Return the extractor, built once more, and what was reported meanwhile.
+    """Return the extractor, built a second time, and what was reported meanwhile.
 
-    What is kept for other properties holds no weights, which memory may not have room for.
+    The reports kept in `subject.shared` hold no weights, to save memory.
     """
     _ = subject.loaded  # what it imports is imported by now, and can be watched
     builtin = subject.spec.removeprefix("builtin:") == "huggingface"
@@ -128,7 +129,7 @@ def _watched(subject: Subject) -> tuple[Any, LoadReports]:
         if torch := sys.modules.get("torch"):
             stack.enter_context(_replaced(torch.nn.Module, "load_state_dict", loads, _of_torch))
         if modeling_utils := sys.modules.get("transformers.modeling_utils"):
-            # Versions before 5 have no such report: weights are then compared with the files.
+            # Before version 5 there is no such report: weights are then compared with the files.
             stack.enter_context(_replaced(modeling_utils, _REPORT, loads, _of_transformers))
         users = [
             module
@@ -147,7 +148,7 @@ def _watched(subject: Subject) -> tuple[Any, LoadReports]:
 def _replaced(
     owner: Any, name: str, loads: LoadReports, watch: Callable[[Any, LoadReports], Any]
 ) -> Iterator[None]:
-    """Put a watch around a function of a module or class, if it has one of that name."""
+    """Replace a function of a module or class, if it exists, by `watch(function, loads)`."""
     inner = getattr(owner, name, None)
     if inner is None:
         yield
@@ -191,7 +192,7 @@ def _of_code(inner: Any, loads: LoadReports) -> Any:
 
 
 def _weights_of(extractor: object) -> dict[str, Any]:
-    """Return name to tensor of all weights of the torch modules that are visible."""
+    """Return name to tensor of the floating-point weights of all visible torch modules."""
     return {
         f"{root}.{name}": tensor
         for root, module in torch_modules(extractor)
@@ -201,25 +202,30 @@ def _weights_of(extractor: object) -> dict[str, Any]:
 
 
 def _compared(subject: Subject, weights: dict[str, Any], read_by_hand: dict[str, Any]) -> str:
-    """Compare weights that no load was reported to have filled with the tensors of the files."""
+    """Compare the weights that no load was reported to have filled with the tensors of the files.
+
+    Return a sentence if all are found. Raise BrokenError for other numbers under the same name,
+    UnverifiedError if a weight or a tensor has no counterpart.
+    """
     files = _files(subject)
     stored = {name: tensor for file in files for name, tensor in _tensors(file).items()}
     sources = {name: _equals(weight, stored) for name, weight in weights.items()}
     lacking = [name for name in unexplained(read_by_hand, UNUSED) if not sources[name]]
-    misshapen = [name for name in lacking if _namesake(name, read_by_hand[name], stored)]
+    differing = [name for name in lacking if _has_namesake(name, read_by_hand[name], stored)]
     origin = (
         first_and_more(list(dict.fromkeys(file.name for file in files))) or "no file of weights"
     )
-    if misshapen:
+    if differing:
         msg = (
-            f"{len(misshapen)} weights have other numbers than the tensors of {origin} by their "
-            f"names ({first_and_more(misshapen)}): fill all of them, as "
+            f"{len(differing)} weights have other numbers than the tensors of {origin} with the "
+            "same "
+            f"names ({first_and_more(differing)}): fill all of them, as "
             "load_state_dict(tensors, strict=True) does"
         )
         raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
     if lacking:
         msg = (
-            f"Where {len(lacking)} of {len(weights)} weights come from cannot be verified "
+            f"The origin of {len(lacking)} of {len(weights)} weights cannot be verified "
             f"({first_and_more(lacking)}): no load reports them, and {origin} has no such "
             "numbers; load them with load_state_dict(tensors, strict=True)"
         )
@@ -227,16 +233,16 @@ def _compared(subject: Subject, weights: dict[str, Any], read_by_hand: dict[str,
     used = {name for names in sources.values() for name in names}
     if unused := unexplained(set(stored) - used, HEADS):
         msg = (
-            f"Weights are filled by hand, each with numbers of {origin}; whether {len(unused)} "
-            f"other tensors of it are needed cannot be verified ({first_and_more(unused)}): "
+            f"Weights are filled by hand, each with numbers of {origin}; whether its {len(unused)} "
+            f"other tensors are needed cannot be verified ({first_and_more(unused)}): "
             "load them with load_state_dict(tensors, strict=True)"
         )
         raise UnverifiedError(msg)
-    return f"Each weight has the numbers of a tensor of {origin}, and no tensor is left over."
+    return f"Each weight has the numbers of a tensor of {origin}, and every tensor is used."
 
 
 def _files(subject: Subject) -> list[Path]:
-    """Return the files of weights that the command names or that Python was seen to open."""
+    """Return the weight files that the command names or that Python has opened."""
     endings = (*SAFE, *PICKLED)
     weight_files = [
         file
@@ -248,7 +254,7 @@ def _files(subject: Subject) -> list[Path]:
 
 
 def _tensors(file: Path) -> dict[str, Any]:
-    """Return the floating-point tensors of a file; none of one that holds none."""
+    """Return name to tensor of the floating-point tensors of a file; empty if it cannot be read."""
     from reference_harness.extractors.tensors import read_tensors  # torch, loaded by now
 
     for entry in _ENTRIES:
@@ -259,7 +265,7 @@ def _tensors(file: Path) -> dict[str, Any]:
 
 
 def _equals(weight: Any, tensors: dict[str, Any]) -> list[str]:
-    """Return the names of the tensors that hold the numbers of a weight, as they are or turned."""
+    """Return the names of the tensors that equal a weight, as they are or transposed."""
     values = weight.detach().cpu()
     return [
         name
@@ -273,8 +279,8 @@ def _orientations(tensor: Any) -> Iterable[Any]:
     return (tensor, tensor.T) if len(tensor.shape) == len("ij") else (tensor,)
 
 
-def _namesake(name: str, weight: Any, tensors: dict[str, Any]) -> bool:
-    """Whether a tensor of the same shape has the name of a weight, less what stands before."""
+def _has_namesake(name: str, weight: Any, tensors: dict[str, Any]) -> bool:
+    """Whether a tensor of the same shape has the weight's name or an ending of its dotted name."""
     return any(
         tensor.shape == weight.shape and f".{name}".endswith(f".{tensor_name}")
         for tensor_name, tensor in tensors.items()

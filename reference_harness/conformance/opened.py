@@ -1,4 +1,4 @@
-"""Which files an extractor opens: weights and packages are expected, anything else is reported."""
+"""Check which files an extractor opens: only weights and packages are expected."""
 
 import os
 import sys
@@ -14,36 +14,36 @@ from .result import BrokenError
 from .subject import Subject, call
 
 CODE = frozenset({".py", ".pyc", ".pyi", ".so", ".pth"})
-"""Endings of what an import opens, wherever it is."""
+"""Endings of files that an import opens, allowed in any folder."""
 WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".onnx", ".gguf"})
 """Endings of weights, allowed in any folder."""
 DATA = frozenset({
     ".csv", ".tsv", ".parquet", ".arrow", ".feather", ".jsonl", ".fa", ".fasta", ".fna", ".bed",
     ".vcf", ".db", ".sqlite",
 })  # fmt: skip
-"""Endings of data sets, reported even in a folder of weights: no tokenizer needs one."""
+"""Endings of data sets, reported even in a folder of weights, as no tokenizer needs any."""
 SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/lib64", "/opt")
-"""Where libraries, drivers, time zones and certificates are."""
+"""Folders of libraries, drivers, time zones and certificates."""
 
 
 def files_read(subject: Subject) -> str:
-    """Check that all this process has opened by now are weights, packages and temporary files."""
+    """Check that this process has opened only weights, packages and temporary files so far."""
     subject.embed(mixed_lengths())
-    unexpected = [path for path in list(WATCH.opened) if not _expected(Path(path), subject)]
+    unexpected = [path for path in list(WATCH.opened) if not _is_expected(Path(path), subject)]
     if unexpected:
         data = [path for path in unexpected if _endings(Path(path)) & DATA]
         listed_files = sorted(data or unexpected)
         kind = "data" if data else "neither weights nor part of a package"
         msg = (
             f"it opens {first_and_more(listed_files)}, which is {kind}: an embedding must depend "
-            "on the sequence and the weights alone; do not open it, or put it into the folder "
-            "that --model names if it is a file of the model"
+            "on the sequence and the weights alone; do not open this file, or put it into the "
+            "folder of --model if it is part of the model"
         )
         raise BrokenError(msg, call(mixed_lengths()[:1], 1))
-    return "It opens weights, packages and temporary files alone, as far as Python sees."
+    return "It opens only weights, packages and temporary files, as far as Python can see."
 
 
-def _expected(path: Path, subject: Subject) -> bool:
+def _is_expected(path: Path, subject: Subject) -> bool:
     endings = _endings(path)
     if endings & CODE or is_within(path, package_folders()):
         return True
@@ -61,13 +61,13 @@ def _endings(path: Path) -> set[str]:
 
 
 def named_paths(subject: Subject) -> list[Path]:
-    """Return the paths that the command names: the weights, and options that are paths."""
+    """Return the absolute paths that the command names: the weights, and options that are paths."""
     texts = [subject.name_model, *(v for v in subject.options.values() if isinstance(v, str))]
     return [Path(text).resolve() for text in texts if text and Path(text).exists()]
 
 
 def _folders_outside() -> list[Path]:
-    """Return the system's folders, the temporary one, the user's caches, and imported code's."""
+    """Return the folders of the system, temporary files, the user's caches and imported modules."""
     folders = [Path(folder) for folder in (*SYSTEM, tempfile.gettempdir())]
     caches = ("HF_HOME", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME", "TRITON_CACHE_DIR")
     folders += [Path(os.environ[name]) for name in caches if os.environ.get(name)]

@@ -1,4 +1,4 @@
-"""Checks what of a sequence is read: every letter by itself, and one strand or both."""
+"""Check which parts of a sequence are read: every letter, and one strand or both."""
 
 import numpy as np
 
@@ -10,10 +10,10 @@ from .result import BrokenError, UnverifiedError, show
 from .subject import Subject
 
 LENGTHS = (24, 25, 29)
-"""Letters of the sequences: words of 2, 3, 4, 6 or 8 letters fit the first, and leave a remainder
-of the others."""
+"""Lengths of the sequences in letters: words of 2, 3, 4, 6 or 8 letters divide the first without
+remainder, and the others with one."""
 REMAINDER_MAX = 7
-"""Letters that words of up to eight may leave over at an end."""
+"""Letters at an end that may be unread because they fill no word of up to eight letters."""
 _COMPLEMENT = str.maketrans("ACGT", "TGCA")
 _STRANDS = ("strand", "reverse", "complement")
 
@@ -22,7 +22,7 @@ def letters_read(subject: Subject) -> str:
     """Check that a change of any one letter changes the embedding."""
     sequences = [s for s in map(random_letters, LENGTHS) if _is_within(subject, s)]
     if not sequences:
-        msg = f"max_length takes no sequence of {LENGTHS[0]} letters, or it is unknown whether."
+        msg = f"max_length is, or may be, too short for a sequence of {LENGTHS[0]} letters."
         raise UnverifiedError(msg)
     remainders = []
     for sequence in sequences:
@@ -30,30 +30,32 @@ def letters_read(subject: Subject) -> str:
         if not unread:
             continue
         if len(unread) == len(sequence):
-            msg = "No change of a letter is seen beside others: see finite and batch-neighbours."
+            msg = "No change of a letter changes the embedding: see finite and batch-neighbours."
             raise UnverifiedError(msg)
-        at = f"letters {unread[0] + 1} to {unread[-1] + 1}" if unread[1:] else f"{unread[0] + 1}"
-        sentence = f"of {len(sequence)} letters, changing {at} leaves the embedding as it is"
-        whole = list(range(unread[0], unread[-1] + 1))
-        at_an_end = unread == whole and (unread[0] == 0 or unread[-1] == len(sequence) - 1)
-        if at_an_end and len(unread) <= REMAINDER_MAX:
+        positions = (
+            f"letters {unread[0] + 1} to {unread[-1] + 1}" if unread[1:] else f"{unread[0] + 1}"
+        )
+        sentence = f"of {len(sequence)} letters, changing {positions} does not change the embedding"
+        contiguous = list(range(unread[0], unread[-1] + 1))
+        is_at_an_end = unread == contiguous and (unread[0] == 0 or unread[-1] == len(sequence) - 1)
+        if is_at_an_end and len(unread) <= REMAINDER_MAX:
             remainders.append(sentence)
         elif subject.loaded.description["embedding"]["pooling"] == "max":
             msg = f"{_capital(sentence)}, which a maximum over tokens may hide."
             raise UnverifiedError(msg)
         else:
             msg = (
-                f"{sentence}, expected another one: give the model every letter, and pool over all"
+                f"{sentence}, expected another one: pass the model every letter, and pool over all"
             )
             raise BrokenError(msg, f"extract_embeddings({show([sequence])}, batch_size=1)")
     if remainders:
-        msg = f"{_capital('; '.join(remainders))}: a remainder is dropped."
+        msg = f"{_capital('; '.join(remainders))}: letters that fill no word are not read."
         raise UnverifiedError(msg)
     return f"Every letter of sequences of {', '.join(str(len(s)) for s in sequences)} is read."
 
 
 def strands(subject: Subject) -> str:
-    """Check that a sequence and its reverse complement differ, or that both are declared."""
+    """Check that a sequence and its reverse complement differ in embedding, or need not differ."""
     pairs = [(s, s[::-1].translate(_COMPLEMENT)) for s in map(random_letters, LENGTHS)]
     distances = []
     for sequence, complement in pairs:
@@ -66,14 +68,17 @@ def strands(subject: Subject) -> str:
     if any(word in declared for word in _STRANDS):
         return "Both strands of a sequence have the same embedding, as it declares."
     msg = (
-        "Both strands of a sequence have the same embedding, which nothing declares: if they are "
-        'averaged, say so in pooling, such as "mean of both strands".'
+        "Both strands of a sequence have the same embedding, which is not declared: if they are "
+        'averaged, declare it in pooling, such as "mean of both strands".'
     )
     raise UnverifiedError(msg)
 
 
 def _is_within(subject: Subject, sequence: str) -> bool:
-    """Whether the declared maximum takes all of a sequence, as far as that is known."""
+    """Whether the declared maximum is long enough for a sequence, assuming a token per letter.
+
+    Where the extractor counts its tokens, their number is used instead.
+    """
     limit = subject.loaded.description["embedding"]["max_length"]
     if not isinstance(limit, int):
         return True

@@ -1,4 +1,4 @@
-"""All properties, in the order in which they are checked."""
+"""The properties of extractors, in the order in which they are checked."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,14 +18,16 @@ class Property:
     sentence: str
     """The property, in one sentence."""
     check: Callable[[Subject], CheckOutcome] | None
-    """Returns a description and a difference; raises BrokenError, or UnverifiedError where nothing
-    shows whether it holds. None for the static check."""
+    """Return a sentence, and perhaps a difference; raise BrokenError or UnverifiedError.
+
+    None for the static check.
+    """
     offline: bool = False
     """Whether it runs in a separate process with the network blocked."""
     full: bool = False
-    """Whether it is part of the full check alone, in a separate process."""
+    """Whether it is tried only by the full check, in a separate process."""
     needs_load: bool = True
-    """Whether it is skipped if the extractor does not load."""
+    """Whether it is skipped if the extractor cannot be loaded."""
 
 
 def _no_network(subject: Subject) -> str:
@@ -36,11 +38,11 @@ LOADS = "loads"
 
 PROPERTIES = (
     Property(static.SLUG, "Every name the module uses is defined.", None),
-    Property(LOADS, "It is imported, built and embeds one sequence.", output.loads),
-    Property("device", "It runs on the device it is given.", device, needs_load=False),
-    Property("weights", "No weight is missing or left over.", loads.loaded_weights),
-    Property("own-code", "No code of the checkpoint is passed by.", loads.own_code),
-    Property("one-row-a-sequence", "n sequences give n embeddings.", output.one_row_a_sequence),
+    Property(LOADS, "It can be imported and built, and embeds a sequence.", output.loads),
+    Property("device", "It runs on the requested device.", device, needs_load=False),
+    Property("weights", "No weight is missing or unused.", loads.loaded_weights),
+    Property("own-code", "No code of the checkpoint is ignored.", loads.own_code),
+    Property("one-row-a-sequence", "n sequences have n embeddings.", output.one_row_a_sequence),
     Property("floating-dtype", "Embeddings are floating-point numbers.", output.floating_dtype),
     Property("finite", "Embeddings are finite, and differ.", output.finite),
     Property("batch-size", "The batch size changes nothing.", invariance.batch_size),
@@ -60,17 +62,18 @@ PROPERTIES = (
     ),
     Property("layer-and-pooling", "Layer and pooling are as declared.", declared.layer_and_pooling),
     Property("computed-dtype", "It computes in the declared dtype.", declared.computed_dtype),
-    Property("files-read", "It opens weights and packages alone.", opened.files_read),
+    Property("files-read", "It opens only weights and packages.", opened.files_read),
     Property("no-network", "It works without a network.", _no_network, offline=True),
+    Property("run-batches", "The run's batches change nothing.", scale.run_batches, full=True),
     Property(
-        "run-batches", "Embeddings in the run's batches are as alone.", scale.run_batches, full=True
-    ),
-    Property(
-        "mixed-batches", "Embeddings of mixed lengths are as alone.", scale.mixed_batches, full=True
+        "mixed-batches", "Batches of mixed lengths change nothing.", scale.mixed_batches, full=True
     ),
     Property("no-drift", "Thousands of embeddings change nothing.", scale.no_drift, full=True),
     Property(
-        "files-read-later", "Thousands of embeddings open no file.", opened.files_read, full=True
+        "files-read-later",
+        "Thousands of embeddings open no other file.",
+        opened.files_read,
+        full=True,
     ),
 )
 QUICK = tuple(p for p in PROPERTIES if not p.full)

@@ -4,13 +4,12 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-# Largest distance allowed between two embeddings that should be equal, over their length.
-# Measured on CPU, batches of mixed length against batches of one, four architectures of two and
-# four layers with random weights, three poolings: at most 1.0e-6 in float32, 2.5e-3 in float16 and
-# 1.1e-2 in bfloat16. The bounds leave a factor of ten in float32 and of four in the others for
-# deeper models. Embeddings that come as float64 may have been rounded to float32 (6e-8) on the way.
-# Where padding leaks into an embedding, or another embedding is taken, the distance is 0.1 and
-# more.
+# Largest allowed distance between two embeddings that should be equal, divided by their length.
+# Measured on CPU between batches of mixed lengths and batches of one, with four architectures of
+# two and four layers, random weights and three poolings: at most 1.0e-6 in float32, 2.5e-3 in
+# float16 and 1.1e-2 in bfloat16. The bounds leave a factor of ten in float32 and of four in the
+# others for deeper models. Embeddings in float64 may have been rounded to float32 (6e-8) before.
+# If padding changes an embedding, or another sequence's is returned, the distance is above 0.1.
 TOLERANCES = {"float64": 1e-6, "float32": 1e-5, "float16": 1e-2, "bfloat16": 4e-2}
 
 
@@ -20,7 +19,7 @@ class Outcome(enum.StrEnum):
     HOLDS = "holds"
     FAILS = "fails"
     NOT_VERIFIED = "not verified"
-    """Nothing could be seen that shows whether the property holds; no failure, and no success."""
+    """The check could not find out whether the property holds: neither a failure nor a success."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,17 +34,17 @@ class PropertyResult:
     example: str | None = None
     """The smallest call that shows a failure."""
     measured: float | None = None
-    """Largest distance of two embeddings seen, over the length of the embedding."""
+    """Largest distance seen between two embeddings, divided by the length of the embedding."""
     tolerance: float | None = None
     ran: bool = True
-    """False if the check could not run: not verified, and not to be taken for checked."""
+    """False if the check could not run; the outcome is then "not verified"."""
 
     def is_refused(self) -> bool:
-        """Whether a check of the extractor ends with an error: it fails, or could not be tried."""
+        """Whether the whole check fails by this result: a failure, or a check that did not run."""
         return self.outcome is Outcome.FAILS or not self.ran
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the frozen JSON shape of a result."""
+        """Return the result in its stable JSON shape."""
         return {
             "property": self.property,
             "outcome": str(self.outcome),
@@ -58,7 +57,7 @@ class PropertyResult:
 
 
 class BrokenError(Exception):
-    """A property does not hold: a sentence and the smallest example that shows it."""
+    """A property does not hold; carries a sentence and the smallest example that shows it."""
 
     def __init__(
         self, sentence: str, example: str | None = None, measured: float | None = None
@@ -70,7 +69,7 @@ class BrokenError(Exception):
 
 
 class UnverifiedError(Exception):
-    """Nothing shows whether a property holds: a sentence that says why, and what was measured."""
+    """A check cannot find out whether a property holds; carries the reason and a distance."""
 
     def __init__(self, sentence: str, measured: float | None = None) -> None:
         super().__init__(sentence)
@@ -79,7 +78,7 @@ class UnverifiedError(Exception):
 
 
 def show(sequences: list[str]) -> str:
-    """Write a list of sequences as Python, long ones by their first letters and their length."""
+    """Return a list of sequences as Python code; long ones are shortened."""
     return "[" + ", ".join(_shortened(s) for s in sequences) + "]"
 
 

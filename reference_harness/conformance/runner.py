@@ -1,4 +1,4 @@
-"""Checks the properties in child processes, so that a crash or a hang is a failed property.
+"""Check the properties in child processes, so that a crash or a hang is a failed property.
 
 This is not a sandbox: the extractor has the rights of the user who runs the check.
 """
@@ -27,7 +27,7 @@ from .static import undefined_names
 SECONDS = 300.0
 """Wall-clock limit of one property: several loads of a model of some gigabytes on a slow disk."""
 LETTERS = 8192
-"""Longest sequence tried: enough for 512 tokens of sixteen letters."""
+"""Longest sequence tried, in letters: enough for 512 tokens of sixteen letters."""
 
 NO_LOAD = "Not tried, as the extractor does not load."
 NOT_TRIED = "Not tried, as another property does not hold: fix that before the full check."
@@ -39,7 +39,7 @@ _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFF
 
 
 class UnknownPropertyError(ValueError):
-    """A slug names no property."""
+    """No property has this slug."""
 
 
 def check(
@@ -57,15 +57,17 @@ def check(
     measured: bool = False,
     listener: Listener = SILENT,
 ) -> list[PropertyResult]:
-    """Try the quick properties, all with `full`, or those selected; one result each, in order.
+    """Check the quick properties, all with `full`, or those selected; return results in order.
 
-    Full properties repeat a run's batches as `batching` says, with the token budget that memory has
-    room for where that is `measured`, and are tried only where no other one failed. `listener`
-    receives their cost and progress, and each result.
-    `options` go to the constructor and have to be JSON. A property that takes longer than
-    `seconds`, or in which the process dies, has failed; the next one gets a fresh process.
-    Raises UnknownPropertyError for a slug that names no property, OptionError for an option that
-    the extractor has not.
+    The full properties repeat a run's batches according to `batching`; with `measured`, the token
+    budget is the one that memory allows. They are checked only if no other property failed.
+    `listener` receives their cost, their progress and each result.
+
+    `options` are passed to the constructor and must be JSON. A property fails if it takes longer
+    than `seconds` or its process dies; the next property gets a new process.
+
+    Raise UnknownPropertyError for an unknown slug, OptionError for an option that the extractor
+    does not have.
     """
     try:
         select = [known_name(f"no such property: {slug}", slug, tuple(BY_SLUG)) for slug in select]
@@ -88,10 +90,12 @@ def check(
     for slug in slugs:
         if BY_SLUG[slug].check is None:
             results[slug] = undefined_names(spec, folder)
-    for offline, later in ((False, False), (True, False), (False, True)):
-        group = [p for p in map(BY_SLUG.__getitem__, slugs) if p.check]
-        group_slugs = [p.slug for p in group if (p.offline, p.full) == (offline, later)]
-        if later and any(result.is_refused() for result in results.values()):
+    for offline, is_full in ((False, False), (True, False), (False, True)):
+        checked_properties = [p for p in map(BY_SLUG.__getitem__, slugs) if p.check]
+        group_slugs = [
+            p.slug for p in checked_properties if (p.offline, p.full) == (offline, is_full)
+        ]
+        if is_full and any(result.is_refused() for result in results.values()):
             results |= {slug: _not_tried(slug, NOT_TRIED) for slug in group_slugs}
         else:
             _run(group_slugs, child, results, offline=offline)
@@ -105,27 +109,27 @@ def _not_tried(slug: str, sentence: str) -> PropertyResult:
 def _run(
     slugs: list[str], child: "_Child", results: dict[str, PropertyResult], *, offline: bool
 ) -> None:
-    """Start processes until every property has its result."""
-    todo = list(slugs)
-    while todo:
+    """Add a result for each slug to `results`, starting child processes until none is missing."""
+    missing_slugs = list(slugs)
+    while missing_slugs:
         if LOADS in results and results[LOADS].is_refused():
-            for slug in [s for s in todo if BY_SLUG[s].needs_load]:
+            for slug in [s for s in missing_slugs if BY_SLUG[s].needs_load]:
                 results[slug] = _not_tried(slug, NO_LOAD)
-            todo = [s for s in todo if s not in results]
-            if not todo:
+            missing_slugs = [s for s in missing_slugs if s not in results]
+            if not missing_slugs:
                 return
-        new = child.run(todo, offline=offline)
-        results.update(new)
-        for slug in new if LOADS in results else ():
-            # Whatever fails for the reason for which nothing loads is a consequence.
+        new_results = child.run(missing_slugs, offline=offline)
+        results.update(new_results)
+        for slug in new_results if LOADS in results else ():
+            # A failure with the same sentence as the failed load is only its consequence.
             if slug != LOADS and results[slug].sentence == results[LOADS].sentence:
                 results[slug] = _not_tried(slug, NO_LOAD)
-        todo = [s for s in todo if s not in results]
+        missing_slugs = [s for s in missing_slugs if s not in results]
 
 
 @dataclass(frozen=True)
 class _Child:
-    """Starts and watches the processes that check properties."""
+    """Runs the processes that check properties."""
 
     request: dict[str, Any]
     seconds: float
@@ -140,7 +144,7 @@ class _Child:
             request = {**self.request, "properties": slugs}
             request_file.write_text(json.dumps(request), encoding="utf-8")
             results_file.touch()
-            # -P: nothing of the folder we stand in may shadow a library.
+            # -P: no file of the working directory may be imported in place of a library.
             command = [sys.executable, "-P", "-m", "reference_harness.conformance.child"]
             with output_file.open("wb") as output:
                 process = subprocess.Popen(  # noqa: S603 - no shell, our own words and two paths
@@ -152,34 +156,34 @@ class _Child:
                     start_new_session=True,
                 )
                 try:
-                    late = self._watch(process, results_file)
+                    is_hanging = self._watch(process, results_file)
                 finally:
                     _kill(process)
-            results, running = _read(results_file)
-            if late or running or not results:
+            results, running_slug = _read(results_file)
+            if is_hanging or running_slug or not results:
                 # A process that ends before its first line has failed for the first property.
-                slug = running or slugs[min(len(results), len(slugs) - 1)]
-                sentence = _end_reason(process, output_file, late, self.seconds)
+                slug = running_slug or slugs[min(len(results), len(slugs) - 1)]
+                sentence = _end_reason(process, output_file, is_hanging, self.seconds)
                 results[slug] = PropertyResult(
                     property=slug, outcome=Outcome.FAILS, sentence=sentence
                 )
             return results
 
     def _watch(self, process: subprocess.Popen[bytes], results_file: Path) -> bool:
-        """Pass lines on until the end; return True when no line came for `seconds`."""
-        since = time.monotonic()
+        """Relay lines until the process ends; return True if none came for `seconds` seconds."""
+        last_line_time = time.monotonic()
         with results_file.open(encoding="utf-8") as lines:
             unfinished = ""
             while True:
-                ended = process.poll() is not None
-                if new := lines.read():
-                    since = time.monotonic()
-                    *whole, unfinished = (unfinished + new).split("\n")
-                    for line in whole:
+                has_ended = process.poll() is not None
+                if new_text := lines.read():
+                    last_line_time = time.monotonic()
+                    *complete_lines, unfinished = (unfinished + new_text).split("\n")
+                    for line in complete_lines:
                         _relay(json.loads(line), self.listener)
-                if ended:
+                if has_ended:
                     return False
-                if time.monotonic() - since > self.seconds:
+                if time.monotonic() - last_line_time > self.seconds:
                     return True
                 time.sleep(_POLL_SECONDS)
 
@@ -192,7 +196,7 @@ def _environment(*, offline: bool) -> dict[str, str]:
 
 
 def _relay(line: dict[str, Any], listener: Listener) -> None:
-    """Pass one line of the child on."""
+    """Pass one line of the child process to the listener."""
     if "say" in line:
         listener.say(line["say"])
     elif "begin" in line:
@@ -204,7 +208,7 @@ def _relay(line: dict[str, Any], listener: Listener) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the process and what it started, which share its session."""
+    """Kill the process and its descendants, which are in the same session."""
     if hasattr(os, "killpg"):
         try:
             os.killpg(process.pid, signal.SIGKILL)
@@ -218,12 +222,12 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _read(results_file: Path) -> tuple[dict[str, PropertyResult], str | None]:
-    """Return the results that were written whole, and the property that was started last.
+    """Return the results by slug, and the slug of the property that was being checked at the end.
 
-    Raises OptionError where an option is not one of the extractor.
+    A last line without newline is ignored. Raise OptionError if the extractor lacks an option.
     """
     results: dict[str, PropertyResult] = {}
-    running = None
+    running_slug = None
     for line in results_file.read_text(encoding="utf-8").splitlines(keepends=True):
         if not line.endswith("\n"):
             break
@@ -231,19 +235,19 @@ def _read(results_file: Path) -> tuple[dict[str, PropertyResult], str | None]:
         if "usage" in value:
             raise OptionError(value["usage"])
         if "started" in value:
-            running = value["started"]
+            running_slug = value["started"]
         elif "property" in value:
             results[value["property"]] = PropertyResult(
                 **{**value, "outcome": Outcome(value["outcome"])}
             )
-            running = None
-    return results, running
+            running_slug = None
+    return results, running_slug
 
 
 def _end_reason(
-    process: subprocess.Popen[bytes], output_file: Path, timed_out: bool, seconds: float
+    process: subprocess.Popen[bytes], output_file: Path, is_hanging: bool, seconds: float
 ) -> str:
-    if timed_out:
+    if is_hanging:
         return f"It did not finish within {math.ceil(seconds)} s: shorten it, or raise --seconds."
     code = process.returncode
     end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

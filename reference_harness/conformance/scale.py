@@ -1,8 +1,8 @@
-"""The full check: the run's own batches, over thousands of sequences of every length.
+"""The full check: the run's own batches, with thousands of sequences of every length.
 
-A few sequences find what a few sequences can show. Some errors need the batches of a run: padding
-beyond the lengths of the quick check, statistics over a call, the 17th sequence of a batch, the
-embeddings that a batch size leaves over, a state that grows.
+Some errors occur only in the batches of a run: with padding beyond the lengths of the quick check,
+statistics over a call, the 17th sequence of a batch, the last sequences where the batch size is no
+divisor, or a state that grows.
 """
 
 import itertools
@@ -27,47 +27,47 @@ from .result import BrokenError
 from .subject import Subject, call, not_finite
 
 SEQUENCES = 2111
-"""Sequences: more than one call of 2,048, and a prime, so that every batch size leaves a rest."""
+"""Number of sequences: more than one call of 2,048, and a prime, which no batch size divides."""
 SHORTEST = 7
-"""Letters of the shortest, which any tokenizer of k-mers up to 6 reads as a token."""
+"""Letters of the shortest sequence, at least one token for any tokenizer of k-mers up to 6."""
 SEQUENCES_MIN = 24
-"""Sequences of each doubling of the length: enough for a batch of more than 17 short ones."""
+"""Fewest sequences whose lengths lie between a length and its double: a batch of more than 17."""
 LONGEST_SHARE = 1.25
-"""The longest, in units of the declared maximum, where longer ones are cut and not refused."""
+"""Length of the longest sequence over the declared maximum, if longer ones are truncated."""
 SECOND_HALF = 16
-"""Index from which a sequence is in the second half of a batch of 32, the 17th sequence."""
+"""Index of the 17th sequence, the first in the second half of a batch of 32."""
 PLACE_EMBEDDINGS = 3
-"""Sequences compared of each class of position and doubling of length."""
+"""Number of sequences compared per class of position and length."""
 CHOSEN_MIN = 96
-"""Sequences compared in all, about, where places and lengths are few."""
+"""Approximate number of sequences compared in all, if there are few classes."""
 LETTERS_A_TOKEN = 6
-"""Letters of a token where no tokenizer says so: those of the widest common k-mers."""
+"""Assumed letters per token if the extractor counts none: those of the longest common k-mers."""
 MIXED = ((8, 8), (24, 24), (64, 64), (1000, 64))
-"""Sequences of a call and its `batch_size`, with lengths in no order: the first is upstream's."""
+"""Number of sequences of a call and its `batch_size`; the first pair is upstream's."""
 MIXED_LETTERS = 4 * TOKEN_BUDGET
-"""Padded letters of a mixed batch of more than eight sequences: four times a run's own batches."""
+"""Maximum of padded letters in a mixed batch of more than eight sequences."""
 
 
 @dataclass
 class Scale:
-    """The sequences of a full check, their batches, and what has been computed of them."""
+    """The sequences of a full check, their batches, and the embeddings computed so far."""
 
     subject: Subject
-    drawn: dict[int, np.ndarray] = field(default_factory=dict)
-    """Sequence to its embedding alone, before anything else was embedded."""
+    embedded_alone: dict[int, np.ndarray] = field(default_factory=dict)
+    """Index of a sequence to its embedding alone, computed before anything else was embedded."""
     replayed: bool = False
     """Whether every batch of the run has been embedded."""
 
     @cached_property
     def sequences(self) -> list[str]:
-        """ROWS seeded sequences in random order."""
+        """`SEQUENCES` random sequences in random order, always the same."""
         lengths = lengths_up_to(longest(self.subject))
         random.Random(SEED).shuffle(lengths)  # noqa: S311 - a probe, no secret
         return [random_letters(length, salt) for salt, length in enumerate(lengths)]
 
     @cached_property
     def batches(self) -> list[np.ndarray]:
-        """The sequences of each call, as a run plans them."""
+        """The indices of the sequences of each call, planned as in a run."""
         subject = self.subject
         limit = MemoryLimit(room_of(subject.device) if subject.measured else None)
         sizes = sizes_of(subject.loaded, self.sequences)
@@ -77,26 +77,26 @@ class Scale:
 
     @cached_property
     def chosen(self) -> dict[int, str]:
-        """Sequences that are compared and their place in a batch: of every place and length."""
-        rows_of: dict[tuple[str, int], list[int]] = {}
+        """Index of each sequence that is compared to its position in a batch, in words."""
+        rows_by_class: dict[tuple[str, int], list[int]] = {}
         for number, batch in enumerate(self.batches):
             for index, row in enumerate(batch):
                 position = _place_in_batch(
                     index, len(batch), is_last_batch=number == len(self.batches) - 1
                 )
                 key = position, int(math.log2(len(self.sequences[row]) + 1))
-                rows_of.setdefault(key, []).append(int(row))
+                rows_by_class.setdefault(key, []).append(int(row))
         draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
-        # A built-in takes all sequences in one call, where few are the first, the last or the 17th.
-        most = max(PLACE_EMBEDDINGS, CHOSEN_MIN // len(rows_of))
+        # A built-in gets all sequences in one call, where few are the first, the last or the 17th.
+        count_max = max(PLACE_EMBEDDINGS, CHOSEN_MIN // len(rows_by_class))
         return {
             row: position
-            for (position, _), rows in sorted(rows_of.items())
-            for row in draw.sample(rows, min(most, len(rows)))
+            for (position, _), rows in sorted(rows_by_class.items())
+            for row in draw.sample(rows, min(count_max, len(rows)))
         }
 
     def cost(self) -> str:
-        """Return the work of the full check in words, before it begins."""
+        """Return a sentence about the work of the full check."""
         letters = sum(map(len, self.sequences))
         return (
             f"full check: {plural(len(self.sequences), 'sequence')} of "
@@ -107,15 +107,15 @@ class Scale:
         )
 
     def alone(self) -> dict[int, np.ndarray]:
-        """Return each chosen sequence embedded alone; the first time before all else."""
+        """Return each chosen sequence's embedding alone, by index; computed at the first call."""
         for row in self.chosen:
-            if row not in self.drawn:
-                self.drawn[row] = self.subject.embed([self.sequences[row]], 1)[0]
+            if row not in self.embedded_alone:
+                self.embedded_alone[row] = self.subject.embed([self.sequences[row]], 1)[0]
                 self.subject.listener.step(1, len(self.sequences[row]))
-        return self.drawn
+        return self.embedded_alone
 
     def replay(self) -> Iterator[tuple[np.ndarray, list[str], int, np.ndarray]]:
-        """Call as a run does: yields indices, sequences, `batch_size` and the (m, d) embeddings."""
+        """Embed as a run does; yield indices, sequences, `batch_size` and embeddings per call."""
         batching = self.subject.batching
         for rows in self.batches:
             sequences = [self.sequences[row] for row in rows]
@@ -126,7 +126,7 @@ class Scale:
 
 
 def scale_of(subject: Subject) -> Scale:
-    """Return the sequences that the full properties of one process share."""
+    """Return the Scale that the full properties of one process share."""
     scale = subject.shared.setdefault("scale", Scale(subject))
     if not isinstance(scale, Scale):
         raise TypeError(scale)
@@ -134,31 +134,31 @@ def scale_of(subject: Subject) -> Scale:
 
 
 def run_batches(subject: Subject) -> tuple[str, float]:
-    """Check that a sequence in the run's own batches has the embedding that it has alone."""
-    scale, worst, width = scale_of(subject), 0.0, set()
+    """Check that a sequence has the same embedding in the run's batches as alone."""
+    scale, worst, widths = scale_of(subject), 0.0, set()
     subject.listener.begin("run-batches", len(scale.chosen) + len(scale.sequences))
     scale.alone()
     for rows, sequences, size, embedded in scale.replay():
         if (fault := not_finite(embedded)) is not None:
             raise BrokenError(fault, f"a call of {len(rows)} sequences, batch_size={size}")
-        width.add(embedded.shape[1])
-        if len(width) > 1:
-            msg = f"embeddings are {sorted(width)} wide in different calls: give one width"
+        widths.add(embedded.shape[1])
+        if len(widths) > 1:
+            msg = f"the width of embeddings differs between calls: {sorted(widths)}; expected one"
             raise BrokenError(msg, f"a call of {len(rows)} sequences, batch_size={size}")
         for index, row in enumerate(rows):
             if int(row) in scale.chosen:
                 worst = max(worst, _compare(scale, int(row), embedded, index, size, sequences))
     checked = f"{len(scale.chosen)} of {plural(len(scale.sequences), 'sequence')}"
     calls = plural(len(scale.batches), "call")
-    return f"{checked}, in {calls} as a run makes them, are as alone.", worst
+    return f"{checked} have the same embedding alone and in the {calls} of a run.", worst
 
 
 def mixed_batches(subject: Subject) -> tuple[str, float]:
-    """Check that no order of lengths, and no batch size with a rest, changes an embedding."""
+    """Check that no order of lengths and no incomplete batch changes an embedding."""
     scale, worst, calls = scale_of(subject), 0.0, 0
     parts = list(_mixed_parts(scale))
     rows = sum(len(part) for part, _ in parts)
-    subject.listener.begin("mixed-batches", len(scale.chosen) - len(scale.drawn) + rows)
+    subject.listener.begin("mixed-batches", len(scale.chosen) - len(scale.embedded_alone) + rows)
     scale.alone()
     for part, size in parts:
         sequences = [scale.sequences[row] for row in part]
@@ -167,14 +167,17 @@ def mixed_batches(subject: Subject) -> tuple[str, float]:
         calls += 1
         for index, row in enumerate(part):
             worst = max(worst, _compare(scale, row, embedded, index, size, sequences))
-    return f"{rows} sequences in {plural(calls, 'call')} of mixed lengths are as alone.", worst
+    sentence = f"{rows} sequences have the same embedding alone and in {plural(calls, 'call')}"
+    return f"{sentence} of mixed lengths.", worst
 
 
 def no_drift(subject: Subject) -> tuple[str, float]:
     """Check that an embedding alone is the same before and after all other sequences."""
     scale, worst = scale_of(subject), 0.0
     sequence_count = 0 if scale.replayed else len(scale.sequences)
-    subject.listener.begin("no-drift", 2 * len(scale.chosen) - len(scale.drawn) + sequence_count)
+    subject.listener.begin(
+        "no-drift", 2 * len(scale.chosen) - len(scale.embedded_alone) + sequence_count
+    )
     before = dict(scale.alone())
     if not scale.replayed:
         for _ in scale.replay():
@@ -184,19 +187,19 @@ def no_drift(subject: Subject) -> tuple[str, float]:
         now = subject.embed([sequence], 1)[0]
         subject.listener.step(1, len(sequence))
         sentence = (
-            f"the same sequence alone gives another embedding after {len(scale.sequences):,} "
+            f"the same sequence alone has another embedding after {len(scale.sequences):,} "
             "others, expected the same: the extractor keeps a state that grows (a counter, a "
             "running mean, a cache); remove it"
         )
         worst = max(worst, subject.same(now, expected, sentence, call([sequence], 1)))
-    return f"{len(before)} embeddings are the same before and after all others.", worst
+    return f"{len(before)} sequences have the same embedding before and after all others.", worst
 
 
 def lengths_up_to(maximum: int) -> list[int]:
-    """Return ROWS lengths from SHORTEST to `maximum`, fewer of the longer ones.
+    """Return `SEQUENCES` lengths from `SHORTEST` to `maximum`, fewer of the longer ones.
 
-    Each doubling of the length has half as many sequences and a bit more (1 / sqrt(2)), at least
-    ROWS_MIN, so that a doubling costs more than the one before, but not twice as much.
+    The range is divided where the length doubles. Each part has 1 / sqrt(2) times as many sequences
+    as the part before, at least `SEQUENCES_MIN`, so that its cost is higher, but less than double.
     """
     edges = [SHORTEST]
     while edges[-1] < maximum:
@@ -213,7 +216,7 @@ def lengths_up_to(maximum: int) -> list[int]:
 
 
 def longest(subject: Subject) -> int:
-    """Return the letters of the longest sequence, a bit beyond a declared maximum that cuts."""
+    """Return the length of the longest sequence; a declared maximum that truncates is exceeded."""
     declared = subject.loaded.description["embedding"]
     limit = declared["max_length"]
     if not isinstance(limit, int):
@@ -230,7 +233,7 @@ def longest(subject: Subject) -> int:
 
 
 def _place_in_batch(index: int, size: int, *, is_last_batch: bool) -> str:
-    """Return the class of a row's position in its batch."""
+    """Return in words the class of a sequence's position in its batch."""
     if is_last_batch:
         return "a sequence of the last batch"
     if index == 0:
@@ -243,13 +246,13 @@ def _place_in_batch(index: int, size: int, *, is_last_batch: bool) -> str:
 
 
 def _mixed_parts(scale: Scale) -> Iterator[tuple[list[int], int]]:
-    """Yield sequences of a call and its `batch_size`; large batches have short sequences alone."""
-    most = max(len(scale.sequences[row]) for row in scale.chosen)
+    """Yield the sequences of each call and its `batch_size`; large batches have only short ones."""
+    longest_length = max(len(scale.sequences[row]) for row in scale.chosen)
     for step, (rows, size) in enumerate(MIXED):
         fitting = [
             row
             for row in scale.chosen
-            if len(scale.sequences[row]) * size <= max(FILE_BATCH * most, MIXED_LETTERS)
+            if len(scale.sequences[row]) * size <= max(FILE_BATCH * longest_length, MIXED_LETTERS)
         ]
         random.Random(SEED + step).shuffle(fitting)  # noqa: S311 - a probe, no secret
         for start in range(0, len(fitting), rows):
@@ -259,22 +262,22 @@ def _mixed_parts(scale: Scale) -> Iterator[tuple[list[int], int]]:
 def _compare(
     scale: Scale, row: int, embedded: np.ndarray, index: int, size: int, sequences: list[str]
 ) -> float:
-    """Return how far an embedding of a call is from that of its sequence alone.
+    """Return the distance between a sequence's embedding in a call and its embedding alone.
 
-    Raises BrokenError beyond the limit.
+    Raise BrokenError if it is above the tolerance.
     """
     sentence = (
         f"sequence {index} of a call of {plural(len(sequences), 'sequence')} ({scale.chosen[row]} "
         "in a run) does not have the embedding that it has alone, expected the same: pool each "
-        "record under its own mask, take no statistic over the call, and write every embedding, "
-        "those that batch_size leaves over too"
+        "record under its own mask, compute no statistic over the call, and return every "
+        "embedding, also of the last, incomplete batch"
     )
     example = (
         f"a call of {len(sequences)} sequences of {min(map(len, sequences))} to "
         f"{max(map(len, sequences))} letters, batch_size={size}, sequence {index} of "
         f"{len(sequences[index])} letters, against {call([sequences[index]], 1)}[0]"
     )
-    before = scale.drawn[row]
+    before = scale.embedded_alone[row]
     try:
         return scale.subject.same(embedded[index], before, sentence, example)
     except BrokenError as error:
@@ -282,7 +285,7 @@ def _compare(
         if error.measured is None or difference(now, before) <= scale.subject.tolerance:
             raise
         sentence = (
-            "the same sequence alone gives another embedding than before this call, expected the "
+            "the same sequence alone has another embedding than before this call, expected the "
             "same: the extractor keeps a state; remove it"
         )
         raise BrokenError(sentence, example, difference(now, before)) from None

@@ -1,4 +1,4 @@
-"""The static check, without running the module: undefined names."""
+"""The static check, which does not run the module: undefined names."""
 
 import json
 import os
@@ -14,38 +14,40 @@ from .result import Outcome, PropertyResult
 
 SLUG = "undefined-names"
 UNDEFINED, UNKNOWN = "F821", "F405"
-# Parsing one module takes milliseconds; a minute means that the machine has stopped.
+# Parsing one module takes milliseconds.
 SECONDS = 60
 
 
 def undefined_names(spec: str, folder: str | None) -> PropertyResult:
-    """Run ruff's F821 on the module, ignoring its configuration files.
+    """Return the result of ruff's rule F821 on the module, without the user's ruff configuration.
 
-    Where names come from `from MODULE import *`, ruff cannot know which, and says F405 instead.
+    After `from MODULE import *`, ruff cannot know all names and reports F405 instead.
     """
     try:
         file = locate(spec, folder)
     except ExtractorError as error:
-        return _unseen(f"{error}")
+        return _not_verified(f"{error}")
     ruff = find_ruff()
     if ruff is None:
-        return _unseen(f"ruff is not beside {sys.executable} nor on PATH: run pip install ruff")
+        return _not_verified(
+            f"ruff is not beside {sys.executable} nor on PATH: run pip install ruff"
+        )
     command = [ruff, "check", "--isolated", "--no-cache", "--select", f"{UNDEFINED},{UNKNOWN}"]
     command += ["--ignore-noqa", "--output-format", "json", "--", str(file.resolve())]
     process = subprocess.run(  # noqa: S603 - no shell, our own words and one path
         command, capture_output=True, text=True, check=False, timeout=SECONDS
     )
     try:
-        faults = json.loads(process.stdout)
+        listed_faults = json.loads(process.stdout)
     except ValueError:
-        return _unseen(f"ruff gave no result: {' '.join(process.stderr.split())[:200]}")
-    if not faults:
+        return _not_verified(f"ruff printed no JSON: {' '.join(process.stderr.split())[:200]}")
+    if not listed_faults:
         sentence = "Every name the module uses is defined."
         return PropertyResult(property=SLUG, outcome=Outcome.HOLDS, sentence=sentence)
-    first = next((fault for fault in faults if fault["code"] != UNKNOWN), faults[0])
+    first = next((fault for fault in listed_faults if fault["code"] != UNKNOWN), listed_faults[0])
     line = int(first["location"]["row"])
     if first["code"] == UNKNOWN:
-        return _unseen(f"line {line}: {first['message']}: import it by name", ran=True)
+        return _not_verified(f"line {line}: {first['message']}: import it by name", ran=True)
     return PropertyResult(
         property=SLUG,
         outcome=Outcome.FAILS,
@@ -54,12 +56,12 @@ def undefined_names(spec: str, folder: str | None) -> PropertyResult:
     )
 
 
-def _unseen(sentence: str, *, ran: bool = False) -> PropertyResult:
+def _not_verified(sentence: str, *, ran: bool = False) -> PropertyResult:
     return PropertyResult(property=SLUG, outcome=Outcome.NOT_VERIFIED, ran=ran, sentence=sentence)
 
 
 def find_ruff() -> str | None:
-    """Return the ruff next to this Python, or the one on PATH; None if there is none."""
+    """Return the path of the ruff next to this Python, else of the one on PATH; None if absent."""
     return shutil.which("ruff", path=str(Path(sys.executable).parent)) or shutil.which(
         "ruff", path=os.environ.get("PATH")
     )

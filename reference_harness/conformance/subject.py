@@ -1,4 +1,4 @@
-"""The extractor under test, called as in the harness."""
+"""The extractor under test, called as a run calls it."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +20,7 @@ _MATRIX = 2
 
 @dataclass
 class Subject:
-    """One extractor, loaded at first use, and again on request."""
+    """One extractor, loaded at first use and as often as `load` is called."""
 
     spec: str
     name_model: str
@@ -28,24 +28,24 @@ class Subject:
     folder: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     letters: int = 8192
-    """The longest sequence to try."""
+    """Length of the longest sequence to try."""
     plan: list[Any] = field(default_factory=lambda: ["budget", TOKEN_BUDGET, FILE_BATCH])
-    """Mode, token budget and embeddings of the run's batches, which the full check repeats."""
+    """Mode, token budget and `batch_size` of the run's batches, which the full check repeats."""
 
     measured: bool = False
-    """Whether the token budget is measured, as a run's then is."""
+    """Whether the token budget is measured on the device."""
     listener: Listener = field(default_factory=SilentListener)
     """Receives the progress of the full check."""
     shared: dict[str, object] = field(default_factory=dict)
-    """Results that several properties share."""
+    """Results that several properties share, by name."""
 
     @property
     def batching(self) -> Batching:
-        """Batching of a run of this extractor."""
+        """Batching of a run with this extractor."""
         return Batching(*self.plan)
 
     def load(self, device: str | None = None) -> LoadedExtractor:
-        """Build the extractor once more."""
+        """Return a newly built extractor, on the checked device unless another is given."""
         return load(
             self.spec,
             self.name_model,
@@ -61,18 +61,18 @@ class Subject:
 
     @property
     def extractor(self) -> Any:  # it may have more than the interface
-        """The object itself."""
+        """The extractor object itself."""
         return self.loaded.extractor
 
     @cached_property
     def tolerance(self) -> float:
-        """The allowed difference of equal embeddings, by the declared dtype or the array's own."""
+        """The allowed distance of equal embeddings, by the declared dtype, else by the array's."""
         declared = self.loaded.description["embedding"]["dtype"]
         dtype = str(self.embed(["ACGTACGTACGT"]).dtype) if declared == UNDECLARED else declared
         return TOLERANCES.get(dtype, TOLERANCES["float32"])
 
     def raw(self, sequences: list[str], batch_size: int = 8, *, on: Any = None) -> Any:
-        """Call the extractor as a run does, on a copy of the list, and return what it gives."""
+        """Return what the extractor returns for a copy of the list."""
         extractor = self.extractor if on is None else on
         return extractor.extract_embeddings(list(sequences), batch_size=batch_size)
 
@@ -83,30 +83,31 @@ class Subject:
         *,
         on: Any = None,
     ) -> np.ndarray:
-        """Return (n, d) embeddings, read as a run reads them; raise BrokenError for anything else.
+        """Return (n, d) embeddings, converted as in a run; raise BrokenError for another shape.
 
-        Integers are passed on: that the run refuses them is for `floating-dtype` to say.
+        Integers are returned unchanged: the property floating-dtype checks for them.
         """
         output = self.raw(sequences, batch_size, on=on)
-        rows = _array(output)
-        if rows is None or rows.ndim != _MATRIX or len(rows) != len(sequences):
+        embeddings = _array(output)
+        if embeddings is None or embeddings.ndim != _MATRIX or len(embeddings) != len(sequences):
             shape = getattr(output, "shape", None)
             result = type(output).__name__ if shape is None else f"an array of shape {tuple(shape)}"
             msg = (
-                f"it gave {result} for {len(sequences)} sequences, expected a numpy array or torch "
+                f"it returned {result} for {len(sequences)} sequences, expected a numpy array "
+                "or torch "
                 f"tensor of shape ({len(sequences)}, d): return one embedding for each sequence"
             )
             raise BrokenError(msg, call(sequences, batch_size))
-        return rows
+        return embeddings
 
     def same(self, actual: np.ndarray, expected: np.ndarray, sentence: str, example: str) -> float:
-        """Return the difference; raise BrokenError when it is beyond the tolerance.
+        """Return the distance of two arrays of embeddings; raise BrokenError above the tolerance.
 
-        Embeddings of another width, of another type, or with NaN have sentences of their own: the
-        advice of `sentence` is about finite embeddings that differ.
+        `sentence` is the message about finite embeddings that differ. Another width, another type,
+        NaN and infinity have other messages.
         """
         if actual.shape != expected.shape:
-            msg = f"{sentence}; widths {actual.shape[-1]} and {expected.shape[-1]}"
+            msg = f"{sentence}; their widths are {actual.shape[-1]} and {expected.shape[-1]}"
             raise BrokenError(msg, example)
         if actual.dtype != expected.dtype:
             raise BrokenError(other_type(actual.dtype, expected.dtype), example)
@@ -118,33 +119,36 @@ class Subject:
             return measured
         if measured <= TOLERANCES["bfloat16"]:
             sentence += (
-                "; a distance this small may also be the rounding of half precision, under a "
-                "declared dtype of more digits: see computed-dtype first"
+                "; a distance this small may also come from half precision under a declared "
+                "dtype of "
+                "more digits: see computed-dtype first"
             )
         raise BrokenError(sentence, example, measured)
 
 
 def other_type(actual: object, expected: object) -> str:
-    """Return the sentence about two calls whose arrays have different types."""
+    """Return the message about two calls whose arrays have different types."""
     return (
-        f"one call gives {actual} and another {expected}, expected one type for every call, as the "
-        "cache of a run holds one: convert to float32 before returning"
+        f"one call returns {actual} and another {expected}, expected one type for all calls: "
+        "convert "
+        "to float32 before returning"
     )
 
 
 def not_finite(rows: np.ndarray) -> str | None:
-    """Return the objection to (n, d) or (d,) embeddings with NaN or infinity, else None."""
+    """Return the message about NaN or infinity in (n, d) or (d,) embeddings, else None."""
     rows = np.atleast_2d(rows)
     if np.isfinite(rows).all():
         return None
-    bad = ~np.isfinite(rows)
-    row = int(np.flatnonzero(bad.any(axis=1))[0])
-    count = int(bad[row].sum())
+    is_not_finite = ~np.isfinite(rows)
+    row = int(np.flatnonzero(is_not_finite.any(axis=1))[0])
+    count = int(is_not_finite[row].sum())
     infinite = bool(np.isinf(rows[row]).any())
     advice = (
-        "float16 ends at 65,504, so compute in float32 or bfloat16, and look for a division by zero"
+        "the largest float16 is 65,504, so compute in float32 or bfloat16, and look for a division "
+        "by zero"
         if infinite
-        else "look for a mean over no token, and for masked positions that are multiplied by zero "
+        else "look for a mean over no token, and for masked positions multiplied by zero "
         "(NaN times zero is NaN: use where)"
     )
     return (
@@ -154,7 +158,7 @@ def not_finite(rows: np.ndarray) -> str | None:
 
 
 def _array(output: Any) -> np.ndarray | None:
-    """Return the array that a run would read; integers as they are; None for another object."""
+    """Return the array that a run would read; also one of integers; None for another object."""
     try:
         return to_numpy(output)
     except TypeError:
@@ -163,5 +167,5 @@ def _array(output: Any) -> np.ndarray | None:
 
 
 def call(sequences: list[str], batch_size: int = 8) -> str:
-    """Write a call of the extractor as Python."""
+    """Return a call of the extractor as Python code."""
     return f"extract_embeddings({show(sequences)}, batch_size={batch_size})"

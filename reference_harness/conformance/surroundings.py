@@ -1,4 +1,4 @@
-"""Properties of the environment: device, weights file, network."""
+"""Check the environment of the extractor: device, weights file, network."""
 
 import sys
 from typing import Any
@@ -11,11 +11,11 @@ from .result import BrokenError, UnverifiedError
 from .subject import Subject, call
 
 DEVICE_LIBRARIES = ("torch", "jax", "tensorflow", "onnxruntime", "cupy", "mxnet", "tinygrad")
-"""Libraries that compute on more than the CPU."""
+"""Libraries that can compute on other devices than the CPU."""
 
 
 def device(subject: Subject) -> str:
-    """Check that it is built, embeds, and keeps its tensors on the device asked for."""
+    """Check that it can be built, embeds, and keeps its tensors on the requested device."""
     requested = subject.device
     example = (
         f"{subject.spec}(name_model=..., device={requested!r}).{call([random_letters(12)], 1)}"
@@ -32,20 +32,21 @@ def device(subject: Subject) -> str:
     for name, module in torch_modules(loaded.extractor):
         for tensor in (*module.parameters(), *module.buffers()):
             tensors += 1
-            where = str(tensor.device)
-            if where != requested and where.partition(":")[0] != requested:
+            tensor_device = str(tensor.device)
+            if tensor_device != requested and tensor_device.partition(":")[0] != requested:
                 msg = (
-                    f"device {requested!r} was asked for, and its {name} has a tensor on {where!r}"
+                    f"device {requested!r} was asked for, and its {name} has a tensor on "
+                    f"{tensor_device!r}"
                 )
                 raise BrokenError(msg, example)
     if tensors:
         return f"It runs on {requested}, its {tensors} tensors included."
-    able = [name for name in DEVICE_LIBRARIES if name in sys.modules]
-    if requested == "cpu" and not able:
-        return "It runs on cpu: no library that computes elsewhere is loaded."
+    device_libraries = [name for name in DEVICE_LIBRARIES if name in sys.modules]
+    if requested == "cpu" and not device_libraries:
+        return "It runs on cpu: no library that can use another device is loaded."
     msg = (
-        f"It takes device {requested!r} and embeds; where it computes cannot be verified: no "
-        "tensor of a torch module is visible."
+        f"It accepts device {requested!r} and embeds, but where it computes cannot be verified: "
+        "no tensor of a torch module is visible."
     )
     raise UnverifiedError(msg)
 
@@ -53,8 +54,8 @@ def device(subject: Subject) -> str:
 class NetworkBlock:
     """Blocks and records every network connection of this process.
 
-    It only affects Python's sockets, not child processes and native libraries: it finds mistakes,
-    it does not stop an attacker.
+    It affects Python's sockets, not child processes and native libraries, so it finds mistakes and
+    does not stop an attacker.
     """
 
     EVENTS = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto")
@@ -71,7 +72,10 @@ class NetworkBlock:
             raise ConnectionRefusedError(msg)
 
     def verdict(self, subject: Subject) -> str:
-        """Load the extractor and embed; return which network connections it tried."""
+        """Return a sentence if the extractor loads and embeds without trying the network.
+
+        Raise BrokenError otherwise.
+        """
         try:
             loaded = subject.load()
             subject.embed([random_letters(12)], 1, on=loaded.extractor)
@@ -87,4 +91,4 @@ class NetworkBlock:
         if self.attempts:
             msg = f"it tries the network ({self.attempts[0]}): remove that call"
             raise BrokenError(msg, call([random_letters(12)], 1))
-        return "It loads and embeds with the network blocked, and Python sees no connection tried."
+        return "It loads and embeds with the network blocked, and no attempt to connect was seen."

@@ -1,4 +1,4 @@
-"""The Ray cluster that a run uses: one that is there, or one of this machine alone."""
+"""The Ray cluster of a run: an existing one, or one started on this machine."""
 
 import importlib
 import os
@@ -14,11 +14,11 @@ from reference_harness.formats.text import plural
 
 MISSING = "the package ray is missing: pip install 'geneb-ci[ray]'"
 ADDRESS = "RAY_ADDRESS"
-"""Ray's own variable: where the cluster is. Without it, one that was started on this machine."""
+"""Ray's variable for the cluster's address; without it, a cluster of this machine is used."""
 
 
 class Size(NamedTuple):
-    """The resources of a cluster at the moment."""
+    """The current resources of a cluster."""
 
     machines: int
     cpus: int
@@ -37,49 +37,53 @@ class Cluster:
     def __init__(self, ray: Any, *, is_own: bool) -> None:  # a module, imported late
         self.ray = ray
         self.is_own = is_own
-        """Whether it was started for this run, so that no machine will join it."""
+        """Whether it was started for this run, so that no other machine will join it."""
         self.stopped = threading.Event()
-        """Set by Ctrl-C, which reaches the main thread alone, where each run has its own."""
+        """Set by Ctrl-C, which only the main thread receives, for runs in other threads."""
 
     def size(self) -> Size:
-        """Return the machines that are alive, and the CPUs and GPUs of these."""
-        each = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
-        cpus = [int(resources.get("CPU", 0)) for resources in each]
-        gpus = sum(int(resources.get("GPU", 0)) for resources in each)
-        return Size(len(each), sum(cpus), gpus, min((n for n in cpus if n), default=1))
+        """Return the number of live machines and of their CPUs and GPUs."""
+        resources_by_machine = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+        cpus = [int(resources.get("CPU", 0)) for resources in resources_by_machine]
+        gpus = sum(int(resources.get("GPU", 0)) for resources in resources_by_machine)
+        return Size(
+            len(resources_by_machine), sum(cpus), gpus, min((n for n in cpus if n), default=1)
+        )
 
 
 @contextmanager
 def connected(*, start: bool = True) -> Iterator[Cluster]:
     """Connect to the cluster of `RAY_ADDRESS` or of this machine, or `start` one here.
 
-    Ray sends nothing to its makers and opens no dashboard. Raises OptionError where Ray is missing,
-    the cluster does not answer, or there is none and none is to be started.
+    Ray sends no usage statistics and opens no dashboard. Raise OptionError if Ray is not installed,
+    the cluster does not answer, or there is none and `start` is False.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # A process without a GPU sees none: what Ray does from its next version on.
+    # Hides the GPUs from processes that request none, which will be Ray's default.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         ray: Any = importlib.import_module("ray")
     except ModuleNotFoundError as error:
         raise OptionError(MISSING) from error
-    # Ray prints which machine died, and the state of its processes, to the standard output of the
-    # command, also without `log_to_driver`. What matters to a run, the run says itself.
+    # Even without `log_to_driver`, Ray prints dead machines and the state of its processes to
+    # standard output; the run itself reports what matters.
     vars(importlib.import_module("ray._private.worker"))["_worker_logs_enabled"] = False
-    quiet = {"log_to_driver": False, "logging_level": "CRITICAL"}
-    is_own, terminated = False, signal.getsignal(signal.SIGTERM)
+    log_settings = {"log_to_driver": False, "logging_level": "CRITICAL"}
+    is_own, old_handler = False, signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address=os.environ.get(ADDRESS) or "auto", **quiet)
+        ray.init(address=os.environ.get(ADDRESS) or "auto", **log_settings)
     except ConnectionError as error:
         if os.environ.get(ADDRESS):
-            msg = f"{ADDRESS}={os.environ[ADDRESS]}: no cluster answers there: {error}"
+            msg = (
+                f"{ADDRESS}={os.environ[ADDRESS]}: no Ray cluster answers at this address: {error}"
+            )
             raise OptionError(" ".join(msg.split())) from error
         if not start:
             msg = "no Ray cluster was found: run `ray start --head`, or set RAY_ADDRESS"
             raise OptionError(msg) from error
         is_own = True
-        ray.init(address="local", num_cpus=processors(), include_dashboard=False, **quiet)
-    signal.signal(signal.SIGTERM, terminated)  # Ray's own ends the process at once
+        ray.init(address="local", num_cpus=processors(), include_dashboard=False, **log_settings)
+    signal.signal(signal.SIGTERM, old_handler)  # Ray's handler would end the process at once
     try:
         yield Cluster(ray, is_own=is_own)
     finally:

@@ -1,7 +1,7 @@
-"""The process of one device: it keeps an extractor and embeds task after task.
+"""The process of one device: it loads an extractor and embeds task after task.
 
-Nothing here imports NumPy or torch before `begin` has set what they read when they are loaded: the
-GPU that the process sees, and its threads.
+Nothing here imports NumPy or torch before `begin` has set the variables that they read when they
+are imported: the visible GPU and the number of threads.
 """
 
 import os
@@ -15,30 +15,29 @@ if TYPE_CHECKING:
 
 
 class Embedded(NamedTuple):
-    """A task that was embedded, or failed."""
+    """The result of embedding a task."""
 
     result: "EmbedResult"
     works: bool
-    """Whether the extractor embeds a short sequence since: a GPU may refuse all work after an
-    error, and every further task with it."""
+    """Whether the extractor still embeds a short sequence; after some errors a GPU cannot."""
 
 
 class _Process:
-    """What this process keeps from one call to the next."""
+    """The state of this process between calls."""
 
     embedder: "RemoteEmbedder"
     counts: Any
-    """Sequences and letters, shared with the process that reads them."""
+    """Numbers of embedded sequences and letters, in memory shared with the parent process."""
 
 
 def begin(variables: Mapping[str, str], counts: Any) -> None:
-    """Set the environment of this process."""
+    """Set environment variables and the shared counters of this process."""
     os.environ.update(variables)
     _Process.counts = counts
 
 
 def load(spec: "EmbedderSpec", folder: str, threads: int) -> "StartedEmbedder":
-    """Load the extractor."""
+    """Load the extractor and return its facts or the failure."""
     from .remote import RemoteEmbedder
 
     _Process.embedder = RemoteEmbedder(spec, folder, threads)
@@ -46,7 +45,7 @@ def load(spec: "EmbedderSpec", folder: str, threads: int) -> "StartedEmbedder":
 
 
 def embed(job: "EmbedJob") -> Embedded:
-    """Embed a task, counting what is done."""
+    """Embed a task, adding to the shared counters, and return the result."""
     from reference_harness.embedder import EmbedResult
 
     for step in _Process.embedder.embed(job):
@@ -54,5 +53,5 @@ def embed(job: "EmbedJob") -> Embedded:
             return Embedded(step, not step.failure or _Process.embedder.works())
         _Process.counts[0] += step.sequences
         _Process.counts[1] += step.letters
-    msg = f"{job.task_id}: an embedder gave no result"
+    msg = f"{job.task_id}: an embedder ended without a result"
     raise RuntimeError(msg)

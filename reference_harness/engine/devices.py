@@ -1,8 +1,8 @@
-"""Where one machine embeds: in this process, or in one process for each device.
+"""The part of an engine that embeds on one machine: in this process, or in one per device.
 
-A process for each device keeps its extractor and embeds task after task, as an embedder of a
-cluster does, and the cache is how embeddings travel. A process that dies costs what it had not
-saved yet: another one takes its task and finds the rest in the cache.
+The process of a device loads the extractor and embeds task after task. Embeddings are passed by the
+cache. If a process dies, only its unsaved embeddings are lost: another process repeats the task and
+finds the saved ones in the cache.
 """
 
 import os
@@ -26,24 +26,24 @@ from .device_process import Embedded, begin, embed, load
 from .remote import StartedEmbedder, difference, thread_variables
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-"""The variable by which CUDA, and ROCm's torch too, shows a process only some GPUs."""
+"""Environment variable that lists the GPUs that CUDA, or torch for ROCm, may see."""
 
 TASKS_AHEAD = 1
-"""Tasks that are read and ready, so that no device waits for a file."""
+"""Tasks that are read in advance, so that no device waits for a file."""
 
 Progress = Callable[[int, int], None]
 
 
 class Embedding(Protocol):
-    """Embeds tasks for the engine of one machine."""
+    """The interface of what embeds tasks for the engine of one machine."""
 
     facts: ExtractorFacts
     longest_first: bool
-    """Whether the longest tasks come first, so that no device has one left at the end."""
+    """Whether the longest tasks come first, so that no device is left with one at the end."""
 
     @property
     def has_room(self) -> bool:
-        """Whether it takes another task now."""
+        """Whether another task should be given to it now."""
 
     @property
     def open(self) -> int:
@@ -51,16 +51,16 @@ class Embedding(Protocol):
 
     @property
     def futures(self) -> list[Future[Any]]:
-        """What there is to wait for until `results` has more."""
+        """Futures of running work; `results` has more when one of them is done."""
 
     def embed(self, job: EmbedJob, progress: Progress) -> None:
-        """Embed a task, now or as soon as a device is free."""
+        """Embed a task, at once or as soon as a device is free."""
 
     def results(self) -> Iterator[EmbedResult | Notice]:
-        """Yield what is there by now, and report the progress."""
+        """Yield the available results, and report the progress."""
 
     def close(self, kind: object) -> None:
-        """End every process; where `kind` is an exception without waiting for what runs."""
+        """End every process; at once if `kind` is an exception."""
 
 
 class InProcess:
@@ -70,7 +70,7 @@ class InProcess:
     futures: list[Future[Any]] = []  # noqa: RUF012 - there is nothing to wait for
 
     def __init__(self, spec: EmbedderSpec) -> None:
-        """Load the extractor. Raises EmbeddingError, which says what failed."""
+        """Load the extractor. Raise EmbeddingError if that fails."""
         self._embedder = spec.load()
         self.facts = self._embedder.facts
         self._embedded: list[EmbedResult] = []
@@ -82,11 +82,11 @@ class InProcess:
 
     @property
     def open(self) -> int:
-        """Results that were not taken."""
+        """Number of results that were not taken yet."""
         return len(self._embedded)
 
     def embed(self, job: EmbedJob, progress: Progress) -> None:
-        """Embed a task, now."""
+        """Embed a task at once."""
         with closing(self._embedder.embed(job)) as steps:  # Ctrl-C saves what was computed
             for step in steps:
                 if isinstance(step, EmbedResult):
@@ -95,17 +95,17 @@ class InProcess:
                     progress(*step)
 
     def results(self) -> Iterator[EmbedResult | Notice]:
-        """Yield the tasks that were embedded."""
+        """Yield the results of the tasks embedded since the last call."""
         while self._embedded:
             yield self._embedded.pop()
 
     def close(self, kind: object) -> None:
-        """Do nothing: there is no process."""
+        """Do nothing, as there is no process to end."""
 
 
 @dataclass
 class _Task:
-    """A task, and where its progress goes."""
+    """A job and the function that receives its progress."""
 
     job: EmbedJob
     progress: Progress
@@ -113,45 +113,46 @@ class _Task:
 
 @dataclass
 class _Device:
-    """A device with its process."""
+    """A device, its process and the task it embeds."""
 
     name: str
     variables: dict[str, str]
-    """Of the environment of its process."""
+    """Environment variables of its process."""
     processes: WorkerProcesses | None = None
     executor: Any = None
     counts: Any = None
-    """Sequences and letters that its process embedded, in memory that both share."""
+    """Numbers of sequences and letters that its process embedded, in shared memory."""
     reported: list[int] = field(default_factory=lambda: [0, 0])
+    """The counts that were last passed to the progress of a task."""
     loading: Future[StartedEmbedder] | None = None
     embedding: Future[Embedded] | None = None
     task: _Task | None = None
     faults: int = 0
-    """Processes that were lost on it."""
+    """Number of its processes lost since it last worked."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is loaded and has nothing to do."""
+        """Whether it has loaded the extractor and embeds nothing."""
         return self.loading is None and self.embedding is None
 
     def end(self, kind: object) -> None:
-        """End its process; where `kind` is an exception without waiting for what runs."""
+        """End its process; at once if `kind` is an exception."""
         if self.processes is not None:
             self.processes.__exit__(kind)
 
 
 class OnDevices:
-    """Embeds in a process for each device, the longest tasks first."""
+    """Embeds in one process per device, the longest tasks first."""
 
     longest_first = True
 
     def __init__(
         self, spec: EmbedderSpec, count: int, *, fail_fast: bool = False, say: Say = silent
     ) -> None:
-        """Load the extractor on each of `count` devices: the first alone, as it may download.
+        """Load the extractor on `count` devices, first on one alone, as it may download the model.
 
-        Raises EmbeddingError, which names the device that cannot load it or is another one than
-        the first, and OptionError where the devices are not of this kind.
+        Raise EmbeddingError, naming the device, if one cannot load it or differs from the first;
+        OptionError if the device is neither cpu nor cuda, or there are too few GPUs.
         """
         self._spec, self._fail_fast = spec, fail_fast
         self._threads = max(1, processors() // count)
@@ -184,45 +185,45 @@ class OnDevices:
         device.loading = device.executor.submit(load, self._spec, str(Path.cwd()), self._threads)
 
     def _loaded(self, device: _Device) -> ExtractorFacts:
-        """Wait until a device has its extractor, and return the facts.
+        """Wait until a device has loaded the extractor, and return its facts.
 
-        Raises EmbeddingError, which names the device.
+        Raise EmbeddingError, which names the device.
         """
         loading, device.loading = device.loading, None
         try:
             started: StartedEmbedder | None = loading.result() if loading is not None else None
         except BrokenProcessPool as error:
             msg = f"{device.name}: its process was killed while the model was loaded, probably "
-            raise EmbeddingError(f"{msg}out of memory: give fewer --embedders") from error
+            raise EmbeddingError(f"{msg}out of memory: use fewer --embedders") from error
         if started is None or started.facts is None:
-            why = started.failure if started is not None else "nothing was loaded"
-            raise EmbeddingError(f"{device.name}: {why}")
+            reason = started.failure if started is not None else "nothing was loaded"
+            raise EmbeddingError(f"{device.name}: {reason}")
         expected = getattr(self, "facts", started.facts)
         if started.facts != expected:
             raise EmbeddingError(
-                f"{device.name} is not like {self._devices[0].name}: "
-                f"{difference(expected, started.facts)}: name devices of one kind in {VISIBLE}"
+                f"{device.name} differs from {self._devices[0].name}: "
+                f"{difference(expected, started.facts)}: list only devices of one kind in {VISIBLE}"
             )
         return started.facts
 
     @property
     def has_room(self) -> bool:
-        """Whether few tasks are ready for the next device that is free."""
+        """Whether fewer tasks wait than idle devices and `TASKS_AHEAD` more can take."""
         return len(self._queue) < TASKS_AHEAD + sum(device.is_idle for device in self._devices)
 
     @property
     def open(self) -> int:
-        """Tasks without a result."""
+        """Number of tasks without a result."""
         return len(self._queue) + sum(device.task is not None for device in self._devices)
 
     @property
     def futures(self) -> list[Future[Any]]:
-        """What the devices do."""
+        """Futures of what the devices load or embed."""
         running = (device.embedding or device.loading for device in self._devices)
         return [future for future in running if future is not None]
 
     def embed(self, job: EmbedJob, progress: Progress) -> None:
-        """Hand a task to the next device that is free."""
+        """Queue a task for the next free device."""
         self._queue.append(_Task(job, progress))
         self._assign()
 
@@ -237,30 +238,30 @@ class OnDevices:
                     device.embedding.set_exception(error)
 
     def results(self) -> Iterator[EmbedResult | Notice]:
-        """Yield what the devices embedded; what died with a process goes to another one.
+        """Yield the results of the devices; repeat on another device what died with a process.
 
-        Raises WorkerDiedError where no device is left.
+        Raise WorkerDiedError if no device is left.
         """
         for device in list(self._devices):
-            self._tell(device)
+            self._report_progress(device)
             if device.loading is not None and device.loading.done():
                 try:
                     self._loaded(device)
                 except EmbeddingError as error:
-                    yield self._dropped(device, str(error))
+                    yield self._drop(device, str(error))
             if device.embedding is not None and device.embedding.done():
                 yield from self._outcomes(device)
         self._assign()
 
-    def _tell(self, device: _Device) -> None:
-        """Report the progress of a device since the last time."""
-        now = list(device.counts)
-        if device.task is not None and now != device.reported:
-            device.task.progress(now[0] - device.reported[0], now[1] - device.reported[1])
-            device.reported = now
+    def _report_progress(self, device: _Device) -> None:
+        """Report a device's progress since the last report."""
+        counts = list(device.counts)
+        if device.task is not None and counts != device.reported:
+            device.task.progress(counts[0] - device.reported[0], counts[1] - device.reported[1])
+            device.reported = counts
 
     def _outcomes(self, device: _Device) -> Iterator[EmbedResult | Notice]:
-        """Yield the result of a device; where its process is lost, what is done about it."""
+        """Yield the result of a device, or a notice that a task is repeated as its process died."""
         task, embedding = device.task, device.embedding
         if task is None or embedding is None:
             raise AssertionError
@@ -269,11 +270,11 @@ class OnDevices:
         try:
             result, works = embedding.result()
         except BrokenProcessPool:
-            why = "its process was killed, probably out of memory"
-            result, works = EmbedResult(task_id, 0.0, failure=f"{task_id}: {why}"), False
+            reason = "its process was killed, probably out of memory"
+            result, works = EmbedResult(task_id, 0.0, failure=f"{task_id}: {reason}"), False
         if result.failure:
-            why = f"{device.name}: {result.failure.removeprefix(f'{task_id}: ')}"
-            result = replace(result, failure=f"{task_id}: {why}")
+            reason = f"{device.name}: {result.failure.removeprefix(f'{task_id}: ')}"
+            result = replace(result, failure=f"{task_id}: {reason}")
         if works:
             device.faults = 0
             yield result
@@ -282,27 +283,27 @@ class OnDevices:
         if self._fail_fast or self._faults[task_id] == ATTEMPTS:
             yield result
         else:
-            yield Notice(f"{task_id}: {why}; it goes on in another process")
+            yield Notice(f"{task_id}: {reason}; the task continues in another process")
             self._queue.appendleft(task)
-        yield from self._replaced(device, why)
+        yield from self._replace(device, reason)
 
-    def _replaced(self, device: _Device, why: str) -> Iterator[Notice]:
-        """End the process of a device and start another, unless that was its last attempt."""
+    def _replace(self, device: _Device, reason: str) -> Iterator[Notice]:
+        """Start another process for a device; drop a device that has lost `ATTEMPTS` processes."""
         device.faults += 1
         if device.faults == ATTEMPTS:
-            yield self._dropped(device, why)
+            yield self._drop(device, reason)
             return
         device.end(WorkerDiedError)
         self._start(device)
 
-    def _dropped(self, device: _Device, why: str) -> Notice:
-        """Use a device no more. Raises WorkerDiedError where it was the last one."""
+    def _drop(self, device: _Device, reason: str) -> Notice:
+        """Stop using a device. Raise WorkerDiedError if it was the last one."""
         self._devices.remove(device)
         device.end(WorkerDiedError)
         if not self._devices:
-            raise WorkerDiedError(f"{why}: no embedder is left: continue with --resume")
+            raise WorkerDiedError(f"{reason}: no embedder is left: continue with --resume")
         names_left = ", ".join(device.name for device in self._devices)
-        return Notice(f"{why}: it is not used any more; left: {names_left}")
+        return Notice(f"{reason}: the device is no longer used; remaining: {names_left}")
 
     def close(self, kind: object) -> None:
         """End every process."""
@@ -311,15 +312,15 @@ class OnDevices:
 
 
 def devices_of(device: str, count: int) -> list[tuple[str, dict[str, str]]]:
-    """Return the name of each embedder, and the variables that show its process its device alone.
+    """Return each embedder's name, and the variables that make only its device visible.
 
-    Each process sees its GPU as the only one, `cuda`: so a record and a cache are those of one GPU.
-    Raises OptionError for another device, or fewer visible GPUs.
+    Each process sees its GPU as the only one, `cuda`, so that records and caches are those of one
+    GPU. Raise OptionError for another device, or for too few visible GPUs.
     """
     if device == "cpu":
         return [(f"embedder {number}", {}) for number in range(1, count + 1)]
     if device != "cuda":
-        msg = f"--embedders {count} --device {device}: expected cpu, or cuda: each has its own GPU"
+        msg = f"--embedders {count} --device {device}: expected cpu or cuda; each uses its own GPU"
         raise OptionError(msg)
     visible_devices = os.environ.get(VISIBLE)
     gpus = (
@@ -328,6 +329,9 @@ def devices_of(device: str, count: int) -> list[tuple[str, dict[str, str]]]:
         else [*filter(None, visible_devices.split(","))]
     )
     if len(gpus) < count:
-        msg = f"--embedders {count}: {VISIBLE} has {plural(len(gpus), 'GPU')}: name one for each"
+        msg = (
+            f"--embedders {count}: {VISIBLE} lists {plural(len(gpus), 'GPU')}: list one per "
+            "embedder"
+        )
         raise OptionError(msg)
     return [(f"GPU {gpu}", {VISIBLE: gpu}) for gpu in gpus[:count]]

@@ -1,7 +1,7 @@
-"""The engine of a Ray cluster: an embedder on each GPU or CPU, and probes of one core each.
+"""The engine of a Ray cluster: embedders on GPUs or CPUs, and probes on one core each.
 
-The cache is how embeddings travel. A process or a machine that dies costs what its embedder had
-not saved yet: its job goes to another one, which finds the rest in the cache.
+Embeddings are passed by the cache. If a process or machine dies, only unsaved embeddings are lost:
+another embedder repeats the job and finds the saved ones in the cache.
 """
 
 import heapq
@@ -31,14 +31,14 @@ from .remote import (
 )
 
 DEATHS_MAX = 8
-"""Deaths that a task may see. More than on one machine: a machine that leaves is no fault of the
-task, and one that memory cannot hold shows by then, too."""
+"""Number of dead processes after which a task fails: more than on one machine, as machines may
+leave the cluster without any fault of the task."""
 JOBS_AHEAD = 2
-"""Jobs for each embedder that are prepared: enough to keep it busy, few enough to hold."""
+"""Prepared jobs per embedder: enough to keep it busy, few enough for the memory."""
 POLL_SECONDS = 1.0
-"""Time between two looks at what the cluster has."""
+"""Time between two queries of the cluster's resources."""
 WAIT_SECONDS = 60.0
-"""Time after which the user is told that nothing runs."""
+"""Time without running work after which the user gets a notice."""
 
 Progress = Callable[[int, int], None]
 RunEvent = EmbedResult | ProbeResult | ProbeFailure | Notice
@@ -46,7 +46,7 @@ RunEvent = EmbedResult | ProbeResult | ProbeFailure | Notice
 
 @dataclass
 class _Task:
-    """A job, and where its progress goes."""
+    """A job, the function that receives its progress, and the embedder at work on it."""
 
     job: EmbedJob
     progress: Progress
@@ -71,8 +71,8 @@ class RayEngine:
     ) -> None:
         """Load the extractor on the first embedder.
 
-        `embedders` and `workers` limit what would be all of the cluster. Raises EmbeddingError,
-        which says what failed, and OptionError where the device is not one of a cluster.
+        `embedders` and `workers` limit the use of the cluster, None is all of it. Raise
+        EmbeddingError if loading fails, OptionError if the device is neither cpu nor cuda.
         """
         size = cluster.size()
         self._ray, self._cluster = cluster.ray, cluster
@@ -95,8 +95,8 @@ class RayEngine:
         self._starting: dict[Any, Any] = {}
         self._idle: list[Any] = []
         self._parked: list[Any] = []
-        """Embedders that another extractor or machine makes useless: kept, so that no new one is
-        started in their place."""
+        """Embedders whose extractor failed or differs from the first one's: kept alive, so that no
+        other is started in their place."""
         self._queue: deque[_Task] = deque()
         self._streams: dict[Any, _Task] = {}
         self._waiting: list[tuple[int, int, Job]] = []
@@ -104,8 +104,8 @@ class RayEngine:
         self._probing: dict[Any, Job] = {}
         self._deaths: Counter[str] = Counter()
         self._notices: deque[Notice] = deque()
-        self._busy = time.monotonic()
-        """When something ran for the last time."""
+        self._last_run_time = time.monotonic()
+        """Monotonic time, in seconds, at which something ran last."""
         try:
             self.facts = self._first(say)
         except BaseException:
@@ -118,8 +118,8 @@ class RayEngine:
         self._start()
         ((ref, actor),) = self._starting.items()
         while not self._ray.wait([ref], timeout=POLL_SECONDS)[0]:
-            if why := self._stalled():
-                say(why)
+            if reason := self._stalled():
+                say(reason)
         started: StartedEmbedder = self._ray.get(ref)
         if started.facts is None:
             raise EmbeddingError(started.failure)
@@ -133,15 +133,15 @@ class RayEngine:
     def __exit__(self, kind: object, *_: object) -> None:
         for ref in self._probing:
             self._ray.cancel(ref, force=True)
-        busy = [task.actor for task in self._streams.values()]
-        for actor in [*self._starting.values(), *self._idle, *self._parked, *busy]:
+        busy_actors = [task.actor for task in self._streams.values()]
+        for actor in [*self._starting.values(), *self._idle, *self._parked, *busy_actors]:
             self._ray.kill(actor)
 
     @property
     def _embedders_max(self) -> int:
-        """Embedders that the cluster has room for at the moment."""
-        room = self._size.gpus if self._gpus else self._size.cpus // self._threads
-        return self._given or max(1, room)
+        """Number of embedders that fit the current cluster."""
+        capacity = self._size.gpus if self._gpus else self._size.cpus // self._threads
+        return self._given or max(1, capacity)
 
     @property
     def has_room(self) -> bool:
@@ -150,7 +150,7 @@ class RayEngine:
 
     @property
     def open(self) -> int:
-        """Jobs without a result."""
+        """Number of jobs without a result."""
         embedding = len(self._queue) + len(self._streams)
         return embedding + len(self._waiting) + len(self._probing)
 
@@ -159,18 +159,18 @@ class RayEngine:
         self._queue.append(_Task(replace(job, cache=_absolute(job.cache)), progress))
 
     def probe(self, job: Job) -> None:
-        """Queue a task for the probes, where those with the most embeddings go first."""
+        """Queue a task for the probes; those with the most embeddings are started first."""
         rows = len(job.train_labels)
         receipt = job.receipt and job.receipt.absolute()
         job = replace(job, cache=_absolute(job.cache), receipt=receipt)
         heapq.heappush(self._waiting, (-rows, next(self._number), job))
 
     def results(self, *, block: bool) -> Iterator[RunEvent]:
-        """Yield results; whatever died with its process or machine is repeated elsewhere."""
+        """Yield results; repeat elsewhere what died with its process or machine."""
         while True:
             if self._cluster.stopped.is_set():
                 raise KeyboardInterrupt
-            self._staff()
+            self._start_and_stop_workers()
             result = self._poll(POLL_SECONDS if block else 0)
             while self._notices:
                 yield self._notices.popleft()
@@ -179,10 +179,10 @@ class RayEngine:
             if result is not None or not block:
                 return
 
-    def _staff(self) -> None:
-        """Start embedders and probes as far as there is work, and let idle embedders go.
+    def _start_and_stop_workers(self) -> None:
+        """Start embedders and probes for the waiting work, and end idle embedders.
 
-        An embedder that has nothing left to do gives its GPU or CPU to probes, or to another model.
+        Ending an idle embedder frees its GPU or CPU for probes, or for another model.
         """
         if time.monotonic() - self._sized > POLL_SECONDS:
             self._size, self._sized = self._cluster.size(), time.monotonic()
@@ -193,10 +193,10 @@ class RayEngine:
         needed = min(self._embedders_max - len(self._streams), len(self._queue))
         while len(self._starting) + len(self._parked) < needed:
             self._start()
-        room = self._limit or max(1, self._size.cpus)
-        while self._waiting and len(self._probing) < room:
+        probes_max = self._limit or max(1, self._size.cpus)
+        while self._waiting and len(self._probing) < probes_max:
             job = heapq.heappop(self._waiting)[2]
-            # After a death, fewer run beside it: each takes a part of its machine's memory.
+            # After each death the probe reserves twice the CPUs, so that fewer share the memory.
             cpus = min(1 << self._deaths[job.task_id], self._size.least_cpus)
             self._probing[self._probe.options(num_cpus=cpus).remote(job)] = job
 
@@ -209,16 +209,16 @@ class RayEngine:
         self._streams[actor.embed.options(num_returns="streaming").remote(task.job)] = task
 
     def _poll(self, timeout: float) -> RunEvent | None:
-        """Wait for one thing that happens, and return what it gives to the run."""
+        """Wait for one event, and return its result; None if it has none for the run."""
         running = [*self._streams, *self._probing]
         if running:
-            self._busy = time.monotonic()
-        elif why := self._stalled():
-            self._notices.append(Notice(why))
-        waited = [*self._starting, *running]
-        if not waited:
+            self._last_run_time = time.monotonic()
+        elif reason := self._stalled():
+            self._notices.append(Notice(reason))
+        awaited_refs = [*self._starting, *running]
+        if not awaited_refs:
             return None
-        ready, _ = self._ray.wait(waited, timeout=timeout)
+        ready, _ = self._ray.wait(awaited_refs, timeout=timeout)
         for ref in ready:
             if ref in self._starting:
                 self._started(ref)
@@ -233,13 +233,13 @@ class RayEngine:
         try:
             started: StartedEmbedder = self._ray.get(ref)
         except self._ray.exceptions.RayActorError:
-            return  # with its machine; another one is started
+            return  # it died; another one is started
         if started.facts == self.facts:
             self._idle.append(actor)
             return
         self._parked.append(actor)
-        why = started.failure if started.facts is None else difference(self.facts, started.facts)
-        self._notices.append(Notice(f"an embedder on {started.machine} is not used: {why}"))
+        reason = started.failure if started.facts is None else difference(self.facts, started.facts)
+        self._notices.append(Notice(f"an embedder on {started.machine} is not used: {reason}"))
 
     def _step(self, stream: Any) -> RunEvent | None:  # Ray's own type
         task = self._streams[stream]
@@ -266,43 +266,53 @@ class RayEngine:
             return self._died(job.task_id, "a probe", lambda: self.probe(job))
         return result
 
-    def _died(self, task_id: str, what: str, again: Callable[[], None]) -> ProbeFailure | None:
-        """Repeat what died, unless it was its last attempt."""
+    def _died(
+        self, task_id: str, process_name: str, repeat: Callable[[], None]
+    ) -> ProbeFailure | None:
+        """Repeat the task of a dead process, or return its failure after `DEATHS_MAX` deaths."""
         self._deaths[task_id] += 1
-        why = "its process was killed, or its machine left"
+        reason = "its process was killed, or its machine left"
         if self._fail_fast:
-            msg = f"{task_id}: {what} died: {why}: continue with --resume"
+            msg = f"{task_id}: {process_name} died: {reason}: continue with --resume"
             raise WorkerDiedError(msg)
         if self._deaths[task_id] >= DEATHS_MAX:
-            return ProbeFailure(task_id, f"{task_id}: {what} died {DEATHS_MAX} times: {why}")
-        self._notices.append(Notice(f"{task_id}: {what} died: {why}; it goes on elsewhere"))
-        again()
+            return ProbeFailure(
+                task_id, f"{task_id}: {process_name} died {DEATHS_MAX} times: {reason}"
+            )
+        self._notices.append(
+            Notice(f"{task_id}: {process_name} died: {reason}; the task continues elsewhere")
+        )
+        repeat()
         return None
 
     def _stalled(self) -> str:
-        """Return what is lacking where nothing has run for long, else nothing."""
+        """Return which resources are missing if nothing has run for a minute, else ""."""
         if self._cluster.stopped.is_set():
             raise KeyboardInterrupt
-        if time.monotonic() - self._busy < WAIT_SECONDS:
+        if time.monotonic() - self._last_run_time < WAIT_SECONDS:
             return ""
-        self._busy = time.monotonic()
-        need = "a GPU and a CPU" if self._gpus else f"{plural(self._threads, 'CPU')} on one machine"
-        return f"it waits: an embedder needs {need}, free of other work, of {self._cluster.size()}"
+        self._last_run_time = time.monotonic()
+        needed = (
+            "a GPU and a CPU" if self._gpus else f"{plural(self._threads, 'CPU')} on one machine"
+        )
+        return f"the run waits: an embedder needs {needed}, unused, of {self._cluster.size()}"
 
 
 def _absolute(cache: Path | str) -> Path | str:
-    """Return a folder by its whole path, as other machines have another working folder."""
+    """Return an absolute path, as other machines have other working directories."""
     return cache.absolute() if isinstance(cache, Path) else cache
 
 
 def _takes_gpu(device: str, size: Size, *, is_own_cluster: bool) -> bool:
-    """Return whether an embedder needs a GPU. Raises OptionError."""
+    """Whether an embedder needs a GPU. Raise OptionError for a device that the cluster lacks."""
     if device == "cpu":
         return False
     if device != "cuda":
-        msg = f"--engine ray --device {device}: expected cpu, or cuda: each embedder has its own"
+        msg = (
+            f"--engine ray --device {device}: expected cpu or cuda; each embedder uses its own GPU"
+        )
         raise OptionError(msg)
     if is_own_cluster and not size.gpus:
-        msg = "--engine ray --device cuda: Ray finds no GPU on this machine"
+        msg = "--engine ray --device cuda: Ray finds no GPU on this machine: use --device cpu"
         raise OptionError(msg)
     return True

@@ -1,4 +1,4 @@
-"""Runs tasks side by side in processes of this machine, each with one BLAS thread."""
+"""Run tasks in parallel processes of this machine, each with one BLAS thread."""
 
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -15,22 +15,22 @@ Given_co = TypeVar("Given_co", covariant=True)
 
 
 class Work(Protocol[Given_co]):
-    """Work on one task: small, for it is pickled. Its module may load NumPy.
+    """Work on one task, small, as it is pickled. The module of its class may import NumPy.
 
-    A worker unpickles it, and so loads that module, after its BLAS was held to one thread.
+    A worker imports that module when it unpickles the work, after limiting BLAS to one thread.
     """
 
     @property
     def task_id(self) -> str:
-        """The task, for messages and order."""
+        """The task's id, for messages and the order of results."""
 
     def execute(self) -> Given_co:
-        """Do it, in a worker process."""
+        """Return the result; runs in a worker process."""
 
 
 def _start(array_api: bool) -> None:
     threads.hold_to_scorer(array_api)
-    # What a worker fits with, loaded before its first task so that no task's seconds count it.
+    # Imported before the first task, so that the time of no task includes it.
     import sklearn.linear_model  # noqa: F401 - after the BLAS was held to one thread
 
 
@@ -39,7 +39,7 @@ def _execute(work: Work[Result]) -> Result:
 
 
 class Pool(Generic[Result]):
-    """Tasks given to worker processes; a context that leaves none of these behind.
+    """A pool of worker processes; a context manager that ends all of them.
 
     Workers are spawned, not forked: a fork would inherit the BLAS and CUDA state of its parent.
     """
@@ -53,30 +53,30 @@ class Pool(Generic[Result]):
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Wait for what runs; after an error or Ctrl-C stop it, since nothing will read it."""
+        """Wait for running work; after an error or Ctrl-C kill it, as nobody needs its results."""
         self._processes.__exit__(kind)
 
     @property
     def waiting(self) -> int:
-        """Tasks submitted whose result was not handed out."""
+        """Number of submitted tasks whose result was not taken yet."""
         return len(self._running)
 
     @property
     def futures(self) -> list[Future[Result]]:
-        """What `results` waits for."""
+        """The futures that `results` waits for."""
         return list(self._running)
 
     def submit(self, work: Work[Result]) -> None:
-        """Queue a task. Raises WorkerDiedError when a worker died before."""
+        """Queue a task. Raise WorkerDiedError if a worker has died."""
         try:
             self._running[self._executor.submit(_execute, work)] = work.task_id
         except BrokenProcessPool as error:
             raise _died(work.task_id) from error
 
     def results(self, *, block: bool) -> Iterator[Result]:
-        """Yield results as they arrive: those available or, with `block`, at least one.
+        """Yield the available results, with `block` at least one.
 
-        Raises WorkerDiedError when a worker died, and whatever the task itself raised.
+        Raise WorkerDiedError if a worker died, and any exception of the task itself.
         """
         timeout = None if block else 0
         finished = wait(self._running, timeout, FIRST_COMPLETED).done if self._running else set()

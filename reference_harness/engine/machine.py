@@ -1,4 +1,4 @@
-"""The engine of one machine: embeds here or on several devices, and probes in processes beside."""
+"""The engine of one machine: it embeds here or on several devices, and probes in processes."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,13 +14,13 @@ from .devices import Embedding
 from .local import Pool
 
 AHEAD = 2
-"""Tasks a worker may have waiting: enough to keep it busy, few enough to hold little memory."""
+"""Waiting tasks per worker: enough to keep it busy, few enough to need little memory."""
 POLL_SECONDS = 0.5
-"""Time between two looks at the progress of embeddings in other processes."""
+"""Time between two reports of the progress of embedding in other processes."""
 
 
 class LocalEngine:
-    """Embeds tasks, while workers probe those that are embedded."""
+    """Embeds tasks, while workers probe those already embedded."""
 
     def __init__(
         self,
@@ -37,10 +37,10 @@ class LocalEngine:
         self._fail_fast = fail_fast
         self._pool = self._started()
         self._jobs: dict[str, Job] = {}
-        """Submitted to workers and without a result yet, in the order in which they were."""
+        """Jobs submitted to workers and without a result, in order of submission."""
         self._deaths: Counter[str] = Counter()
         self._death: WorkerDiedError | None = None
-        """Met when a task was queued, and told with the results."""
+        """Error raised when a task was queued; `results` handles it."""
 
     def _started(self) -> Pool[ProbeResult | ProbeFailure]:
         return Pool(self._workers, array_api=self._array_api)
@@ -54,12 +54,12 @@ class LocalEngine:
 
     @property
     def has_room(self) -> bool:
-        """Whether few jobs wait for the workers, and a device for a task."""
+        """Whether few jobs wait for the workers, and a device can take a task."""
         return self._embedding.has_room and len(self._jobs) <= AHEAD * self._workers
 
     @property
     def open(self) -> int:
-        """Jobs without a result."""
+        """Number of jobs without a result."""
         return self._embedding.open + len(self._jobs)
 
     def embed(self, job: EmbedJob, progress: Callable[[int, int], None]) -> None:
@@ -77,22 +77,22 @@ class LocalEngine:
     def results(
         self, *, block: bool
     ) -> Iterator[EmbedResult | ProbeResult | ProbeFailure | Notice]:
-        """Yield results; workers that were killed are replaced by half as many."""
-        some = False
-        while not some:
+        """Yield results; if a worker was killed, replace the workers by half as many."""
+        has_yielded = False
+        while not has_yielded:
             for result in (*self._embedding.results(), *self._probed()):
-                some = True
+                has_yielded = True
                 yield result
             running = [*self._embedding.futures, *self._pool.futures]
             if not block or not running:
                 return
-            if not some:
-                # What other processes embed is told now and then; here is nothing to look at.
+            if not has_yielded:
+                # Only the progress of other processes has to be polled.
                 timeout = POLL_SECONDS if self._embedding.futures else None
                 wait(running, timeout, FIRST_COMPLETED)
 
     def _probed(self) -> Iterator[ProbeResult | ProbeFailure | Notice]:
-        """Yield the probes that are finished by now."""
+        """Yield the results of finished probes."""
         try:
             if self._death is not None:
                 raise self._death
@@ -103,10 +103,10 @@ class LocalEngine:
             yield self._after(death)
 
     def _after(self, death: WorkerDiedError) -> ProbeFailure | Notice:
-        """Queue again what waited for a worker; half as many of these take half the memory.
+        """Submit the waiting jobs again, to half as many workers, which need half the memory.
 
-        The only worker was at the task that it was given first: that one fails, if it was that
-        task's last round.
+        If there was only one worker, its current job is the first: that fails after `ATTEMPTS`
+        deaths.
         """
         if self._fail_fast:
             raise death

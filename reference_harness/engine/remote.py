@@ -1,4 +1,4 @@
-"""The parts in other processes, here or on a cluster: an embedder and a probe."""
+"""The parts of an engine that run in other processes, here or on a cluster."""
 
 import os
 import socket
@@ -18,35 +18,38 @@ from reference_harness.scorer import THREAD_VARIABLES, environment
 from . import threads
 
 STEP_SECONDS = 0.5
-"""Time between two reports of progress: each costs the cluster a millisecond."""
+"""Time between two reports of progress, each of which costs the cluster a millisecond."""
 
 
 class StartedEmbedder(NamedTuple):
-    """An embedder that was started, on a machine."""
+    """The result of starting an embedder on a machine."""
 
     machine: str
     facts: ExtractorFacts | None
+    """The extractor's facts; None if it could not be loaded."""
     failure: str = ""
-    """Why the extractor could not be loaded there."""
+    """Why the extractor could not be loaded; "" if it was."""
 
 
 class RemoteEmbedder:
-    """One extractor in a process of its own, which embeds job after job."""
+    """An extractor in its own process, which embeds job after job."""
 
-    def __init__(self, spec: EmbedderSpec, folder: str, threads_given: int) -> None:
+    def __init__(self, spec: EmbedderSpec, folder: str, threads: int) -> None:
         self._spec = spec
         self._folder = folder
-        self._threads = threads_given
+        self._threads = threads
         self._embedder: Embedder | None = None
 
     def load(self) -> StartedEmbedder:
-        """Load the extractor, in the folder that the run was started in."""
+        """Load the extractor, in the folder where the run was started."""
         machine = socket.gethostname()
         try:
             os.chdir(self._folder)
         except OSError as error:
-            why = f"{self._folder}: {error.strerror}: start the run in a folder that every machine"
-            return StartedEmbedder(machine, None, f"{why} of the cluster has")
+            why = (
+                f"{self._folder}: {error.strerror}: start the run in a folder that exists on every"
+            )
+            return StartedEmbedder(machine, None, f"{why} machine of the cluster")
         try:
             self._embedder = self._spec.load()
         except HarnessError as error:
@@ -55,23 +58,23 @@ class RemoteEmbedder:
         return StartedEmbedder(machine, self._embedder.facts)
 
     def embed(self, job: EmbedJob) -> Iterator[Step | EmbedResult]:
-        """Yield the embedded parts now and then, and at the end the outcome."""
+        """Yield the progress about twice a second, and finally the result."""
         if self._embedder is None:
             msg = "embed was called before load"
             raise RuntimeError(msg)
-        sequences, letters, since = 0, 0, time.monotonic()
+        sequences, letters, last_step_time = 0, 0, time.monotonic()
         for step in self._embedder.embed(job):
             if isinstance(step, EmbedResult):
                 yield Step(sequences, letters)
                 yield step
                 return
             sequences, letters = sequences + step.sequences, letters + step.letters
-            if time.monotonic() - since >= STEP_SECONDS:
+            if time.monotonic() - last_step_time >= STEP_SECONDS:
                 yield Step(sequences, letters)
-                sequences, letters, since = 0, 0, time.monotonic()
+                sequences, letters, last_step_time = 0, 0, time.monotonic()
 
     def works(self) -> bool:
-        """Return whether the extractor embeds a short sequence."""
+        """Return whether the extractor can embed a short sequence."""
         if self._embedder is None:
             return False
         try:
@@ -82,9 +85,9 @@ class RemoteEmbedder:
 
 
 def difference(first: ExtractorFacts, other: ExtractorFacts) -> str:
-    """Return the differences between two devices or machines, in words."""
+    """Return a sentence about the first difference between two devices or machines."""
     pairs = {name: (value, vars(other)[name]) for name, value in vars(first).items()}
-    compared = {each.name for each in fields(first) if each.compare}
+    compared = {field.name for field in fields(first) if field.compare}
     name = next(n for n, (value, another) in pairs.items() if n in compared and value != another)
     expected, actual = pairs[name]
     if isinstance(expected, dict):
@@ -94,7 +97,7 @@ def difference(first: ExtractorFacts, other: ExtractorFacts) -> str:
 
 
 def limit_threads(count: int) -> None:
-    """Limit every numerical library of this process, and torch, to so many threads."""
+    """Limit every numerical library of this process, and torch, to `count` threads."""
     from threadpoolctl import threadpool_limits  # once all of them are loaded
 
     threadpool_limits(limits=count)
@@ -104,17 +107,17 @@ def limit_threads(count: int) -> None:
 
 
 def thread_variables(count: int) -> dict[str, str]:
-    """Return the variables of a process that may take so many threads, read when it starts."""
+    """Return the environment variables that limit a new process to `count` threads."""
     return dict.fromkeys((*THREAD_VARIABLES, "RAYON_NUM_THREADS"), str(count))
 
 
 def probe_variables(*, array_api: bool) -> dict[str, str]:
-    """Return the variables of a process that scores, read when it starts."""
+    """Return the environment variables of a new process that scores."""
     return thread_variables(1) | environment() | ({"SCIPY_ARRAY_API": "1"} if array_api else {})
 
 
 def probe(job: Job) -> ProbeResult | ProbeFailure:
-    """Probe a task with one BLAS thread, as a worker of one machine does."""
+    """Probe a task with one BLAS thread, like a worker of one machine."""
     threads.hold_to_scorer(array_api=job.device.torch)
     import sklearn.linear_model  # noqa: F401 - before the first task's seconds count
 

@@ -1,9 +1,9 @@
-"""Limits every BLAS to one thread and names OpenBLAS's kernel; reports which BLAS is used.
+"""Limit every BLAS to one thread, choose OpenBLAS's kernel, and report the BLAS in use.
 
-The thread count can change what stock lbfgs gives (92 against 139 iterations, 4 of 810 predictions
-on one task measured), and two OpenBLAS pools in one process spin against each other: the default
-was slower in every case measured, up to 41 times. Nothing here imports NumPy before the limit is
-set, for OpenBLAS and OpenMP read their variables when they are loaded.
+The number of threads can change the result of lbfgs (92 iterations instead of 139, 4 of 810
+predictions on one measured task), and two OpenBLAS pools in one process slow each other down: in
+every case measured, the default was slower, up to 41 times. Nothing here imports NumPy before the
+limit is set, as OpenBLAS and OpenMP read their variables when they are loaded.
 """
 
 import os
@@ -14,7 +14,7 @@ from reference_harness.formats.scorer import THREADS
 
 
 class Library(TypedDict):
-    """One numerical library that is loaded."""
+    """A loaded numerical library."""
 
     library: str
     version: str
@@ -23,9 +23,9 @@ class Library(TypedDict):
 
 
 def hold_to_scorer(array_api: bool = False) -> None:
-    """Limit this process to one thread a library and to the kernel of the scorer, permanently.
+    """Limit this process to one thread per library and to the scorer's kernel, permanently.
 
-    `array_api` readies SciPy for arrays of other libraries, which it decides when it is imported.
+    `array_api` lets SciPy accept arrays of other libraries, which must be set before its import.
     """
     scorer.hold()
     if array_api:

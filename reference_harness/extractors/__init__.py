@@ -1,6 +1,6 @@
-"""Extractors: what turns DNA sequences into embeddings. Upstream's interface and the built-ins.
+"""Extractors turn DNA sequences into embeddings: upstream's interface, and the built-ins.
 
-The table imports none of them: help and lists are read without NumPy or torch.
+The table imports none of them, so that help and lists need neither NumPy nor torch.
 """
 
 from typing import NamedTuple
@@ -9,15 +9,15 @@ __all__ = ["BUILTINS", "DEFAULT", "Builtin"]
 
 
 class Builtin(NamedTuple):
-    """One extractor that comes with the harness."""
+    """An extractor that comes with the harness."""
 
     stem: str
-    """Its module in this folder."""
+    """Name of its module in this folder."""
     class_name: str
     what: str
-    """One line for lists."""
+    """Description in lists, one line."""
     helpers: tuple[str, ...] = ()
-    """Our other modules that it imports: a record's digest of the extractor covers them, too."""
+    """Other files of the harness that it imports; a record's digest covers them too."""
     plans_batches: bool = False
     """Whether its constructor takes `batching` and `token_budget`."""
 

@@ -1,4 +1,4 @@
-"""The interface every extractor has: upstream's, so that the community's modules run unchanged."""
+"""The interface of every extractor: upstream's, so that the community's modules run unchanged."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -13,51 +13,52 @@ UNDECLARED = "undeclared"
 
 
 class ExtractorError(HarnessError, ValueError):
-    """An extractor cannot be loaded, or cannot embed what it was given.
+    """An extractor cannot be loaded, or cannot embed the given sequences.
 
     The message says what was found, what was expected and what to do next.
     """
 
 
 class UnknownOptionError(ExtractorError):
-    """An option names nothing that the constructor of the extractor takes."""
+    """The extractor's constructor has no parameter with the name of an option."""
 
 
 class SignatureError(ExtractorError):
-    """A class cannot be called as the harness calls it, whatever it computes."""
+    """A class cannot be called with the arguments that the harness passes."""
 
 
 class Reading(NamedTuple):
-    """The letters and tokens of some sequences, together, as a built-in extractor counts them."""
+    """How many letters and tokens of some sequences a built-in extractor reads, in total."""
 
     given: int
+    """Letters of the sequences."""
     read: int
-    """Letters that are in a token the model knows."""
+    """Letters in a token that is in the vocabulary."""
     cut: int
-    """Sequences of which an end is not read."""
+    """Number of sequences with an end that is not read."""
     tokens: int
-    """Tokens that are the sequences' own."""
+    """Tokens of letters, without special tokens."""
     unknown: int
-    """Those among them that stand for what is not in the vocabulary."""
+    """Tokens among `tokens` that are the unknown token."""
 
 
 class BaseEmbeddingExtractor(ABC):
     """Turns sequences into embeddings of one fixed width.
 
-    A subclass may declare, as class or instance attributes, how it does so; what is missing is
-    recorded as "undeclared". A layer sweep moves scores by 0.03 to 0.04, so two extractors of one
-    model are comparable only when both say:
+    A subclass may declare, as class or instance attributes, how it does so; a missing one is
+    recorded as "undeclared". Another layer changes scores by 0.03 to 0.04, so two extractors of one
+    model are comparable only if both declare:
 
     - `layer`: "last", "none" or a number as text;
     - `pooling`: "mean", "cls", "last", "max" or a few words;
-    - `max_length`: in tokens, special tokens included; None when any length is read;
+    - `max_length`: in tokens, including special tokens; None if there is no limit;
     - `truncation`: "none", "right", "left" or "windows";
-    - `dtype`: "float32", "float16", "bfloat16" or "float64", in which the model computes;
+    - `dtype`: "float32", "float16", "bfloat16" or "float64", the type in which the model computes;
     - `source`: a mapping with `kind` ("huggingface", "url", "local", "none"), `location` and
       `revision` (40 hex digits, or None);
-    - `scale`: "none" for embeddings as they are, or "unit": the harness then divides each by the
+    - `scale`: "none", or "unit": the harness then divides each embedding by the
       root mean square of its values. The probe's penalty depends on the scale, so scores do, too;
-    - `case`: "sensitive" when upper and lower case mean different things to the model.
+    - `case`: "sensitive" if the model distinguishes upper and lower case.
     """
 
     layer: str
@@ -75,8 +76,8 @@ class BaseEmbeddingExtractor(ABC):
 
     @abstractmethod
     def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
-        """Embed n sequences: an array of shape (n, d), row i for sequence i, all finite.
+        """Return the embeddings of n sequences, (n, d), row i for sequence i, all finite.
 
-        `batch_size` is a hint about memory and may not change the result. A sequence that has no
-        embedding, such as an empty one, either gives a finite row or raises a `ValueError`.
+        `batch_size` may limit memory and must not change the result. For a sequence that has no
+        embedding, such as an empty one, either return a finite row or raise a `ValueError`.
         """

@@ -1,4 +1,4 @@
-"""Loads a model from one pinned place, and refuses weights that do not fit it."""
+"""Load a model from a pinned source, and refuse weights that do not fit it."""
 
 import contextlib
 import copy
@@ -28,24 +28,24 @@ AUTO_CLASSES = tuple(
 """The Auto classes of transformers, plain AutoModel first."""
 LISTED_KEYS = 3
 _CAUSE_MAX = 400
-"""Characters of an exception that a message shows: transformers gives its advice in the first."""
+"""Characters of an exception that a message quotes: transformers puts its advice first."""
 _SAFE_FILES = ("model.safetensors", "model.safetensors.index.json")
-"""Files of which a checkpoint in safetensors has one, as transformers names them."""
+"""Names of which transformers gives one to each checkpoint in safetensors."""
 
 
 def check_model_class(options: Options) -> None:
-    """Raise ExtractorError for an `auto_class` that does not exist, before anything is loaded."""
+    """Raise ExtractorError if `auto_class` does not exist, before anything is loaded."""
     check_class("auto_class", options.auto_class, AUTO_CLASSES)
 
 
 def check_configuration(origin: Origin, options: Options) -> None:
-    """Raise ExtractorError where a class of transformers lacks the configuration it is built by."""
+    """Raise ExtractorError if a class of transformers lacks its configuration file."""
     is_package = options.auto_class.partition(":")[0] == "package"
     if options.weights or is_package or origin.file("config.json") is not None:
         return
     msg = (
-        f"{origin.name!r} has no config.json at its top, by which the model is built: name the "
-        "folder that has it, or declare weights=FILE with auto_class=transformers:CLASS and "
+        f"{origin.name!r} has no config.json at its top level, from which the model is built: pass "
+        "the folder that has it, or declare weights=FILE with auto_class=transformers:CLASS and "
         "config_arguments"
     )
     raise ExtractorError(msg)
@@ -54,17 +54,17 @@ def check_configuration(origin: Origin, options: Options) -> None:
 def load_model(origin: Origin, options: Options, device: str) -> tuple[Any, dict[str, Any]]:
     """Return the model in evaluation mode on its device, and its source.
 
-    The source is `kind`, `location`, `revision` and `weights` of submission format 1.1.
-    Raises ExtractorError when weights are missing or left over, and when there is no `submodule`.
+    The source has `kind`, `location`, `revision` and `weights` as in submission format 1.1. Raise
+    ExtractorError if weights are missing or unused, or if `submodule` does not exist.
     """
-    cls = class_of(options.auto_class, origin)
+    model_class = class_of(options.auto_class, origin)
     if options.weights:
-        model, info, path = load_state(cls, origin, options)
+        model, info, path = load_state(model_class, origin, options)
         _check_weights(origin.name, model, info, options)
         folder, files = path.parent, [path]
     else:
-        model, info, safe = _from_files(
-            cls,
+        model, info, is_safetensors = _from_files(
+            model_class,
             origin,
             dtype=getattr(torch, options.dtype),
             **origin.keywords,
@@ -72,7 +72,7 @@ def load_model(origin: Origin, options: Options, device: str) -> tuple[Any, dict
         )
         _check_weights(origin.name, model, info, options)
         _rebuild_unsaved(model)
-        endings = SAFE if safe else PICKLED
+        endings = SAFE if is_safetensors else PICKLED
         folder = origin.folder
         files = sorted(file for file in folder.iterdir() if file.suffix in endings)
         if options.keep_float32:
@@ -95,9 +95,9 @@ _DTYPE_RENAMED = (4, 56)
 
 
 def _spelled(cls: Any, options: dict[str, Any]) -> dict[str, Any]:  # any model class
-    """Return options of `from_pretrained` as the installed transformers names them.
+    """Return options of `from_pretrained` with the names that the installed transformers uses.
 
-    Versions before `weights_only` leave it to torch, which reads tensors alone since 2.6.
+    `weights_only` is dropped for versions without it: torch reads only tensors since 2.6.
     """
     arguments = dict(options)
     version = tuple(int(part) for part in transformers.__version__.split(".")[:2])
@@ -110,32 +110,32 @@ def _spelled(cls: Any, options: dict[str, Any]) -> dict[str, Any]:  # any model 
 
 
 def _from_files(cls: Any, origin: Origin, **options: Any) -> tuple[Any, dict[str, Any], bool]:
-    """Load safetensors; only where there are none, the older format, read as tensors alone."""
-    safe = any(origin.file(name) is not None for name in _SAFE_FILES)
+    """Load safetensors; if there are none, load the older format, reading only tensors."""
+    has_safetensors = any(origin.file(name) is not None for name in _SAFE_FILES)
     model, info = cls.from_pretrained(
         origin.loads_from,
-        use_safetensors=safe,
+        use_safetensors=has_safetensors,
         output_loading_info=True,
         **_spelled(cls, {"weights_only": True, **options}),
     )
-    return model, info, safe
+    return model, info, has_safetensors
 
 
 def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options) -> None:
-    """Raise when the file and the model do not hold the same tensors."""
+    """Raise ExtractorError unless the file and the model hold the same tensors."""
     may_miss, may_leave = allowed_keys(vars(options))
     missing = unexplained(untied(model, info["missing_keys"]), may_miss)
-    left_over = unexplained(info["unexpected_keys"], may_leave)
+    unused = unexplained(info["unexpected_keys"], may_leave)
     ill_shaped = [str(key) for key in (*info["mismatched_keys"], *info["error_msgs"])]
-    if not (missing or left_over or ill_shaped):
+    if not (missing or unused or ill_shaped):
         return
     parts = [
         f"{len(keys)} {what} "
         f"({', '.join(keys[:LISTED_KEYS])}{', ...' if len(keys) > LISTED_KEYS else ''})"
         for what, keys in (
             ("missing", missing),
-            ("left over", left_over),
-            ("ill-shaped", ill_shaped),
+            ("unused", unused),
+            ("of another shape", ill_shaped),
         )
         if keys
     ]
@@ -146,34 +146,34 @@ def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options
     )
     msg = (
         f"the weights of {name!r} do not fit the model that was built from its configuration: "
-        f"{'; '.join(parts)}; {advice}; declare weights that the embeddings do not depend on with "
+        f"{'; '.join(parts)}; {advice}; declare weights that do not affect the embeddings with "
         "missing=REGEX or unexpected=REGEX"
     )
     raise ExtractorError(msg)
 
 
 def _rebuild_unsaved(model: Any) -> None:  # any PreTrainedModel
-    """Compute the tensors of a model with its own code that no file contains.
+    """Compute the tensors, which no file contains, of a model with the repository's own code.
 
-    transformers builds a model without memory and then fills it from the file; buffers that are
-    not saved, and tensors that are plain attributes, are left without their values. Version 4
-    builds the whole model first, and has no `is_custom_code`.
+    transformers creates a model without memory and fills it from the file. Buffers that are not
+    saved, and tensors in plain attributes, get no values. Version 4 builds the whole model first,
+    and has no `is_custom_code`.
     """
     has_own_code = getattr(model, "is_custom_code", bool)
     if not has_own_code() or not _names(model):
         return
     built = _built(model, weights=False)
     if any(tensor.is_meta for tensor in _unsaved(model, built)):
-        # What it computes depends on its weights: then they have to be there.
+        # Its constructor computes them from the weights, which therefore need memory.
         built = _built(model, weights=True)
     for name, value in zip(_names(model), _unsaved(model, built), strict=True):
-        owner, leaf = _owner(model, name)
-        # Both keep the type in which the model was loaded.
-        setattr(owner, leaf, value.to(getattr(owner, leaf).dtype))
+        owner, attribute = _owner(model, name)
+        # Keep the type in which the model was loaded.
+        setattr(owner, attribute, value.to(getattr(owner, attribute).dtype))
 
 
 def _built(model: Any, *, weights: bool) -> Any:
-    """Build the model again from its configuration, with random weights or without memory."""
+    """Return the model built again from its configuration; without `weights`, only buffers."""
     with torch.random.fork_rng(), contextlib.ExitStack() as stack:
         if not weights:
             stack.enter_context(_weightless())
@@ -182,7 +182,7 @@ def _built(model: Any, *, weights: bool) -> Any:
 
 @contextlib.contextmanager
 def _weightless() -> Iterator[None]:
-    """Give new modules parameters without memory: only buffers are computed."""
+    """Let new modules create parameters without memory, so that only buffers are computed."""
     register = torch.nn.Module.register_parameter
 
     def registered(module: torch.nn.Module, name: str, param: torch.nn.Parameter | None) -> None:
@@ -201,9 +201,9 @@ def _names(model: Any) -> list[str]:
 
 
 def _unsaved(model: Any, built: Any) -> list[torch.Tensor]:
-    """Return what `built` has of the tensors that `model` lacks."""
+    """Return the tensors of `built` that `model` lacks."""
     owners = [(_owner(built, name)) for name in _names(model)]
-    return [getattr(owner, leaf) for owner, leaf in owners]
+    return [getattr(owner, attribute) for owner, attribute in owners]
 
 
 def _buffers(model: Any) -> list[str]:
@@ -213,7 +213,7 @@ def _buffers(model: Any) -> list[str]:
 
 
 def _hollow(model: Any) -> list[str]:
-    """Return the names of the plain attributes that are tensors without memory."""
+    """Return the names of plain attributes that hold tensors without memory."""
     return [
         f"{name}.{key}" if name else key
         for name, module in model.named_modules()
@@ -223,12 +223,12 @@ def _hollow(model: Any) -> list[str]:
 
 
 def _owner(model: Any, name: str) -> tuple[Any, str]:
-    path, _, leaf = name.rpartition(".")
-    return model.get_submodule(path), leaf
+    path, _, attribute = name.rpartition(".")
+    return model.get_submodule(path), attribute
 
 
 def _keep_float32(model: Any, files: list[Path], pattern: str) -> None:
-    """Read the weights that stay float32 again, since `dtype` has rounded them."""
+    """Read again, in float32, the weights that match a pattern, as `dtype` has rounded them."""
     weights = float32_weights(model, pattern)
     for file in files:
         for name, tensor in read_tensors(file, only=pattern).items():
@@ -236,27 +236,27 @@ def _keep_float32(model: Any, files: list[Path], pattern: str) -> None:
                 weights.pop(name).data = tensor.to(torch.float32)
     if weights:
         msg = (
-            f"keep_float32 matches {min(weights)!r}, which the file of weights does not hold: "
+            f"keep_float32 matches {min(weights)!r}, which the file of weights does not contain: "
             "declare a narrower keep_float32"
         )
         raise ExtractorError(msg)
 
 
 def _submodule(model: Any, path: str) -> Any:
-    """Return the module of that dotted name; the model itself for an empty one."""
+    """Return the module with a dotted name; the model itself for ""."""
     try:
         return model.get_submodule(path)
     except AttributeError:
         names = [name for name, _ in model.named_children()]
         msg = (
-            f"submodule is {path!r}, and {type(model).__name__} has no such module; the ones at "
-            f"its top are: {', '.join(names)}"
+            f"submodule is {path!r}, but {type(model).__name__} has no such module; its top-level "
+            f"modules are: {', '.join(names)}"
         )
         raise ExtractorError(msg) from None
 
 
 def cause_of(error: BaseException) -> str:
-    """Return type and text of an exception in one line, and of what caused it, if that is other."""
+    """Return the type and text of an exception, and of its cause if not repeated, in one line."""
     text = " ".join(str(error).split())
     cause = error.__cause__
     because = f" ({cause_of(cause)})" if cause is not None and not _repeats(text, cause) else ""
@@ -265,5 +265,5 @@ def cause_of(error: BaseException) -> str:
 
 
 def _repeats(text: str, cause: BaseException) -> bool:
-    """Whether a text has all of what caused it already."""
+    """Whether a text contains the text of its cause."""
     return " ".join(str(cause).split()) in text

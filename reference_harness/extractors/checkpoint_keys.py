@@ -1,18 +1,18 @@
-"""Which weights may be missing from a file or left over in it, and why."""
+"""Patterns of weights that may be missing from a file or unused in it, with reasons."""
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Keys that may be in the file without being in the model. Anything else means that another class
-# was built than the one that was trained: some layers then hold random numbers.
+# Keys that may be in the file and not in the model. Any other key means that the model is not of
+# the class that was trained, so that some layers hold random numbers.
 HEADS = (
-    (r"^(lm_head|cls|score|classifier|qa_outputs)\.", "a task's head: we read hidden states"),
-    (r"(^|\.)pooler\.", "stands behind the hidden states"),
-    (r"(^|\.)(position_ids|inv_freq)$", "computed from the configuration, older files hold it"),
+    (r"^(lm_head|cls|score|classifier|qa_outputs)\.", "a task's head, after the hidden states"),
+    (r"(^|\.)pooler\.", "computed after the hidden states"),
+    (r"(^|\.)(position_ids|inv_freq)$", "computed from the configuration; in older files"),
 )
-# Keys that may be in the model without being in the file.
-UNUSED = ((r"(^|\.)pooler\.", "stands behind the hidden states, so its random numbers are unread"),)
+# Keys that may be in the model and not in the file.
+UNUSED = ((r"(^|\.)pooler\.", "computed after the hidden states, so its numbers are not used"),)
 
 Patterns = tuple[tuple[str, str], ...]
 
@@ -23,14 +23,14 @@ def unexplained(keys: Iterable[str], allowed: Patterns) -> list[str]:
 
 
 def allowed_keys(options: Mapping[str, Any]) -> tuple[Patterns, Patterns]:
-    """Return what may be missing and what may be left over, with what the options declare."""
+    """Return the patterns of allowed missing and unused keys, including those of the options."""
     declared = [options.get(name) for name in ("missing", "unexpected")]
     missing, unexpected = [((str(pattern), "declared"),) if pattern else () for pattern in declared]
     return (*UNUSED, *missing), (*HEADS, *unexpected)
 
 
 def untied(model: Any, missing: Iterable[str]) -> list[str]:  # any torch module
-    """Return the missing keys less those that share their numbers with a weight that was loaded."""
+    """Return the missing keys without those that share memory with a loaded weight."""
     absent = set(missing)
     weights = dict(model.named_parameters(remove_duplicate=False))
     loaded = {id(weight) for name, weight in weights.items() if name not in absent}

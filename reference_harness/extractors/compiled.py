@@ -1,4 +1,4 @@
-"""Compiles a loaded model with torch.compile, which fuses kernels and so moves last digits."""
+"""Compile a loaded model with torch.compile, which fuses kernels and changes last digits."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,17 +9,17 @@ from .base import ExtractorError
 from .checkpoint import cause_of
 
 BACKEND = "inductor"
-"""Of torch.compile: its default."""
+"""The default backend of torch.compile."""
 
 Run = Callable[[], list[np.ndarray]]
-"""Embeds the same short batches each time."""
+"""Returns the embeddings of the same short batches at each call."""
 
 
 def compile_in_place(model: Any, run: Run, tolerance: float) -> None:
-    """Compile a module for every length and size of a batch; `run` calls it before and after.
+    """Compile a module for all lengths and batch sizes; `run` is called before and after.
 
-    Raises ExtractorError where torch cannot compile it, compiles nothing of it, or gives rows that
-    are farther from those before than `tolerance`, which is relative to their length.
+    Raise ExtractorError if torch cannot compile it, compiles no part of it, or changes an embedding
+    by more than `tolerance`, relative to its length.
     """
     from torch._dynamo.utils import counters  # two seconds to import
 
@@ -32,18 +32,18 @@ def compile_in_place(model: Any, run: Run, tolerance: float) -> None:
         msg = f"{name} cannot be compiled: {cause_of(error)}: leave compile out"
         raise ExtractorError(msg) from error
     if counters["stats"]["unique_graphs"] == graphs:
-        msg = f"{name}: torch.compile compiled nothing of it: leave compile out"
+        msg = f"{name}: torch.compile compiled no part of it: leave compile out"
         raise ExtractorError(msg)
-    far = max(_distance(*pair) for pair in zip(before, after, strict=True))
-    if not far <= tolerance:
+    distance_max = max(_distance(*pair) for pair in zip(before, after, strict=True))
+    if not distance_max <= tolerance:
         msg = (
-            f"{name} gives other embeddings once it is compiled, by {far:.1e} of their length, "
-            f"expected {tolerance:.0e} at most: leave compile out"
+            f"{name}: compiling changes embeddings by {distance_max:.1e} of their length, expected "
+            f"{tolerance:.0e} at most: leave compile out"
         )
         raise ExtractorError(msg)
 
 
 def _distance(before: np.ndarray, after: np.ndarray) -> float:
-    """Return the largest distance of two (b, d) rows, over the length of the first."""
+    """Return the largest distance between rows of two (b, d) arrays, relative to the first."""
     lengths = np.linalg.norm(before, axis=1)
     return float((np.linalg.norm(after - before, axis=1) / np.maximum(lengths, 1e-30)).max())

@@ -1,8 +1,8 @@
-"""From sequences to tokens, in processes of their own where one thread has become too slow.
+"""Turn sequences into tokens, in several processes if one thread is too slow.
 
-A tokenizer is Python for the most part, and so is what feeds a GPU: in one process they take turns.
-Once encoding has taken `PAID_SECONDS` of a thread, processes are started, and each call is shared
-out among them as soon as they are ready. What they return is what one thread returns.
+A tokenizer is mostly Python, and so is the code that feeds a GPU: in one process they wait for each
+other. After `PAID_SECONDS` of encoding, processes are started, and each call is divided among them
+as soon as they are ready. The result is that of one thread.
 """
 
 import os
@@ -30,29 +30,29 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
 PAID_SECONDS = 10.0
-"""Processor time of encoding after which processes are started: about what starting eight of them
-takes, so that a short run does not pay for them and a long one pays twice at most."""
+"""Processor time of encoding after which processes are started: about the time that starting eight
+of them takes, so that short runs start none and long ones lose at most the same time again."""
 PROCESSES_MAX = 8
-"""Processes: each holds a tokenizer and the libraries of the model, about 400 MB."""
+"""Most processes: each needs about 400 MB for a tokenizer and the model's libraries."""
 CHUNK = 128
-"""Fewest sequences that a process is given: fewer take longer to send than to encode."""
+"""Fewest sequences sent to a process: fewer take longer to send than to encode."""
 
 Part = TypeVar("Part")
 Encoded = tuple[list[list[int]], npt.NDArray[np.int64]]
-"""The pieces to embed and, for each, the number of its sequence."""
+"""The token ids of each piece (window), and the index of each piece's sequence."""
 Sent = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""All tokens in one array, which is fast to send; the end of each piece in it; and its sequence."""
+"""The token ids of all pieces in one array, each piece's end, and the index of its sequence."""
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """A tokenizer with its limit, and what is done to letters before."""
+    """A tokenizer with its length limit, and the preparation of letters."""
 
     encoder: Encoder
     prepare: Preparation
 
     def encode(self, sequences: Sequence[str]) -> Encoded:
-        """Return the pieces of sequences. Raises ExtractorError as the encoder does."""
+        """Return the pieces of sequences. Raise ExtractorError as the encoder does."""
         return self.encoder.encode(self.prepare(sequences))
 
     @cached_property
@@ -60,17 +60,17 @@ class Encoding:
         return Reader(self.encoder, self.prepare)
 
     def read(self, sequences: Sequence[str]) -> Reading:
-        """Return what is read of sequences. Raises ExtractorError as `encode` does."""
+        """Return how much of the sequences is read. Raise ExtractorError as `encode` does."""
         return self._reader.read(sequences)
 
 
 class Encoders:
-    """Encodes calls of sequences: here, or in processes once these pay."""
+    """Encodes calls of sequences in this process, or in several once that is worthwhile."""
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
         self.processes_max = 0
-        """Processes that may be started; a run sets it where the model has a device of its own."""
+        """Processes that may be started; set by a run whose model does not compute on the CPU."""
         self._spent = 0.0
         self._processes: WorkerProcesses | None = None
         self._pool: ProcessPoolExecutor | None = None
@@ -78,37 +78,37 @@ class Encoders:
         self._count = 0
 
     def encode(self, sequences: Sequence[str]) -> Encoded:
-        """Return what `Encoding.encode` does."""
+        """Return the result of `Encoding.encode`."""
         parts = self._elsewhere(_encoded, sequences)
         if parts is None:
             return self._here(self._encoding.encode, sequences)
         pieces: list[list[int]] = []
         for (tokens, ends, _), _ in parts:
-            listed = tokens.tolist()
-            pieces += [listed[start:end] for start, end in pairwise([0, *ends.tolist()])]
+            token_ids = tokens.tolist()
+            pieces += [token_ids[start:end] for start, end in pairwise([0, *ends.tolist()])]
         return pieces, np.concatenate([start + rows for (_, _, rows), start in parts])
 
     def read(self, sequences: Sequence[str]) -> Reading:
-        """Return what `Encoding.read` does."""
+        """Return the result of `Encoding.read`."""
         parts = self._elsewhere(_read, sequences)
         if parts is None:
             return self._here(self._encoding.read, sequences)
         return Reading(*map(sum, zip(*(reading for reading, _ in parts), strict=True)))
 
     def _here(self, work: Callable[[Sequence[str]], Part], sequences: Sequence[str]) -> Part:
-        began = time.thread_time()
+        start_time = time.thread_time()
         part = work(sequences)
-        self._spent += time.thread_time() - began
+        self._spent += time.thread_time() - start_time
         return part
 
     def _elsewhere(
         self, work: Callable[[Sequence[str]], Part], sequences: Sequence[str]
     ) -> list[tuple[Part, int]] | None:
-        """Return the parts of a call with the number of their first sequence, in order.
+        """Return the parts of a call, in order, with the index of their first sequence.
 
-        None where it is to be encoded here: a short one, before processes are ready, and where one
-        of them died or raised, so that the error is raised here and numbers the sequences of the
-        whole call.
+        None if it is to be encoded in this process: a short call, before processes are ready, or
+        after one died or raised. An error is then raised here, with the index of the sequence in
+        the whole call.
         """
         if len(sequences) < 2 * CHUNK or not self._is_ready() or self._pool is None:
             return None
@@ -120,7 +120,7 @@ class Encoders:
         except BrokenProcessPool:
             self.close()
             self.processes_max = 0
-        except Exception:  # noqa: BLE001 - a tokenizer raises what it likes, and does so again here
+        except Exception:  # noqa: BLE001 - whatever a tokenizer raises, it raises again in this process
             return None
         return None
 
@@ -130,21 +130,21 @@ class Encoders:
         return self._ready is not None and self._ready.done()
 
     def start(self) -> None:
-        """Start the processes; where a tokenizer cannot be sent there, nothing is started."""
+        """Start the processes; do nothing if the tokenizer cannot be pickled."""
         self._count, self.processes_max = self.processes_max, 0
         try:
             encoding = pickle.dumps(self._encoding)
             self._processes = WorkerProcesses(self._count, "spawn", _begin, encoding)
             self._pool = self._processes.__enter__()
             self._ready = self._pool.submit(_nothing)
-            # A process that multiprocessing started would wait for its own ones when it ends.
+            # Otherwise a process started by multiprocessing waits for its children when it ends.
             end = self._processes.__exit__
             Finalize(self, end, args=(BrokenProcessPool,), exitpriority=0)
         except Exception:  # noqa: BLE001 - pickle calls a tokenizer's code; no more processes allowed
             self.close()
 
     def wait(self) -> None:
-        """Wait until the processes are ready. Raises BrokenProcessPool where one ended."""
+        """Wait until the processes are ready. Raise BrokenProcessPool if one died."""
         if self._ready is not None:
             self._ready.result()
 
@@ -156,14 +156,14 @@ class Encoders:
 
 
 def processes_beside() -> int:
-    """Return how many processes may encode beside this one, which has its share of the threads."""
+    """Return how many processes may encode beside this one, by its share of the processors."""
     threads = os.environ.get("OMP_NUM_THREADS", "")
-    allowed = int(threads) if threads.isdigit() else processors()
-    return max(0, min(PROCESSES_MAX, allowed - 1))
+    threads_max = int(threads) if threads.isdigit() else processors()
+    return max(0, min(PROCESSES_MAX, threads_max - 1))
 
 
 class _Process:
-    """What a process keeps from one part to the next."""
+    """The state of this process between parts."""
 
     encoding: Encoding
 

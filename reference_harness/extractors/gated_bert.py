@@ -1,4 +1,4 @@
-"""BERT whose feed-forward layers are gated, with learned positions."""
+"""BERT with gated feed-forward layers and learned positions."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from transformers import BertConfig, BertModel
 
 
 class _Gated(nn.Module):
-    """The first half of a projection without bias, activated, times the second half."""
+    """A projection without bias: the first half, activated by GELU, times the second half."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
@@ -22,10 +22,10 @@ class _Gated(nn.Module):
 
 
 class GatedBert(BertModel):  # type: ignore[misc]  # transformers has no types
-    """BERT without a pooler, each of whose layers has a gated feed-forward part.
+    """BERT without a pooler and with a gated feed-forward part in each layer.
 
-    `encoder.layer.N.intermediate.dense` has the rows of the gate, then those of the values; all
-    other weights are named as in BERT.
+    `encoder.layer.N.intermediate.dense` contains the rows of the gate, then those of the values;
+    all other weights have their names in BERT.
     """
 
     config_class = BertConfig

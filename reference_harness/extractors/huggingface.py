@@ -1,4 +1,4 @@
-"""Embeddings of any model of transformers: what differs between models is declared or measured."""
+"""Embed with any model of transformers: differences between models are declared or measured."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -25,35 +25,47 @@ from .tokens import Encoder
 from .transfer import EncodedAhead, host_arrays, on_device, to_host
 from .versions import version_advice
 
-# Largest distance of a sequence's row beside a longer one from its row alone, over the length of
-# the row, at which padding is taken to be masked. Rounding alone is at most 1e-6 in float32 and
-# 1.1e-2 in bfloat16; padding that is not masked changes a row by 0.1 and more.
+# Padding counts as masked if the embedding of a sequence next to a longer one differs from that
+# alone by at most so much of its length. Rounding is at most 1e-6 in float32 and 1.1e-2 in
+# bfloat16; unmasked padding changes an embedding by 0.1 and more.
 _MASKED = {"float64": 1e-3, "float32": 1e-3, "float16": 5e-2, "bfloat16": 5e-2}
-# Letters of the sequence that the width and the use of the mask are measured with.
+# The sequence with which the width and the use of the mask are measured.
 _PROBE = "ACGGTACATTGCAGCTTAACCGGATCCAGATTACAGCATGTTGGCACT"
 
 
-class HuggingFaceExtractor(BaseEmbeddingExtractor):
-    """Hidden states of a transformer, pooled under the attention mask into float32 rows.
+def _check_device(device: str) -> None:
+    """Raise ExtractorError if torch cannot use a device, before weights are fetched and read."""
+    try:
+        torch.empty(0, device=device)
+    except Exception as error:
+        msg = (
+            f"torch {torch.__version__} cannot use --device {device}: {cause_of(error)}; pass "
+            "--device cpu, or repair driver or torch: `nvidia-smi` lists the GPUs of this machine"
+        )
+        raise ExtractorError(msg) from error
 
-    Lower case is read as upper case, as most DNA vocabularies hold upper case alone and would
-    turn soft-masked repeats into unknown tokens; `case="sensitive"` leaves letters as they are.
+
+class HuggingFaceExtractor(BaseEmbeddingExtractor):
+    """Hidden states of a transformer, pooled under the attention mask into float32 embeddings.
+
+    Lower case is read as upper case, as most DNA vocabularies have only upper case and would turn
+    soft-masked repeats into unknown tokens; `case="sensitive"` keeps the letters.
     """
 
     def __init__(self, name_model: str, device: str = "cpu", **options: Any) -> None:
         """Load a local folder, or a Hub repository at the 40 hex digits of `revision`.
 
-        `options.Options` lists all of them with defaults. `layer` is "last" or an index into the
+        `options.Options` lists all options with defaults. `layer` is "last" or an index into the
         hidden states, 0 being the embedding layer and negative ones counting from the end.
-        `max_length` is in tokens, special tokens included; left out, it is what tokenizer and
-        model take. Beyond it, `truncation` cuts the "right" or the "left" end, or averages
-        "windows" that share `stride` tokens, each weighted by its tokens; under "none" a longer
-        sequence is an error. `batching` is "budget" (sorted by length, `token_budget` padded
-        tokens a batch), "exact" (equal lengths only) or "file" (`batch_size` rows in the order
-        given). A model that takes no attention mask, or does not use it, is batched exactly.
-        `compile` has torch compile the model, which moves last digits.
+        `max_length` is in tokens, including special ones; by default it is the limit of tokenizer
+        and model. For longer sequences, `truncation` cuts the "right" or the "left" end, or
+        averages "windows" that overlap by `stride` tokens, weighted by their tokens; with "none"
+        they are an error. `batching` is "budget" (sorted by length, `token_budget` padded tokens
+        per batch), "exact" (equal lengths only) or "file" (`batch_size` sequences in the given
+        order). A model that takes no attention mask, or does not use it, is batched as under
+        "exact". `compile` lets torch compile the model, which changes last digits.
 
-        Raises ExtractorError for an option that cannot be, and for a model that does not load.
+        Raise ExtractorError for an invalid option, and for a model that cannot be loaded.
         """
         super().__init__(name_model, device)
         parsed = parse(options)
@@ -62,9 +74,9 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self._options = parsed
         self.memory = MemoryLimit()
         self.token_budget = parsed.token_budget
-        """Padded tokens of a batch; a run may set it before a call."""
+        """Most padded tokens of a batch; a run may set it before a call."""
         self.exact_limits: Sequence[batches.RowLimit] = batches.EXACT_LIMITS
-        """Rows of equal length that share a batch; a run may set what it measured."""
+        """Most rows of a batch of equal lengths, by length; a run may set measured limits."""
         self._load()
         self._prepare = preparation_of(parsed)
         self._set_up()
@@ -77,17 +89,17 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self._declare()
 
     def count_tokens(self, sequences: Sequence[str]) -> list[int]:
-        """Return the tokens each sequence would have if nothing were cut, special ones included."""
+        """Return the tokens of each sequence without truncation, including special ones."""
         return self.encoder.count(self._prepare.uncut(sequences))
 
     def read_letters(self, sequences: Sequence[str]) -> Reading:
-        """Return what is read of sequences. Raises ExtractorError as `extract_embeddings` does."""
+        """Return how much of the sequences is read. Raises what `extract_embeddings` raises."""
         return self._encoders.read(sequences)
 
     def encode_in_processes(self, *, now: bool = False) -> None:
-        """Let processes encode once that pays, or from now on, and return when these are ready.
+        """Encode in several processes once that is worthwhile; with `now`, start them and wait.
 
-        For a model that does not need the processors itself.
+        Only for a model that does not compute on the CPU.
         """
         self._encoders.processes_max = processes_beside()
         if now and self._encoders.processes_max:
@@ -95,13 +107,13 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             self._encoders.wait()
 
     def ahead(self, sequences: Sequence[str]) -> None:
-        """Begin to encode the sequences of the call after the one that comes next or is running."""
+        """Start to encode the sequences of the call after the next, or after the running one."""
         self._encoded.begin(sequences)
 
     def trial(self, sequence: str) -> tuple[int, Callable[[int], object]]:
-        """Return the tokens of a sequence's longest piece, and what runs a batch of n such pieces.
+        """Return the tokens of a sequence's longest piece, and a function that runs n such pieces.
 
-        Both may raise what `extract_embeddings` does; running out of memory passes through.
+        Both may raise the errors of `extract_embeddings`, and out-of-memory errors.
         """
         pieces, _ = self.encoder.encode(self._prepare([sequence]))
         piece = max(pieces, key=len)
@@ -109,11 +121,11 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     @property
     def equal_length_max(self) -> int | None:
-        """The most tokens that `equal_batch` takes; None for any number."""
+        """The most tokens that `equal_batch` accepts; None if unlimited."""
         return self.encoder.pad_to or self.encoder.max_length
 
     def equal_batch(self, tokens: int, rows: Sequence[int]) -> np.ndarray:
-        """Return the embeddings of made-up pieces of so many tokens, numbered, as one batch."""
+        """Return the embeddings of a batch of generated pieces, one for each number in `rows`."""
         (ids,) = self._tokens.ids(self._prepare([_PROBE]))
         pieces = [[ids[(row + i) % len(ids)] for i in range(tokens)] for row in rows]
         return self._pooled(pieces)
@@ -121,21 +133,21 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 8) -> np.ndarray:
         """Return the (n, d) float32 embeddings of n sequences, row i for sequence i.
 
-        `batch_size` counts only under `batching="file"`.
-        Raises ExtractorError for a sequence without tokens, or with one the model does not have,
-        DoesNotFitError for a sequence that memory cannot hold even alone.
+        `batch_size` is used only with `batching="file"`. Raise ExtractorError for a sequence
+        without tokens, or with a token that the model lacks; DoesNotFitError for a sequence that
+        does not fit into memory even alone.
         """
         pieces, rows = self._encoded.take(sequences)
-        out = np.zeros((len(sequences), self._width), dtype=np.float32)
+        embeddings = np.zeros((len(sequences), self._width), dtype=np.float32)
         tokens = np.array([len(piece) for piece in pieces], dtype=np.float32)
         if self._options.window_weights == "equal":
             tokens = np.ones_like(tokens)
-        # A sequence of one piece has the weight 1.0 exactly, whatever else there is to embed.
-        share = tokens / np.bincount(rows, weights=tokens).astype(np.float32)[rows]
+        # The weight of a sequence's only piece is exactly 1.0, whatever the other sequences.
+        weights = tokens / np.bincount(rows, weights=tokens).astype(np.float32)[rows]
         for batch, pooled in self._run(pieces, rows, batch_size):
-            # at, not +=: one sequence may have several windows in a batch.
-            np.add.at(out, rows[batch], pooled * share[batch, None])
-        return out
+            # `at` instead of `+=`: one sequence may have several windows in a batch.
+            np.add.at(embeddings, rows[batch], pooled * weights[batch, None])
+        return embeddings
 
     def _run(
         self, pieces: list[list[int]], owners: np.ndarray, batch_size: int
@@ -157,62 +169,65 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         return batches.token_budget(lengths, self.token_budget)
 
     def _pooled(self, pieces: Sequence[list[int]]) -> np.ndarray:
-        """Return the (b, d) float32 rows of b pieces that are run as one batch."""
+        """Return the (b, d) float32 embeddings of b pieces, run as one batch."""
         return to_host(self._queued(pieces))()
 
     def _queued(self, pieces: Sequence[list[int]]) -> Tensor:
-        """Return the same on the device, where it may not be computed yet."""
+        """Return the embeddings of pieces on the device, where they may not be computed yet."""
         ids, mask = (on_device(array, self.device) for array in self.encoder.pad(pieces))
         with torch.inference_mode():
             hidden = self._output(ids, mask)
             return POOLINGS[self._options.pooling](hidden, self._positions(hidden, mask))
 
     def _positions(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """Return the mask of the positions to pool: all, where they are not those of the tokens."""
-        penultimate = self._options.pooling == "penultimate"
+        """Return the mask of the positions to pool; all of them if the model has no such mask."""
+        is_penultimate = self._options.pooling == "penultimate"
         if hidden.shape[1] == mask.shape[1]:
-            if penultimate or not self._options.pool_special:
-                return self.encoder.own_tokens(mask, before=not penultimate)
+            if is_penultimate or not self._options.pool_special:
+                return self.encoder.own_tokens(mask, before=not is_penultimate)
             return mask
-        if bool(mask.all()) and not penultimate and self._options.pool_special:
+        if bool(mask.all()) and not is_penultimate and self._options.pool_special:
             return torch.ones(hidden.shape[:2], dtype=torch.int64, device=hidden.device)
         msg = (
-            f"{type(self.model).__name__} gives {hidden.shape[1]} positions for {mask.shape[1]} "
+            f"{type(self.model).__name__} returns {hidden.shape[1]} positions for {mask.shape[1]} "
             "tokens, so it is unknown which of them are padding or special tokens: declare "
-            "mask_inside=false, which pads nothing, and pooling mean, cls, last or max"
+            "mask_inside=false, which avoids padding, and pooling mean, cls, last or max"
         )
         raise ExtractorError(msg)
 
     def _load(self) -> None:
-        """Load the tokenizer, then the model; refuse what does not fit."""
+        """Load the tokenizer, then the model. Raise ExtractorError if either cannot be used."""
         options = self._options
-        trusted = bool(options.trust_remote_code)
-        origin = origin_of(self.name_model, options.revision, trust_remote_code=trusted)
+        _check_device(self.device)
+        trust_remote_code = bool(options.trust_remote_code)
+        origin = origin_of(self.name_model, options.revision, trust_remote_code=trust_remote_code)
         try:
             check_disguises(origin)
             check_code(origin)
             check_ignored_code(origin, options)
             check_configuration(origin, options)
-            with loadable(origin) as loaded:
-                self._tokens = load_tokens(loaded, options)
-                self.model, self.source = load_model(loaded, options, self.device)
+            with loadable(origin) as source_origin:
+                self._tokens = load_tokens(source_origin, options)
+                self.model, self.source = load_model(source_origin, options, self.device)
         except ExtractorError:
             raise
         except Exception as error:
-            advice = version_advice(folder_of(origin), error, own_code=trusted)
+            advice = version_advice(folder_of(origin), error, own_code=trust_remote_code)
             text = "; ".join(part for part in (cause_of(error), advice) if part)
             msg = f"{self.name_model!r} cannot be loaded: {text}"
             raise ExtractorError(msg) from error
         self.tokenizer = self._tokens.inner
 
     def _advice_text(self, error: Exception) -> str:
-        trusted = bool(self._options.trust_remote_code)
-        origin = origin_of(self.name_model, self._options.revision, trust_remote_code=trusted)
-        advice = version_advice(folder_of(origin), error, own_code=trusted)
+        trust_remote_code = bool(self._options.trust_remote_code)
+        origin = origin_of(
+            self.name_model, self._options.revision, trust_remote_code=trust_remote_code
+        )
+        advice = version_advice(folder_of(origin), error, own_code=trust_remote_code)
         return f"; {advice}" if advice else ""
 
     def _set_up(self) -> None:
-        """Measure what model and tokenizer take, and refuse what they cannot do."""
+        """Inspect model and tokenizer; raise ExtractorError for options they do not support."""
         options, model, tokens = self._options, self.model, self._tokens
         self._check_vocabulary()
         inputs = inputs_of(model, tokens, options)
@@ -240,72 +255,73 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             raise ExtractorError(msg)
         if options.mask_inside == "true" and not inputs.takes_mask:
             msg = (
-                f"mask_inside is true, and forward of {type(model).__name__} takes no "
+                f"mask_inside is true, but forward of {type(model).__name__} takes no "
                 "attention mask: leave mask_inside out"
             )
             raise ExtractorError(msg)
 
     def _check_vocabulary(self) -> None:
-        """Refuse a tokenizer that does not know DNA: other sequences would have the same row."""
+        """Raise ExtractorError if most tokens of DNA are unknown, which makes sequences alike."""
         (probe_tokens,), unknown = (
             self._tokens.ids([_PROBE], special=False),
             self._tokens.unknown_id,
         )
-        lost = sum(token == unknown for token in probe_tokens)
-        if probe_tokens and 2 * lost <= len(probe_tokens):
+        unknown_count = sum(token == unknown for token in probe_tokens)
+        if probe_tokens and 2 * unknown_count <= len(probe_tokens):
             return
         msg = (
-            f"the tokenizer does not read DNA: unknown tokens of {_PROBE!r}: {lost} of "
-            f"{len(probe_tokens)}; embeddings would not depend on the sequence; declare "
-            "letters=spaced where it reads letters with spaces, tokenizer=characters or kmers "
-            "with a vocabulary, or case=sensitive"
+            f"the tokenizer does not read DNA: {unknown_count} of {len(probe_tokens)} tokens of "
+            f"{_PROBE!r} are unknown, so embeddings would not depend on the sequence: declare "
+            "letters=spaced if it reads letters separated by spaces, tokenizer=characters or "
+            "kmers with a vocabulary, or case=sensitive"
         )
         raise ExtractorError(msg)
 
     def _measure(self) -> None:
-        """Run one short sequence for the width, and beside a longer one for the mask."""
+        """Run a short sequence alone, for the width, and beside a longer one, for the mask."""
         options = self._options
-        half, ids = self._short_and_long()
+        short_ids, ids = self._short_and_long()
         try:
-            alone = self._pooled([half])
+            alone = self._pooled([short_ids])
             self._width = alone.shape[1]
-            unmasked = options.mask_inside == "false" or not self._takes_mask
+            is_unmasked = options.mask_inside == "false" or not self._takes_mask
             if options.mask_inside == "auto" and self._takes_mask and options.batching != "exact":
-                unmasked = len(half) < len(ids) and self._leaks(alone, half, ids)
+                is_unmasked = len(short_ids) < len(ids) and self._leaks(alone, short_ids, ids)
         except ExtractorError:
             raise
         except Exception as error:
             msg = (
-                f"{type(self.model).__name__} does not run on a sequence of {len(half)} tokens: "
-                f"{cause_of(error)}; declare what it needs{self._advice_text(error)}"
+                f"{type(self.model).__name__} does not run on a sequence of {len(short_ids)} "
+                "tokens: "
+                f"{cause_of(error)}; declare the options it needs{self._advice_text(error)}"
             )
             raise ExtractorError(msg) from error
-        self.batching = "exact" if unmasked else options.batching
+        self.batching = "exact" if is_unmasked else options.batching
 
     def _short_and_long(self) -> tuple[list[int], list[int]]:
-        """Return the tokens of the sequence that is measured with, and of its first half."""
+        """Return the token ids of the first half of the probe sequence, and of all of it."""
         (ids,) = self._tokens.ids(self._prepare([_PROBE]))
         ids = (ids or [self.encoder.pad_id])[: self.encoder.max_length]
-        half = ids[: max(1, len(ids) // 2)] if self._options.fixed_letters is None else ids
-        return half, ids
+        short_ids = ids[: max(1, len(ids) // 2)] if self._options.fixed_letters is None else ids
+        return short_ids, ids
 
     def _compile(self) -> None:
-        """Compile the model, whose rows must stay what they are but for rounding."""
-        half, ids = self._short_and_long()
+        """Compile the model. Raise ExtractorError if embeddings change more than by rounding."""
+        short_ids, ids = self._short_and_long()
         compile_in_place(
             self.model,
-            lambda: [self._pooled(batch) for batch in ([half], [half, ids])],
+            lambda: [self._pooled(batch) for batch in ([short_ids], [short_ids, ids])],
             _MASKED[self._options.dtype],
         )
 
     def _leaks(self, alone: np.ndarray, short: list[int], long: list[int]) -> bool:
-        """Whether the row of a sequence is another one beside a longer sequence."""
+        """Whether the embedding of a sequence changes beside a longer sequence."""
         beside = self._pooled([short, long])[:1]
         distance = float(np.linalg.norm(beside - alone))
         return not distance <= _MASKED[self._options.dtype] * float(np.linalg.norm(alone))
 
     def _declare(self) -> None:
-        """Set the attributes that the record has of the embeddings."""
+        """Set the attributes that a run records about the embeddings."""
         options, limit = self._options, self.encoder.max_length
         self.layer = options.output if options.output.startswith("module:") else options.layer
         self.pooling, self.dtype, self.case = options.pooling, options.dtype, options.case

@@ -1,4 +1,4 @@
-"""The inputs of a model's forward: measured from its signature, or declared."""
+"""The arguments of a model's forward: found from its signature, or declared."""
 
 import inspect
 from collections.abc import Mapping
@@ -20,17 +20,17 @@ class Inputs:
     """Builds the arguments of one forward call."""
 
     first: str
-    """The argument that ids or one-hot rows go to."""
+    """Name of the argument for ids or one-hot rows."""
     argument_names: frozenset[str]
-    """Arguments that forward names."""
-    anything: bool
-    """Whether forward takes further arguments by keyword."""
+    """Names of the parameters of forward."""
+    accepts_any_keyword: bool
+    """Whether forward accepts any further keyword argument."""
     kind: str
     width: int
     """Columns of a one-hot row."""
     dtype: torch.dtype
-    left: bool
-    """Whether padding stands at the left."""
+    is_left_padded: bool
+    """Whether padding is at the left."""
     constants: Mapping[str, Any]
 
     @property
@@ -39,92 +39,92 @@ class Inputs:
         return self.takes("attention_mask") and self.kind != "one_hot_letters"
 
     def takes(self, name: str) -> bool:
-        """Whether forward has an argument of that name, or takes any."""
-        return name in self.argument_names or self.anything
+        """Whether forward accepts an argument of that name."""
+        return name in self.argument_names or self.accepts_any_keyword
 
     def of(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
-        """Return keyword arguments for ids and mask, both (b, t) int64, on the model's device."""
+        """Return keyword arguments for (b, t) int64 ids and mask on the model's device."""
         arguments: dict[str, Any] = {self.first: self._values(ids, mask)}
         if self.takes_mask:
             arguments["attention_mask"] = mask
         if "use_cache" in self.argument_names:
             arguments["use_cache"] = False
-        if self.left and "position_ids" in self.argument_names:
-            # Decoders count positions from index 0, padding included, unless they are told.
+        if self.is_left_padded and "position_ids" in self.argument_names:
+            # Without position ids, decoders count positions from index 0, including padding.
             arguments["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)
         return {**arguments, **self.constants}
 
     def _values(self, ids: Tensor, mask: Tensor) -> Tensor:
         if self.kind == "ids":
             return ids
-        # Ids from `width` on are rows of zeros: N among letters; padding is so by the mask.
+        # Ids from `width` on, such as N among letters, become rows of zeros; so does padding.
         rows = functional.one_hot(ids.clamp(max=self.width), self.width + 1)[..., : self.width]
         return (rows * mask.unsqueeze(-1)).to(self.dtype)
 
 
 def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:
-    """Measure what forward takes.
+    """Return the inputs that forward takes, by its signature.
 
-    Raises ExtractorError for an argument that is declared and that forward does not take.
+    Raise ExtractorError for a declared argument that forward does not take.
     """
     parameters = inspect.signature(model.forward).parameters
     argument_names = frozenset(
         n for n, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
     )
-    anything = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    accepts_any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     first = next(iter(parameters), "input_ids")
     if "input_ids" in argument_names or first not in argument_names:
         first = "input_ids"
     unknown = sorted(set(options.model_arguments) - argument_names)
-    if unknown and not anything:
+    if unknown and not accepts_any_keyword:
         msg = (
-            f"model_arguments has {', '.join(unknown)}, and forward of {type(model).__name__} "
-            f"takes {', '.join(sorted(argument_names))}"
+            f"model_arguments has {', '.join(unknown)}, but forward of {type(model).__name__} "
+            f"takes {', '.join(sorted(argument_names))}: remove what it does not take"
         )
         raise ExtractorError(msg)
     parameter = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-    letters = options.input == "one_hot_letters"
+    is_one_hot_letters = options.input == "one_hot_letters"
     return Inputs(
         first=first,
         argument_names=argument_names,
-        anything=anything,
+        accepts_any_keyword=accepts_any_keyword,
         kind=options.input,
-        width=len(DNA) if letters else embedding_rows(model) or len(tokens),
+        width=len(DNA) if is_one_hot_letters else embedding_rows(model) or len(tokens),
         dtype=parameter.dtype,
-        left=options.padding == "left",
+        is_left_padded=options.padding == "left",
         constants=options.model_arguments,
     )
 
 
 def embedding_rows(model: Any) -> int | None:  # any torch module
-    """Return how many ids the model has embeddings for, or None where that is unknown."""
+    """Return the number of ids for which the model has embeddings; None if unknown."""
     try:
         table = model.get_input_embeddings()
     except (AttributeError, NotImplementedError):
         table = None
     if isinstance(table, torch.nn.Embedding):
         return table.num_embeddings
-    declared = getattr(getattr(model, "config", None), "vocab_size", None)
-    return declared if isinstance(declared, int) and declared > 0 else None
+    vocabulary_size = getattr(getattr(model, "config", None), "vocab_size", None)
+    return vocabulary_size if isinstance(vocabulary_size, int) and vocabulary_size > 0 else None
 
 
 def position_table(model: Any) -> int | None:
-    """Return the rows of the model's table of learned positions that a sequence can use."""
+    """Return the number of usable learned positions of the model; None if it has no such table."""
     for name, module in model.named_modules():
         ending = name.rpartition(".")[2]
         if ending in ("position_embeddings", "wpe", "embed_positions") and isinstance(
             module, torch.nn.Embedding
         ):
             # A table with a padding row counts positions from the row after it.
-            used = 0 if module.padding_idx is None else module.padding_idx + 1
-            return module.num_embeddings - used
+            unused_rows = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - unused_rows
     return None
 
 
 def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
-    """Return the tokens a piece may have, or None when any length was declared.
+    """Return the most tokens of a piece; None if any length was declared.
 
-    Raises ExtractorError for more than the model has positions for, and where no limit is known.
+    Raise ExtractorError for more than the model's positions, and if no limit is known.
     """
     if options.input == "one_hot_letters" and options.fixed_letters is not None:
         return options.fixed_letters
@@ -132,8 +132,8 @@ def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
     if declared is not None:
         if table is not None and declared > table:
             msg = (
-                f"max_length is {declared}, expected 1 to {table}, the positions the model has: "
-                "pass another max_length"
+                f"max_length is {declared}, expected 1 to {table}, the number of the model's "
+                "positions: pass another max_length"
             )
             raise ExtractorError(msg)
         return declared
@@ -141,15 +141,16 @@ def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
     limits = [n for n in (positions, tokens.limit) if isinstance(n, int) and n > 0]
     if not limits and not options.any_length:
         msg = (
-            "neither the tokenizer nor the model says how many tokens it takes, so nothing would "
-            "be cut: declare max_length=N, or max_length=none to read any length"
+            "neither the tokenizer nor the model has a maximum number of tokens, so nothing "
+            "would be "
+            "truncated: declare max_length=N, or max_length=none to read any length"
         )
         raise ExtractorError(msg)
     return min(limits, default=None)
 
 
 def pad_id(model: Any, tokens: Tokens) -> int:
-    """Return any id: padded positions are masked, and their hidden states never read."""
+    """Return the id for padding: any valid id, as padded positions are masked."""
     declared = getattr(getattr(model, "config", None), "pad_token_id", None)
     tokenizer_id = None if tokens.is_own else tokens.inner.pad_token_id
     rows = embedding_rows(model)

@@ -1,6 +1,6 @@
-"""Two causal passes over a sequence, one from each end, joined by one attention layer: JanusDNA.
+"""JanusDNA: two causal passes over a sequence, one from each end, joined by attention.
 
-Written from its published shapes and formulas; weights are named as in its checkpoint.
+Written from its published shapes and formulas; weights have the names of its checkpoint.
 """
 
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ class JanusConfig:
     intermediate_size: int
     num_experts: int
     attention_layers: tuple[int, ...] = ()
-    """Layers that attend, counted from 0; all others are state space layers."""
+    """Indices of the layers with attention; all others are state space layers."""
     expert_layers: tuple[int, ...] = ()
-    """Layers whose feed-forward part is a mixture of experts."""
+    """Indices of the layers whose feed-forward part is a mixture of experts."""
     num_experts_per_tok: int = 2
     final_head_size: int = 32
-    """Width of a head of the last attention, by which its scores are scaled."""
+    """Width of a head of the last attention, which scales its scores."""
     d_state: int = 16
     d_conv: int = 4
     expand: int = 2
@@ -52,7 +52,7 @@ class _FeedForward(nn.Module):
 
 
 class _RoutedExperts(nn.Module):
-    """Each position goes to the few experts that its router prefers, by their shares of all."""
+    """Feed-forward parts of which each position uses the few with the highest router weights."""
 
     def __init__(self, config: JanusConfig) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class _RoutedExperts(nn.Module):
 
 
 class _CausalAttention(nn.Module):
-    """Causal attention that neither sees nor fills positions that the mask hides."""
+    """Causal attention that ignores masked positions and returns zeros for them."""
 
     def __init__(self, config: JanusConfig) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class _CausalAttention(nn.Module):
         length = x.shape[1]
         unmasked = mask.bool()
         earlier_positions = torch.ones(length, length, dtype=torch.bool, device=x.device).tril()
-        # A hidden position sees itself, so that its share is a number; it is then set to zero.
+        # A masked position sees itself, so that its softmax is finite; its output is set to zero.
         itself = torch.eye(length, dtype=torch.bool, device=x.device)
         allowed = (earlier_positions & unmasked[:, None, :]) | itself
         q, k, v = (
@@ -102,7 +102,7 @@ class _CausalAttention(nn.Module):
 
 
 class _TwoWayLayer(nn.Module):
-    """The parts that each direction has for itself: two norms, a mixer and a feed-forward part."""
+    """One layer of both directions; each has its own two norms, mixer and feed-forward part."""
 
     def __init__(self, config: JanusConfig, number: int) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class _TwoWayLayer(nn.Module):
 
 
 class _Joining(nn.Module):
-    """The last attention, over both directions at once; it sees padding as it does letters."""
+    """The last attention, over the states of both directions; it does not mask padding."""
 
     def __init__(self, config: JanusConfig) -> None:
         super().__init__()
@@ -155,9 +155,9 @@ class _Joining(nn.Module):
 
 
 class Janus(nn.Module):
-    """Returns hidden states (b, t, width) of ids (b, t): twice the last norm, as published.
+    """Returns hidden states (b, t, width) for ids (b, t): twice the last norm, as published.
 
-    Its positions depend on how far a batch is padded: run it with pad_to.
+    Its embeddings depend on the padded length of a batch, so it must run with `pad_to`.
     """
 
     config_class = JanusConfig
@@ -180,14 +180,18 @@ class Janus(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Return the states (b, t, width) of ids and mask (b, t), of at least two tokens."""
         letters = self.embed_tokens(input_ids)
-        ways = dict(zip(_DIRECTIONS, (letters, letters.flip(1)), strict=True))
+        states_by_direction = dict(zip(_DIRECTIONS, (letters, letters.flip(1)), strict=True))
         for holder in self.layers:
             (layer,) = holder.values()  # type: ignore[operator]
-            # Both directions are given the mask of the first, as in the published runs.
-            ways = {name: layer(x, attention_mask, name) for name, x in ways.items()}
-        joined = self.final_attention(torch.cat([ways["fwd"], ways["bwd"].flip(1)], dim=1))
+            # The backward direction uses the forward mask, as in the published runs.
+            states_by_direction = {
+                name: layer(x, attention_mask, name) for name, x in states_by_direction.items()
+            }
+        joined = self.final_attention(
+            torch.cat([states_by_direction["fwd"], states_by_direction["bwd"].flip(1)], dim=1)
+        )
         ahead, behind = joined.chunk(2, dim=1)
-        # A letter is read from its neighbours: the state before it and the state after it.
+        # The state of a letter is the sum of the state before it and the state after it.
         shifted = f.pad(ahead[:, :-1], (0, 0, 1, 0)) + f.pad(behind[:, 1:], (0, 0, 0, 1))
         states: Tensor = 2 * self.final_layernorm(shifted)
         return states
@@ -209,13 +213,13 @@ def _mixer_name(direction: str, *, attends: bool) -> str:
 
 
 def _visible_states(length: int, device: torch.device) -> Tensor:
-    """Return which of both directions' states (2 t, 2 t) the last attention sees.
+    """Return which states (2 t, 2 t) of both directions the last attention may see.
 
-    A state sees those of its own direction up to itself, and of the other direction those that
-    have read no letter that it has read, nor the one in between.
+    A state sees the states of its direction up to itself. Of the other direction it sees those that
+    have read no letter that it has read, except the next one.
     """
-    at = torch.arange(length, device=device)
-    query, key = at[:, None], at[None, :]
+    positions = torch.arange(length, device=device)
+    query, key = positions[:, None], positions[None, :]
     own_direction, other_direction = query >= key, key >= query + 2
     return torch.cat(
         [

@@ -1,4 +1,4 @@
-"""k-mer frequencies: the baseline without weights, counted with whole-array operations."""
+"""k-mer frequencies: a baseline without weights, counted with whole-array operations."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,11 +9,11 @@ from .base import BaseEmbeddingExtractor, ExtractorError, Reading
 
 K_DEFAULT = 4
 SCALES = (None, "none", "unit")
-# 4**10 columns in float32 are 4 MiB a sequence: beyond that a probe is no longer a baseline.
+# 4**10 columns in float32 are 4 MiB per sequence; more would be too costly for a baseline.
 K_MAX = 10
-# Letters counted in one pass: the widest array of a pass, eight bytes a letter, then stays in the
-# second-level cache of one core, and the allocator keeps its arrays for the next pass. Twice as
-# many letters take three times as long on sequences of 101 bp, half as many twice as long on 300.
+# Letters counted in one pass: so many that its largest array, eight bytes per letter, fits into the
+# second-level cache of a core, and the allocator reuses its memory. Twice as many letters take
+# three times as long with sequences of 101 bp, half as many twice as long with 300 bp.
 CHUNK_LETTERS = 1 << 15
 # Cells of the count matrix of one pass, eight bytes each: 8 MB.
 CHUNK_CELLS = 1 << 20
@@ -25,10 +25,10 @@ _VALID = tuple(np.uint8(ord(letter)) for letter in "ACGT")
 class KmerExtractor(BaseEmbeddingExtractor):
     """Frequencies of the 4**k words over A, C, G, T, in alphabetical order, as float32.
 
-    Each is the count of the word over the count of all windows that hold nothing but A, C, G
-    and T. Lower case counts as upper case, as soft-masked repeats are the same DNA; a window with
-    any other letter (N, R, U, ...) is left out of both counts; a sequence without a valid window
-    gives a row of zeros.
+    Each is the count of the word, divided by the count of all windows that contain only A, C, G and
+    T. Lower case counts as upper case, as soft-masked repeats are the same DNA; a window with any
+    other letter (N, R, U, ...) is not counted; a sequence without a valid window has a row of
+    zeros.
     """
 
     layer = "none"
@@ -46,8 +46,8 @@ class KmerExtractor(BaseEmbeddingExtractor):
     ) -> None:
         """Count words of `k` letters; `name_model` and `device` have no effect.
 
-        `scale` is "unit" or none: see the interface. Raises ExtractorError when k is not an integer
-        from 1 to 10, or for another scale.
+        `scale` is "unit", "none" or None: see the interface. Raise ExtractorError if k is not an
+        integer from 1 to 10, or for another scale.
         """
         super().__init__(name_model, device)
         if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= K_MAX:
@@ -61,7 +61,7 @@ class KmerExtractor(BaseEmbeddingExtractor):
         self.source = {"kind": "none", "location": "", "revision": None, "weights": {}}
 
     def read_letters(self, sequences: Sequence[str]) -> Reading:
-        """Return what is read of sequences: the letters that are in a window that is counted."""
+        """Return how much of the sequences is read: the letters in a counted window."""
         runs = re.findall(f"[ACGTacgt]{{{self.k},}}", "\n".join(sequences))
         lengths = [len(sequence) for sequence in sequences]
         read, shorter = sum(map(len, runs)), self.k - 1
@@ -71,53 +71,53 @@ class KmerExtractor(BaseEmbeddingExtractor):
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 1) -> np.ndarray:
         """Return the (n, 4**k) float32 frequencies of n sequences; `batch_size` has no effect."""
         del batch_size
-        out = np.empty((len(sequences), 4**self.k), dtype=np.float32)
+        frequencies = np.empty((len(sequences), 4**self.k), dtype=np.float32)
         lengths = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
         for start, stop in _chunks(lengths, 4**self.k):
             counts, total = _count(sequences[start:stop], lengths[start:stop], self.k)
-            rows = out[start:stop]
+            rows = frequencies[start:stop]
             rows[...] = counts
             rows /= np.maximum(total, 1).astype(np.float32)[:, None]
-        return out
+        return frequencies
 
 
 def _chunks(lengths: np.ndarray, width: int) -> Iterator[tuple[int, int]]:
-    """Cut the rows into runs whose letters and whose count matrix are both bounded."""
+    """Yield ranges of sequences whose letters and whose count matrix are both bounded."""
     ends = np.cumsum(lengths + 1)
-    most = max(1, CHUNK_CELLS // width)
+    sequences_max = max(1, CHUNK_CELLS // width)
     start = 0
     while start < len(lengths):
-        before = int(ends[start - 1]) if start else 0
-        fits = int(np.searchsorted(ends, before + CHUNK_LETTERS, side="right"))
-        stop = min(max(fits, start + 1), start + most)
+        end_before = int(ends[start - 1]) if start else 0
+        stop_by_letters = int(np.searchsorted(ends, end_before + CHUNK_LETTERS, side="right"))
+        stop = min(max(stop_by_letters, start + 1), start + sequences_max)
         yield start, stop
         start = stop
 
 
 def _count(sequences: Sequence[str], lengths: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Count the words of n sequences: (n, 4**k) of int64, and the (n,) sums of its rows."""
+    """Return the counts of words of n sequences, (n, 4**k) int64, and the sums of rows, (n,)."""
     text = "\n".join((*sequences, "\n" * (k - 1))).encode("ascii", "replace")
-    upper = np.frombuffer(text, dtype=np.uint8) & _UPPER
+    upper_letters = np.frombuffer(text, dtype=np.uint8) & _UPPER
     windows = len(text) - k + 1
     is_other_letter = np.ones(len(text), dtype=bool)
     for letter in _VALID:
-        is_other_letter &= upper != letter
+        is_other_letter &= upper_letters != letter
     # Bits 1 and 2 of the ASCII letters A, C, T, G are 0, 1, 2, 3; the second step swaps T and G
     # into the order of the alphabet.
-    letters = (upper >> np.uint8(1)) & np.uint8(3)
+    letters = (upper_letters >> np.uint8(1)) & np.uint8(3)
     letters ^= letters >> np.uint8(1)
-    skip = is_other_letter[:windows].copy()
+    is_skipped = is_other_letter[:windows].copy()
     code = letters[:windows].astype(np.min_scalar_type(4**k - 1))
     for shift in range(1, k):
-        skip |= is_other_letter[shift : shift + windows]
+        is_skipped |= is_other_letter[shift : shift + windows]
         code *= 4
         code += letters[shift : shift + windows]
-    # The letters of sequence i and the line end after it belong to row i. A window that runs over
-    # the line end holds it, and so is skipped: it goes to one cell beyond the last row.
+    # The letters of sequence i and the line end after it belong to row i. A window across the line
+    # end contains it and is skipped: it is counted in one cell after the last row.
     rows = len(sequences)
     cells = np.repeat(np.arange(rows, dtype=np.int64) * 4**k, lengths + 1)
     cells += code
-    skipped = np.flatnonzero(skip)
+    skipped = np.flatnonzero(is_skipped)
     total = lengths + 1 - np.bincount(cells[skipped] // 4**k, minlength=rows)
     cells[skipped] = rows * 4**k
     counts = np.bincount(cells, minlength=rows * 4**k + 1)[:-1]

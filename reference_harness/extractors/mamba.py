@@ -1,4 +1,4 @@
-"""A state space layer in plain torch: it needs no kernels and runs on any device."""
+"""A state space layer in plain torch, which needs no kernels and runs on any device."""
 
 import math
 
@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as f
 
-# Letters of the rank of the step are the width over this, rounded up, unless it is declared.
+# The rank of the step projection is the width divided by this, rounded up.
 _WIDTH_OF_RANK = 16
 _INNER_EPS = 1e-6
 
 
 class RmsNorm(nn.Module):
-    """Divides by the root of the mean square, in float32."""
+    """Divides by the root mean square, computed in float32."""
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class RmsNorm(nn.Module):
 
 
 class Mamba(nn.Module):
-    """A selective state space mixer whose step, input and output projections are normed."""
+    """A selective state space mixer with normalised step, input and output projections."""
 
     def __init__(self, *, width: int, inner: int, state: int, kernel: int) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Mamba(nn.Module):
         self.c_layernorm = RmsNorm(state, _INNER_EPS)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, t, width) of states (b, t, width); a position reads those before it."""
+        """Return (b, t, width) for states (b, t, width); a position reads those before it."""
         inner, gate = self.in_proj(x).chunk(2, dim=-1)
         inner = f.silu(self.conv1d(inner.transpose(1, 2))[..., : x.shape[1]]).transpose(1, 2)
         rank, input_projection, output_projection = self.x_proj(inner).split(self.sizes, dim=-1)
@@ -55,7 +55,7 @@ class Mamba(nn.Module):
             self.c_layernorm(output_projection).float(),
         )
         decay = torch.exp(step.unsqueeze(-1) * -self.A_log.float().exp())
-        # The states are in float32 whatever the model computes in: they sum over all positions.
+        # The states sum over all positions, so they are float32 whatever the model's dtype.
         states = scan(decay, (step * inner.float()).unsqueeze(-1) * input_projection.unsqueeze(2))
         out = (states * output_projection.unsqueeze(2)).sum(dim=-1) + self.D.float() * inner.float()
         projected: Tensor = self.out_proj(out.to(x.dtype) * f.silu(gate))
@@ -65,13 +65,13 @@ class Mamba(nn.Module):
 def scan(decay: Tensor, value: Tensor) -> Tensor:
     """Return the states h(t) = decay(t) h(t - 1) + value(t), h(-1) = 0, along dimension 1.
 
-    Spans of one step are joined to spans of two, four and so on: as many passes as doublings.
+    Spans of one step are joined to spans of two, four and so on, in log2(length) passes.
     """
     span = 1
     while span < value.shape[1]:
-        late = decay[:, span:]
-        joined = value[:, span:] + late * value[:, :-span]
+        later_decay = decay[:, span:]
+        joined = value[:, span:] + later_decay * value[:, :-span]
         value = torch.cat([value[:, :span], joined], dim=1)
-        decay = torch.cat([decay[:, :span], late * decay[:, :-span]], dim=1)
+        decay = torch.cat([decay[:, :span], later_decay * decay[:, :-span]], dim=1)
         span *= 2
     return value

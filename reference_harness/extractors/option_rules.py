@@ -1,4 +1,4 @@
-"""Options of the built-in extractor `huggingface` that exclude each other, or need another one."""
+"""Rules about options of the built-in extractor `huggingface` that contradict each other."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,43 +13,51 @@ _LAYOUT = ("weights_at", "rename", "split", "transpose", "zeros")
 def tokenizer_rules(
     options: Any, declared: Mapping[str, Any]
 ) -> Iterator[tuple[bool, str]]:  # options.Options
-    """Yield whether options of the tokenizer contradict each other, and how a message says it."""
-    is_own_tokenizer, letters = (
+    """Yield whether a rule about options of the tokenizer is broken, and its message."""
+    is_own_tokenizer, is_one_hot_letters = (
         options.tokenizer in OWN_TOKENIZERS,
         options.input == "one_hot_letters",
     )
     tokenizer_option = f"tokenizer={options.tokenizer}"
     yield (
         is_own_tokenizer and not options.vocabulary,
-        f"{tokenizer_option} needs vocabulary: declare it",
+        f"{tokenizer_option} needs the option vocabulary: declare it",
     )
-    kmers = options.tokenizer == "kmers"
-    yield kmers and options.k is None, f"{tokenizer_option} needs k: declare the letters of a word"
-    for name in (*_VOCABULARY_OPTIONS, *(() if kmers else ("k", "rest"))):
+    is_kmers = options.tokenizer == "kmers"
+    yield (
+        is_kmers and options.k is None,
+        f"{tokenizer_option} needs k, the letters of a word: declare it",
+    )
+    for name in (*_VOCABULARY_OPTIONS, *(() if is_kmers else ("k", "rest"))):
         tokenizers = "kmers" if name in ("k", "rest") else " or ".join(OWN_TOKENIZERS)
         allowed = f"tokenizer={tokenizers}"
         yield (
             (not is_own_tokenizer or name in ("k", "rest")) and name in declared,
-            f"{name} applies to {allowed} alone: leave it out, or declare that tokenizer",
+            f"{name} applies only to {allowed}: leave it out, or declare that tokenizer",
         )
     yield (
-        is_own_tokenizer and letters,
+        is_own_tokenizer and is_one_hot_letters,
         f"input=one_hot_letters has no tokens: leave {tokenizer_option} out",
     )
     yield (
-        (is_own_tokenizer or letters) and options.letters == "spaced",
-        "letters=spaced is for the tokenizer of the model: leave it out",
+        (is_own_tokenizer or is_one_hot_letters) and options.letters == "spaced",
+        "letters=spaced needs the model's own tokenizer: leave it out",
     )
-    yield letters and bool(options.prefix), "input=one_hot_letters has no prefix: leave it out"
-    code = [x for x in (options.auto_class, options.tokenizer) if x.startswith("repository:")]
     yield (
-        bool(code) and not options.trust_remote_code,
-        f"{', '.join(code)} needs trust_remote_code=true: read that code, then declare it",
+        is_one_hot_letters and bool(options.prefix),
+        "input=one_hot_letters has no prefix: leave it out",
+    )
+    repository_options = [
+        x for x in (options.auto_class, options.tokenizer) if x.startswith("repository:")
+    ]
+    yield (
+        bool(repository_options) and not options.trust_remote_code,
+        f"{', '.join(repository_options)} needs trust_remote_code=true: read the code first",
     )
 
 
 def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
-    """Yield whether any other options contradict each other, and how a message says it."""
+    """Yield whether a rule about other options is broken, and its message."""
     yield (
         options.compile and options.batching == "exact",
         "compile=true and batching=exact exclude each other: the bits of compiled kernels may vary",
@@ -58,37 +66,37 @@ def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
         options.compile and options.output.startswith("module:"),
         f"compile=true and output={options.output} exclude each other: declare one of them",
     )
-    fixed = options.fixed_letters is not None
-    elsewhere = options.output not in ("auto", "hidden_states")
+    has_fixed_letters = options.fixed_letters is not None
+    has_other_output = options.output not in ("auto", "hidden_states")
     yield (
-        options.layer != "last" and elsewhere,
-        f"layer={options.layer} and output={options.output} are two places: declare one of them",
+        options.layer != "last" and has_other_output,
+        f"layer={options.layer} and output={options.output} exclude each other: keep one",
     )
     yield (
         not options.pool_special and options.pooling not in ("mean", "max"),
-        f"pool_special=false is for pooling mean or max, not for {options.pooling}",
+        f"pool_special=false needs pooling mean or max, not {options.pooling}: leave it out",
     )
-    longest, padded = options.max_length, options.pad_to
+    max_length, pad_to = options.max_length, options.pad_to
     yield (
-        padded is not None and not 1 <= (longest or 0) <= padded,
-        f"pad_to is {padded} and max_length is {longest}: declare a max_length from 1 to {padded}",
+        pad_to is not None and not 1 <= (max_length or 0) <= pad_to,
+        f"pad_to is {pad_to}, and max_length is {max_length}, expected 1 to {pad_to}",
     )
     for name in _LAYOUT:
         yield (
             bool(getattr(options, name)) and not options.weights,
-            f"{name} applies to weights=FILE alone: declare the file of tensors, or leave it out",
+            f"{name} applies only to weights=FILE: declare the file of tensors, or leave it out",
         )
     auto = options.auto_class
     yield (
         bool(options.weights) and auto.startswith("AutoModel"),
-        f"weights needs the class that its tensors are for, and auto_class is {auto}: declare it",
+        f"weights needs the class of its tensors, but auto_class is {auto}: declare that class",
     )
     for name, word in (("padding", "both"), ("truncation", "middle")):
         yield (
-            not fixed and getattr(options, name) == word,
+            not has_fixed_letters and getattr(options, name) == word,
             f"{name} is {word!r}, which needs fixed_letters=N: declare it, or another {name}",
         )
     yield (
-        fixed and options.truncation in ("windows", "none"),
+        has_fixed_letters and options.truncation in ("windows", "none"),
         f"truncation is {options.truncation!r}, expected middle, right or left with fixed_letters",
     )

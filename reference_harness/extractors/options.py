@@ -1,4 +1,4 @@
-"""Options of the built-in extractor `huggingface`: read, checked and named in every refusal."""
+"""The options of the built-in extractor `huggingface`: they are parsed and checked here."""
 
 import dataclasses
 import difflib
@@ -31,7 +31,7 @@ CHOICES = {
     "input": ("ids", "one_hot_letters", "one_hot_tokens"),
     "mask_inside": ("auto", "true", "false"),
 }
-"""The words that an option may have."""
+"""Allowed values by option."""
 _FLAGS = ("trust_remote_code", "special_tokens", "pool_special", "compile")
 _LEAST = {
     "max_length": 1,
@@ -70,99 +70,123 @@ _JSON = 'a JSON object such as {"name": 1}'
 class Options:
     """The declared options of a model and its tokenizer; `parse` checks each value."""
 
-    # What is read of the output.
+    # Which output is read.
     layer: str = "last"
     """"last" or an index into the hidden states, 0 being the embeddings, -1 the last."""
     output: str = "auto"
-    """Which part of what forward gives: `last_hidden_state`, `hidden_states`, `item:N` of a tuple,
-    `module:NAME`, the output of that submodule; `auto` takes the first two where they exist."""
+    """Part of the output of forward; `auto` takes the first available of the first two.
+
+    One of `last_hidden_state`, `hidden_states`, `item:N` of a tuple, or `module:NAME`, the output
+    of that submodule.
+    """
     pooling: str = "mean"
-    """`mean`, `max`, `cls` (the first token), `last`, or `penultimate`, the last token before those
-    that the tokenizer adds at the end."""
+    """`mean`, `max`, `cls` (the first token), `last`, or `penultimate` (see below).
+
+    The penultimate token is the last one before those that the tokenizer adds at the end.
+    """
     pool_special: bool = True
     """Whether special tokens and the prefix count in the mean or maximum."""
     scale: str = "none"
-    """`unit`: each embedding is divided by the root mean square of its values; the probe's penalty,
-    and so every score, depends on the scale."""
+    """`unit` divides each embedding by the root mean square of its values, else `none`.
+
+    The probe's penalty, and so every score, depends on the scale.
+    """
     # How sequences become tokens.
     tokenizer: str = "auto"
     """`auto`, `characters`, `kmers`, `transformers:CLASS` or `repository:FILE.CLASS`."""
     vocabulary: str = ""
-    """Entries in order of id, separated by commas, or a file of the model's folder. `NAME=ID` is an
-    entry with another id; `NAGCT^6` and `NAGCT^1-6` are all words of so many of these letters."""
+    """Entries in order of id, separated by commas, or a file of the model's folder.
+
+    `NAME=ID` is an entry with another id; `NAGCT^6` stands for all words of six of these letters,
+    `NAGCT^1-6` for those of one to six.
+    """
     k: int | None = None
-    """Letters of a word of `tokenizer=kmers`."""
+    """Letters per word of `tokenizer=kmers`."""
     rest: str = "unknown"
-    """The tokens of letters that are no word of `kmers`: one unknown token, single letters,
-    shorter words (`end`: only of the letters that are left at the end), or nothing."""
+    """The tokens of letters that form no word of `kmers`.
+
+    `unknown`: one unknown token; `letters`: single letters; `shorter`: shorter words; `end`:
+    shorter words at the end only; `drop`: no token.
+    """
     begin: str = ""
     """Entries that `characters` and `kmers` put before each sequence, separated by commas."""
     end: str = ""
-    """The same after each sequence."""
+    """Entries that `characters` and `kmers` put after each sequence, separated by commas."""
     unknown: str = ""
-    """Entry for letters that are not in the vocabulary; empty: they are refused."""
+    """Entry for letters that are not in the vocabulary; "" refuses such letters."""
     special_tokens: bool = True
-    """Whether the tokenizer adds what it adds by itself."""
+    """Whether the tokenizer adds its special tokens."""
     tokenizer_arguments: Mapping[str, Any] = field(default_factory=dict)
     """JSON object of further arguments of each call of the tokenizer."""
     case: str = "upper"
     """`upper` reads lower case as upper case; `sensitive` leaves letters as they are."""
     prefix: str = ""
-    """Text before each sequence; `{bos_token}` is what the tokenizer calls so."""
+    """Text before each sequence; `{bos_token}` stands for the tokenizer's token of that name."""
     letters: str = "joined"
     """`spaced` puts a space between letters."""
     multiple_of: int = 1
-    """Letters are cut from the right to a multiple of it."""
+    """Letters are cut off at the right until their number is a multiple of this."""
     fixed_letters: int | None = None
     """Each sequence is cut or filled with N to this many letters."""
-    # What is cut, and how windows are combined.
+    # How long sequences are truncated, and how windows are combined.
     max_length: int | None = None
     any_length: bool = False
-    """Whether `max_length=none` was declared: then no limit has to be known."""
+    """Whether `max_length=none` was declared, so that no limit has to be known."""
     truncation: str = "right"
-    """Which end is cut, `windows`, or `none`: too long is then an error; `middle`, with
-    `fixed_letters`, cuts both ends."""
+    """The end that is cut off, `windows`, `none` (an error if too long), or `middle`.
+
+    `middle`, only with `fixed_letters`, cuts off both ends.
+    """
     stride: int = 0
     """Tokens that a window shares with the one before it."""
     window_weights: str = "tokens"
-    """Whether windows are averaged by their tokens or weigh the same."""
+    """`tokens` weights windows by their tokens in the average, `equal` does not."""
     last_window: str = "short"
     """`short` ends where the sequence ends; `full` is moved back until it is full."""
-    # What forward is given.
+    # The input of forward.
     input: str = "ids"
-    """`ids`, or floats: `one_hot_letters` (b, letters, 4) in the order A, C, G, T, all others
-    zero, and `one_hot_tokens` (b, tokens, entries), padding zero."""
+    """`ids`, or floats: `one_hot_letters` or `one_hot_tokens`.
+
+    `one_hot_letters` is (b, letters, 4) in the order A, C, G, T with zeros for all other letters,
+    `one_hot_tokens` is (b, tokens, entries) with zeros for padding.
+    """
     mask_inside: str = "auto"
-    """Whether padded positions change nothing inside the model; `auto` measures it."""
+    """Whether the attention mask makes padding have no effect; `auto` measures it."""
     padding: str = "right"
-    """Where padding stands in a batch; with `fixed_letters`, where N fills a short sequence."""
+    """End of a batch's sequences with padding; with `fixed_letters`, the end filled with N."""
     pad_to: int | None = None
-    """Tokens that every piece is padded to, for a model that padding changes and whose published
-    run padded so; `max_length` is then at most as many."""
+    """Tokens to which every piece is padded, if padding changes the model's embeddings.
+
+    `max_length` must not be larger.
+    """
     model_arguments: Mapping[str, Any] = field(default_factory=dict)
     """JSON object of further arguments of forward."""
-    # What is loaded.
+    # What is loaded and how.
     auto_class: str = "AutoModel"
     """An Auto class of transformers, `transformers:CLASS`, `repository:FILE.CLASS`,
     `package:MODULE.CLASS` of an installed package, or `own:NAME` of the harness."""
     submodule: str = ""
-    """Dotted attribute of the loaded model that is run in its place."""
+    """Dotted name of the submodule that is run instead of the whole model."""
     config_arguments: Mapping[str, Any] = field(default_factory=dict)
     """JSON object of values that replace those of the model's configuration."""
     weights: str = ""
-    """File of tensors that is read into that class by the five options below; empty: the class
-    loads its own."""
+    """File of tensors, which the next five options map to the class.
+
+    If it is "", the class loads its own weights.
+    """
     weights_at: str = ""
-    """Entry of that file that holds the tensors, if it has one of that name."""
+    """Key of that file under which the tensors are stored, if there is one."""
     rename: Mapping[str, Any] = field(default_factory=dict)
     """JSON object of regular expression to replacement, applied to names one after the other."""
     split: Mapping[str, Any] = field(default_factory=dict)
-    """JSON object of regular expression to a list of replacements: the tensor is cut into as many
-    parts along its first dimension."""
+    """JSON object of regular expression to a list of replacements.
+
+    The tensor is divided along its first dimension into as many parts.
+    """
     transpose: str = ""
-    """Regular expression of the model's names whose two dimensions the file has swapped."""
+    """Regular expression of the model's weights whose two dimensions are swapped in the file."""
     zeros: str = ""
-    """Regular expression of the model's names that are zero where the file lacks them."""
+    """Regular expression of the model's weights that are zero if the file lacks them."""
     keep_float32: str = ""
     """Regular expression of weights that stay float32 whatever `dtype` is."""
     missing: str = ""
@@ -172,31 +196,37 @@ class Options:
     dtype: str = "float32"
     revision: str | None = None
     trust_remote_code: bool | None = None
-    """Whether the checkpoint's own code is run; `false` states that the library's class is meant.
-    Left out, a checkpoint whose own code would then be ignored is refused."""
+    """Whether the checkpoint's own code is run; `false` declares that the library's class is meant.
+
+    If it is None, a checkpoint whose own code would be ignored is refused.
+    """
     batching: str = "budget"
     token_budget: int = batches.TOKEN_BUDGET
     compile: bool = False
-    """Whether torch.compile compiles the model; an audit runs it as it is."""
+    """Whether torch.compile compiles the model; an audit runs it uncompiled."""
 
 
 def parse(declared: Mapping[str, Any]) -> Options:
-    """Return checked options; numbers, truth values and JSON may come as text or as values.
+    """Return checked options; numbers, truth values and JSON may be text or values.
 
-    Raises ExtractorError for an unknown option, a value that an option cannot have, and options
-    that exclude each other.
+    Raise ExtractorError for an unknown option, an invalid value, and options that exclude each
+    other.
     """
     names = [field.name for field in dataclasses.fields(Options) if field.name != "any_length"]
     for name in declared:
         if name not in names:
-            close = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"they are: {', '.join(sorted(names))}"
+            similar_names = difflib.get_close_matches(name, names, n=1)
+            hint = (
+                f"did you mean {similar_names[0]}?"
+                if similar_names
+                else f"expected {', '.join(sorted(names))}"
+            )
             msg = f"no option {name!r} of the extractor huggingface; {hint}"
             raise UnknownOptionError(msg)
     values: dict[str, Any] = {name: _value(name, value) for name, value in declared.items()}
     if values.get("fixed_letters") is not None:
         values = {"padding": "both", "truncation": "middle", **values}
-    # A text that is left empty has its default, as on the command line.
+    # An option with the value None keeps its default, as on the command line.
     values = {name: value for name, value in values.items() if value is not None}
     options = Options(
         **values, any_length="max_length" in declared and values.get("max_length") is None
@@ -206,7 +236,7 @@ def parse(declared: Mapping[str, Any]) -> Options:
 
 
 def _value(name: str, value: Any) -> Any:  # each option has a type of its own
-    """Return the value of one option, or raise for one that it cannot have."""
+    """Return the checked value of one option. Raise ExtractorError if it is invalid."""
     if name in CHOICES:
         return _choice(name, value)
     if name in _FLAGS:
@@ -224,7 +254,7 @@ def _choice(name: str, value: object) -> str | None:
     if value is None and name == "padding":
         return None
     text = str(value).lower() if isinstance(value, bool) else value
-    # The command line reads `none` as no value.
+    # The command line parses `none` as None.
     text = "none" if text is None and "none" in CHOICES[name] else text
     if not isinstance(text, str) or text not in CHOICES[name]:
         raise _refused(name, value, f"one of {', '.join(CHOICES[name])}")
@@ -232,7 +262,7 @@ def _choice(name: str, value: object) -> str | None:
 
 
 def _text(name: str, value: object) -> str | None:
-    """Return a text as it was typed: the command line reads `true`, `none` and digits as values."""
+    """Return the text as it was typed: the command line parses `true`, `none` and digits."""
     if value is None:
         return None
     text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -269,14 +299,14 @@ def _object(name: str, value: object) -> Mapping[str, Any]:
 
 
 def _check_rules(name: str, rules: Mapping[str, Any]) -> None:
-    """Raise unless each rule is a regular expression and what replaces its matches."""
+    """Raise ExtractorError unless each rule is a regular expression with valid replacements."""
     text, valid = _RULES[name]
     for pattern, replacement in rules.items():
         if not valid(replacement):
             raise _refused(name, dict(rules), text)
         try:
             for template in [replacement] if isinstance(replacement, str) else replacement:
-                # The empty match makes `re` read the references to groups.
+                # The empty match makes `re` check the references to groups.
                 re.sub(f"{pattern}|", template, "")
         except (re.error, IndexError) as error:
             raise _refused(name, dict(rules), f"{text} ({error})") from None
@@ -287,7 +317,7 @@ def _refused(name: str, value: object, expected: str) -> ExtractorError:
 
 
 def _check_together(options: Options, declared: Mapping[str, Any]) -> None:
-    """Raise for options that exclude each other, or that need another one."""
-    for wrong, message in (*tokenizer_rules(options, declared), *other_rules(options)):
-        if wrong:
+    """Raise ExtractorError for options that exclude each other, or that need another one."""
+    for is_broken, message in (*tokenizer_rules(options, declared), *other_rules(options)):
+        if is_broken:
             raise ExtractorError(message)

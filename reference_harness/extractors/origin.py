@@ -1,4 +1,4 @@
-"""Where a checkpoint lies, pinned; and which class of it or of transformers is meant."""
+"""The pinned source of a checkpoint, and the class that an option names."""
 
 import contextlib
 import dataclasses
@@ -27,38 +27,38 @@ from .options import Options
 from .space import Space
 
 OWN_CLASSES = {"gated_bert": GatedBert, "janus": Janus, "space": Space}
-"""Models that no package has, written here: `own:NAME` to its class."""
+"""Models that are in no package and written here: the NAME of `own:NAME` to its class."""
 _MAPPED = ("config.json", "tokenizer_config.json")
-"""Files whose `auto_map` names classes of a repository's own code."""
+"""Files whose `auto_map` names classes defined by the repository's own code."""
 _AUTO_TOKENIZER = "AutoTokenizer"
 _MARK = "--"
-"""Between a repository and a class of its code: `OWNER/NAME--MODULE.CLASS`."""
+"""Separates a repository and a class of its code: `OWNER/NAME--MODULE.CLASS`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """A folder, or a repository of the Hugging Face Hub at a commit."""
+    """A local folder, or a repository of the Hugging Face Hub at a commit."""
 
     name: str
     revision: str | None
     local: bool
     trust_remote_code: bool
     shadow: str = ""
-    """A folder that stands for the checkpoint's own while it is loaded; empty: its own."""
+    """A temporary folder that is loaded instead of the checkpoint's; "" if there is none."""
 
     @property
     def loads_from(self) -> str:
-        """The source that `from_pretrained` loads from."""
+        """The first argument of `from_pretrained`."""
         return self.shadow or self.name
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The keywords that every `from_pretrained` is given."""
+        """The keyword arguments of every `from_pretrained`."""
         common = {"trust_remote_code": self.trust_remote_code, "local_files_only": self.local}
         return common if self.local else {**common, "revision": self.revision}
 
     def file(self, name: str) -> Path | None:
-        """Return a file of the checkpoint, fetched where it has to be, or None."""
+        """Return a file of the checkpoint, downloaded if necessary; None if it does not exist."""
         if self.local:
             path = Path(self.name, name)
             return path if path.is_file() else None
@@ -76,28 +76,29 @@ class Origin:
 
 
 def origin_of(name: str, revision: str | None, *, trust_remote_code: bool) -> Origin:
-    """Return where a model comes from.
+    """Return the source of a model.
 
-    A folder needs no `revision`: its weights are hashed. One may be given all the same, as an audit
-    does that repeats a run from the Hub with the folder in which it has verified those files.
-
-    Raises ExtractorError when the revision is no commit.
+    A folder needs no `revision`, as its weights are hashed. It may still have one: an audit repeats
+    a run from the Hub with a folder of verified files. Raise ExtractorError if the revision is no
+    commit.
     """
-    local = bool(name) and Path(name).is_dir()
-    if not (local and revision is None) and not re.fullmatch(r"[0-9a-f]{40}", revision or ""):
-        commits_hint = "" if local else f"; copy it from https://huggingface.co/{name}/commits/main"
+    is_local = bool(name) and Path(name).is_dir()
+    if not (is_local and revision is None) and not re.fullmatch(r"[0-9a-f]{40}", revision or ""):
+        commits_hint = (
+            "" if is_local else f"; copy it from https://huggingface.co/{name}/commits/main"
+        )
         msg = (
             f"revision of {name!r} is {revision!r}, expected the 40 hex digits of a commit: a "
             f"branch or tag can move{commits_hint}"
         )
         raise ExtractorError(msg)
-    return Origin(name=name, revision=revision, local=local, trust_remote_code=trust_remote_code)
+    return Origin(name=name, revision=revision, local=is_local, trust_remote_code=trust_remote_code)
 
 
 def folder_of(origin: Origin) -> Path | None:
-    """Return the folder that has the configuration of a checkpoint; None without one.
+    """Return the folder with the configuration of a checkpoint; None without one.
 
-    It raises nothing: it is asked where something else has failed.
+    It raises nothing, as it is called when something else has failed.
     """
     try:
         path = origin.file("config.json")
@@ -107,10 +108,10 @@ def folder_of(origin: Origin) -> Path | None:
 
 
 def check_disguises(origin: Origin) -> None:
-    """Refuse a folder in which a file is something else, such as a pointer of Git LFS.
+    """Raise ExtractorError if a file of a folder has another format, such as a Git LFS pointer.
 
-    A library says of it that a header is too large, or reads it as a vocabulary of three words.
-    Files of the Hub are what they are. Raises ExtractorError.
+    Libraries report such a file by unclear errors, or read it as a vocabulary of three words. Files
+    from the Hub cannot be pointers.
     """
     for path in sorted(Path(origin.name).iterdir()) if origin.local else ():
         if path.suffix not in _LOADED or not path.is_file() or path.stat().st_size > _TEXT_MAX:
@@ -123,14 +124,14 @@ def check_disguises(origin: Origin) -> None:
 
 _LOADED = frozenset({".safetensors", ".bin", ".pt", ".json", ".txt", ".model", ".py"})
 _TEXT_MAX = 1_000_000
-"""Bytes of a file that is read to see what it is; pointers and pages are small."""
+"""Largest file, in bytes, whose content is inspected; pointers and web pages are small."""
 
 
 def check_code(origin: Origin) -> None:
-    """Refuse code of another repository, which is not under the revision that we pin.
+    """Raise ExtractorError for code of another repository, which our revision does not pin.
 
-    `OWNER/NAME--module.Class` may name the repository itself. What a folder's own repository is
-    called is not known: the module then has to be in the folder. Raises ExtractorError.
+    `OWNER/NAME--module.Class` may name the repository itself. The repository of a folder is not
+    known: the module must then be in the folder.
     """
     for file, reference in _references(origin):
         repository, mark, name = reference.partition(_MARK)
@@ -141,7 +142,7 @@ def check_code(origin: Origin) -> None:
         )
         if mark and not is_own:
             msg = (
-                f"{file} of {origin.name!r} takes its code from another repository "
+                f"{file} of {origin.name!r} uses code of another repository "
                 f"({reference}), which the revision does not pin: copy the code into one "
                 "repository"
             )
@@ -149,10 +150,10 @@ def check_code(origin: Origin) -> None:
 
 
 def check_ignored_code(origin: Origin, options: Options) -> None:
-    """Refuse a checkpoint whose own code would be ignored, unless trust_remote_code=false says so.
+    """Raise ExtractorError if a checkpoint's own code would be ignored without being declared.
 
-    The library's class then reads the same weights and computes other rows. Classes that are named
-    themselves, such as `transformers:BertModel`, are taken at their word. Raises ExtractorError.
+    The library's class would read the same weights and compute other embeddings. It is meant if
+    `trust_remote_code` is False, or if the options name it, as in `transformers:BertModel`.
     """
     if options.trust_remote_code is False:
         return
@@ -163,31 +164,31 @@ def check_ignored_code(origin: Origin, options: Options) -> None:
     if model and options.trust_remote_code and other_models and model not in code_by_class:
         file, reference = code_by_class[other_models[0]]
         msg = (
-            f"{file} of {origin.name!r} names code of its own for {other_models[0]} ({reference}) "
-            f"and none for {model}, which would load the library's class: declare "
+            f"{file} of {origin.name!r} has its own code for {other_models[0]} ({reference}), "
+            f"but none for {model}, which would load the library's class: declare "
             f"auto_class={other_models[0]}, or trust_remote_code=false for the library's class"
         )
         raise ExtractorError(msg)
-    used = [model, "AutoConfig", *other_models] if model else []
+    used_classes = [model, "AutoConfig", *other_models] if model else []
     tokenizer = _auto_class(_AUTO_TOKENIZER if options.tokenizer == "auto" else options.tokenizer)
-    used += [tokenizer] if options.input != "one_hot_letters" else []
-    ignored = next((key for key in used if key in code_by_class), None)
-    if ignored is None or options.trust_remote_code:
+    used_classes += [tokenizer] if options.input != "one_hot_letters" else []
+    ignored_class = next((key for key in used_classes if key in code_by_class), None)
+    if ignored_class is None or options.trust_remote_code:
         return
-    file, reference = code_by_class[ignored]
+    file, reference = code_by_class[ignored_class]
     msg = (
-        f"{file} of {origin.name!r} names code of its own for {ignored} ({reference}), and "
-        "trust_remote_code is not given, expected true or false, as the library's class gives "
-        "other embeddings: read that code and declare trust_remote_code=true, or "
-        "trust_remote_code=false to state that the library's class is meant"
+        f"{file} of {origin.name!r} has its own code for {ignored_class} ({reference}), but "
+        "trust_remote_code is not given, expected true or false, as the library's class computes "
+        "other embeddings: read that code and declare trust_remote_code=true, or declare "
+        "trust_remote_code=false if the library's class is meant"
     )
     raise ExtractorError(msg)
 
 
 def _check_unmapped_code(origin: Origin, options: Options) -> None:
-    """Refuse a folder with code for the class that its configuration names, and that nothing maps.
+    """Raise ExtractorError if a folder defines the class of its configuration without `auto_map`.
 
-    An Auto class goes by `model_type` alone, and would build a class of the library.
+    An Auto class uses only `model_type`, and would load a class of the library.
     """
     path = origin.file("config.json")
     if not origin.local or path is None or not _auto_class(options.auto_class):
@@ -202,17 +203,17 @@ def _check_unmapped_code(origin: Origin, options: Options) -> None:
         if defining_module is not None:
             msg = (
                 f"config.json of {origin.name!r} names the class {name}, which "
-                f"{defining_module.name} beside it defines, and has no auto_map: the library's "
-                "class would be loaded; read that code and declare "
+                f"{defining_module.name} defines, but has no auto_map, so the library's "
+                "class would be loaded: read that code and declare "
                 f"auto_class=repository:{defining_module.stem}.{name} with "
-                "trust_remote_code=true, or trust_remote_code=false to state that the library's "
+                "trust_remote_code=true, or trust_remote_code=false if the library's "
                 "class is meant"
             )
             raise ExtractorError(msg)
 
 
 def _defining(folder: Path, name: str) -> Path | None:
-    """Return the module at the top of a folder that defines a class; None without one."""
+    """Return the module in a folder that defines a class; None if none does."""
     statement = re.compile(rb"^class " + re.escape(name).encode() + rb"\b", re.MULTILINE)
     for path in sorted(folder.glob("*.py")):
         try:
@@ -227,16 +228,21 @@ _CODE_BYTES_MAX = 10_000_000
 
 
 def _auto_class(value: str) -> str:
-    """Return the Auto class that an option names, in whatever form; "" for another class."""
-    leaf = re.split("[:.]", value)[-1]
-    return leaf if leaf.startswith("Auto") and not value.startswith(("repository:", "own:")) else ""
+    """Return the Auto class that an option names, in any form; "" for another class."""
+    class_name = re.split("[:.]", value)[-1]
+    return (
+        class_name
+        if class_name.startswith("Auto") and not value.startswith(("repository:", "own:"))
+        else ""
+    )
 
 
 @contextlib.contextmanager
 def loadable(origin: Origin) -> Iterator[Origin]:
-    """Yield a folder whose code is taken from itself, also where it names its repository.
+    """Yield a folder whose code is loaded from itself, even if it names its repository.
 
-    transformers looks for `OWNER/NAME--module.Class` on the Hub, even if the folder has the module.
+    For `OWNER/NAME--module.Class`, transformers would look on the Hub although the folder has the
+    module.
     """
     if not origin.local or not any(_MARK in reference for _, reference in _references(origin)):
         yield origin
@@ -245,22 +251,22 @@ def loadable(origin: Origin) -> Iterator[Origin]:
         for path in Path(origin.name).resolve().iterdir():
             Path(shadow, path.name).symlink_to(path)
         for file in {file for file, _ in _references(origin)}:
-            read = read_json(Path(shadow, file).read_bytes())
-            read["auto_map"] = _unmarked(read["auto_map"])
+            document = read_json(Path(shadow, file).read_bytes())
+            document["auto_map"] = _unmarked(document["auto_map"])
             Path(shadow, file).unlink()
-            Path(shadow, file).write_text(json.dumps(read), encoding="utf-8")
+            Path(shadow, file).write_text(json.dumps(document), encoding="utf-8")
         yield dataclasses.replace(origin, shadow=shadow)
 
 
 def _references(origin: Origin) -> list[tuple[str, str]]:
-    """Return each class of the checkpoint's own code, beside the file that names it."""
+    """Return the files that name classes of the checkpoint's own code, with these classes."""
     return [(file, reference) for file, _, reference in _mapped(origin)]
 
 
 def _mapped(origin: Origin) -> list[tuple[str, str, str]]:
     """Return file, Auto class and own class of each entry of the checkpoint's `auto_map`.
 
-    Older tokenizer_config.json have the two classes of the tokenizer alone.
+    An old tokenizer_config.json has only the two classes of the tokenizer.
     """
     entries_of_files = []
     for file in _MAPPED:
@@ -274,7 +280,7 @@ def _mapped(origin: Origin) -> list[tuple[str, str, str]]:
 
 
 def _unmarked(value: object) -> object:
-    """Return a nest of texts, each without the repository before its mark."""
+    """Return nested texts without the repository before the mark."""
     if isinstance(value, str):
         return value.rpartition(_MARK)[2]
     if isinstance(value, dict):
@@ -283,9 +289,9 @@ def _unmarked(value: object) -> object:
 
 
 def check_class(option: str, value: str, auto: tuple[str, ...]) -> None:
-    """Raise unless `value` is one of `auto` or a name that `class_of` reads.
+    """Raise ExtractorError unless `value` is one of `auto` or a name that `class_of` accepts.
 
-    A class of a package is looked for, and the package not imported.
+    For a class of a package, only the presence of the package is checked.
     """
     if value in auto:
         return
@@ -301,13 +307,13 @@ def check_class(option: str, value: str, auto: tuple[str, ...]) -> None:
     if colon and kind == "transformers":
         if callable(getattr(getattr(transformers, name, None), "from_pretrained", None)):
             return
-        class_names = [each for each in dir(transformers) if each[:1].isupper()]
-        close = difflib.get_close_matches(name, class_names, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        msg = f"{option} is {value!r}, and transformers has no such class to load{hint}"
+        class_names = [class_name for class_name in dir(transformers) if class_name[:1].isupper()]
+        similar_names = difflib.get_close_matches(name, class_names, n=1)
+        hint = f"; did you mean {similar_names[0]}?" if similar_names else ""
+        msg = f"{option} is {value!r}, but transformers has no such class to load{hint}"
         raise ExtractorError(msg)
-    close = difflib.get_close_matches(value, auto, n=1)
-    suggestions = close or auto[:1]
+    similar_names = difflib.get_close_matches(value, auto, n=1)
+    suggestions = similar_names or auto[:1]
     msg = (
         f"{option} is {value!r}, expected {', '.join(suggestions)}, transformers:CLASS, "
         "repository:FILE.CLASS, package:MODULE.CLASS or own:NAME"
@@ -317,7 +323,7 @@ def check_class(option: str, value: str, auto: tuple[str, ...]) -> None:
 
 def _check_own(option: str, name: str) -> None:
     if name not in OWN_CLASSES:
-        msg = f"{option} is 'own:{name}', and the harness has: {', '.join(OWN_CLASSES)}"
+        msg = f"{option} is 'own:{name}', expected own: and one of {', '.join(OWN_CLASSES)}"
         raise ExtractorError(msg)
 
 
@@ -325,7 +331,7 @@ def _check_package(option: str, name: str) -> None:
     package = name.partition(".")[0]
     if importlib.util.find_spec(package) is None:
         msg = (
-            f"{option} is 'package:{name}', and no package {package} is installed here: install "
+            f"{option} is 'package:{name}', but no package {package} is installed here: install "
             "it, or run in the environment that the model's entry names"
         )
         raise ExtractorError(msg)
@@ -337,8 +343,8 @@ def class_of(value: str, origin: Origin) -> Any:  # any class of that form
     if colon and kind == "own":
         return OWN_CLASSES[name]
     if colon and kind == "package":
-        module, _, leaf = name.rpartition(".")
-        return _member(importlib.import_module(module), leaf)
+        module, _, class_name = name.rpartition(".")
+        return _member(importlib.import_module(module), class_name)
     if colon and kind == "repository":
         return get_class_from_dynamic_module(
             name, origin.loads_from, revision=origin.revision, local_files_only=origin.local
@@ -350,12 +356,15 @@ def _member(module: Any, name: str) -> Any:  # any class
     try:
         return getattr(module, name)
     except AttributeError:
-        msg = f"package {module.__name__} has no class {name}: compare its version with the entry's"
+        msg = (
+            f"package {module.__name__} has no class {name}: install the version that the entry "
+            "names"
+        )
         raise ExtractorError(msg) from None
 
 
 def _strings(value: object) -> Iterable[str]:
-    """Yield every text of a nest of lists and objects."""
+    """Yield every text in nested lists and objects."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Where the hidden states are in what a model's forward gives."""
+"""Find the hidden states in the output of a model's forward."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,17 +15,17 @@ _ALL = {"output_hidden_states": True}
 
 
 class Output:
-    """Runs a model and takes the hidden states from where they were declared to be."""
+    """Runs a model and returns the hidden states from their declared place in its output."""
 
     def __init__(self, model: Any, inputs: Inputs, output: str, layer: str) -> None:
-        """Raise ExtractorError for a module that the model does not have."""
+        """Raise ExtractorError if the declared module does not exist."""
         self._model, self._inputs = model, inputs
         self._kind, _, self._place = output.partition(":")
         self._layer = None if layer == "last" else int(layer)
         if self._layer is not None:
             self._kind = "hidden_states"
         if self._kind == "module" and self._place not in dict(model.named_modules()):
-            msg = f"output is {output!r}, and {self._name} has no such module; {self._norms()}"
+            msg = f"output is {output!r}, but {self._name} has no such module; {self._norms()}"
             raise ExtractorError(msg)
 
     @property
@@ -35,7 +35,7 @@ class Output:
     def __call__(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return the hidden states (b, t, d) for ids and mask (b, t).
 
-        Raises ExtractorError when they are not where they were declared to be.
+        Raise ExtractorError if they are not at their declared place.
         """
         states = self._find(self._inputs.of(ids, mask))
         shape = tuple(states.shape) if isinstance(states, Tensor) else type(states).__name__
@@ -65,34 +65,34 @@ class Output:
         output = self._model(**arguments)
         states = getattr(output, "last_hidden_state", None)
         if states is None and self._kind == "auto" and self._has_list(output):
-            # The measurement of the width comes here first: later calls ask for the list at once.
+            # Only the first call comes here: later ones request the list at once.
             self._kind = "hidden_states"
             return self._hidden_states(arguments)
         if states is None:
             msg = (
-                f"{self._name} gives no last_hidden_state but {_output_text(output)}; "
+                f"{self._name} returns no last_hidden_state but {_output_text(output)}; "
                 f"{self._advice(output)}"
             )
             raise ExtractorError(msg)
         return states
 
     def _has_list(self, output: object) -> bool:
-        """Whether the model is one that gives all hidden states on request."""
+        """Whether the model can return all hidden states."""
         return isinstance(output, Mapping) and self._inputs.takes("output_hidden_states")
 
     def _hidden_states(self, arguments: dict[str, Any]) -> Tensor:
         if not self._inputs.takes("output_hidden_states"):
             msg = (
-                f"forward of {self._name} takes no output_hidden_states, so it has no layers to "
-                f"choose from; {self._norms()}"
+                f"forward of {self._name} takes no output_hidden_states, so no layer can be "
+                f"chosen; {self._norms()}"
             )
             raise ExtractorError(msg)
         output = self._model(**arguments, **_ALL)
         states = getattr(output, "hidden_states", None)
         if not isinstance(states, list | tuple) or not states:
-            what = "a tensor" if isinstance(states, Tensor) else repr(states)
+            found = "a tensor" if isinstance(states, Tensor) else repr(states)
             msg = (
-                f"hidden_states of {self._name} is {what}, expected a list of layers: it gives "
+                f"hidden_states of {self._name} is {found}, expected a list of layers: it returns "
                 f"{_output_text(output)}; {self._advice(output)}"
             )
             raise ExtractorError(msg)
@@ -111,18 +111,19 @@ class Output:
         number = int(self._place)
         if number >= len(items):
             msg = (
-                f"output is item:{number}, and {self._name} gives {_output_text(output)}: declare "
+                f"output is item:{number}, but {self._name} returns {_output_text(output)}: "
+                "declare "
                 f"an item from 0 to {len(items) - 1}"
             )
             raise ExtractorError(msg)
         return items[number][1]
 
     def _tap(self, arguments: dict[str, Any]) -> object:
-        """Run the model for what one of its modules gives on the way."""
+        """Run the model and return the output of one of its modules."""
         outputs: list[object] = []
         module = self._model.get_submodule(self._place)
         hook = module.register_forward_hook(
-            lambda _module, _arguments, gives: outputs.append(gives)
+            lambda _module, _arguments, output: outputs.append(output)
         )
         try:
             self._model(**arguments)
@@ -137,17 +138,19 @@ class Output:
         return outputs[0][0] if isinstance(outputs[0], list | tuple) else outputs[0]
 
     def _advice(self, output: Any) -> str:
-        """Return what to declare, from the items that could be hidden states."""
+        """Return advice on what to declare, from the outputs that could be hidden states."""
         places = [
             f"output=item:{i}"
             for i, (_, value) in enumerate(_items(output))
             if isinstance(value, Tensor) and value.ndim == _DIMENSIONS
         ]
-        either = f"declare {' or '.join(places)} if that is the hidden states; " if places else ""
-        return f"{either}{self._norms()}"
+        item_advice = (
+            f"declare {' or '.join(places)} if that is the hidden states; " if places else ""
+        )
+        return f"{item_advice}{self._norms()}"
 
     def _norms(self) -> str:
-        """Name modules whose output may be the last hidden states."""
+        """Return advice to declare a module, with names of the last norms or modules."""
         names = [n for n, m in self._model.named_modules() if "norm" in type(m).__name__.lower()]
         listed_modules = (
             names[-_LISTED_MODULES:]
@@ -157,7 +160,7 @@ class Output:
 
 
 def _items(output: Any) -> list[tuple[str, Any]]:
-    """Return names and values of a tuple, a list or an output object, in the order of item:N."""
+    """Return the names and values of an output in the order of item:N."""
     if isinstance(output, Mapping):
         return [(name, value) for name, value in output.items() if value is not None]
     values = output if isinstance(output, list | tuple) else (output,)
@@ -165,7 +168,7 @@ def _items(output: Any) -> list[tuple[str, Any]]:
 
 
 def _output_text(output: Any) -> str:
-    """Write what a call gave: kind, names and shapes."""
+    """Return as text the type, names and shapes of a call's result."""
     parts = [
         f"{name} {tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__}"
         for name, value in _items(output)

@@ -1,8 +1,8 @@
-"""From hidden states to one vector a sequence, under the attention mask.
+"""Pool hidden states to one vector per sequence, under the attention mask.
 
 Each function takes hidden states (b, t, d) and a mask (b, t) that is 1 at the tokens of the
-sequence, special tokens included, and 0 at padding, wherever that stands; it returns (b, d) in
-float32. Every row needs at least one token.
+sequence, including special tokens, and 0 at padding on either side; it returns (b, d) in float32.
+Every row must have at least one token.
 """
 
 from collections.abc import Callable
@@ -12,22 +12,22 @@ from torch import Tensor
 
 
 def mean(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Average the tokens, summed in float32: in bfloat16 the sum itself would lose digits."""
+    """Return the mean of the tokens, summed in float32, as a sum in bfloat16 loses digits."""
     weights = mask.to(torch.float32).unsqueeze(-1)
-    # where, not a product: a model may leave NaN at padding, and NaN times zero is NaN.
+    # `where` instead of a product: padding may be NaN, and NaN times zero is NaN.
     values = torch.where(weights > 0, hidden.to(torch.float32), 0.0)
     return values.sum(dim=1) / weights.sum(dim=1)
 
 
 def cls(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Return the first token of the sequence: under left padding it is not at index 0."""
+    """Return the first token of the sequence, which is not at index 0 under left padding."""
     return _at(hidden, mask.to(torch.int64).argmax(dim=1))
 
 
 def last(hidden: Tensor, mask: Tensor) -> Tensor:
     """Return the last token of the sequence."""
-    behind = mask.to(torch.int64).flip(1).argmax(dim=1)
-    return _at(hidden, mask.shape[1] - 1 - behind)
+    tokens_after = mask.to(torch.int64).flip(1).argmax(dim=1)
+    return _at(hidden, mask.shape[1] - 1 - tokens_after)
 
 
 def maximum(hidden: Tensor, mask: Tensor) -> Tensor:
@@ -48,4 +48,4 @@ POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "max": maximum,
     "penultimate": last,
 }
-"""`penultimate` is the last token of a mask that leaves out the special tokens after it."""
+"""For `penultimate`, the mask excludes the special tokens at the end."""

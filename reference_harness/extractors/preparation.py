@@ -1,4 +1,4 @@
-"""Changes to the letters of a sequence before they become tokens."""
+"""Change the letters of a sequence before they are turned into tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,26 +14,26 @@ class Preparation:
 
     upper: bool = True
     fixed: int | None = None
-    """Letters that every sequence is cut or filled to."""
+    """Length to which every sequence is cut or filled; None for no fixed length."""
     cut: str = "middle"
-    """Which part of a longer sequence is cut off: "right", "left", or both ends ("middle")."""
+    """End of a longer sequence that is cut off: "right", "left", or "middle" for both ends."""
     fill: str = "both"
-    """Where N fills a shorter one: "right", "left" or "both", the odd N at the right."""
+    """End at which N fills a shorter sequence: "right", "left" or "both", an odd N at the right."""
     multiple_of: int = 1
 
     def __call__(self, sequences: Sequence[str]) -> list[str]:
-        """Return the letters of each sequence as they are encoded."""
+        """Return the letters of each sequence that are encoded."""
         return [self._prepared(sequence, self.fixed) for sequence in sequences]
 
     def uncut(self, sequences: Sequence[str]) -> list[str]:
-        """Return the letters of each sequence if a longer one than the fixed length were kept."""
+        """Return the letters of each sequence if longer ones were not cut to the fixed length."""
         fixed = self.fixed
         return [
             self._prepared(letters, fixed and max(fixed, len(letters))) for letters in sequences
         ]
 
     def unfilled(self, sequences: Sequence[str]) -> list[str]:
-        """Return the letters of each sequence that are encoded, without those that fill it."""
+        """Return the letters of each sequence that are encoded, without filling letters."""
         fixed = self.fixed
         return [
             self._prepared(letters, fixed and min(fixed, len(letters))) for letters in sequences
@@ -47,16 +47,16 @@ class Preparation:
         return letters[: len(letters) - len(letters) % self.multiple_of]
 
     def _fit(self, letters: str, length: int) -> str:
-        over = len(letters) - length
-        if over > 0:
-            start = {"right": 0, "left": over, "middle": over // 2}[self.cut]
+        excess = len(letters) - length
+        if excess > 0:
+            start = {"right": 0, "left": excess, "middle": excess // 2}[self.cut]
             return letters[start : start + length]
-        before = {"right": 0, "left": -over, "both": -over // 2}[self.fill]
-        return _FILL * before + letters + _FILL * (-over - before)
+        left_fill = {"right": 0, "left": -excess, "both": -excess // 2}[self.fill]
+        return _FILL * left_fill + letters + _FILL * (-excess - left_fill)
 
 
 def preparation_of(options: Options) -> Preparation:
-    """Return what the options declare."""
+    """Return the preparation that the options declare."""
     return Preparation(
         upper=options.case == "upper",
         fixed=options.fixed_letters,

@@ -1,4 +1,4 @@
-"""A small transformer with random weights: what an architecture gives before any training."""
+"""A small transformer with random weights: the scores of an architecture without training."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ SEED = 42
 LAYERS, WIDTH, HEADS = 2, 64, 4
 INNER = 4 * WIDTH
 LENGTH_MAX = 1024
-"""Letters, which are its tokens: attention takes the square of it."""
+"""Most letters of a sequence, which are its tokens; the cost of attention is quadratic."""
 SCORES_MAX = 1 << 18
-"""Attention scores of one call, 1 MB: they stay in the cache of one core."""
+"""Most attention scores computed at once: 1 MB, which fits into the cache of one core."""
 LETTERS = "ACGT"
 UNKNOWN = len(LETTERS)
-"""Id of any other letter."""
+"""Id of every other letter."""
 _IDS = np.full(256, UNKNOWN, dtype=np.intp)
 for _token_id, _letter in enumerate(LETTERS):
     _IDS[[ord(_letter), ord(_letter.lower())]] = _token_id
@@ -23,10 +23,10 @@ EPSILON = 1e-5
 
 
 class RandomInitExtractor(BaseEmbeddingExtractor):
-    """Mean of the last states of a transformer of two layers whose weights are drawn with a seed.
+    """Mean of the last states of a transformer of two layers with seeded random weights.
 
-    Letters are tokens, with sinusoids for places; pre-norm layers of width 64 with four heads, as
-    commonly initialised: normal weights of variance 1 over the number of inputs.
+    Tokens are letters, positions are sinusoids; two pre-norm layers of width 64 with four heads
+    have normal weights with variance 1 / number of inputs.
     """
 
     layer = "last"
@@ -36,17 +36,22 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
     dtype = "float32"
 
     def __init__(self, name_model: str = "", device: str = "cpu") -> None:
-        """Draw the weights; `name_model` and `device` have no effect."""
+        """Generate the weights; `name_model` and `device` have no effect."""
         super().__init__(name_model, device)
         generator = np.random.default_rng(SEED)
 
-        def drawn(rows: int, columns: int) -> np.ndarray:
+        def random_matrix(rows: int, columns: int) -> np.ndarray:
             values: np.ndarray = generator.standard_normal((rows, columns)) / np.sqrt(rows)
             return values.astype(np.float32)
 
-        self.letters = drawn(UNKNOWN + 1, WIDTH) * np.float32(np.sqrt(UNKNOWN + 1))
+        self.letters = random_matrix(UNKNOWN + 1, WIDTH) * np.float32(np.sqrt(UNKNOWN + 1))
         self.layers = [
-            (drawn(WIDTH, 3 * WIDTH), drawn(WIDTH, WIDTH), drawn(WIDTH, INNER), drawn(INNER, WIDTH))
+            (
+                random_matrix(WIDTH, 3 * WIDTH),
+                random_matrix(WIDTH, WIDTH),
+                random_matrix(WIDTH, INNER),
+                random_matrix(INNER, WIDTH),
+            )
             for _ in range(LAYERS)
         ]
         self.places = _sinusoids(LENGTH_MAX)
@@ -57,7 +62,7 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
         return [max(1, len(sequence)) for sequence in sequences]
 
     def read_letters(self, sequences: Sequence[str]) -> Reading:
-        """Return what is read of sequences: of their first 1,024 letters those that it knows."""
+        """Return how much of the sequences is read: A, C, G and T of their first 1,024 letters."""
         parts = [sequence[:LENGTH_MAX] for sequence in sequences]
         read = sum(map(len, parts))
         known_letters = sum(part.upper().count(letter) for part in parts for letter in LETTERS)
@@ -67,19 +72,19 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 1) -> np.ndarray:
         """Return (n, 64) float32 embeddings; sequences of one length are computed together."""
         del batch_size
-        out = np.empty((len(sequences), WIDTH), dtype=np.float32)
+        embeddings = np.empty((len(sequences), WIDTH), dtype=np.float32)
         by_length: dict[int, list[int]] = {}
         texts = [sequence[:LENGTH_MAX] or "N" for sequence in sequences]
         for row, text in enumerate(texts):
             by_length.setdefault(len(text), []).append(row)
         for length, rows in by_length.items():
-            most = max(1, SCORES_MAX // (HEADS * length * length))
-            for start in range(0, len(rows), most):
-                part = rows[start : start + most]
+            batch_max = max(1, SCORES_MAX // (HEADS * length * length))
+            for start in range(0, len(rows), batch_max):
+                part = rows[start : start + batch_max]
                 joined = "".join(texts[row] for row in part).encode("ascii", "replace")
                 ids = _IDS[np.frombuffer(joined, np.uint8)].reshape(len(part), length)
-                out[part] = self._states(ids).mean(axis=1)
-        return out
+                embeddings[part] = self._states(ids).mean(axis=1)
+        return embeddings
 
     def _states(self, ids: np.ndarray) -> np.ndarray:
         """Return the last states (n, t, 64) of token ids (n, t)."""
@@ -88,7 +93,7 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
         for attend, joined, up, down in self.layers:
             split = (count, length, 3, HEADS, WIDTH // HEADS)
             parts = (_normed(x) @ attend).reshape(split).transpose(2, 0, 3, 1, 4)
-            q, k, v = np.ascontiguousarray(parts)  # BLAS multiplies what is contiguous
+            q, k, v = np.ascontiguousarray(parts)  # BLAS needs contiguous arrays
             scores = (q / np.float32(np.sqrt(WIDTH // HEADS))) @ k.swapaxes(-1, -2)
             scores -= scores.max(axis=-1, keepdims=True)
             np.exp(scores, out=scores)
@@ -100,14 +105,14 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
 
 
 def _normed(x: np.ndarray) -> np.ndarray:
-    """Return states with mean 0 and variance 1 over their columns."""
+    """Return states normalised to mean 0 and variance 1 along the last axis."""
     centred = x - x.mean(axis=-1, keepdims=True)
     normed: np.ndarray = centred / np.sqrt(centred.var(axis=-1, keepdims=True) + EPSILON)
     return normed
 
 
 def _sinusoids(length: int) -> np.ndarray:
-    """Return (length, 64) sines and cosines of the place."""
+    """Return (length, 64) sines and cosines of the position."""
     rates = 10_000.0 ** (-np.arange(0, WIDTH, 2) / WIDTH)
     angles = np.arange(length)[:, None] * rates
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Which letters of a sequence reach the model, by its tokens."""
+"""Count the letters of a sequence that reach the model, by its tokens."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -10,18 +10,18 @@ from .base import Reading
 from .preparation import Preparation
 from .tokens import Encoder
 
-# Letters whose tokens show whether a token's text is the letters that it stands for.
+# Letters whose tokens show whether the text of a token consists of its letters.
 _PROBE = "ACGGTACATTGCAGCTTAACCGGATCCAGATTACAGCATGTTGGCACT"
-# Letters that a tokenizer of k-mers may drop at the end of these: it is of words of up to eight.
+# Letters at the end that a tokenizer of k-mers may drop, with k up to eight.
 _DROPPED_MAX = 7
 
 
 class Reader:
-    """Counts what an encoder reads of sequences.
+    """Counts the letters and tokens of sequences that an encoder reads.
 
-    Where the text of a token is the letters that it stands for, as with letters, k-mers without
-    overlap and learned vocabularies, these are counted; else the share of the tokens that are kept
-    is taken for that of the letters.
+    If the text of a token consists of its letters, as with letters, non-overlapping k-mers and
+    learned vocabularies, these are counted. Otherwise the share of letters that are read is taken
+    to be that of the tokens that are read.
     """
 
     def __init__(self, encoder: Encoder, prepare: Preparation) -> None:
@@ -30,47 +30,53 @@ class Reader:
 
     @cached_property
     def _letters(self) -> npt.NDArray[np.int64]:
-        """Letters that each id of the vocabulary stands for."""
+        """Number of letters of each id of the vocabulary."""
         return np.array(self._encoder.tokens.letters_of_ids(), dtype=np.int64)
 
     @cached_property
     def _spells(self) -> bool:
-        """Whether the letters of the tokens of a text are its letters, each once."""
+        """Whether the texts of a sequence's tokens contain each of its letters once."""
         (ids,) = self._encoder.tokens.ids([_PROBE], special=False)
-        spelled = int(self._letters[ids].sum())
-        return len(_PROBE) - _DROPPED_MAX <= spelled <= len(_PROBE)
+        letter_count = int(self._letters[ids].sum())
+        return len(_PROBE) - _DROPPED_MAX <= letter_count <= len(_PROBE)
 
     def read(self, sequences: Sequence[str]) -> Reading:
-        """Return what is read of sequences, together. Raises ExtractorError as encoding does."""
+        """Return how much of the sequences is read. Raise ExtractorError as encoding does."""
         texts = self._prepare.unfilled(sequences)
         tokens, limit = self._encoder.tokens, self._encoder.max_length
-        cuts = limit is not None and self._encoder.truncation in ("right", "left")
-        encoded = self._encoder.encode(texts)[0] if cuts else tokens.ids(texts)
-        count, known_tokens, letters = self._counts(encoded)
-        shortened = np.array(
-            [len(text) < len(whole) for text, whole in zip(texts, sequences, strict=True)]
+        is_truncated = limit is not None and self._encoder.truncation in ("right", "left")
+        encoded = self._encoder.encode(texts)[0] if is_truncated else tokens.ids(texts)
+        count, known_count, letters = self._counts(encoded)
+        is_shortened = np.array(
+            [len(text) < len(sequence) for text, sequence in zip(texts, sequences, strict=True)]
         )
         text_lengths = np.array([len(text) for text in texts], dtype=np.int64)
-        full = np.array([cuts and len(ids) == limit for ids in encoded], dtype=np.bool_)
-        doubtful = np.flatnonzero(full & ((letters < text_lengths) if self._spells else full))
-        uncut = dict(zip(doubtful.tolist(), tokens.ids([texts[i] for i in doubtful]), strict=True))
-        cut = np.array([len(uncut.get(i, ids)) > len(ids) for i, ids in enumerate(encoded)])
+        is_full = np.array([is_truncated and len(ids) == limit for ids in encoded], dtype=np.bool_)
+        maybe_cut = np.flatnonzero(
+            is_full & ((letters < text_lengths) if self._spells else is_full)
+        )
+        uncut_ids = dict(
+            zip(maybe_cut.tolist(), tokens.ids([texts[i] for i in maybe_cut]), strict=True)
+        )
+        is_cut = np.array([len(uncut_ids.get(i, ids)) > len(ids) for i, ids in enumerate(encoded)])
         if self._spells:
             read = np.minimum(letters, text_lengths)
         else:
-            around = np.array([len(ids) for ids in encoded], dtype=np.int64) - count
-            whole_count = [len(uncut.get(i, ids)) for i, ids in enumerate(encoded)] - around
-            read = text_lengths * known_tokens // np.maximum(whole_count, 1)
+            added_count = np.array([len(ids) for ids in encoded], dtype=np.int64) - count
+            uncut_count = [
+                len(uncut_ids.get(i, ids)) for i, ids in enumerate(encoded)
+            ] - added_count
+            read = text_lengths * known_count // np.maximum(uncut_count, 1)
         return Reading(
             given=sum(map(len, sequences)),
             read=int(read.sum()),
-            cut=int((cut | shortened).sum()),
+            cut=int((is_cut | is_shortened).sum()),
             tokens=int(count.sum()),
-            unknown=int((count - known_tokens).sum()),
+            unknown=int((count - known_count).sum()),
         )
 
     def _counts(self, pieces: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.int64], ...]:
-        """Return of each piece its own tokens, those that are known, and the letters of these."""
+        """Return per piece the numbers of its own tokens, of known ones, and of their letters."""
         frame, unknown = self._encoder.frame, self._encoder.tokens.unknown_id
         before, after = (frame.before, frame.after) if frame else (0, 0)
         counts = np.zeros((3, len(pieces)), dtype=np.int64)

@@ -1,6 +1,6 @@
-"""Convolutions that halve a sequence, then attention with experts chosen by species: SPACE.
+"""SPACE: convolutions that halve a sequence's length, then attention with experts by species.
 
-Written from its published shapes and formulas; weights are named as in its checkpoint.
+Written from its published shapes and formulas; weights have the names of its checkpoint.
 """
 
 import math
@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as f
 
-# Columns of a one-hot letter.
+# Width of a one-hot letter.
 _LETTERS = 4
-# The exponential features of a distance halve over 2**3 bins at least.
+# Base-2 logarithm of the shortest half-life, in bins, of the exponential features of a distance.
 _LEAST_HALF_LIFE = 3.0
-# Keeps the shares of the gamma features from zero over zero.
+# Added to the gamma features to avoid a division of zero by zero.
 _LEAST_SHARE = 1e-8
 _GELU_SLOPE = 1.702
 _SPECIES = "human"
@@ -23,24 +23,24 @@ _SPECIES = "human"
 
 @dataclass(frozen=True, kw_only=True)
 class SpaceConfig:
-    """The sizes of the model, as its config.json names them."""
+    """The sizes of the model, with the names of its config.json."""
 
     dim: int
     depth: int
     heads: int
     target_length: int
-    """Bins that are kept, from the middle."""
+    """Number of bins in the middle that are kept."""
     attn_dim_key: int
     num_downsamples: int
     dim_divisible_by: int
     species_num_experts: int
     topk: int
-    """Experts that each position goes to."""
+    """Number of experts per position."""
 
 
 class _Gelu(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        """Return x times a sigmoid, which is near the GELU."""
+        """Return x times a sigmoid, which approximates the GELU."""
         return torch.sigmoid(_GELU_SLOPE * x) * x
 
 
@@ -50,13 +50,13 @@ class _Residual(nn.Module):
         self.fn = nn.Sequential(*parts)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add what the parts give to their input."""
+        """Return the input plus the output of the parts."""
         states: Tensor = self.fn(x) + x
         return states
 
 
 class _Halving(nn.Module):
-    """Averages each two neighbours, weighted by a softmax of each channel."""
+    """Averages neighbouring pairs, weighted by a softmax per channel."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class _Halving(nn.Module):
 
 
 class _DistanceAttention(nn.Module):
-    """Attention whose scores also depend on the distance of two positions."""
+    """Attention whose scores also depend on the distance between two positions."""
 
     def __init__(self, config: SpaceConfig) -> None:
         super().__init__()
@@ -93,12 +93,16 @@ class _DistanceAttention(nn.Module):
             for projection in (self.to_q, self.to_k, self.to_v)
         )
         q = q * self.scale
-        near = self.to_rel_k(features_of_distance(length, self.features, x.device).to(x.dtype))
-        near = near.unflatten(-1, (self.heads, -1)).transpose(0, 1)
-        by_distance = (q + self.rel_pos_bias) @ near.transpose(-1, -2)
-        at = torch.arange(length, device=x.device)
+        distance_keys = self.to_rel_k(
+            features_of_distance(length, self.features, x.device).to(x.dtype)
+        )
+        distance_keys = distance_keys.unflatten(-1, (self.heads, -1)).transpose(0, 1)
+        by_distance = (q + self.rel_pos_bias) @ distance_keys.transpose(-1, -2)
+        positions = torch.arange(length, device=x.device)
         # Distance 0 is in the middle of the 2 t - 1 columns.
-        column = (at[None, :] - at[:, None] + length - 1).expand(*by_distance.shape[:2], -1, -1)
+        column = (positions[None, :] - positions[:, None] + length - 1).expand(
+            *by_distance.shape[:2], -1, -1
+        )
         scores = (q + self.rel_content_bias) @ k.transpose(-1, -2)
         scores = scores + by_distance.gather(-1, column)
         states: Tensor = self.to_out((scores.softmax(dim=-1) @ v).transpose(1, 2).flatten(2))
@@ -106,7 +110,7 @@ class _DistanceAttention(nn.Module):
 
 
 class _Projections(nn.Module):
-    """One projection for each expert."""
+    """One linear projection per expert."""
 
     def __init__(self, experts: int, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -115,7 +119,7 @@ class _Projections(nn.Module):
 
 
 class _SpeciesExperts(nn.Module):
-    """Each position goes to the few experts that the gate of its species prefers."""
+    """Feed-forward experts; each position uses those with the highest gates of its species."""
 
     def __init__(self, config: SpaceConfig) -> None:
         super().__init__()
@@ -154,7 +158,7 @@ class _Block(nn.Module):
 
 
 class _Transformer(nn.Module):
-    """Attends over the bins and one more position that stands for the species."""
+    """Attends over the bins and one more position with the human species embedding."""
 
     def __init__(self, config: SpaceConfig) -> None:
         super().__init__()
@@ -173,9 +177,10 @@ class _Transformer(nn.Module):
 
 
 class Space(nn.Module):
-    """Returns embeddings (b, bins, 2 dim) of one-hot letters (b, letters, 4), read as human.
+    """Returns embeddings (b, bins, 2 dim) of one-hot letters (b, letters, 4), as of human DNA.
 
-    Letters are a multiple of 2 ** num_downsamples, and of at least target_length bins.
+    The number of letters must be a multiple of 2 ** num_downsamples, and make at least
+    target_length bins.
     """
 
     config_class = SpaceConfig
@@ -199,42 +204,43 @@ class Space(nn.Module):
             )
         )
         self.transformer = _Transformer(config)
-        # The published numbers of these parts begin at 1.
-        last = nn.Sequential(*_block(config.dim, 2 * config.dim))
-        self.final_pointwise = nn.ModuleDict({"1": last})
+        # In the checkpoint, the number of this part is 1.
+        last_block = nn.Sequential(*_block(config.dim, 2 * config.dim))
+        self.final_pointwise = nn.ModuleDict({"1": last_block})
         self.last_activation = _Gelu()
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (b, bins, 2 dim) of one-hot letters (b, letters, 4)."""
         x = self.conv_tower(self.stem(x.transpose(1, 2))).transpose(1, 2)
         x = self.transformer(x)
-        cut = math.ceil((x.shape[1] - self.target_length) / 2)
-        x = x[:, cut : x.shape[1] - cut].transpose(1, 2)
+        margin = math.ceil((x.shape[1] - self.target_length) / 2)
+        x = x[:, margin : x.shape[1] - margin].transpose(1, 2)
         states: Tensor = self.last_activation(self.final_pointwise["1"](x)).transpose(1, 2)
         return states
 
 
 def features_of_distance(length: int, features: int, device: torch.device) -> Tensor:
-    """Return (2 length - 1, features) float32 of the distances from 1 - length to length - 1.
+    """Return (2 length - 1, features) float32 for the distances from 1 - length to length - 1.
 
-    Half of them do not depend on the sign; the other half are the same times the sign.
+    The first half does not depend on the sign of the distance; the second half is the first times
+    the sign.
     """
-    each = features // 6
+    group_size = features // 6
     distance = torch.arange(1 - length, length, device=device)
-    far = distance.abs().float().unsqueeze(-1)
+    absolute_distance = distance.abs().float().unsqueeze(-1)
     longest = math.log2(length)
-    half_life = 2 ** torch.linspace(_LEAST_HALF_LIFE, longest, each, device=device)
-    width = 2.0 ** torch.arange(1, each + 1, device=device) - 1
-    mean = torch.linspace(length / each, length, each, device=device)
-    deviation = length / (2 * each)
+    half_life = 2 ** torch.linspace(_LEAST_HALF_LIFE, longest, group_size, device=device)
+    width = 2.0 ** torch.arange(1, group_size + 1, device=device) - 1
+    mean = torch.linspace(length / group_size, length, group_size, device=device)
+    deviation = length / (2 * group_size)
     shape, rate = (mean / deviation) ** 2, mean / deviation**2
-    log_density = torch.xlogy(shape - 1, far) - rate * far
+    log_density = torch.xlogy(shape - 1, absolute_distance) - rate * absolute_distance
     density = torch.exp(log_density - (torch.lgamma(shape) - shape * torch.log(rate)))
     density = density + _LEAST_SHARE
     unsigned = torch.cat(
         [
-            torch.exp(-math.log(2.0) / half_life * far),
-            (width > far).float(),
+            torch.exp(-math.log(2.0) / half_life * absolute_distance),
+            (width > absolute_distance).float(),
             density / density.amax(dim=-1, keepdim=True),
         ],
         dim=-1,
@@ -251,7 +257,7 @@ def _block(inputs: int, outputs: int, kernel: int = 1) -> tuple[nn.Module, ...]:
 
 
 def _widths(config: SpaceConfig) -> list[int]:
-    """Return the channels of the tower: they grow by one factor, rounded."""
-    half, steps, least = config.dim // 2, config.num_downsamples - 1, config.dim_divisible_by
+    """Return the numbers of channels of the tower's steps, which grow by a constant factor."""
+    half, steps, divisor = config.dim // 2, config.num_downsamples - 1, config.dim_divisible_by
     factor = math.exp(math.log(config.dim / half) / (steps - 1))
-    return [round(half * factor**n / least) * least for n in range(steps)]
+    return [round(half * factor**n / divisor) * divisor for n in range(steps)]

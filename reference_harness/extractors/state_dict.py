@@ -1,4 +1,4 @@
-"""Loads a file of tensors into a class, by a mapping of names that is declared."""
+"""Load a file of tensors into a class by a declared mapping of names."""
 
 import dataclasses
 import re
@@ -20,32 +20,35 @@ _LISTED_KEYS = 3
 
 
 def load_state(
-    cls: Any, origin: Origin, options: Options
+    model_class: Any, origin: Origin, options: Options
 ) -> tuple[Any, dict[str, Any], Path]:  # any class
-    """Return a model of `cls` with the tensors of the file `weights`, what differs, and the file.
+    """Return a model with the tensors of the file `weights`, a report, and the file's path.
 
-    What differs is what transformers reports: missing_keys, unexpected_keys, mismatched_keys.
-    Raises ExtractorError for a file that is missing or holds no tensors.
+    The report is that of transformers: missing_keys, unexpected_keys, mismatched_keys. Raise
+    ExtractorError if the file is missing or has no tensors.
     """
     path = origin.file(options.weights)
     if path is None:
-        msg = f"weights is {options.weights!r}, which is no file of {origin.name!r}: name its file"
+        msg = (
+            f"weights is {options.weights!r}, which is no file of {origin.name!r}: name one of "
+            "its files"
+        )
         raise ExtractorError(msg)
-    model = _built(cls, origin, options)
+    model = _built(model_class, origin, options)
     tensors = laid_out(read_tensors(path, options.weights_at), options)
     info = _filled(model, tensors, options.zeros)
-    exact = float32_weights(model, options.keep_float32)
-    stored = {name: weight.data for name, weight in exact.items()}
+    exact_weights = float32_weights(model, options.keep_float32)
+    stored = {name: weight.data for name, weight in exact_weights.items()}
     model.to(getattr(torch, options.dtype))
-    for name, weight in exact.items():
+    for name, weight in exact_weights.items():
         weight.data = stored[name]
     return model, info, path
 
 
 def float32_weights(model: Any, pattern: str) -> dict[str, torch.nn.Parameter]:
-    """Return name to weight of those that stay float32.
+    """Return the weights that stay float32, by name.
 
-    Raises ExtractorError for a pattern that matches none.
+    Raise ExtractorError for a pattern that matches none.
     """
     weights = dict(model.named_parameters())
     matching = {
@@ -53,28 +56,28 @@ def float32_weights(model: Any, pattern: str) -> dict[str, torch.nn.Parameter]:
     }
     if pattern and not matching:
         msg = (
-            f"keep_float32 is {pattern!r}, which no weight of {type(model).__name__} matches; "
-            f"some are: {', '.join(list(weights)[:_LISTED_KEYS])}"
+            f"keep_float32 is {pattern!r}, which matches no weight of {type(model).__name__}: "
+            f"declare a pattern of names such as {', '.join(list(weights)[:_LISTED_KEYS])}"
         )
         raise ExtractorError(msg)
     return matching
 
 
 def laid_out(tensors: Mapping[str, Tensor], options: Options) -> dict[str, Tensor]:
-    """Return the tensors under the names that the model has for them.
+    """Return the tensors under the names of the model.
 
-    In this order: `rename` rewrites names, one rule after the other; `split` cuts a tensor along
-    its first dimension into equal parts of other names; `transpose` swaps two dimensions.
-    Raises ExtractorError for two tensors of one name, and for one that cannot be cut equally.
+    In this order: `rename` rewrites names, one rule after the other; `split` divides a tensor along
+    its first dimension into equal parts with other names; `transpose` swaps two dimensions. Raise
+    ExtractorError for two tensors of one name, and for one that cannot be divided equally.
     """
     model_tensors: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
-        for part, value in _parts(_renamed(name, options.rename), tensor, options.split):
-            if part in model_tensors:
-                msg = f"rename gives two tensors the name {part!r}: correct its rules"
+        for part_name, part in _parts(_renamed(name, options.rename), tensor, options.split):
+            if part_name in model_tensors:
+                msg = f"rename gives two tensors the name {part_name!r}: correct its rules"
                 raise ExtractorError(msg)
-            turned = options.transpose and re.search(options.transpose, part)
-            model_tensors[part] = value.T.contiguous() if turned else value
+            is_transposed = options.transpose and re.search(options.transpose, part_name)
+            model_tensors[part_name] = part.T.contiguous() if is_transposed else part
     return model_tensors
 
 
@@ -90,38 +93,38 @@ def _parts(name: str, tensor: Tensor, rules: Mapping[str, Any]) -> list[tuple[st
             continue
         if len(tensor) % len(names):
             msg = (
-                f"split cuts {name!r} into {len(names)} parts, and its first dimension is "
-                f"{len(tensor)}: correct the rule {pattern!r}"
+                f"split divides {name!r} into {len(names)} parts, but its first dimension is "
+                f"{len(tensor)}, not a multiple: correct the rule {pattern!r}"
             )
             raise ExtractorError(msg)
-        # A copy: parts of one storage would keep the whole in memory.
+        # Copied, as a view would keep the whole tensor in memory.
         parts = [part.clone() for part in tensor.chunk(len(names))]
         return [(re.sub(pattern, new, name), p) for new, p in zip(names, parts, strict=True)]
     return [(name, tensor)]
 
 
 def _built(cls: Any, origin: Origin, options: Options) -> Any:
-    """Build the class from config.json, where there is one, and config_arguments."""
+    """Return the class built from config.json, if it exists, and config_arguments."""
     if not hasattr(cls, "config_class"):
         msg = (
-            f"auto_class is {options.auto_class!r}, and {cls.__name__} has no config_class to be "
+            f"auto_class is {options.auto_class!r}, but {cls.__name__} has no config_class to be "
             "built from: declare a class of transformers, or leave weights out"
         )
         raise ExtractorError(msg)
     path = origin.file("config.json")
     config = {} if path is None else read_json(path.read_bytes())
     if dataclasses.is_dataclass(cls.config_class):
-        # One of ours: it knows its own settings, and a file may say more.
+        # A class of the harness; config.json may have settings that it does not need.
         names = {field.name for field in dataclasses.fields(cls.config_class)}
         config = {name: value for name, value in config.items() if name in names}
     with torch.random.fork_rng():
-        # What no file gives is computed, or unread: the same in each process all the same.
+        # Weights that no file has are not used, but should be the same in each process.
         torch.manual_seed(0)
         return cls(cls.config_class(**{**config, **options.config_arguments}))
 
 
 def _filled(model: Any, tensors: dict[str, Tensor], zeros: str) -> dict[str, Any]:
-    """Copy tensors into a model; report what is missing, left over or of another shape."""
+    """Copy tensors into a model; return which are missing, unexpected or of another shape."""
     model_tensors = model.state_dict()
     if zeros:
         absent = [name for name in model_tensors if name not in tensors and re.search(zeros, name)]

@@ -1,4 +1,4 @@
-"""Reads the tensors of a checkpoint file, and nothing else that a pickle may contain."""
+"""Read only the tensors of a checkpoint file, whatever else a pickle contains."""
 
 import pickle
 import re
@@ -19,7 +19,7 @@ _LISTED_ENTRIES = 5
 
 
 class _Ignored:
-    """Stands where a pickle names anything but a tensor: it takes whatever it is given."""
+    """Replaces every object of a pickle that is not needed for tensors; accepts any call."""
 
     def __init__(self, *_: object, **__: object) -> None:
         pass
@@ -34,10 +34,10 @@ class _Ignored:
         return self
 
     def append(self, _: object) -> None:
-        """Take an item of a list of another class."""
+        """Accept an item of a list of another class."""
 
     def extend(self, _: object) -> None:
-        """Take items of a list of another class."""
+        """Accept items of a list of another class."""
 
     def __hash__(self) -> int:
         return id(self)
@@ -51,7 +51,7 @@ _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     },
     ("torch", "Size"): torch.Size,
 }
-"""The callables of a pickle of tensors; nothing else in a file is imported or called."""
+"""The only callables of a pickle that are called."""
 
 
 class _Unpickler(pickle.Unpickler):
@@ -64,18 +64,18 @@ def _load(file: IO[bytes], **options: Any) -> Any:  # as pickle.load
 
 
 _TENSORS_ALONE = types.ModuleType("tensors_alone")
-"""The pickle module for torch.load: files of before torch 1.6 go through `load`."""
+"""The pickle module for torch.load, which uses its `load` for files from before torch 1.6."""
 _TENSORS_ALONE.Unpickler = _Unpickler  # type: ignore[attr-defined]
 _TENSORS_ALONE.load = _load  # type: ignore[attr-defined]
 
 
 def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tensor]:
-    """Return name to tensor of a file, in the types in which they are stored, on the CPU.
+    """Return name to tensor of a file, in the stored types, on the CPU.
 
-    `entry` names the one that holds them, such as "state_dict"; a file that has no such entry
-    holds them at its top. A safetensors file has no entries. Of its tensors, those whose name
-    does not match the regular expression `only` are not read.
-    Raises ExtractorError where no tensors are found.
+    `entry` is the key under which the tensors are stored, such as "state_dict"; a file without this
+    key has them at its top level, as every safetensors file has. Of a safetensors file, only
+    tensors whose name matches the regular expression `only` are read. Raise ExtractorError if there
+    are no tensors.
     """
     if path.suffix in SAFE:
         with safe_open(path, "pt") as file:
@@ -91,8 +91,8 @@ def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tenso
             f"entries {', '.join(keys[:_LISTED_ENTRIES])}" if keys else type(content).__name__
         )
         msg = (
-            f"{path.name} holds no tensors but {content_text}: declare weights_at=ENTRY, the "
-            "entry that holds them"
+            f"{path.name} has no tensors but {content_text}: declare weights_at=ENTRY, the "
+            "entry that has them"
         )
         raise ExtractorError(msg)
     return tensors
@@ -111,7 +111,7 @@ def _unpickled(path: Path) -> object:
         )
     except Exception as error:
         msg = (
-            f"{path.name} cannot be read as a file of torch ({type(error).__name__}): compare it "
-            "with the published digest"
+            f"{path.name} cannot be read as a file of torch ({type(error).__name__}): compare its "
+            "digest with the published one, and download it again"
         )
         raise ExtractorError(msg) from error

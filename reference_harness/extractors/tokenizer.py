@@ -1,4 +1,4 @@
-"""A model's tokenizer, or one of ours, behind one interface."""
+"""The tokenizer of a model, or one of the harness, behind one interface."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,19 +11,19 @@ from .options import Options
 from .origin import Origin, check_class, class_of
 from .words import WordTokenizer, letter_tokenizer, word_tokenizer
 
-# A tokenizer without a limit says 10**30.
+# Tokenizers without a limit declare 10**30.
 NO_LIMIT = 10**9
-# Letters that measure which tokens stand around those of a sequence: k-mers of 1 to 6 letters are
-# whole in it, and no end of it looks like another part.
+# Letters used to find the tokens that are added around a sequence: their number is a multiple of
+# 1 to 4 and 6, the lengths of k-mers, and neither end repeats another part.
 _PROBE = "ACGGTACATTGCAGCTTAACCGGATCCAGATTACAGCATGTTGGCACT"
 
 
-# A token's text may have marks of where a word begins beside its letters.
+# The text of a token may contain marks of the beginning of a word.
 _LETTERS = re.compile("[A-Za-z]")
 
 
 class Frame(NamedTuple):
-    """How many tokens that are not the sequence's own stand before and after these."""
+    """Numbers of tokens that are added before and after those of a sequence."""
 
     before: int
     after: int
@@ -31,7 +31,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens:
-    """Turns prepared texts into ids, whole or cut; `inner` is of transformers or ours."""
+    """Turns prepared texts into ids; `inner` is a tokenizer of transformers or of the harness."""
 
     inner: Any
     special: bool = True
@@ -41,85 +41,85 @@ class Tokens:
 
     @property
     def is_own(self) -> bool:
-        """Whether the tokenizer is one of ours."""
+        """Whether the tokenizer is one of the harness."""
         return isinstance(self.inner, WordTokenizer)
 
     @property
     def is_fast(self) -> bool:
-        """Whether it cuts windows by itself."""
+        """Whether the tokenizer can itself return windows."""
         return not self.is_own and bool(self.inner.is_fast)
 
     @property
     def limit(self) -> int | None:
-        """The tokens that the tokenizer says the model takes, or None where it says nothing."""
+        """The tokenizer's maximum number of tokens; None if it declares none."""
         declared = None if self.is_own else self.inner.model_max_length
         return declared if declared and 0 < declared < NO_LIMIT else None
 
     @property
     def pad_id(self) -> int | None:
-        """The id of its padding token, else of its end token, if it has one."""
+        """The id of its padding token, else of its end token; None if it has neither."""
         ids = (self.inner.pad_token_id, getattr(self.inner, "eos_token_id", None))
         return next((int(token_id) for token_id in ids if token_id is not None), None)
 
     @property
     def unknown_id(self) -> int | None:
-        """The id of what is not in the vocabulary, if there is one."""
+        """The id of the unknown token; None if there is none."""
         declared = self.inner.unknown if self.is_own else getattr(self.inner, "unk_token_id", None)
         return None if declared is None else int(declared)
 
     @property
     def special_count(self) -> int:
-        """How many special tokens it adds to a sequence; the prefix counts for ours alone."""
+        """Number of tokens added to a sequence; includes the prefix only for our own tokenizers."""
         if self.is_own:
             return len(self.inner.before) + len(self.inner.after)
         return int(self.inner.num_special_tokens_to_add()) if self.special else 0
 
     def __len__(self) -> int:
-        """Return the entries of the vocabulary."""
+        """Return the number of entries of the vocabulary."""
         return 1 + max(self.inner.vocabulary.values()) if self.is_own else len(self.inner)
 
     def ids(self, letters: Sequence[str], *, special: bool = True) -> list[list[int]]:
-        """Return the uncut ids of each sequence; without `special` the sequence's own alone."""
+        """Return the ids of each sequence without truncation; added ones only with `special`."""
         if isinstance(self.inner, WordTokenizer):
             return self.inner.encode(letters, special=special)
         uncut: list[list[int]] = self.call(letters, special=special, truncation=False)["input_ids"]
         return uncut
 
     def call(self, letters: Sequence[str], *, special: bool = True, **options: Any) -> Any:
-        """Call the tokenizer of transformers; without a sequence it is not called."""
+        """Call the tokenizer of transformers, unless there are no sequences."""
         if not letters:
             return {"input_ids": [], "overflow_to_sample_mapping": []}
-        off = {} if special and self.special else {"add_special_tokens": False}
+        special_option = {} if special and self.special else {"add_special_tokens": False}
         return self.inner(
             [self._text(sequence, prefixed=special) for sequence in letters],
             padding=False,
             return_attention_mask=False,
             return_token_type_ids=False,
             verbose=False,
-            **off,
+            **special_option,
             **self.arguments,
             **options,
         )
 
     def frame(self) -> Frame | None:
-        """Measure what stands around a sequence; None where its own tokens are not found."""
+        """Return the numbers of tokens added around a sequence; None if its own are not found."""
         if self.is_own:
             return Frame(len(self.inner.before), len(self.inner.after))
         probe = [_PROBE]
-        (whole,), (bare,) = self.ids(probe), self.ids(probe, special=False)
-        for start in range(len(whole) - len(bare) + 1):
-            if whole[start : start + len(bare)] == bare:
-                return Frame(start, len(whole) - len(bare) - start)
+        (framed_ids,), (own_ids,) = self.ids(probe), self.ids(probe, special=False)
+        for start in range(len(framed_ids) - len(own_ids) + 1):
+            if framed_ids[start : start + len(own_ids)] == own_ids:
+                return Frame(start, len(framed_ids) - len(own_ids) - start)
         return None
 
     def name(self, token: int) -> str:
-        """Return what an id stands for, for messages."""
+        """Return the text of an id, for messages."""
         if self.is_own:
             return next((k for k, v in self.inner.vocabulary.items() if v == token), "")
         return str(self.inner.convert_ids_to_tokens(token))
 
     def letters_of_ids(self) -> list[int]:
-        """Return how many letters each id stands for; special tokens stand for none."""
+        """Return the number of letters of each id; special tokens have none."""
         counts = [0] * (max(len(self), 1 + max((self.unknown_id or 0), 0)) + 1)
         if self.is_own:
             for name, number in self.inner.vocabulary.items():
@@ -143,7 +143,7 @@ def check_tokenizer(options: Options) -> None:
 
 
 def load_tokens(origin: Origin, options: Options) -> Tokens:
-    """Return the tokenizer that the options declare; letters as one-hot rows need none."""
+    """Return the tokenizer that the options declare; for one-hot letters, one of letters."""
     if options.input == "one_hot_letters":
         return Tokens(inner=letter_tokenizer())
     if options.tokenizer in OWN_TOKENIZERS:
@@ -151,7 +151,8 @@ def load_tokens(origin: Origin, options: Options) -> Tokens:
     class_name = "AutoTokenizer" if options.tokenizer == "auto" else options.tokenizer
     inner = class_of(class_name, origin).from_pretrained(origin.loads_from, **origin.keywords)
     if not callable(inner):
-        msg = f"tokenizer is {options.tokenizer!r}, which gives no tokenizer: name another class"
+        msg = f"tokenizer is {options.tokenizer!r}, whose from_pretrained returns no tokenizer: "
+        msg += "name another class"
         raise ExtractorError(msg)
     return Tokens(
         inner=inner,
@@ -163,12 +164,14 @@ def load_tokens(origin: Origin, options: Options) -> Tokens:
 
 
 def _with_token_texts(prefix: str, inner: Any) -> str:  # any tokenizer of transformers
-    """Return the prefix with `{bos_token}` and its like replaced by what the tokenizer names."""
+    """Return the prefix with `{bos_token}` and the like replaced by the tokenizer's texts."""
 
     def text(match: re.Match[str]) -> str:
         token = getattr(inner, match[1], None)
         if not isinstance(token, str):
-            msg = f"prefix is {prefix!r}, and the tokenizer has no {match[1]}: write the text"
+            msg = (
+                f"prefix is {prefix!r}, but the tokenizer has no {match[1]}: write its text instead"
+            )
             raise ExtractorError(msg)
         return token
 

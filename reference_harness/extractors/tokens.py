@@ -1,4 +1,4 @@
-"""From sequences to token ids: truncation, windows and padding, each said in the record."""
+"""Turn sequences into token ids: truncation, windows and padding."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,25 +14,25 @@ from .tokenizer import Frame, Tokens
 
 @dataclass(frozen=True, kw_only=True)
 class Encoder:
-    """A tokenizer with a limit: every piece it gives has from 1 to `max_length` tokens."""
+    """A tokenizer with a limit: every piece that it returns has from 1 to `max_length` tokens."""
 
     tokens: Tokens
     max_length: int | None
-    """Tokens, special tokens included; None for no limit."""
+    """Most tokens of a piece, including special ones; None for no limit."""
     truncation: str
-    """Which end is cut ("right", "left"), "windows", or "none": too long is then an error."""
+    """End that is cut off ("right", "left"), "windows", or "none" (an error if too long)."""
     stride: int
-    """Tokens that a window shares with the one before it."""
+    """Number of tokens that two consecutive windows share."""
     pad_id: int
     padding: str
     rows: int | None
-    """Rows of the model's table of embeddings; None where it is unknown."""
+    """Number of rows of the model's table of embeddings; None if unknown."""
     frame: Frame | None
-    """The special tokens around a sequence; None where they could not be measured."""
+    """Numbers of special tokens around a sequence; None if they could not be found."""
     full_last: bool = False
-    """Whether the last window is moved back until it is full."""
+    """Whether the last window is moved to the left until it is full."""
     pad_to: int | None = None
-    """Tokens that each batch is padded to; None: those of its longest piece."""
+    """Tokens to which each batch is padded; None for those of its longest piece."""
 
     def __post_init__(self) -> None:
         if self.max_length is None:
@@ -40,27 +40,26 @@ class Encoder:
         special = self.tokens.special_count
         if self.max_length <= special + self.stride:
             msg = (
-                f"max_length is {self.max_length}, of which {special} are special tokens and "
-                f"{self.stride} are the stride: nothing is left; pass a larger max_length"
+                f"max_length is {self.max_length}, but {special} special tokens and a stride of "
+                f"{self.stride} leave no token for the sequence: pass a larger max_length"
             )
             raise ExtractorError(msg)
-        if self._cuts_itself() and self.frame is None:
+        if self._is_cut_here() and self.frame is None:
             msg = (
-                f"truncation is {self.truncation!r}, and the special tokens and prefix could not "
+                f"truncation is {self.truncation!r}, but the special tokens and prefix could not "
                 "be found around the tokens of a sequence: use truncation right without a prefix"
             )
             raise ExtractorError(msg)
 
     def count(self, letters: Sequence[str]) -> list[int]:
-        """Return the tokens each sequence would have if nothing were cut."""
+        """Return the tokens of each sequence without truncation."""
         return [len(ids) for ids in self.tokens.ids(letters)]
 
     def encode(self, letters: Sequence[str]) -> tuple[list[list[int]], np.ndarray]:
-        """Return the pieces to embed and, for each, the row of its sequence.
+        """Return the pieces to embed, and the index of the sequence of each.
 
-        Rows have one piece each, unless `truncation` is "windows".
-        Raises ExtractorError when a sequence has no token, too many under "none", or one that the
-        model has no embedding for.
+        A sequence has one piece, unless `truncation` is "windows". Raise ExtractorError if a
+        sequence has no token, too many under "none", or one for which the model has no embedding.
         """
         rows: np.ndarray = np.arange(len(letters))
         if self.max_length is None:
@@ -68,10 +67,12 @@ class Encoder:
         elif self.truncation == "none":
             ids = self.tokens.ids(letters)
             self._refuse_long(ids)
-        elif self._cuts_itself():
-            cut = [self._cut(sequence_ids) for sequence_ids in self.tokens.ids(letters)]
-            ids = [piece for pieces in cut for piece in pieces]
-            rows = np.repeat(rows, [len(pieces) for pieces in cut])
+        elif self._is_cut_here():
+            pieces_by_sequence = [
+                self._cut(sequence_ids) for sequence_ids in self.tokens.ids(letters)
+            ]
+            ids = [piece for pieces in pieces_by_sequence for piece in pieces]
+            rows = np.repeat(rows, [len(pieces) for pieces in pieces_by_sequence])
         else:
             ids, rows = self._cut_by_tokenizer(letters, rows)
         self._check(ids, rows, letters)
@@ -89,9 +90,10 @@ class Encoder:
         return torch.from_numpy(ids), torch.from_numpy(mask)
 
     def own_tokens(self, mask: Tensor, *, before: bool) -> Tensor:
-        """Return the mask (b, t) less the tokens after each sequence and, on request, before it.
+        """Return the mask (b, t) without the tokens added after each sequence; see `before`.
 
-        A row that has no tokens of its own keeps those it has. The frame has to be known.
+        `before` also excludes those added before it. A row without tokens of its own keeps its
+        mask. The frame must be known.
         """
         if self.frame is None:
             raise AssertionError
@@ -102,53 +104,54 @@ class Encoder:
             sequence_mask = sequence_mask * (position > self.frame.before)
         return torch.where(sequence_mask.any(dim=1, keepdim=True), sequence_mask, mask)
 
-    def _cuts_itself(self) -> bool:
-        """Whether we cut, and not the tokenizer: it cuts a prefix off, or has no windows."""
+    def _is_cut_here(self) -> bool:
+        """Whether this class cuts sequences, because the tokenizer cannot cut them as declared."""
         if self.max_length is None or self.truncation == "none":
             return False
         if self.tokens.is_own:
             return True
-        windows = self.truncation == "windows"
-        by_hand = windows and (not self.tokens.is_fast or self.full_last)
-        return by_hand or (bool(self.tokens.prefix) and self.truncation != "right")
+        is_windows = self.truncation == "windows"
+        is_unsupported = is_windows and (not self.tokens.is_fast or self.full_last)
+        return is_unsupported or (bool(self.tokens.prefix) and self.truncation != "right")
 
     def _cut(self, ids: list[int]) -> list[list[int]]:
-        """Cut the sequence's own tokens; what stands around them is in every piece."""
+        """Return the pieces of a sequence's own tokens, each with the added tokens around it."""
         if self.frame is None or self.max_length is None:
             raise AssertionError
         before, end = self.frame.before, len(ids) - self.frame.after
-        sequence_ids, most = ids[before:end], self.max_length - before - self.frame.after
-        if most <= self.stride:
+        sequence_ids, length = ids[before:end], self.max_length - before - self.frame.after
+        if length <= self.stride:
             msg = (
-                f"max_length is {self.max_length}, of which {before + self.frame.after} are "
-                f"special tokens and {self.stride} are the stride: pass a larger max_length"
+                f"max_length is {self.max_length}, but {before + self.frame.after} special tokens "
+                f"and a stride of {self.stride} leave no token for the sequence: pass a larger "
+                "max_length"
             )
             raise ExtractorError(msg)
-        if len(sequence_ids) <= most:
+        if len(sequence_ids) <= length:
             return [ids]
         if self.truncation == "windows":
-            starts = list(range(0, len(sequence_ids) - self.stride, most - self.stride))
+            starts = list(range(0, len(sequence_ids) - self.stride, length - self.stride))
             if self.full_last:
-                starts[-1] = len(sequence_ids) - most
-            parts = [sequence_ids[start : start + most] for start in starts]
+                starts[-1] = len(sequence_ids) - length
+            parts = [sequence_ids[start : start + length] for start in starts]
         else:
-            parts = [sequence_ids[-most:] if self.truncation == "left" else sequence_ids[:most]]
+            parts = [sequence_ids[-length:] if self.truncation == "left" else sequence_ids[:length]]
         return [[*ids[:before], *part, *ids[end:]] for part in parts]
 
     def _cut_by_tokenizer(
         self, letters: Sequence[str], rows: np.ndarray
     ) -> tuple[list[list[int]], np.ndarray]:
-        windows = self.truncation == "windows"
+        is_windows = self.truncation == "windows"
         self.tokens.inner.truncation_side = "left" if self.truncation == "left" else "right"
         options: dict[str, Any] = {"truncation": True, "max_length": self.max_length}
-        if windows:
+        if is_windows:
             options |= {"return_overflowing_tokens": True, "stride": self.stride}
         coded = self.tokens.call(letters, **options)
-        if windows:
+        if is_windows:
             rows = np.asarray(coded["overflow_to_sample_mapping"], dtype=np.int64)
         ids: list[list[int]] = coded["input_ids"]
-        if self.frame is not None and not windows and self.max_length is not None:
-            # A tokenizer with code of its own need not heed what it is told.
+        if self.frame is not None and not is_windows and self.max_length is not None:
+            # A tokenizer with its own code may ignore these options.
             ids = [
                 sequence_ids if len(sequence_ids) <= self.max_length else self._cut(sequence_ids)[0]
                 for sequence_ids in ids
@@ -167,19 +170,20 @@ class Encoder:
         raise ExtractorError(msg)
 
     def _check(self, ids: list[list[int]], rows: np.ndarray, letters: Sequence[str]) -> None:
-        """Raise for a piece without tokens, and for an id that the model has no row for."""
+        """Raise ExtractorError for a piece without tokens, and for an id unknown to the model."""
         for row, piece in zip(rows, ids, strict=True):
             if not piece:
                 msg = (
-                    f"sequence {row} ({letters[int(row)][:20]!r}) gives no token, "
+                    f"sequence {row} ({letters[int(row)][:20]!r}) has no token, "
                     "expected at least one: leave empty sequences out"
                 )
                 raise ExtractorError(msg)
-            top = max(piece)
-            if self.rows is not None and top >= self.rows:
+            id_max = max(piece)
+            if self.rows is not None and id_max >= self.rows:
                 msg = (
-                    f"sequence {row} has token {top} ({self.tokens.name(top)!r}), and the model "
-                    f"has embeddings for 0 to {self.rows - 1}: this tokenizer is not the model's, "
-                    "or such letters have to be taken out of the sequences"
+                    f"sequence {row} has token {id_max} ({self.tokens.name(id_max)!r}), but the "
+                    "model "
+                    f"has embeddings only for 0 to {self.rows - 1}: use the model's own tokenizer, "
+                    "or remove such letters from the sequences"
                 )
                 raise ExtractorError(msg)

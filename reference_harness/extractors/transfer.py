@@ -1,8 +1,8 @@
-"""Keeps a device busy: batches are sent and results fetched while others are computed.
+"""Keep a device busy: send batches and fetch results while other batches are computed.
 
-On a GPU all work is queued: the forward pass of a batch is queued before the result of the one
-before it is waited for, and both copies go through pinned memory. On a CPU nothing is queued, and
-the same code hands on what was computed. What is computed, and in which batches, is the same.
+On a GPU all work is queued: the forward pass of a batch is queued before the result of the previous
+one is waited for, and both copies use pinned memory. On a CPU nothing is queued, and the same code
+passes results on. The batches and the results are the same.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 AHEAD = 1
-"""Results that are not waited for until another batch is queued. More gain nothing: one keeps the
+"""Number of results that may be pending while the next batch is queued: one is enough to keep the
 queue of a GPU from running empty."""
 
 Array = npt.NDArray[np.generic]
@@ -26,7 +26,7 @@ Encoded = TypeVar("Encoded")
 
 
 def on_device(tensor: Tensor, device: str) -> Tensor:
-    """Return a tensor of the host on the device; a GPU may still be copying it."""
+    """Return a copy of a host tensor on the device; a GPU may still be copying it."""
     if torch.device(device).type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
@@ -35,20 +35,20 @@ def on_device(tensor: Tensor, device: str) -> Tensor:
 def host_arrays(
     results: Iterator[tuple[Batch, Tensor]],
 ) -> Iterator[tuple[Batch, Array]]:
-    """Yield results as arrays, in order, each once `AHEAD` more of them are queued."""
+    """Yield results as arrays, in order, each as soon as `AHEAD` more are queued."""
     waiting: deque[tuple[Batch, Callable[[], Array]]] = deque()
     for batch, result in results:
         waiting.append((batch, to_host(result)))
         while len(waiting) > AHEAD:
-            before, wait = waiting.popleft()
-            yield before, wait()
+            earlier_batch, wait = waiting.popleft()
+            yield earlier_batch, wait()
     while waiting:
-        before, wait = waiting.popleft()
-        yield before, wait()
+        earlier_batch, wait = waiting.popleft()
+        yield earlier_batch, wait()
 
 
 def to_host(tensor: Tensor) -> Callable[[], Array]:
-    """Begin to copy a tensor to the host; return what waits for it and gives the array."""
+    """Start to copy a tensor to the host; return a function that waits and returns the array."""
     if tensor.device.type != "cuda":
         return lambda: tensor.cpu().numpy()
     host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
@@ -65,13 +65,13 @@ def to_host(tensor: Tensor) -> Callable[[], Array]:
 
 
 CALLS_MAX = 2
-"""Calls whose sequences are encoded or being encoded: the one that runs, and the next."""
+"""Most calls whose sequences are encoded in advance: the running one, and the next."""
 
 
 class EncodedAhead(Generic[Encoded]):
     """Encodes the sequences of the next call in a thread, while those of this one are embedded.
 
-    No two threads encode at once: tokenizers are not made for that.
+    Only one thread encodes at a time, as tokenizers are not thread-safe.
     """
 
     def __init__(self, encode: Callable[[Sequence[str]], Encoded]) -> None:
@@ -80,21 +80,21 @@ class EncodedAhead(Generic[Encoded]):
         self._begun: deque[tuple[list[str], Future[Encoded]]] = deque()
 
     def begin(self, sequences: Sequence[str]) -> None:
-        """Begin to encode the sequences of a later call."""
+        """Start to encode the sequences of a later call."""
         if len(self._begun) >= CALLS_MAX:
             return
-        listed = list(sequences)
-        # A sandbox may allow no more threads: then nothing is begun, and `take` encodes.
+        sequence_list = list(sequences)
+        # A sandbox may allow no more threads; then `take` encodes.
         with contextlib.suppress(RuntimeError):
             self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="encode")
-            self._begun.append((listed, self._pool.submit(self._encode, listed)))
+            self._begun.append((sequence_list, self._pool.submit(self._encode, sequence_list)))
 
     def take(self, sequences: Sequence[str]) -> Encoded:
-        """Return what `encode` gives, or raise what it does."""
-        listed = list(sequences)
+        """Return the result of `encode`, or raise its error."""
+        sequence_list = list(sequences)
         while self._begun:
-            begun, future = self._begun.popleft()
-            if begun == listed:
+            begun_sequences, future = self._begun.popleft()
+            if begun_sequences == sequence_list:
                 return future.result()
-            future.exception()  # waits: the thread must be done before this one encodes
-        return self._encode(listed)
+            future.exception()  # wait, as the thread must have ended before this one encodes
+        return self._encode(sequence_list)

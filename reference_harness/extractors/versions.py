@@ -1,4 +1,4 @@
-"""Facts beside a bare error of torch or transformers: versions, and the way out."""
+"""Explain errors of torch or transformers: the versions, and what to do."""
 
 import json
 import re
@@ -11,20 +11,20 @@ import transformers
 from reference_harness.formats.files import NotReadable, member_at, read_regular
 
 _CHAIN_MAX = 10
-"""Errors that follow from each other, of which the words are read."""
+"""Most errors of a chain of causes whose texts are searched."""
 _CONFIG_BYTES_MAX = 10_000_000
 _VERSION = re.compile(r"\d+(\.\d+)*")
 _ON_META = (
-    "the code of the model computes with tensors while it is built, as code for transformers 4 "
-    "may; transformers 5 builds models without memory (on the meta device)"
+    "the model's constructor computes with tensors, as transformers 4 allowed; transformers 5 "
+    "builds models on the meta device, where tensors have no data"
 )
 _NAME_GONE = (
-    "the code of the model takes a name from the library that this version does not have: it was "
-    "written for another one"
+    "the code of the model imports a name that the installed library does not have: it was "
+    "written for another version"
 )
-_OTHER_CODE = "the code of the model or its configuration may be for another version"
+_OTHER_CODE = "the code of the model, or its configuration, may be for another version"
 _UNKNOWN = "this version of transformers does not have the model's architecture or tokenizer"
-_PACKAGE = "the code of the model needs a package that is not here, or one of another version"
+_PACKAGE = "the code of the model needs a package that is missing, or another version of one"
 _CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_ON_META, (r"meta (tensor|device)", r"[Cc]annot copy out of meta")),
     (
@@ -58,23 +58,27 @@ _CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
 )
-"""Meanings of errors, and the words by which each is known; the first that fits counts."""
+"""Explanations of errors, and patterns of their texts; the first match is used."""
 _WAY_OUT = (
-    "run it in an environment in which it loads, as entries of the model registry pin one "
-    "(docs/maintainer/models.md: `[run.environment]`), or write an extractor of your own "
-    "(docs/contributor/extractor.md)"
+    "run it in an environment in which it can be loaded, such as the one that an entry of the "
+    "model registry pins (docs/maintainer/models.md: `[run.environment]`), or write your own "
+    "extractor (docs/contributor/extractor.md)"
 )
 
 
 def version_advice(folder: Path | None, error: BaseException, *, own_code: bool) -> str:
-    """Return what is known about an error that a model raised while it was loaded or run.
+    """Return an explanation of an error that a model raised while it was loaded or run.
 
-    That is what the error means by its words, which versions are installed, which one the
-    configuration in the folder names, and what to do; "" for an error of files or memory that says
-    nothing of versions. `own_code` is whether code of the model's author was run.
+    It contains the meaning of the error's text, the installed versions, the one that the
+    configuration in the folder names, and what to do; it is "" for an error of files or memory
+    without a known meaning. `own_code` is whether code of the model's author was run.
     """
     text = _texts(error)
-    causes = (cause for cause, words in _CAUSES if any(re.search(word, text) for word in words))
+    causes = (
+        cause
+        for cause, patterns in _CAUSES
+        if any(re.search(pattern, text) for pattern in patterns)
+    )
     cause = next(causes, "")
     if not cause and isinstance(error, OSError | MemoryError | torch.OutOfMemoryError):
         return ""
@@ -94,7 +98,7 @@ def version_advice(folder: Path | None, error: BaseException, *, own_code: bool)
 
 
 def _texts(error: BaseException) -> str:
-    """Return type and text of an error and of what caused it."""
+    """Return the types and texts of an error and of its causes, one per line."""
     texts: list[str] = []
     link: BaseException | None = error
     while link is not None and len(texts) < _CHAIN_MAX:
@@ -104,7 +108,7 @@ def _texts(error: BaseException) -> str:
 
 
 def _configured_version(folder: Path | None) -> str:
-    """Return the transformers_version of a configuration; "" where there is none."""
+    """Return the transformers_version of a configuration; "" if there is none."""
     if folder is None:
         return ""
     try:
@@ -116,7 +120,7 @@ def _configured_version(folder: Path | None) -> str:
 
 
 def _compared(version: str) -> str:
-    """Return how a version differs from the installed one, in parentheses; "" for the same."""
+    """Return " (an older one)" or " (a newer one)" than the installed version; "" for the same."""
     configured, installed = _parts(version), _parts(transformers.__version__)
     if configured == installed:
         return ""

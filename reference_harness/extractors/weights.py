@@ -1,4 +1,4 @@
-"""Which files hold a model's weights, and their digests."""
+"""The weight files of a model, and their digests."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ OTHER_FORMATS = (".h5", ".msgpack", ".onnx", ".npz", ".npy")
 
 
 def weight_files(path: Path) -> list[Path]:
-    """Return the weight files of a model's folder, in order of path; a file is its own."""
+    """Return the weight files below a folder, sorted by path; for a file, only itself."""
     if path.is_file():
         return [path]
     endings = (*SAFE, *PICKLED, *OTHER_FORMATS)
@@ -18,7 +18,7 @@ def weight_files(path: Path) -> list[Path]:
 
 
 def digests(path: Path, files: list[Path] | None = None) -> dict[str, str]:
-    """Return path below `path` to sha256 (64 hex digits), for all weight files or for `files`."""
+    """Return path relative to `path` to sha256 (64 hex digits), for `files` or all weight files."""
     weights = weight_files(path) if files is None else files
     return {_name(file, path): file_sha256(file) for file in weights}
 

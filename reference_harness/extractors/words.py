@@ -1,4 +1,4 @@
-"""Our own tokenizers: letters or k-mers of a declared vocabulary."""
+"""The harness's own tokenizers: letters or k-mers of a declared vocabulary."""
 
 import json
 import re
@@ -14,40 +14,40 @@ from .origin import Origin
 DNA = ("A", "C", "G", "T")
 _PADS = ("[PAD]", "<pad>", "<PAD>")
 _ALL_WORDS = re.compile(r"([A-Za-z]+)\^(\d)(?:-(\d))?")
-# All words of eight of five letters are 390,625; a typing error is then no endless loop.
+# There are 390,625 words of eight out of five letters; longer ones are surely a typing error.
 _LONGEST_WORD = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordTokenizer:
-    """Words of k letters without overlap, from the left; characters are words of one letter."""
+    """Cuts a sequence from the left into words of k letters without overlap."""
 
     vocabulary: Mapping[str, int]
     k: int = 1
     rest: str = "unknown"
     unknown: int | None = None
-    """Id of what is not in the vocabulary; None: it is refused."""
+    """Id of words that are not in the vocabulary; None to refuse them."""
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
 
     @property
     def pad_token_id(self) -> int | None:
-        """The id of a padding entry, where the vocabulary has one of a usual name."""
+        """The id of the padding entry, if the vocabulary has one with a usual name."""
         return next((self.vocabulary[name] for name in _PADS if name in self.vocabulary), None)
 
     def encode(self, sequences: Sequence[str], *, special: bool) -> list[list[int]]:
-        """Return the ids of each sequence, with what stands before and after it on request."""
+        """Return the ids of each sequence, with those added before and after it if `special`."""
         before, after = (self.before, self.after) if special else ((), ())
         return [[*before, *self._words(sequence), *after] for sequence in sequences]
 
     def _words(self, sequence: str) -> list[int]:
-        """Return the ids of whole words, and of what is left at the end."""
+        """Return the ids of a sequence's words, and of the letters that remain at its end."""
         end = len(sequence) - len(sequence) % self.k
         words: Sequence[str] = sequence
         if self.k > 1:
             words = [sequence[start : start + self.k] for start in range(0, end, self.k)]
         found = list(map(self.vocabulary.get, words))
-        # As a rule every word is known, and none is looked at in Python.
+        # Usually every word is in the vocabulary, so that no loop in Python is needed.
         ids = [number for number in found if number is not None]
         if len(ids) < len(found):
             ids = []
@@ -61,7 +61,7 @@ class WordTokenizer:
         return ids
 
     def _partial_word(self, word: str) -> Iterator[int]:
-        """Encode letters that are no whole word."""
+        """Yield the ids of letters that form no word of the vocabulary."""
         if self.rest == "drop":
             return
         if self.rest in ("unknown", "end") or self.k == 1:
@@ -79,7 +79,7 @@ class WordTokenizer:
         if self.unknown is None:
             msg = (
                 f"{word!r} is not in the vocabulary: declare unknown=ENTRY for such letters, or "
-                "take them out of the sequences"
+                "remove them from the sequences"
             )
             raise ExtractorError(msg)
         return self.unknown
@@ -88,7 +88,7 @@ class WordTokenizer:
 def word_tokenizer(options: Options, origin: Origin) -> WordTokenizer:
     """Return the tokenizer that `vocabulary`, `k`, `begin`, `end` and `prefix` declare.
 
-    Raises ExtractorError when the vocabulary cannot be read or lacks an entry that is named.
+    Raise ExtractorError if the vocabulary cannot be read or lacks a named entry.
     """
     entries = _read(options.vocabulary, origin)
 
@@ -97,8 +97,8 @@ def word_tokenizer(options: Options, origin: Origin) -> WordTokenizer:
         for name in stripped:
             if name not in entries:
                 msg = (
-                    f"{option} names {name!r}, which is not in the vocabulary of {len(entries)} "
-                    f"entries ({', '.join(list(entries)[:5])}, ...)"
+                    f"{option} names {name!r}, expected one of the {len(entries)} entries of the "
+                    f"vocabulary ({', '.join(list(entries)[:5])}, ...)"
                 )
                 raise ExtractorError(msg)
         return tuple(entries[name] for name in stripped)
@@ -116,38 +116,38 @@ def word_tokenizer(options: Options, origin: Origin) -> WordTokenizer:
 
 
 def letter_tokenizer() -> WordTokenizer:
-    """Return the codes 0 to 3 of A, C, G, T, and 4 for every other letter."""
+    """Return the tokenizer with ids 0 to 3 for A, C, G, T, and 4 for every other letter."""
     return WordTokenizer(vocabulary={x: i for i, x in enumerate(DNA)}, unknown=len(DNA))
 
 
 def _read(declared: str, origin: Origin) -> dict[str, int]:
-    """Return entry to id, from text with commas or from a file of the checkpoint."""
+    """Return entry to id, from a text with commas or from a file of the checkpoint."""
     if "," in declared or "=" in declared or "^" in declared:
         return _listed(declared)
     path = origin.file(declared)
     if path is None:
         msg = (
             f"vocabulary is {declared!r}, which is no file of {origin.name!r}: name one of its "
-            "files (.txt with an entry a line, or .json), or write the entries with commas between "
-            "them"
+            "files (.txt with one entry per line, or .json), or list the entries separated by "
+            "commas"
         )
         raise ExtractorError(msg)
     return _of_file(path)
 
 
 def _listed(declared: str) -> dict[str, int]:
-    """Return entry to id of text: an id is one more than that before it, unless it is given."""
+    """Return entry to id of a text; an id is one more than the previous unless it is written."""
     ids: dict[str, int] = {}
     number = 0
     for item in declared.split(","):
         entry = item.strip()
         name, _, id_text = entry.rpartition("=")
-        numbered = bool(name) and id_text.isdecimal()
-        if numbered:
+        has_id = bool(name) and id_text.isdecimal()
+        if has_id:
             number = int(id_text)
-        words = _words_of(name if numbered else entry)
+        words = _words_of(name if has_id else entry)
         if entry == "" or any(word in ids for word in words):
-            msg = f"vocabulary is {declared!r}, expected different entries with commas between them"
+            msg = f"vocabulary is {declared!r}, expected different entries separated by commas"
             raise ExtractorError(msg)
         ids |= {word: number + i for i, word in enumerate(words)}
         number += len(words)
@@ -155,18 +155,22 @@ def _listed(declared: str) -> dict[str, int]:
 
 
 def _words_of(entry: str) -> list[str]:
-    """Return all words that `LETTERS^K` or `LETTERS^1-K` names, else the entry itself."""
+    """Return all words that `LETTERS^K` or `LETTERS^1-K` stands for, else the entry itself."""
     match = _ALL_WORDS.fullmatch(entry)
     if match is None:
         return [entry]
-    least, most = int(match[2]), int(match[3] or match[2])
-    if not 1 <= least <= most <= _LONGEST_WORD:
+    length_min, length_max = int(match[2]), int(match[3] or match[2])
+    if not 1 <= length_min <= length_max <= _LONGEST_WORD:
         msg = (
             f"vocabulary has {entry!r}, expected words of 1 to {_LONGEST_WORD} letters, such as "
             "ACGT^6 or ACGT^1-6"
         )
         raise ExtractorError(msg)
-    return ["".join(word) for k in range(least, most + 1) for word in product(match[1], repeat=k)]
+    return [
+        "".join(word)
+        for k in range(length_min, length_max + 1)
+        for word in product(match[1], repeat=k)
+    ]
 
 
 def _of_file(path: Path) -> dict[str, int]:
@@ -180,5 +184,8 @@ def _of_file(path: Path) -> dict[str, int]:
         pairs = value.items() if isinstance(value, dict) else ((x, i) for i, x in enumerate(value))
         return {str(name): int(number) for name, number in pairs}
     except (ValueError, TypeError) as error:
-        msg = f"vocabulary {path.name} is not a JSON list of entries or object of entry to id"
+        msg = (
+            f"vocabulary {path.name}: expected a JSON list of entries, or a JSON object of "
+            "entry to id"
+        )
         raise ExtractorError(msg) from error

@@ -1,4 +1,4 @@
-"""Base of all models of files, types that several formats share, and the first error of a file."""
+"""The base of all models of files, shared types, and the text of a file's first error."""
 
 from typing import Annotated, TypeVar
 
@@ -50,8 +50,8 @@ def first_error(
 ) -> str:
     """Return "place: message" of the first validation error, on one line of printable ASCII.
 
-    The place is the path of keys, joined by "/", escaped and cut; `root_name` is the whole value.
-    With the input, "; found VALUE" follows.
+    The place is the path of keys, joined by "/", escaped and shortened; `root_name` stands for the
+    whole value. With the input, "; found VALUE" follows.
     """
     first = error.errors(include_url=False)[0]
     field = quoted("/".join(map(str, first["loc"])))[1:-1] or root_name
@@ -60,7 +60,7 @@ def first_error(
 
 
 def json_schema(kind: type[StrictModel], title: str) -> dict[str, object]:
-    """Return the JSON Schema of a file that holds a value of this model."""
+    """Return the JSON Schema of a file that contains a value of this model."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,

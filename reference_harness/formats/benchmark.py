@@ -1,7 +1,7 @@
 """The benchmark definition: tasks, categories, regimes, metrics, protocol, pinned data.
 
-Its parts are dataclasses, so that a check of one file does not wait for pydantic: `parse` validates
-with it, unless the bytes are those of a definition that is known to be valid.
+Its parts are dataclasses, so that a check of one file need not import pydantic: `parse` validates
+with pydantic, unless the digest of the bytes is that of a definition known to be valid.
 """
 
 import contextlib
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 # Rules iterate over regimes x tasks x metrics (3 x 100 x 3 in GENEB). The limits allow ten times as
-# many tasks and keep a hostile definition from taking minutes. A file of predictions has a bit for
-# each of eight regimes.
+# many tasks, and a hostile definition cannot take minutes. A file of predictions has one bit per
+# regime in a byte.
 REGIMES_MAX, TASKS_MAX, SEEDS_MAX, CLASSES_MAX = 8, 1_000, 100, 1_000
 SIZE_MAX = 10_000_000
-"""Sequences of a test split: real ones have up to 10^5."""
+"""Most sequences of a test split; real ones have up to 10^5."""
 TITLE_MAX = 100
-"""Characters of the name of a benchmark, a category or a task; those of GENEB have 35 at most."""
+"""Most characters of the name of a benchmark, category or task; GENEB's have up to 35."""
 SEED_MAX = (1 << 32) - 1
-"""The largest seed of NumPy's generator, by which training examples are drawn."""
+"""The largest seed of NumPy's generator, which draws training examples."""
 BYTES_MAX = 1_000_000
-"""Bytes of a definition; GENEB's has 21 kB."""
+"""Most bytes of a definition; GENEB's has 21 kB."""
 FAULTS_MAX = 20
-"""Faults that are listed: all keys of an empty definition, and some."""
+"""Most faults that are listed: more than an empty definition has."""
 EXAMPLE_MAX = 400
-"""Characters of an example in a message: a whole protocol, or one task."""
+"""Most characters of an example in a message, such as a whole protocol, or one task."""
 FULL = "full"
 """The regime that trains on all examples, which every benchmark has."""
 METRICS = ["MCC", "Acc", "F1"]
@@ -50,11 +50,11 @@ TASK_ID = "[A-Za-z0-9][A-Za-z0-9._-]*"
 _SHOTS = "([1-9][0-9]{0,6})shot"
 _MEANS = frozenset({"macro", "micro"})
 _BARE = r"\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069"
-"""Characters that move or hide text: control characters, ends of lines, directions."""
+"""Characters that move or hide text: control characters, line ends, text directions."""
 
 
 class UnusableBenchmarkError(ValueError):
-    """A definition that no program can use; `faults` are its lines, "key: what is wrong"."""
+    """A definition that no program can use; `faults` are lines of "key: what is wrong"."""
 
     def __init__(self, faults: list[str]) -> None:
         """Store the faults, in the order of the file."""
@@ -63,10 +63,10 @@ class UnusableBenchmarkError(ValueError):
 
 
 class _Condition(ABC):
-    """A condition on a member: pydantic asks it for the validation and for the JSON Schema."""
+    """A condition on a member, from which pydantic makes the validation and the JSON Schema."""
 
     def problem(self, value: Any) -> str | None:
-        """Return the unmet expectation of a value of the right type; None where it is met."""
+        """Return what is expected of a value of the right type; None if the condition is met."""
         del value
         return None
 
@@ -92,13 +92,13 @@ class _Condition(ABC):
 
 @dataclass(frozen=True)
 class Only(_Condition):
-    """The one value that a member may have, and why it may have no other."""
+    """The only value that a member may have, and the reason."""
 
     value: Any
     why: str
 
     def problem(self, value: Any) -> str | None:
-        """Return the expected value; None where `value` equals it."""
+        """Return the expected value and the reason; None if `value` equals it."""
         expected = f"expected {json.dumps(self.value)}: {self.why}"
         return None if value == self.value else expected
 
@@ -109,13 +109,13 @@ class Only(_Condition):
 
 @dataclass(frozen=True)
 class Written(_Condition):
-    """How a text is written: a pattern of the whole text, and the same in words."""
+    """The form of a text: a pattern of the whole text, and its description."""
 
     pattern: str
     words: str
 
     def problem(self, value: Any) -> str | None:
-        """Return the expected form in words; None where the whole text matches the pattern."""
+        """Return the expected form in words; None if the whole text matches the pattern."""
         return None if re.fullmatch(self.pattern, value) else f"expected {self.words}"
 
     def keywords(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class Written(_Condition):
 
 @dataclass(frozen=True)
 class _Schema(_Condition):
-    """Keywords of what only `_CHECKS` compare, since other members take part."""
+    """Keywords of a condition that involves several members, which `_CHECKS` verify."""
 
     members: dict[str, Any]
 
@@ -179,11 +179,11 @@ class Task(_Part):
     n_test: Size | None = None
     """Number of sequences in the test split, if known."""
     test_class_counts: Annotated[list[Size], MinLen(2), MaxLen(CLASSES_MAX)] | None = None
-    """Number of test sequences of each class that the split has, ascending, without names."""
+    """Number of test sequences of each class in the split, ascending, without names."""
 
     @property
     def two_sizes(self) -> tuple[int, int] | None:
-        """Numbers of test sequences of two classes; None where there are more."""
+        """Numbers of test sequences of two classes; None for another number of classes."""
         counts = self.test_class_counts
         return (counts[0], counts[1]) if counts and len(counts) == 2 else None  # noqa: PLR2004
 
@@ -220,7 +220,7 @@ class Protocol(_Part):
 class BenchmarkFile(_Part):
     """A benchmark definition. Tasks and categories are in the order of the board."""
 
-    # Members are in the order of the file: the digest of what upstream's is completed to needs it.
+    # Members are in the order of the file, on which the digest of the completed definition depends.
     schema_: str | None = None
     schema_version: Annotated[str, Only("1.0", "this version reads no other format")]
     name: Title
@@ -244,13 +244,13 @@ class BenchmarkFile(_Part):
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark(BenchmarkFile):
-    """A valid definition, the digest of the bytes it was read from, and what follows from it."""
+    """A valid definition, the digest of its bytes, and derived values."""
 
     sha256: str = "0" * 64
 
     @classmethod
     def of(cls, members: Mapping[str, Any], sha256: str) -> "Benchmark":
-        """Return the definition with these members of a file, which are valid."""
+        """Return the definition with these valid members of a file."""
         fields_ = {("schema_" if key == "$schema" else key): members[key] for key in members}
         parts = {
             "protocol": Protocol(**fields_["protocol"]),
@@ -260,7 +260,7 @@ class Benchmark(BenchmarkFile):
         return cls(**fields_ | parts | {"sha256": sha256})
 
     def document(self) -> dict[str, Any]:
-        """Return the members of the file by their keys, as JSON values."""
+        """Return the members of the file by key, as JSON values."""
         members = dataclasses.asdict(self)
         del members["sha256"]
         return {("$schema" if name == "schema_" else name): members[name] for name in members}
@@ -282,13 +282,13 @@ class Benchmark(BenchmarkFile):
 
     @functools.cached_property
     def category_places(self) -> tuple[tuple[int, ...], ...]:
-        """Places in board order of the tasks of each category."""
+        """Indices in board order of the tasks of each category."""
         places = {task: index for index, task in enumerate(self.task_ids)}
         return tuple(tuple(places[task] for task in tasks) for tasks in self.categories.values())
 
     @functools.cached_property
     def test_sizes(self) -> tuple[tuple[str, int | None, tuple[int, int] | None], ...]:
-        """Of each task, its id, number of test sequences, and those of its two classes."""
+        """Id, number of test sequences, and sizes of two classes, of each task."""
         return tuple((task.id, task.n_test, task.two_sizes) for task in self.tasks)
 
 
@@ -297,14 +297,15 @@ def parse(
 ) -> Benchmark:
     """Return the benchmark definition in `raw`.
 
-    `valid` has the digests of definitions that need no validation. `example` returns a definition
-    whose members are shown where a key is missing. Raises UnusableBenchmarkError with every fault.
+    `valid` contains the digests of definitions that need no validation. `example` returns a
+    definition whose members are quoted where a key is missing. Raise UnusableBenchmarkError with
+    every fault.
     """
     sha256 = hashlib.sha256(raw).hexdigest()
     if sha256 in valid:
         return Benchmark.of(json.loads(raw), sha256)
     members, faults = _validated(raw, example)
-    # Where a type is wrong, the check of what contradicts it has nothing to say.
+    # A check raises such an error if a type is wrong, which is reported already.
     for check in _CHECKS:
         with contextlib.suppress(TypeError, ValueError, LookupError, AttributeError):
             faults.extend(check(members))
@@ -317,14 +318,14 @@ def parse(
 
 @functools.cache
 def _adapter() -> "TypeAdapter[BenchmarkFile]":
-    """Return the validator of the file, which takes longer to build than a file to validate."""
+    """Return the validator of the file, cached, as building it takes longer than validating."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(BenchmarkFile)
 
 
 def _validated(raw: bytes, example: Callable[[], bytes] | None) -> tuple[Any, list[str]]:
-    """Return the JSON value, None where it is none, and what is wrong with its types."""
+    """Return the JSON value, or None if it is invalid, and the faults of its types."""
     from pydantic import ValidationError
     from pydantic_core import from_json
 
@@ -332,9 +333,9 @@ def _validated(raw: bytes, example: Callable[[], bytes] | None) -> tuple[Any, li
         members = from_json(raw, allow_inf_nan=False)
     except ValueError as error:
         return None, [f"the document: {error}"]
-    foreign = None if _is_definition(members) else foreign_format_of(members)
-    if foreign is not None:
-        return None, [f"the document: it {foreign.predicate}, not a benchmark definition"]
+    foreign_format = None if _is_definition(members) else foreign_format_of(members)
+    if foreign_format is not None:
+        return None, [f"the document: it {foreign_format.predicate}, not a benchmark definition"]
     try:
         _adapter().validate_json(raw)
     except ValidationError as error:
@@ -346,12 +347,12 @@ def _validated(raw: bytes, example: Callable[[], bytes] | None) -> tuple[Any, li
 
 
 def _is_definition(members: Any) -> bool:
-    """Whether a value has what every definition begins with."""
+    """Whether a value has the keys that tell a definition from other files."""
     return isinstance(members, dict) and "tasks" in members and "regimes" in members
 
 
 def _fault(error: Mapping[str, Any], example: Any) -> str:
-    """Return "place: what is wrong" of one error of pydantic, on one line."""
+    """Return "place: what is wrong" for one error of pydantic, on one line."""
     keys = quoted("/".join(map(str, error["loc"])))[1:-1] or "the document"
     if error["type"] == "missing":
         example_text = _example(example, error["loc"])
@@ -362,7 +363,7 @@ def _fault(error: Mapping[str, Any], example: Any) -> str:
 
 
 def _example(example: Any, path: tuple[int | str, ...]) -> str:
-    """Return the value at a path of an example as JSON on one line, "" where there is none."""
+    """Return the value at a path of the example as JSON on one line; "" without an example."""
     if example is None:
         return ""
     value = example
@@ -376,18 +377,18 @@ def _example(example: Any, path: tuple[int | str, ...]) -> str:
 def _regimes(members: Any) -> Iterator[str]:
     regimes, shots = members["regimes"], members["protocol"]["few_shot_k"]
     if regimes[:1] != [FULL] or len(set(regimes)) < len(regimes):
-        yield f"regimes: found {quoted(regimes)}; expected {quoted(FULL)} first, and each once"
+        yield f"regimes: found {quoted(regimes)}; expected {quoted(FULL)} first, none twice"
     for name in dict.fromkeys(regimes):
         if name not in {FULL, *shots}:
             yield (
-                f"regimes: found {quoted(name)}; expected {quoted(FULL)} or one that "
-                f"protocol.few_shot_k draws: {quoted(list(shots))}"
+                f"regimes: found {quoted(name)}; expected {quoted(FULL)} or a name in "
+                f"protocol.few_shot_k: {quoted(list(shots))}"
             )
     for name, k in shots.items():
         if name != f"{k}shot":
             yield (
                 f"protocol/few_shot_k: {quoted(name)} draws {k} of each class; expected the name "
-                f"{quoted(f'{k}shot')}, which pages and logs read the number from"
+                f"{quoted(f'{k}shot')}, from which pages and logs read the number"
             )
 
 
@@ -395,7 +396,7 @@ def _seeds(members: Any) -> Iterator[str]:
     seeds = members["protocol"]["seeds"]
     if len(set(seeds)) < len(seeds):
         yield (
-            f"protocol/seeds: found {quoted(seeds)}; expected each once: the draw of a seed would "
+            f"protocol/seeds: found {quoted(seeds)}; expected no seed twice, as its draw would "
             "count twice"
         )
 
@@ -410,7 +411,7 @@ def _categories(members: Any) -> Iterator[str]:
     listed = list(dict.fromkeys(task["category"] for task in members["tasks"]))
     yield from _alike("category_order has names", order)
     if set(listed) != set(order):
-        expected = f"expected those of the tasks: {quoted(listed)}"
+        expected = f"expected the categories of the tasks: {quoted(listed)}"
         yield f"category_order: found {quoted(order)}; {expected}"
     if reserved := [name for name in listed if _read_alike(name) in _MEANS]:
         yield f"category_order: found {quoted(reserved)}, the name of a mean; expected other names"
@@ -422,14 +423,14 @@ def _alike(objects: str, names: list[str]) -> Iterator[str]:
         folded = _read_alike(name)
         if folded in first_names:
             yield (
-                f"{objects} that read alike: {quoted(first_names[folded])} and {quoted(name)}; "
+                f"{objects} that look alike: {quoted(first_names[folded])} and {quoted(name)}; "
                 "expected names that differ by more than letter case"
             )
         first_names.setdefault(folded, name)
 
 
 def _read_alike(name: str) -> str:
-    """Return the form in which names that readers take for the same one are equal."""
+    """Return a form of a name that is equal for names that look alike to a reader."""
     return unicodedata.normalize("NFKC", " ".join(name.split())).casefold()
 
 
@@ -437,11 +438,12 @@ def _sizes(members: Any) -> Iterator[str]:
     for index, task in enumerate(members["tasks"]):
         counts, size = task.get("test_class_counts"), task.get("n_test")
         if counts is None or not isinstance(size, int | None):
-            continue  # the wrong type is named already
+            continue  # the wrong type is reported already
         if counts != sorted(counts) or sum(counts) != size:
             yield (
-                f"tasks/{index}: test_class_counts {quoted(counts)} must ascend and add up to "
-                f"n_test {quoted(size)}"
+                f"tasks/{index}: found test_class_counts {quoted(counts)}; expected ascending "
+                "numbers "
+                f"with the sum n_test, {quoted(size)}"
             )
 
 
@@ -453,16 +455,17 @@ def _submissions(members: Any) -> Iterator[str]:
         yield (
             f"the document: a submission of {plural(len(tasks), 'task')}, "
             f"{plural(regimes, 'regime')} and {plural(seeds, 'seed')} with its confusion matrices "
-            f"has some {size:,} bytes; expected at most {SUBMISSION_BYTES_MAX:,}: use fewer tasks, "
+            f"has about {size:,} bytes; expected at most {SUBMISSION_BYTES_MAX:,}: use fewer "
+            "tasks, "
             "regimes, seeds or classes"
         )
 
 
 def _cell_bytes(task: Mapping[str, Any], seeds: int) -> int:
-    """Return about how many bytes a cell of format 1.2 has, with its canonical scores.
+    """Return the approximate bytes of a task in one regime of format 1.2, with canonical scores.
 
-    Twice its name, its digests and means; three scores a seed; and two matrices a seed, of numbers
-    of one digit.
+    These are twice its name, its digests and means, and for each seed three scores and two matrices
+    of one-digit numbers.
     """
     classes = len(task.get("test_class_counts") or (0, 0))
     return 2 * len(task["id"]) + 400 + seeds * (60 + 4 * classes * classes)

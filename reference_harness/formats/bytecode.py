@@ -1,8 +1,8 @@
-"""Compiled modules that Python cannot read: a full disk or a copy that ended early leaves them."""
+"""Find compiled modules that Python cannot read, as after a full disk or an incomplete copy."""
 
 
 def damaged_bytecode(error: BaseException) -> str:
-    """Return the compiled file whose reading raised an error, or ""."""
+    """Return the compiled file that could not be read, from the error raised; "" if none."""
     name, trace = "", error.__traceback__
     while trace is not None:
         frame, trace = trace.tb_frame, trace.tb_next
@@ -12,6 +12,6 @@ def damaged_bytecode(error: BaseException) -> str:
 
 
 def interrupting_error(error: BaseException) -> EOFError | None:
-    """Return the error for which click says "aborted" though nobody interrupted the command."""
+    """Return the error that click reports as "aborted" although nobody interrupted the command."""
     cause = error.__cause__
     return cause if isinstance(cause, EOFError) else None

@@ -1,4 +1,4 @@
-"""Files: bounded reads that never block, whole writes, sound JSON, digests."""
+"""Files: bounded reads that never block, atomic writes, strict JSON, digests."""
 
 import errno
 import hashlib
@@ -36,7 +36,7 @@ class NotReadable(Exception):  # noqa: N818 (named after what is wrong with the 
 
 
 class Irregular(NotReadable):
-    """It is not a regular file; `kind` says what it is, such as "a folder"."""
+    """It is not a regular file; `kind` is what it is instead, such as "a folder"."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(f"is {kind}, not a regular file")
@@ -61,7 +61,7 @@ _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
     """Return the bytes of a regular file of at most `limit` bytes, without blocking.
 
-    Links are followed unless `links` is false. Raises NotReadable.
+    Links are followed unless `links` is false. Raise NotReadable.
     """
     try:
         handle = os.open(path, _FLAGS if links else _FLAGS | os.O_NOFOLLOW)
@@ -82,14 +82,14 @@ def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
 
 
 class Disguised(NotReadable):
-    """It is something else than a text file of ours, such as a pointer of Git LFS."""
+    """The file is something else than the expected text file, such as a Git LFS pointer."""
 
 
 def read_text(path: Path, limit: int, *, links: bool = True) -> bytes:
-    """Return the bytes of a file of JSON, TOML or other text of ours, as `read_regular` does.
+    """Return the bytes of a text file, such as JSON or TOML, as `read_regular` does.
 
-    Raises NotReadable; Disguised, with what it is and what to do, for what is known as no such
-    file, and for text with a byte order mark.
+    Raise NotReadable; its subclass Disguised, with what was found and what to do, if the bytes are
+    recognised as something else, or begin with a byte order mark.
     """
     raw = read_regular(path, limit, links=links)
     disguise = disguise_of(raw) or (MARKED if raw.startswith(BOM) else None)
@@ -99,16 +99,16 @@ def read_text(path: Path, limit: int, *, links: bool = True) -> bytes:
 
 
 def _content(handle: int, size: int, limit: int) -> bytes:
-    """Return the content of a descriptor, at most a byte more than `limit`.
+    """Return the content of a file descriptor, at most one byte more than `limit`.
 
-    `size` is what the system says, which may be wrong. A buffer for `limit` would take twice as
-    long to make as a submission takes to read.
+    `size` is the size that the system reports, which may be wrong. Allocating `limit` bytes would
+    take longer than reading a submission.
     """
-    parts, want = [], min(size, limit) + 1
-    while want and (part := os.read(handle, want)):
-        parts.append(part)
-        want = min(max(size, io.DEFAULT_BUFFER_SIZE), limit + 1 - sum(map(len, parts)))
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    pieces, byte_count = [], min(size, limit) + 1
+    while byte_count and (piece := os.read(handle, byte_count)):
+        pieces.append(piece)
+        byte_count = min(max(size, io.DEFAULT_BUFFER_SIZE), limit + 1 - sum(map(len, pieces)))
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def lies_there(path: Path | str) -> bool:
@@ -135,10 +135,10 @@ def _kind(mode: int) -> str:
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object], *, private: bool = True) -> None:
-    """Write a file, whole or not at all: under a temporary name, flushed to disk, then renamed.
+    """Write a file completely or not at all: under a temporary name, flushed to disk, then renamed.
 
-    `write` gets the open file. A file that is not private has the rights that the umask leaves.
-    Raises OSError.
+    `write` is called with the open file. A file that is not private gets the permissions that the
+    umask allows. Raise OSError.
     """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.")
     try:
@@ -156,32 +156,32 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, private: boo
 
 
 def write_bytes(path: Path, *pieces: bytes | memoryview) -> None:
-    """Write a file, whole or not at all, of pieces that follow each other; none is copied.
+    """Write a file completely or not at all, from consecutive pieces, which are not copied.
 
-    Its folder is made. Raises OSError.
+    The parent folder is created. Raise OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, lambda stream: stream.writelines(pieces), private=False)
 
 
 DEPTH_MAX = 50
-"""Deeper values are left to the stricter parser, which has a limit of its own; ours have six."""
+"""Deeper values are parsed by pydantic, which has its own limit; our files have six levels."""
 RECURSION_MAX = 1000
-"""The interpreter's own limit. Where a library has raised it, the standard library's parser has no
-limit of depth, and ends the process of Python 3.11."""
+"""The interpreter's default limit. If a library has raised it, the standard library's parser has
+no limit of depth, and can crash Python 3.11."""
 
 
 def read_json(raw: bytes, *, values_max: int | None = None, is_own: bool = False) -> Any:
-    """Return the value of a JSON text, as `pydantic_core.from_json` does.
+    """Return the value of a JSON text, equal to that of `pydantic_core.from_json`.
 
-    That parser, which takes 20 ms to import, reads what the standard library refuses, and what the
-    two read differently: escapes, which can be lone surrogates, and deep values. Where this program
-    wrote the text, `is_own`, escapes are read by either.
-    Raises ValueError, for a text of more than `values_max` values before it is parsed.
+    The standard library parses it if both parsers agree, as importing pydantic takes 20 ms. They
+    differ in escapes, which can be lone surrogates, and in deep values. With `is_own`, for texts
+    written by this program, escapes may occur. Raise ValueError, also for a text of more than
+    `values_max` values, which is not parsed.
     """
-    # Each value but the first follows a comma, or is the first of a list or an object.
+    # Each value but the first follows a comma, or begins a list or an object.
     if values_max is not None and sum(map(raw.count, (b",", b"[", b"{"))) >= values_max:
-        raise ValueError(f"it may have more than {values_max:,} values")
+        raise ValueError(f"it may have more than {values_max:,} values, the limit")
     if (is_own or b"\\" not in raw) and sys.getrecursionlimit() <= RECURSION_MAX:
         try:
             value = json.loads(raw.decode("utf-8"))
@@ -199,7 +199,7 @@ _NESTING = frozenset({dict, list})
 
 
 def _is_flat(value: Any) -> bool:
-    """Whether a value of `json.loads`, which has no subclasses, is less deep than `DEPTH_MAX`."""
+    """Whether the depth of a value of `json.loads` is less than `DEPTH_MAX`."""
     level = [value] if type(value) in _NESTING else []
     for _ in range(DEPTH_MAX):
         inner: list[Any] = []
@@ -213,15 +213,15 @@ def _is_flat(value: Any) -> bool:
 
 
 def dumps(value: Any) -> bytes:
-    """Return the bytes of a JSON document: sorted by nothing, indented by one, no NaN."""
+    """Return the bytes of a JSON document: members in their order, indented by one, no NaN."""
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 def dumps_tables(value: Any) -> bytes:
-    """Return the bytes of a JSON document as `dumps` does, with each list of numbers on one line.
+    """Return the bytes of a JSON document as `dumps` does, but with a list of numbers on one line.
 
-    So are lists of such lists, as confusion matrices are: a submission with all of them is a third
-    as large, and stays within what `geneb-ci check` reads.
+    Nested lists of numbers, such as confusion matrices, are on one line too. This makes a
+    submission with all matrices a third as large, and small enough for `geneb-ci check`.
     """
     return f"{_with_tables(value, 0)}\n".encode()
 
@@ -250,39 +250,39 @@ def _is_table(value: Any) -> bool:
 
 
 def member_at(value: object, *path: str) -> Any:
-    """Return a member of a JSON value by its keys from the top; None where it is missing."""
+    """Return a member of a JSON value by its path of keys; None if it is missing."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def table_at(value: object, *path: str) -> dict[str, Any]:
-    """Return an object of a JSON value by its keys; empty where it is missing or not an object."""
+    """Return an object in a JSON value by its path of keys; {} if missing or not an object."""
     table = member_at(value, *path)
     return table if isinstance(table, dict) else {}
 
 
 def text_at(value: object, *path: str) -> str:
-    """Return a string of a JSON value by its keys; "" where it is missing or not a string."""
+    """Return a string in a JSON value by its path of keys; "" if missing or not a string."""
     text = member_at(value, *path)
     return text if isinstance(text, str) else ""
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a JSON document in one step."""
+    """Write a JSON document completely or not at all."""
     write_bytes(path, dumps(value))
 
 
 def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, read piece by piece: weights do not fit in memory twice."""
+    """Return the SHA-256 of a file, which is read in pieces to save memory."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def line_ends_of(raw: bytes, digest: str) -> str:
-    """Return the line ends with which the bytes would have a sha256: "CRLF" or "LF"; "" for none.
+    """Return the line ends, "CRLF" or "LF", with which the bytes have a SHA-256; "" if neither.
 
-    Git for Windows writes CRLF into a clone where the commit has LF.
+    Git for Windows checks files out with CRLF that have LF in the commit.
     """
     unix = raw.replace(b"\r\n", b"\n")
     forms = {"LF": unix, "CRLF": unix.replace(b"\n", b"\r\n")}
@@ -290,36 +290,36 @@ def line_ends_of(raw: bytes, digest: str) -> str:
 
 
 def line_ends_differ(raw: bytes, digest: str) -> str:
-    """Return a clause for a message where line ends alone make the digest another one; else ""."""
+    """Return a clause for a message if only line ends change the digest; "" otherwise."""
     ends = line_ends_of(raw, digest)
-    return f"; only the line ends differ, which were {ends} there: {NO_TRANSLATION}" if ends else ""
+    return f"; only the line ends differ, expected {ends}: {NO_TRANSLATION}" if ends else ""
 
 
 def text_line_ends(path: Path, digest: str) -> str:
-    """Return the same for a file; "" for one that is too large for a text of a model."""
+    """Return the clause of `line_ends_differ` for a file; "" for one too large to be text."""
     return line_ends_differ(path.read_bytes(), digest) if path.stat().st_size < TEXT_MAX else ""
 
 
 TEXT_MAX = 20_000_000
-"""Bytes: the largest tokenizer.json of a model has some MB, its weights have more."""
+"""Limit in bytes: a tokenizer.json has some MB at most, weights have more."""
 NO_TRANSLATION = (
-    "git translates them in this clone: `git config core.autocrlf false`, then check the file out "
+    "git converts them in this clone: run `git config core.autocrlf false` and check the file out "
     "again, or write it with those line ends"
 )
 
 
 def has_sha256(raw: bytes, digest: str) -> bool:
-    """Whether bytes have a sha256."""
+    """Whether bytes have a SHA-256."""
     return hashlib.sha256(raw).hexdigest() == digest
 
 
 def blob_id(raw: bytes) -> str:
-    """Return the id that git gives these bytes."""
+    """Return git's object id of these bytes."""
     return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
 
 
 def file_blob_id(path: Path) -> str:
-    """Return the id that git gives the bytes of a file, read piece by piece."""
+    """Return git's object id of the bytes of a file, which is read in pieces."""
     digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with path.open("rb") as stream:
         while piece := stream.read(1 << 20):

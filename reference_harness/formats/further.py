@@ -1,4 +1,4 @@
-"""The file of sequences beside those of a task: variants, and fresh labelled sequences."""
+"""The file of further sequences: variants of a task's sequences, and new labelled ones."""
 
 from typing import Annotated, Literal
 
@@ -8,16 +8,18 @@ from .base import Count, Name, StrictModel
 
 
 class FurtherSequence(StrictModel):
-    """A sequence beside those of a task."""
+    """A variant of a task's sequence, or a fresh sequence."""
 
     split: Literal["train", "test", "support", "fresh"]
     row: Count
-    """Index in the split of the sequence that this is a variant of; of a fresh one its own. In the
-    split "support", that of a training sequence of a few-shot probe."""
+    """Index in the split of the original sequence; of a fresh sequence, a running number.
+
+    For the split "support", the index is one in the training split.
+    """
     kind: Name
     sequence: Annotated[str, Field(min_length=1)]
     label: int | None = None
-    """Class of a fresh sequence."""
+    """Class of a fresh sequence; None for a variant."""
 
 
 class FurtherSequences(StrictModel):

@@ -1,7 +1,7 @@
-"""The Hub's storage of large files: limits of its client hf_xet, and what its errors mean.
+"""The Hub's storage of large files: limits for its client hf_xet, and meanings of its errors.
 
-hf_xet raises ConnectionError, RuntimeError, OSError or ValueError, each with one line of text: a
-category, what happened, and mostly the status and the address. Only that text says what went wrong.
+hf_xet raises ConnectionError, RuntimeError, OSError or ValueError with one line of text: a
+category, what happened, and mostly the status and the address. Only this text shows what failed.
 """
 
 import errno
@@ -12,17 +12,17 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 LIMITS = {
-    # Our own six attempts report what they wait for; hf_xet's five inside each of them, 3 to 243 s
-    # apart, took 162 s in silence, and could take 16 minutes.
+    # The caller makes six attempts and reports them. hf_xet would make five within each, 3 to 243 s
+    # apart, without a report: they took 162 s, and could take 16 minutes.
     "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "1",
     "HF_XET_CLIENT_RETRY_BASE_DELAY": "1s",
-    # As long as the Hub has for an answer: 64 MB are uploaded before the answer.
+    # The time limit for other answers of the Hub: 64 MB are uploaded before an answer.
     "HF_XET_CLIENT_READ_TIMEOUT": "120s",
     "HF_XET_CLIENT_CONNECT_TIMEOUT": "10s",
 }
-"""Settings of hf_xet; those of the environment go first."""
+"""Settings of hf_xet; settings in the environment have priority."""
 DOWNLOAD_LIMITS = LIMITS | {
-    # Nothing else retries a download: pauses of up to 2, 4, 8 and 16 s, 15 s on average.
+    # Only hf_xet retries downloads: after pauses of up to 2, 4, 8 and 16 s, 15 s on average.
     "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "4",
     "HF_XET_CLIENT_RETRY_BASE_DELAY": "2s",
 }
@@ -52,22 +52,22 @@ class StorageFailure(NamedTuple):
     """An error of the storage's client."""
 
     what: str
-    """A clause: who answered what, at which step."""
+    """A clause: which server answered what, in which step."""
     status: int | None
     by_hub: bool
-    """Whether it was the Hub that answered, not the storage."""
+    """Whether the Hub answered, rather than its storage."""
 
 
 def limit_storage(settings: dict[str, str] = LIMITS) -> None:
-    """Set the limits of hf_xet, which reads them when it is first used."""
+    """Set the limits of hf_xet, which reads them at its first use."""
     for name, value in settings.items():
         os.environ.setdefault(name, value)
 
 
 def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
-    """Return the failure that an error of the storage's client means; None for any other error.
+    """Return the failure behind an error of the storage's client; None for any other error.
 
-    An OSError, with its number, is an error of this machine, such as a full disk.
+    It is an OSError with a number if the error is one of this machine, such as a full disk.
     """
     line = " ".join(str(error).split())
     if getattr(error, "errno", None) is not None or not _CATEGORY.match(line):

@@ -1,4 +1,4 @@
-"""A short help of a command that has many options, and a whole one, in both programs."""
+"""A short help of a command with many options, and a complete one, in both programs."""
 
 import sys
 from collections.abc import Collection
@@ -8,7 +8,7 @@ WHOLE_HELP = "geneb_ci.whole_help"
 
 
 def help_all() -> dict[str, Any]:
-    """Return the attributes, as click names them, of `--help-all`: it shows all help, and ends."""
+    """Return the keyword arguments of click for the option `--help-all`, which prints all help."""
 
     def show(context: Any, _: Any, value: bool) -> None:
         if value and not context.resilient_parsing:
@@ -26,34 +26,36 @@ def help_all() -> dict[str, Any]:
 
 
 class LayeredHelp:
-    """A part of a command: `--help` lists its common options, and `--help-all` every one."""
+    """A mixin of commands: `--help` lists the common options, and `--help-all` every one."""
 
     OPTION: ClassVar[Any]
     """The class of options."""
 
     def __init__(self, *args: Any, common: Collection[str], **attributes: Any) -> None:
-        """Store the names of the common options, such as "--key", beside what a command takes."""
+        """Store the names of the common options, such as "--key", and pass on the rest."""
         super().__init__(*args, **attributes)
         self.common = frozenset({*common, "--help"})
         self._help_all = self.OPTION(["--help-all"], **help_all())
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters and `--help-all`, which is none of `params`, as `--help` is not."""
+        """Return the parameters and `--help-all`, which is not in `params`, just as `--help`."""
         return [*super().get_params(ctx), self._help_all]  # type: ignore[misc]  # of the command
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the common options, or every option, then how many are left out."""
+        """Write the common options, or every option, then the number of options left out."""
         options = [
             option
             for option in self.get_params(ctx)
             if isinstance(option, self.OPTION) and not option.hidden
         ]
-        is_whole = ctx.meta.get(WHOLE_HELP, False)
-        listed_options = [option for option in options if is_whole or self.common & {*option.opts}]
+        is_complete = ctx.meta.get(WHOLE_HELP, False)
+        listed_options = [
+            option for option in options if is_complete or self.common & {*option.opts}
+        ]
         records = [record for option in listed_options if (record := option.get_help_record(ctx))]
-        with formatter.section("Options" if is_whole else "Common options"):
+        with formatter.section("Options" if is_complete else "Common options"):
             formatter.write_dl(records)
-        if not is_whole:
-            more = len(options) - len(listed_options) - 1  # --help-all is no option of the work
+        if not is_complete:
+            more = len(options) - len(listed_options) - 1  # --help-all is not counted
             formatter.write_paragraph()
             formatter.write_text(f"{more} more options: {ctx.command_path} --help-all")

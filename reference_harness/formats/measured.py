@@ -1,4 +1,4 @@
-"""What a run measured of each task: the letters that the model read, and its embeddings."""
+"""Measurements of a run, per task: the letters that the model reads, and its embeddings."""
 
 import operator
 from typing import Annotated, Literal
@@ -10,48 +10,51 @@ from .base import Count, Scores, StrictModel
 REASON_MAX = 300
 SENTENCE_MAX = 1000
 PROPERTIES_MAX = 100
-"""Properties of a run: it sees five for itself."""
+"""Most properties of a run; the harness records five."""
 Amount = Annotated[float, Field(ge=0)]
 
 
 class LettersRead(StrictModel):
-    """The letters of distinct sequences that reach the model."""
+    """Letters of distinct sequences that reach the model."""
 
     method: Literal["tokens", "changed letters"]
-    """Counted from the tokens of every sequence, or seen on a few: the letters at an end of which
-    no change moves the embedding are not read."""
+    """How they were counted: from the tokens of every sequence, or by changing letters.
+
+    With "changed letters", of a few sequences, letters at an end count as unread if no change of
+    them changes the embedding.
+    """
     sequences: Annotated[int, Field(ge=1)]
-    """Distinct sequences that were looked at."""
+    """Number of distinct sequences that were examined."""
     given: Annotated[int, Field(ge=1)]
-    """Letters of these."""
+    """Number of letters of these sequences."""
     read: Count
-    """Letters in tokens that the model knows."""
+    """Number of letters in tokens of the vocabulary."""
     cut: Count
-    """Sequences of which an end is not read."""
+    """Number of sequences with an end that is not read."""
     tokens: Count = 0
-    """Tokens that are the sequences' own; 0 where letters were changed."""
+    """Number of tokens without special ones; 0 if letters were changed."""
     unknown: Count = 0
-    """Those that are the token of what is not in the vocabulary."""
+    """Number of these that are the unknown token."""
 
 
 class EmbeddingFacts(StrictModel):
-    """The embeddings of the distinct sequences of a task, as they were scored."""
+    """The embeddings of the distinct sequences of a task, as scored."""
 
     count: Annotated[int, Field(ge=1)]
     distinct: Annotated[int, Field(ge=1)]
-    """Number of embeddings that differ from one another."""
+    """Number of different embeddings."""
     most_repeated: Annotated[int, Field(ge=1)]
-    """Sequences that share the embedding which most of them have."""
+    """Number of sequences with the most frequent embedding."""
     norm: Amount
-    """Median length."""
+    """Median Euclidean length."""
     spread: Amount
-    """Median distance from the mean of all, over the median length."""
+    """Median distance from the mean embedding, divided by the median length."""
     norm_spread: Amount
-    """Standard deviation of the lengths, over the median length."""
+    """Standard deviation of the lengths, divided by the median length."""
 
 
 class Drift(StrictModel):
-    """The first sequences of a task, embedded again alone after all others."""
+    """How much embeddings of a task's first sequences change if embedded again after all others."""
 
     sequences: Annotated[int, Field(ge=1)]
     difference: Amount
@@ -60,36 +63,38 @@ class Drift(StrictModel):
 
 
 class UnitScale(StrictModel):
-    """The scores of the full regime when each embedding is divided by its root mean square."""
+    """The scores of the full regime if each embedding is divided by its root mean square."""
 
     regime: str
     scores: Scores
 
 
 class TaskMeasured(StrictModel):
-    """Measurements of one task in a run, beside its scores."""
+    """Measurements of one task in a run, in addition to its scores."""
 
     letters: LettersRead | None
-    """null where it could not be measured."""
+    """The letters read; null if they could not be measured."""
     not_measured: Annotated[str, Field(max_length=REASON_MAX, exclude_if=operator.not_)] = ""
-    """Why, where `letters` is null."""
+    """The reason if `letters` is null."""
     embeddings: EmbeddingFacts
     drift: Annotated[Drift | None, Field(exclude_if=operator.not_)] = None
-    """Left out in files of older harnesses, and where an embedding failed."""
+    """Omitted in files of older harnesses, and if embedding again failed."""
     unit_scale: UnitScale | None = None
-    """null for a task that was not scored so: of each category the smallest task of the run is, if
-    the extractor is a contributor's that declares no scale, and the training split has at most
-    4,194,304 numbers (rows times columns)."""
+    """Scores at unit scale; null if the task was not scored at it.
+
+    Only the smallest task of each category is, and only if the extractor is a contributor's that
+    declares no scale, and the training split has at most 4,194,304 numbers (rows times columns).
+    """
 
 
 class RunProperty(StrictModel):
     """Outcome of a run's check of one property of its extractor."""
 
     outcome: Literal["verified", "not verified", "contradicted"]
-    """Not verified says that nothing contradicts it, and nothing shows it."""
+    """"not verified" means that nothing contradicts the property, and nothing shows it."""
     sentence: Annotated[str, Field(max_length=SENTENCE_MAX)]
 
 
 def share_read(letters: LettersRead) -> float:
-    """Return the share of the letters given that were read."""
+    """Return the share of the given letters that were read."""
     return letters.read / letters.given

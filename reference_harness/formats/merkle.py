@@ -1,11 +1,11 @@
 """Merkle trees of RFC 6962: of the embeddings and tasks of a receipt, and of a log.
 
-The left subtree of n leaves has the largest power of two below n; no leaf is padded or repeated.
-Node: SHA-256(0x01 || left || right), leaf: SHA-256(0x00 || entry).
+The left subtree of n leaves has as many as the largest power of two below n; no leaf is added or
+repeated. A node is SHA-256(0x01 || left || right), a leaf is SHA-256(0x00 || entry).
 
-    entry of embedding i   float16 values, little-endian || i as 8 bytes
-    entry of a task        id in UTF-8 || 0x00 || embeddings (8) || dim (4) || scale_log2 (4) ||
-                           root of its embeddings
+  entry of embedding i   float16 values, little-endian || i as 8 bytes
+  entry of a task        id in UTF-8 || 0x00 || embeddings (8) || dim (4) || scale_log2 (4) ||
+                         root of its embeddings
 
 Integers are big-endian, scale_log2 in two's complement.
 """
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 LEAF, NODE = b"\x00", b"\x01"
-"""First byte of what is hashed: no leaf can be taken for a node."""
+"""First byte of the hashed data, so that no leaf can be mistaken for a node."""
 
 
 def leaf_hash(entry: bytes) -> bytes:
@@ -25,21 +25,21 @@ def leaf_hash(entry: bytes) -> bytes:
 
 
 def root_of(leaves: Sequence[bytes]) -> bytes:
-    """Return the root over leaf hashes; SHA-256 of nothing where there are none."""
+    """Return the root over leaf hashes; SHA-256 of b"" if there are none."""
     if not leaves:
         return hashlib.sha256().digest()
-    row = list(leaves)
-    while len(row) > 1:  # a last node without a sibling goes up as it is
-        pairs = zip(row[::2], row[1::2], strict=False)
-        odd = row[-1:] if len(row) % 2 else []
-        row = [_node(left, right) for left, right in pairs] + odd
-    return row[0]
+    level = list(leaves)
+    while len(level) > 1:  # a last node without a sibling is copied to the next level
+        pairs = zip(level[::2], level[1::2], strict=False)
+        unpaired = level[-1:] if len(level) % 2 else []
+        level = [_node(left, right) for left, right in pairs] + unpaired
+    return level[0]
 
 
 def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
     """Return the hashes that lead from the leaf at `index` to the root, the sibling first.
 
-    `index` is below the number of leaves.
+    `index` must be below the number of leaves.
     """
     if len(leaves) == 1:
         return []
@@ -50,13 +50,13 @@ def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
 
 
 def _split(leaves: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
-    """Split at the largest power of two below the number of leaves, of which there are several."""
-    at = 1 << (len(leaves) - 1).bit_length() - 1
-    return leaves[:at], leaves[at:]
+    """Split two or more leaves at the largest power of two below their number."""
+    left_size = 1 << (len(leaves) - 1).bit_length() - 1
+    return leaves[:left_size], leaves[left_size:]
 
 
 def embedding_leaf(row: bytes | memoryview, index: int) -> bytes:
-    """Return the leaf of an embedding."""
+    """Return the leaf hash of an embedding."""
     digest = hashlib.sha256(LEAF)
     digest.update(row)
     digest.update(struct.pack(">Q", index))
@@ -64,40 +64,40 @@ def embedding_leaf(row: bytes | memoryview, index: int) -> bytes:
 
 
 def task_leaf(task_id: str, rows: int, dim: int, scale_log2: int, root: bytes) -> bytes:
-    """Return the leaf of a task."""
+    """Return the leaf hash of a task."""
     counts = struct.pack(">QIi", rows, dim, scale_log2)
     return hashlib.sha256(LEAF + task_id.encode() + b"\x00" + counts + root).digest()
 
 
 class _Subtree(NamedTuple):
     leaves: int
-    """A power of two."""
+    """Number of leaves, a power of two."""
     root: bytes
 
 
 class Tree:
-    """A tree that grows leaf by leaf; it holds one digest for each binary digit of its size."""
+    """A tree to which leaves are appended; it stores one digest per 1 in its size's binary form."""
 
     def __init__(self, leaves: Iterable[bytes] = ()) -> None:
-        self._whole: list[_Subtree] = []
+        self._subtrees: list[_Subtree] = []
         for leaf in leaves:
             self.add(leaf)
 
     def add(self, leaf: bytes) -> None:
-        """Append the digest of a leaf."""
+        """Append the hash of a leaf."""
         subtree = _Subtree(1, leaf)
-        while self._whole and self._whole[-1].leaves == subtree.leaves:
-            left = self._whole.pop()
+        while self._subtrees and self._subtrees[-1].leaves == subtree.leaves:
+            left = self._subtrees.pop()
             subtree = _Subtree(left.leaves + subtree.leaves, _node(left.root, subtree.root))
-        self._whole.append(subtree)
+        self._subtrees.append(subtree)
 
     def root(self) -> bytes:
-        """Return the root. Raises ValueError for a tree without leaves."""
-        if not self._whole:
-            msg = "a tree without leaves has no root here"
+        """Return the root. Raise ValueError for a tree without leaves."""
+        if not self._subtrees:
+            msg = "this tree has no leaves, and so no root"
             raise ValueError(msg)
-        root = self._whole[-1].root
-        for subtree in reversed(self._whole[:-1]):
+        root = self._subtrees[-1].root
+        for subtree in reversed(self._subtrees[:-1]):
             root = _node(subtree.root, root)
         return root
 
@@ -108,14 +108,14 @@ class EmbeddingTree:
     def __init__(self, leaves: Sequence[bytes]) -> None:
         self._levels = [list(leaves)]
         while len(self._levels[-1]) > 1:
-            row = self._levels[-1]
-            pairs = zip(row[::2], row[1::2], strict=False)
-            odd = row[-1:] if len(row) % 2 else []  # goes up as it is
-            self._levels.append([_node(left, right) for left, right in pairs] + odd)
+            level = self._levels[-1]
+            pairs = zip(level[::2], level[1::2], strict=False)
+            unpaired = level[-1:] if len(level) % 2 else []  # is copied to the next level
+            self._levels.append([_node(left, right) for left, right in pairs] + unpaired)
 
     @property
     def root(self) -> bytes:
-        """The root; there is at least one leaf."""
+        """The root of the tree, which must have a leaf."""
         return self._levels[-1][0]
 
     def proof(self, index: int) -> list[bytes]:
@@ -130,9 +130,9 @@ class EmbeddingTree:
 
 
 def root_by(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes | None:
-    """Return the root that a proof leads to from the leaf at `index` of `size`.
+    """Return the root to which a proof leads from the leaf at `index` of `size`.
 
-    None where the proof is too short or too long, or there is no such leaf.
+    None if the proof is too short or too long, or there is no such leaf.
     """
     if not 0 <= index < size:
         return None

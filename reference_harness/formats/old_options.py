@@ -1,4 +1,4 @@
-"""Earlier names of options, which work for one release and say the new one, in both programs."""
+"""Earlier names of options in both programs, which work for one release with a notice."""
 
 import sys
 from typing import Any
@@ -6,13 +6,14 @@ from typing import Any
 
 def say_new_name(old: str, option: str) -> None:
     """Print the new name of an option to standard error."""
-    sys.stderr.write(f"{old} is now {option}; the old name ends with the next release\n")
+    sys.stderr.write(f"{old} is now {option}; the next release will not accept the old name\n")
 
 
 def earlier_name(old: str, option: str, name: str) -> dict[str, Any]:
-    """Return the attributes, as click names them, of a hidden option that stands for another one.
+    """Return the keyword arguments of click for a hidden option that stands for another one.
 
-    `old` is its name, `option` what to write now, and `name` the parameter of that.
+    `old` is the hidden option's name, `option` is what to write instead, and `name` is the
+    parameter of that option.
     """
 
     def apply_earlier(ctx: Any, _: Any, value: str | None) -> None:

@@ -1,11 +1,10 @@
-"""Packages that an extractor needs beside the harness's own: the lock that names them, installed.
+"""Packages that an extractor needs in addition to the harness's: their lock file, and installation.
 
-A lock is what `uv pip compile --generate-hashes` writes: each package at one version, with the
-hashes of its files. A submitted one lies beside the extractor, `<module>.lock.txt`; one of the
-model registry in the policy folder. The language of requirements can also name an index, a folder,
-or another file: an installer is given what was understood of a lock, never its bytes. Wheels are
-unpacked into a folder of their own and nothing is built, so that no code of a package runs outside
-the sandbox.
+A lock is the output of `uv pip compile --generate-hashes`: one version of each package, with the
+hashes of its files. A submitted lock is next to the extractor, `<module>.lock.txt`; one of the
+model registry is in the policy folder. As the language of requirements can also name an index, a
+folder, or another file, the installer gets only the pins that were parsed. Wheels are unpacked into
+their own folder and nothing is built, so that no code of a package runs outside the sandbox.
 """
 
 import hashlib
@@ -23,28 +22,28 @@ from typing import NamedTuple
 from .text import Say, plural, quoted, silent
 
 LOCK_SUFFIX = ".lock.txt"
-"""End of the name of a lock that lies beside an extractor, in the place of `.py`."""
+"""Ending that replaces `.py` in the name of a lock next to an extractor."""
 LOCK_BYTES_MAX = 2_000_000
-"""A lock of 90 packages for every platform has 400 kB."""
+"""Largest lock, in bytes; one of 90 packages for every platform has 400 kB."""
 PACKAGES_MAX = 300
-"""Packages of a lock: the largest of the registry has a third."""
+"""Most packages of a lock; the largest of the registry has a third as many."""
 OF_THE_HARNESS = frozenset(
     {"geneb-ci", "joblib", "numpy", "scikit-learn", "scipy", "threadpoolctl"}
 )
-"""Packages that a submitted lock may not name: scores are those of the harness's own."""
+"""Packages that a submitted lock must not name, as the harness scores with its own."""
 INSTALL = (
     *("pip", "install", "--quiet", "--no-config", "--no-deps", "--require-hashes"),
     *("--only-binary", ":all:"),
 )
-"""No building: a source distribution runs its author's code outside the sandbox."""
+"""The installer's command: wheels only, as a source distribution would run its author's code."""
 STDERR_SHOWN = 2000
-"""Characters of the installer's message that are shown."""
+"""Most characters of the installer's message that are shown."""
 
 
 class LockRefused(Exception):  # noqa: N818 (named after what became of it)
-    """A lock says more, or less, than packages with versions and hashes.
+    """A lock contains something else than packages with versions and hashes.
 
-    `reason` says what was found and what was expected; `line` is where, from 1.
+    `reason` is what was found and what was expected; `line` is the number of the line, from 1.
     """
 
     def __init__(self, reason: str, line: int = 1) -> None:
@@ -54,7 +53,7 @@ class LockRefused(Exception):  # noqa: N818 (named after what became of it)
 
 
 class NotInstalled(Exception):  # noqa: N818 (named after what became of them)
-    """The packages could not be installed; `fix` says what to do next."""
+    """The packages could not be installed; `fix` is what to do next."""
 
     def __init__(self, reason: str, fix: str) -> None:
         super().__init__(reason)
@@ -63,27 +62,27 @@ class NotInstalled(Exception):  # noqa: N818 (named after what became of them)
 
 
 class Lock(NamedTuple):
-    """A lock that may be installed."""
+    """A valid lock."""
 
     name: str
     """File name, for messages."""
     sha256: str
     """Digest of the file."""
     pins: tuple[str, ...]
-    """A line for each package and version: `name==version ; marker --hash=sha256:...`."""
+    """One line per package and version: `name==version ; marker --hash=sha256:...`."""
     packages: frozenset[str]
     """Names in lower case, with hyphens."""
 
 
 def lock_beside(module: Path) -> Path:
-    """Return where the lock of an extractor's module lies, if it has one."""
+    """Return the path at which an extractor's module may have a lock."""
     return module.with_suffix(LOCK_SUFFIX)
 
 
 def read_lock(raw: bytes, name: str, refused: Collection[str] = ()) -> Lock:
-    """Return a lock; `refused` are packages that it may not name.
+    """Return a lock; `refused` are packages that it must not name.
 
-    Raises LockRefused for any line that is not `name==version` with hashes, and for a lock that is
+    Raise LockRefused for any line that is not `name==version` with hashes, and for a lock that is
     empty or too large.
     """
     if len(raw) > LOCK_BYTES_MAX:
@@ -93,40 +92,40 @@ def read_lock(raw: bytes, name: str, refused: Collection[str] = ()) -> Lock:
         package = _package(line, number)
         if package in refused:
             raise LockRefused(
-                f"names {package}, whose version is that of the harness: leave it out, "
+                f"names {package}, which the harness installs: leave it out with "
                 f"`--no-emit-package {package}`",
                 number,
             )
         pins.append(line)
         packages.add(package)
         if len(packages) > PACKAGES_MAX:
-            raise LockRefused(f"names more than {PACKAGES_MAX} packages", number)
+            raise LockRefused(f"names more than {PACKAGES_MAX} packages, the limit", number)
     if not packages:
-        raise LockRefused("names no package")
+        raise LockRefused("names no package, expected at least one")
     return Lock(name, hashlib.sha256(raw).hexdigest(), tuple(pins), frozenset(packages))
 
 
 def _statements(raw: bytes) -> Iterator[tuple[int, str]]:
-    """Yield each statement, with the line on which it begins: comments left out, lines joined."""
+    """Yield the line number and text of each statement, joined and without comments."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         number = raw.count(b"\n", 0, error.start) + 1
         raise LockRefused("is not text in UTF-8", number) from error
     parts: list[str] = []
-    first = 1
+    first_line = 1
     for number, line in enumerate(text.split("\n"), 1):
-        plain = "" if line.lstrip().startswith("#") else line.partition(" #")[0].strip()
+        text_of_line = "" if line.lstrip().startswith("#") else line.partition(" #")[0].strip()
         if not parts:
-            first = number
-        parts.append(plain.removesuffix("\\"))
-        if not plain.endswith("\\"):
+            first_line = number
+        parts.append(text_of_line.removesuffix("\\"))
+        if not text_of_line.endswith("\\"):
             statement = " ".join(" ".join(parts).split())
             parts = []
             if statement:
-                yield first, statement
+                yield first_line, statement
     if any(parts):
-        raise LockRefused("ends in the middle of a statement", first)
+        raise LockRefused("ends in the middle of a statement", first_line)
 
 
 _PIN = re.compile(
@@ -138,7 +137,7 @@ _HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 
 def _package(statement: str, line: int) -> str:
-    """Return the package that a statement pins. Raises LockRefused where it says anything else."""
+    """Return the package that a statement pins. Raise LockRefused for any other statement."""
     requirement, *options = re.split(r" (?=--)", statement)
     requirement_text = quoted(requirement)
     if requirement.startswith("-"):
@@ -159,15 +158,15 @@ def _package(statement: str, line: int) -> str:
         )
     if not options:
         raise LockRefused(
-            f"has no hash of {requirement_text}, expected one of each of its wheels", line
+            f"has no hash of {requirement_text}, expected one for each of its wheels", line
         )
     return re.sub(r"[-_.]+", "-", match[1]).lower()
 
 
 def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
-    """Install the packages of a lock below `cache`, unless they are there; return their folder.
+    """Install the packages of a lock below `cache`, if necessary; return their folder.
 
-    `say` gets a line of progress. Raises NotInstalled.
+    `say` receives a line of progress. Raise NotInstalled.
     """
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     kind = f"{lock.sha256}-{platform.python_implementation()}{version}-{platform.machine()}"
@@ -178,11 +177,11 @@ def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
     program = shutil.which("uv") or _packaged()
     if program is None:
         raise NotInstalled(
-            f"{lock.name} has to be installed, and uv is not", "pip install uv, then repeat"
+            f"{lock.name} has to be installed, but uv was not found", "pip install uv, then repeat"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as folder_made:
-        # It gets its name when it is complete.
+        # The folder is renamed when it is complete.
         copy, target = Path(folder_made) / "lock.txt", Path(folder_made) / "packages"
         copy.write_text("".join(f"{pin}\n" for pin in lock.pins), encoding="ascii")
         completed = subprocess.run(  # noqa: S603 (our own words, no shell)
@@ -203,20 +202,20 @@ def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
         if completed.returncode:
             raise NotInstalled(
                 f"{lock.name} cannot be installed: {completed.stderr.strip()[-STDERR_SHOWN:]}",
-                "check the connection to the package index, and that the lock has the hashes of "
+                "check the connection to the package index, and that the lock has hashes for "
                 "this platform",
             )
         try:
             target.rename(folder)
         except OSError:
-            # Another process was faster: the same packages, by their hashes.
+            # Another process has installed the same packages meanwhile.
             if not folder.is_dir():
                 raise
     return folder
 
 
 def _packaged() -> str | None:
-    """Return the program of the package uv, where that is installed."""
+    """Return the path of the program uv in the package uv; None if that is not installed."""
     try:
         return str(importlib.import_module("uv").find_uv_bin())  # seldom needed
     except (ImportError, FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Processes of both programs: how a module of theirs is started, and workers that end with them."""
+"""Processes of both programs: starting a module of theirs, and workers that end with them."""
 
 import os
 import sys
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
 
 
 def module_command(module: str) -> list[str]:
-    """Return the words that start a module of the programs as a process of its own.
+    """Return the command that starts a module of the programs in another process.
 
-    It is of the installation that runs: no file of the current folder is imported in its place,
-    except where the program itself was started from that folder.
+    The module is that of the running installation, never a file of the current folder, unless the
+    program itself was started from that folder.
     """
     own_folder = Path(__file__).resolve().parents[2]
-    safe = [] if own_folder == Path.cwd().resolve() else ["-P"]
-    return [sys.executable, *safe, "-m", module]
+    options = [] if own_folder == Path.cwd().resolve() else ["-P"]
+    return [sys.executable, *options, "-m", module]
 
 
 def processors() -> int:
-    """Return the processors that this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 class WorkerProcesses:
-    """Processes that work for this one; a context that leaves none behind.
+    """Worker processes; a context manager that ends all of them.
 
-    Each calls `begin` with the arguments given before its first work. It ends with its parent, also
-    with one that is killed, and leaves Ctrl-C to it.
+    Each calls `initializer` before its first work. It ends with its parent, even if that is killed,
+    and ignores Ctrl-C, which the parent handles.
     """
 
     def __init__(
@@ -62,10 +62,11 @@ class WorkerProcesses:
         return self._executor
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Wait for what runs; after an error or Ctrl-C kill it, since nothing will read it.
+        """Wait for running work; after an error or Ctrl-C kill it, as its results are not needed.
 
-        SIGTERM would be lost in a process that has just begun: Python drops a signal whose handler
-        is replaced before it is called, and the process would wait for one that ended meanwhile.
+        SIGKILL, as SIGTERM would be lost in a process that has just begun: Python drops a signal
+        whose handler is replaced before it is called, and the process would wait for one that has
+        ended.
         """
         if kind is not None:
             for process in self._started:
@@ -77,7 +78,7 @@ class WorkerProcesses:
 def _begin(initializer: Callable[..., object], arguments: tuple[object, ...]) -> None:
     import signal
 
-    # Ctrl-C reaches every process of the terminal: the parent alone decides what to keep.
+    # Ctrl-C reaches every process of the terminal; only the parent should handle it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _end_with_parent()
@@ -85,13 +86,13 @@ def _begin(initializer: Callable[..., object], arguments: tuple[object, ...]) ->
 
 
 def _end_with_parent() -> None:
-    """End this worker process when its parent dies: a parent that is killed cannot end it."""
+    """End this worker process when its parent dies, as a killed parent cannot end it."""
     import multiprocessing
     import threading
 
     parent = multiprocessing.parent_process()
     if parent is None:
-        msg = "only a process that multiprocessing started has a parent"
+        msg = "this process was not started by multiprocessing, expected a worker process"
         raise RuntimeError(msg)
 
     def watch() -> None:

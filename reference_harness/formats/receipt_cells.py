@@ -1,4 +1,4 @@
-"""The cells of a receipt; two schemas in `schemas/` are generated from these types."""
+"""The cells computed from a receipt; two schemas in `schemas/` are generated from these types."""
 
 from typing import Annotated, Literal
 
@@ -16,17 +16,16 @@ class TaskCells(StrictModel):
 
     data_sha256: Hex64
     record: dict[str, Regime] | None = None
-    """Cells of record; null where the process that computed these did not have the scorer, and in
-    files of older harnesses."""
+    """Cells of record; null if the computing process was not the scorer, and in older files."""
     regimes: dict[str, Canonical]
-    """Canonical cells, where the submission has some: those of earlier runs do."""
+    """Canonical cells, if the submission has some, as those of earlier runs."""
     few_shot: dict[str, FewShotScores] | None = None
-    """Few-shot probes by other draws; null where none were asked for."""
+    """Scores of few-shot probes fitted on other draws; null if not requested."""
     seconds: Seconds
 
 
 class ReceiptCells(StrictModel):
-    """Every cell of a receipt's tasks; the file of `receipt-cells`."""
+    """Every cell of a receipt's tasks; the output file of `receipt-cells`."""
 
     schema_version: Literal["1.0"]
     benchmark: BenchmarkRef
@@ -38,29 +37,33 @@ class ReceiptCells(StrictModel):
     """The scorer of the cells of record, or why there are none."""
     tasks: Annotated[dict[str, TaskCells], Field(min_length=1)]
     unequal: list[str]
-    """Embeddings of equal sequences whose bytes differ: a sentence for each scale that has some."""
+    """Sentences, one per scale, about equal sequences with different embeddings."""
     seconds: Seconds
 
 
 class EqualEmbeddings(StrictModel):
-    """Whether equal sequences have equal embeddings in all tasks; the file of `receipt-equal`."""
+    """Whether equal sequences have equal embeddings in all tasks; written by `receipt-equal`."""
 
     schema_version: Literal["1.0"]
     rows: Count
     sequences: Count
-    """Distinct ones."""
+    """Number of distinct sequences."""
     unequal: list[str]
-    """Embeddings of equal sequences whose bytes differ: a sentence for each scale that has some."""
+    """Sentences, one per scale, about equal sequences with different embeddings."""
 
 
 class ReceiptRefit(StrictModel):
-    """Decisions on the test sequences of a task, by two probes; the file of `receipt-refit`."""
+    """Decisions on a task's test sequences by two probes; the output file of `receipt-refit`."""
 
     schema_version: Literal["1.0"]
     task: Name
     training: ChangedDecisions | None
-    """By a probe fitted on some training sequences of the receipt, and by one fitted on variants of
-    these; null where a class has no such sequence."""
+    """Decisions changed between a probe fitted on training sequences and one on variants.
+
+    null if a class has no such sequence.
+    """
     varied: dict[str, list[Correlation]]
-    """MCC of the few-shot probes of each regime, fitted on variants of their sequences; a sequence
-    without a variant is its own."""
+    """MCC of the few-shot probes of each regime, fitted on variants of their sequences.
+
+    A sequence without a variant is used unchanged.
+    """

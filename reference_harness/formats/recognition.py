@@ -1,9 +1,9 @@
-"""Recognition of bytes from outside that are not what was expected: disguises, foreign formats.
+"""Recognise files that are not what was expected: disguises and foreign formats.
 
-One list for every reader of both programs. A disguise is seen in the bytes, whatever the file was
-to be: a pointer of Git LFS, a file with merge conflict markers, an archive, a page of a web server.
-A foreign format is seen in the value of sound JSON: a result of another benchmark, a file of
-another program. Each has a name, and what to do with it.
+This is the only list, used by all readers of both programs. A disguise is recognised from the bytes
+of any file: a Git LFS pointer, merge conflict markers, an archive, a web page. A foreign format is
+recognised from the value of valid JSON: a result of another benchmark, a file of another program.
+Each has a name and advice.
 """
 
 import re
@@ -16,13 +16,13 @@ POINTER, CONFLICT, ENCODING, FOREIGN = (
     "wrong-encoding",
     "foreign-format",
 )
-"""Kinds of what is recognised; they are the ids of the rules that report it."""
+"""Kinds of recognised files; they are the ids of the rules that report them."""
 LINES_MAX = 12
-"""Lines with markers of a conflict that a message lists."""
+"""Most lines with conflict markers that a message lists."""
 
 
 class Recognition(NamedTuple):
-    """A file that was not expected: its kind, its name with an article, and what to do with it."""
+    """An unexpected file: its kind, its name with an article, and what to do."""
 
     kind: str
     title: str
@@ -32,7 +32,7 @@ class Recognition(NamedTuple):
 
     @property
     def predicate(self) -> str:
-        """A predicate of the file: "is a Git LFS pointer"; of a conflict, the lines as well."""
+        """A predicate of the file, such as "is a Git LFS pointer"; for a conflict, with lines."""
         if self.kind != CONFLICT:
             return f"is {self.title}"
         line_numbers = ", ".join(map(str, self.lines[:LINES_MAX]))
@@ -40,14 +40,14 @@ class Recognition(NamedTuple):
         return f"has {self.title} on line{'s' * (len(self.lines) > 1)} {line_numbers}{more}"
 
 
-_UNPACK = "unpack it, and pass the file that it holds"
+_UNPACK = "unpack it, and pass the file in it"
 _TEXT = 'save it as UTF-8 without a byte order mark; in Python: open(path, "w", encoding="utf-8")'
-_GET = "get the file itself again: the link to its bytes, not to a page about it"
+_GET = "download the file itself: use the link to its bytes, not to a page about it"
 _POINTED = (
     "get the file itself: `git lfs pull`. A submission is small enough for git: `git lfs untrack` "
     "its pattern, add the file again and commit it"
 )
-_RESULTS = "pass the results of a run; weights are named to it: `geneb-harness run --model`"
+_RESULTS = "pass the results of a run; weights are its input: `geneb-harness run --model`"
 _MAGIC: tuple[tuple[bytes, str, str, str], ...] = (
     (b"version https://git-lfs.github.com/spec/", POINTER, "a Git LFS pointer", _POINTED),
     (b"version https://hawser.github.com/spec/", POINTER, "a Git LFS pointer", _POINTED),
@@ -74,14 +74,14 @@ _MAGIC: tuple[tuple[bytes, str, str, str], ...] = (
     (b"GGUF", ENCODING, "a GGUF file, weights of a model", _RESULTS),
     (b"{\\rtf1", ENCODING, "a text document (RTF)", _TEXT),
 )
-"""How a file begins, with kind, name and fix. The first that fits counts."""
+"""Beginning of a file, kind, name and fix. The first match is used."""
 _BINARY: tuple[tuple[bytes, str, str], ...] = (
     (rb"(?s).{257}ustar", "a tar archive", _UNPACK),
     (rb"\x80[\x02-\x05][\x80-\xff(}\]X]", "a Python pickle", "write its contents as text"),
     # Eight bytes of length, then JSON.
     (rb'(?s).{4}\0{4}\{\s*"', "a safetensors file, weights of a model", _RESULTS),
     (rb"(?s)..\r\n[\0-\3]\0\0\0", "compiled Python", "pass its source, the file in .py"),
-    # Two characters of UTF-16 or one of UTF-32, without a byte order mark: text begins with ASCII.
+    # Two characters of UTF-16 or one of UTF-32 without a byte order mark; text begins with ASCII.
     (
         rb"(?s)[^\0]\0([^\0]\0|\0\0|\Z)|\0[^\0](\0[^\0]|\Z)|\0\0\0[^\0]",
         "UTF-16 or UTF-32 text",
@@ -89,12 +89,12 @@ _BINARY: tuple[tuple[bytes, str, str], ...] = (
     ),
     (rb"(?s).{0,3}\0", "binary data, not text", _TEXT),
 )
-"""How bytes begin that are no text, with name and fix. The first that fits counts."""
+"""Pattern of the beginning of bytes that are no text, name and fix. The first match is used."""
 BOM = b"\xef\xbb\xbf"
 MARKED = Recognition(ENCODING, "text with a byte order mark", _TEXT)
-"""Text that begins with one where it may not."""
+"""Text that begins with a byte order mark where none is allowed."""
 _HEAD = 2_000
-"""Bytes that tell what kind of text it is."""
+"""Number of first bytes by which text is recognised."""
 _BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
     (rb"(?i)<(!doctype\s+html|html[\s>]|head[\s>])", FOREIGN, "an HTML page", _GET),
     (rb"(?is)<\?xml\b.{0,200}<svg", FOREIGN, "an SVG picture", _GET),
@@ -135,15 +135,14 @@ _BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
         "get the file itself: `dvc pull FILE`",
     ),
 )
-"""How foreign text begins that no file of ours does, blanks left out; none begins as JSON does.
-
-Patterns are compiled where a file asks for them: most files are sound, and begin with a brace."""
+"""Pattern of the beginning of foreign text, after blanks, kind, name and fix; none matches JSON.
+Patterns are compiled when needed, as most files are valid and begin with a brace."""
 _JSON_BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
     (
         rb"(`{3}|~{3})",
         FOREIGN,
         "a code block of Markdown",
-        "delete the lines with ``` before and behind its text",
+        "delete the lines with ``` before and after its text",
     ),
     (
         rb"(---\s*\r?\n)?- *(dataset|task):\s*\r?\n\s+(id|type):",
@@ -152,7 +151,7 @@ _JSON_BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
         "collect the logs of the run instead: `geneb-ci pack FOLDER`",
     ),
     (
-        # A line that ends otherwise is refused at once: JSON on one line has many braces to try.
+        # The lookahead rejects other lines at once: JSON on one line has many braces to try.
         rb"(?=[^\n]*\}\r?\n\{)\{[^{}\n]*(\{[^\n]*\})?[^{}\n]*\}\r?\n\{",
         FOREIGN,
         "JSON Lines, a value on each line",
@@ -165,7 +164,7 @@ _JSON_BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
         "pass a submission; an extractor is tried by `geneb-harness extractors check FILE:CLASS`",
     ),
     (
-        # A head and a line of values, with the same sign between them.
+        # A header and a line of values, with the same separator.
         rb"[\w .\"/-]+([,;\t])[\w .\"/-]+(\1[\w .\"/-]*)*\r?\n[^\n{}]*\1",
         FOREIGN,
         "a table of values (CSV)",
@@ -178,21 +177,21 @@ _JSON_BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
         "write it as JSON, as a run does: `geneb-harness run --submission FILE`",
     ),
 )
-"""The same where JSON is expected: a card may begin with a code block."""
+"""More beginnings, for a file that should be JSON: a card may begin with a code block."""
 _NOTEBOOK = rb'"nbformat"\s*:\s*\d'
 _MARKER = rb"(?m)^[ \t]*(?:<{7}|>{7})(?=[ \t\r\n]|\Z)"
 _ANY_MARKER = rb"(?m)^[ \t]*(?:<{7}|>{7}|={7}|\|{7})(?=[ \t\r\n]|\Z)"
 _RESOLVE = (
-    "resolve the conflict: on each of these places keep one side, delete the lines with <<<<<<<, "
+    "resolve the conflict: at each of these places keep one side, delete the lines with <<<<<<<, "
     "======= and >>>>>>>, then `git add FILE` and commit"
 )
 
 
 def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
-    """Return the format of bytes in the place of one of our text files; None if unknown.
+    """Return what bytes are that should be one of our text files; None if nothing is recognised.
 
-    A byte order mark alone is no disguise: who reads the text says whether it may have one.
-    `markup` is for Markdown and code, in which lines of equals signs and code blocks are usual.
+    A byte order mark alone is no disguise, as some readers accept it. `markup` is for Markdown and
+    code, in which lines of equals signs and code blocks are usual.
     """
     for magic, kind, title, fix in _MAGIC:
         if raw.startswith(magic):
@@ -213,33 +212,33 @@ def _disguised_text(text: bytes, *, markup: bool) -> Recognition | None:
     if is_json and b'"nbformat"' in text and re.search(_NOTEBOOK, text):
         fix = "pass what its cells wrote; for code: `jupyter nbconvert --to script FILE`"
         return Recognition(FOREIGN, "a Jupyter notebook", fix)
-    whole = head if len(text) <= _HEAD else text[:_HEAD].lstrip() + b"\n..."
+    start = head if len(text) <= _HEAD else text[:_HEAD].lstrip() + b"\n..."
     beginnings = (*(() if is_json else _BEGINNINGS), *(() if markup else _JSON_BEGINNINGS))
     for pattern, kind, title, fix in beginnings:
-        if re.match(pattern, whole):
+        if re.match(pattern, start):
             return Recognition(kind, title, fix)
     return None
 
 
 def conflict_lines(text: bytes, *, alone: bool = False) -> tuple[int, ...]:
-    """Return the numbers of the lines with markers of a merge conflict, from 1.
+    """Return the numbers, from 1, of the lines with markers of a merge conflict.
 
-    Lines of seven equals signs or bars count beside another marker, or `alone`: Markdown has such
-    lines under headings and in tables, and JSON has none.
+    Lines of seven equals signs or bars count only together with another marker, or with `alone`:
+    they occur in Markdown, under headings and in tables, but not in JSON.
     """
     signs = (b"<<<<<<<", b">>>>>>>", *((b"=======", b"|||||||") if alone else ()))
     if not any(sign in text for sign in signs) or not (alone or re.search(_MARKER, text)):
         return ()
-    lines, at, number = [], 0, 1
+    lines, last_start, number = [], 0, 1
     for match in re.finditer(_ANY_MARKER, text):
-        number += text.count(b"\n", at, match.start())
-        at = match.start()
+        number += text.count(b"\n", last_start, match.start())
+        last_start = match.start()
         lines.append(number)
     return tuple(lines)
 
 
 class ForeignFormat(NamedTuple):
-    """A format of another program: its title, how it is recognised, and the command for it."""
+    """A format of another program: its title, a test of the value, and what to do."""
 
     title: str
     fits: Callable[[Mapping[str, Any]], bool]
@@ -251,18 +250,18 @@ def _has(*members: str) -> Callable[[Mapping[str, Any]], bool]:
 
 
 LOG_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1_score": "F1"}
-"""Metrics of upstream's logs of one task, and their names in a submission."""
+"""Names of metrics in upstream's logs of one task, and in a submission."""
 
 
 def is_log(value: object) -> bool:
-    """Whether a value has the three metrics of upstream's logs, each with its mean."""
+    """Whether a value is an upstream log of one task: three metrics with their means."""
     return isinstance(value, dict) and all(
         isinstance(value.get(name), dict) and "mean" in value[name] for name in LOG_METRICS
     )
 
 
 def is_of_mteb(value: object) -> bool:
-    """Whether a value is a result of MTEB of one task, of version 1.11 or later."""
+    """Whether a value is a result of one task by MTEB 1.11 or later."""
     return isinstance(value, dict) and "task_name" in value and "scores" in value
 
 
@@ -403,13 +402,13 @@ FORMATS: tuple[ForeignFormat, ...] = (
         "pass a file that it describes, such as submissions/MODEL.json",
     ),
 )
-"""In this order: the first that fits counts."""
+"""Formats in order: the first that fits is used."""
 
 
 def foreign_format_of(value: object) -> Recognition | None:
-    """Return which format of another program a JSON value has; None where none is known.
+    """Return which format of another program a JSON value has; None if unknown.
 
-    An array is told by its first object.
+    An array is recognised by its first object.
     """
     first = value[0] if isinstance(value, list) and value else value
     if not isinstance(first, dict) or ("model_id" in first and "results" in first):

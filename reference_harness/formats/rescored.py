@@ -26,45 +26,49 @@ def most_copies_change(copies: Sequence[JitteredCopy]) -> bool:
 
 
 class NoiseRef(StrictModel):
-    """Noise of the copies; `reference_harness/noise.py` has the formula."""
+    """Noise added to the copies; the formula is in `reference_harness/noise.py`."""
 
     dtype: Dtype
     units: Annotated[float, Field(gt=0)]
-    """Deviation in units of roundoff of the dtype."""
+    """Standard deviation in units of roundoff of the dtype."""
     stress: Annotated[float, Field(gt=1)]
-    """Multiple of it in stressed copies."""
+    """Factor by which the noise of stressed copies is larger."""
     seed: Count
     copies: Annotated[int, Field(ge=1)]
-    """Plain copies of a task in the full regime; few-shot regimes have twice as many."""
+    """Number of plain copies of a task in the full regime; few-shot regimes have twice as many."""
 
 
 class RescoredRegime(StrictModel):
-    """One task in one regime."""
+    """The scores of one task in one regime, and their noise."""
 
     base: Regime
     """Scores of the original embeddings, as in a run record."""
     plain: Annotated[list[JitteredCopy], Field(min_length=1)]
-    """Copies at the noise of the dtype: score of record."""
+    """Copies with the noise of the dtype, scored like scores of record."""
     stressed: list[JitteredCopy]
-    """Copies at a multiple of the noise: score of record. Empty if most plain copies
-    changed, because their spread then suffices."""
+    """Copies with the noise times `stress`, scored like scores of record.
+
+    Empty if most plain copies changed a prediction, as their spread is then sufficient.
+    """
     halts: list[list[Scores]]
-    """Scores at every possible stopping point of a fit (see `halts.py`), one list per fit; a single
-    list without sampling. A list is empty if the fit has too many steps."""
+    """Scores at every possible stopping point of a fit (see `halts.py`), one list per fit.
+
+    One list if no sequences are drawn. A list is empty if the fit has too many steps.
+    """
 
 
 class ChangedDecisions(StrictModel):
-    """Decisions that changed between sequences as published and their variants."""
+    """Numbers of decisions that differ between published sequences and their variants."""
 
     rows: Count
     worse: Count
-    """Right as published, wrong as a variant."""
+    """Right for the published sequence, wrong for the variant."""
     better: Count
-    """Wrong as published, right as a variant."""
+    """Wrong for the published sequence, right for the variant."""
 
 
 class LabelledDecisions(StrictModel):
-    """Decisions on sequences whose labels are known."""
+    """Decisions on sequences with known labels."""
 
     rows: Annotated[int, Field(ge=1)]
     right: Count
@@ -75,10 +79,12 @@ class ProbeDecisions(StrictModel):
     """Decisions of one kind of probe in one regime, summed over its fits."""
 
     fits: Annotated[int, Field(ge=1)]
-    """One a seed where sequences are drawn, else 1; each number of sequences counts one once a
-    fit."""
+    """Number of fits: one per seed if sequences are drawn, else 1.
+
+    In all numbers, a sequence counts once per fit.
+    """
     public: LabelledDecisions
-    """The published test sequences; MCC is the mean over the fits."""
+    """Decisions on the published test sequences; MCC is the mean over the fits."""
     kinds: dict[str, ChangedDecisions]
     fresh: LabelledDecisions | None
 
@@ -99,28 +105,32 @@ class FewShotScores(StrictModel):
 
 
 class Decisions(StrictModel):
-    """Decisions of the probe of the full regime on sequences beside those of a task."""
+    """Decisions of the probe of the full regime on further sequences of a task."""
 
     public: LabelledDecisions
-    """The published test sequences."""
+    """Decisions on the published test sequences."""
     kinds: dict[str, ChangedDecisions]
-    """Test sequences against their variants, by kind of variant."""
+    """Changed decisions between test sequences and their variants, by kind of variant."""
     training: ChangedDecisions | None
-    """All test sequences, by a probe fitted on some training sequences and by one fitted on their
-    variants; null without variants of training sequences."""
+    """Changed decisions on the test sequences between two probes; null without training variants.
+
+    One probe is fitted on some training sequences, one on their variants.
+    """
     fresh: LabelledDecisions | None
-    """Fresh labelled sequences; null where there are none."""
+    """Decisions on fresh labelled sequences; null if there are none."""
     others: dict[str, ProbeDecisions]
-    """The same by the other probes whose scores a claim has, such as `10shot, record`: what one of
-    them ignores, another may live on."""
+    """Decisions of the other claimed probes, such as `10shot, record`.
+
+    Another probe may rely on other letters.
+    """
     few_shot: dict[str, FewShotScores]
-    """By regime."""
+    """Scores of few-shot probes by regime."""
     varied: dict[str, list[Correlation]]
-    """MCC of the published few-shot probes, fitted on variants of their sequences."""
+    """MCC of the published few-shot probes, fitted on variants of their sequences, by regime."""
 
 
 class RescoredTask(StrictModel):
-    """One task."""
+    """The rescoring of one task."""
 
     data_sha256: Hex64
     train: dict[str, Count]
@@ -128,11 +138,11 @@ class RescoredTask(StrictModel):
     distinct_sequences: Count
     regimes: Annotated[dict[str, RescoredRegime], Field(min_length=1)]
     decisions: Decisions | None
-    """Null when no further sequences were given."""
+    """Null if no further sequences were given."""
 
 
 class Rescored(StrictModel):
-    """Scores of embeddings, and how much numeric noise changes them."""
+    """Scores of embeddings, and how much numerical noise changes them."""
 
     schema_version: Literal["1.0"]
     benchmark: BenchmarkRef
@@ -150,6 +160,6 @@ class Rescored(StrictModel):
     libraries: list[LibraryRef]
     packages: dict[str, str]
     scorer: ScorerRef | None = None
-    """The scorer of record; null where the features were not rounded, as the claim's were not."""
+    """The scorer of record; null if the features were not rounded, like the claim's."""
     seconds: Seconds
     tasks: Annotated[dict[str, RescoredTask], Field(min_length=1)]

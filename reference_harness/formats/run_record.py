@@ -13,7 +13,7 @@ from .submission_terms import Scale
 
 
 def is_unscaled(scale: object) -> bool:
-    """Whether a scale is that of rows as they are, which is left out."""
+    """Whether a scale is "none", which is omitted from files."""
     return scale == "none"
 
 
@@ -31,7 +31,7 @@ Kind = Literal[
 
 
 class Warned(StrictModel):
-    """A warning about a score."""
+    """A warning about the score of some seeds."""
 
     kind: Kind
     message: str
@@ -39,7 +39,7 @@ class Warned(StrictModel):
 
 
 class Canonical(StrictModel):
-    """Scores of the probe solved to its optimum, which earlier runs have beside those of record."""
+    """Scores of the probe solved to its optimum, which earlier runs have in addition."""
 
     scores: Scores
     per_seed: PerSeed
@@ -47,10 +47,11 @@ class Canonical(StrictModel):
     predictions_sha256: Hex64
     solvers: list[str]
     seconds: Seconds
+    """Time of all fits, in seconds."""
 
 
 class Regime(StrictModel):
-    """One task in one regime."""
+    """The scores of one task in one regime."""
 
     scores: Scores
     per_seed: PerSeed
@@ -59,8 +60,10 @@ class Regime(StrictModel):
     confusion: Annotated[list[list[list[Count]]], Field(min_length=1)]
     """One matrix per seed: rows are true classes, columns predicted ones."""
     predictions_sha256: Hex64
-    """sha256 over the predicted labels as signed 64-bit little-endian integers, seeds in order,
-    test sequences in file order, nothing between them."""
+    """SHA-256 of the predicted labels as signed 64-bit little-endian integers.
+
+    Seeds are in order, test sequences in file order, nothing in between.
+    """
     rows: list[Count]
     """Number of training sequences, one per seed."""
     iterations: list[Count]
@@ -68,24 +71,24 @@ class Regime(StrictModel):
     warnings: list[Warned]
     seconds: Seconds
     canonical: Annotated[Canonical | None, Field(exclude_if=operator.not_)] = None
-    """In records of earlier runs."""
+    """Canonical scores, only in records of earlier runs."""
     no_canonical: Annotated[str | None, Field(exclude_if=operator.not_)] = None
     """Why an earlier run has no canonical score."""
 
 
 class TaskReceipt(ReceiptTask):
-    """The embeddings of one task in a receipt, and how wide they are."""
+    """The embeddings of one task in a receipt, and their width."""
 
     dim: Columns
 
 
 class TaskRecord(StrictModel):
-    """One task."""
+    """The results of one task."""
 
     data_sha256: Hex64
-    """Digest over the lines `<split>,<label>,<sequence>`, train first, in file order."""
+    """SHA-256 of the lines `<split>,<label>,<sequence>`, train first, in file order."""
     train: dict[str, Count]
-    """Label to sequences of the training split."""
+    """Label to number of training sequences."""
     test: dict[str, Count]
     distinct_sequences: Count
     embedded_now: Count
@@ -93,23 +96,23 @@ class TaskRecord(StrictModel):
     embedded_letters: Count = 0
     """Letters of the sequences that this run embedded; 0 in records of older harnesses."""
     peak_memory: Count = 0
-    """Most bytes that the accelerator gave out by then, or that the embedding process held on a
-    CPU; 0 where that is unknown."""
+    """Most bytes in use until then by the accelerator or the embedding process; 0 if unknown."""
     token_budgets: list[Count]
-    """Every limit of padded tokens per batch under which an embedding of this task was computed,
-    ascending: smaller than the run's where memory ran out, another where the cache had the
-    embedding. 0 says that a batch was a number of sequences."""
+    """Every limit of padded tokens per batch under which embeddings of this task were computed.
+
+    In ascending order. A limit below the run's means that memory ran out; others are those of
+    cached embeddings. 0 means that the batch size was a number of sequences.
+    """
     dim: Annotated[int, Field(ge=1)]
     feature_dtype: str
-    """Type that the extractor gave; what is scored was rounded to float16."""
+    """Type that the extractor returned; the scored features were rounded to float16."""
     embed_seconds: Seconds
     probe_seconds: Seconds
     regimes: Annotated[dict[str, Regime], Field(min_length=1)]
     measured: Annotated[TaskMeasured | None, Field(exclude_if=operator.not_)] = None
-    """The letters read and the embeddings, as measured; left out in records of older
-    harnesses."""
+    """The measured letters and embeddings; omitted in records of older harnesses."""
     receipt: TaskReceipt | None = None
-    """The receipt of the task, whose rounded embeddings were scored; null without one."""
+    """The task in the receipt, whose rounded embeddings were scored; null without a receipt."""
 
 
 class DatasetRef(StrictModel):
@@ -118,7 +121,7 @@ class DatasetRef(StrictModel):
     repo_id: str
     revision: Hex40
     verified: bool
-    """Whether the files were verified by a manifest of this revision, or were generated."""
+    """Whether a manifest of this revision verified the files, or they were generated."""
 
 
 class HarnessRef(StrictModel):
@@ -140,7 +143,7 @@ class ExtractorRef(StrictModel):
 
 
 class ModelRef(StrictModel):
-    """Where the weights come from."""
+    """The source of the weights."""
 
     kind: str
     location: str
@@ -149,7 +152,7 @@ class ModelRef(StrictModel):
 
 
 class EmbeddingRef(StrictModel):
-    """Layer and pooling that made one vector of hidden states; "undeclared" if unknown."""
+    """How hidden states become one vector per sequence; "undeclared" if unknown."""
 
     layer: str
     pooling: str
@@ -157,29 +160,31 @@ class EmbeddingRef(StrictModel):
     truncation: str
     dtype: str
     scale: Annotated[Scale, Field(exclude_if=is_unscaled)] = "none"
-    """"unit" where the harness divided each embedding by the root mean square of its values."""
+    """"unit" if the harness divided each embedding by its root mean square, else "none"."""
 
 
 class ExactRows(StrictModel):
-    """Rows of equal length that share a batch, as measured on the device."""
+    """The measured number of sequences of equal length that may share a batch."""
 
     tokens: Count
     rows: Count
 
 
 class BatchingRef(StrictModel):
-    """Batches of the run: size, order and padding."""
+    """How the run grouped sequences into batches."""
 
     mode: Literal["budget", "exact", "file"]
     token_budget: Count
-    """Padded tokens of a batch that were asked for; a task's `token_budgets` has those used."""
+    """Requested limit of padded tokens per batch; a task's `token_budgets` has the used ones."""
     measured: bool = False
-    """Whether that is what memory was measured to have room for, as `--token-budget auto` asks."""
+    """Whether the budget was measured from the memory, as with `--token-budget auto`."""
     rows: Count
     exact_rows: Annotated[list[ExactRows], Field(exclude_if=operator.not_)] = []  # noqa: RUF012
-    """Under "exact": the most rows of a length whose bits, in one batch, were those of batches of
-    one, measured on the device when the run began; longer sequences have the limit of the last.
-    Left out where nothing was measured."""
+    """Under "exact": the largest batch, by length, whose bits equal those of batches of one.
+
+    Measured on the device when the run began; longer sequences have the last limit. Omitted if
+    nothing was measured.
+    """
 
 
 class Hardware(StrictModel):
@@ -190,21 +195,23 @@ class Hardware(StrictModel):
 
 
 class NumericsRef(StrictModel):
-    """Settings of torch that choose kernels, once the extractor has embedded a sequence."""
+    """Settings of torch that select kernels, read after the extractor embedded a sequence."""
 
     attention: str
     """Attention of the model's configuration, such as "sdpa" or "eager"; "" if it names none."""
     attention_kernels: list[str]
     """Kernels that scaled dot-product attention may use."""
     deterministic: bool
-    """Whether deterministic algorithms were asked for, as `--batching exact` does on a GPU."""
+    """Whether deterministic algorithms were requested, as by `--batching exact` on a GPU."""
     matmul_precision: str
-    """The result of `torch.get_float32_matmul_precision`; "mixed" where devices differ."""
+    """The result of `torch.get_float32_matmul_precision`; "mixed" if devices differ."""
     compiled: bool = False
-    """Whether torch.compile compiled the model, as `--option compile=true` asks."""
+    """Whether torch.compile compiled the model, as by `--option compile=true`."""
     flags: Annotated[list[str] | None, Field(exclude_if=lambda value: value is None)] = None
-    """Names below `torch.backends` that were on, as torch said: of TF32, of cuDNN's choice of
-    kernels and of sums in half precision. Left out in records of older harnesses."""
+    """Names of settings below `torch.backends` that were on; omitted in older records.
+
+    They concern TF32, cuDNN's choice of kernels and sums in half precision.
+    """
 
 
 class LibraryRef(StrictModel):
@@ -217,14 +224,16 @@ class LibraryRef(StrictModel):
 
 
 class ProbeRef(StrictModel):
-    """Implementation of the probe."""
+    """The implementation of the probe."""
 
     device: str
     array_api: bool
-    """Whether torch tensors were used through scikit-learn's array API, which changes the score."""
+    """Whether scikit-learn's array API was used with torch tensors, which changes the score."""
     least_numbers: Count | None = None
-    """Numbers (sequences times columns) of the training features from which a fit used them; null
-    where none did, and in records of older harnesses, where all did."""
+    """Size of training features (sequences times columns) from which fits used tensors.
+
+    null if no fit did, and in records of older harnesses, in which all did.
+    """
     seeds: list[int]
     few_shot_k: dict[str, int]
     workers: Count
@@ -252,26 +261,28 @@ class RunRecord(StrictModel):
     batching: BatchingRef
     probe: ProbeRef
     scorer: ScorerRef | None = None
-    """What computed the scores; null in records of older harnesses, which fitted probes on features
-    that were not rounded unless a receipt was written, under any kernel."""
+    """The program that computed the scores; null in records of older harnesses.
+
+    These fitted probes on features that were not rounded unless a receipt was written, with any
+    kernel.
+    """
     hardware: Hardware
     tf32: bool = False
-    """Whether a GPU may have used TF32, in products or in convolutions: `numerics` has which."""
+    """Whether a GPU may have used TF32 in products or convolutions; see `numerics`."""
     numerics: NumericsRef | None = None
-    """Null for an extractor without a module of torch, and in records of older harnesses."""
+    """Null for an extractor without a torch module, and in records of older harnesses."""
     packages: dict[str, str]
     environment: Annotated[Hex64 | None, Field(exclude_if=operator.not_)] = None
-    """SHA-256 of the lock beside the extractor, whose packages came before the harness's own; left
-    out without one."""
+    """SHA-256 of the lock next to the extractor, whose packages have priority; omitted if none."""
     started_at: Moment
     finished_at: Moment
     resumed: bool
     limit: Count | None
-    """Sequences to which each split was cut; null for a real run."""
+    """Number of sequences to which each split was cut; null for a complete run."""
     regimes: Annotated[list[str], Field(min_length=1)]
     missing: list[Missing]
     tasks: Annotated[dict[str, TaskRecord], Field(min_length=1)]
     predictions: PredictionsFile | None = None
-    """The predicted labels of a run with a receipt; null without one."""
+    """The file of predicted labels of a run with a receipt; null without one."""
     properties: Annotated[dict[str, RunProperty], Field(exclude_if=operator.not_)] = {}  # noqa: RUF012
-    """By its name in `geneb-harness extractors check`; left out in records of older harnesses."""
+    """Outcomes by property, named as in `geneb-harness extractors check`; omitted if older."""

@@ -1,9 +1,9 @@
-"""The scorer of record: what a score of record is a function of, beside the embeddings.
+"""The scorer of record: everything besides the embeddings that determines a score of record.
 
-A stock fit stops early, and where it stops depends on the features' last bits, on OpenBLAS's kernel
-and threads, and on the versions of the libraries. With all of them fixed, the same embeddings give
-the same bits on every machine that has the kernel. `reference_harness/scorer.py` holds a process to
-this definition.
+A stock fit stops early, and where it stops depends on the last bits of the features, on OpenBLAS's
+kernel and threads, and on the versions of the libraries. With all of them fixed, the same
+embeddings give the same bits on every machine that can run the kernel.
+`reference_harness/scorer.py` makes a process conform to this definition.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from pydantic import Field
 from .base import Count, Hex64, Name, StrictModel
 
 REASON_MAX = 1000
-"""Characters of the reason why scores are not of record."""
+"""Most characters of the reason why scores are not of record."""
 
 SOLVER: Final = "sklearn.linear_model.LogisticRegression(max_iter=1000), all else at its default"
 FEATURES: Final = (
@@ -25,33 +25,33 @@ FEATURES: Final = (
 )
 PLATFORM: Final = "Linux x86_64"
 KERNEL: Final = "Haswell"
-"""Of OpenBLAS: every x86-64 processor with AVX2 and FMA runs it."""
+"""Kernel of OpenBLAS that every x86-64 processor with AVX2 and FMA can run."""
 THREADS: Final = 1
 PACKAGES: Final = {"numpy": "2.4.6", "scipy": "1.17.1", "scikit-learn": "1.9.1"}
-"""Equal to the pins of pyproject.toml, for every Python."""
+"""Versions, equal to the pins in pyproject.toml for every Python."""
 OPENBLAS: Final = {"numpy": "0.3.31.188.0", "scipy": "0.3.30"}
 """Version of the OpenBLAS in the wheel of each package, as threadpoolctl reports it."""
 
 
 class ScorerRef(StrictModel):
-    """The program that computed the scores: the scorer of record, or why it was another one."""
+    """The program that computed the scores, and why it was not the scorer of record."""
 
     digest: Hex64 | None = None
-    """Digest of the scorer of record; null where the scores are not of record."""
+    """Digest of the scorer of record; null if the scores are not of record."""
     kernel: Name
     """OpenBLAS's kernel; several are separated by commas."""
     threads: Count
-    """Threads that a numerical library may use, at most."""
+    """Most threads that a numerical library may use."""
     packages: dict[str, Name]
     """Package to version."""
     openblas: dict[str, Name]
     """Package to the version of the OpenBLAS in its wheel."""
     reason: Annotated[str, Field(max_length=REASON_MAX)] | None = None
-    """Why the scores are not of record; null where they are."""
+    """Why the scores are not of record; null if they are."""
 
 
 def definition() -> dict[str, object]:
-    """Return all that the digest of the scorer of record is computed over."""
+    """Return everything that the digest of the scorer of record covers."""
     return {
         "solver": SOLVER,
         "features": FEATURES,
@@ -70,7 +70,7 @@ def digest() -> str:
 
 
 def of_record() -> ScorerRef:
-    """Return how files name the scorer of record."""
+    """Return the scorer of record as it is named in files."""
     return ScorerRef(
         digest=digest(), kernel=KERNEL, threads=THREADS, packages=PACKAGES, openblas=OPENBLAS
     )

@@ -1,11 +1,11 @@
-"""Typed models of submissions, formats 1.0 to 1.2, and of files that `geneb-ci upgrade` writes.
+"""Typed models of submissions, formats 1.0 to 1.2, and of the files of `geneb-ci upgrade`.
 
 `tools/generate.py` generates the JSON Schemas in `schemas/` from these models. Names of regimes and
 tasks are not part of the models: they belong to the benchmark, and the coverage rules check them.
 
 The root of a receipt is that of a Merkle tree over its tasks, in the benchmark's order. The file of
-a task, `<task_id>.f16`, has the embeddings of the training and then of the test split, in file
-order of the pinned data: float16, little-endian, in C order, without a header.
+a task, `<task_id>.f16`, contains the embeddings of the training split, then of the test split, in
+file order of the pinned data: float16, little-endian, in C order, without a header.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,8 +35,8 @@ from reference_harness.formats.submission_terms import (
     Truncation,
 )
 
-# A claimed size is what verifying takes: whoever verifies reads so many bytes. The largest task has
-# 336,000 embeddings, 44 GB at the most columns; its files end well below the limit of a download.
+# Whoever verifies a receipt reads as many bytes as it claims. The largest task has 336,000
+# embeddings, 44 GB with the most columns, well below the limit of a download.
 ROWS_MAX, COLUMNS_MAX, ROWS_BYTES_MAX = 10_000_000, 1 << 16, 1 << 36
 SECONDS_MAX = 1e9  # 30 years
 
@@ -65,7 +65,7 @@ Timestamp = Annotated[
 
 
 class Meta(StrictModel):
-    """The facts about a model that the board shows beside its scores."""
+    """Facts about a model that the board shows next to its scores."""
 
     display: Annotated[str, Field(min_length=1, max_length=DISPLAY_MAX)]
     """Name on the board."""
@@ -78,7 +78,7 @@ class Meta(StrictModel):
     training_data: Text
     """The training data of the model; may be empty."""
     provenance: Line
-    """Always "self-reported": any higher level is computed from evidence."""
+    """Always "self-reported": higher levels are computed from evidence."""
     submitted_by: Line
     """Who ran the evaluation."""
 
@@ -95,7 +95,7 @@ class SubmissionV10(StrictModel):
     """Version of the evaluation harness, as in benchmark.json."""
     meta: Meta
     results: dict[str, dict[str, Scores]]
-    """Regime, then task, then metric."""
+    """Scores by regime, then task."""
 
 
 class DatasetUsed(StrictModel):
@@ -131,12 +131,14 @@ class Extractor(StrictModel):
     class_name: Name
     sha256: Hex64
     options: dict[Name, Line] = {}  # noqa: RUF012 (pydantic copies it)
-    """Keyword arguments of the constructor, as strings; integers, true, false and none are
-    converted."""
+    """Keyword arguments of the constructor, as strings.
+
+    Integers, true, false and none are converted.
+    """
 
 
 class ModelSource(StrictModel):
-    """Where the weights come from."""
+    """The source of the weights."""
 
     kind: SourceKind
     """`none` for a method without weights."""
@@ -149,17 +151,17 @@ class ModelSource(StrictModel):
 
 
 class Embedding(StrictModel):
-    """Layer and pooling by which hidden states became one vector per sequence."""
+    """How hidden states became one vector per sequence."""
 
     layer: Name
     pooling: Name
     dim: Positive
     max_length: Positive | None
-    """In tokens; null if the model accepts any length."""
+    """Limit in tokens; null if the model accepts any length."""
     truncation: Truncation
     dtype: Dtype
     scale: Scale = "none"
-    """`unit` where the harness divided each embedding by the root mean square of its values."""
+    """`unit` if the harness divided each embedding by the root mean square of its values."""
 
 
 class Hardware(StrictModel):
@@ -172,7 +174,7 @@ class Hardware(StrictModel):
 
 
 class Run(StrictModel):
-    """The facts that somebody else needs to repeat the run."""
+    """The facts needed to repeat the run."""
 
     benchmark: BenchmarkRef
     dataset: DatasetUsed
@@ -181,14 +183,18 @@ class Run(StrictModel):
     model: ModelSource
     embedding: Embedding
     scorer: ScorerRef | None = None
-    """What computed the scores; absent from runs of harnesses before it was named, which were of
-    features that were not rounded."""
+    """The program that computed the scores; absent in runs of older harnesses.
+
+    Their features were not rounded.
+    """
     hardware: Hardware
     packages: dict[str, Line]
     """Package name to version."""
     environment: Hex64 | None = None
-    """SHA-256 of the lock beside the extractor, `<module>.lock.txt`, whose packages came before the
-    harness's own; absent without one."""
+    """SHA-256 of the extractor's lock, `<module>.lock.txt`; absent without one.
+
+    Its packages had priority over the harness's.
+    """
     started_at: Timestamp
     finished_at: Timestamp
 
@@ -202,7 +208,7 @@ class SeedScores(StrictModel):
 
 
 class CellEvidence(StrictModel):
-    """The evidence of one cell."""
+    """Evidence for the scores of one task in one regime."""
 
     n_test: Positive
     """Number of sequences in the test split."""
@@ -219,59 +225,62 @@ class SubmissionV11(SubmissionV10):
     schema_version: Literal["1.1"]  # type: ignore[assignment]  # distinguishes the formats
     run: Run
     evidence: dict[str, dict[str, CellEvidence]]
-    """Regime, then task, as in `results`."""
+    """Evidence by regime, then task, as in `results`."""
     gaps: dict[str, dict[str, Text]] = {}  # noqa: RUF012 (pydantic copies it)
-    """Regime, then task: why a cell is missing. A regime with missing cells is not ranked."""
+    """Reasons for missing cells, by regime, then task.
+
+    A regime with missing cells is not ranked.
+    """
 
 
 class RegisteredFiles(StrictModel):
-    """Where the model registry says that the weights are."""
+    """The source of the weights according to the model registry."""
 
     kind: Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
     location: Line
     revision: Hex40 | None = None
-    """Commit of a repository of the Hub."""
+    """Commit of a repository on the Hub."""
     files: dict[str, Hex64] = {}  # noqa: RUF012 (pydantic copies it)
     """File name to SHA-256."""
 
 
 class PublishedSettings(StrictModel):
-    """How the published scores were computed, in the words of the model registry."""
+    """How the published scores were computed, as described in the model registry."""
 
     pooling: Text
     hidden_layer: Text
     dtype: Text | None = None
     max_length: Positive | None = None
-    """In tokens, special ones included."""
+    """Limit in tokens, including special ones."""
 
 
 class RegistryEntry(StrictModel):
-    """The facts of the model registry about the model; unknown ones are left out."""
+    """The facts of the model registry about the model; unknown ones are omitted."""
 
     sha256: Hex64
     """SHA-256 of the entry, leaderboard/policy/models/<model_id>.toml."""
     submission_sha256: Hex64
-    """SHA-256 of the file of format 1.0 that this one was made from."""
+    """SHA-256 of the file of format 1.0 from which this one was made."""
     extractor: Name
-    """`builtin:NAME`, or `PATH:CLASS`: what reruns the model."""
+    """Extractor for rerunning the model: `builtin:NAME`, or `PATH:CLASS`."""
     options: dict[Name, Text] = {}  # noqa: RUF012 (pydantic copies it)
     """Keyword arguments of the extractor's constructor, as strings."""
     dtype: Dtype
-    """In which a rerun computes."""
+    """Type in which a rerun computes."""
     dim: Positive | None = None
     """Width of the embeddings."""
     environment: Hex64 | None = None
-    """SHA-256 of the lock of the packages; absent where the harness's own load the model."""
+    """SHA-256 of the lock of packages; absent if the harness's packages can load the model."""
     weights: RegisteredFiles
     published: PublishedSettings | None = None
 
 
 class SubmissionByEntry(SubmissionV10):
-    """Format 1.1 of a row whose run nobody recorded: the model registry says how to rerun it."""
+    """Format 1.1 of a row without a recorded run: the model registry describes how to rerun it."""
 
     schema_version: Literal["1.1"]  # type: ignore[assignment]  # distinguishes the formats
     registry_entry: RegistryEntry
-    """In the place of `run` and `evidence`, as `geneb-ci upgrade` writes it; nothing else may."""
+    """Replaces `run` and `evidence`; written only by `geneb-ci upgrade`."""
 
 
 Matrix = Annotated[
@@ -279,15 +288,15 @@ Matrix = Annotated[
     Field(min_length=2, max_length=CLASSES_MAX),
     FailFast(),
 ]
-"""A confusion matrix: a row for each true class, a column for each predicted one.
+"""A confusion matrix: one row per true class, one column per predicted class.
 
-Of those of a cell the first invalid number is named: a file may have 150,000 of them.
+Only the first invalid number is reported, as a file may have 150,000 numbers.
 """
 Matrices = Annotated[list[Matrix], Field(min_length=1, max_length=SEEDS_MAX), FailFast()]
 
 
 class CanonicalEvidence(Scores):
-    """Canonical scores, and what they follow from."""
+    """Canonical scores, and the matrices from which they follow."""
 
     confusion: Matrices
     """One matrix per seed, in the order of `classes`."""
@@ -296,7 +305,7 @@ class CanonicalEvidence(Scores):
 
 
 class CellEvidenceV12(CellEvidence):
-    """The evidence of one cell, from which each of its scores follows exactly."""
+    """Evidence for one task in one regime, from which each of its scores follows exactly."""
 
     canonical: CanonicalEvidence | None = None
     """Scores of the probe solved to its optimum; never mixed with the scores in `results`."""
@@ -322,55 +331,55 @@ class ReceiptTask(StrictModel):
     train: TaskRows
     test: TaskRows
     scale_log2: Annotated[int, Field(ge=SCALE_MIN, le=SCALE_MAX)]
-    """A value of the file times 2^scale_log2 is the feature that was scored."""
+    """The scored feature is a value of the file times 2^scale_log2."""
     bytes: TaskBytes
     sha256: Hex64
     root: Hex64
-    """Merkle root over the embeddings."""
+    """Merkle root of the embeddings."""
 
 
 class PredictionsFile(StrictModel):
-    """The file of predicted labels beside a receipt, `predictions.bin`."""
+    """The file of predicted labels in a receipt, `predictions.bin`."""
 
     bytes: Positive
     sha256: Hex64
 
 
 class EmbeddingReceipt(StrictModel):
-    """The embeddings of the run, rounded to float16, in files that a Merkle root commits to."""
+    """The embeddings of the run, rounded to float16, in files with a Merkle root."""
 
     version: Literal["1"]
     location: ReceiptLocation | None
     """null until the files are published."""
     dtype: Literal["float16"]
     compute_dtype: Dtype
-    """The type that the embeddings were computed in."""
+    """Type in which the embeddings were computed."""
     tf32: bool
     """Whether the device may have used TF32."""
     dim: Columns
     rows: Positive
     root: Hex64
-    """Merkle root over the tasks, in the benchmark's order."""
+    """Merkle root of the tasks, in the benchmark's order."""
     tasks: Annotated[dict[str, ReceiptTask], Field(min_length=1)]
     predictions: PredictionsFile | None = None
-    """null where the predicted labels are not published."""
+    """null if the predicted labels are not published."""
 
 
 class EmbeddingCost(StrictModel):
-    """The cost of embedding, as the harness measured it, without embeddings from a cache."""
+    """The measured cost of embedding, without embeddings from a cache."""
 
     letters: Positive
     seconds: Annotated[float, Field(gt=0, le=SECONDS_MAX)]
-    """From the tokens to the embeddings in the cache; loading the model is no part of it."""
+    """Time in seconds from tokens to saved embeddings, without loading the model."""
     peak_memory_bytes: Positive | None
-    """The most that the accelerator gave out, or that the process held on a CPU."""
+    """Most bytes in use on the accelerator, or by the process on a CPU."""
 
 
 class RunV12(Run):
-    """A run, and what its embedding took."""
+    """A run and the cost of its embeddings."""
 
     embedding_cost: EmbeddingCost | None = None
-    """null where a cache had every embedding."""
+    """null if every embedding came from a cache."""
 
 
 class SubmissionV12(SubmissionV11):
@@ -379,12 +388,11 @@ class SubmissionV12(SubmissionV11):
     schema_version: Literal["1.2"]  # type: ignore[assignment]  # distinguishes the formats
     run: RunV12
     evidence: dict[str, dict[str, CellEvidenceV12]]  # type: ignore[assignment]  # a narrower cell
-    """Regime, then task, as in `results`."""
+    """Evidence by regime, then task, as in `results`."""
     measured: dict[str, TaskMeasured] = {}  # noqa: RUF012 (pydantic copies it)
-    """Task to what the run measured: letters read, embeddings, scores at unit scale."""
+    """Measurements by task: letters read, embeddings, scores at unit scale."""
     properties: Annotated[dict[Name, RunProperty], Field(max_length=PROPERTIES_MAX)] = {}  # noqa: RUF012
-    """Property of the extractor, by its name in `geneb-harness extractors check`, to what the run
-    saw of it."""
+    """Outcomes of the run's checks by property, named as in `geneb-harness extractors check`."""
     receipt: EmbeddingReceipt | None = None
 
 
@@ -404,7 +412,7 @@ def receipt_root(receipt: EmbeddingReceipt, order: Sequence[str]) -> str:
 
 
 def root_over(tasks: Mapping[str, ReceiptTask], dim: int) -> str:
-    """Return the root over tasks of one width, in the benchmark's order, as hex digits."""
+    """Return the root over tasks of width `dim`, in the benchmark's order, as hex digits."""
     return root_of(
         [
             task_leaf(name, task.train + task.test, dim, task.scale_log2, bytes.fromhex(task.root))

@@ -1,34 +1,33 @@
-"""Words and limits of submissions and receipts; without pydantic, for which no check waits."""
+"""Terms and limits of submissions and receipts, without pydantic, which is slow to import."""
 
 from pathlib import Path
 from typing import Literal, get_args
 
 FormatVersion = Literal["1.0", "1.1", "1.2"]
 VERSIONS: tuple[FormatVersion, ...] = get_args(FormatVersion)
-"""Versions of the format, as `schema_version` names them."""
+"""Versions of the format, the values of `schema_version`."""
 BY_ENTRY = "1.1 by entry"
-"""Key of `submission.MODELS` of format 1.1 where an entry of the model registry describes the
-run."""
+"""Key in `submission.MODELS` of format 1.1 with an entry of the model registry instead of a run."""
 ENTRY_MEMBER = "registry_entry"
-"""Member that tells such a file."""
+"""The member that only such a file has."""
 
 Dtype = Literal["float64", "float32", "float16", "bfloat16"]
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
-"""Types in which a model computes."""
+"""Types in which a model can compute."""
 SourceKind = Literal["huggingface", "url", "local", "none"]
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
-"""Where weights come from; `none` for a method without weights."""
+"""Kinds of sources of weights; `none` for a method without weights."""
 Truncation = Literal["none", "right", "left", "windows"]
 TRUNCATIONS: tuple[Truncation, ...] = get_args(Truncation)
-"""Ways to shorten a sequence that is longer than the model reads."""
+"""Ways to shorten a sequence that is longer than the model's limit."""
 Scale = Literal["none", "unit"]
-"""Embeddings as they are, or each divided by the root mean square of its values."""
+"""Scale of embeddings: unchanged, or each divided by the root mean square of its values."""
 UNNAMED = "unnamed"
-"""The harness's word for a submitter that nobody named."""
+"""Value of `submitted_by` that the harness writes if none was given."""
 
 SUBMISSION_BYTES_MAX = 1_000_000
-"""The largest file of a submission. 300 cells of two classes, with five seeds, digests, matrices
-and canonical scores, take 340,000 bytes in format 1.2."""
+"""Largest file of a submission, in bytes. 300 cells of two classes, with five seeds, digests,
+matrices and canonical scores, have 340,000 bytes in format 1.2."""
 TIME_PATTERN = r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,6})?Z$"
 """A time in UTC (RFC 3339), to the second or finer."""
 MODEL_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -38,25 +37,25 @@ MODEL_ID_MAX = 128
 DISPLAY_MAX = 80  # wider names break the board's first column
 LINE_MAX = 300  # one line in a table or a comment
 TEXT_MAX = 4000  # a paragraph; the model card is the place for more
-# 100 times a trillion-parameter model; more is a typing error.
+# 100 times a model with a trillion parameters; more is a typing error.
 PARAMS_MAX = 10**14
 
 SUFFIX = ".f16"
 """Ending of the file of one task in a receipt."""
 ITEM = 2
-"""Bytes of a float16."""
+"""Number of bytes of a float16."""
 SMALL, LARGEST = 2.0**-6, 65504.0
-"""A task whose largest value lies between these has the scale 2^0, so that equal sequences have
-equal bytes in different tasks. float16 has its full precision down to 2^-14 only, which leaves
-eight binary orders below the smallest largest value."""
+"""A task whose largest magnitude is between these has the scale 2^0, so that equal sequences have
+equal bytes in different tasks. float16 has full precision down to 2^-14, a factor of 2^8 below the
+smaller bound."""
 TOP_LOG2 = 14
-"""Any other task has its largest value in [2^14, 2^15): the most room below, none above."""
+"""Any other task is scaled so that its largest magnitude is in [2^14, 2^15), near the maximum."""
 SCALE_MIN, SCALE_MAX = -148, 112
-"""Scales at which a float16 value times 2^scale is a float32: 2^-24 x 2^-125 and 2^16 x 2^112 are
-the smallest and largest normal ones."""
+"""Exponents for which a float16 value times 2^scale is a normal float32: the bounds of these are
+2^-24 x 2^-125 and 2^16 x 2^112."""
 UNREAD = 0.01
-"""Share of the letters that may be lost unnoticed: what k-mers leave over at the end of a
-sequence of 300 letters, or a few N."""
+"""Share of the letters that may be unread without a finding: the remainder of k-mers at the end of
+a sequence of 300 letters, or a few N."""
 
 
 def receipt_file(folder: Path, task: str) -> Path:

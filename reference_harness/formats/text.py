@@ -1,13 +1,13 @@
-"""Numbers and untrusted values in messages, the command that comes next, and lines of progress."""
+"""Texts of messages: numbers, untrusted values, next commands, and lines of progress."""
 
 import json
 import re
 from collections.abc import Callable, Iterator
 
 Say = Callable[[str], None]
-"""Receives a line for people: what is being done, or was."""
+"""Receives a line of progress for the user."""
 SHOWN_MAX = 80
-"""Characters of a value in a message."""
+"""Most characters of a value in a message."""
 
 
 def plural(number: int, noun: str) -> str:
@@ -18,7 +18,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def quoted(value: object, limit: int = SHOWN_MAX) -> str:
-    """Return untrusted data as one line of JSON in ASCII, cut to `limit` characters."""
+    """Return untrusted data as one line of ASCII JSON of at most `limit` characters."""
     text = json.dumps(value, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
@@ -26,24 +26,24 @@ def quoted(value: object, limit: int = SHOWN_MAX) -> str:
 _FINAL_Y = re.compile(r"(?<![aeiou])y$")
 """The end of a noun whose plural ends in "ies"."""
 NEXT = "next: "
-"""Begins the last line of a command that leaves something to do."""
+"""Beginning of the last line of output, if another command should be run next."""
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*")+""")
-"""A word of a command line, with what is quoted in it."""
+"""A word of a command line, including quoted parts."""
 _CONTINUED, _MORE = "    ", " \\"
 AND = "&&"
-"""Between two commands of which the second one follows a success."""
+"""Separates two commands; the second runs only if the first succeeds."""
 
 
 def next_line(command: str) -> str:
-    """Return the line that ends the output of a command: the one command that comes next."""
+    """Return the last line of a command's output, which names the next command."""
     return f"{NEXT}{command}"
 
 
 def command_lines(line: str, columns: int) -> Iterator[str]:
-    """Yield a line with a command as lines of at most `columns`, which a shell reads as one.
+    """Yield a command line as lines of at most `columns` characters, joined by a shell.
 
-    It is broken before each `&&`, then between words: an option and its value stay on one line, and
-    so does a word that is longer than that.
+    It is broken before each `&&`, then between words. An option and its value stay on one line,
+    even if that is longer.
     """
     if len(line) <= columns:
         yield line
@@ -70,7 +70,7 @@ def command_lines(line: str, columns: int) -> Iterator[str]:
 
 
 def _groups(arguments: list[str]) -> list[str]:
-    """Return the words of a command, each option with what may be its value."""
+    """Return the words of a command, each option joined with its possible value."""
     groups: list[str] = []
     for word in arguments:
         option = groups[-1] if groups else ""
@@ -82,9 +82,9 @@ def _groups(arguments: list[str]) -> list[str]:
 
 
 def silent(line: str) -> None:
-    """Receive a line that nobody reads."""
+    """Ignore a line of progress."""
 
 
 def well_formed(text: str) -> str:
-    """Return a text with lone surrogates escaped, which not every JSON parser accepts."""
+    """Return a text with lone surrogates escaped, as some JSON parsers reject them."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

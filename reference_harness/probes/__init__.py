@@ -1,4 +1,4 @@
-"""Other probes on the embeddings of receipts, and how ranks change under them.
+"""Other probes on the embeddings of receipts, and the ranks that result from them.
 
 Nothing here imports NumPy, so that the command line can list the kinds.
 """
@@ -7,9 +7,9 @@ __all__ = ["KINDS", "WHAT"]
 
 WHAT = {
     "logistic": "the benchmark's probe at its optimum",
-    "ridge": "ridge regression on the classes",
-    "knn": "the nearest embeddings by angle vote",
-    "mlp": "a network of one hidden layer",
+    "ridge": "a ridge classifier",
+    "knn": "a majority of the nearest embeddings by angle",
+    "mlp": "a network with one hidden layer",
 }
-"""Every kind of probe, and what it is."""
+"""Kind of probe to its description."""
 KINDS = tuple(WHAT)

@@ -1,4 +1,4 @@
-"""The cost of probing receipts, printed before it is spent."""
+"""Estimate the cost of probing receipts, which is printed before the work begins."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -10,30 +10,29 @@ from reference_harness.formats.text import plural
 from .kinds import HIDDEN, epochs, is_seeded
 
 PICOSECONDS = {"logistic": 170, "ridge": 40, "knn": 60, "mlp": 150}
-"""Time of one step of the work below on one core, measured on 3,000 to 8,000 embeddings of 256 to
-768 columns; other processors, and features that are hard to separate, differ by a factor of
-three."""
+"""Time per multiplication of `_steps` on one core, measured on 3,000 to 8,000 embeddings of 256 to
+768 columns; it may differ by a factor of three with the processor and the features."""
 FEATURE_BYTES = 4 * 2
-"""Bytes of memory for each number of a task: the embeddings as float32, and one copy of them."""
-MINUTE, HOUR = 60, 3600
+"""Bytes of memory per number of a task: the embeddings as float32, and one copy."""
+MINUTE_SECONDS, HOUR_SECONDS = 60, 3600
 
 
 class TaskOfReceipt(NamedTuple):
-    """One task of one receipt."""
+    """One task of a receipt."""
 
     task_id: str
     receipt: TaskReceipt
 
 
 class Cost(NamedTuple):
-    """An estimate."""
+    """An estimated cost."""
 
     read: int
-    """Bytes of the files."""
+    """Bytes of the files to read."""
     seconds: float
-    """On one core."""
+    """Time in seconds on one core."""
     memory: int
-    """Bytes that a worker needs for the largest task, beside Python and its libraries."""
+    """Bytes that a worker needs for the largest task, besides Python and its libraries."""
 
 
 def cost(
@@ -44,7 +43,7 @@ def cost(
     full: bool,
     seeds: int,
 ) -> Cost:
-    """Return the estimate; without the full regime, fits take next to nothing."""
+    """Return the estimated cost; only fits in the full regime count."""
     all_work = list(work)
     picoseconds = sum(
         PICOSECONDS[kind] * _steps(kind, task, benchmark) * (seeds if is_seeded(kind) else 1)
@@ -60,7 +59,7 @@ def cost(
 
 
 def _steps(kind: str, task: TaskOfReceipt, benchmark: Benchmark) -> int:
-    """Return the multiplications that the time of a fit in the full regime grows with."""
+    """Return the number of multiplications to which the time of a fit is proportional."""
     rows, dim = task.receipt.train, task.receipt.dim
     if kind == "knn":
         return rows * task.receipt.test * dim
@@ -72,11 +71,11 @@ def _steps(kind: str, task: TaskOfReceipt, benchmark: Benchmark) -> int:
 
 
 def sentence(estimate: Cost, receipts: int, tasks: int, kinds: int, workers: int) -> str:
-    """Return the sentence that is printed before the work begins."""
+    """Return a sentence about an estimated cost."""
     return (
         f"{plural(receipts, 'receipt')}, {plural(tasks, 'task')}, "
         f"{plural(kinds, 'kind')} of probe: {_size(estimate.read)} to read, "
-        f"{_size(estimate.memory)} of memory a worker, "
+        f"{_size(estimate.memory)} of memory per worker, "
         f"about {_time(estimate.seconds / min(workers, receipts * tasks))} with "
         f"{plural(workers, 'worker')} (rough: up to three times more or less)"
     )
@@ -92,6 +91,10 @@ def _size(count: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    if seconds < MINUTE:
+    if seconds < MINUTE_SECONDS:
         return f"{max(1, round(seconds))} s"
-    return f"{seconds / MINUTE:.0f} min" if seconds < HOUR else f"{seconds / HOUR:.1f} h"
+    return (
+        f"{seconds / MINUTE_SECONDS:.0f} min"
+        if seconds < HOUR_SECONDS
+        else f"{seconds / HOUR_SECONDS:.1f} h"
+    )

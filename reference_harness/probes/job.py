@@ -1,4 +1,4 @@
-"""One task of one receipt under every kind of probe, in a worker process."""
+"""Score one task of one receipt under every kind of probe, in a worker process."""
 
 import time
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from .report import ProbeScores
 
 
 class ProbedTask(NamedTuple):
-    """Result of a worker: kind, regime, scores."""
+    """The result of a worker: scores by kind and regime."""
 
     model_id: str
     task_id: str
@@ -38,7 +38,7 @@ class ProbedTask(NamedTuple):
 
 @dataclass(frozen=True)
 class ProbeJob:
-    """Probes one task from its file; small, for it is pickled."""
+    """Probes one task from its file; small, as it is pickled."""
 
     model_id: str
     task_id: str
@@ -51,12 +51,15 @@ class ProbeJob:
     seeds: tuple[int, ...]
 
     def execute(self) -> ProbedTask:
-        """Return the scores. Raises DataError or ProbeError, which name receipt and task."""
+        """Return the scores. Raise DataError or ProbeError, which name receipt and task."""
         data = load(self.benchmark, self.source, self.task_id)
-        values = values_of(self.file, self.receipt, data)
-        self._refuse_others(values)
-        cut, scale = self.receipt.train, self.receipt.scale_log2
-        train, test = WidenedEmbeddings(values[:cut], scale), WidenedEmbeddings(values[cut:], scale)
+        embeddings = values_of(self.file, self.receipt, data)
+        self._refuse_others(embeddings)
+        train_count, scale = self.receipt.train, self.receipt.scale_log2
+        train, test = (
+            WidenedEmbeddings(embeddings[:train_count], scale),
+            WidenedEmbeddings(embeddings[train_count:], scale),
+        )
         try:
             columns = columns_of(train)
             cells = {
@@ -67,20 +70,22 @@ class ProbeJob:
                 for kind in self.kinds
             }
         except (ProbeError, MemoryError) as error:
-            fix = "; take fewer --jobs" if is_out_of_memory(error) else ""
+            fix = "; use fewer --jobs" if is_out_of_memory(error) else ""
             msg = f"{self.model_id}: {self.task_id}: {error or 'out of memory'}{fix}"
             raise ProbeError(msg) from error
         return ProbedTask(self.model_id, self.task_id, cells, libraries())
 
     def _refuse_others(self, values: npt.NDArray[np.float16]) -> None:
-        """Refuse a file that is not the receipt's, and values that are no embeddings."""
+        """Raise DataError for a file that is not the receipt's, and for NaN or infinity."""
         if (digest := file_sha256(self.file)) != self.receipt.sha256:
-            msg = f"{self.file}: its sha256 is {digest}, the submission's receipt has "
-            msg += f"{self.receipt.sha256}: use the folder that was written with it"
+            msg = f"{self.file}: its sha256 is {digest}, expected {self.receipt.sha256} of the "
+            msg += "submission's receipt: use the folder that was written with it"
             raise DataError([msg])
         for start in range(0, len(values), BLOCK_EMBEDDINGS):
             if not np.isfinite(values[start : start + BLOCK_EMBEDDINGS]).all():
-                raise DataError([f"{self.file}: a value is NaN or infinite, expected finite ones"])
+                raise DataError(
+                    [f"{self.file}: a value is NaN or infinite, expected finite values"]
+                )
 
     def _cell(
         self,
@@ -93,11 +98,11 @@ class ProbeJob:
     ) -> ProbeScores:
         started = time.perf_counter()
         labels, shots = data.train.labels, self.benchmark.protocol.few_shot_k
-        drawn = probe.fit_indices(labels, regime, list(self.seeds), shots)
-        if is_seeded(kind) and len(drawn) == 1:
-            drawn *= len(self.seeds)
+        rows_by_seed = probe.fit_indices(labels, regime, list(self.seeds), shots)
+        if is_seeded(kind) and len(rows_by_seed) == 1:
+            rows_by_seed *= len(self.seeds)
         predictions: list[Labels] = []
-        for seed, rows in zip(self.seeds, drawn, strict=False):
+        for seed, rows in zip(self.seeds, rows_by_seed, strict=False):
             part = TrainingData(train, labels)
             if rows is not None:
                 part = TrainingData(

@@ -1,6 +1,6 @@
-"""The kinds of probe: fitted on training sequences, each gives labels to test sequences.
+"""The kinds of probe: each is fitted on training sequences and predicts labels of test sequences.
 
-Every seed is given; none is taken from the clock or from a generator that other code shares.
+Random numbers depend only on the given seed.
 """
 
 import math
@@ -16,53 +16,53 @@ from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, WidenedEmbeddin
 from reference_harness.tasks import Labels
 
 NEIGHBOURS = 5
-"""Embeddings that vote; fewer where a regime has fewer embeddings of a class, so that one class
-cannot fill the vote of a few-shot sample. An odd number leaves no tie of two classes."""
+"""Number of neighbours that vote; fewer in a regime with fewer embeddings per class. An odd number
+leaves no tie of two classes."""
 RIDGE_ALPHA = 1.0
-"""scikit-learn's default."""
+"""Penalty of the ridge classifier, scikit-learn's default."""
 HIDDEN = 64
-"""Units of the one hidden layer: enough to bend a border, few enough for minutes on a CPU."""
+"""Units of the hidden layer: few enough to take minutes on a CPU."""
 BATCH = 200
-"""scikit-learn's default."""
+"""Sequences per batch of the MLP, scikit-learn's default."""
 CONSTANT = 1e-6
-"""Deviation of a column relative to its mean up to which it is constant but for rounding."""
+"""Relative standard deviation up to which a column counts as constant, apart from rounding."""
 EPOCHS, STEPS_MIN = 30, 300
-"""Passes over the training sequences; more where these give fewer steps, as in few-shot regimes."""
+"""Fewest passes of the MLP over the training sequences, and fewest steps of all passes."""
 
 Rows = npt.NDArray[np.float32]
 
 
 class TrainingData(NamedTuple):
-    """The data that a probe is fitted on: (n, d) embeddings, (n,) labels."""
+    """Training data of a probe: (n, d) embeddings, (n,) labels."""
 
     train: WidenedEmbeddings
     labels: Labels
 
 
 class ColumnStatistics(NamedTuple):
-    """Mean and deviation of each column over all training sequences of a task, (d,) each.
+    """Mean and standard deviation of each column over all training sequences of a task, (d,) each.
 
-    Few-shot probes are prepared with them, too: two embeddings have no deviation worth the name,
-    and no label is read for it.
+    They are also used for few-shot probes, as few embeddings have no meaningful deviation; no label
+    is used.
     """
 
     mean: npt.NDArray[np.float64]
     deviation: npt.NDArray[np.float64]
-    """1 where a column is constant."""
+    """Standard deviation; 1 for a constant column."""
 
     def standardised(self, rows: WidenedEmbeddings) -> Rows:
-        """Return embeddings of mean 0 and deviation 1 in each column."""
+        """Return embeddings with mean 0 and standard deviation 1 in each column."""
         standard = np.subtract(rows[:], self.mean, dtype=np.float32, casting="same_kind")
         standard /= self.deviation.astype(np.float32)
         return standard
 
 
 def columns_of(train: WidenedEmbeddings) -> ColumnStatistics:
-    """Return mean and deviation of the columns, over blocks of embeddings."""
-    total = np.zeros(train.shape[1])
+    """Return mean and standard deviation of the columns, computed over blocks of embeddings."""
+    column_sums = np.zeros(train.shape[1])
     for start in range(0, len(train), BLOCK_EMBEDDINGS):
-        total += train[start : start + BLOCK_EMBEDDINGS].sum(axis=0, dtype=np.float64)
-    mean = total / len(train)
+        column_sums += train[start : start + BLOCK_EMBEDDINGS].sum(axis=0, dtype=np.float64)
+    mean = column_sums / len(train)
     squares = np.zeros(train.shape[1])
     for start in range(0, len(train), BLOCK_EMBEDDINGS):
         squares += ((train[start : start + BLOCK_EMBEDDINGS] - mean) ** 2).sum(axis=0)
@@ -79,17 +79,17 @@ def predict(
     seed: int,
     shot: int | None,
 ) -> Labels:
-    """Fit a probe of a kind on training sequences, and return the labels of (m, d) test sequences.
+    """Fit a probe of a kind on training sequences; return the labels of (m, d) test sequences.
 
-    `shot` is the number of embeddings of each class in a few-shot regime. Raises ProbeError where
-    the probe cannot be fitted.
+    `shot` is the number of embeddings per class in a few-shot regime, else None. Raise ProbeError
+    if the probe cannot be fitted.
     """
     train, labels = fit
     if kind == "logistic":
         return optimum.solve(train, labels).predict(test)
     try:
         with warnings.catch_warnings():
-            # An MLP is stopped after its epochs, which scikit-learn says each time.
+            # scikit-learn warns each time an MLP stops after its epochs.
             warnings.simplefilter("ignore")
             if kind == "knn":
                 return _knn(train[:], labels, test[:], shot)
@@ -101,12 +101,12 @@ def predict(
 
 
 def is_seeded(kind: str) -> bool:
-    """Whether two fits of a kind on the same embeddings differ when their seeds do."""
+    """Whether the result of a fit of a kind depends on its seed."""
     return kind == "mlp"
 
 
 def epochs(rows: int) -> int:
-    """Return the passes of an MLP over so many training sequences."""
+    """Return the number of passes of an MLP over `rows` training sequences."""
     return max(EPOCHS, math.ceil(STEPS_MIN / math.ceil(rows / BATCH)))
 
 
@@ -120,10 +120,10 @@ def _knn(train: Rows, labels: Labels, test: Rows, shot: int | None) -> Labels:
     from sklearn.neighbors import KNeighborsClassifier  # see `probe`
     from sklearn.preprocessing import normalize
 
-    near = min(NEIGHBOURS, shot or NEIGHBOURS, len(train))
-    # Of embeddings of length 1 the nearest by Euclidean distance are the nearest by angle.
+    neighbours = min(NEIGHBOURS, shot or NEIGHBOURS, len(train))
+    # For embeddings of length 1, the order by Euclidean distance is that by angle.
     train, test = normalize(train, copy=False), normalize(test, copy=False)
-    classifier = KNeighborsClassifier(near, algorithm="brute").fit(train, labels)
+    classifier = KNeighborsClassifier(neighbours, algorithm="brute").fit(train, labels)
     return _labels(classifier.predict(test))
 
 

@@ -1,4 +1,4 @@
-"""Ranks of receipts under several kinds of probe, and how far these agree."""
+"""Ranks of receipts under several kinds of probe, and the agreement of these ranks."""
 
 import itertools
 import math
@@ -14,7 +14,7 @@ ByTask = Mapping[str, ProbeScores]
 
 
 def macro(scores: ByTask, benchmark: Benchmark) -> float:
-    """Return the mean over the categories of the mean MCC of their tasks that are there."""
+    """Return the mean over the categories of the mean MCC of their scored tasks."""
     by_category: dict[str, list[float]] = {}
     for task in benchmark.tasks:
         if task.id in scores:
@@ -24,7 +24,7 @@ def macro(scores: ByTask, benchmark: Benchmark) -> float:
 
 
 def standings(by_receipt: Mapping[str, ByTask], benchmark: Benchmark) -> dict[str, Standing]:
-    """Return where each receipt is under one kind of probe in one regime."""
+    """Return the mean MCC and rank of each receipt under one kind of probe in one regime."""
     values = {name: macro(scores, benchmark) for name, scores in by_receipt.items()}
     return {
         name: Standing(macro=value, rank=1 + sum(other > value for other in values.values()))
@@ -33,7 +33,7 @@ def standings(by_receipt: Mapping[str, ByTask], benchmark: Benchmark) -> dict[st
 
 
 def agreement(by_kind: Mapping[str, Mapping[str, Standing]]) -> list[Agreement]:
-    """Return each pair of kinds with Kendall's tau-b of the macro MCC of the same receipts."""
+    """Return Kendall's tau-b between the macro MCC of the receipts for each pair of kinds."""
     pairs_of_kinds = []
     for first, second in itertools.combinations(by_kind, 2):
         first_macros, second_macros = (

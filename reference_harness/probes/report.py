@@ -1,4 +1,4 @@
-"""The result of other probes; `schemas/probes.schema.json` is generated from it."""
+"""The result of probing receipts; `schemas/probes.schema.json` is generated from it."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ from reference_harness.formats.submission import BenchmarkRef
 
 
 class ProbeScores(StrictModel):
-    """One task of one receipt in one regime under one kind of probe."""
+    """Scores of one task of one receipt in one regime under one kind of probe."""
 
     scores: Scores
     per_seed: PerSeed
@@ -18,7 +18,7 @@ class ProbeScores(StrictModel):
 
 
 class ProbedReceipt(StrictModel):
-    """A receipt, and its scores by kind of probe, regime and task."""
+    """A receipt and its scores by kind of probe, regime and task."""
 
     root: Hex64
     dim: Annotated[int, Field(ge=1)]
@@ -26,7 +26,7 @@ class ProbedReceipt(StrictModel):
 
 
 class Standing(StrictModel):
-    """Where a receipt is among the others in one regime under one kind of probe."""
+    """Mean score and rank of a receipt in one regime under one kind of probe."""
 
     macro: Signed
     """Mean over the categories of the mean MCC of their tasks."""
@@ -35,14 +35,14 @@ class Standing(StrictModel):
 
 
 class Agreement(StrictModel):
-    """How far two kinds of probe put the receipts into the same order."""
+    """How similar the order of the receipts is under two kinds of probe."""
 
     first: str
     second: str
     tau: Signed | None
-    """Kendall's tau-b; null where it is not defined: one receipt, or all scores equal."""
+    """Kendall's tau-b; null if undefined: for one receipt, or if all scores are equal."""
     swapped: Count
-    """Pairs of receipts that are in the other order."""
+    """Number of pairs of receipts in opposite order."""
     pairs: Count
 
 
@@ -59,9 +59,9 @@ class Probes(StrictModel):
     seeds: Annotated[list[int], Field(min_length=1)]
     tasks: Annotated[list[str], Field(min_length=1)]
     receipts: Annotated[dict[str, ProbedReceipt], Field(min_length=1)]
-    """By model id."""
+    """Receipts by model id."""
     standings: dict[str, dict[str, dict[str, Standing]]]
-    """Regime, kind of probe, model id."""
+    """Standings by regime, kind of probe and model id."""
     agreement: dict[str, list[Agreement]]
-    """Regime to each pair of kinds."""
+    """Agreement of each pair of kinds, by regime."""
     seconds: Seconds

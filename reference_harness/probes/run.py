@@ -1,4 +1,4 @@
-"""Probes receipts task by task: each file is read once, and dropped when its task is scored."""
+"""Probe receipts task by task: each file is read once and released when its task is scored."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -24,15 +24,15 @@ from .ranks import agreement, standings
 from .report import ProbedReceipt, Probes, ProbeScores
 
 PAIR_SEPARATOR = "="
-"""Between a submission and the folder of its receipt, where that has another name."""
+"""Separates a submission and the folder of its receipt in a word of the command line."""
 
 
 class Receipt(NamedTuple):
-    """A submission's receipt, and where its files are."""
+    """The receipt of a submission, and the folder of its files."""
 
     model_id: str
     benchmark: str
-    """Digest of the benchmark definition."""
+    """SHA-256 of the benchmark definition."""
     root: str
     tasks: dict[str, TaskReceipt]
     folder: Path
@@ -48,7 +48,7 @@ class ProbeRequest:
     kinds: tuple[str, ...]
     regimes: tuple[str, ...]
     tasks: tuple[str, ...]
-    """In the benchmark's order; every receipt has them."""
+    """Task ids in the benchmark's order, which every receipt has."""
     seeds: tuple[int, ...]
     workers: int
 
@@ -57,7 +57,7 @@ def read_receipt(word: str) -> Receipt:
     """Return the receipt that a word of the command line names.
 
     `X.json` or `X` is the submission X.json with its files in the folder X; `FILE=DIR` is any other
-    pair. Raises OptionError when one of the two is missing or cannot be used.
+    pair. Raise OptionError if one of the two is missing or invalid.
     """
     name, _, folder_name = word.partition(PAIR_SEPARATOR)
     path = Path(name)
@@ -66,7 +66,9 @@ def read_receipt(word: str) -> Receipt:
         stem = path.with_suffix("") if path.suffix == ".json" else path
         file, folder = stem.with_name(f"{stem.name}.json"), stem
     if not file.exists():
-        msg = f"{file}: no such file: pass SUBMISSION=FOLDER, or keep both side by side as X.json "
+        msg = (
+            f"{file}: no such file: pass SUBMISSION=FOLDER, or put both into one folder as X.json "
+        )
         msg += "and X"
         raise OptionError(msg)
     document, tasks = receipt_in(file)
@@ -79,9 +81,10 @@ def read_receipt(word: str) -> Receipt:
             folder,
         )
     except (KeyError, TypeError) as error:
-        raise OptionError(f"{file} is no valid submission: run `geneb-ci check {file}`") from error
+        msg = f"{file} is not a valid submission: run `geneb-ci check {file}`"
+        raise OptionError(msg) from error
     if not folder.is_dir():
-        msg = f"{folder}: no such folder: pass SUBMISSION=FOLDER to name that of the receipt"
+        msg = f"{folder}: no such folder: pass SUBMISSION=FOLDER with the folder of the receipt"
         raise OptionError(msg)
     return receipt
 
@@ -89,11 +92,12 @@ def read_receipt(word: str) -> Receipt:
 def common_tasks(receipts: tuple[Receipt, ...], benchmark: Benchmark) -> tuple[str, ...]:
     """Return the tasks that every receipt has, in the benchmark's order.
 
-    Raises OptionError for two receipts of one model, one of another benchmark, or none in common.
+    Raise OptionError if two receipts are of one model, one is of another benchmark, or no task is
+    in all of them.
     """
     ids = [receipt.model_id for receipt in receipts]
-    if doubled := sorted({model_id for model_id in ids if ids.count(model_id) > 1}):
-        msg = f"two receipts have the model_id {doubled[0]!r}: give each a name of its own with "
+    if repeated_ids := sorted({model_id for model_id in ids if ids.count(model_id) > 1}):
+        msg = f"two receipts have the model_id {repeated_ids[0]!r}: give each another name with "
         msg += "`geneb-harness run --model-id`"
         raise OptionError(msg)
     for receipt in receipts:
@@ -109,15 +113,15 @@ def common_tasks(receipts: tuple[Receipt, ...], benchmark: Benchmark) -> tuple[s
         task.id for task in benchmark.tasks if all(task.id in receipt.tasks for receipt in receipts)
     )
     if not tasks:
-        msg = f"the receipts have no task of {benchmark.name} in common"
+        msg = f"the receipts have no task of {benchmark.name} in common, expected at least one"
         raise OptionError(msg)
     return tasks
 
 
 def probe_receipts(request: ProbeRequest, listener: Listener) -> Probes:
-    """Fit every kind of probe on every task, say first what that costs, and return the scores.
+    """Print the estimated cost, fit every kind of probe on every task, and return the scores.
 
-    Raises DataError or ProbeError, which name receipt and task; OptionError for a missing file.
+    Raise DataError or ProbeError, which name receipt and task; OptionError for a missing file.
     """
     started = time.perf_counter()
     work = list(_jobs(request))
@@ -134,7 +138,7 @@ def probe_receipts(request: ProbeRequest, listener: Listener) -> Probes:
         sentence(estimate, len(request.receipts), len(request.tasks), len(request.kinds), workers)
     )
     probed: dict[tuple[str, str], ProbedTask] = {}
-    used: dict[tuple[str, str, str, int], LibraryRef] = {}
+    library_by_key: dict[tuple[str, str, str, int], LibraryRef] = {}
     with Pool[ProbedTask](workers) as pool:
         for job in work:
             pool.submit(job)
@@ -143,13 +147,15 @@ def probe_receipts(request: ProbeRequest, listener: Listener) -> Probes:
                 probed[task.model_id, task.task_id] = task
                 for library in task.libraries:
                     ref = LibraryRef(**library)
-                    used[(ref.library, ref.version, ref.kernel, ref.threads)] = ref
+                    library_by_key[(ref.library, ref.version, ref.kernel, ref.threads)] = ref
                 listener.finish(f"{task.model_id}: {task.task_id}", _summary(task))
-    return _result(request, probed, [used[key] for key in sorted(used)], started)
+    return _result(
+        request, probed, [library_by_key[key] for key in sorted(library_by_key)], started
+    )
 
 
 def _jobs(request: ProbeRequest) -> Iterator[ProbeJob]:
-    """Yield one job a receipt and task, largest first, so that no worker is left with it."""
+    """Yield one job per receipt and task, the largest first, so that none is left for the end."""
     pairs = [(receipt, task) for receipt in request.receipts for task in request.tasks]
     for receipt, task in sorted(pairs, key=lambda pair: -pair[0].tasks[pair[1]].bytes):
         yield ProbeJob(
@@ -168,12 +174,12 @@ def _jobs(request: ProbeRequest) -> Iterator[ProbeJob]:
 def _refuse_missing(work: list[ProbeJob]) -> None:
     missing = [str(job.file) for job in work if not job.file.is_file()]
     if missing:
-        msg = f"no such file: {first_and_more(missing)}"
+        msg = f"files of a receipt are missing: {first_and_more(missing)}: pass the complete folder"
         raise OptionError(msg)
 
 
 def _summary(task: ProbedTask) -> str:
-    """Return the MCC of each kind in the first regime."""
+    """Return a text with the MCC of each kind of probe in the first regime."""
     by_kind = [next(iter(cells.items())) for cells in task.scores.values()]
     scores = zip(task.scores, by_kind, strict=True)
     return ", ".join(f"{kind} {cell.scores.MCC:.3f}" for kind, (_, cell) in scores) + (
@@ -184,14 +190,14 @@ def _summary(task: ProbedTask) -> str:
 def _result(
     request: ProbeRequest,
     probed: Mapping[tuple[str, str], ProbedTask],
-    used: list[LibraryRef],
+    library_refs: list[LibraryRef],
     started: float,
 ) -> Probes:
     def by_task(name: str, kind: str, regime: str) -> dict[str, ProbeScores]:
         return {task: probed[name, task].scores[kind][regime] for task in request.tasks}
 
     names = [receipt.model_id for receipt in request.receipts]
-    places = {
+    standings_by_regime = {
         regime: {
             kind: standings(
                 {name: by_task(name, kind, regime) for name in names}, request.benchmark
@@ -208,7 +214,7 @@ def _result(
         ),
         harness=environment.harness(),
         packages=environment.packages(),
-        libraries=used,
+        libraries=library_refs,
         kinds=list(request.kinds),
         seeds=list(request.seeds),
         tasks=list(request.tasks),
@@ -223,7 +229,7 @@ def _result(
             )
             for receipt in request.receipts
         },
-        standings=places,
-        agreement={regime: agreement(by_kind) for regime, by_kind in places.items()},
+        standings=standings_by_regime,
+        agreement={regime: agreement(by_kind) for regime, by_kind in standings_by_regime.items()},
         seconds=round(time.perf_counter() - started, 6),
     )

@@ -1,4 +1,4 @@
-"""Tables of ranks for a terminal of 80 columns, and as Markdown."""
+"""Tables of ranks for a terminal of 80 columns, and in Markdown."""
 
 import io
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,7 @@ NAME_MIN = 12  # columns; the name of a model is folded rather than cut
 
 
 class RankTable(NamedTuple):
-    """One table under a line of text."""
+    """A table with a title."""
 
     title: str
     columns: Sequence[str]
@@ -26,7 +26,7 @@ class RankTable(NamedTuple):
 
 
 def parts(result: Probes) -> Iterable[RankTable]:
-    """Yield a table of ranks for each regime, then how far the kinds of probe agree."""
+    """Yield a table of ranks per regime, then one of the agreement between kinds of probe."""
     for regime, by_kind in result.standings.items():
         order = sorted(by_kind[result.kinds[0]].items(), key=lambda item: (item[1].rank, item[0]))
         yield RankTable(
@@ -51,8 +51,8 @@ def parts(result: Probes) -> Iterable[RankTable]:
     ]
     if rows and len(result.receipts) > 1:
         yield RankTable(
-            f"How far the order of the models agrees with that of {result.kinds[0]}",
-            ("regime", "probe", "Kendall's tau", "pairs in the other order"),
+            f"Agreement of the order of models with that of {result.kinds[0]}",
+            ("regime", "probe", "Kendall's tau", "pairs in opposite order"),
             rows,
         )
 
@@ -68,16 +68,16 @@ def text(result: Probes) -> str:
     for part in parts(result):
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for index, name in enumerate(part.columns):
-            right = bool(index) and name != "probe"
+            is_number = bool(index) and name != "probe"
             table.add_column(
                 name,
-                justify="right" if right else "left",
+                justify="right" if is_number else "left",
                 overflow="fold",
-                no_wrap=right,
+                no_wrap=is_number,
                 min_width=None if index else min(NAME_MIN, WIDTH),
             )
         for row in part.rows:
-            table.add_row(*map(Text, row))  # a model's name is no markup
+            table.add_row(*map(Text, row))  # names of models are not markup
         console.print(Text(part.title))
         console.print()
         console.print(table)
@@ -100,12 +100,12 @@ def markdown(result: Probes) -> str:
 
 
 def _escaped(cell: str) -> str:
-    """Return a cell that stays one cell: an id is any text until `geneb-ci check` has seen it."""
+    """Return the Markdown of one table cell; ids may be any text, as the file was not checked."""
     return " ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
 def as_json(result: Probes) -> str:
-    """Return the tables as JSON."""
+    """Return the result as JSON."""
     return dumps(result.model_dump()).decode()
 
 

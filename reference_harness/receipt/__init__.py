@@ -1,4 +1,4 @@
-"""Receipts: the embeddings of a run, rounded to float16, in files that a Merkle root commits to.
+"""Receipts: the embeddings of a run, rounded to float16, in files with a Merkle root.
 
-Internal: programs call `geneb-harness`.
+Internal: other programs call `geneb-harness`.
 """

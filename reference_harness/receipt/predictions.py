@@ -1,6 +1,6 @@
-"""`predictions.bin`: every predicted label of a run, beside the files of its receipt.
+"""`predictions.bin`: every predicted label of a run, in the folder of its receipt.
 
-docs/reader/predictions.md has the layout.
+The layout is in docs/reader/predictions.md.
 """
 
 import hashlib
@@ -25,13 +25,13 @@ FILE = "predictions.bin"
 MAGIC, VERSION = b"GENEBPRD", 1
 HEADER, TASK_HEAD = ">8sHBBHH32s", ">HI"
 OF_RECORD, CANONICAL = 1, 2
-"""Bits of the sets, in their order in the file."""
+"""Bits for the sets of predictions, in their order in the file."""
 
 
 def section(classes: Labels, truth: Labels, fits: Sequence[Labels]) -> bytes:
-    """Return a task's part of the file, without its place in the benchmark.
+    """Return a task's part of the file, without its index in the benchmark.
 
-    `classes` are ascending; `truth` and each of `fits` are (n,) of them, the fits in the order of
+    `classes` are ascending; `truth` and each of `fits` are (n,) labels, the fits in the order of
     the file.
     """
     codes = np.concatenate(
@@ -46,9 +46,9 @@ def section(classes: Labels, truth: Labels, fits: Sequence[Labels]) -> bytes:
 
 
 def task_section(problem: "Problem", regimes: Iterable["ScoredRegime"]) -> bytes:
-    """Return the part of a task that was scored: its fits of record.
+    """Return the part of a scored task: the predictions of its fits of record.
 
-    A regime has one fit a seed where embeddings are drawn, else one for all seeds.
+    A regime has one fit per seed if embeddings are drawn, else one for all seeds.
     """
     fits = [(part, len(part.fits)) for part in regimes]
     of_record = [labels for part, count in fits for labels in part.predictions[:count]]
@@ -57,7 +57,7 @@ def task_section(problem: "Problem", regimes: Iterable["ScoredRegime"]) -> bytes
 
 
 def encoded(benchmark: Benchmark, regimes: Sequence[str], sections: Mapping[str, bytes]) -> bytes:
-    """Return the bytes of the file; `sections` are by task."""
+    """Return the bytes of the file; `sections` are by task id."""
     header = struct.pack(
         HEADER,
         MAGIC,
@@ -78,9 +78,9 @@ def encoded(benchmark: Benchmark, regimes: Sequence[str], sections: Mapping[str,
 def write_predictions(
     folder: Path, benchmark: Benchmark, regimes: Sequence[str], sections: Mapping[str, bytes]
 ) -> PredictionsFile:
-    """Write the file beside the receipt in one step, and return what the receipt says of it.
+    """Write the file into the receipt's folder, and return its entry in the receipt.
 
-    Raises StateError when the folder cannot be written.
+    Raise StateError if the folder cannot be written.
     """
     raw = encoded(benchmark, regimes, sections)
     path = folder / FILE

@@ -1,7 +1,7 @@
-"""Decisions of a probe that is fitted on variants of a task's training sequences.
+"""Compare the decisions of a probe fitted on training sequences and one fitted on their variants.
 
-The other probe of the comparison is fitted on the embeddings of the receipt. Both predict the test
-sequences of the receipt, as in an audit of tasks.
+The first is fitted on the receipt's embeddings. Both predict the test sequences of the receipt, as
+in an audit of tasks.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from .scoring import values_of
 
 @dataclass(frozen=True)
 class RefitJob:
-    """Fits both probes of one task; small, for it is pickled."""
+    """Fits both probes of one task; small, as it is pickled."""
 
     task_id: str
     file: Path
@@ -33,12 +33,12 @@ class RefitJob:
     benchmark: Benchmark
     source: Source
     further: FurtherFiles
-    """Variants of training and support sequences, and their embeddings."""
+    """Files of variants of training and support sequences, and of their embeddings."""
 
     def execute(self) -> ReceiptRefit:
-        """Return decisions and scores of the probes.
+        """Return the changed decisions and the scores of the probes.
 
-        Raises a HarnessError, which names task or file.
+        Raise a HarnessError, which names task or file.
         """
         data = load(self.benchmark, self.source, self.task_id)
         rows = RoundedEmbeddings(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
@@ -67,9 +67,9 @@ def refit(
     further_files: FurtherFiles,
     lend_workers: WorkerLender | None = None,
 ) -> ReceiptRefit:
-    """Return decisions and scores of one task, by workers of `lend_workers` or a new one.
+    """Return decisions and scores of one task, computed by a worker, lent or new.
 
-    Raises DataError, EmbeddingError or ProbeError, which name the task or the file.
+    Raise DataError, EmbeddingError or ProbeError, which name the task or the file.
     """
     job = RefitJob(
         task_id, receipt_file(folder, task_id), receipt, benchmark, source, further_files

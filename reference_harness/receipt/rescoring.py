@@ -1,4 +1,4 @@
-"""Scores of record from a receipt: for a run on a machine that does not have the scorer."""
+"""Compute scores of record from a receipt, for a run on a machine without the scorer."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ from .task_file import is_written
 
 
 class RescoredRun(NamedTuple):
-    """Result of a worker."""
+    """The result of a worker."""
 
     task_id: str
     data_sha256: str
@@ -42,7 +42,7 @@ class RescoredRun(NamedTuple):
 
 @dataclass(frozen=True)
 class RunJob:
-    """Scores one task of a run from its file; small, for it is pickled."""
+    """Scores one task of a run from its file; small, as it is pickled."""
 
     task_id: str
     file: Path
@@ -52,7 +52,7 @@ class RunJob:
     regimes: tuple[str, ...]
 
     def execute(self) -> RescoredRun:
-        """Return the record of the task. Raises a HarnessError, which names the task."""
+        """Return the scores of the task. Raise a HarnessError, which names the task."""
         data = load(self.benchmark, self.source, self.task_id)
         rows = RoundedEmbeddings(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
         settings = ReceiptProbes(self.benchmark.protocol)
@@ -73,33 +73,33 @@ class RunJob:
 
 
 def receipts_of(record: RunRecord, folder: Path) -> dict[str, TaskReceipt]:
-    """Return the receipts of a record, whose files are those in a folder.
+    """Return the receipts of a record's tasks, whose files are in the folder.
 
-    Raises OptionError for a record without a receipt, DataError for files that are not its.
+    Raise OptionError for a record without a receipt, DataError for other files than the record's.
     """
     receipts = {name: task.receipt for name, task in record.tasks.items() if task.receipt}
     if len(receipts) < len(record.tasks):
-        msg = "the record is of a run without a receipt: run again with --receipt DIR; embeddings "
-        msg += "that are in the cache are not computed again"
+        msg = "the record is of a run without a receipt: run again with --receipt DIR; cached "
+        msg += "embeddings are not computed again"
         raise OptionError(msg)
-    wrong = [
-        f"{receipt_file(folder, name)}: not the file of the record: pass its own folder to "
-        "--receipt"
+    faults = [
+        f"{receipt_file(folder, name)}: not the file of the record: pass the folder that the run "
+        "wrote to --receipt"
         for name, receipt in receipts.items()
         if not is_written(folder, name, receipt)
     ]
-    if wrong:
-        raise DataError(wrong)
+    if faults:
+        raise DataError(faults)
     return receipts
 
 
 def rescored_run(
     record: RunRecord, folder: Path, benchmark: Benchmark, source: Source, workers: int
 ) -> RunRecord:
-    """Return a record with the scores of record of its receipt; predictions.bin is written again.
+    """Return a record with the scores of record of its receipt, and write predictions.bin.
 
-    All else is that of the run. Raises ScorerError where this machine does not have the scorer,
-    DataError, OptionError, ProbeError and StateError.
+    Everything else is as in the record. Raise ScorerError if this machine does not have the scorer,
+    and DataError, OptionError, ProbeError or StateError.
     """
     receipts = receipts_of(record, folder)
     results: dict[str, RescoredRun] = {}
@@ -113,10 +113,13 @@ def rescored_run(
                 if result.scorer.reason:
                     raise ScorerError(result.scorer.reason)
                 if result.data_sha256 != record.tasks[result.task_id].data_sha256:
-                    msg = f"{result.task_id}: the task data are not those of the run: pass its own "
-                    raise DataError([f"{msg}folder to --data"])
+                    msg = (
+                        f"{result.task_id}: the task data are not those of the run: pass the "
+                        "folder "
+                    )
+                    raise DataError([f"{msg}of the run to --data"])
                 results[result.task_id] = result
-    used = {
+    library_by_values = {
         tuple(library.values()): LibraryRef(**library)
         for result in results.values()
         for library in result.libraries
@@ -131,7 +134,7 @@ def rescored_run(
                     "array_api": False,
                     "least_numbers": None,
                     "workers": workers,
-                    "libraries": [used[key] for key in sorted(used)],
+                    "libraries": [library_by_values[key] for key in sorted(library_by_values)],
                 }
             ),
             "tasks": {
@@ -144,19 +147,22 @@ def rescored_run(
 
 
 def former_of(path: Path) -> SubmissionV12:
-    """Return the submission of a run with a receipt. Raises OptionError, which names the file."""
+    """Return the submission of a run with a receipt. Raise OptionError, which names the file."""
     try:
-        former = SubmissionV12.model_validate_json(read_text(path, SUBMISSION_BYTES_MAX))
+        former_submission = SubmissionV12.model_validate_json(read_text(path, SUBMISSION_BYTES_MAX))
     except NotReadable as error:
         raise OptionError(f"{path}: {error.reason}") from error
     except ValidationError as error:
-        msg = f"{path}: no submission of format 1.2: {first_error(error)}: run `geneb-ci check`"
+        msg = f"{path}: not a submission of format 1.2: {first_error(error)}: run `geneb-ci check`"
         raise OptionError(msg) from error
-    if former.receipt is None:
-        msg = f"{path}: no receipt: pass the file of `geneb-harness run --receipt DIR --submission "
+    if former_submission.receipt is None:
+        msg = (
+            f"{path}: has no receipt: pass the file of `geneb-harness run --receipt DIR "
+            "--submission "
+        )
         msg += "FILE`"
         raise OptionError(msg)
-    return former
+    return former_submission
 
 
 def resubmitted(
@@ -164,8 +170,8 @@ def resubmitted(
 ) -> dict[str, Any]:
     """Return the submission of a rescored record, with metadata and gaps of the former one.
 
-    Where the receipt is stays as it was, unless the predictions beside it are other ones. Raises
-    OptionError for a former submission that is not of this run.
+    The location of the receipt is kept, unless the predictions have changed. Raise OptionError if
+    the former submission is not of this run.
     """
     new = submission.build(record, benchmark, former_submission.meta, "1.2")
     former_receipt, new_receipt = former_submission.receipt, new["receipt"]
@@ -173,7 +179,7 @@ def resubmitted(
         record.model_id,
         new_receipt["root"],
     ):
-        msg = "the former submission is of another run: pass that of the record"
+        msg = "the former submission is of another run: pass the submission of the record's run"
         raise OptionError(msg)
     if (
         former_receipt.location

@@ -1,7 +1,7 @@
-"""Rounds embeddings to what is scored, and to what a receipt holds, which is the same.
+"""Round embeddings to float16 with a power of two as scale per task, as scored and published.
 
-That is float16, with one power of two as scale for a task. Every score is computed from such
-embeddings, so that whoever has the receipt computes the same predictions, bit for bit.
+Every score is computed from rounded embeddings, so that everyone with the receipt computes the same
+predictions, bit for bit.
 """
 
 import math
@@ -23,20 +23,20 @@ from reference_harness.formats.submission_terms import (
 Half = npt.NDArray[np.float16]
 
 MINUS_ZERO = 0x8000
-"""Bits of -0.0, which is written as 0.0. Comparing bits takes a tenth of comparing values."""
+"""Bits of -0.0, which is written as 0.0. Comparing bits takes a tenth of the time."""
 ROUNDS_TO_ZERO = 2.0**-25
-"""Magnitude up to which float16 holds 0. NumPy raises a flag for each such value that it converts,
-which takes ten times as long as the conversion; jittered zeros are such values."""
+"""Largest magnitude that becomes 0 in float16. Such values, as jittered zeros are, make NumPy's
+conversion ten times slower by underflow, so they are set to 0 before."""
 BLOCK_EMBEDDINGS = 4096
-"""Embeddings of a task that other probes read at once; their sums depend on it."""
+"""Embeddings of a task that other probes read at once; the rounding of sums depends on it."""
 BLOCK_VALUES = 1 << 20
-"""Values converted at once, or an embedding: 8 MiB in float64."""
+"""Values converted at once, at least an embedding: 8 MiB in float64."""
 SCALED_VALUES = 1 << 15
-"""Values rounded at once, or an embedding: 256 KiB in float64, which a processor's cache holds."""
+"""Values rounded at once, at least an embedding: 256 KiB in float64, which fit into a cache."""
 
 
 class RoundedEmbeddings(NamedTuple):
-    """The embeddings of a task as they are scored and as a receipt holds them."""
+    """The embeddings of a task as they are scored and published."""
 
     values: Half
     """(n, d), C-ordered; never -0.0, NaN or infinite."""
@@ -44,10 +44,10 @@ class RoundedEmbeddings(NamedTuple):
 
 
 class WidenedEmbeddings:
-    """Rounded embeddings as the probe sees them, widened when they are read.
+    """Rounded embeddings that are converted to float32 when read.
 
-    It answers what `optimum.solve` asks of a matrix, so that a task which is mapped from its file
-    need not be in memory.
+    They have the interface that `optimum.solve` needs of a matrix, so that a task mapped from its
+    file need not be in memory.
     """
 
     ndim = 2
@@ -63,26 +63,26 @@ class WidenedEmbeddings:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> npt.NDArray[np.float32]:  # slice or array
-        """Return embeddings as float32."""
+        """Return the embeddings of a slice or of indices as float32."""
         return widened(self.values[rows], self.scale_log2)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """Return all embeddings, of a type that is asked for."""
-        del copy  # widened embeddings are always new
+        """Return all embeddings, in the requested type."""
+        del copy  # the result is always new
         rows = self[:]
         return rows if dtype is None else rows.astype(dtype)
 
 
 def widened(values: Half, scale_log2: int) -> npt.NDArray[np.float32]:
-    """Return float16 values times 2^scale_log2 as float32, exact where that is a normal number."""
+    """Return float16 values times 2^scale_log2 as float32, exact for normal numbers."""
     wide = values.astype(np.float32)
     return np.ldexp(wide, np.int32(scale_log2)) if scale_log2 else wide
 
 
 def scale_of(largest: float) -> int:
-    """Return the scale for a task whose largest magnitude is `largest`.
+    """Return the scale of a task whose largest magnitude is `largest`.
 
-    0 wherever float16 holds the values well.
+    It is 0 if float16 represents the values well.
     """
     if largest == 0.0 or SMALL <= largest <= LARGEST:
         return 0
@@ -90,27 +90,27 @@ def scale_of(largest: float) -> int:
 
 
 def rounded(parts: list[npt.NDArray[Any]]) -> RoundedEmbeddings:
-    """Return the embeddings of all parts, (n_i, d) each, one after the other.
+    """Return the embeddings of all parts, (n_i, d) each, in order, rounded.
 
-    Raises ProbeError for a value that is not finite, or too large or small for any scale.
+    Raise ProbeError for a value that is not finite, or too large or small for any scale.
     """
     scale = scale_for(parts)
     return RoundedEmbeddings(rounded_at(parts, scale), scale)
 
 
 def scale_for(parts: list[npt.NDArray[Any]]) -> int:
-    """Return the scale of a task whose embeddings are in these parts; raises as `rounded` does."""
+    """Return the scale of a task with embeddings in these parts. Raise ProbeError as `rounded`."""
     largest = 0.0
     for part in parts:
         for block in _blocks(part):
-            top = float(np.abs(block).max())
-            if not math.isfinite(top):
-                msg = "scores need finite values: an embedding has NaN or infinity"
+            block_max = float(np.abs(block).max())
+            if not math.isfinite(block_max):
+                msg = "an embedding has NaN or infinity, expected finite values"
                 raise ProbeError(msg)
-            largest = max(largest, top)
+            largest = max(largest, block_max)
     scale = scale_of(largest)
     if not SCALE_MIN <= scale <= SCALE_MAX:
-        msg = f"the largest value of the embeddings is {largest:g}; float16 with a scale holds "
+        msg = f"the largest value of the embeddings is {largest:g}, expected a value from "
         msg += f"{2.0 ** (SCALE_MIN + TOP_LOG2):.0e} to {2.0 ** (SCALE_MAX + TOP_LOG2):.0e}"
         raise ProbeError(msg)
     return scale
@@ -119,20 +119,20 @@ def scale_for(parts: list[npt.NDArray[Any]]) -> int:
 def rounded_at(parts: list[npt.NDArray[Any]], scale: int) -> Half:
     """Return the embeddings of all parts as float16, divided by 2^scale.
 
-    What is larger than float16 holds at a scale that is not its own becomes its largest value.
+    Values too large for float16 at this scale become its largest value.
     """
     columns = parts[0].shape[1]
     values = np.empty((sum(len(part) for part in parts), columns), dtype=np.float16)
     step, factor = max(1, SCALED_VALUES // max(1, columns)), 2.0**-scale
-    at = 0
+    position = 0
     for part in parts:
-        # Each value is rounded once: from its own type, or from float64, which has scaled values
-        # exactly, and whole numbers.
+        # Each value is rounded once, from its own type or from float64, which represents scaled
+        # values and integers exactly.
         is_wide = bool(scale) or part.dtype.kind != "f"
         buffer = np.empty((step, columns), dtype=np.float64 if is_wide else part.dtype)
         for start in range(0, len(part), step):
             block = part[start : start + step]
-            scaled, target = buffer[: len(block)], values[at : at + len(block)]
+            scaled, target = buffer[: len(block)], values[position : position + len(block)]
             if scale:
                 block = np.multiply(block, factor, out=scaled, dtype=np.float64)
             np.clip(block, -LARGEST, LARGEST, out=scaled)
@@ -140,7 +140,7 @@ def rounded_at(parts: list[npt.NDArray[Any]], scale: int) -> Half:
             np.copyto(target, scaled, casting="same_kind")
             bits = target.view(np.uint16)
             bits[bits == MINUS_ZERO] = 0
-            at += len(block)
+            position += len(block)
     return values
 
 

@@ -1,4 +1,4 @@
-"""Computes every cell from the files of a receipt; no model and no extractor is needed."""
+"""Compute every cell from the files of a receipt, without a model or an extractor."""
 
 import hashlib
 import time
@@ -42,11 +42,11 @@ from .rounding import RoundedEmbeddings
 from .strata import FittedRegime, write_labels, write_strata
 
 DIGESTS = ".digests"
-"""Ending of a task's file of digests: of each sequence and of its embedding, 16 bytes each."""
+"""Ending of a task's file of digests of each sequence and its embedding, 16 bytes each."""
 
 
 class DigestPairs(NamedTuple):
-    """The digests that tell whether equal sequences have equal embeddings: (n, 16) of both."""
+    """Digests of sequences and of embeddings, (n, 16) each, to compare those of equal sequences."""
 
     sequences: npt.NDArray[np.uint8]
     rows: npt.NDArray[np.uint8]
@@ -54,7 +54,7 @@ class DigestPairs(NamedTuple):
 
 @dataclass(frozen=True)
 class ReceiptProbes:
-    """Settings of the probes of a receipt: those of the protocol, on the CPU."""
+    """Settings for the probes of a receipt: those of the protocol, on the CPU."""
 
     protocol: Protocol
     device: probe.Device = probe.CPU
@@ -71,7 +71,7 @@ class ReceiptProbes:
 
 
 class CellsResult(NamedTuple):
-    """Result of a worker."""
+    """The result of a worker."""
 
     task_id: str
     cells: TaskCells
@@ -82,7 +82,7 @@ class CellsResult(NamedTuple):
 
 @dataclass(frozen=True)
 class CellsJob:
-    """Scores one task from its file; small, for it is pickled."""
+    """Scores one task from its file; small, as it is pickled."""
 
     task_id: str
     file: Path
@@ -91,33 +91,33 @@ class CellsJob:
     source: Source
     regimes: tuple[str, ...]
     canonical: bool
-    """Whether cells are computed at the optimum of their probes, too."""
+    """Whether cells are also computed at the optimum of their probes."""
     strata: Path | None = None
-    """Folder for what embeddings are drawn by; None where nothing is drawn."""
+    """Folder for the strata from which embeddings are drawn; None if none are drawn."""
     labels: Path | None = None
-    """Folder for the labels of both splits."""
+    """Folder for the labels of both splits; None to write none."""
     other_draws: str | None = None
-    """Text that decides other draws of few-shot sequences; None for none."""
+    """Text that determines other draws of few-shot sequences; None for none."""
 
     def execute(self) -> CellsResult:
-        """Return the cells: of record where this process has the scorer, canonical where asked for.
+        """Return the cells: of record if this process has the scorer, canonical if requested.
 
-        Raises a HarnessError, which names the task.
+        Raise a HarnessError, which names the task.
         """
         started = time.perf_counter()
         data = load(self.benchmark, self.source, self.task_id)
-        values = values_of(self.file, self.receipt, data)
+        embeddings = values_of(self.file, self.receipt, data)
         scorer = SCORER.in_use()
         try:
             problem = problem_of(
-                RoundedEmbeddings(values, self.receipt.scale_log2),
+                RoundedEmbeddings(embeddings, self.receipt.scale_log2),
                 self.receipt.train,
                 data.train.labels,
                 data.test.labels,
             )
             record = {} if scorer.reason else self._of_record(problem)
             solved = self.regimes if self.canonical or self.strata is not None else ()
-            fitted = {name: self._cell(problem, name) for name in solved}
+            cell_by_regime = {name: self._cell(problem, name) for name in solved}
             few_shot = self._few_shot(problem)
         except ProbeError as error:
             msg = f"{self.task_id}: {error}"
@@ -126,7 +126,7 @@ class CellsJob:
             write_strata(
                 self.strata,
                 data,
-                {name: fit for name, (fit, _) in fitted.items()},
+                {name: fit for name, (fit, _) in cell_by_regime.items()},
                 {name: scored.fits for name, scored in record.items()},
             )
         if self.labels is not None:
@@ -134,12 +134,12 @@ class CellsJob:
         cells = TaskCells(
             data_sha256=data.sha256,
             record={name: scored.regime for name, scored in record.items()} or None,
-            regimes={name: cell for name, (_, cell) in fitted.items() if self.canonical},
+            regimes={name: cell for name, (_, cell) in cell_by_regime.items() if self.canonical},
             few_shot=few_shot,
             seconds=round(time.perf_counter() - started, 6),
         )
         return CellsResult(
-            self.task_id, cells, digested_embeddings(values, data), libraries(), scorer
+            self.task_id, cells, digested_embeddings(embeddings, data), libraries(), scorer
         )
 
     def _of_record(self, problem: probe.Problem) -> dict[str, ScoredRegime]:
@@ -158,12 +158,14 @@ class CellsJob:
     def _cell(self, problem: probe.Problem, regime: str) -> tuple[FittedRegime, Canonical]:
         started = time.perf_counter()
         protocol = self.benchmark.protocol
-        drawn = probe.fit_indices(
+        rows_by_fit = probe.fit_indices(
             problem.train_labels, regime, list(protocol.seeds), protocol.few_shot_k
         )
-        solved = [optimum.solve(*problem.training(rows)) for rows in drawn]
-        predictions: list[Labels] = [fit.predict(problem.test) for fit in solved]
-        fitted = FittedRegime(solved, [rows for rows in drawn if rows is not None], predictions)
+        solved_probes = [optimum.solve(*problem.training(rows)) for rows in rows_by_fit]
+        predictions: list[Labels] = [fit.predict(problem.test) for fit in solved_probes]
+        fitted = FittedRegime(
+            solved_probes, [rows for rows in rows_by_fit if rows is not None], predictions
+        )
         if len(predictions) == 1:
             predictions = predictions * len(protocol.seeds)
         triples, matrices, _ = score(problem, predictions)
@@ -172,20 +174,20 @@ class CellsJob:
             per_seed=metric_columns(triples),
             confusion=[matrix.tolist() for matrix in matrices],
             predictions_sha256=metrics.predictions_sha256(predictions),
-            solvers=sorted({fit.solver for fit in solved}),
+            solvers=sorted({fit.solver for fit in solved_probes}),
             seconds=round(time.perf_counter() - started, 6),
         )
 
 
 def values_of(file: Path, receipt: TaskReceipt, data: TaskData) -> npt.NDArray[np.float16]:
-    """Map the embeddings of a task from its file.
+    """Return the embeddings of a task, mapped from its file.
 
-    Raises EmbeddingError when the file or the receipt does not have the embeddings of the data.
+    Raise EmbeddingError if the file or the receipt does not match the data.
     """
     counts = (len(data.train.labels), len(data.test.labels))
     if counts != (receipt.train, receipt.test):
         msg = f"{data.id}: the receipt has {receipt.train} training and {receipt.test} test "
-        msg += f"embeddings, the data have {counts[0]} and {counts[1]}"
+        msg += f"embeddings, expected {counts[0]} and {counts[1]} by the data"
         raise EmbeddingError(msg)
     size, expected = file.stat().st_size, 2 * receipt.dim * sum(counts)
     if size != expected:
@@ -195,11 +197,12 @@ def values_of(file: Path, receipt: TaskReceipt, data: TaskData) -> npt.NDArray[n
 
 
 def digested_embeddings(values: npt.NDArray[np.float16], data: TaskData) -> DigestPairs:
-    """Return digests of every sequence and of its row's bytes."""
+    """Return the digests of every sequence and of its embedding's bytes."""
     sequences = b"".join(sequence_digests([*data.train.sequences, *data.test.sequences]))
     rows = b"".join(hashlib.sha256(row.data).digest()[:DIGEST_BYTES] for row in values)
     digests, row_digests = (
-        np.frombuffer(each, np.uint8).reshape(-1, DIGEST_BYTES) for each in (sequences, rows)
+        np.frombuffer(joined_digests, np.uint8).reshape(-1, DIGEST_BYTES)
+        for joined_digests in (sequences, rows)
     )
     return DigestPairs(digests, row_digests)
 
@@ -207,9 +210,9 @@ def digested_embeddings(values: npt.NDArray[np.float16], data: TaskData) -> Dige
 def unequal_embeddings(
     digests: Mapping[str, DigestPairs], tasks: Mapping[str, TaskReceipt]
 ) -> list[str]:
-    """Return a sentence for each scale at which equal sequences have embeddings that differ.
+    """Return a sentence per scale at which equal sequences have different embeddings.
 
-    Bytes of tasks with different scales are not compared. Takes 32 bytes an embedding, twice.
+    Tasks with different scales are not compared. Needs twice 32 bytes of memory per embedding.
     """
     sentences = []
     for scale in sorted({tasks[name].scale_log2 for name in digests}):
@@ -219,8 +222,8 @@ def unequal_embeddings(
         order = np.lexsort(words.T[::-1])
         words, task = words[order], task[order]
         half = DIGEST_BYTES // 8
-        same = (words[1:, :half] == words[:-1, :half]).all(axis=1)
-        is_unequal = same & (words[1:] != words[:-1]).any(axis=1)
+        is_same_sequence = (words[1:, :half] == words[:-1, :half]).all(axis=1)
+        is_unequal = is_same_sequence & (words[1:] != words[:-1]).any(axis=1)
         if is_unequal.any():
             names_unequal = sorted(
                 {names[i] for i in (*task[1:][is_unequal], *task[:-1][is_unequal])}
@@ -234,16 +237,16 @@ def unequal_embeddings(
 
 
 def write_digests(folder: Path, task_id: str, digests: DigestPairs) -> None:
-    """Write the digests of a task, 32 bytes an embedding."""
+    """Write the digests of a task, 32 bytes per embedding."""
     write_bytes(folder / f"{task_id}{DIGESTS}", np.hstack(digests).tobytes())
 
 
 def equal_embeddings(folder: Path, tasks: Mapping[str, TaskReceipt]) -> EqualEmbeddings:
-    """Compare the embeddings of equal sequences over all tasks whose digests lie in a folder.
+    """Compare the embeddings of equal sequences over all tasks with digests in a folder.
 
-    Raises DataError when a task has none, or another number of embeddings than the receipt says.
+    Raise DataError if a task has no digests, or another number than the receipt has embeddings.
     """
-    named_rows = {}
+    digests_by_task = {}
     for name, receipt in tasks.items():
         path = folder / f"{name}{DIGESTS}"
         raw = path.read_bytes() if path.is_file() else b""
@@ -251,21 +254,22 @@ def equal_embeddings(folder: Path, tasks: Mapping[str, TaskReceipt]) -> EqualEmb
             msg = f"{path}: expected {plural(receipt.train + receipt.test, 'digest')}: "
             raise DataError([f"{msg}run receipt-cells --digests for this task"])
         pairs = np.frombuffer(raw, np.uint8).reshape(-1, 2 * DIGEST_BYTES)
-        named_rows[name] = DigestPairs(pairs[:, :DIGEST_BYTES], pairs[:, DIGEST_BYTES:])
-    first = [
-        np.ascontiguousarray(digests.sequences).view("<u8")[:, 0] for digests in named_rows.values()
+        digests_by_task[name] = DigestPairs(pairs[:, :DIGEST_BYTES], pairs[:, DIGEST_BYTES:])
+    sequence_words = [
+        np.ascontiguousarray(digests.sequences).view("<u8")[:, 0]
+        for digests in digests_by_task.values()
     ]
     return EqualEmbeddings(
         schema_version="1.0",
-        rows=sum(len(digests.rows) for digests in named_rows.values()),
-        sequences=len(np.unique(np.concatenate(first))),
-        unequal=unequal_embeddings(named_rows, tasks),
+        rows=sum(len(digests.rows) for digests in digests_by_task.values()),
+        sequences=len(np.unique(np.concatenate(sequence_words))),
+        unequal=unequal_embeddings(digests_by_task, tasks),
     )
 
 
 @dataclass(frozen=True)
 class CellsRequest:
-    """The cells to compute."""
+    """The cells to compute, and further files to write."""
 
     benchmark: Benchmark
     source: Source
@@ -274,32 +278,32 @@ class CellsRequest:
     regimes: tuple[str, ...]
     workers: int
     canonical: bool = False
-    """Whether the claims have canonical cells, as those of earlier runs do."""
+    """Whether canonical cells are computed, which submissions of earlier runs claim."""
     strata: Path | None = None
-    """Folder for what an audit draws embeddings by."""
+    """Folder for the strata from which an audit draws embeddings; None to write none."""
     labels: Path | None = None
-    """Folder for the labels of the tasks."""
+    """Folder for the labels of the tasks; None to write none."""
     of_record: bool = False
-    """Whether a machine that cannot compute the cells of record is refused."""
+    """Whether to raise ScorerError on a machine that cannot compute cells of record."""
     digests: Path | None = None
-    """Folder to write the digests of sequences and embeddings into."""
+    """Folder for the digests of sequences and embeddings; None to write none."""
     other_draws: str | None = None
-    """Text that decides other draws of few-shot sequences; None for none."""
+    """Text that determines other draws of few-shot sequences; None for none."""
 
 
 def cells(request: CellsRequest, lend_workers: WorkerLender | None = None) -> ReceiptCells:
-    """Compute every cell, with the workers `lend_workers`, else with new ones.
+    """Return every cell of a receipt, computed by workers of `lend_workers` or new ones.
 
-    Raises DataError, EmbeddingError or ProbeError, which name the task; ScorerError where the cells
-    of record are needed and a worker cannot compute them.
+    Raise DataError, EmbeddingError or ProbeError, which name the task; ScorerError if the cells of
+    record are needed and a worker cannot compute them.
     """
     started = time.perf_counter()
     scorer = SCORER.ref
-    cells_of: dict[str, TaskCells] = {}
-    used: dict[tuple[str, str, str, int], LibraryRef] = {}
-    rows: dict[str, DigestPairs] = {}
+    cells_by_task: dict[str, TaskCells] = {}
+    library_by_key: dict[tuple[str, str, str, int], LibraryRef] = {}
+    digests_by_task: dict[str, DigestPairs] = {}
     with (lend_workers or Pool)(min(request.workers, len(request.tasks))) as pool:
-        # Largest first, so that no worker is left with it at the end.
+        # The largest first, so that it is not left for the end.
         order = sorted(request.tasks, key=lambda name: (-request.tasks[name].bytes, name))
         for name in order:
             receipt = request.tasks[name]
@@ -322,11 +326,11 @@ def cells(request: CellsRequest, lend_workers: WorkerLender | None = None) -> Re
                 scorer = result.scorer if result.scorer.reason else scorer
                 if request.of_record and scorer.reason:
                     raise ScorerError(scorer.reason)
-                cells_of[result.task_id] = result.cells
+                cells_by_task[result.task_id] = result.cells
                 for library in result.libraries:
                     ref = LibraryRef(**library)
-                    used[(ref.library, ref.version, ref.kernel, ref.threads)] = ref
-                rows[result.task_id] = result.digests
+                    library_by_key[(ref.library, ref.version, ref.kernel, ref.threads)] = ref
+                digests_by_task[result.task_id] = result.digests
                 if request.digests is not None:
                     write_digests(request.digests, result.task_id, result.digests)
     pin = request.benchmark.dataset
@@ -338,18 +342,18 @@ def cells(request: CellsRequest, lend_workers: WorkerLender | None = None) -> Re
         ),
         harness=environment.harness(),
         packages=environment.packages(),
-        libraries=[used[key] for key in sorted(used)],
+        libraries=[library_by_key[key] for key in sorted(library_by_key)],
         scorer=scorer,
-        tasks={name: cells_of[name] for name in request.tasks},
-        unequal=unequal_embeddings(rows, request.tasks),
+        tasks={name: cells_by_task[name] for name in request.tasks},
+        unequal=unequal_embeddings(digests_by_task, request.tasks),
         seconds=round(time.perf_counter() - started, 6),
     )
 
 
 def receipt_in(path: Path) -> tuple[dict[str, Any], dict[str, TaskReceipt]]:
-    """Return a submission, and what its receipt says of each task.
+    """Return a submission, and its receipt's entry of each task.
 
-    Raises OptionError, which names the file, for one without scores or without a receipt.
+    Raise OptionError, which names the file, if it has no scores or no receipt.
     """
     try:
         document = read_json(read_text(path, SUBMISSION_BYTES_MAX))
@@ -358,8 +362,10 @@ def receipt_in(path: Path) -> tuple[dict[str, Any], dict[str, TaskReceipt]]:
     except NotReadable as error:
         raise OptionError(f"{path}: {error.reason}") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        msg = f"{path}: no submission with a receipt, which `geneb-harness run --receipt DIR` "
-        msg += "writes"
+        msg = (
+            f"{path}: not a submission with a receipt: make one with `geneb-harness run --receipt "
+        )
+        msg += "DIR`"
         raise OptionError(msg) from error
     return document, {
         name: TaskReceipt(**task.model_dump(), dim=receipt.dim)

@@ -1,20 +1,20 @@
-"""Strata of a draw of embeddings: labels, support sequences, probes at their optimum.
+"""Write the data from which an audit draws embeddings: labels, drawn sequences, probes.
 
-`<task_id>.npz` has these arrays, `<task_id>.txt` the sequences, one a line, training sequences
-first:
+`<task_id>.npz` contains these arrays, `<task_id>.txt` the sequences, one per line, training
+sequences first:
 
     train_labels, test_labels    (n,) and (m,) int64
-    predicted_<regime>           (s, m) int64: by each probe in turn, one where all seeds agree
-    support_<regime>             training sequences of the probes of a few-shot regime, ascending
+    predicted_<regime> (s, m) int64: by each probe in order; s is 1 in the full regime
+    support_<regime> indices of the training sequences of a few-shot regime, ascending
     weights_<regime>             (s, d, c) float64: the probes of a few-shot regime
     intercepts_<regime>          (s, c) float64
     weights, intercepts          (d, c) and (c,) float64: the probe of the full regime
     classes                      (c,) int64: the label of each column, in every regime
     record_<any of these>_<regime>
-                                 predicted, weights and intercepts of the probes of record, of every
-                                 regime, where this process has the scorer of record
+                                 predicted, weights and intercepts of the probes of record, in every
+                                 regime, if this process has the scorer of record
 
-Labels are in them: they stay outside of the sandbox in which a contributor's code runs.
+As they contain labels, the sandbox of a contributor's code has no access to them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,17 +33,17 @@ ARRAYS, SEQUENCES = ".npz", ".txt"
 
 
 class FittedRegime(NamedTuple):
-    """The probes of a regime."""
+    """The solved probes of a regime."""
 
     solved: list[SolvedProbe]
     rows: list[npt.NDArray[np.int64]]
-    """Training sequences of each; none where all sequences are used."""
+    """Indices of the training sequences of each probe; empty in the full regime."""
     predicted: list[Labels]
-    """(m,) labels of each."""
+    """(m,) predicted labels of each probe."""
 
 
 Arrays = dict[str, Any]
-"""Name to array, as `np.savez` takes them."""
+"""Name to array, the arguments of `np.savez`."""
 
 
 def _labels(data: TaskData) -> Arrays:
@@ -57,7 +57,7 @@ def _save(folder: Path, task_id: str, arrays: Arrays) -> None:
 
 
 def write_labels(folder: Path, data: TaskData) -> None:
-    """Write the labels of a task alone, as `write_strata` does; the folder is made."""
+    """Write the labels of a task, in the format of `write_strata`; create the folder."""
     _save(folder, data.id, _labels(data))
 
 
@@ -67,7 +67,7 @@ def write_strata(
     regimes: Mapping[str, FittedRegime],
     record: Mapping[str, Sequence[Fit]],
 ) -> None:
-    """Write both files of a task; the folder is made where there is none.
+    """Write both files of a task; create the folder if necessary.
 
     `record` has the fits of record of each regime.
     """

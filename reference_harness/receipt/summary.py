@@ -1,4 +1,4 @@
-"""The receipt in a submission: every task's file, and one root over all of them."""
+"""The receipt in a submission: an entry per task, and one root over all of them."""
 
 from reference_harness.errors import OptionError
 from reference_harness.formats.run_record import RunRecord
@@ -10,24 +10,25 @@ from reference_harness.formats.submission import (
 
 
 def receipt_of(record: RunRecord) -> EmbeddingReceipt | None:
-    """Return the receipt's part of a submission, or None for a run without one.
+    """Return the receipt's part of a submission; None for a run without a receipt.
 
-    Its location is null until the files are published. Raises OptionError when only some tasks
-    have a receipt, or when they differ in width.
+    Its location is null until the files are published. Raise OptionError if only some tasks have a
+    receipt, or they differ in width.
     """
-    written = {name: task.receipt for name, task in record.tasks.items() if task.receipt}
-    if not written:
+    receipts = {name: task.receipt for name, task in record.tasks.items() if task.receipt}
+    if not receipts:
         return None
-    if lacking := [name for name in record.tasks if name not in written]:
-        msg = f"task {lacking[0]} has no receipt, others have: run again with --receipt DIR"
+    if tasks_without_receipt := [name for name in record.tasks if name not in receipts]:
+        msg = f"task {tasks_without_receipt[0]} has no receipt, but others have: run again with "
+        msg += "--receipt DIR"
         raise OptionError(msg)
     tasks = {
         name: ReceiptTask.model_validate(task.model_dump(exclude={"dim"}))
-        for name, task in written.items()
+        for name, task in receipts.items()
     }
-    if len(widths := sorted({task.dim for task in written.values()})) > 1:
+    if len(widths := sorted({task.dim for task in receipts.values()})) > 1:
         raise OptionError(
-            f"embeddings of {len(widths)} widths in one run: {widths}, expected one width"
+            f"the embeddings of the run have {len(widths)} widths: {widths}, expected one"
         )
     return EmbeddingReceipt.model_validate(
         {

@@ -1,7 +1,7 @@
-"""The file of one task in a receipt: `<task_id>.f16`, embeddings of train and then test.
+"""The file of one task in a receipt: `<task_id>.f16`, embeddings of train, then of test.
 
-Little-endian float16 in C order, no header, so 2 x dim x embeddings bytes; embeddings in file order
-of the pinned data set, repeated sequences included.
+Little-endian float16 in C order without a header, so 2 x dim x embeddings bytes; embeddings are in
+file order of the pinned data, including repeated sequences.
 """
 
 import hashlib
@@ -19,10 +19,10 @@ from .rounding import RoundedEmbeddings
 
 
 def write_task(folder: Path, task_id: str, rows: RoundedEmbeddings, train: int) -> TaskReceipt:
-    """Write the file of a task in one step, and return what the receipt says of it.
+    """Write the file of a task, and return its entry in the receipt.
 
-    The first `train` embeddings are the training split's. Raises StateError when the folder cannot
-    be written.
+    The first `train` embeddings are those of the training split. Raise StateError if the folder
+    cannot be written.
     """
     values = np.ascontiguousarray(rows.values, dtype="<f2")
     tree, digest = Tree(), hashlib.sha256()
@@ -48,7 +48,7 @@ def write_task(folder: Path, task_id: str, rows: RoundedEmbeddings, train: int) 
 
 
 def is_written(folder: Path, task_id: str, expected: TaskReceipt) -> bool:
-    """Return whether the file of a task is there with the bytes that were written."""
+    """Return whether the file of a task exists with the expected bytes."""
     path = receipt_file(folder, task_id)
     try:
         return path.stat().st_size == expected.bytes and file_sha256(path) == expected.sha256

@@ -8,7 +8,7 @@ import numpy as np
 from reference_harness import benchmark, probe
 from reference_harness.decisions import (
     FRESH,
-    Drawn,
+    FitRows,
     FurtherEmbeddings,
     decide,
     few_shot_draws,
@@ -48,7 +48,7 @@ def decisions_of(extractor: Any, case: Case, seed: str, rows: int) -> Decisions:
     return decide(problem, further, _drawn(data), draws)
 
 
-def _drawn(data: TaskData) -> dict[str, list[Drawn]]:
+def _drawn(data: TaskData) -> dict[str, list[FitRows]]:
     """Return the training rows of each fit of each regime; both benchmarks draw alike."""
     bench = benchmark.mini()
     seeds, shots = list(bench.protocol.seeds), bench.protocol.few_shot_k

@@ -197,7 +197,7 @@ def repository(root: Path, table: str = "") -> Path:
         (
             "category_order",
             ["Promoters"],
-            'category_order: found ["Promoters"]; expected those of the tasks',
+            'category_order: found ["Promoters"]; expected the categories of the tasks',
         ),
     ],
 )

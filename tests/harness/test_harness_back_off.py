@@ -235,7 +235,9 @@ def test_a_token_counter_that_fails_is_a_sentence(tmp_path: Path) -> None:
             return [len(s) for s in batch[1:]]
 
     one = embedder(Wrong(99, MemoryError), tmp_path)
-    with pytest.raises(EmbeddingError, match="gave 3 numbers for 4 sequences, expected one for"):
+    with pytest.raises(
+        EmbeddingError, match="returned 3 numbers for 4 sequences, expected one for"
+    ):
         one.embed(task(["A", "C", "G", "T"]))
 
 

@@ -198,7 +198,10 @@ def test_a_damaged_shard_that_cannot_be_renamed_is_named(tmp_path: Path) -> None
     (shard,) = cache.folder.glob("*.shard")
     shard.write_bytes(b"")
     shard.with_name(shard.name + ".damaged").mkdir()
-    says = r"shard: the header is damaged, and cannot be renamed \(Is a directory\): delete it"
+    says = (
+        r"shard: the header is damaged, and the file cannot be renamed \(Is a directory\): "
+        r"delete it"
+    )
     with pytest.raises(StateError, match=says):
         cache.find(some(2)[0])
 

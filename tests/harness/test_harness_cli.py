@@ -36,8 +36,17 @@ MINE = ("--extractor", "mine.py:Composition", "--declare")
             USAGE,
             "leave --device out",
         ),
+        (
+            ("run", "--output", "r", "--extractor", "random_init", "--device", "cuda"),
+            USAGE,
+            "no effect on the built-in random_init, which loads no weights and runs on the CPU",
+        ),
         (("run", "--output", "r", "--declare", "a=b"), USAGE, "expected one of layer"),
-        (("run", "--output", "r", "--declare", "layer=1"), USAGE, "the extractor declares 'none'"),
+        (
+            ("run", "--output", "r", "--declare", "layer=1"),
+            USAGE,
+            "already declares 'none': leave",
+        ),
         (("run", "--output", "r", *MINE, "dtype=int"), USAGE, "dtype=int: expected one of float"),
         (("run", "--output", "r", *MINE, "max_length=0"), USAGE, "a number of tokens, or none"),
         (("run", "--output", "r", "--model-id", "a/b"), USAGE, "--model-id 'a/b'"),

@@ -68,7 +68,9 @@ def test_in_a_board_its_benchmark_is_the_one_that_is_run(harness: Harness) -> No
     assert (done.returncode, "add --data DIR" in done.stderr) == (2, True), done.stderr
     assert "this is a board of Mine" in done.stderr
     done = harness("data", "pull", "there")
-    assert (done.returncode, "on no Hub (local:Mine)" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "(local:Mine) are not on a Hub" in done.stderr) == (2, True), (
+        done.stderr
+    )
 
 
 def test_every_error_of_a_folder_is_said_at_once(tmp_path: Path) -> None:
@@ -82,12 +84,12 @@ def test_every_error_of_a_folder_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         define(tmp_path)
     assert list(caught.value.faults) == [
-        f"{tmp_path}/letters.csv:2: character 'X' at position 3 of the sequence is not IUPAC",
+        f"{tmp_path}/letters.csv:2: character 'X' at position 3 of the sequence is no IUPAC letter",
         f"{tmp_path}/letters.csv:3: label 'yes' is not an integer of at most 9 digits",
         (f"{tmp_path}/mini_tf.csv.gz: task mini_tf is already in {tmp_path}/mini_tf.csv: keep one"),
         f"{tmp_path}/named.csv:1: columns are 'sequence,label', expected 'text,label,split'",
         (
-            f"{tmp_path}/two words.csv: the name is the task's id, and 'two words' has other "
+            f"{tmp_path}/two words.csv: the name is the task's id, but 'two words' has other "
             "characters than letters, digits, '.', '_' and '-': rename it"
         ),
         f"{tmp_path}/half: expected test.csv or test.csv.gz, found neither",
@@ -100,7 +102,7 @@ def test_tasks_that_no_board_can_use_leave_no_definition(tmp_path: Path) -> None
     write_flat(mini.load("mini_tf"), tmp_path)
     (tmp_path / "MINI_tf.csv").write_text((tmp_path / "mini_tf.csv").read_text())
     with pytest.raises(
-        OptionError, match='tasks have ids that read alike: "MINI_tf" and "mini_tf"'
+        OptionError, match='tasks have ids that look alike: "MINI_tf" and "mini_tf"'
     ):
         define(tmp_path)
     assert not (tmp_path / "benchmark.json").exists()
@@ -111,13 +113,13 @@ def test_tasks_that_no_board_can_use_leave_no_definition(tmp_path: Path) -> None
 def test_nothing_is_replaced(tmp_path: Path, name: str) -> None:
     write_flat(mini.load("mini_tf"), tmp_path)
     (tmp_path / name).write_text("mine")
-    with pytest.raises(OptionError, match=f"{name}: not replaced: delete it"):
+    with pytest.raises(OptionError, match=f"{name}: exists and is not replaced"):
         define(tmp_path)
     assert (tmp_path / name).read_text() == "mine"
 
 
 def test_a_folder_without_tasks_says_what_belongs_there(tmp_path: Path) -> None:
-    says = "has no task: expected <task_id>.csv with the columns text,label,split, or tasks/"
+    says = "no task found: expected <task_id>.csv with the columns text,label,split, or tasks/"
     with pytest.raises(DataError, match=says):
         define(tmp_path)
     with pytest.raises(DataError, match="no such folder"):
@@ -168,11 +170,11 @@ def test_missing_wrong_and_contradictory_keys_are_said_at_once(tmp_path: Path) -
         'dataset/revision: found "main"; expected a commit: 40 digits of 0-9 and a-f',
         'tasks/1/label: missing, expected for example "NT H3"',
         (
-            'regimes: found "3shot"; expected "full" or one that protocol.few_shot_k draws: '
+            'regimes: found "3shot"; expected "full" or a name in protocol.few_shot_k: '
             '["1shot", "10shot"]'
         ),
         (
-            'tasks have ids that read alike: "mini_enhancer" and "mini_enhancer"; expected names '
+            'tasks have ids that look alike: "mini_enhancer" and "mini_enhancer"; expected names '
             "that differ by more than letter case"
         ),
         HOW_TO_DEFINE,

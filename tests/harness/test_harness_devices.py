@@ -135,7 +135,7 @@ def test_what_a_lost_process_had_goes_on_in_another_and_its_device_is_named(tmp_
     (notice,) = [one.line for one in results if isinstance(one, Notice)]
     assert any(f": embedder {n}: " in notice for n in (1, 2))
     assert why in notice
-    assert notice.endswith("; it goes on in another process")
+    assert notice.endswith("; the task continues in another process")
     assert sorted(one.task_id for one in results if isinstance(one, EmbedResult)) == sorted(TASKS)
     assert not any(one.failure for one in results if isinstance(one, EmbedResult))
     assert len(pids(tmp_path, "loaded")) == 3
@@ -177,8 +177,8 @@ def test_a_device_that_cannot_load_the_model_as_the_first_is_named(tmp_path, wha
         ("cpu", None, [("embedder 1", {}), ("embedder 2", {})]),
         ("cuda", None, [("GPU 0", {VISIBLE: "0"}), ("GPU 1", {VISIBLE: "1"})]),
         ("cuda", "3,5,6", [("GPU 3", {VISIBLE: "3"}), ("GPU 5", {VISIBLE: "5"})]),
-        ("cuda", "4", "--embedders 2: CUDA_VISIBLE_DEVICES has 1 GPU: name one for each"),
-        ("cuda:1", None, "--embedders 2 --device cuda:1: expected cpu, or cuda: each has its own"),
+        ("cuda", "4", "--embedders 2: CUDA_VISIBLE_DEVICES lists 1 GPU: list one per embedder"),
+        ("cuda:1", None, "--embedders 2 --device cuda:1: expected cpu or cuda; each uses its own"),
     ],
 )
 def test_each_process_sees_one_gpu(monkeypatch, device, visible, expected):

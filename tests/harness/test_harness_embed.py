@@ -168,9 +168,9 @@ class Gives:
         (np.ones((1, 3), np.float32), "an array of shape (1, 3), expected (2, d)"),
         (np.ones(2, np.float32), "an array of shape (2,), expected (2, d)"),
         (np.ones((2, 0), np.float32), "an array of shape (2, 0), expected (2, d)"),
-        (np.array([[1.0], [np.nan]]), "t: the embedding of 'GG' is not finite"),
-        (np.ones((2, 3), int), "the extractor Mine failed: TypeError: gave int64, expected"),
-        ([[1.0], [2.0]], "the extractor Mine failed: TypeError: gave list, expected"),
+        (np.array([[1.0], [np.nan]]), "t: the embedding of 'GG' has NaN or infinity"),
+        (np.ones((2, 3), int), "the extractor Mine failed: TypeError: returned int64, expected"),
+        ([[1.0], [2.0]], "the extractor Mine failed: TypeError: returned list, expected"),
         (
             RuntimeError("CUDA out of memory"),
             "t: the sequence 'AC' of 2 letters: one sequence alone does not fit into memory",

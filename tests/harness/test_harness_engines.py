@@ -124,10 +124,10 @@ def test_the_order_of_tasks_changes_no_record(sharing: Harness) -> None:
     [
         ("", "expected tables [[run]] and nothing else"),
         ("[[run]", "not a TOML file"),
-        ("[[run]]\nk = 1", "run 1: 'k' is no option of a run"),
-        ('[[run]]\nengine = "ray"', "run 1: 'engine' is no option of a run"),
+        ("[[run]]\nk = 1", "run 1: 'k' is not an option of a run"),
+        ('[[run]]\nengine = "ray"', "run 1: 'engine' is not an option of a run"),
         ('[[run]]\noutput = "a"\njobs = 0', "run 1: jobs: 0 is not in the range x>=1."),
-        ("[[run]]\njobs = 2", "run 1: no output is named: give each run an output of its own"),
+        ("[[run]]\njobs = 2", "run 1: no output is named: give each run another output"),
         ('[[run]]\noutput = "a"\n' * 2, "run 1: a is named twice"),
     ],
 )
@@ -144,7 +144,7 @@ def test_an_earlier_key_of_a_list_stands_for_the_present_one(harness: Harness) -
     (harness.folder / "models.toml").write_text('[[run]]\noutput = "a.json"\nworkers = 0\n')
     done = harness("run", "--from", "models.toml")
     assert done.stderr.splitlines() == [
-        "models.toml: run 1: workers is now jobs; the old name ends with the next release",
+        "models.toml: run 1: workers is now jobs; the next release will not accept the old name",
         "error: models.toml: run 1: jobs: 0 is not in the range x>=1.",
     ]
 

@@ -58,7 +58,7 @@ def changed(breaks: int) -> Any:
 
 @pytest.mark.parametrize(("breaks", "rows"), [(99, 64), (64, 32), (63, 32), (5, 4), (2, 1)])
 def test_the_limit_is_the_largest_halving_that_changes_no_bit(breaks, rows):
-    limits = exact.measured_limits(changed(breaks), [16, 32], most=64, tokens_max=2048)
+    limits = exact.measured_limits(changed(breaks), [16, 32], rows_max=64, tokens_max=2048)
     assert limits == (RowLimit(16, 64), RowLimit(32, rows))
 
 
@@ -70,14 +70,14 @@ def test_memory_and_an_error_limit_what_is_measured():
             raise ValueError("too long")
         return rows_of(tokens, rows)
 
-    limits = exact.measured_limits(embed, [16, 32, 64], most=64, tokens_max=10**6)
+    limits = exact.measured_limits(embed, [16, 32, 64], rows_max=64, tokens_max=10**6)
     assert limits == (RowLimit(16, 16), RowLimit(32, 16))
 
 
 def test_a_slow_model_is_not_measured_for_long(monkeypatch):
     clock = iter(range(99))
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    limits = exact.measured_limits(changed(2), [16, 32, 64, 128], most=64, tokens_max=2048)
+    limits = exact.measured_limits(changed(2), [16, 32, 64, 128], rows_max=64, tokens_max=2048)
     assert limits == (RowLimit(16, 64), RowLimit(32, 1))
 
 
@@ -165,4 +165,4 @@ def test_a_run_says_where_embedded_alone_a_sequence_has_other_bits(tmp_path):
     assert isinstance(calm, EmbedResult)
     assert isinstance(moved, EmbedResult)
     assert not calm.notes
-    assert "of 4 sequences embedded alone, 4 gave other bits than before" in moved.notes[0]
+    assert "of 4 sequences embedded again alone, 4 have other bits than before" in moved.notes[0]

@@ -116,8 +116,9 @@ def test_a_task_that_fails_does_not_end_the_others(mine: Harness) -> None:
     assert lines[-3] == "error: 1 of 3 tasks failed:"
     assert lines[-2] == "  " + lines[0].replace(": failed:", ":")
     assert lines[-1] == (
-        "no record and no submission is written; 2 finished, kept in record.json.partial: repeat "
-        "the command with --resume to run only those that failed"
+        "no record and no submission is written; 2 finished and are kept in "
+        "record.json.partial: repeat "
+        "the command with --resume to run only the failed ones"
     )
     assert not (mine.folder / "record.json").exists()
     assert not (mine.folder / "submission.json").exists()
@@ -127,7 +128,7 @@ def test_a_task_that_fails_does_not_end_the_others(mine: Harness) -> None:
     before = asked(mine)
     done = mine(*THREE, "--token-budget", 512, "--resume")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("taken from the stopped run") == 2
+    assert done.stderr.count("finished in the stopped run") == 2
     new = asked(mine) - before
     assert bad in new
     assert set(new) <= {*data.train.sequences, *data.test.sequences}
@@ -144,7 +145,7 @@ def test_a_task_that_fails_does_not_end_the_others(mine: Harness) -> None:
     # 3. The cache serves a run of any budget, also of one that would be measured.
     done = mine(*RUN, "--tasks", "mini_tf", "--token-budget", "auto", "--output", "again.json")
     assert done.returncode == 0, done.stderr
-    assert "memory has room" not in done.stderr
+    assert "memory allows batches" not in done.stderr
     assert told(mine, "again.json")["tasks"]["mini_tf"]["embedded_now"] == 0
     assert told(mine, "again.json")["tasks"]["mini_tf"]["token_budgets"] == [8192]
 
@@ -269,7 +270,7 @@ def test_a_worker_says_what_it_could_not_do(
     Cache(tmp_path, {}).add(names, np.full((4, 2), 3e4, dtype=np.float32))
     one_class = Job(**{**vars(job), "train_labels": np.array([1, 1])})
     assert one_class.execute() == ProbeFailure(
-        "t", "t: train: every label is 1, nothing to separate"
+        "t", "t: train: every label is 1, expected at least two classes"
     )
 
     def full(*_: object) -> None:
@@ -277,7 +278,7 @@ def test_a_worker_says_what_it_could_not_do(
 
     monkeypatch.setattr(probe, "run", full)
     why = (
-        "t: the probe failed: OutOfMemoryError: CUDA out of memory. Tried to allocate 9 GiB; take "
+        "t: the probe failed: OutOfMemoryError: CUDA out of memory. Tried to allocate 9 GiB; use "
         "fewer --jobs"
     )
     assert job.execute() == ProbeFailure("t", why)

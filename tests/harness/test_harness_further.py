@@ -70,11 +70,11 @@ def test_a_fresh_set_alone_has_no_variants(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([row("fresh", 0, "ACGT", label=7)], "sequence 0: label 7 is not of the task"),
-        ([row("fresh", 0, "ACGT")], "sequence 0: label None is not of the task"),
+        ([row("fresh", 0, "ACGT", label=7)], "sequence 0: label 7 is none of the task's"),
+        ([row("fresh", 0, "ACGT")], "sequence 0: label None is none of the task's"),
         (
             [row("test", 160, "ACGT")],
-            "sequence 0: is of sequence 160 of test, which has 160 sequences",
+            "sequence 0: index 160 in test, which has 160 sequences",
         ),
     ],
 )
@@ -113,7 +113,7 @@ def test_the_commands_write_what_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--seed", str(mini.SEED)), "makes the public sequences: pass another one"),
+        (("--seed", str(mini.SEED)), "generates the public sequences: pass another seed"),
         (("--seed", "7", "--tasks", "mini_x"), "GENEB-mini has no such task"),
     ],
 )

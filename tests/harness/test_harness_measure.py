@@ -249,5 +249,8 @@ def test_a_run_says_which_letters_were_cut(harness: Harness) -> None:
     (harness.folder / "reads.py").write_text(READS)
     record = record_of(harness, "--extractor", "reads.py:First")
     said = " ".join(record["stderr"].split())
-    assert "of letters read, 8 of 8 sequences looked at cut: max_length=512; raise it, or" in said
+    assert (
+        "of letters are read, and 8 of 8 sequences examined are cut at max_length=512: raise it, or"
+        in said
+    )
     assert record["tasks"]["mini_splice"]["measured"]["letters"]["cut"] == 8

@@ -63,5 +63,5 @@ def test_a_store_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
         Cache("nowhere://x", {})
     (tmp_path / "file").touch()
     cache = Cache(f"file://{tmp_path}/file", {})
-    with pytest.raises(StateError, match="check the address and what may be read and written"):
+    with pytest.raises(StateError, match="check the address and your permissions there"):
         cache.add(NAMES, ROWS)

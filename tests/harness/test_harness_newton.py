@@ -119,10 +119,12 @@ def test_features_of_any_kind_are_the_same_problem(monkeypatch: pytest.MonkeyPat
 def test_what_is_not_solved_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(newton, "STEPS", 2)
     x, y = problem(300, 10, 2)
-    with pytest.raises(newton.NotSolvedError, match=r"the last of 2 steps of Newton moved"):
+    with pytest.raises(newton.NotSolvedError, match=r"the last of 2 Newton steps changed"):
         newton.minimise(x, y, 2)
     monkeypatch.setattr(optimum, "FLOAT64_BYTES_MAX", 0)
-    with pytest.raises(ProbeError, match=r"the optimum of the probe: the last of 2 steps"):
+    with pytest.raises(
+        ProbeError, match=r"the optimum of the probe was not reached: the last of 2"
+    ):
         optimum.solve(x, y)
 
 

@@ -116,5 +116,5 @@ def test_lbfgs_takes_over_where_newton_does_not_arrive(monkeypatch: pytest.Monke
     solved = optimum.solve(train, labels)
     assert solved.solver == "lbfgs"
     assert (solved.predict(test) != expected).sum() <= FLIPS_MAX
-    with pytest.raises(ProbeError, match="the last of 1 steps of Newton"):
+    with pytest.raises(ProbeError, match="the last of 1 Newton steps"):
         optimum.solve(train, labels, "newton-cg")

@@ -115,9 +115,17 @@ def test_float32_stays_float32() -> None:
 @pytest.mark.parametrize(
     ("train", "labels", "says"),
     [
-        (np.ones((3, 2)), [0, 1], "train: features of shape (3, 2) for 2 labels"),
-        (np.ones((2, 2)), [1, 1], "train: every label is 1, nothing to separate"),
-        (np.ones((0, 2)), [], "train: features of shape (0, 2) for 0 labels"),
+        (
+            np.ones((3, 2)),
+            [0, 1],
+            "train: features have shape (3, 2), expected one row for each of 2 labels",
+        ),
+        (np.ones((2, 2)), [1, 1], "train: every label is 1, expected at least two classes"),
+        (
+            np.ones((0, 2)),
+            [],
+            "train: features have shape (0, 2), expected one row for each of 0 labels",
+        ),
     ],
     ids=["counts differ", "one class", "empty"],
 )
@@ -176,8 +184,8 @@ def test_torch_tensors_go_through_the_array_api() -> None:
     [
         ({}, ""),
         ({"jobs": 1}, ""),
-        ({"jobs": 2}, "--jobs 2: one process fits probes on cuda: leave it out"),
-        ({"engine": "ray"}, "--probe-device cuda: probes on a cluster take CPUs: leave it out"),
+        ({"jobs": 2}, "--jobs 2: on cuda, only one process can fit probes: leave it out"),
+        ({"engine": "ray"}, "--probe-device cuda: on a cluster, probes run on CPUs: leave it out"),
     ],
     ids=["default", "one", "several", "cluster"],
 )
@@ -211,7 +219,7 @@ def test_a_full_device_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "Cache", mock.Mock(side_effect=RuntimeError("CUDA out of memory")))
     for device, cure in (
         (probe.Device("cuda", torch=True), "leave out --probe-device"),
-        (probe.CPU, "take fewer --jobs"),
+        (probe.CPU, "use fewer --jobs"),
     ):
         empty = np.array([], dtype=np.int64)
         failed = job.Job(

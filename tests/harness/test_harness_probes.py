@@ -133,7 +133,7 @@ def test_what_cannot_be_probed_is_refused_by_name(made: Harness, tmp_path: Path)
     run = submission["run"] | {"benchmark": {"name": "other", "sha256": "0" * 64}}
     other.write_text(json.dumps(submission | {"run": run}))
     cases: dict[str, tuple[tuple[object, ...], int]] = {
-        f"{bare}: no submission with a receipt": ((f"{bare}={place}",), 2),
+        f"{bare}: not a submission with a receipt": ((f"{bare}={place}",), 2),
         f"{tmp_path / 'no.json'}: no such file": ((tmp_path / "no",), 2),
         f"{tmp_path / 'no'}: no such folder": ((f"{place}.json={tmp_path / 'no'}",), 2),
         "two receipts have the model_id '3-mer'": ((place, made.folder / "3-mer"), 2),
@@ -160,7 +160,7 @@ def test_files_that_are_not_the_receipts_are_refused(made: Harness, tmp_path: Pa
     file.write_bytes(raw[:-1])
     assert f"{file}: 66559 bytes, expected 66560" in made(*words).stderr
     file.unlink()
-    assert f"no such file: {file}" in made(*words).stderr
+    assert f"files of a receipt are missing: {file}" in made(*words).stderr
 
 
 CLASSES = 3
@@ -310,6 +310,6 @@ def test_the_cost_grows_with_the_work_and_is_said_in_a_sentence() -> None:
     assert (two.seconds, two.read, two.memory) == (2 * one.seconds, 2 * one.read, one.memory)
     assert cost(work, bench, KINDS, full=False, seeds=5).seconds == 0
     assert sentence(one, 1, 1, 4, 2) == (
-        "1 receipt, 1 task, 4 kinds of probe: 33.8 MB to read, 135 MB of memory a worker, "
+        "1 receipt, 1 task, 4 kinds of probe: 33.8 MB to read, 135 MB of memory per worker, "
         "about 26 s with 2 workers (rough: up to three times more or less)"
     )

@@ -33,7 +33,7 @@ def test_the_word_stands_for_ten_small_tasks_of_the_definition() -> None:
 
 def test_a_quick_run_says_what_it_predicts_with_its_error() -> None:
     line = quick_line(record(QUICK.tasks))
-    assert f"the mean over all categories is {QUICK.slope * 0.5 + QUICK.intercept:.3f}" in line
+    assert f"rows: {QUICK.slope * 0.5 + QUICK.intercept:.3f}" in line
     assert f"leave-one-out error {QUICK.error:.3f}" in line
     other = SimpleNamespace(sha256="0" * 64)
     others = (record(QUICK.tasks[1:]), record([*GENEB.task_ids]), record(QUICK.tasks, limit=100))

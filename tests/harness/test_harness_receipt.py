@@ -54,7 +54,7 @@ def test_trees_of_every_small_size(size: int) -> None:
 
 
 def test_a_tree_needs_a_leaf() -> None:
-    with pytest.raises(ValueError, match="without leaves"):
+    with pytest.raises(ValueError, match="no leaves"):
         merkle.Tree().root()
 
 
@@ -150,9 +150,9 @@ def test_what_a_receipt_takes_is_said_before_it_is_spent(tmp_path: Path) -> None
     said = Harness(tmp_path)(*words, "--jobs", "1").stderr.splitlines()
     rows = "receipt: 1,040 embeddings of 2 tasks"
     before, after = (place for place, line in enumerate(said) if line.startswith(rows))
-    assert (before, said[0]) == (0, f"{rows}, 2 bytes a number")
+    assert (before, said[0]) == (0, f"{rows}, 2 bytes per number")
     assert re.fullmatch(
-        rf"{rows}, 256 numbers each: 0\.5 MB; about 1 min left at the pace of mini_(tf|splice)",
+        rf"{rows}, 256 numbers each: 0\.5 MB; about 1 min left at the speed of mini_(tf|splice)",
         said[after],
     )
     assert after == 2, "before the second task is finished"
@@ -242,4 +242,4 @@ def test_a_stopped_run_goes_on_and_repairs_what_is_gone(tmp_path: Path) -> None:
 def test_a_format_without_receipts_contradicts_one(harness: Harness) -> None:
     done = harness(*WRITTEN, "--format-version", "1.1")
     assert done.returncode == 2
-    assert "--format-version 1.1 has no receipt: take 1.2" in done.stderr
+    assert "--format-version 1.1 has no receipt: use 1.2" in done.stderr

@@ -179,18 +179,18 @@ def not_finite(path: Path) -> None:
 @pytest.mark.parametrize(
     ("write", "says"),
     [
-        (pickled, "not a .npy file of numbers"),
-        (lambda path: path.write_bytes(b""), "not a .npy file of numbers"),
-        (lambda path: path.write_bytes(b"\x93NUMPY\x01\x00"), "not a .npy file of numbers"),
+        (pickled, "expected a .npy file of numbers"),
+        (lambda path: path.write_bytes(b""), "expected a .npy file of numbers"),
+        (lambda path: path.write_bytes(b"\x93NUMPY\x01\x00"), "expected a .npy file of numbers"),
         (lambda path: np.save(path, np.ones(1040)), "shape (1040,), expected (sequences, columns)"),
         (lambda path: np.save(path, np.ones((1040, 0))), "shape (1040, 0), expected"),
         (lambda path: np.save(path, np.ones((1040, 4), ">f4")), "numbers of type >f4"),
         (lambda path: np.save(path, np.ones((1040, 4), int)), "numbers of type <i8"),
         (
             lambda path: np.save(path, np.ones((1039, 4))),
-            "1039 embeddings, but sequences.txt has 1040",
+            "found 1039 embeddings, expected 1040",
         ),
-        (not_finite, "embedding 840 holds a number that is not finite"),
+        (not_finite, "embedding 840 has a number that is not finite"),
     ],
     ids=["pickle", "empty", "cut", "flat", "no-columns", "byte-order", "integers", "rows", "nan"],
 )

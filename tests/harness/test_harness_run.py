@@ -166,7 +166,7 @@ def test_a_stopped_run_resumes(harness: Harness, clean: Scores, how: str) -> Non
     (harness.folder / "quick").touch()  # only what is stopped has to be slow
     done = harness(*RUN, "--resume")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("taken from the stopped run") == len(kept)
+    assert done.stderr.count("finished in the stopped run") == len(kept)
     after = (harness.folder / "asked").read_text().splitlines()[len(before) :]
     assert len(set(before) & set(after)) <= 200
     assert len(after) < len(before + after)
@@ -198,7 +198,7 @@ def stopped(stopped_run: Path, harness: Harness) -> Harness:
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("--model-id other", "model_id 'Slow', this one has 'other'"),
+        ("--model-id other", "model_id 'Slow', but this one has 'other'"),
         pytest.param(
             "--probe-device torch-cpu",
             "probe_device 'cpu', this one has 'cpu, torch from 4194304 numbers'",
@@ -218,7 +218,7 @@ def test_damaged_state_is_named(stopped: Harness) -> None:
     damaged.write_text("{}")
     done = stopped(*RUN, "--resume")
     assert done.returncode == 3
-    assert f"{damaged.name}: not a finished task" in done.stderr
+    assert f"{damaged.name}: the file is damaged" in done.stderr
 
 
 def test_a_failing_extractor_is_a_sentence(harness: Harness) -> None:

@@ -166,7 +166,7 @@ def test_metadata_that_check_would_refuse_is_refused_before_the_work(
 ) -> None:
     done = harness("run", "--output", "r.json", "--submission", "s.json", option, value)
     assert done.returncode == 2
-    assert f"the metadata of the submission cannot be written: {message}" in done.stderr
+    assert f"the metadata of the submission are invalid: {message}" in done.stderr
     assert not (harness.folder / "r.json").exists(), "refused after the work"
 
 

@@ -24,13 +24,13 @@ def test_a_public_row_is_refused_with_what_it_lacks(path: Path) -> None:
     with pytest.raises(OptionError) as refused:
         refuse_without_record(document, path)
     assert str(refused.value) == (
-        f"{path}: format 1.2 needs what this file does not have: the details of the run, and for "
-        "each of 300 cells the scores of every seed, the digest of its predictions, its classes "
-        "and its confusion matrices. The run record has all of it: pass the file of `geneb-harness "
-        "run --output` as --record. Without it run again with `geneb-harness run --receipt DIR "
-        "--submission FILE`: none of it follows from the scores. Format 1.1 needs no record: "
-        "`geneb-ci upgrade FILE --output NEW` names the entry of the model registry, which an "
-        "audit reads"
+        f"{path}: for format 1.2, the file lacks the details of the run, and for each of 300 cells "
+        "the scores of every seed, the digest of its predictions, its classes and its confusion "
+        "matrices. The run record contains all of this: pass the file of `geneb-harness run "
+        "--output` as --record. Without a record, run again with `geneb-harness run --receipt DIR "
+        "--submission FILE`, as none of this follows from the scores. Format 1.1 needs no record: "
+        "`geneb-ci upgrade FILE --output NEW` adds the entry of the model registry, which an audit "
+        "uses"
     )
 
 
@@ -121,7 +121,7 @@ def renamed(document: Any) -> None:
         (other_digest, "mini_tf in full has other predictions"),
         (other_run, "run.extractor differs"),
         (more_cells, "mini_coding in full has other scores"),
-        (renamed, "the record is of '4-mer-frequency', the submission of 'other'"),
+        (renamed, "the record is of '4-mer-frequency', but the submission is of 'other'"),
     ],
 )
 def test_the_record_of_another_run_is_refused(made: Path, change: Any, message: str) -> None:
@@ -137,7 +137,7 @@ def test_the_record_of_another_run_is_refused(made: Path, change: Any, message: 
     ("words", "code", "message"),
     [
         (("1.1.json",), 2, "for each of 3 cells its classes and its confusion matrices."),
-        (("1.2.json",), 2, "it has format 1.2 already: nothing to do"),
+        (("1.2.json",), 2, "it already has format 1.2: nothing to do"),
         (("1.2.json", "--undo"), 2, "1.2.json: the file describes its run, so it was not"),
         (("record.json",), 2, "record.json: not a valid submission: this is a run record, not a "),
         (("none.json",), 3, "none.json: cannot be read: No such file or directory"),
@@ -145,14 +145,14 @@ def test_the_record_of_another_run_is_refused(made: Path, change: Any, message: 
         (
             ("record.json", "--record", "record.json"),
             2,
-            "is no valid submission: run `geneb-ci che",
+            "is not a valid submission: run `geneb-ci che",
         ),
         (
             ("none.json", "--record", "record.json"),
             2,
             "none.json: cannot be read: No such file or directory",
         ),
-        (("1.0.json", "--record", "1.0.json"), 2, "1.0.json: no run record of this version: "),
+        (("1.0.json", "--record", "1.0.json"), 2, "1.0.json: not a run record of this version: "),
         (
             ("1.0.json", "--record", "none.json"),
             2,

@@ -87,6 +87,6 @@ def test_commands_are_listed_by_who_uses_them():
 def test_an_old_name_works_and_says_the_present_one(old, name, capsys):
     assert main([old, "--help"]) == 0
     shown = capsys.readouterr()
-    assert shown.err == f"'{old}' is now '{name}'; the old name ends with the next release\n"
+    assert shown.err == f"'{old}' is now '{name}'; the next release will not accept the old name\n"
     assert main([name, "--help"]) == 0
     assert capsys.readouterr() == (shown.out, "")

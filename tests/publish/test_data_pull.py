@@ -107,7 +107,7 @@ def test_what_was_pulled_is_verified_and_its_manifest_says_the_same(repo, run, t
     here = tmp_path / "here"
     assert run("pull", here)[0] == 0
     code, output, _ = run("verify", here)
-    assert (code, output) == (0, f"{here}: {len(IDS)} tasks as at {repo.head.oid}\n")
+    assert (code, output) == (0, f"{here}: {len(IDS)} tasks verified, revision {repo.head.oid}\n")
     code, output, _ = run("manifest", here)
     assert code == 0
     assert json.loads(output) == json.loads((here / "manifest.json").read_bytes())
@@ -115,7 +115,9 @@ def test_what_was_pulled_is_verified_and_its_manifest_says_the_same(repo, run, t
     file.write_bytes(file.read_bytes().replace(b"A", b"C", 1))
     code, output, errors = run("verify", here)
     assert (code, output) == (3, "")
-    assert re.search(r"test\.csv: sha256 [0-9a-f]{64}, manifest\.json says", errors)
+    assert re.search(
+        r"test\.csv: sha256 [0-9a-f]{64}, expected [0-9a-f]{64} by manifest\.json", errors
+    )
 
 
 def test_a_local_layout_is_used_in_place(run, tmp_path):

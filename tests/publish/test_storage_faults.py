@@ -272,14 +272,14 @@ def test_no_token_to_download_with(hub, pull, status):
     hub.faults = [Fault("xet-read-token", status)] * LASTING
     with pytest.raises(DataError) as end:
         pull()
-    assert f": the Hub answers {status} when asked for a token; see that the data" in str(end.value)
+    assert f": the Hub answers {status} when asked for a token; check that" in str(end.value)
     assert hub.calls.count("xet-read-token") == 1, "one file comes first, so that one call is made"
 
 
 def test_a_wrong_byte_is_noticed_and_fetched_anew(hub, pull):
     """The storage's client checks the size alone."""
     hub.faults = [Fault("cas-fetch", ALTERED)]
-    with pytest.raises(DataError, match="came with other bytes than the Hub lists: it was deleted"):
+    with pytest.raises(DataError, match="the digest that the Hub lists: it was deleted"):
         pull()
     assert pull()
 

@@ -175,7 +175,7 @@ def test_rows_that_the_data_have_not(of_small: Written, tmp_path: Path) -> None:
     written.sealed("first", np.vstack([written.rows("first")[:1], written.rows("first")]))
     step, found = written.refused(apart=True)
     assert step == "cells"
-    assert "the receipt has 61 training and 41 test embeddings, the data have 60 and 41" in found
+    assert "has 61 training and 41 test embeddings, expected 60 and 41 by the data" in found
 
 
 def another_row(written: Written) -> None:

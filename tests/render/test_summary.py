@@ -136,7 +136,7 @@ def test_findings_of_many_files_are_summed_up_by_rule():
         "  warning: missing-card  2 findings in 2 files",
         "    submissions/m00.json, submissions/m01.json",
         "  note: no-run-details  12 findings in 12 files",
-        "Every finding of a file: `geneb-ci check FILE`; of all files: `--format full`.",
+        "To list all findings: `geneb-ci check FILE` for a file, `--format full` for all.",
         "12 submissions, 60 rules: 14 errors, 2 warnings, 12 notes",
     ):
         assert line in text.splitlines()

@@ -22,7 +22,7 @@ DISGUISES: dict[str, tuple[bytes, str, str]] = {
         "git add",
     ),
     "UTF-16": ("# geneb-ci\n".encode("utf-16"), "is UTF-16 or UTF-32 text", "save it as UTF-8"),
-    "page": (b"<!doctype html><p>geneb-ci", "is an HTML page", "get the file itself again"),
+    "page": (b"<!doctype html><p>geneb-ci", "is an HTML page", "download the file itself"),
     "byte order mark": (b"\xef\xbb\xbf# geneb-ci\n", "is text with a byte order mark", "UTF-8"),
 }
 CHECK = ("check", "submissions/GROVER.json", "--no-cache")

@@ -80,13 +80,13 @@ EVERYWHERE: dict[str, tuple[bytes, str, str, str]] = {
     "UTF-32": (TEXT.encode("utf-32-be"), "wrong-encoding", "is UTF-16 or UTF-32 text", "UTF-8"),
     "page": (PAGE, "foreign-format", "is an HTML page", "not to a page about it"),
     "page, blanks": (b"\n\n  <html lang=en>", "foreign-format", "is an HTML page", "the link"),
-    "404": (b"404: Not Found", "foreign-format", "answer of a web server", "Get the file itself"),
-    "the Hub's 404": (b"Entry not found\n", "foreign-format", "answer of a web server", "Get the"),
+    "404": (b"404: Not Found", "foreign-format", "answer of a web server", "Download the file"),
+    "the Hub's 404": (b"Entry not found\n", "foreign-format", "answer of a web server", "Download"),
     "storage": (
         b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>',
         "foreign-format",
         "is an error message of a storage service",
-        "Get the file itself",
+        "Download the file",
     ),
     "notebook": (NOTEBOOK, "foreign-format", "is a Jupyter notebook", "jupyter nbconvert"),
     "patch": (PATCH, "foreign-format", "is a patch", "git apply"),
@@ -288,9 +288,13 @@ FORMATS: dict[str, tuple[object, str, str]] = {
     "GitHub": (
         {"message": "Not Found", "documentation_url": "https://docs.github.com", "status": "404"},
         "an answer of a web server",
-        "get the file itself",
+        "download the file itself",
     ),
-    "the Hub": ({"error": "Repository not found"}, "an answer of a web server", "get the file"),
+    "the Hub": (
+        {"error": "Repository not found"},
+        "an answer of a web server",
+        "download the file",
+    ),
     "contents": (
         {"name": "m.json", "sha": "0" * 40, "content": "e30=", "encoding": "base64"},
         "an answer of GitHub's API",

@@ -100,7 +100,7 @@ def test_missing_weights_are_caught_at_load_and_by_a_second_load(lacking):
     }  # fmt: skip
     said = results["weights"].sentence
     assert "4 weights are missing from the file of BertModel" in said
-    assert "4 weights are left over in the file of BertModel" in said
+    assert "4 weights are unused in the file of BertModel" in said
 
 
 def test_missing_weights_are_caught_where_another_module_loads_them(lacking):
@@ -228,7 +228,7 @@ def hostile(tmp_path):
             "one-row-a-sequence",
             "expected a numpy array or torch tensor of shape (2, d)",
         ),
-        ("return [[1.0] for s in sequences]", "loads", "it gave list for 1 sequences"),
+        ("return [[1.0] for s in sequences]", "loads", "it returned list for 1 sequences"),
     ],
 )
 def test_whatever_happens_the_check_goes_on(hostile, act, slug, sentence):
@@ -284,7 +284,7 @@ def test_the_command_prints_json():
                 "property": "finite",
                 "outcome": "holds",
                 "ran": True,
-                "sentence": "All numbers are finite, and 9 sequences give 9 different embeddings.",
+                "sentence": "All numbers are finite, and 9 sequences have 9 different embeddings.",
                 "example": None,
                 "measured": None,
                 "tolerance": None,

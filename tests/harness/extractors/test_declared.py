@@ -46,29 +46,29 @@ def build(
             {"output": "hidden_states"},
             (
                 "hidden_states of TensorStatesModel is a tensor, expected a list of layers: it "
-                r"gives CausalLMOutput of logits \(1, 24, 12\), hidden_states \(1, 24, 16\); "
+                r"returns CausalLMOutput of logits \(1, 24, 12\), hidden_states \(1, 24, 16\); "
                 "declare output=item:0 or output=item:1 if"
             ),
         ),
         ("eccDNAMamba", {"output": "auto"}, "hidden_states of TensorStatesModel is a tensor"),
-        ("GENA", {"layer": 1, "submodule": ""}, "takes no output_hidden_states, so it has no lay"),
-        ("GENA", {"submodule": "brt"}, "has no such module; the ones at its top are: bert, cls"),
+        ("GENA", {"layer": 1, "submodule": ""}, "takes no output_hidden_states, so no layer can"),
+        ("GENA", {"submodule": "brt"}, "has no such module; its top-level modules are: bert, cls"),
         ("DNABERT", {"layer": 1, "output": "auto"}, "hidden_states of TupleModel is None, expecte"),
-        ("DNABERT", {"max_length": LEFT_OUT}, "neither the tokenizer nor the model says how many"),
+        ("DNABERT", {"max_length": LEFT_OUT}, "neither the tokenizer nor the model has a maximum"),
         ("HyenaDNA", {"mask_inside": True}, "forward of CausalModel takes no attention mask: leav"),
         (
             "LucaOne",
             {"model_arguments": {}},
             "ArgumentsModel does not run on a sequence of .*scale",
         ),
-        ("LucaOne", {"model_arguments": {"size": 1}}, "has size, and forward of ArgumentsModel ta"),
+        ("LucaOne", {"model_arguments": {"size": 1}}, "has size, but forward of ArgumentsModel ta"),
         (
             "LucaOne",
             {"config_arguments": {"task_level": "span"}},
             "cannot be loaded: ValueError: task_level has to be",
         ),
         ("Enformer", {"output": "item:0", "pooling": "penultimate"}, "64 tokens, so it is unknown"),
-        ("GENERator", {"prefix": "{sep_token}"}, "and the tokenizer has no sep_token: write the"),
+        ("GENERator", {"prefix": "{sep_token}"}, "but the tokenizer has no sep_token: write its"),
         ("Caduceus", {"trust_remote_code": False}, "cannot be loaded: ValueError"),
     ],
 )
@@ -152,9 +152,9 @@ def changed(written, tmp_path):
 
 def test_weights_may_be_missing_and_left_over_where_declared(written, changed):
     options = dict(LOOKALIKES["GENA"].options)
-    with pytest.raises(ExtractorError, match=r"1 missing \(cls.bias\); 1 left over \(extra.head\)"):
+    with pytest.raises(ExtractorError, match=r"1 missing \(cls.bias\); 1 unused \(extra.head\)"):
         HuggingFaceExtractor(str(changed), **options)
-    with pytest.raises(ExtractorError, match=r"model.*: 1 left over \(extra.head\);"):
+    with pytest.raises(ExtractorError, match=r"model.*: 1 unused \(extra.head\);"):
         HuggingFaceExtractor(str(changed), **options, missing=r"^cls\.bias$")
     found = HuggingFaceExtractor(
         str(changed), **options, missing=r"^cls\.bias$", unexpected=r"^extra\."
@@ -171,5 +171,5 @@ def test_ids_beyond_the_rows_are_refused_when_they_occur(written, tmp_path):
     tokenizer(words=(*WORDS, "R")).save_pretrained(tmp_path)
     found = HuggingFaceExtractor(str(tmp_path))
     assert found.extract_embeddings(["ACGTN"]).shape == (1, 16)
-    with pytest.raises(ExtractorError, match=r"sequence 1 has token 10 \('R'\), and the model has"):
+    with pytest.raises(ExtractorError, match=r"sequence 1 has token 10 \('R'\), but the model has"):
         found.extract_embeddings(["ACGTN", "ACR"])

@@ -73,7 +73,7 @@ def test_an_error_numbers_the_sequences_of_the_whole_call(threads):
             one.encode([*SEQUENCES, "", *SEQUENCES])
         said.append(str(caught.value))
     assert said[0] == said[1]
-    assert said[0].startswith("sequence 701 ('') gives no token")
+    assert said[0].startswith("sequence 701 ('') has no token")
 
 
 def test_processes_that_die_leave_the_work_to_this_one(threads, monkeypatch):

@@ -164,8 +164,8 @@ def test_it_says_what_it_is(saved):
         ({"pooling": "sum"}, "pooling is 'sum', expected one of mean, cls, last, max"),
         ({"layer": 3}, "layer is 3, expected last or a number from -3 to 2"),
         ({"layer": "top"}, "layer is 'top'"),
-        ({"max_length": 65}, "expected 1 to 64, the positions the model has"),
-        ({"max_length": 2}, "2 are special tokens and 0 are the stride"),
+        ({"max_length": 65}, "expected 1 to 64, the number of the model's positions"),
+        ({"max_length": 2}, "2 special tokens and a stride of 0 leave no token"),
         ({"truncation": "both"}, "truncation is 'both'"),
         ({"padding": "both"}, "padding is 'both'"),
         ({"batching": "any"}, "batching is 'any'"),
@@ -196,7 +196,7 @@ def test_a_run_from_the_hub_is_repeated_with_a_folder_of_its_files(saved):
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
 def test_code_of_another_repository_is_refused(copy, file):
     _map_code(copy, file, {"AutoTokenizer": [None, "other/repo--code.Class"]})
-    with pytest.raises(ExtractorError, match="from another repository"):
+    with pytest.raises(ExtractorError, match="of another repository"):
         HuggingFaceExtractor(str(copy), trust_remote_code=True)
 
 
@@ -235,8 +235,8 @@ def test_own_code_is_not_ignored_without_a_word(copy, file, value, options, name
     with pytest.raises(ExtractorError) as caught:
         HuggingFaceExtractor(str(copy), **options)
     said = str(caught.value)
-    assert said.startswith(f"{file} of {str(copy)!r} names code of its own for {named}")
-    assert "declare trust_remote_code=true, or trust_remote_code=false to state that" in said
+    assert said.startswith(f"{file} of {str(copy)!r} has its own code for {named}")
+    assert "declare trust_remote_code=true, or declare trust_remote_code=false if" in said
 
 
 def test_own_code_is_run_or_declared_to_be_left_alone(copy, saved):
@@ -252,7 +252,7 @@ def test_own_code_is_run_or_declared_to_be_left_alone(copy, saved):
 
 def test_trusted_code_that_the_class_to_be_loaded_passes_by_is_refused(copy):
     _map_code(copy, "config.json", {"AutoModelForMaskedLM": "own.Masked"})
-    with pytest.raises(ExtractorError, match="and none for AutoModel, which would load the libra"):
+    with pytest.raises(ExtractorError, match="but none for AutoModel, which would load the libra"):
         HuggingFaceExtractor(str(copy), trust_remote_code=True)
 
 
@@ -270,8 +270,16 @@ def test_a_missing_weight_is_refused(copy):
 
 def test_a_weight_left_over_is_refused(copy):
     _change_weights(copy, lambda w: {**w, "encoder.layer.2.gate.weight": torch.zeros(2)})
-    with pytest.raises(ExtractorError, match=r"1 left over \(encoder.layer.2.gate.weight\)"):
+    with pytest.raises(ExtractorError, match=r"1 unused \(encoder.layer.2.gate.weight\)"):
         HuggingFaceExtractor(str(copy))
+
+
+def test_a_device_that_torch_cannot_use_is_named_and_the_model_is_not_blamed(copy):
+    with pytest.raises(
+        ExtractorError, match=r"cannot use --device xpu:7: .*--device cpu"
+    ) as caught:
+        load("huggingface", str(copy), "xpu:7")
+    assert "cannot be loaded" not in str(caught.value)
 
 
 def test_a_weight_of_another_shape_is_refused(copy):
@@ -309,7 +317,7 @@ def test_a_folder_without_a_model_says_so(tmp_path):
 
 
 def test_a_decoder_without_special_tokens_refuses_an_empty_sequence(saved):
-    with pytest.raises(ExtractorError, match=r"sequence 1 \(''\) gives no token"):
+    with pytest.raises(ExtractorError, match=r"sequence 1 \(''\) has no token"):
         HuggingFaceExtractor(str(saved("gpt2"))).extract_embeddings(["A", ""])
 
 

@@ -94,15 +94,15 @@ def declared(**changes: Any) -> dict[str, Any]:
 
 CONTRADICTIONS = {
     "another commit": (declared(revision=OTHER), f"declares lab/model at {OTHER} as its source"),
-    "a branch": (declared(revision="main"), "declares lab/model at main as its source, and loaded"),
+    "a branch": (declared(revision="main"), "declares lab/model at main as its source, but loaded"),
     "another repository": (declared(location="lab/other"), f"of lab/model at {COMMIT}"),
     "a placeholder": (declared(location="OWNER/MODEL"), "declares OWNER/MODEL at"),
     "another digest": (
         declared(weights={"model.safetensors": "0" * 64}),
-        f"model.safetensors has the sha256 {'0' * 64}, and the file that was loaded has ",
+        f"model.safetensors has the sha256 {'0' * 64}, but the loaded file has ",
     ),
     "a place of its own": (declared(kind="url", location="https://x.org/"), "declares kind url"),
-    "no weights": (declared(kind="none"), 'declares a source of kind "none", and loaded model.s'),
+    "no weights": (declared(kind="none"), 'declares a source of kind "none", but loaded model.s'),
 }
 
 
@@ -128,7 +128,7 @@ def test_a_folder_without_a_digest_that_is_declared_names_no_repository(file):
     )
     result = facts(declared(weights=whole), path, "weights")
     assert (result.description["model"], result.note) == (declared(weights=whole), "")
-    with pytest.raises(EmbeddingError, match="and the file that was loaded has"):
+    with pytest.raises(EmbeddingError, match="but the loaded file has"):
         facts(declared(weights={"model.safetensors": "0" * 64}), path, "weights")
 
 
@@ -141,7 +141,7 @@ def test_a_file_that_no_load_shows_is_the_declared_one(file):
     absent = loaded_model(source, "lab/model", opened)
     assert absent.model["weights"] == {}
     assert "no file of weights was seen" in absent.note
-    with pytest.raises(ValueError, match="the file that was loaded has"):
+    with pytest.raises(ValueError, match="the loaded file has"):
         loaded_model(declared(weights={"model.safetensors": OTHER}), str(file.parent), opened)
 
 

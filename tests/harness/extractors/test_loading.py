@@ -143,7 +143,7 @@ def test_the_built_in_counter_says_what_it_is():
         ("foo.py:", "neither a built-in"),
         ("absent.py:Mine", "no such file"),
         ("{}/mine.py:Other", "no class Other .* its classes are: Mine"),
-        ("{}/base.py:Mine", "holds the interface"),
+        ("{}/base.py:Mine", "contains the interface"),
         ("{}/broken.py:Mine", "broken.py cannot be imported: ZeroDivisionError"),
         ("{}/leaves.py:Mine", "leaves.py cannot be imported: SystemExit"),
     ],

@@ -48,8 +48,8 @@ def test_nothing_in_a_file_is_called_but_what_makes_tensors(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"model": {"a": torch.ones(1)}}, r"x.pth holds no tensors but entries model: declare wei"),
-        ([1], "x.pth holds no tensors but list: declare weights_at=ENTRY"),
+        ({"model": {"a": torch.ones(1)}}, r"x.pth has no tensors but entries model: declare wei"),
+        ([1], "x.pth has no tensors but list: declare weights_at=ENTRY"),
     ],
 )
 def test_a_file_without_tensors_at_that_place_is_refused(tmp_path, content, message):
@@ -97,15 +97,27 @@ def build(written: Any, family: str, **changes: object) -> HuggingFaceExtractor:
             "weights is 'no.pth', which is no file of .*: name",
         ),
         ("DNA-GPT 0.1B", {"zeros": ""}, r"the weights of .* do not fit .*: 13 missing \(h.0.attn"),
-        ("DNA-GPT 0.1B", {"unexpected": ""}, r"3 left over \(mlm_head.0.weight, num_regression"),
-        ("DNA-GPT 0.1B", {"transpose": ""}, r"6 ill-shaped \(h.0.attn.c_attn.weight, h.0.mlp.c_f"),
+        ("DNA-GPT 0.1B", {"unexpected": ""}, r"3 unused \(mlm_head.0.weight, num_regression"),
+        (
+            "DNA-GPT 0.1B",
+            {"transpose": ""},
+            r"6 of another shape \(h.0.attn.c_attn.weight, h.0.mlp.c_f",
+        ),
         (
             "DNA-GPT 3B",
             {"rename": {r".*ln_\d\.": "x."}},
             "rename gives two tensors the name 'x.wei",
         ),
-        ("Genomics-FM", {"split": {"Wqkv": list("abcde")}}, r"split cuts .* into 5 parts, and its"),
-        ("DNA-GPT 0.1B", {"keep_float32": "poles"}, "keep_float32 is 'poles', which no weight of"),
+        (
+            "Genomics-FM",
+            {"split": {"Wqkv": list("abcde")}},
+            r"split divides .* into 5 parts, but its",
+        ),
+        (
+            "DNA-GPT 0.1B",
+            {"keep_float32": "poles"},
+            "keep_float32 is 'poles', which matches no weight of",
+        ),
     ],
 )
 def test_a_layout_that_is_not_the_files_is_refused(written, family, changes, message):
@@ -143,7 +155,7 @@ def test_a_class_of_an_installed_package_is_taken(written, tmp_path, monkeypatch
     expected = [FAMILIES["Enformer"].row(written("Enformer")[1], one) for one in sequences]
     rows = found.extract_embeddings(sequences)
     np.testing.assert_allclose(rows, expected, rtol=1e-5, atol=1e-5)
-    with pytest.raises(ExtractorError, match="package enformer_pytorch has no class Enfomer: com"):
+    with pytest.raises(ExtractorError, match="package enformer_pytorch has no class Enfomer: ins"):
         build(written, "Enformer", auto_class="package:enformer_pytorch.Enfomer")
 
 

@@ -21,8 +21,8 @@ def building(statement: str) -> str:
     return f"{IMPORTS}{head}        super().__init__(config)\n        {statement}\n"
 
 
-ON_META = "transformers 5 builds models without memory (on the meta device)"
-NAME_GONE = "takes a name from the library that this version does not have"
+ON_META = "transformers 5 builds models on the meta device"
+NAME_GONE = "imports a name that the installed library does not have"
 OTHER_CODE = "may be for another version"
 # The author's code, words of the bare error, words of what it means.
 CODE = {
@@ -60,7 +60,7 @@ CODE = {
     "a package is missing": (
         f"import no_such_package_at_all\n{AS_IT_IS}",
         "no_such_package_at_all",
-        "needs a package that is not here",
+        "needs a package that is missing",
     ),
 }
 
@@ -85,7 +85,7 @@ def test_a_bare_error_is_followed_by_what_is_known(name, copy):
     installed = f"transformers {transformers.__version__} and torch {torch.__version__}"
     assert f"installed are {installed}; the model's config.json names 4.28.0 (an older one)" in text
     assert "`[run.environment]`" in text
-    assert "an extractor of your own (docs/contributor/extractor.md)" in text
+    assert "your own extractor (docs/contributor/extractor.md)" in text
 
 
 def test_an_architecture_that_is_too_new_is_said(copy):
@@ -116,7 +116,7 @@ def test_what_is_no_version_is_not_one(error, config, text, tmp_path):
     known = version_advice(tmp_path, error, own_code=False)
     assert text in known
     assert bool(known) == bool(text)
-    assert ("write an extractor" in known) == ("old" in known)
+    assert ("write your own extractor" in known) == ("old" in known)
 
 
 def test_a_class_that_nothing_maps_is_not_passed_by(copy):
@@ -128,7 +128,7 @@ def test_a_class_that_nothing_maps_is_not_passed_by(copy):
     with pytest.raises(ExtractorError) as caught:
         HuggingFaceExtractor(str(copy))
     text = str(caught.value)
-    assert "names the class Own, which own.py beside it defines, and has no auto_map" in text
+    assert "names the class Own, which own.py defines, but has no auto_map" in text
     assert "auto_class=repository:own.Own with trust_remote_code=true" in text
     assert "trust_remote_code=false" in text
     library = HuggingFaceExtractor(str(copy), trust_remote_code=False)

@@ -89,8 +89,11 @@ def tokens(folder: Path, **said: object) -> Tokens:
             "vocabulary has 'AC.9', expected words of 1 to 8 letters, such as",
         ),
         ({"vocabulary": "AC^3-2"}, "vocabulary has 'AC.3-2', expected words of 1 to 8 letters"),
-        ({"vocabulary": "A,C", "end": "<eos>"}, r"end names '<eos>', which is not in the vocabul"),
-        ({"vocabulary": "bad.json"}, "bad.json is not a JSON list of entries or object"),
+        (
+            {"vocabulary": "A,C", "end": "<eos>"},
+            r"end names '<eos>', expected one of the 2 entries",
+        ),
+        ({"vocabulary": "bad.json"}, "vocabulary bad.json: expected a JSON list"),
     ],
 )
 def test_a_vocabulary_that_cannot_be_read_is_refused(tmp_path, said, message):
@@ -168,6 +171,6 @@ def test_an_id_beyond_the_embeddings_is_refused_by_name():
     limited = encoder(tokens=letters, frame=letters.frame(), rows=3)
     assert limited.encode(["ACG"])[0] == [[0, 1, 2]]
     with pytest.raises(
-        ExtractorError, match=r"sequence 1 has token 3 \('T'\), and the model has e"
+        ExtractorError, match=r"sequence 1 has token 3 \('T'\), but the model has e"
     ):
         limited.encode(["A", "AT"])
