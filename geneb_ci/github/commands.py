@@ -86,7 +86,7 @@ def _command_in(comment: Comment) -> Command | None:
     if name is CommandName.DISPUTE and not reason:
         return None
     if not login:
-        what = f"comment {comment.id} has a command, and its author cannot be read"
+        what = f"comment {comment.id} has a command, but its author cannot be read"
         raise UnexpectedReply(what, REPORT_IT)
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", login):
         return None

@@ -140,7 +140,7 @@ def _require_approval(answers: BoardAnswers) -> None:
             f"--alone with {answers.maintainers or 'nobody'}: expected one account", TWO
         )
     if len({owner.casefold() for owner in owners}) < PAIR and not any("/" in o for o in owners):
-        maintainer = f"{owners[0]} alone" if owners else "nobody"
+        maintainer = f"only {owners[0]}" if owners else "nobody"
         raise UsageProblem(
             f"{maintainer} is named as maintainer, but nobody can approve their own pull request",
             TWO,
@@ -184,9 +184,10 @@ def submission_schema(raw: bytes, benchmark: Benchmark) -> bytes:
     schema = json.loads(raw)
 
     def rename(part: dict[str, Any], texts: Mapping[str, str]) -> None:
-        usual = next(iter(part["properties"].values()))
+        property_schema = next(iter(part["properties"].values()))
         part["properties"] = {
-            name: usual | ({"description": text} if text else {}) for name, text in texts.items()
+            name: property_schema | ({"description": text} if text else {})
+            for name, text in texts.items()
         }
         if "required" in part:
             part["required"] = list(texts)

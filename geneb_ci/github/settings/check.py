@@ -26,9 +26,11 @@ def objects(client: SettingsClient, setting: Setting) -> str | None:
     """Compare members of settings that are JSON objects; stop at the first different object."""
     for path, values in setting.required.items():
         actual = client.settings(path)
-        wrong = [text for key in values if (text := _wrong(key, actual.get(key), values[key]))]
-        if wrong:
-            return "; ".join(wrong)
+        differences = [
+            text for key in values if (text := _wrong(key, actual.get(key), values[key]))
+        ]
+        if differences:
+            return "; ".join(differences)
     return None
 
 
@@ -82,8 +84,8 @@ def active_workflows(client: SettingsClient, setting: Setting) -> str | None:
 def missing_labels(client: SettingsClient, setting: Setting) -> list[str]:
     """Return the labels that do not exist; GitHub ignores case in their names."""
     page = client.page(setting.read_path, setting.needs)
-    present = {str(label["name"]).casefold() for label in page}
-    return [name for name in setting.required["labels"] if name.casefold() not in present]
+    present_labels = {str(label["name"]).casefold() for label in page}
+    return [name for name in setting.required["labels"] if name.casefold() not in present_labels]
 
 
 def labels(client: SettingsClient, setting: Setting) -> str | None:
@@ -181,7 +183,7 @@ def verdict(client: SettingsClient, _setting: Setting) -> str | None:
     except Unseen:
         return None
     if app is not None and app not in sources:
-        return f"{STATUS_CONTEXT} counts whoever sets it, not only from the App {app}"
+        return f"{STATUS_CONTEXT} counts from any account, not only from the App {app}"
     if other_apps := sorted(sources - {None, app}):
         return f"{STATUS_CONTEXT} counts only from the App {other_apps[0]}, which sets none"
     return None
@@ -263,8 +265,8 @@ def trusted_publisher(client: SettingsClient, setting: Setting) -> str | None:
     reply = client.get(path, needs, branch=MAIN, status="success", per_page=1)
     if not (reply or {}).get("total_count"):
         raise Unseen(
-            "the Hub has no interface that shows it, and no run of publish.yml has succeeded: each "
-            "fails until it is set, also the first, which the first push starts",
+            "the Hub does not show it, and no run of publish.yml has succeeded; every run fails "
+            "until it is set, including the first run, which the first push starts",
             f"{setting.hand}; then: gh workflow run publish.yml",
         )
     return None
