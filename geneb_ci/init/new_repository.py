@@ -279,9 +279,9 @@ def _site(space: str) -> str:
 
 def copied_files() -> list[str]:
     """Return the paths of the shipped files that a board copies unchanged."""
-    jobs = board_workflows()
-    text = "\n".join(shipped("repository", path).read_text("utf-8") for path in jobs)
-    return [*jobs, *shipped_files(FORMS), *VERBATIM, *sorted(set(_TOOLKIT_FILE.findall(text)))]
+    workflows = board_workflows()
+    text = "\n".join(shipped("repository", path).read_text("utf-8") for path in workflows)
+    return [*workflows, *shipped_files(FORMS), *VERBATIM, *sorted(set(_TOOLKIT_FILE.findall(text)))]
 
 
 def template(name: str, values: dict[str, str]) -> bytes:

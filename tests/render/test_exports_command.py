@@ -164,7 +164,7 @@ def test_results_of_mteb_before_version_1_11_are_imported(
     named = ("--model-id", "x", "--display", "X", "--params", "5", "--output", "old.json")
     assert main(["pack", "results", *named]) == 11
     assert (
-        '"promoter_notata.json" cannot be used: scores.test has no mcc' in capsys.readouterr().err
+        '"promoter_notata.json" cannot be used: scores.test lacks mcc' in capsys.readouterr().err
     )
     assert json.loads((board / "old.json").read_bytes())["results"]["full"] == cells
 

@@ -96,7 +96,7 @@ class GitForge(GitHubServer):
         return git(self.repository, "rev-parse", "refs/heads/main")
 
     def main_sha(self) -> str:
-        """Return the head of main, for what the product asks."""
+        """Return the commit id of main, as the imitation of GitHub in the tests does."""
         return self.main
 
     def learn(self, sha: str) -> None:

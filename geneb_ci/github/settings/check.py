@@ -265,8 +265,9 @@ def trusted_publisher(client: SettingsClient, setting: Setting) -> str | None:
     reply = client.get(path, needs, branch=MAIN, status="success", per_page=1)
     if not (reply or {}).get("total_count"):
         raise Unseen(
-            "the Hub does not show it, and no run of publish.yml has succeeded; every run fails "
-            "until it is set, including the first run, which the first push starts",
+            "nothing shows that the trusted publisher is set: the Hub does not show it, and no run "
+            "of publish.yml has succeeded; until it is set every run fails, including the one that "
+            "the first push starts",
             f"{setting.hand}; then: gh workflow run publish.yml",
         )
     return None
