@@ -51,7 +51,7 @@ EVENT = {
 @functools.cache
 def tables() -> dict[str, dict[str, Any]]:
     """Return the two files of scores: what tests may ask for when they are collected."""
-    benchmark, notes = shipped_benchmark(), task_notes(find_layout(ROOT))
+    benchmark, notes = shipped_benchmark(), task_notes(find_layout(ROOT / "schemas"))
     categories, tasks = leaderboards(entries(), benchmark, notes)
     return {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
 
@@ -79,7 +79,9 @@ def table_files() -> dict[str, bytes]:
 def known() -> AdviceFacts:
     """Return what advice on the public rows is made from."""
     boards = {regime: found.board for regime, found in found_intervals().regimes.items()}
-    return advice_facts_of(entries(), boards, shipped_benchmark(), task_notes(find_layout(ROOT)))
+    return advice_facts_of(
+        entries(), boards, shipped_benchmark(), task_notes(find_layout(ROOT / "schemas"))
+    )
 
 
 @functools.cache
