@@ -309,7 +309,7 @@ def test_what_was_not_looked_at_is_not_called_served(run, repo):
     repo.names_host = False
     code, output, _ = run("publish", "--space", NAME, "--verify")
     assert code == 0
-    assert "what visitors get was not looked at: the Hub names no address" in output
+    assert "what visitors get was not checked: the Hub gives no address" in output
 
 
 def test_rollback_names_what_is_live_again(run, repo, clone):
