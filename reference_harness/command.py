@@ -179,8 +179,8 @@ def _check(options: dict[str, Any]) -> None:
         )
         raise OptionError(msg)
     builtin = options["extractor"].removeprefix("builtin:")
-    if builtin == "kmer":
-        _refuse_without_effect(options)
+    if builtin in {"kmer", "random_init"}:
+        _refuse_without_effect(options, builtin)
     is_of_hub = builtin == "huggingface"
     if is_of_hub and not options["name_model"]:
         msg = (
@@ -199,7 +199,7 @@ def _check(options: dict[str, Any]) -> None:
         raise OptionError(msg)
 
 
-def _refuse_without_effect(options: dict[str, Any]) -> None:
+def _refuse_without_effect(options: dict[str, Any], builtin: str) -> None:
     """Raise OptionError for options that have no effect, but would be in the record."""
     value_by_option = {
         "--model": options["name_model"],
@@ -208,8 +208,8 @@ def _refuse_without_effect(options: dict[str, Any]) -> None:
     for option, value in value_by_option.items():
         if value:
             msg = (
-                f"{option} has no effect on the built-in kmer, which has no weights and runs on "
-                f"the CPU: leave {option} out, or pass another --extractor"
+                f"{option} has no effect on the built-in {builtin}, which loads no weights and "
+                f"runs on the CPU: leave {option} out, or pass another --extractor"
             )
             raise OptionError(msg)
 

@@ -212,9 +212,9 @@ def regimes_of(regime: str, facts: AdviceFacts) -> list[str]:
     """Return the regimes shown for a requested number of labelled examples, fewest first."""
     if regime != HUNDREDS:
         return [regime]
-    few = [name for name, variance in facts.draw_variances.items() if variance > 0]
-    many = [name for name, variance in facts.draw_variances.items() if variance == 0]
-    return [*few[:1], *many[:1]]
+    sampled = [name for name, variance in facts.draw_variances.items() if variance > 0]
+    complete = [name for name, variance in facts.draw_variances.items() if variance == 0]
+    return [*sampled[:1], *complete[:1]]
 
 
 def matching_tasks(request: ModelRequest, tasks: Sequence[TaskRecord]) -> list[TaskRecord]:

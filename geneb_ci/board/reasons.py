@@ -78,22 +78,22 @@ def reasons_of(advice: Advice, facts: AdviceFacts) -> list[str]:
         return [f"No model ranked in {advice.need.regime} meets {limits}."]
     count = len(advice.tasks)
     highest_models = [regime_advice.highest.model for regime_advice in advice.regimes]
-    why = [
+    causes = [
         highest_sentence(
             regime_advice.choices[0], regime_advice.highest, regime_advice.regime, count
         )
         for regime_advice in advice.regimes
     ]
     if len(advice.regimes) > 1:
-        why.append(gap_sentence(advice.regimes))
+        causes.append(gap_sentence(advice.regimes))
     if advice.considered > 1:
-        why.append(_smaller(advice))
+        causes.append(_smaller(advice))
         highest_models += [advice.smallest.model] if advice.smallest is not None else []
     models = list(dict.fromkeys(highest_models))
-    why += [sentence for model in models for sentence in _doubts(model, facts.rows[model])]
+    causes += [sentence for model in models for sentence in _doubts(model, facts.rows[model])]
     if any(facts.draw_variances[regime_advice.regime] for regime_advice in advice.regimes):
-        why.append(DRAWS)
-    return why
+        causes.append(DRAWS)
+    return causes
 
 
 DRAWS = (
@@ -119,8 +119,8 @@ def limits_text(request: ModelRequest) -> str:
 def highest_sentence(choice: Choice, claim: Claim, regime: str, count: int) -> str:
     """Return the sentence that a model scores highest, and on how many tasks that depends."""
     score = f"{score_text(choice.score)}, 95 % interval {interval_text(choice.low, choice.high)}"
-    where = "this task" if count == 1 else f"these {count} tasks"
-    sentence = f"Highest on {where} with {examples_text(regime)}: `{choice.model}`, {score}."
+    subject = "this task" if count == 1 else f"these {count} tasks"
+    sentence = f"Highest on {subject} with {examples_text(regime)}: `{choice.model}`, {score}."
     return f"{sentence} {rest_text(claim, count, 'highest')}"
 
 

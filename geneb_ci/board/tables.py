@@ -92,7 +92,7 @@ _PAGE_COLUMNS = {
         (
             TableColumn("species", "text", "Requested species or kingdom, or `any`."),
             TableColumn("kind", "text", "Requested category of tasks, or `any`."),
-            TableColumn("tasks", "count", "Number of matching tasks, which the mean is over."),
+            TableColumn("tasks", "count", "Number of matching tasks in the mean."),
             TableColumn("labelled_examples", "text", "Requested regime, or `hundreds`."),
             TableColumn("gpu_memory", "text", "Memory in GB; weights may fill half of it."),
             TableColumn("evidence_asked", "text", "Requested minimum evidence, or `any`."),

@@ -174,15 +174,17 @@ def unwritable(path: str, error: OSError, fix: str) -> GenebError:
 def machine_fault(error: OSError) -> MachineFault | None:
     """Return the MachineFault for an OSError; None if a bug in geneb-ci could be the cause."""
     message = error.strerror or str(error)
-    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    file_prefix = (
+        f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    )
     ssl = sys.modules.get("ssl")  # it takes 10 ms to import, and no file has such an error
     if ssl is not None and isinstance(error, ssl.SSLError):
         fix = "check the clock and the certificates (SSL_CERT_FILE) of this machine"
         return MachineFault(f"no secure connection: {message}", fix)
     if isinstance(error, ConnectionError | TimeoutError):
-        return MachineFault(f"{where}the connection failed: {message}", _NETWORK_FIX)
+        return MachineFault(f"{file_prefix}the connection failed: {message}", _NETWORK_FIX)
     if _NO_TEMPORARY_FOLDER in message:
         return MachineFault(message, "free disk space there, or set TMPDIR to another folder")
     if error.errno not in _MACHINE_FIXES:
         return None
-    return MachineFault(f"{where}{message}", _MACHINE_FIXES[error.errno])
+    return MachineFault(f"{file_prefix}{message}", _MACHINE_FIXES[error.errno])

@@ -54,12 +54,12 @@ AUTHORSHIP_MEANING = {
 EVIDENCE_MEANING = {
     Evidence.NONE: "does not pass the checks, so it is not on the board",
     Evidence.CHECKED: "passes every check; no audit confirms its scores",
-    Evidence.AUDITED: "an audit of what was drawn after the submission was fixed agrees",
+    Evidence.AUDITED: "an audit agrees; its sample was drawn after the submission was fixed",
     Evidence.REPRODUCED: "audits by two signers cover every task of every audited regime",
     Evidence.DISPUTED: "an audit differs, or its last runs were aborted",
     Evidence.STALE: (
-        "the audits are for another version of harness, benchmark or data, or its scores of "
-        "another scorer"
+        "the audits are for another version of harness, benchmark or data, or another scorer "
+        "computed the scores"
     ),
 }
 """One line for readers of the board, in the order in which the page explains them."""

@@ -129,8 +129,8 @@ class GitHub:
         Pull requests to other branches are omitted, because a verdict is about the default branch.
         One request per 100.
         """
-        listed = self.all_open_pulls()
-        return listed._replace(pulls=[pull for pull in listed.pulls if pull.is_to_main])
+        listing = self.all_open_pulls()
+        return listing._replace(pulls=[pull for pull in listing.pulls if pull.is_to_main])
 
     def all_open_pulls(self) -> OpenList:
         """Return the open pull requests to any branch; one request per 100.
@@ -182,13 +182,13 @@ class GitHub:
             body = self.wire.get(f"/git/trees/{sha}", recursive=1).body
             if len(self._trees) == TREES_MAX:
                 self._trees.pop(next(iter(self._trees)))
-            listed = parsed(RecursiveTree, body, f"the tree {sha}")
+            tree_reply = parsed(RecursiveTree, body, f"the tree {sha}")
             files = (
                 (entry.path, entry.mode, entry.sha, entry.size)
-                for entry in listed.tree
+                for entry in tree_reply.tree
                 if entry.is_file
             )
-            self._trees[sha] = tree_of(files, is_cut=listed.truncated)
+            self._trees[sha] = tree_of(files, is_cut=tree_reply.truncated)
         return self._trees[sha]
 
     def blob(self, sha: str) -> bytes:
@@ -359,8 +359,8 @@ class GitHub:
     def propose(self, branch: str, base: str, title: str, text: str) -> int:
         """Return the number of the open pull request from a branch; open it if there is none."""
         owner = self.wire.repository.partition("/")[0]
-        listed = self.wire.get("/pulls", state="open", head=f"{owner}:{branch}").body
-        open_pulls = parsed(list[Numbered], listed, "the pull requests of a branch")
+        pulls_reply = self.wire.get("/pulls", state="open", head=f"{owner}:{branch}").body
+        open_pulls = parsed(list[Numbered], pulls_reply, "the pull requests of a branch")
         if open_pulls:
             return open_pulls[0].number
         body = {"head": branch, "base": base, "title": title, "body": text}

@@ -71,8 +71,8 @@ def open_audit(
     try:
         if target.locked:
             what = f"the conversation of pull request {target.number} is locked"
-            how = f"unlock it, and set the label {report.AUDIT_LABEL} again"
-            raise ConversationLocked(what, how)  # no comment could keep its draw
+            fix = f"unlock it, and set the label {report.AUDIT_LABEL} again"
+            raise ConversationLocked(what, fix)  # no comment could keep its draw
         require_machine()
         order = _drawn(github, layout, target, relay, say)
         earlier = audits.earlier_orders(github, target.number)
@@ -101,7 +101,7 @@ def _drawn(
         raws = audits.files_at_head(github, rows)
         with (
             changed_main(main_layout, main, raws) as laid_out,
-            tempfile.TemporaryDirectory() as drawn,
+            tempfile.TemporaryDirectory() as draws_folder,
         ):
             file = Path(str(laid_out.submissions)) / f"{model}.json"
             submission = read_submission(file)
@@ -109,7 +109,7 @@ def _drawn(
             earlier = audits.draws_of(github, target.number, commitment, say)
             at, published_on = audits.publish(github, head, commitment.sha256, earlier)
             say(f"commitment {commitment.sha256}, public since {at}")
-            before = audits.write_plans(Path(drawn), earlier, commitment.sha256, at)
+            before = audits.write_plans(Path(draws_folder), earlier, commitment.sha256, at)
             source = BeaconSource(None, relay, None, "", reveal=False)
             sample = TaskSample(earlier=before)
             plan = draw_plan(commitment, at, submission, sample, laid_out, source, say)
@@ -346,8 +346,8 @@ def _require_own(github: GitHub, order: AuditOrder) -> None:
 def _verified(layout: Layout, record: Path, fix: str) -> Verification:
     """Return the verification of a record. Raises AuditRefused if a step does not hold."""
     verification = AuditRepository(layout).verification(record)
-    if wrong := audits.does_not_hold(verification):
-        raise AuditRefused(f"the record does not verify: {wrong}", fix)
+    if difference := audits.does_not_hold(verification):
+        raise AuditRefused(f"the record does not verify: {difference}", fix)
     return verification
 
 

@@ -55,11 +55,11 @@ def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
         if pull.state != "open" or not pull.is_to_main:
             raise HeadMoved(f"pull request {number} is not open to main", "name an open one")
         return AuditTarget(number, pull.head.sha, locked=pull.locked)
-    listed = github.open_pulls()
-    labelled = [pull for pull in listed.pulls if AUDIT_LABEL in pull.labels]
+    open_list = github.open_pulls()
+    labelled = [pull for pull in open_list.pulls if AUDIT_LABEL in pull.labels]
     if not labelled:
-        listed.require_all(f"whether one has the label {AUDIT_LABEL} is not known")
-        unread = [str(pull.number) for pull in listed.pulls if UNREADABLE in pull.labels]
+        open_list.require_all(f"whether one has the label {AUDIT_LABEL} is not known")
+        unread = [str(pull.number) for pull in open_list.pulls if UNREADABLE in pull.labels]
         if unread:
             what = f"the labels of {first_and_more(unread)} cannot be read"
             raise UnexpectedReply(what, REPORT_IT)

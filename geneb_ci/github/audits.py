@@ -151,10 +151,10 @@ def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> 
     other_numbers = sorted(audited - {number}, reverse=True)
     if len(other_numbers) > AUDITED_MAX:
         note(f"draws are read of the newest {AUDITED_MAX} audited pull requests, not of older ones")
-    read = other_numbers[:AUDITED_MAX]
-    prefetch_conversations(github, read)
+    numbers_read = other_numbers[:AUDITED_MAX]
+    prefetch_conversations(github, numbers_read)
     identity = identity_of(commitment)
-    orders = [order for each in (number, *read) for order in earlier_orders(github, each)]
+    orders = [order for each in (number, *numbers_read) for order in earlier_orders(github, each)]
     github.conversations.clear()  # nothing that is written later may rest on them
     return [
         order

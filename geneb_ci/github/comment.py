@@ -171,10 +171,11 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _neighbour(near: Neighbour) -> str:
+def _neighbour(neighbour: Neighbour) -> str:
     return (
-        f"Most similar row: {cell(near.model)}, with {near.near:,} of {near.cells:,} scores equal "
-        f"within rerun noise; from {near.limit:,} on it would count as a copy.\n"
+        f"Most similar row: {cell(neighbour.model)}, with {neighbour.near:,} of "
+        f"{neighbour.cells:,} scores equal within rerun noise; "
+        f"from {neighbour.limit:,} on it would count as a copy.\n"
     )
 
 
@@ -196,7 +197,7 @@ def comment(pull: PullVerdict, repository: str) -> str:
     is a fork. The comment lists errors and warnings, then the row's rank, then notes.
     """
     findings = [
-        replace(listed.finding, file=listed.file or "this pull request") for listed in pull.findings
+        replace(shown.finding, file=shown.file or "this pull request") for shown in pull.findings
     ]
     notes = [finding for finding in findings if finding.severity is Severity.NOTE]
     urgent = [finding for finding in findings if finding.severity is not Severity.NOTE]
@@ -255,8 +256,8 @@ def _blocks(pull: PullVerdict, findings: Sequence[Finding], room: int) -> tuple[
 
 def _foot(pull: PullVerdict) -> str:
     digests = [f"- {code(file.path)}: sha256 {code(file.sha256)}" for file in pull.files]
-    listed = "This verdict applies to exactly these files:\n\n" + "\n".join(digests) + "\n\n"
+    file_list = "This verdict applies to exactly these files:\n\n" + "\n".join(digests) + "\n\n"
     return (
-        f"\n---\n\n{listed if digests else ''}To explain a rule: {_rules(pull)}. "
+        f"\n---\n\n{file_list if digests else ''}To explain a rule: {_rules(pull)}. "
         f"Base commit: {code(pull.base_sha[:_SHA_SHOWN])}.\n"
     )

@@ -92,8 +92,8 @@ def _is_copy(scores: str, other_scores: str) -> bool:
         for x, y in zip(_cells(scores), _cells(other_scores), strict=False)
         if _are_present(x, y)
     ]
-    near = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)
-    return bool(pairs) and near >= min(len(pairs), math.ceil(near_cells_of_copy(len(pairs))))
+    near_count = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)
+    return bool(pairs) and near_count >= min(len(pairs), math.ceil(near_cells_of_copy(len(pairs))))
 
 
 def _are_present(x: int, y: int) -> bool:

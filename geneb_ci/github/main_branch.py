@@ -104,19 +104,19 @@ def layout_of_main(
     prints that. Raises ForgeProblem if a file cannot be read.
     """
     local = {path: _local(root, path, main.files[path]) for path in sorted(main.digested_paths)}
-    lost = [path for path, raw in local.items() if raw is None]
-    code = next((path for path in lost if path.startswith(_CODE)), None)
+    unread = [path for path, raw in local.items() if raw is None]
+    code = next((path for path in unread if path.startswith(_CODE)), None)
     if code is not None and note is not None:
         note(
             f"{code} is not main's: to get the verdict of main's rules, merge main into this branch"
         )
     elif code is not None:
         raise MainMoved(f"the checkout is not main's head: {code} differs", _NEXT)
-    if not lost and not _has_more(root, main):
+    if not unread and not _has_more(root, main):
         yield find_layout(root)
         return
     if isinstance(source, Clone):
-        blobs = (main.files[path] for path in lost if not path.startswith(_CODE))
+        blobs = (main.files[path] for path in unread if not path.startswith(_CODE))
         source.prefetch(blob.sha for blob in blobs if _is_read(blob))
     with tempfile.TemporaryDirectory(prefix="geneb-ci-main-") as name:
         folder = Path(os.path.realpath(name))
@@ -209,5 +209,5 @@ def layout_of_settings(source: Source, files: Mapping[str, Blob]) -> Layout:
 def further_places(layout: Layout) -> list[str]:
     """Return the folders that the settings name, relative to the root of the repository."""
     folders = layout.settings.paths.values() if layout.settings is not None else ()
-    inside = (folder for folder in folders if folder.is_relative_to(layout.root))
-    return [folder.relative_to(layout.root).as_posix() for folder in inside]
+    inner_folders = (folder for folder in folders if folder.is_relative_to(layout.root))
+    return [folder.relative_to(layout.root).as_posix() for folder in inner_folders]

@@ -28,12 +28,12 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
     with connect(repo) as github:
         pull = open_pull_at(github, number, None)
         with base_of(github, layout, say) as (main, main_layout):
-            listed = github.open_pulls()
-            other_pulls = [other for other in listed.pulls if other.head.sha != pull.head.sha]
+            open_list = github.open_pulls()
+            other_pulls = [other for other in open_list.pulls if other.head.sha != pull.head.sha]
             board = OpenPulls(main, other_pulls, reserve=0)
             read_board(github, board)
             board.require_read()
-            for unread in listed.unreadable:
+            for unread in open_list.unreadable:
                 say(f"pull request #{unread.number} cannot be read, and is not compared")
             judge = PullChecker(github, BaseBranch(main_layout), main)
             head = PullHead(number=number, head_sha=pull.head.sha)

@@ -101,7 +101,7 @@ def _counted(github: GitHub, pull: H) -> H:
 
 
 def passing_elsewhere(
-    github: GitHub, listed: Iterable[Pull], heads: Collection[str]
+    github: GitHub, open_pulls: Iterable[Pull], heads: Collection[str]
 ) -> Iterator[PullHead]:
     """Yield pull requests with a passing status that are closed or to another branch.
 
@@ -110,9 +110,9 @@ def passing_elsewhere(
     the last 50 pull requests closed without a merge, and one query reads 25 to other branches.
     Nothing is yielded if GitHub does not answer.
     """
-    elsewhere = [pull.number for pull in listed if not pull.is_to_main]
+    elsewhere = [pull.number for pull in open_pulls if not pull.is_to_main]
     prefetch_conversations(github, elsewhere)
-    read: list[HeadStatus] = [
+    statuses: list[HeadStatus] = [
         github.conversations[number] for number in elsewhere if number in github.conversations
     ]
     field = (
@@ -120,8 +120,8 @@ def passing_elsewhere(
         "orderBy: {field: UPDATED_AT, direction: DESC}) { ...Closed }"
     )
     for answer in _answers(github, [field], _CLOSED, _Closed).values():
-        read += [_counted(github, pull) for pull in answer.nodes if pull is not None]
-    for pull in read:
+        statuses += [_counted(github, pull) for pull in answer.nodes if pull is not None]
+    for pull in statuses:
         if pull.state == SUCCESS and pull.head_sha not in heads:
             yield PullHead(number=pull.number, head_sha=pull.head_sha)
 
@@ -186,11 +186,11 @@ def _answers(
     values = github.wire.graphql(
         f'query {{ repository(owner: "{owner}", name: "{name}") {{ {body} }} }} {fragment}'
     )
-    read = adapter(kind).validate_python
+    validate = adapter(kind).validate_python
     answers = {}
     for alias, value in values.items():
         try:
-            answers[alias] = read(value)
+            answers[alias] = validate(value)
         except ValidationError:
             continue
     return answers

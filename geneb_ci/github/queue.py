@@ -125,8 +125,10 @@ class Queue:
         if self.unreadable:
             parts.append(f"{len(self.unreadable)} that cannot be read")
         overdue = sum(row.is_overdue for row in self.rows)
-        late = f"; {overdue} overdue (over {duration(_seconds(OVERDUE_AFTER))})" if overdue else ""
-        return "waiting: " + "; ".join(parts) + late
+        overdue_text = (
+            f"; {overdue} overdue (over {duration(_seconds(OVERDUE_AFTER))})" if overdue else ""
+        )
+        return "waiting: " + "; ".join(parts) + overdue_text
 
 
 class PullFacts(NamedTuple):

@@ -50,8 +50,8 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
         for line in _step_lines(queue)
         for part in textwrap.wrap(escape(line), width, subsequent_indent=_BELOW_IN)
     ]
-    whole = [*steps, "", head, *lines, "", *summary] if rows else summary
-    return "".join(f"{line.rstrip()}\n" for line in whole)
+    lines_shown = [*steps, "", head, *lines, "", *summary] if rows else summary
+    return "".join(f"{line.rstrip()}\n" for line in lines_shown)
 
 
 def _step_lines(queue: Queue) -> list[str]:
@@ -139,7 +139,7 @@ def _lines(queue: Queue, limit: int) -> list[str]:
 
 
 def _cells(row: QueueRow) -> tuple[str, ...]:
-    late = "!" if row.is_overdue else ""
+    overdue_mark = "!" if row.is_overdue else ""
     warnings = f"{row.warnings} ({row.weight:g})" if row.warnings else ""
     audit = f"{row.audit_tasks} tasks" if row.audit_tasks else ""
     if row.audit_sequences:
@@ -149,7 +149,7 @@ def _cells(row: QueueRow) -> tuple[str, ...]:
         str(row.number),
         row.name,
         row.author,
-        f"{late}{duration(row.age_seconds)}",
+        f"{overdue_mark}{duration(row.age_seconds)}",
         f"{row.verdict}{errors}",
         warnings,
         row.effect,

@@ -109,15 +109,15 @@ def open_pull_at(github: GitHub, number: int, head_sha: str | None) -> Pull:
     return pull
 
 
-def pull_of(listed: OpenList, head_sha: str) -> Pull:
+def pull_of(open_list: OpenList, head_sha: str) -> Pull:
     """Return the first open pull request with this head. Raises HeadMoved if there is none.
 
     The event's pull request number is not used: it is empty for forks, and could be forged. Raises
     UnexpectedReply if an unreadable pull request may have this head.
     """
-    pulls = [pull for pull in listed.pulls if pull.head.sha == head_sha]
+    pulls = [pull for pull in open_list.pulls if pull.head.sha == head_sha]
     if not pulls:
-        listed.require_all(f"whether a pull request has the head {head_sha} is not known")
+        open_list.require_all(f"whether a pull request has the head {head_sha} is not known")
         raise HeadMoved(f"no open pull request has the head {head_sha}", QUEUED)
     return min(pulls, key=lambda pull: pull.number)
 
@@ -225,8 +225,8 @@ class OpenPulls:
 
     def others(self, pull: Pull) -> dict[int, Fingerprint]:
         """Return the pull requests to compare one with: all with another head."""
-        same = {*self.heads.get(pull.head.sha, ()), pull.number}
-        return {number: mark for number, mark in self.passing.items() if number not in same}
+        same_head = {*self.heads.get(pull.head.sha, ()), pull.number}
+        return {number: mark for number, mark in self.passing.items() if number not in same_head}
 
     def fail(self, pull: Pull, problem: GenebError) -> None:
         """Note that a pull request could not be read."""
@@ -250,9 +250,9 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
     its verdict, also with the last requests of the hour, and the errors of reading it are raised.
     """
     with base_of(github, layout) as (main, main_layout):
-        listed = github.all_open_pulls()
-        listed.pulls.sort(key=lambda pull: (pull.updated_at or _FIRST, pull.number))
-        pulls = [pull for pull in listed.pulls if pull.is_to_main]
+        open_list = github.all_open_pulls()
+        open_list.pulls.sort(key=lambda pull: (pull.updated_at or _FIRST, pull.number))
+        pulls = [pull for pull in open_list.pulls if pull.is_to_main]
         if only is not None:  # with the head that is to be checked, which may have moved since
             pulls = [*(pull for pull in pulls if pull.number != only.number), only]
         board = OpenPulls(main, pulls)
@@ -263,7 +263,7 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
             board.unjudged, board.troubles, board.problems, queued = [only], [], [], []
             board.progress = SweepProgress({only.number: PullState.LEFT})
         else:
-            queued = _read_sweep(github, board, listed)
+            queued = _read_sweep(github, board, open_list)
         if not board.unjudged and not queued:
             return _sweep_result(github, board, [], [])
         judge = PullChecker(github, BaseBranch(main_layout), main)
@@ -273,13 +273,13 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
         return _sweep_result(github, board, verdicts, groups)
 
 
-def _read_sweep(github: GitHub, board: OpenPulls, listed: OpenList) -> list[str]:
+def _read_sweep(github: GitHub, board: OpenPulls, open_list: OpenList) -> list[str]:
     """Read the data of a sweep until a limit is reached; return the merge groups to check."""
     try:
         board.waits = known_waits(github)
-        _take_back_unread(github, board, listed.unreadable)
+        _take_back_unread(github, board, open_list.unreadable)
         read_board(github, board)
-        board.stale += passing_elsewhere(github, listed.pulls, board.heads)
+        board.stale += passing_elsewhere(github, open_list.pulls, board.heads)
         if not board.pulls:
             return []
         queued, problems = waiting_groups(github, board.pulls[0].base.repo.default_branch)
@@ -394,11 +394,11 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
     conversation = github.conversations.get(pull.number)
     if conversation is None and not is_due:
         return
-    read = result_or_error(_kept_and_asked, github, board, pull, is_due=is_due)
-    if isinstance(read, GenebError):
-        board.fail(pull, read)
+    outcome = result_or_error(_kept_and_asked, github, board, pull, is_due=is_due)
+    if isinstance(outcome, GenebError):
+        board.fail(pull, outcome)
         return
-    earlier_verdict, current, is_new = read
+    earlier_verdict, current, is_new = outcome
     board.command_states[pull.number] = current
     if earlier_verdict is not None and earlier_verdict.head_sha == pull.head.sha:
         board.kept_verdicts[pull.number] = earlier_verdict
@@ -425,12 +425,14 @@ def _kept_and_asked(
 ) -> tuple[PullVerdict | None, CommandState, bool]:
     """Return the verdict of our comment, maintainers' commands, and whether any is new."""
     conversation = github.conversations.get(pull.number)
-    read = conversation.comments if conversation is not None else list(github.comments(pull.number))
-    earlier_verdict = verdict_in(read, github.author, pull.number)
+    read_comments = (
+        conversation.comments if conversation is not None else list(github.comments(pull.number))
+    )
+    earlier_verdict = verdict_in(read_comments, github.author, pull.number)
     earlier = earlier_verdict.command_state if earlier_verdict is not None else CommandState()
     if earlier_verdict is None and not is_due:
         return earlier_verdict, earlier, False
-    comments_by_pull = {pull.number: read} if conversation is None else {}
+    comments_by_pull = {pull.number: read_comments} if conversation is None else {}
     pull_numbers = board.heads[pull.head.sha]
     current, is_far = read_commands(github, pull_numbers, earlier, board.rights, comments_by_pull)
     return earlier_verdict, current, is_far or current.command != earlier.command

@@ -342,14 +342,14 @@ def readable_pulls(items: Iterable[Any]) -> tuple[list[Pull], list[UnreadablePul
     Raises UnexpectedReply if one has no number.
     """
     what = "the list of pull requests"
-    read: list[Pull] = []
+    readable: list[Pull] = []
     unread: list[UnreadablePull] = []
     for item in items:
         try:
-            read.append(adapter(Pull).validate_python(item))
+            readable.append(adapter(Pull).validate_python(item))
         except ValidationError as error:
             pull = parsed(_NumberedHead, item, what)
             head = pull.head.sha if pull.head is not None else None
             reason = f"unexpected answer of GitHub in {what}, at {first_error(error, 'the top')}"
             unread.append(UnreadablePull(pull.number, head, reason))
-    return read, unread
+    return readable, unread

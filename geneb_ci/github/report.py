@@ -92,7 +92,7 @@ def _text(github: GitHub, run: str) -> str:
 
 
 class WrittenParts(NamedTuple):
-    """The comment, labels and status that were written to one pull request."""
+    """Which of the status, labels and comment were written to one pull request."""
 
     status: bool
     labels: bool
@@ -189,7 +189,7 @@ def _written(
 
 
 def _set(github: GitHub, sha: str, state: str, text: str) -> tuple[str, WrittenParts]:
-    """Set the status of a commit, and nothing else."""
+    """Set only the status of a commit; return its state and what was written."""
     github.set_status(sha, state, text)
     return state, WrittenParts(status=True, labels=False, comment=False)
 

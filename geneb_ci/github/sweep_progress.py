@@ -112,9 +112,9 @@ class SweepProgress:
             raise self._stopped(len(failed), condition, self.problem, fix)
 
     def _stopped(self, count: int, condition: str, reason: str, fix: str) -> SweepStopped:
-        whole = plural(len(self.states), "open pull request")
+        pulls_text = plural(len(self.states), "open pull request")
         was = "was" if count == 1 else "were"
-        return SweepStopped(f"{count} of {whole} {was} {condition}: {visible(reason)}", fix)
+        return SweepStopped(f"{count} of {pulls_text} {was} {condition}: {visible(reason)}", fix)
 
 
 def _spans(numbers: Iterable[int]) -> str:

@@ -113,8 +113,10 @@ def waits_after(
     now: dt.datetime,
 ) -> dict[int, Wait]:
     """Return the list after a run: without settled pull requests, with the time of each retry."""
-    gone = set(settled)
-    waits = {number: wait for number, wait in earlier_waits.items() if number not in gone}
+    settled_numbers = set(settled)
+    waits = {
+        number: wait for number, wait in earlier_waits.items() if number not in settled_numbers
+    }
     for trouble in troubles:
         old = earlier_waits.get(trouble.number)
         tries = min(1000, old.tries + 1) if old and old.head_sha == trouble.head_sha else 1

@@ -184,9 +184,10 @@ def submission_schema(raw: bytes, benchmark: Benchmark) -> bytes:
     schema = json.loads(raw)
 
     def rename(part: dict[str, Any], texts: Mapping[str, str]) -> None:
-        usual = next(iter(part["properties"].values()))
+        property_schema = next(iter(part["properties"].values()))
         part["properties"] = {
-            name: usual | ({"description": text} if text else {}) for name, text in texts.items()
+            name: property_schema | ({"description": text} if text else {})
+            for name, text in texts.items()
         }
         if "required" in part:
             part["required"] = list(texts)

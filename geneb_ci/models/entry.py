@@ -367,8 +367,10 @@ def addresses(weights: WeightsSource) -> dict[str, str]:
         if len(names) == 1 and base.endswith(f"/{names[0]}"):
             return {names[0]: base}  # the location is the file itself
         return {name: f"{base}/{name}{ending}" for name in names}
-    inside = f"{weights.folder}/" if weights.folder else ""
-    return {name: f"{base}/{weights.archive}{ending}#{inside}{name}" for name in weights.files}
+    folder_prefix = f"{weights.folder}/" if weights.folder else ""
+    return {
+        name: f"{base}/{weights.archive}{ending}#{folder_prefix}{name}" for name in weights.files
+    }
 
 
 _BY_NUMBER = {

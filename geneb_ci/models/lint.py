@@ -140,8 +140,8 @@ def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> It
     loading = entry.loading
     if loading is not None:
         for name in sorted(set(loading.quirks) ^ set(facts.get("flags", loading.quirks))):
-            where = "the entry" if name in loading.quirks else "the table"
-            yield f"quirks: only {where} has {name}"
+            source = "the entry" if name in loading.quirks else "the table"
+            yield f"quirks: only {source} has {name}"
         known_good = {key: value for key, value in (facts.get("known_good") or {}).items() if value}
         for name, _, version in (pin.partition("==") for pin in loading.loaded_with):
             if known_good.get(name, version) != version:

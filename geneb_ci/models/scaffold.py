@@ -107,11 +107,11 @@ def weight_names(names: set[str], index: Mapping[str, Mapping[str, Any]]) -> lis
 
     `index` has the content of the index files. Raises NothingChecked if there are no weights.
     """
-    for single, listed in FORMATS:
+    for single, index_name in FORMATS:
         if single in names:
             return [single]
-        if listed in index:
-            parts = index[listed].get("weight_map")
+        if index_name in index:
+            parts = index[index_name].get("weight_map")
             return sorted({str(file) for file in parts.values()} if isinstance(parts, dict) else ())
     raise NothingChecked(
         f"the repository has none of {', '.join(name for pair in FORMATS for name in pair)}",
@@ -268,7 +268,7 @@ _CODE: dict[Pooling, str] = {
 def module_text(model: HubModel, author_facts: AuthorFacts) -> str:
     """Return the module of an extractor that computes the same as the built-in one."""
     weights = {name: digest for name, digest in model.files.items() if _is_weight(name)}
-    listed = "".join(
+    fact_lines = "".join(
         f"            {json.dumps(name)}: {json.dumps(digest)},\n"
         for name, digest in sorted(weights.items())
     )
@@ -302,7 +302,7 @@ class {author_facts.class_name}(BaseEmbeddingExtractor):
         "location": {json.dumps(model.location)},
         "revision": REVISION,
         "weights": {{
-{listed}        }},
+{fact_lines}        }},
     }}
 
     def __init__(self, name_model, device="cpu"):
@@ -342,7 +342,7 @@ def property_test_text(model: HubModel, author_facts: AuthorFacts, extractor: st
     if extractor.startswith("builtin:"):
         for name, value in author_facts.extractor_options(model).items():
             words += ["--option", f"{name}={value}"]
-    listed = "".join(f"    {json.dumps(word)},\n" for word in words)
+    word_lines = "".join(f"    {json.dumps(word)},\n" for word in words)
     return f'''"""The properties of {author_facts.title} that its scores depend on.
 
 It downloads the weights, unless GENEB_MODEL names a folder that has them.
@@ -354,7 +354,7 @@ import sys
 
 MODEL = os.environ.get("GENEB_MODEL", {json.dumps(model.location)})
 CHECK = (
-{listed})
+{word_lines})
 
 
 def test_every_property_holds():

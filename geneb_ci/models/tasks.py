@@ -105,7 +105,7 @@ class TaskNotes(StrictModel):
     def facts(self, tasks: Sequence[Task]) -> dict[str, dict[str, Any]]:
         """Return task id to its published facts; unknown facts are left out."""
         notes = {task.id: self.of(task.id) for task in tasks}
-        facts_of: dict[str, dict[str, Any]] = {}
+        facts_by_task: dict[str, dict[str, Any]] = {}
         for task in tasks:
             note, counts = notes[task.id], task.test_class_counts
             facts = {key: getattr(note, key, None) for key in FACTS}
@@ -116,8 +116,8 @@ class TaskNotes(StrictModel):
                 if noted_task != task.id and note and note.measures and task_facts
                 if task_facts.measures == note.measures
             ]
-            facts_of[task.id] = {key: value for key, value in facts.items() if value}
-        return facts_of
+            facts_by_task[task.id] = {key: value for key, value in facts.items() if value}
+        return facts_by_task
 
 
 NO_NOTES = TaskNotes(schema_version="1.0")

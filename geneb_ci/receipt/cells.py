@@ -372,9 +372,9 @@ def _matrix_parts(claimed: Sequence[object], computed: Sequence[object]) -> list
         parts.append(("the number of matrices", str(len(claimed)), str(len(computed))))
     pairs = zip(claimed, computed, strict=False)
     return parts + [
-        (f"matrix {number} of {len(computed)}", str(matrix), str(counted))
-        for number, (matrix, counted) in enumerate(pairs, 1)
-        if matrix != counted
+        (f"matrix {number} of {len(computed)}", str(matrix), str(counts))
+        for number, (matrix, counts) in enumerate(pairs, 1)
+        if matrix != counts
     ]
 
 

@@ -98,9 +98,9 @@ def tolerances(
 
     They are divided by the receipt's scale. `unforeseen` is as in `spreads`.
     """
-    wide = scaled(rerun, scale_log2)
+    scaled_rerun = scaled(rerun, scale_log2)
     column_tolerances: Wide = np.maximum(
-        TAU_OF_COLUMN * spreads(wide, unforeseen), FLOOR * np.abs(wide)
+        TAU_OF_COLUMN * spreads(scaled_rerun, unforeseen), FLOOR * np.abs(scaled_rerun)
     )
     return column_tolerances
 
@@ -112,10 +112,10 @@ def judge(
 
     A rerun that overflows has an infinite deviation.
     """
-    wide, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
+    scaled_rerun, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
     half = np.spacing(np.abs(committed)).astype(np.float64) / 2
-    deviation = _in_tolerances(np.maximum(np.abs(receipt - wide) - half, 0), allowed)
-    deviation[~np.isfinite(wide).all(axis=1)] = np.inf
+    deviation = _in_tolerances(np.maximum(np.abs(receipt - scaled_rerun) - half, 0), allowed)
+    deviation[~np.isfinite(scaled_rerun).all(axis=1)] = np.inf
     mismatch = (rounding(rerun, scale_log2) != committed).sum(axis=1)
     return EmbeddingComparison(recorded(deviation), mismatch.astype(np.int64))
 

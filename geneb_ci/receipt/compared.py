@@ -78,8 +78,8 @@ def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
     is_record = isinstance(value, dict) and "tasks" in value and "results" not in value
     model = (_scored_record if is_record else _scored_submission)(file, value, definition)
     if model.entry is not None and (named_folder or (folder / FILE).is_file()):
-        read = read_predictions(folder / FILE, model.benchmark, model.entry)
-        return model._replace(predictions=read)
+        predictions = read_predictions(folder / FILE, model.benchmark, model.entry)
+        return model._replace(predictions=predictions)
     if named_folder:
         raise UsageProblem(
             f"{file} does not refer to a {FILE}, so {folder} cannot be used",
@@ -196,7 +196,7 @@ def compared_regimes(
     paired: Mapping[str, PairedRegime] = {}
     if a.predictions is not None and b.predictions is not None:
         paired = paired_regimes(a.predictions, b.predictions, a.benchmark, OF_RECORD)
-    compared = {}
+    comparisons = {}
     for regime in a.benchmark.regimes:
         common = a.scores.get(regime, {}).keys() & b.scores.get(regime, {}).keys()
         categories = {
@@ -208,14 +208,14 @@ def compared_regimes(
             pairs = paired.get(regime)
             tasks = {task for members in categories.values() for task in members}
             if pairs is None or not tasks <= pairs.cells.keys():
-                compared[regime] = _over_tasks(
+                comparisons[regime] = _over_tasks(
                     a.scores[regime], b.scores[regime], categories, resamples
                 )
             else:
-                compared[regime] = _over_sequences(a, b, regime, categories, pairs, resamples)
-    if not compared:
+                comparisons[regime] = _over_sequences(a, b, regime, categories, pairs, resamples)
+    if not comparisons:
         raise NothingChecked("the two models share no task and regime with scores", SAME_DATA)
-    return compared
+    return comparisons
 
 
 _Categories = Mapping[str, tuple[str, ...]]
@@ -285,8 +285,8 @@ def _compared(
     return ComparedRegime(resampled_unit, (macro_score, *by_category), tuple(tasks), paired)
 
 
-def rows_of(compared: Mapping[str, ComparedRegime]) -> Iterator[tuple[str, str, ComparedScore]]:
+def rows_of(comparisons: Mapping[str, ComparedRegime]) -> Iterator[tuple[str, str, ComparedScore]]:
     """Yield regime, resampled unit and score of each comparison, those of tasks last."""
-    for regime, regime_comparison in compared.items():
+    for regime, regime_comparison in comparisons.items():
         for score in (*regime_comparison.scores, *regime_comparison.by_task):
             yield regime, regime_comparison.over, score

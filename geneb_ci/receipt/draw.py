@@ -209,10 +209,10 @@ class TaskDraw:
             if is_complete
             else [self._number("training", j, strata.train) for j in range(share.training)]
         )
-        drawn: set[int] = set()
+        drawn_rows: set[int] = set()
         for position, (regime, rows) in enumerate(strata.support.items()):
-            undrawn = [row for row in rows.tolist() if row not in drawn]
-            drawn.update(undrawn)
+            undrawn = [row for row in rows.tolist() if row not in drawn_rows]
+            drawn_rows.update(undrawn)
             parts[f"support {regime}"] = (
                 undrawn
                 if position == 0 or share.whole or len(undrawn) <= share.support
@@ -224,19 +224,21 @@ class TaskDraw:
         return DrawnEmbeddings(dict(self.sizes), parts)
 
     def _test(self, regime: str, share: TaskShare) -> list[int]:
-        strata, drawn = self._strata, []
+        strata, drawn_rows = self._strata, []
         probes = len(strata.predicted[regime])
-        right = [strata.right(regime, probe).tolist() for probe in range(probes)]
-        listed = [self._classes(regime, probe) for probe in range(probes)]
+        right_rows = [strata.right(regime, probe).tolist() for probe in range(probes)]
+        classes_by_probe = [self._classes(regime, probe) for probe in range(probes)]
         for turn in turns(strata, regime, share):
-            rows, name = right[turn.probe], f"test {regime} {turn.probe} right"
+            rows, name = right_rows[turn.probe], f"test {regime} {turn.probe} right"
             if turn.by_class:
-                classes = listed[turn.probe]
-                names = list(classes)
-                chosen = names[self._number(f"{name}, class", turn.draw, len(names))]
-                rows, name = classes[chosen], f"{name}, class {chosen}"
-            drawn.append(rows[self._number(name, turn.draw, len(rows))])
-        return drawn
+                classes = classes_by_probe[turn.probe]
+                class_names = list(classes)
+                class_name = class_names[
+                    self._number(f"{name}, class", turn.draw, len(class_names))
+                ]
+                rows, name = classes[class_name], f"{name}, class {class_name}"
+            drawn_rows.append(rows[self._number(name, turn.draw, len(rows))])
+        return drawn_rows
 
     def _classes(self, regime: str, probe: int) -> dict[int, list[int]]:
         """Return class to its right embeddings, without empty classes, both ascending."""

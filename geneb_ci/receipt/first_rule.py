@@ -31,12 +31,12 @@ def judge(committed: Half, rerun: npt.NDArray[np.floating], scale_log2: int) -> 
 
     A rerun that overflows has an infinite deviation.
     """
-    wide, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
+    scaled_rerun, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
     half = np.spacing(np.abs(committed)).astype(np.float64) / 2
-    beyond = np.maximum(np.abs(receipt - wide) - half, 0).max(axis=1)
-    size = np.sqrt(np.mean(wide * wide, axis=1))
+    beyond = np.maximum(np.abs(receipt - scaled_rerun) - half, 0).max(axis=1)
+    size = np.sqrt(np.mean(scaled_rerun * scaled_rerun, axis=1))
     with np.errstate(divide="ignore", invalid="ignore"):
         deviation = np.where(beyond > 0, beyond / size, 0.0)
-    deviation[~np.isfinite(wide).all(axis=1)] = np.inf
+    deviation[~np.isfinite(scaled_rerun).all(axis=1)] = np.inf
     mismatch = (rounding(rerun, scale_log2) != committed).sum(axis=1)
     return EmbeddingComparison(recorded(deviation), mismatch.astype(np.int64))

@@ -73,13 +73,13 @@ def _differences(
     seeds = len(benchmark.protocol.seeds)
     for regime, cells in submission.evidence.items():
         for task, cell in cells.items():
-            where = f'{quoted(task)} in "{regime}"'
+            cell_name = f'{quoted(task)} in "{regime}"'
             predicted = predictions.tasks.get(task)
             if predicted is None or not any(regime in fits for fits in predicted.fits.values()):
-                yield f"{where} has evidence, but no predictions"
+                yield f"{cell_name} has evidence, but no predictions"
             else:
                 yield from (
-                    f"{where}: {difference}"
+                    f"{cell_name}: {difference}"
                     for difference in _cell_differences(cell, predicted, regime, seeds)
                 )
 
@@ -165,9 +165,9 @@ def differing_predictions(
                     predictions_digest(predicted.labels, each_seed(fits, seeds))
                     != cell.predictions_sha256
                 ):
-                    where = f'{quoted(task)} in "{regime}"'
+                    cell_name = f'{quoted(task)} in "{regime}"'
                     lines.append(
-                        f"{where}: the predictions ({name}) are not those of the embeddings"
+                        f"{cell_name}: the predictions ({name}) are not those of the embeddings"
                     )
     return lines
 

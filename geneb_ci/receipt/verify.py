@@ -218,20 +218,22 @@ def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
     subject = subject_of(request.file, request.definition)
     run = _Verification(request, subject)
     if subject.errors:
-        listed = [f"{error.pointer or '/'}: {error.message}" for error in subject.errors]
+        error_texts = [f"{error.pointer or '/'}: {error.message}" for error in subject.errors]
         fix = f"run `geneb-ci check {request.file}`, which lists every fault"
-        return run.refused(CLAIMS, first_and_more(listed, 3), fix)
+        return run.refused(CLAIMS, first_and_more(error_texts, 3), fix)
     definition = request.definition or subject.layout.benchmark
     source = task_source(subject.benchmark, definition, request.data)
     files = receipt_files(
         subject.receipt, request.folder, mirror=request.mirror, cache=request.cache, say=request.say
     )
     with files, HarnessProcess() as harness:
-        request.say(cost_text(subject, run.tasks, files).text)
+        request.say(verification_cost(subject, run.tasks, files).text)
         return run.verified(files, source, harness)
 
 
-def cost_text(subject: ReceiptSubject, tasks: Sequence[str], files: ReceiptFiles) -> ReceiptCost:
+def verification_cost(
+    subject: ReceiptSubject, tasks: Sequence[str], files: ReceiptFiles
+) -> ReceiptCost:
     """Return the cost of verifying these tasks."""
     return cost_of(
         subject.receipt,

@@ -51,8 +51,8 @@ CUDA_FIX = (
 
 FIXES = (
     "allow bubblewrap to make user namespaces (an AppArmor profile for bwrap with the line "
-    "`userns,`, or the setting named), or audit on a virtual machine that allows them and is "
-    "deleted afterwards (--throw-away-machine)"
+    "`userns,`, or the kernel setting above), or audit on a virtual machine that allows them and "
+    "is deleted afterwards (--throw-away-machine)"
 )
 
 

@@ -50,7 +50,7 @@ def last_line(raw: bytes) -> str:
 
 
 def noted_attempts(raw: bytes) -> list[str]:
-    """Return the attempts in a log, sorted and without repetition."""
+    """Return the forbidden attempts that a log notes, sorted and without repetition."""
     lines = raw.decode("utf-8", "backslashreplace").splitlines()
     notes = {line.removeprefix(ATTEMPT) for line in lines if line.startswith(ATTEMPT)}
     return sorted(note for note in notes if EVENT.fullmatch(note))[:EVENTS_MAX]

@@ -136,9 +136,9 @@ class BranchState(CloneState):
     @property
     def title(self) -> str:
         """The first line of every situation: the role, the branch, and the model."""
-        where = f"branch {self.tree.branch}" if self.tree.branch else "no branch"
+        branch_text = f"branch {self.tree.branch}" if self.tree.branch else "no branch"
         model_text = f", model {self.model}" if self.model else ""
-        return f"contributor: {where}{model_text}"
+        return f"contributor: {branch_text}{model_text}"
 
 
 def _join(*words: str) -> str:
@@ -426,8 +426,8 @@ def _warned(state: BranchState) -> Iterator[str]:
 
 def _strays(state: BranchState) -> Iterator[str]:
     if state.other_uncommitted:
-        listed = _listed(state.other_uncommitted)
-        yield f"not committed, so the server would not see: {listed}"
+        file_list = _listed(state.other_uncommitted)
+        yield f"not committed, so the server would not see: {file_list}"
 
 
 def _push(state: BranchState) -> str:

@@ -352,8 +352,8 @@ class BoardReader:
         )
         if not audit.committed_at:
             return audit
-        due = time_of(round_at(seconds_of(audit.committed_at)), QUICKNET)
-        return audit._replace(due=moment_of(due), is_due=due <= self.now.timestamp())
+        round_time = time_of(round_at(seconds_of(audit.committed_at)), QUICKNET)
+        return audit._replace(due=moment_of(round_time), is_due=round_time <= self.now.timestamp())
 
     def _added(self, path: str) -> tuple[str, int | None]:
         """Return the commit of main that added a file, and its time in seconds since 1970.

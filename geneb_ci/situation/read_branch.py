@@ -179,9 +179,9 @@ class _Reader:
 
     def _submission_paths(self, state: BranchState) -> frozenset[str]:
         """Return the paths of the submission: row, card, extractor, and its lock and modules."""
-        beside = (f.path for f in self.change.files if self._is_beside(f.path, state))
+        paths_beside = (f.path for f in self.change.files if self._is_beside(f.path, state))
         lock = f"{state.module.removesuffix('.py')}{LOCK_SUFFIX}" if state.module else ""
-        return frozenset({state.row, state.card, state.module, lock, *beside} - {""})
+        return frozenset({state.row, state.card, state.module, lock, *paths_beside} - {""})
 
     def _is_beside(self, path: str, state: BranchState) -> bool:
         is_row = path == f"{self.places.submissions}/{state.model}.json"

@@ -212,9 +212,9 @@ def _f1_runs(classes: Classes, correct: int, reported: ReportedTriple) -> Iterat
     least, most = rho_limits(classes, correct)
     low = reported.value.f1 - reported.width.f1 - ROUNDING
     high = reported.value.f1 + reported.width.f1 + ROUNDING
-    reach = max(-least, most)
+    # At most `most`: the larger class leaves more room above 0 than the smaller one below.
     inner = max(_size(classes.total, correct, high) - SIZE_ERROR, 0)
-    outer = min(_size(classes.total, correct, low) + SIZE_ERROR, reach)
+    outer = min(_size(classes.total, correct, low) + SIZE_ERROR, most)
     inner += (inner - correct) % 2
     outer -= (outer - correct) % 2
     while inner <= outer and scores(classes, correct, inner).f1 > high:

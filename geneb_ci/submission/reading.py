@@ -38,7 +38,7 @@ BY_PARTS = operator.attrgetter("parts")
 
 
 def submission_files(
-    arguments: Iterable[Path], submissions_of: dict[Path, Path]
+    arguments: Iterable[Path], folder_by_root: dict[Path, Path]
 ) -> tuple[list[Path], list[NothingChecked]]:
     """Return the submission files of some arguments without duplicates, and errors.
 
@@ -49,7 +49,7 @@ def submission_files(
     errors: list[NothingChecked] = []
     for argument in arguments:
         try:
-            files = sorted(_files(submissions_of.get(argument, argument)), key=BY_PARTS)
+            files = sorted(_files(folder_by_root.get(argument, argument)), key=BY_PARTS)
         except NothingChecked as error:
             errors.append(error)
             continue

@@ -91,8 +91,8 @@ class _Scanner(Strings, Scalars):
     def value(self, path: KeyPath, key_at: int) -> Any:
         start = self.at
         first = self.text[start : start + 1]
-        listed = key_at < 0 and first != "" and first in "-0123456789"
-        self.count(listed=listed)
+        is_number = key_at < 0 and first != "" and first in "-0123456789"
+        self.count(listed=is_number)
         value: Any
         if first in {"{", "["}:
             if len(path) >= DEPTH_MAX:

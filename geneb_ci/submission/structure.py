@@ -362,11 +362,11 @@ def missing(path: KeyPath) -> Fault:
             "nothing",
             "a number",
         )
-    where = f"in {quoted('/'.join(map(str, path[:-1])))}" if path[:-1] else "at the top level"
+    place_text = f"in {quoted('/'.join(map(str, path[:-1])))}" if path[:-1] else "at the top level"
     return Fault(
         "missing-field",
         path[:-1],
-        f"the field {quoted(path[-1])} is missing {where}",
+        f"the field {quoted(path[-1])} is missing {place_text}",
         "nothing",
         str(path[-1]),
     )

@@ -33,6 +33,18 @@ _MASKED = {"float64": 1e-3, "float32": 1e-3, "float16": 5e-2, "bfloat16": 5e-2}
 _PROBE = "ACGGTACATTGCAGCTTAACCGGATCCAGATTACAGCATGTTGGCACT"
 
 
+def _check_device(device: str) -> None:
+    """Raise ExtractorError if torch cannot use a device, before weights are fetched and read."""
+    try:
+        torch.empty(0, device=device)
+    except Exception as error:
+        msg = (
+            f"torch {torch.__version__} cannot use --device {device}: {cause_of(error)}; pass "
+            "--device cpu, or repair driver or torch: `nvidia-smi` lists the GPUs of this machine"
+        )
+        raise ExtractorError(msg) from error
+
+
 class HuggingFaceExtractor(BaseEmbeddingExtractor):
     """Hidden states of a transformer, pooled under the attention mask into float32 embeddings.
 
@@ -186,6 +198,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
     def _load(self) -> None:
         """Load the tokenizer, then the model. Raise ExtractorError if either cannot be used."""
         options = self._options
+        _check_device(self.device)
         trust_remote_code = bool(options.trust_remote_code)
         origin = origin_of(self.name_model, options.revision, trust_remote_code=trust_remote_code)
         try:

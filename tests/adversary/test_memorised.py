@@ -13,14 +13,18 @@ from geneb_ci.audit.rerun.few_shot import (
     FewShotResult,
     few_shot_result,
     flagged_gains,
+    gains,
 )
 from geneb_ci.audit.rerun.honesty import (
     FRESH_MARGIN,
     VARIANT_ALARM,
     VARIANT_MARGIN,
     FreshTask,
+    TaskVariantDecisions,
     VariantResult,
     accuracy_loss,
+    alarm_of_one,
+    contradiction,
     difference,
     difference_limit,
     fresh_power,
@@ -72,9 +76,8 @@ def found_of(extractor: object) -> list[Decisions]:
     return [Decisions.model_validate(one.model_dump()) for one in found]
 
 
-def flags(extractor: object) -> tuple[bool, bool]:
+def flags(found: Sequence[Decisions]) -> tuple[bool, bool]:
     """Return whether the variants flag an extractor, and whether the fresh set does."""
-    found = found_of(extractor)
     fresh = fresh_result(dict(zip(NAMES, found, strict=True)), NONCE)
     assert fresh is not None
     named = dict(zip(NAMES, found, strict=True))
@@ -92,7 +95,7 @@ def varied_in(found: Mapping[str, Decisions], rows: int = 160) -> VariantResult:
 )
 def test_a_fresh_set_finds_every_key_and_variants_find_those_that_a_small_change_breaks(key):
     cheat = Memoriser([case.data for case in CASES], KEYS[key])
-    assert flags(cheat) == (key in CAUGHT, True)
+    assert flags(found_of(cheat)) == (key in CAUGHT, True)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,10 @@ def test_a_fresh_set_finds_every_key_and_variants_find_those_that_a_small_change
     ids=["2-mers", "3-mers", "3-mers in bfloat16", "a random convolution"],
 )
 def test_no_honest_extractor_is_flagged(extractor):
-    assert flags(extractor) == (False, False)
+    found = found_of(extractor)
+    assert flags(found) == (False, False)
+    few_shot = few_shot_of(dict(zip(NAMES, found, strict=True)))
+    assert not [gain for gain in gains(few_shot) if gain.is_flagged]
 
 
 @given(st.text("ACGTNacgt", min_size=12, max_size=200), st.sampled_from(sorted(MAKER_OF_KIND)))
@@ -169,6 +175,29 @@ def test_the_limit_is_the_margin_and_the_alarm():
     assert is_flagged({"cropped": one, "shifted": counts(1000, 90, 10)}, None)
     assert not is_flagged({"shifted": counts(0, 0, 0)}, None)
     assert [sequences_varied(tasks) for tasks in (1, 13, 100, 1000)] == [4000, 308, 40, 40]
+
+
+def test_labels_of_one_task_of_many_are_flagged_by_that_task() -> None:
+    """All together would hide them; noise of a task is judged more mildly, the more there are."""
+
+    def of_all(known: ChangedDecisions) -> VariantResult:
+        parts = {
+            f"t{number}": TaskVariantDecisions(
+                kinds={"cropped": known if number == 0 else counts(308, 12, 11)},
+                training=None,
+                others={},
+            )
+            for number in range(13)
+        }
+        return variant_result(parts, NONCE, 308, reverse=False)
+
+    known = of_all(counts(308, 90, 10))
+    assert not is_flagged(known.kinds, None)
+    assert known.memorised
+    assert "; t0, cropped D +0.2597 of at most 0.1984" in variant_text(known)
+    assert contradiction(known, 308) == ""
+    assert not of_all(counts(308, 50, 12)).memorised
+    assert [round(alarm_of_one(tasks), 2) for tasks in (1, 13, 100)] == [4.0, 4.57, 4.98]
 
 
 def test_the_fits_of_a_few_shot_regime_count_as_one_of_them():
@@ -307,7 +336,7 @@ def test_moved_training_rows_are_found_where_a_small_change_breaks_their_key(
     result = varied_in(by_task(found))
     assert not is_flagged(result.kinds, None)
     assert result.memorised == found_by_variants
-    support = few_shot_of(found)
+    support = few_shot_of(by_task(found))
     assert not flagged_gains(support, OTHERS), "every draw is of moved rows"
     assert bool(flagged_gains(support, VARIANTS)) == (keys is not minhash)
     fresh = fresh_result(by_task(found), NONCE)
@@ -315,11 +344,11 @@ def test_moved_training_rows_are_found_where_a_small_change_breaks_their_key(
     assert fresh.dropped
 
 
-def few_shot_of(found: Sequence[Decisions]) -> FewShotResult:
+def few_shot_of(found: Mapping[str, Decisions]) -> FewShotResult:
     """Return what few-shot probes show of some tasks, as an audit of tasks does."""
-    named = by_task(found).items()
     result = few_shot_result(
-        {name: one.few_shot for name, one in named}, {name: one.varied for name, one in named}
+        {name: one.few_shot for name, one in found.items()},
+        {name: one.varied for name, one in found.items()},
     )
     assert result is not None
     return result
@@ -335,9 +364,10 @@ def test_moved_rows_of_few_shot_probes_are_found_by_other_draws_whatever_the_key
         Decisions.model_validate(decisions_of(cheat, case, "a test", 160).model_dump())
         for case in BINARY
     ]
-    gained = flagged_gains(few_shot_of(found), OTHERS)
+    few_shot = few_shot_of(by_task(found))
+    gained = flagged_gains(few_shot, OTHERS)
     assert {gain.regime for gain in gained if not gain.task} == {"1shot", "10shot"}
     assert max(gain.gain for gain in gained) > 0.3, "what it gains in MCC"
     if keys is minhash:
         assert not varied_in(by_task(found)).memorised
-        assert not flagged_gains(few_shot_of(found), VARIANTS)
+        assert not flagged_gains(few_shot, VARIANTS)

@@ -142,6 +142,13 @@ def test_what_the_board_says_beside_the_scores():
     ]
 
 
+def test_a_changed_score_is_inside_noise_by_its_change():
+    for score, is_inside in ((0.5001, True), (0.9, False)):
+        (row,) = board_diff(side({"a": 0.5, "b": 0.4}), side({"a": score, "b": 0.4})).changed
+        (shift,) = row.shifts
+        assert (shift.scores, shift.inside_noise) == (1, is_inside)
+
+
 def test_a_regime_that_a_row_lost_or_gained():
     before, after = side({"a": 0.5, "b": 0.4}), side({"a": 0.5, "b": 0.4})
     for board in (before.categories, after.categories):

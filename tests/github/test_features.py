@@ -71,14 +71,14 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         lambda server, _: server.variables.update({"geneb-audit": {"AUDIT_APP": "Iv23x"}}),
         "audits",
         BROKEN,
-        "the variable AUDIT_APP names an App, and its key AUDIT_APP_KEY is not stored",
+        "the variable AUDIT_APP names an App, but its key AUDIT_APP_KEY is not stored",
         "gh variable delete AUDIT_APP --env geneb-audit; geneb-ci init --app",
     ),
     "no key of the App of verdicts": (
         lambda server, _: server.variables[""].update(VERDICT_APP="7", VERDICT_BOT="9"),
         "verdicts",
         BROKEN,
-        "the variable VERDICT_APP names an App, and its key VERDICT_APP_KEY is not stored",
+        "the variable VERDICT_APP names an App, but its key VERDICT_APP_KEY is not stored",
         "gh variable delete VERDICT_APP; geneb-ci init --apply",
     ),
     "no account of the App of verdicts": (
@@ -163,10 +163,10 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         lambda server, _: setattr(server, "published_runs", 0),
         "publishing",
         CHOICE,
-        "each fails until the Space trusts it",
+        "every run fails until the Space trusts it",
         "branch main, workflow publish.yml",
     ),
-    "one maintainer": (alone, "merging", BROKEN, "maintainer alone may write", "--alone --force"),
+    "one maintainer": (alone, "merging", BROKEN, "only maintainer may write", "--alone --force"),
 }
 """Broken state: what breaks it, the feature, its state, and words of the reason and of the cure."""
 
@@ -189,7 +189,7 @@ def test_each_broken_state_is_named_with_its_cure(name, sound, files):
 def test_a_board_with_everything_works(sound, capsys):
     ready(sound)
     code, out, err = doctor(capsys)
-    weaker = "the status counts from whoever may write; from an App alone: geneb-ci init --app"
+    weaker = "whoever can write can set the status; to allow only an App: geneb-ci init --app"
     lines = [f"verdicts: works: {weaker}", "merging: works", "publishing: works", "audits: works"]
     assert (code, out.splitlines()[:4], err) == (0, lines, "")
     # Broken is an exit code of its own kind; what nobody set up is not.
@@ -207,7 +207,7 @@ def test_what_is_left_to_do_by_hand_is_said_of_what_works(sound):
     (audits,) = (one for one in features_of(observed(sound)) if one.name == "audits")
     assert (audits.state, audits.reason) == (
         WORKS,
-        "records are attached, and proposed by `geneb-ci audit propose`",
+        "records are attached; `geneb-ci audit propose` proposes them",
     )
 
 

@@ -36,6 +36,11 @@ MINE = ("--extractor", "mine.py:Composition", "--declare")
             USAGE,
             "leave --device out",
         ),
+        (
+            ("run", "--output", "r", "--extractor", "random_init", "--device", "cuda"),
+            USAGE,
+            "no effect on the built-in random_init, which loads no weights and runs on the CPU",
+        ),
         (("run", "--output", "r", "--declare", "a=b"), USAGE, "expected one of layer"),
         (
             ("run", "--output", "r", "--declare", "layer=1"),

@@ -61,7 +61,7 @@ AUTHOR = {
     "What did others do to confirm them?": (["Scores", "GROVER"], "checked, not rerun"),
     "What would raise that?": (
         ["Method and data"],
-        "an audit of what was drawn after the submission was fixed agrees",
+        "an audit agrees; its sample was drawn after the submission was fixed",
     ),
     "Is a defect of the extractor known?": (
         ["Method and data"],

@@ -96,8 +96,8 @@ def _findings(
     models = {row.model for row in rows_by_scope["board"]}
     return [
         figure
-        for scope, chosen in rows_by_scope.items()
-        for figure in figures_of(chosen, benchmark.regimes, scope, models)
+        for scope, rows in rows_by_scope.items()
+        for figure in figures_of(rows, benchmark.regimes, scope, models)
     ]
 
 

@@ -77,17 +77,17 @@ def bytes_text(count: int) -> str:
 
 def slugs(names: Iterable[str]) -> dict[str, str]:
     """Return a mapping from each name to a distinct file name."""
-    slug_of: dict[str, str] = {}
+    slug_by_name: dict[str, str] = {}
     for name in names:
-        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-        slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "category"
-        used_slugs = set(slug_of.values())
+        ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+        slug = re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-") or "category"
+        used_slugs = set(slug_by_name.values())
         number = 2
         unique = slug
         while unique in used_slugs:
             unique, number = f"{slug}-{number}", number + 1
-        slug_of[name] = unique
-    return slug_of
+        slug_by_name[name] = unique
+    return slug_by_name
 
 
 def tex(text: str) -> str:
@@ -216,10 +216,10 @@ class Site:
     @functools.cached_property
     def events(self) -> dict[str, list[Mapping[str, Any]]]:
         """Model id to its events, newest first."""
-        events_of: dict[str, list[Mapping[str, Any]]] = {}
+        events_by_model: dict[str, list[Mapping[str, Any]]] = {}
         for event in reversed(self.built.events):
-            events_of.setdefault(event["model"], []).append(event)
-        return events_of
+            events_by_model.setdefault(event["model"], []).append(event)
+        return events_by_model
 
     @functools.cached_property
     def _rows(self) -> dict[str, dict[str, Mapping[str, Any]]]:
@@ -279,12 +279,12 @@ class Site:
     @functools.cached_property
     def _standings_by_mean(self) -> dict[str, dict[str, Standings]]:
         """Regime to the standings by each mean; to {} if diagnostics are missing."""
-        standings_of: dict[str, dict[str, Standings]] = {}
+        standings_by_mean: dict[str, dict[str, Standings]] = {}
         for regime in self.benchmark.regimes:
             ranks = self._ranks.get(regime, {})
-            standings_of[regime] = {name: ranks[name] for name in (MACRO, MICRO) if ranks}
-            standings_of[regime] |= ranks.get("categories", {})
-        return standings_of
+            standings_by_mean[regime] = {name: ranks[name] for name in (MACRO, MICRO) if ranks}
+            standings_by_mean[regime] |= ranks.get("categories", {})
+        return standings_by_mean
 
     def task_columns(self, model: str, regime: str) -> TaskColumns | None:
         """Return the scores of a model in all tasks in board order; None if not ranked."""
@@ -321,25 +321,25 @@ class Site:
     @functools.cached_property
     def _limits(self) -> dict[str, tuple[Mapping[str, int], list[Sequence[float]]]]:
         """Regime to models' indices, and to an array for each task with TASK_NUMBERS per model."""
-        limits_of: dict[str, tuple[Mapping[str, int], list[Sequence[float]]]] = {}
+        limits_by_regime: dict[str, tuple[Mapping[str, int], list[Sequence[float]]]] = {}
         for regime in self.benchmark.regimes:
             packed = self._ranks[regime]["tasks"] if regime in self._ranks else {}
             columns = [packed[task] for task in self.benchmark.task_ids] if packed else []
-            limits_of[regime] = (
+            limits_by_regime[regime] = (
                 columns[0].places if columns else {},
                 [column.numbers for column in columns],
             )
-        return limits_of
+        return limits_by_regime
 
     @functools.cached_property
     def records(self) -> dict[str, list[Path]]:
         """Model id to the audit records in its folder."""
         from geneb_ci.audit.record.statement import record_files  # 50 ms, and only this needs it
 
-        paths_of: dict[str, list[Path]] = {}
+        paths_by_model: dict[str, list[Path]] = {}
         for path in record_files(self.layout.audits) if self.layout.audits else ():
-            paths_of.setdefault(path.parent.name, []).append(path)
-        return paths_of
+            paths_by_model.setdefault(path.parent.name, []).append(path)
+        return paths_by_model
 
     def best_in(self, task: str, maximum: int) -> list[str]:
         """Return at most `maximum` models by descending score of a task in the first regime."""
@@ -349,8 +349,8 @@ class Site:
     def _first_scores(self) -> dict[str, Sequence[float | None]]:
         """Task to the score of each model in the first regime; None if the model is not ranked."""
         rows, tasks = self._task_rows[self.benchmark.regimes[0]], self.benchmark.task_ids
-        none = [None] * len(tasks)
-        scores = [rows[m][self._task_key].numbers if m in rows else none for m in self.names]
+        missing_row = [None] * len(tasks)
+        scores = [rows[m][self._task_key].numbers if m in rows else missing_row for m in self.names]
         columns = zip(*scores, strict=True) if scores else [()] * len(tasks)
         return dict(zip(tasks, columns, strict=True))
 

@@ -183,11 +183,11 @@ def settings_applied(
 
     A write without the right is noted and does not stop the others.
     """
-    wrong: dict[str, list[Setting]] = {}
+    wrong_by_group: dict[str, list[Setting]] = {}
     for diagnosis in diagnoses:
         if diagnosis.state is SettingState.WRONG and diagnosis.setting.apply:
-            wrong.setdefault(diagnosis.setting.group, []).append(diagnosis.setting)
-    return [_applied(client, settings) for settings in wrong.values()]
+            wrong_by_group.setdefault(diagnosis.setting.group, []).append(diagnosis.setting)
+    return [_applied(client, settings) for settings in wrong_by_group.values()]
 
 
 def _applied(client: SettingsClient, wrong_settings: Sequence[Setting]) -> AppliedSettings:

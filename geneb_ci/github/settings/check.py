@@ -26,9 +26,11 @@ def objects(client: SettingsClient, setting: Setting) -> str | None:
     """Compare members of settings that are JSON objects; stop at the first different object."""
     for path, values in setting.required.items():
         actual = client.settings(path)
-        wrong = [text for key in values if (text := _wrong(key, actual.get(key), values[key]))]
-        if wrong:
-            return "; ".join(wrong)
+        differences = [
+            text for key in values if (text := _wrong(key, actual.get(key), values[key]))
+        ]
+        if differences:
+            return "; ".join(differences)
     return None
 
 
@@ -82,8 +84,8 @@ def active_workflows(client: SettingsClient, setting: Setting) -> str | None:
 def missing_labels(client: SettingsClient, setting: Setting) -> list[str]:
     """Return the labels that do not exist; GitHub ignores case in their names."""
     page = client.page(setting.read_path, setting.needs)
-    present = {str(label["name"]).casefold() for label in page}
-    return [name for name in setting.required["labels"] if name.casefold() not in present]
+    present_labels = {str(label["name"]).casefold() for label in page}
+    return [name for name in setting.required["labels"] if name.casefold() not in present_labels]
 
 
 def labels(client: SettingsClient, setting: Setting) -> str | None:

@@ -39,8 +39,8 @@ def board_workflows() -> list[str]:
 
 
 def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
-    return ", ".join(visible(name) for name in names[:SHOWN_MAX]) + more
+    more_text = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
+    return ", ".join(visible(name) for name in names[:SHOWN_MAX]) + more_text
 
 
 def workflows(client: SettingsClient, _setting: Setting) -> str | None:
@@ -48,17 +48,17 @@ def workflows(client: SettingsClient, _setting: Setting) -> str | None:
 
     Dependabot updates these commits.
     """
-    present = client.blobs()
+    blobs = client.blobs()
     expected = {path: shipped("repository", path).read_bytes() for path in board_workflows()}
-    missing = [path for path in expected if path not in present]
-    changed = [
+    missing = [path for path in expected if path not in blobs]
+    different = [
         path
         for path, raw in expected.items()
-        if present.get(path, blob_id(raw)) != blob_id(raw)
+        if blobs.get(path, blob_id(raw)) != blob_id(raw)
         and _PIN.sub(b"@", client.content(path) or b"") != _PIN.sub(b"@", raw)
     ]
     parts = [f"missing: {_listed(missing)}"] if missing else []
-    parts += [f"not those of this version: {_listed(changed)}"] if changed else []
+    parts += [f"not those of this version: {_listed(different)}"] if different else []
     return "; ".join(parts) or None
 
 

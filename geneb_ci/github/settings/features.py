@@ -127,8 +127,8 @@ class _Board:
                 "geneb-ci init writes it; commit it",
                 state=FeatureState.NOT_SET_UP,
             )
-        listed = self.client.get("/actions/workflows", "Actions: read", per_page=100) or {}
-        states = {entry["path"]: entry["state"] for entry in listed.get("workflows", ())}
+        workflows_reply = self.client.get("/actions/workflows", "Actions: read", per_page=100) or {}
+        states = {entry["path"]: entry["state"] for entry in workflows_reply.get("workflows", ())}
         state = states.get(path, "active")
         if state == DISABLED:
             fix = f"gh workflow enable {workflow}.yml, if you want it"
@@ -169,8 +169,10 @@ class _Board:
                     fix = f"gh secret set {name}" + (
                         f" --env {job.environment}" if job.environment else ""
                     )
-                    where = f" of the environment {job.environment}" if job.environment else ""
-                    raise _Lacks(f"the secret {name}{where} is not stored", fix)
+                    of_environment = (
+                        f" of the environment {job.environment}" if job.environment else ""
+                    )
+                    raise _Lacks(f"the secret {name}{of_environment} is not stored", fix)
 
 
 def _verdicts(board: _Board) -> str:
@@ -183,14 +185,14 @@ def _verdicts(board: _Board) -> str:
     except Unseen:
         return ""
     if not app:
-        return f"the status counts from whoever may write; from an App alone: {NEW_APP}"
+        return f"whoever can write can set the status; to allow only an App: {NEW_APP}"
     if not board.secret(VERDICT_KEY, VERDICT_ENVIRONMENT):
-        what = f"the variable {VERDICT_APP} names an App, and its key {VERDICT_KEY} is not stored"
+        what = f"the variable {VERDICT_APP} names an App, but its key {VERDICT_KEY} is not stored"
         raise _Lacks(what, f"gh variable delete {VERDICT_APP}; geneb-ci init --apply")
     if not board.variable(VERDICT_BOT):
         what = f"the variable {VERDICT_BOT} does not say which account the App {app} has"
         raise _Lacks(what, f"gh variable set {VERDICT_BOT} --body $(gh api users/SLUG[bot] -q .id)")
-    return f"the status counts from the App {app} alone"
+    return f"only the App {app} can set the status"
 
 
 def _publishing(board: _Board) -> str:
@@ -199,14 +201,14 @@ def _publishing(board: _Board) -> str:
     board.require_secrets(jobs, frozenset())
     for job in jobs:
         if RESOURCE in job.variables and not board.variable(RESOURCE, job.environment):
-            where = f" of the environment {job.environment}" if job.environment else ""
-            what = f"the variable {RESOURCE}{where} names no Space"
+            of_environment = f" of the environment {job.environment}" if job.environment else ""
+            what = f"the variable {RESOURCE}{of_environment} names no Space"
             raise _Lacks(what, "geneb-ci init --apply --space OWNER/NAME")
     path = "/actions/workflows/publish.yml/runs"
     runs = board.client.get(path, "Actions: read", branch=MAIN, status="success", per_page=1)
     if not (runs or {}).get("total_count"):
         (publisher,) = (setting for setting in SETTINGS if setting.check == "trusted_publisher")
-        what = "no run of publish.yml has succeeded: each fails until the Space trusts it"
+        what = "no run of publish.yml has succeeded; every run fails until the Space trusts it"
         fix = f"{publisher.hand}; then: gh workflow run publish.yml"
         raise _Lacks(what, fix, state=FeatureState.NOT_SET_UP)
     return ""
@@ -222,20 +224,20 @@ def _audits(board: _Board) -> str:
         raise _Lacks(f"the label {AUDIT_LABEL} does not exist", f"gh label create {AUDIT_LABEL}")
     flavor, runner = board.variable(FLAVOR), board.variable(RUNNER)
     if not flavor and not runner:
-        what = f"neither {FLAVOR} nor {RUNNER} is set; a label is answered by a comment"
+        what = f"neither {FLAVOR} nor {RUNNER} is set; the answer to a label is a comment"
         fix = f"gh variable set {FLAVOR} --body l4x1, or {RUNNER} for a machine of your own"
         raise _Lacks(what, fix, state=FeatureState.NOT_SET_UP)
     optional = {WRITER, APP_KEY} if flavor else {WRITER, APP_KEY, HUB_TOKEN}
     if board.variable(APP, ENVIRONMENT) and not board.secret(APP_KEY, ENVIRONMENT):
-        what = f"the variable {APP} names an App, and its key {APP_KEY} is not stored"
+        what = f"the variable {APP} names an App, but its key {APP_KEY} is not stored"
         raise _Lacks(what, f"gh variable delete {APP} --env {ENVIRONMENT}; geneb-ci init --app")
     board.require_secrets(jobs, frozenset(optional))
     (setting,) = (setting for setting in SETTINGS if setting.check == "audit_key")
-    if wrong := audit_key(board.client, setting):
-        raise _Lacks(wrong, setting.hand)
+    if problem := audit_key(board.client, setting):
+        raise _Lacks(problem, setting.hand)
     if flavor and not board.variable(PROBED):
         raise _Lacks(
-            f"whether the sandbox works in a Job of the Hub, where {FLAVOR} has audits rerun",
+            f"whether the sandbox works in a Job of the Hub, which {FLAVOR} selects for audits",
             f"geneb-ci doctor --github {board.client.wire.repository} --hub-job",
             state=FeatureState.NOT_TRIED,
         )
@@ -244,9 +246,9 @@ def _audits(board: _Board) -> str:
     if not flavor and is_ours and not _has_runner(board):
         notes.append("no runner is registered now: register one for each audit")
     if app := board.variable(APP, ENVIRONMENT):
-        notes.append(f"whether the App {app} is installed here is seen at the first audit")
+        notes.append(f"the first audit will show whether the App {app} is installed here")
     elif not board.secret(WRITER, ENVIRONMENT):
-        notes.append("records are attached, and proposed by `geneb-ci audit propose`")
+        notes.append("records are attached; `geneb-ci audit propose` proposes them")
     return "; ".join(notes)
 
 
@@ -257,12 +259,12 @@ def _has_runner(board: _Board) -> bool:
 
 def _merging(board: _Board) -> str:
     if board.client.is_alone:
-        return "by one maintainer, who merges his own pull requests: weaker"
+        return "by one maintainer, who merges his own pull requests, which is weaker"
     people = board.client.page("/collaborators", "Metadata: read")
-    able = [person for person in people if (person.get("permissions") or {}).get("push")]
-    if len(able) < APPROVERS:
-        writer = visible(str(able[0].get("login", ""))) if able else "nobody"
-        what = f"{writer} alone may write, and nobody approves his own pull request"
+    writers = [person for person in people if (person.get("permissions") or {}).get("push")]
+    if len(writers) < APPROVERS:
+        writer = visible(str(writers[0].get("login", ""))) if writers else "nobody"
+        what = f"only {writer} may write, and nobody can approve his own pull request"
         fix = (
             "invite a second maintainer; to go on alone, which is weaker: "
             "geneb-ci init --maintainers @ME"

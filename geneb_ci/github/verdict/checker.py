@@ -178,8 +178,8 @@ def _change_findings(change: Change, rules: Iterable[ChangeRule]) -> Iterator[Fi
             continue
         yield from (change_finding(rule, fault) for fault in faults[:PATHS_MAX])
         if len(faults) > PATHS_MAX:
-            more = len(faults) - PATHS_MAX
-            message = f"{more:,} more findings of {rule.id} are not listed"
+            hidden_count = len(faults) - PATHS_MAX
+            message = f"{hidden_count:,} more findings of {rule.id} are not listed"
             yield change_finding(
                 rule, ChangeFault(rule.id, "", message, plural(len(faults), "path"), "none")
             )
@@ -230,9 +230,11 @@ def places_of(layout: Layout) -> RepositoryFolders:
     names = {}
     for field in dataclasses.fields(RepositoryFolders):
         folder: Path | None = getattr(layout, field.name)
-        usual = default_folder(layout.kind, field.name)
-        inside = PurePosixPath(folder.relative_to(layout.root)) if folder else PurePosixPath(usual)
-        names[field.name] = inside.as_posix()
+        default = default_folder(layout.kind, field.name)
+        relative = (
+            PurePosixPath(folder.relative_to(layout.root)) if folder else PurePosixPath(default)
+        )
+        names[field.name] = relative.as_posix()
     return RepositoryFolders(**names)
 
 
@@ -274,8 +276,8 @@ class PullChecker:
             return judged
         alike = rivals(judged.fingerprint, others or {})
         change = dataclasses.replace(judged.change, rivals=alike)
-        further = [f for f in change_findings(change) if f.rule in RIVAL_RULES]
-        findings = tuple(sorted((*judged.findings, *further), key=Finding.sort_key))
+        rival_findings = [f for f in change_findings(change) if f.rule in RIVAL_RULES]
+        findings = tuple(sorted((*judged.findings, *rival_findings), key=Finding.sort_key))
         return dataclasses.replace(judged, change=change, findings=findings)
 
     def judged(self, proposal: Proposal) -> CheckedPull:
@@ -290,8 +292,8 @@ class PullChecker:
         change = self._with_named_files(proposal, raws)
         if any(file.path not in raws for file in (change.extractor, change.lock) if file):
             raws |= self._read(change, proposal.head)  # now known to belong to the row
-        records, wrong = self._records(change, raws)
-        change = dataclasses.replace(change, invalid_records=(*change.invalid_records, *wrong))
+        records, unsound = self._records(change, raws)
+        change = dataclasses.replace(change, invalid_records=(*change.invalid_records, *unsound))
         findings = change_findings(change)
         files = _digests(raws | records)
         row = f"{self.places.submissions}/{change.model}.json"
@@ -314,9 +316,9 @@ class PullChecker:
 
     def _judge_records(self, proposal: Proposal) -> CheckedPull:
         """Verify the audit records of a pull request that changes nothing else."""
-        records, wrong = self._records(proposal.change, {})
+        records, unsound = self._records(proposal.change, {})
         change = dataclasses.replace(
-            proposal.change, invalid_records=(*proposal.change.invalid_records, *wrong)
+            proposal.change, invalid_records=(*proposal.change.invalid_records, *unsound)
         )
         return CheckedPull(
             proposal.merge_base,
@@ -334,16 +336,20 @@ class PullChecker:
 
         They are verified on the base branch with `raws`, the files of the change.
         """
-        read = {
+        raws_by_path = {
             file.path: read_blob(self.source, file.after)
             for file in change.records
             if file.after is not None
         }
-        if not read:
+        if not raws_by_path:
             return {}, ()
-        faults = [(path, raw.message) for path, raw in read.items() if isinstance(raw, Fault)]
-        proposed = {path: raw for path, raw in {**raws, **read}.items() if isinstance(raw, bytes)}
-        return read, tuple(
+        faults = [
+            (path, raw.message) for path, raw in raws_by_path.items() if isinstance(raw, Fault)
+        ]
+        proposed = {
+            path: raw for path, raw in {**raws, **raws_by_path}.items() if isinstance(raw, bytes)
+        }
+        return raws_by_path, tuple(
             sorted((*faults, *unsound_records(self.layout, self.main, proposed, self.source)))
         )
 

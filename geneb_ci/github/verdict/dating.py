@@ -103,8 +103,8 @@ def _first_parent(commit: str, github: GitHub, main: Main) -> str | None:
     following, parents = main.sha, dict[str, str]()
     pages = github.wire.pages("/commits", COMMITS_PAGES_MAX + 1, sha=main.sha)
     for page in islice(pages, COMMITS_PAGES_MAX):
-        for listed in parsed(list[_Listed], page, "the commits of main"):
-            parents[listed.sha] = listed.parents[0].sha if listed.parents else ""
+        for commit_entry in parsed(list[_Listed], page, "the commits of main"):
+            parents[commit_entry.sha] = commit_entry.parents[0].sha if commit_entry.parents else ""
         while following in parents:
             if following == commit:
                 return parents[commit]

@@ -114,21 +114,21 @@ def row_comparison(
     this = next((row for row in rows if row.model == submission.model_id), None)
     if this is None:
         return None
-    beside = sorted(
+    similar_rows = sorted(
         (row for row in rows if row is not this), key=lambda row: (_distance(this, row), row.model)
     )[:NEAREST]
     best = rows[0]
-    chosen = [this, *beside]
-    if best not in chosen:
-        chosen.append(best)
+    shown_rows = [this, *similar_rows]
+    if best not in shown_rows:
+        shown_rows.append(best)
     return RowComparison.model_validate(
         {
             "regime": regime,
             "metric": benchmark.primary_metric,
-            "models": [row.model for row in chosen],
+            "models": [row.model for row in shown_rows],
             "best": best.model,
             "categories": [
-                CategoryScores(category=name, scores=[row.categories[name] for row in chosen])
+                CategoryScores(category=name, scores=[row.categories[name] for row in shown_rows])
                 for name in benchmark.categories
             ],
         }
@@ -142,15 +142,15 @@ def _distance(row: RankedRow, other: RankedRow) -> float:
 def neighbour(context: Context) -> Neighbour | None:
     """Return the published row with the most scores equal within rerun noise."""
     view = context.view
-    near = next(iter(resemblances(view)), None)
-    if near is None:
+    nearest = next(iter(resemblances(view)), None)
+    if nearest is None:
         return None
-    name = view.table.names[near.number]
+    name = view.table.names[nearest.number]
     return Neighbour(
         model=name,
-        near=near.near_cells,
-        cells=near.cells,
-        limit=math.ceil(near_cells_of_copy(near.cells)),
+        near=nearest.near_cells,
+        cells=nearest.cells,
+        limit=math.ceil(near_cells_of_copy(nearest.cells)),
     )
 
 

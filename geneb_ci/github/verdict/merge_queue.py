@@ -57,8 +57,8 @@ def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
     places: Counter[str] = Counter()
     foreign_paths = {file.path for file in proposal.change.files}
     cut = [f.rule for f in change_findings(proposal.change) if f.rule in UNREAD]
-    listed = OpenList([], []) if cut else github.open_pulls()
-    for model, paths in _parts(github, proposal.change, listed.pulls).items():
+    open_list = OpenList([], []) if cut else github.open_pulls()
+    for model, paths in _parts(github, proposal.change, open_list.pulls).items():
         judged[model] = judge.judged(_part(proposal, paths))
         change = judged[model].change
         foreign_paths -= {file.path for file in (*change.model_files, *change.records)}
@@ -67,7 +67,7 @@ def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
         places.update(_together(model, judged))
     places.update(cut)
     if foreign_paths and not cut:
-        listed.require_all(f"whose files the group {head} has is not known")
+        open_list.require_all(f"whose files the group {head} has is not known")
         places["foreign-file"] += len(foreign_paths)
     return GroupVerdict(head_sha=head, places=dict(sorted(places.items())), models=sorted(judged))
 

@@ -260,7 +260,7 @@ class RowStanding(StrictModel):
 
 
 class DecidedStanding(StrictModel):
-    """A row's standing among all rows, with 95 % confidence, on other test sequences."""
+    """A row's standing among all rows that holds with 95 % confidence on other test sequences."""
 
     rank_low: Annotated[int, Field(ge=1)]
     rank_high: Annotated[int, Field(ge=1)]
@@ -504,11 +504,11 @@ def important_findings(findings: Iterable[Finding]) -> list[Finding]:
     The first finding of every rule comes before the second of any, so cutting the end hides no
     rule.
     """
-    met: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     ordered: list[tuple[int, tuple[bool, int, bool], Finding]] = []
     for finding in findings:
-        ordered.append((met[finding.rule], _weight(finding), finding))
-        met[finding.rule] += 1
+        ordered.append((counts[finding.rule], _weight(finding), finding))
+        counts[finding.rule] += 1
     ordered.sort(key=lambda entry: entry[:2])
     return [finding for nth, _, finding in ordered if nth < PLACES_MAX][:FINDINGS_MAX]
 

@@ -84,8 +84,8 @@ def hold_together(pull: PullVerdict) -> None:
                 f"{finding.rule}",
                 _RETRY_FIX,
             )
-    listed = Counter(finding.rule for finding in pull.findings)
-    for rule, number in listed.items():
+    listed_counts = Counter(finding.rule for finding in pull.findings)
+    for rule, number in listed_counts.items():
         if number > pull.places[rule]:
             raise Tampered(
                 f"the verdict on #{pull.number} lists {number} findings of {rule}, but counts "

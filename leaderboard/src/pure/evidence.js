@@ -4,10 +4,10 @@
 export const EVIDENCE = [
   ["none", "does not pass the checks, so it is not on the board"],
   ["checked", "passes every check; no audit confirms its scores"],
-  ["audited", "an audit of what was drawn after the submission was fixed agrees"],
+  ["audited", "an audit agrees; its sample was drawn after the submission was fixed"],
   ["reproduced", "audits by two signers cover every task of every audited regime"],
   ["disputed", "an audit differs, or its last runs were aborted"],
-  ["stale", "the audits are for another version of harness, benchmark or data, or its scores of another scorer"],
+  ["stale", "the audits are for another version of harness, benchmark or data, or another scorer computed the scores"],
 ];
 
 /** From least to most. */

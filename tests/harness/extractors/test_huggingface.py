@@ -274,6 +274,14 @@ def test_a_weight_left_over_is_refused(copy):
         HuggingFaceExtractor(str(copy))
 
 
+def test_a_device_that_torch_cannot_use_is_named_and_the_model_is_not_blamed(copy):
+    with pytest.raises(
+        ExtractorError, match=r"cannot use --device xpu:7: .*--device cpu"
+    ) as caught:
+        load("huggingface", str(copy), "xpu:7")
+    assert "cannot be loaded" not in str(caught.value)
+
+
 def test_a_weight_of_another_shape_is_refused(copy):
     name = "encoder.layer.1.output.dense.weight"
     _change_weights(copy, lambda w: {**w, name: torch.zeros(3, 3)})

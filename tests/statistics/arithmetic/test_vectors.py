@@ -214,6 +214,7 @@ def test_texts_have_the_decimals_that_tell_two_triples_apart():
         "MCC 0.5000000, accuracy 0.2500000, F1 0.1250000",
         "MCC 0.5000000, accuracy 0.2500000, F1 0.1250004",
     )
+    assert distinct_text(one, Triple(0.5, 0.25, 0.125 + 1e-15))[1].endswith("0.125000000000001")
     assert (
         distinct_text(one, one)[0]
         == f"MCC 0.5{'0' * 15}, accuracy 0.25{'0' * 14}, F1 0.125{'0' * 13}"
