@@ -49,7 +49,7 @@ class Fixed:
     after: str
     changes: tuple[str, ...] = ()
     """A description of each change, in one line."""
-    why_unchanged: str = ""
+    left: str = ""
     """Why the file is not changed although it could be repaired; else ""."""
 
     def diff(self) -> str:
@@ -114,7 +114,7 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
         changes.append("newline added at the end")
     reason = _why_unchanged(context, layout)
     if reason:
-        return Fixed(document.name, before, before, why_unchanged=reason if changes else "")
+        return Fixed(document.name, before, before, left=reason if changes else "")
     return Fixed(document.name, before, after, tuple(changes))
 
 

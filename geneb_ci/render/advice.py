@@ -157,7 +157,7 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
         lines.append("")
     if not is_one:
         lines += [
-            "To see the parts of one figure, such as its tasks: `geneb-ci figures --figure NAME`",
+            "Parts of one figure, such as tasks: `geneb-ci figures --figure NAME`",
             "",
         ]
     return "\n".join(lines[:-1]) + "\n"

@@ -215,7 +215,9 @@ def test_the_fallback_is_recorded_with_its_reason(place, capsys):
     assert planned("--fallback-key-file", "key", "--why", "an outage", "--output", "p.json") == 0
     source = task_plan(place / "p.json").beacon.model_dump()
     assert (source["kind"], source["key"], source["why"]) == ("hmac", None, "an outage")
-    assert "by the fallback key, to be revealed at its epoch's end" in capsys.readouterr().out
+    assert (
+        "by the fallback key, which is revealed at the end of its epoch" in capsys.readouterr().out
+    )
 
 
 def test_the_fallback_needs_a_reason(place, capsys):

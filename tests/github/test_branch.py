@@ -110,7 +110,7 @@ def test_what_is_not_committed_plays_no_part_and_is_named(clone, capsys):
     )
     assert main(["check"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "not committed, so the server does not see it: submissions/alpha.json (changed), " in out
+    assert "not committed, so the server does not see: submissions/alpha.json (changed), " in out
     assert "submissions/extractors/new.py (untracked), submissions/new.json (ignored by git)" in out
 
 

@@ -73,7 +73,7 @@ def test_an_honest_receipt_holds(of_mini: Written) -> None:
     assert text.splitlines() == [
         "four-mers.json: verified",
         "  ✓ claims       the file is consistent with itself and with the benchmark",
-        "  ✓ files        every file has the size and digest that the receipt says",
+        "  ✓ files        every file has the size and digest that the receipt gives",
         "  ✓ values       no -0.0, NaN or infinity",
         "  ✓ tree         the embeddings of each file have the root of the receipt",
         "  ✓ equality     equal sequences have equal embeddings, within and across tasks",
@@ -360,7 +360,7 @@ def test_a_gap_is_filled(of_mini: Written, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "every score agrees with the receipt, which also fills gaps" in done.stdout
     assert "- 1shot mini_tf: the cell is not claimed; the receipt gives MCC -0." in done.stdout
-    assert "5/6 cells equal what is claimed; 1 were not claimed" in done.stdout
+    assert "5/6 cells equal the submitted ones; 1 were not submitted" in done.stdout
 
 
 @pytest.mark.parametrize(("key", "value"), [("compute_dtype", "bfloat16"), ("tf32", True)])
