@@ -75,10 +75,10 @@ def test_an_honest_receipt_holds(of_mini: Written) -> None:
         "  ✓ claims       the file is consistent with itself and with the benchmark",
         "  ✓ files        every file has the size and digest that the receipt gives",
         "  ✓ values       no -0.0, NaN or infinity",
-        "  ✓ tree         the embeddings of each file have the root of the receipt",
+        "  ✓ tree         the embeddings of each file give the root in the receipt",
         "  ✓ equality     equal sequences have equal embeddings, within and across tasks",
         "  ✓ cells        every score agrees with the receipt",
-        "  ✓ predictions  every predicted and true class is what embeddings and data give",
+        "  ✓ predictions  every predicted and true class follows from embeddings and data",
         "",
         "6/6 cells in X; 2 tasks, 1,040 embeddings, 532.5 kB; root X...",
     ]
