@@ -1,6 +1,7 @@
 """Properties of an extractor that a run checks: verified, not verified or contradicted.
 
-The first three are checked with a few short sequences; the others follow from the tasks.
+Those of `EXTRACTOR_PROPERTIES` are checked with a few short sequences; letters read and drift
+follow from the tasks.
 """
 
 from collections.abc import Mapping

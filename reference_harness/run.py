@@ -437,11 +437,11 @@ def cut_letters(task_id: str, letters: LettersRead | None, facts: ExtractorFacts
     if letters is None or not letters.cut:
         return
     limit = facts.description["embedding"]["max_length"]
-    sample = "" if letters.method == "tokens" else " examined"
+    examined = "" if letters.method == "tokens" else " examined"
     yield (
         f"{task_id}: {100 * share_read(letters):.0f} % of letters are read, and {letters.cut:,} of "
-        f"{plural(letters.sequences, 'sequence')}{sample} are cut at max_length={limit}: raise it, "
-        "or declare the truncation"
+        f"{plural(letters.sequences, 'sequence')}{examined} are cut at max_length={limit}: raise "
+        "it, or declare the truncation"
     )
 
 

@@ -53,16 +53,16 @@ def situations() -> dict[str, str]:
     return {"docs/reference/next.md": text}
 
 
-def between(page: str, name: str, text: str, content: str | None = None) -> str:
+def between(path: str, name: str, text: str, content: str | None = None) -> str:
     """Return a page with `text` between its marks `<!-- name -->` and `<!-- /name -->`.
 
     `content` is the page's text if an earlier call has changed it. Raises ValueError unless each
     mark occurs exactly once.
     """
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-    content = content or (ROOT / page).read_text(encoding="utf-8")
+    content = content or (ROOT / path).read_text(encoding="utf-8")
     if not content.count(begin) == content.count(end) == 1:
-        raise ValueError(f"{page} lacks {begin}...{end}: put both marks where the list belongs")
+        raise ValueError(f"{path} lacks {begin}...{end}: put both marks where the list belongs")
     head, _, after = content.partition(begin)
     return f"{head}{begin}{text}{end}{after.partition(end)[2]}"
 

@@ -446,8 +446,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="letters_read",
         type=str,
-        about="Tasks of whose sequences the model did not read all letters, as the submitter's "
-        "harness measured it; since format 1.2.",
+        about="Tasks with sequences of which the model did not read every letter, as measured by "
+        "the submitter's harness; since format 1.2.",
         value=lambda entry: entry.letters,
         kind="text",
         label="Letters read",

@@ -230,15 +230,15 @@ def could_be_best(scores: ScoreColumn, among: Positions, c: float) -> Positions:
     if not len(among):
         return among
     # Models that score significantly lower than the highest one are no contenders.
-    errors, highest = np.sqrt(scores.variance[among]), among[np.argsort(-scores.values[among])]
-    first = highest[0]
+    errors, descending = np.sqrt(scores.variance[among]), among[np.argsort(-scores.values[among])]
+    first = descending[0]
     reach = student_quantile(c, np.minimum(scores.freedom[among], scores.freedom[first]))
     highest_possible = scores.values[among] + reach * (errors + math.sqrt(scores.variance[first]))
     contenders = among[highest_possible >= scores.values[first]]
     # Most are beaten by a model of the front: one with a smaller variance than every higher model.
     # If all degrees of freedom are infinite, comparing with the front is enough.
-    least_variance = np.minimum.accumulate(scores.variance[highest])
-    lowest_variances = highest[np.diff(least_variance, prepend=np.inf) < 0]
+    least_variance = np.minimum.accumulate(scores.variance[descending])
+    lowest_variances = descending[np.diff(least_variance, prepend=np.inf) < 0]
     for ahead in (lowest_variances[:FEW], lowest_variances[:GROUP]):
         contenders = contenders[~_better(scores, ahead[:, None], contenders, c).any(axis=0)]
     # Otherwise the remaining contenders are compared with all models that may be far enough above.

@@ -394,13 +394,13 @@ def standings(board: RegimeScores, name: str, known_ranks: RankRanges | None = N
     scores, order = board.scores[name], board.best_first(name)
     (low, high), known_ranks = intervals_of(scores), known_ranks or ranks(scores, board.critical)
     freedom = scores.freedom[order]
-    finite = freedom.astype(object)
-    finite[np.isinf(freedom)] = None
+    freedom_or_none = freedom.astype(object)
+    freedom_or_none[np.isinf(freedom)] = None
     return Standings(
         models=list(map(board.models.__getitem__, order.tolist())),
         score=scores.values[order].tolist(),
         error=np.sqrt(scores.variance)[order].tolist(),
-        freedom=finite.tolist(),
+        freedom=freedom_or_none.tolist(),
         low=low[order].tolist(),
         high=high[order].tolist(),
         rank=known_ranks.rank[order].tolist(),

@@ -279,7 +279,7 @@ def _delivered(
     step = (
         f"Merge #{number}, which has this row and its record; this pull request is closed for it."
         if attached.is_whole
-        else f"#{number} has the record alone: merge it, so that this draw counts."
+        else f"#{number} has only the record; merge it, so that this draw counts."
     )
     say(f"{subject}; #{number}")
     return state, audits.record_text(order, verification, outcome.verdict, step)

@@ -28,14 +28,15 @@ def read_commands(
     rights: dict[str, bool],
     comments_by_pull: Mapping[int, list[Comment]] = MappingProxyType({}),
 ) -> tuple[CommandState, bool]:
-    """Return the commands on pull requests of one head, with those since its verdict.
+    """Return `command_state`, updated by the commands that were commented after it.
 
-    Also return whether many comments were read, so that a verdict should note the last one. One
-    request for each new author of a command, and one per 100 comments if the comments read
-    together with other pull requests are not enough. A comment does not say who is a member,
-    because GitHub hides private memberships from the token. `rights` keeps who may write, for the
-    next pull request; `comments_by_pull` has all comments on pull requests that were read one by
-    one. Raises UnexpectedReply if there are more comments than can be read.
+    `numbers` are pull requests that share one head commit. Also return whether so many comments
+    were read that the verdict should store the id of the last one, where the next sweep then
+    begins. Costs one request for each new author of a command, and one for each 100 comments where
+    those in `comments_by_pull` do not reach back to the last verdict. A comment does not say who is
+    a member, because GitHub hides private memberships from the token. `rights` keeps who may write,
+    for the next pull request; `comments_by_pull` has all comments on pull requests that were read
+    one by one. Raises UnexpectedReply if there are more comments than can be read.
     """
     state = command_state
     after = max(
@@ -86,7 +87,7 @@ def _command_in(comment: Comment) -> Command | None:
     if name is CommandName.DISPUTE and not reason:
         return None
     if not login:
-        what = f"comment {comment.id} has a command, and its author cannot be read"
+        what = f"comment {comment.id} has a command, but its author cannot be read"
         raise UnexpectedReply(what, REPORT_IT)
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", login):
         return None

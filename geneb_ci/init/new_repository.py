@@ -140,7 +140,7 @@ def _require_approval(answers: BoardAnswers) -> None:
             f"--alone with {answers.maintainers or 'nobody'}: expected one account", TWO
         )
     if len({owner.casefold() for owner in owners}) < PAIR and not any("/" in o for o in owners):
-        maintainer = f"{owners[0]} alone" if owners else "nobody"
+        maintainer = f"only {owners[0]}" if owners else "nobody"
         raise UsageProblem(
             f"{maintainer} is named as maintainer, but nobody can approve their own pull request",
             TWO,
@@ -279,9 +279,9 @@ def _site(space: str) -> str:
 
 def copied_files() -> list[str]:
     """Return the paths of the shipped files that a board copies unchanged."""
-    jobs = board_workflows()
-    text = "\n".join(shipped("repository", path).read_text("utf-8") for path in jobs)
-    return [*jobs, *shipped_files(FORMS), *VERBATIM, *sorted(set(_TOOLKIT_FILE.findall(text)))]
+    workflows = board_workflows()
+    text = "\n".join(shipped("repository", path).read_text("utf-8") for path in workflows)
+    return [*workflows, *shipped_files(FORMS), *VERBATIM, *sorted(set(_TOOLKIT_FILE.findall(text)))]
 
 
 def template(name: str, values: dict[str, str]) -> bytes:

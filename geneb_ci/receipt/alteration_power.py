@@ -65,7 +65,10 @@ def grid(maximum: int) -> Wide:
 
 
 def hit_of(a: Wide, b: Wide, tn: float, tp: float) -> Wide:
-    """Return the probability that one draw in a task is altered; a and b are broadcast."""
+    """Return the probability that one draw in a task hits an altered embedding.
+
+    `a` true negatives and `b` true positives are altered: arrays that broadcast.
+    """
     if not tn + tp:
         return 0 * a
     # Without right predictions of one class, the second half of the draws falls on the other.

@@ -18,7 +18,9 @@ from geneb_ci.submission.reading import files_in
 NOTHING_CHANGED = "nothing-changed"
 NOTHING_TO_SUBMIT = frozenset({NOTHING_CHANGED, "no-base-branch"})
 """Situations of a contributor without changes: whoever has a key is taken for a maintainer."""
-OTHER_ROLE = "you have a key as well: geneb-ci next --as maintainer shows a maintainer's next step"
+AS_MAINTAINER = "geneb-ci next --as maintainer"
+NO_REMOTE = "the clone has no remote, so the next step is a maintainer's"
+OTHER_ROLE = f"you have a key as well: {AS_MAINTAINER} shows a maintainer's next step"
 
 
 def step_in(
@@ -55,7 +57,11 @@ def _step_of(
     if step.situation in NOTHING_TO_SUBMIT and has_key:
         return _maintainer_step(layout, repository, space, now)
     if step.situation == NOTHING_CHANGED and is_local_board:  # its rows can be submitted nowhere
-        return _maintainer_step(layout, repository, space, now)
+        try:
+            return _maintainer_step(layout, repository, space, now)
+        except ModuleNotFoundError:  # the extra `records`; this command says how to install it
+            lines = (*step.lines[:1], NO_REMOTE)
+            return dataclasses.replace(step, lines=lines, command=AS_MAINTAINER)
     return dataclasses.replace(step, lines=(*step.lines, OTHER_ROLE)) if has_key else step
 
 

@@ -270,7 +270,8 @@ def _mteb_scores(
     missing_keys = [key for key in MTEB_METRICS if scores.get(key) is None]
     if missing_keys:
         raise UnusableResultError(
-            f"scores.{TEST} has no {' and no '.join(missing_keys)}: score the task again with it"
+            f"scores.{TEST} lacks {' and '.join(missing_keys)}: run the task in MTEB again, with "
+            "every metric"
         )
     return {
         metric: _number(scores[key], f"scores.{TEST}.{key}") for key, metric in MTEB_METRICS.items()

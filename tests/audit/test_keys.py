@@ -127,6 +127,10 @@ OTHER = entry(key("another"))
             [entry() | {"valid_until": "2022-06-01T00:00:00Z"}],
             "valid_until 2022-06-01T00:00:00Z is before valid_from 2023-01-01T00:00:00Z",
         ),
+        *(
+            ([entry() | {name: "2023-06-01T00:00:00Z"}], f"{name} is given without revoked_at")
+            for name in ("revoked_from", "revoked_after")
+        ),
         ([entry() | {"revoked_at": "soon"}], "revoked_at: String should match pattern"),
         ([entry() | {"public_key": "AAAA"}], "public_key: String should match pattern"),
         ([entry() | {"role": "admin"}], "role: Extra inputs are not permitted"),

@@ -144,7 +144,7 @@ def test_each_changed_file_of_the_log_is_refused():
         with pytest.raises(LogBroken, match="missing"):
             read_log(left, LOG)
     for cut in (1, 100):
-        with pytest.raises(LogBroken, match="is not 6 entries"):
+        with pytest.raises(LogBroken, match="does not hold 6 entries"):
             read_log(files | {"tile/entries/000.p/6": files["tile/entries/000.p/6"][:-cut]}, LOG)
 
 

@@ -150,6 +150,13 @@ def test_a_command_works_or_names_the_extra(line, said):
         assert "geneb-ci[" not in text
 
 
+def test_next_in_a_clone_without_remote_names_the_maintainers_command(said):
+    code, text = said["next"]
+    assert code == 0
+    assert text.endswith("next: geneb-ci next --as maintainer\n")
+    assert "geneb-ci new" not in text
+
+
 @each("line", NEEDS)
 def test_what_it_prints_fits_eighty_columns(line, said):
     """A pipe that is told of 80 columns, as a dumb terminal is; JSON and words stay whole."""

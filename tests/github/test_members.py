@@ -197,7 +197,7 @@ def test_a_command_whose_author_cannot_be_read_lets_nothing_pass(three):
     three.server.add_comment(2, MAINTAINER | {"login": None}, "/dispute copied")
     code, judged, err = swept(three)
     assert (code, judged) == (0, [1, 3])
-    assert "pull request 2 waits: comment 1000 has a command, and its author cannot be read" in err
+    assert "pull request 2 waits: comment 1000 has a command, but its author cannot be read" in err
     assert three.status(2)[0] == "pending"
 
 

@@ -258,7 +258,7 @@ def test_main_takes_verdicts_from_the_app_of_the_board_alone(sound, hub, monkeyp
 
     assert not look()
     sound.variables[""]["VERDICT_APP"] = "7"
-    assert look() == "geneb/verdict counts whoever sets it, not only from the App 7"
+    assert look() == "geneb/verdict counts from any account, not only from the App 7"
     apply_all(sound)
     assert not look()
     (check,) = rule(sound, "required_status_checks")["parameters"]["required_status_checks"]

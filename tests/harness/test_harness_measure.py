@@ -245,6 +245,31 @@ def test_a_factor_shows_beside_the_scores_that_a_declared_scale_gives(
     assert abs(np.mean(apart)) > SCORE_DIFFERENCE_MAX, "as the rule scale-moves-scores has it"
 
 
+@pytest.mark.nightly  # minutes: every task of GENEB-mini, nine times
+@pytest.mark.parametrize(
+    ("name", "is_warned"),
+    [
+        *dict.fromkeys(("Float16", "Bfloat16", "Autocast", "FirstToken", "Windows"), False).items(),
+        *dict.fromkeys(("BothStrands", "OneHot", "OneByOne"), False).items(),
+        ("Normalised", True),
+    ],
+)
+def test_extractors_without_a_fault_are_not_warned_of_their_scale(
+    harness: Harness, name: str, is_warned: bool
+) -> None:
+    """But for one whose embeddings have length 1: at unit scale they gain 0.024."""
+    module = Path(__file__).parent / "faulty/legitimate.py"
+    done = harness("run", "--extractor", f"{module}:{name}", "--output", "r.json")
+    assert done.returncode == 0, done.stderr
+    differences = []
+    for task in json.loads((harness.folder / "r.json").read_text())["tasks"].values():
+        unit = task["measured"]["unit_scale"]
+        of_record = task["regimes"][unit["regime"]]["scores"]
+        differences.append(unit["scores"]["MCC"] - of_record["MCC"])
+    assert len(differences) == 13
+    assert bool(abs(np.mean(differences)) > SCALE) == is_warned
+
+
 def test_a_run_says_which_letters_were_cut(harness: Harness) -> None:
     (harness.folder / "reads.py").write_text(READS)
     record = record_of(harness, "--extractor", "reads.py:First")

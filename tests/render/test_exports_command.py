@@ -163,9 +163,7 @@ def test_results_of_mteb_before_version_1_11_are_imported(
         path.write_text(json.dumps(old))
     named = ("--model-id", "x", "--display", "X", "--params", "5", "--output", "old.json")
     assert main(["pack", "results", *named]) == 11
-    assert (
-        '"promoter_notata.json" cannot be used: scores.test has no mcc' in capsys.readouterr().err
-    )
+    assert '"promoter_notata.json" cannot be used: scores.test lacks mcc' in capsys.readouterr().err
     assert json.loads((board / "old.json").read_bytes())["results"]["full"] == cells
 
 

@@ -137,7 +137,7 @@ UNUSABLE: dict[str, tuple[Change | str, str]] = {
     "f1 is a text": (put("f1", "0.5"), "scores.test.f1 is missing or not a number"),
     "f1 is huge": (put("f1", 10**400), "scores.test.f1 is inf"),
     "mcc is true": (put("mcc", value=True), "scores.test.mcc is missing or not a number"),
-    "no mcc": (lambda result: scores_of(result).pop("mcc"), "scores.test has no mcc"),
+    "no mcc": (lambda result: scores_of(result).pop("mcc"), "scores.test lacks mcc"),
     "another revision": (root("dataset_revision", "0" * 40), "the revision of its data is"),
     "two subsets": (
         lambda result: result["scores"].update(test=[{"hf_subset": "a"}, {"hf_subset": "b"}]),

@@ -77,8 +77,9 @@ ARRAYS_SUFFIX, SEQUENCES_SUFFIX = ".npz", ".txt"
 FULL = "full"
 """The regime whose single probe is fitted on all training embeddings."""
 _UNFIT_FIX = (
-    "let the extractor subtract a constant from each column, as the mean over fixed sequences, or "
-    "divide a column of large values; then run again with --receipt"
+    "let the extractor subtract a constant from each column, such as the column's mean over a "
+    "fixed set of sequences, or divide columns of large values by a constant; then run again with "
+    "--receipt"
 )
 """The fix for embeddings that float16 represents badly."""
 _RETRY_FIX = "run `geneb-harness` of the same version as geneb-ci"

@@ -359,8 +359,9 @@ def _check_not_dated_back(plan: AnyPlan, name: str, event: AuditEvent, history: 
     if event.signed_after and seconds_of(event.signed_after) > at + DELAY:
         raise StepMismatch(
             LINKS,
-            f"the plan dates the commitment to {plan.committed_at}, but by the certificate of its "
-            f"workflow it was signed later than {event.signed_after}",
+            f"the plan says that the commitment was published at {plan.committed_at}, but it was "
+            f"signed after {event.signed_after}, according to the certificate of the workflow that "
+            "signed it",
             "do not trust this draw: its commitment is dated back",
         )
 

@@ -280,7 +280,7 @@ def _entries_of(files: Mapping[str, bytes], size: int) -> list[bytes]:
             raise LogBroken(f"{path} is missing")
         bundle = _split(files[path])
         if bundle is None or len(bundle) != width:
-            raise LogBroken(f"{path} is not {width} entries, each after its length")
+            raise LogBroken(f"{path} does not hold {width} entries, each preceded by its length")
         entries += bundle
     return entries
 

@@ -108,11 +108,14 @@ def _check_variants(result: VariantResult, outcome: EmbeddingOutcome) -> None:
     if result.tasks.keys() != {task.task for task in outcome.tasks if is_by_task}:
         _refuse("variants: the decisions of each task are not those of its version and its tasks")
     most = sum(min(varied, task.test) for task in outcome.tasks)
-    counted = [(1, result.kinds), *((probe.fits, probe.kinds) for probe in result.others.values())]
-    if any(set(kinds) != {KIND} for _, kinds in counted):
+    fits_and_kinds = [
+        (1, result.kinds),
+        *((probe.fits, probe.kinds) for probe in result.others.values()),
+    ]
+    if any(set(kinds) != {KIND} for _, kinds in fits_and_kinds):
         _refuse(f"variants: expected those of test sequences of the kind {KIND!r} alone")
     rows = result.kinds[KIND].rows
-    if rows > most or any(kinds[KIND].rows != fits * rows for fits, kinds in counted):
+    if rows > most or any(kinds[KIND].rows != fits * rows for fits, kinds in fits_and_kinds):
         _refuse(
             f"variants: {rows} test sequences were varied, or not by every probe; {most} can be"
         )

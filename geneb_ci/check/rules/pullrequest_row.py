@@ -25,8 +25,8 @@ SEVERAL_MODELS = ChangeRule(
     severity=Severity.ERROR,
     what="The pull request changes the rows of more than one model.",
     why=(
-        "Review, audit and revert work per model; an edit of another row could go unnoticed "
-        "behind a new one."
+        "A pull request is reviewed, audited and reverted for one model; beside a new row, an edit "
+        "of another one could go unnoticed."
     ),
     fix="Open one pull request for each model.",
     check=several_models,

@@ -183,7 +183,7 @@ def verdict(client: SettingsClient, _setting: Setting) -> str | None:
     except Unseen:
         return None
     if app is not None and app not in sources:
-        return f"{STATUS_CONTEXT} counts whoever sets it, not only from the App {app}"
+        return f"{STATUS_CONTEXT} counts from any account, not only from the App {app}"
     if other_apps := sorted(sources - {None, app}):
         return f"{STATUS_CONTEXT} counts only from the App {other_apps[0]}, which sets none"
     return None
@@ -265,8 +265,9 @@ def trusted_publisher(client: SettingsClient, setting: Setting) -> str | None:
     reply = client.get(path, needs, branch=MAIN, status="success", per_page=1)
     if not (reply or {}).get("total_count"):
         raise Unseen(
-            "the Hub has no interface that shows it, and no run of publish.yml has succeeded: each "
-            "fails until it is set, also the first, which the first push starts",
+            "nothing shows that the trusted publisher is set: the Hub does not show it, and no run "
+            "of publish.yml has succeeded; until it is set every run fails, including the one that "
+            "the first push starts",
             f"{setting.hand}; then: gh workflow run publish.yml",
         )
     return None

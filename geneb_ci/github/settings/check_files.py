@@ -58,7 +58,7 @@ def workflows(client: SettingsClient, _setting: Setting) -> str | None:
         and _PIN.sub(b"@", client.content(path) or b"") != _PIN.sub(b"@", raw)
     ]
     parts = [f"missing: {_listed(missing)}"] if missing else []
-    parts += [f"not those of this version: {_listed(different)}"] if different else []
+    parts += [f"different from this version: {_listed(different)}"] if different else []
     return "; ".join(parts) or None
 
 

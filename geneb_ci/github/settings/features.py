@@ -159,7 +159,7 @@ class _Board:
             path = f"/environments/{job.environment}"
             if job.environment and self.client.get(path, "Actions: read") is None:
                 what = f"there is no environment {job.environment}, which {job.workflow} uses"
-                raise _Lacks(what, "geneb-ci init --apply makes it, for main alone")
+                raise _Lacks(what, "geneb-ci init --apply makes it and admits only main")
 
     def require_secrets(self, jobs: Sequence[JobReads], optional: frozenset[str]) -> None:
         """Raise _Lacks if a secret that a job reads is not stored."""

@@ -55,7 +55,8 @@ def test_a_regime_pieced_together_takes_each_value_at_its_own_digits():
     pieced = [0.6940474726270046, 0.8470273881095525, 0.7121, 0.1]
     assert is_mixed(pieced)
     assert half_widths(pieced, mixed=True) == pytest.approx([EXACT, EXACT, 5e-5, 0.05])
-    assert not is_mixed([*FULL, *FULL[:2], 0.0, 0.0])
+    for score in (-1.0, 0.0, 1.0):
+        assert not is_mixed([*FULL, *FULL[:2], *[score] * 4])
     assert not is_mixed([0.7121, 0.7123])
 
 
