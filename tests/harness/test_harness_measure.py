@@ -267,7 +267,7 @@ def test_extractors_without_a_fault_are_not_warned_of_their_scale(
         of_record = task["regimes"][unit["regime"]]["scores"]
         differences.append(unit["scores"]["MCC"] - of_record["MCC"])
     assert len(differences) == 13
-    assert bool(abs(np.mean(differences)) > SCALE) == is_warned
+    assert bool(abs(np.mean(differences)) > SCORE_DIFFERENCE_MAX) == is_warned
 
 
 def test_a_run_says_which_letters_were_cut(harness: Harness) -> None:
