@@ -59,7 +59,7 @@ def reverse_complement(sequence: str) -> str:
 
 
 def audit(data: TaskData) -> TaskAudit:
-    """Return the statistics of one task."""
+    """Return sizes, lengths, overlaps and other statistics of one task's data."""
     train = [s.upper() for s in data.train.sequences]
     test = [s.upper() for s in data.test.sequences]
     train_labels = _labels(train, data.train)

@@ -2,11 +2,11 @@
 
 usage: python -m tools.compare_outputs BASE
 
-BASE is a commit. The inputs are made once, by this checkout: the public rows, the fixtures of every
-rule but those of pull requests, 400 generated rows, and a repository with audits that agree, differ
-and are withdrawn. Each version checks, rates, verifies and builds them, the public rows under its
-own policy and benchmark, since an older version refuses settings that it does not know. What
-differs is printed; exit 1 if anything does.
+BASE is a commit. This checkout makes the inputs once: the public rows, the fixtures of every rule
+except those for pull requests, 400 generated rows, and a repository with audits that agree, differ
+and are withdrawn. Each version checks, rates, verifies and builds them. For the public rows each
+version uses its own policy and benchmark, since an older version rejects settings that it does not
+know. All differences are printed; the exit code is 1 if there are any.
 """
 
 import contextlib
@@ -24,20 +24,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = 400
 LINES_MAX = 20
-"""Maximum lines of the difference of one output that are printed."""
+"""Most lines that are printed of the difference in one output."""
 BOARDS = ("public", "many", "audited")
-"""Inputs of which a board is built; the others are fixtures of rules."""
+"""Inputs from which a board is built; all other inputs are fixtures of rules."""
 OWN_FILES = {
     "public": ("leaderboard/policy", "schemas/benchmark.json"),
     "many": ("schemas/benchmark.json",),
 }
-"""Files of an input that are replaced by those of the compared version."""
+"""By input: the files for which each version uses its own copy."""
 DIGEST = re.compile(r"\bboard[-a-z]*(?:\.|\.js\?)([0-9a-f]{16})\b")
 """A name in index.html that changes with the data or the script of a board."""
 
 
 def make_inputs(folder: Path) -> None:
-    """Write every input into a new folder of its own."""
+    """Write every input into a folder of its own below `folder`."""
     from benchmarks.many_rows import write_rows
     from geneb_ci.check.change import Change
     from tests.audit import recorded
@@ -60,7 +60,7 @@ def make_inputs(folder: Path) -> None:
 
 
 def add_own(source: Path, inputs: Path) -> None:
-    """Replace the files of the inputs that belong to a version by those of `source`."""
+    """Replace the files of the inputs that each version must bring itself by those of `source`."""
     for board, names in OWN_FILES.items():
         for name in names:
             target = inputs / board / name
@@ -73,14 +73,14 @@ def add_own(source: Path, inputs: Path) -> None:
 
 
 def collect(inputs: Path, outputs: Path) -> None:
-    """Write the outputs of the version that Python finds first, for the inputs."""
+    """Run the version that Python imports on the inputs, and write its outputs."""
     for root in [*(inputs / name for name in BOARDS), *sorted((inputs / "rules").iterdir())]:
         results = outputs / root.relative_to(inputs)
         results.mkdir(parents=True)
-        checked = next((n for n in ("submissions", "alone") if (root / n).is_dir()), ".")
+        checked_folder = next((n for n in ("submissions", "alone") if (root / n).is_dir()), ".")
         board = str(results / "board")
-        # Each command as it is written today, and then as earlier versions name it.
-        commands = {"check": [["check", checked, "--format", "json"]]}
+        # Each command in today's spelling, followed by that of earlier versions.
+        commands = {"check": [["check", checked_folder, "--format", "json"]]}
         if root.name in BOARDS:
             commands |= {
                 "trust": [["trust", "--format", "json"], ["label", "--format", "json"]],
@@ -91,7 +91,7 @@ def collect(inputs: Path, outputs: Path) -> None:
             for name, spellings in commands.items():
                 code, raw = run_first(spellings)
                 if name == "build" and code:
-                    sys.exit(f"{root}: no board was built: {raw!r}")
+                    sys.exit(f"{root}: `geneb-ci build` failed: {raw!r}")
                 raw = raw.replace(os.fsencode(outputs), b"OUTPUTS")
                 (results / name).write_bytes(raw + f"exit {code}\n".encode())
         if root.name in BOARDS:
@@ -116,8 +116,8 @@ def run_first(spellings: Sequence[list[str]]) -> tuple[int, bytes]:
 def drop_digests(board: Path) -> None:
     """Replace every digest in names and contents of a board's files by the word DIGEST.
 
-    Otherwise files of two boards whose content differs would also have different names, and could
-    not be compared.
+    Otherwise two boards that differ in content would also differ in file names, and their files
+    could not be compared.
     """
     digests = "|".join(set(DIGEST.findall((board / "index.html").read_text("utf-8"))))
     for path in [p for p in board.rglob("*") if p.is_file() and digests]:
@@ -128,7 +128,7 @@ def drop_digests(board: Path) -> None:
 
 
 def differences(before: Path, after: Path) -> Iterator[str]:
-    """Yield the differences between two folders of outputs, each file with its first lines."""
+    """Yield the differences between two folders of outputs, with the first lines of each."""
     names = {
         p.relative_to(folder)
         for folder in (before, after)
@@ -150,23 +150,23 @@ def compare(base: str) -> int:
     """Print how the outputs of this checkout differ from those of a commit; return 1 if any."""
     with tempfile.TemporaryDirectory(prefix="compare-") as scratch:
         folder = Path(scratch).resolve()
-        inputs, tree = folder / "inputs", folder / "tree"
+        inputs, base_checkout = folder / "inputs", folder / "tree"
         make_inputs(inputs)
         git = ["git", "-C", str(ROOT)]
-        subprocess.run([*git, "worktree", "add", "-q", "--detach", tree, base], check=True)
+        subprocess.run([*git, "worktree", "add", "-q", "--detach", base_checkout, base], check=True)
         try:
-            for name, source in (("before", tree), ("after", ROOT)):
+            for name, source in (("before", base_checkout), ("after", ROOT)):
                 add_own(source, inputs)
                 subprocess.run(
                     [sys.executable, "-P", __file__, "--collect", inputs, folder / name],
                     check=True, cwd=folder, env=os.environ | {"PYTHONPATH": str(source)},
                 )  # fmt: skip
         finally:
-            subprocess.run([*git, "worktree", "remove", "--force", tree], check=True)
+            subprocess.run([*git, "worktree", "remove", "--force", base_checkout], check=True)
         count = sum(path.is_file() for path in (folder / "after").rglob("*"))
-        listed = list(differences(folder / "before", folder / "after"))
-        print(*listed, f"{count} outputs, {len(listed)} differ", sep="\n")
-        return bool(listed)
+        difference_texts = list(differences(folder / "before", folder / "after"))
+        print(*difference_texts, f"{count} outputs, {len(difference_texts)} differ", sep="\n")
+        return bool(difference_texts)
 
 
 if __name__ == "__main__":

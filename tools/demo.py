@@ -15,11 +15,11 @@ from rich.table import Table
 from tools.demo_audit import audits
 
 ROOT = Path(__file__).resolve().parent.parent
-ROWS_MAX = 10  # rows of the board
+ROWS_MAX = 10  # most rows of the board that are printed
 
 
 def geneb_ci(*arguments: str, expected: int = 0) -> None:
-    """Show a command and run it. Exits when its code is not the expected one."""
+    """Print a command and run it. Exits if its exit code is not the expected one."""
     print(f"\n$ geneb-ci {' '.join(arguments)}", flush=True)
     code = subprocess.run(
         [sys.executable, "-m", "geneb_ci", *arguments], cwd=ROOT, check=False
@@ -40,7 +40,7 @@ def show_board(path: Path) -> None:
     table.add_column("model")
     table.add_column("parameters", justify="right")
     table.add_column("macro MCC", justify="right")
-    table.add_column("whose, and evidence")
+    table.add_column("authorship and evidence")
     for rank, row in enumerate(rows[:ROWS_MAX], 1):
         table.add_row(
             str(rank),
@@ -53,25 +53,25 @@ def show_board(path: Path) -> None:
 
 
 def main() -> None:
-    """Run the demonstration in a temporary folder; the checkout stays as it is."""
+    """Run the demonstration in a temporary folder, without changing the checkout."""
     with tempfile.TemporaryDirectory(prefix="geneb-ci-demo-") as folder:
         count = len(list((ROOT / "submissions").glob("*.json")))
         print(f"1. The {count} public submissions pass every check.")
         geneb_ci("check", "submissions")
-        print("\n2. A copy with three slips does not: each is named with its place and its fix.")
+        print("\n2. A copy with three mistakes fails: each is reported with its place and its fix.")
         broken = Path(folder) / "my-model.json"
         text = (ROOT / "submissions" / "splicebert-1024nt.json").read_text(encoding="utf-8")
         text = text.replace('"Acc":0.', '"Acc":1.', 1).replace('"F1"', '"f1"', 1)
         broken.write_text(text.replace('"self-reported"', '"verified"'), encoding="utf-8")
         geneb_ci("check", str(broken), expected=11)
-        print("\n3. The board is rebuilt from the submissions alone.")
+        print("\n3. The board is rebuilt from nothing but the submissions.")
         geneb_ci("build", "--output", folder)
         print()
         show_board(Path(folder) / "leaderboard.json")
         audited = audits(Path(folder))
     rows = "an honest and a forged row audited" if audited else "no row audited"
-    print(f"\nShown: {count} submissions checked, the board rebuilt, {rows}.")
-    print("The board: .venv/bin/geneb-ci serve, then http://127.0.0.1:8000/ in a browser.")
+    print(f"\nDone: {count} submissions checked, the board rebuilt, {rows}.")
+    print("To see the board: .venv/bin/geneb-ci serve, then open http://127.0.0.1:8000/.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The demonstration's second half: an honest and a forged row of GENEB-mini, audited."""
+"""The second half of the demonstration: audits of an honest and a forged row of GENEB-mini."""
 
 import json
 import os
@@ -16,8 +16,8 @@ from geneb_ci.sandbox.levels import DEFAULT, unavailable_because
 from tools.demo_forge import RAISED, forge
 
 ROOT = Path(__file__).resolve().parent.parent
-# Drand quicknet's published round 123, and the moment whose commitments it decides. An audit takes
-# the round of its own time; this one makes the demonstration the same without a network.
+# Round 123 of drand quicknet, and a time of commitment for which it is the beacon. A real audit
+# fetches the round of its own time; this one lets the demonstration run offline, always the same.
 ROUND = {
     "round": 123,
     "signature": "b75c69d0b72a5d906e854e808ba7e2accb1542ac355ae486d591aa9d43765482"
@@ -25,17 +25,17 @@ ROUND = {
 }
 COMMITTED_AT = "2023-08-23T15:14:33Z"
 HONEST, FORGED = "honest-2mer", "forged-3mer"
-# With 4-mers an audit has no force on 4 of the 13 tasks, and a draw may hold too many of those to
-# verify anything; with 2-mers it has force on all.
+# With 4-mers an audit can prove nothing about 4 of the 13 tasks, and a draw may contain too many of
+# these to verify the row; with 2-mers every task counts.
 HONEST_K = 2
 DRAWN = 5
 
 
 class MiniRepository:
-    """A repository of submissions for GENEB-mini, and an installation of the toolkit beside it."""
+    """A repository of submissions to GENEB-mini, with an installed copy of the toolkit."""
 
     def __init__(self, folder: Path, drawn: int = DRAWN) -> None:
-        """Lay both out: a checkout with changes of its own could not be audited."""
+        """Create both. A copy is installed because an audit rejects a checkout with changes."""
         self.root = folder / "repository"
         self.environment = os.environ | {"PYTHONPATH": str(self._site(folder / "site"))}
         (self.root / "submissions").mkdir(parents=True)
@@ -52,7 +52,7 @@ class MiniRepository:
         self._git("init", "--quiet", "--initial-branch", "main")
 
     def _site(self, folder: Path) -> Path:
-        """Install the toolkit in a folder; return the one that has it."""
+        """Copy the toolkit into a folder, and return the folder for PYTHONPATH."""
         for name in ("geneb_ci", "reference_harness", "schemas", "leaderboard"):
             shutil.copytree(ROOT / name, folder / name)
         return folder
@@ -68,19 +68,19 @@ class MiniRepository:
 
     def _git(self, *arguments: str) -> None:
         author = ("-c", "user.name=demo", "-c", "user.email=demo@localhost")
-        nobodys = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-        environment = self.environment | nobodys
+        no_user_settings = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+        environment = self.environment | no_user_settings
         subprocess.run(["git", *author, *arguments], cwd=self.root, env=environment, check=True)
 
     def merge(self, subject: str) -> None:
-        """Commit the row and the records that lie there, as a merge on main would."""
+        """Commit the rows and records in the working tree, as a merge on main would."""
         self._git("add", "submissions", "leaderboard")
         self._git("commit", "--quiet", "--message", subject)
 
     def run(
         self, module: str, *arguments: str, check: bool = True
     ) -> "subprocess.CompletedProcess[str]":
-        """Run a command of the installation in the repository, and keep what it says."""
+        """Run a command of the installed copy in the repository, and capture its output."""
         return subprocess.run(
             [sys.executable, "-m", module, *arguments],
             cwd=self.root,
@@ -91,7 +91,7 @@ class MiniRepository:
         )
 
     def harness(self, model_id: str, k: int) -> None:
-        """Run the k-mer extractor on all tasks: a run record and a submission."""
+        """Run the k-mer extractor on all tasks, which writes a run record and a submission."""
         self.run(
             *("reference_harness", "run", "--extractor", "kmer", "--option", f"k={k}"),
             *("--output", f"{model_id}.record.json", "--model-id", model_id, "--quiet"),
@@ -99,7 +99,7 @@ class MiniRepository:
         )
 
     def geneb_ci(self, *arguments: str, expected: int = 0) -> None:
-        """Show a command and run it. Exits when its code is not the expected one."""
+        """Print a command and run it. Exits if its exit code is not the expected one."""
         print(f"\n$ geneb-ci {' '.join(arguments)}", flush=True)
         command = [sys.executable, "-m", "geneb_ci", *arguments]
         code = subprocess.run(command, cwd=self.root, env=self.environment, check=False).returncode
@@ -108,28 +108,31 @@ class MiniRepository:
         print(f"(exit code {code})", flush=True)
 
     def audit(self, model_id: str, *sample: str, expected: int = 0) -> None:
-        """Commit, draw, rerun and sign."""
-        c, p = f"{model_id}.commitment.json", f"{model_id}.plan.json"
-        self.geneb_ci("audit", "commit", f"submissions/{model_id}.json", "--output", c)
+        """Audit a row: commit, draw, rerun and sign."""
+        commitment_file, plan_file = f"{model_id}.commitment.json", f"{model_id}.plan.json"
         self.geneb_ci(
-            *("audit", "plan", c, "--committed-at", COMMITTED_AT),
-            *("--beacon-file", "round.json", *sample, "--output", p),
+            "audit", "commit", f"submissions/{model_id}.json", "--output", commitment_file
         )
-        self.geneb_ci("audit", "run", p, "--key", "key.pem", expected=expected)
+        self.geneb_ci(
+            *("audit", "plan", commitment_file, "--committed-at", COMMITTED_AT),
+            *("--beacon-file", "round.json", *sample, "--output", plan_file),
+        )
+        self.geneb_ci("audit", "run", plan_file, "--key", "key.pem", expected=expected)
 
 
 def audits(folder: Path) -> bool:
-    """Audit an honest row and a forged one, and show what the board makes of them.
+    """Audit an honest and a forged row, and show the board that results.
 
-    Return whether it did: without a sandbox, which most containers refuse, no audit runs.
+    Returns False if no audit was run because no sandbox works here, as in most containers.
     """
     if cause := unavailable_because(DEFAULT, folder):
-        print(f"\n4. The audits are left out: no sandbox of level {DEFAULT} works here, since")
+        print(f"\n4. The audits are skipped: no sandbox of level {DEFAULT} works here, because")
         print(textwrap.fill(cause, initial_indent="   ", subsequent_indent="   ", width=80))
         print(
-            "   `geneb-ci doctor` says what this machine supports, docs/contributor/install.md how"
+            "   `geneb-ci doctor` shows what this machine supports; docs/contributor/install.md "
+            "says"
         )
-        print("   a container gets it.")
+        print("   how to allow a sandbox in a container.")
         return False
     board = MiniRepository(folder)
     print(
@@ -138,15 +141,15 @@ def audits(folder: Path) -> bool:
     board.harness(HONEST, HONEST_K)
     board.audit(HONEST)
     board.merge(f"Add {HONEST} and its audit")
-    print(f"\n5. A forged one passes every check: {' and '.join(RAISED)} are raised consistently.")
+    print(f"\n5. A forged row passes the checks: {' and '.join(RAISED)} were raised consistently.")
     board.harness(FORGED, 3)
     submission = board.root / "submissions" / f"{FORGED}.json"
     forge(board.root / f"{FORGED}.record.json", submission, FORGED)
     board.geneb_ci("check", "--select", "arithmetic", f"submissions/{FORGED}.json")
-    print("\n   A sample that cannot miss two raised tasks is drawn, and finds them.")
+    print("\n   The audit draws enough tasks to find two raised ones with 99 % probability.")
     board.audit(FORGED, "--detect", "2", "--confidence", "0.99", expected=11)
     board.merge(f"Add {FORGED} and its audit")
-    print("\n6. Anybody can verify both records; the board shows what they are worth.")
+    print("\n6. Anybody can verify both records; the board shows the evidence of each row.")
     board.geneb_ci("audit", "verify")
     board.geneb_ci("explain", FORGED)
     board.geneb_ci("build", "--output", "board")
@@ -155,7 +158,7 @@ def audits(folder: Path) -> bool:
 
 
 def show(path: Path) -> None:
-    """Print the evidence of each row, and its audit."""
+    """Print the evidence and the audit of each row of a board."""
     table = Table(title="the board of GENEB-mini, full regime", title_justify="left")
     for name in ("model", "macro MCC", "evidence", "audit"):
         table.add_column(name, justify="right" if name == "macro MCC" else "left")

@@ -1,4 +1,4 @@
-"""Forges a submission as a careful cheat would: some tasks raised, by tables that do exist."""
+"""Forges a submission the way a careful cheat would: raised scores with possible matrices."""
 
 import json
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ import numpy as np
 from reference_harness.metrics import mean, scores
 
 RAISED = ("mini_splice", "mini_promoter")
-MOVED = 24  # test sequences of 160 whose wrong prediction becomes right, in each seed
+MOVED = 24  # so many of the 160 test sequences become correct predictions, in each seed
 
 
 def forge(record: Path, submission: Path, model_id: str, raised: Sequence[str] = RAISED) -> None:
-    """Rewrite a submission made of a run record: every seed of some tasks gets a better matrix.
+    """Forge a submission made from a run record: every seed of some tasks gets a better matrix.
 
-    `raised` are ids of tasks. Scores and values of each seed stay consistent, so that no
+    `raised` are ids of tasks. The scores of each seed stay consistent with their matrix, so that no
     check can object.
     """
     run = json.loads(record.read_bytes())
@@ -39,11 +39,11 @@ def _raised(matrix: list[list[int]]) -> Any:  # scores, whose type is the harnes
     cells = np.array(matrix)
     cells_left = MOVED
     for true, row in enumerate(cells):
-        share = cells_left // (len(cells) - true)
+        moved_from_class = cells_left // (len(cells) - true)
         for wrong in range(len(row)):
-            moved = 0 if wrong == true else min(share, int(row[wrong]))
+            moved = 0 if wrong == true else min(moved_from_class, int(row[wrong]))
             row[wrong] -= moved
             row[true] += moved
-            share -= moved
+            moved_from_class -= moved
             cells_left -= moved
     return scores(cells)

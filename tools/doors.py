@@ -1,10 +1,11 @@
-"""Installs as docs/contributor/install.md says, by uv, pipx, pre-commit and prek: `make doors`.
+"""`make doors`: tests the ways of installation in docs/contributor/install.md.
 
 usage: python -m tools.doors
 
-The commands and the hook are those of the page, run in an empty home; only the address of the page
-leads to the files as they lie here, as in tools/tutorials.py. A sound submission has to pass, and
-one that lacks a score has to be refused by the hooks. It needs git and a package index.
+The commands and the hook of the page are run in an empty home folder, with uv, pipx, pre-commit and
+prek. Only the address of the repository is replaced by a copy of this checkout, as in
+tools/tutorials.py. A valid submission must pass, and the hooks must reject one without a score.
+This needs git and a package index.
 """
 
 import re
@@ -26,11 +27,11 @@ MODULE = "tools/doors.py"
 PROGRAMS = ("pipx==1.18.4", "pre-commit==4.7.0", "prek==0.5.11", "uv==0.13.9")
 ROW = ROOT / "submissions/GROVER.json"
 REFUSED = 1
-"""Exit code of pre-commit and prek where a hook refuses."""
+"""Exit code of pre-commit and prek if a hook fails."""
 
 
 class Doors:
-    """A home, in which each way to the program is tried."""
+    """An empty home folder, in which each way of installation is tried."""
 
     def __init__(self, at: Path) -> None:
         source = snapshot(at / "source.git")
@@ -44,7 +45,7 @@ class Doors:
         self.run(f"{programs}/bin/python", "-m", "pip", "install", "--quiet", *PROGRAMS)
 
     def run(self, *words: str, code: int = 0, cwd: Path | None = None) -> Done:
-        """Run a command. Raises RuntimeError with what it printed for another exit code."""
+        """Run a command. Raises RuntimeError with its output if the exit code is another one."""
         process = in_shell([*words], cwd or self.at, self.variables)
         if process.returncode != code:
             message = f"$ {shlex.join(words)}\nexit code {process.returncode}\n{process.stdout}"
@@ -52,23 +53,23 @@ class Doors:
         return process
 
     def install_kept(self, text: str, tool: str) -> None:
-        """Install by the command of the page's table, run the program, and remove it."""
+        """Install with the command in the page's table, run the program, and uninstall it."""
         (command,) = re.findall(rf"^\| {tool} \| `(.*)` \|$", text, re.MULTILINE)
         self.run(*shlex.split(command))
         program = self.at / "home/.local/bin/geneb-ci"
         self.run(str(program), "check", str(ROW))
-        *program_of, _, _ = shlex.split(command)  # but `install` and the address
+        *program_of, _, _ = shlex.split(command)  # without `install` and the address
         self.run(*program_of, "uninstall", "geneb-ci")
 
     def without(self, text: str) -> None:
-        """Type the block that installs nothing."""
+        """Run the block of the page that works without an installation."""
         (block,) = [page_block for page_block in blocks(text) if page_block.test == MODULE]
         shutil.copy(ROW, self.at / "submission.json")
         for command, _ in block.typed():
             self.run(*shlex.split(command))
 
     def hook(self, text: str, program: str) -> None:
-        """Run the hook of the page on a sound submission, and on one without a score."""
+        """Run the page's hook on a valid submission, and on one without a score."""
         (settings,) = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
         folder = self.at / program
         row = folder / "submissions" / ROW.name
@@ -79,8 +80,8 @@ class Doors:
         self.run("git", "init", "--quiet", cwd=folder)
         self.run("git", "add", "--all", cwd=folder)
         self.run(program, "run", cwd=folder)
-        sound = row.read_text(encoding="utf-8")
-        row.write_text(sound.replace('"MCC"', '"MCX"', 1), encoding="utf-8")
+        valid_text = row.read_text(encoding="utf-8")
+        row.write_text(valid_text.replace('"MCC"', '"MCX"', 1), encoding="utf-8")
         self.run("git", "add", "--all", cwd=folder)
         self.run(program, "run", cwd=folder, code=REFUSED)
 
@@ -95,18 +96,18 @@ WAYS: dict[str, Callable[[Doors, str], None]] = {
 
 
 def main() -> int:
-    """Try each way; returns 1 at the first that does not do what the page says."""
+    """Try each way; return 1 at the first one that does not do what the page says."""
     text = (ROOT / PAGE).read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="geneb-ci-doors-") as at:
         doors = Doors(Path(at))
         for name, door in WAYS.items():
-            begun = time.monotonic()
+            started = time.monotonic()
             try:
                 door(doors, text)
             except RuntimeError as error:
                 print(f"{name}: {error}")
                 return REFUSED
-            print(f"{name}: {time.monotonic() - begun:.0f} s", flush=True)
+            print(f"{name}: {time.monotonic() - started:.0f} s", flush=True)
     return 0
 
 

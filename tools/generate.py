@@ -1,4 +1,4 @@
-"""Writes each generated file: schemas, RULES.md, shipped rows. With --check it only compares."""
+"""Writes every generated file, such as schemas and RULES.md; --check only compares them."""
 
 import ast
 import inspect
@@ -56,30 +56,30 @@ ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 BASE = "urn:geneb-ci:schema"
 FORMATS = (base, run_record, rescored, receipt_cells)
-"""Modules of the types that both programs share."""
+"""Modules that define the types which both programs share."""
 
 
 def attribute_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
-    """Read the text under each attribute; pydantic could, at the cost of every start."""
+    """Return the docstrings of attributes. Pydantic could read them, but at every start."""
     docstrings: dict[str, dict[str, str]] = {}
     for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
         if isinstance(node, ast.ClassDef):
             docs = docstrings.setdefault(node.name, {})
-            for before, after in zip(node.body, node.body[1:], strict=False):
+            for attribute, docstring in zip(node.body, node.body[1:], strict=False):
                 if (
-                    isinstance(before, ast.AnnAssign)
-                    and isinstance(before.target, ast.Name)
-                    and isinstance(after, ast.Expr)
-                    and isinstance(after.value, ast.Constant)
+                    isinstance(attribute, ast.AnnAssign)
+                    and isinstance(attribute.target, ast.Name)
+                    and isinstance(docstring, ast.Expr)
+                    and isinstance(docstring.value, ast.Constant)
                 ):
-                    docs[before.target.id] = inspect.cleandoc(str(after.value.value))
+                    docs[attribute.target.id] = inspect.cleandoc(str(docstring.value.value))
     return docstrings
 
 
 def model_schema(
     model: type[Any], modules: ModuleType | tuple[ModuleType, ...], name: str, title: str
 ) -> dict[str, Any]:
-    """Return the schema of a model, with the text under its attributes as descriptions."""
+    """Return the schema of a model, in which attribute docstrings become descriptions."""
     schema = TypeAdapter(model).json_schema(by_alias=True)
     docs = attribute_docs(*FORMATS, *(modules if isinstance(modules, tuple) else (modules,)))
     owners = [parent.__name__ for parent in model.__mro__]
@@ -108,7 +108,7 @@ def _drop_titles(node: Any) -> None:
 
 
 def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
-    """Return the schema of a submission, with names of regimes and tasks for editors to offer."""
+    """Return the schema of a submission; names of regimes and tasks allow completion in editors."""
     name = f"submission-{version}.schema.json"
     schema = model_schema(
         submission.MODELS[version],
@@ -118,7 +118,7 @@ def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
     )
     if version == "1.1":
         _with_entries(schema, model_schema(submission.SubmissionByEntry, submission, name, ""))
-    complete = version == "1.0"
+    is_complete = version == "1.0"
     for table in ("results", "evidence", "gaps"):
         if table not in schema["properties"]:
             continue
@@ -126,10 +126,10 @@ def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
         cell = entry["additionalProperties"]["additionalProperties"]
         holder = f"{table.capitalize()}ByTask"
         schema["$defs"][holder] = _named_members(
-            {t.id: cell | {"description": t.label} for t in benchmark.tasks}, complete
+            {t.id: cell | {"description": t.label} for t in benchmark.tasks}, is_complete
         )
         regimes = _named_members(
-            {regime: {"$ref": f"#/$defs/{holder}"} for regime in benchmark.regimes}, complete
+            {regime: {"$ref": f"#/$defs/{holder}"} for regime in benchmark.regimes}, is_complete
         )
         described = {key: entry[key] for key in ("description", "default") if key in entry}
         schema["properties"][table] = described | regimes
@@ -304,7 +304,7 @@ embeddings does without. `geneb_ci/audit/defences.py` has the list, with the fun
 
 
 def defences_page() -> str:
-    """Return the page of the defences: a row for each, with the sample that does without it."""
+    """Return the page of the defences: one row for each, and which samples do not need it."""
 
     def without(defence: defences.Defence) -> str:
         uses = (("tasks", defence.tasks), ("embeddings", defence.embeddings))
@@ -328,14 +328,14 @@ def defences_page() -> str:
     return DEFENCES_PAGE + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def fit_of(population: str, benchmark: Benchmark) -> str:
-    """Return the fit of the shipped rows, as text."""
-    rows = place.rows_in(json.loads(population))
+def fit_of(rows_text: str, benchmark: Benchmark) -> str:
+    """Return the fitted reference of the shipped rows, as text."""
+    rows = place.rows_in(json.loads(rows_text))
     return reference.fit_text(reference.table_of(rows, benchmark))
 
 
 def known_files() -> str:
-    """Return the digests of shipped files that are valid, with the facts of each registry entry."""
+    """Return the digests of valid shipped files, and the facts in each registry entry."""
     names = ("benchmark.json", PRACTICE_BENCHMARK)
     benchmarks = []
     for name in names:
@@ -353,7 +353,7 @@ def known_files() -> str:
 
 
 def main() -> int:
-    """Write the files that differ, or with --check name them, and return the exit code."""
+    """Write the files that differ, or with --check only name them; return the exit code."""
     stale = []
     for name, text in generated().items():
         path = ROOT / name

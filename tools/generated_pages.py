@@ -1,4 +1,4 @@
-"""Pages with generated parts: lists, columns, layers, models, and lists of the page itself."""
+"""Generates the parts of pages that come from code: lists, columns, layers, models."""
 
 import json
 import re
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def lists() -> dict[str, str]:
-    """Return the pages that list what a table of the code has: formats, built-in extractors."""
+    """Return the pages with lists from tables in the code: formats and built-in extractors."""
     names = r"\|".join(FORMATS)
     extractors = "\n".join(f"- `{name}`: {extractor.what}" for name, extractor in BUILTINS.items())
     return {
@@ -54,10 +54,10 @@ def situations() -> dict[str, str]:
 
 
 def between(path: str, name: str, text: str, content: str | None = None) -> str:
-    """Return a page with the text between its marks `<!-- name -->` and `<!-- /name -->`.
+    """Return a page with `text` between its marks `<!-- name -->` and `<!-- /name -->`.
 
-    `content` is the page where it was changed already; else the file is read. Raises ValueError
-    unless both marks stand there once.
+    `content` is the page's text if an earlier call has changed it. Raises ValueError unless each
+    mark occurs exactly once.
     """
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
     content = content or (ROOT / path).read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def between(path: str, name: str, text: str, content: str | None = None) -> str:
 
 
 def evidence_script() -> str:
-    """Return kinds of evidence and of authors for the page."""
+    """Return the script that tells the page the kinds of evidence and of authorship."""
     evidence, authorship = (
         "".join(f"  {json.dumps(line)},\n" for line in meaning.items())
         for meaning in (EVIDENCE_MEANING, AUTHORSHIP_MEANING)
@@ -90,7 +90,7 @@ TRUST = "docs/maintainer/trust.md"
 
 
 def with_attestation() -> str:
-    """Return docs/maintainer/trust.md with its tables of who stands for each field."""
+    """Return docs/maintainer/trust.md with its tables of who vouches for each field."""
     fields = ["| fields | stated by | an audit compares them by |", "|---|---|---|"]
     names: dict[tuple[str, str], list[str]] = {}
     for group in FIELD_GROUPS:
@@ -105,8 +105,8 @@ def with_attestation() -> str:
         "| evidence | a task that was rerun | another, in a regime that was sampled | any other |",
         "|---|---|---|---|",
     ]
-    for evidence, of in STANDINGS.items():
-        cells = " | ".join(f"`{standing}`" for standing in of)
+    for evidence, standing_names in STANDINGS.items():
+        cells = " | ".join(f"`{standing}`" for standing in standing_names)
         standings.append(f"| `{evidence}` | {cells} |")
     meanings = [f"- `{standing}`: {meaning}" for standing, meaning in STANDING_MEANING.items()]
     text = "\n\n".join("\n".join(part) for part in (fields, standings, meanings))
@@ -117,7 +117,7 @@ BOARD_FILES = "docs/reference/board-files.md"
 
 
 def with_columns() -> str:
-    """Return docs/reference/board-files.md with its table of columns, in the order of the rows."""
+    """Return docs/reference/board-files.md with its table of the columns of the board's rows."""
     rows = ["| key | meaning | in | on the page |", "|---|---|---|---|"]
     for column in columns.COLUMNS:
         files = ["categories"] if column.is_published else []
@@ -164,7 +164,7 @@ MODELS = "docs/reference/models.md"
 
 LOOKALIKE = "a lookalike with random weights went through load, embedding and conformance"
 UNTRIED = "not tried with these weights"
-"""What the page says once, and most entries say."""
+"""Phrases of most entries, which the page explains once."""
 
 
 def models_page() -> str:
@@ -188,9 +188,11 @@ def models_page() -> str:
 
 
 def in_short(run: RunOptions, lock: str) -> str:
-    """Return the trial that an entry describes, without the words that the page has for all."""
-    how = "" if run.extractor == "builtin:huggingface" else f"run by {run.extractor or 'nothing'}"
+    """Return how an entry was tried, without the phrases that the page explains once."""
+    extractor_text = (
+        "" if run.extractor == "builtin:huggingface" else f"run by {run.extractor or 'nothing'}"
+    )
     tried = (run.exercised or run.missing or "").replace(f" under {lock or None}", "")
     tried = tried.replace(LOOKALIKE, "lookalike")
     tried = re.sub(rf"{UNTRIED},? nor ", "not tried ", tried).replace(UNTRIED, "")
-    return "; ".join(part for part in (how, *tried.split("; ")) if part)
+    return "; ".join(part for part in (extractor_text, *tried.split("; ")) if part)

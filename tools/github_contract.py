@@ -1,11 +1,11 @@
-"""Writes tests/github/contract/: GitHub's published description of what tests use.
+"""Writes tests/github/contract/: the parts of GitHub's API descriptions that our tests use.
 
 usage: python -m tools.github_contract [--check]
 
 GitHub publishes its REST API as an OpenAPI description and its GraphQL API as a schema, both as npm
-packages. `rest.json` is the part of the first that the server uses, without descriptions and
-examples, as JSON Schema; `schema.graphql` the part of the second. With --check nothing is written,
-and the exit code is 1 where a file differs. Needs npm.
+packages. `rest.json` is the part of the first that our server of the tests imitates, as JSON Schema
+without descriptions and examples; `schema.graphql` is the part of the second. With --check nothing
+is written, and the exit code is 1 if a file differs. Needs npm.
 """
 
 import argparse
@@ -31,7 +31,7 @@ class Package(NamedTuple):
     name: str
     version: str
     sha256: str
-    """Digest of the packed file."""
+    """Digest of the package archive."""
     path: str
 
 
@@ -104,7 +104,7 @@ OPERATIONS = {
     "/rulesets/{ruleset_id}": "GET PUT",
     "/statuses/{sha}": "POST",
 }
-"""What the server answers, below a repository: path to methods."""
+"""The endpoints of a repository that the tests' server imitates: path to methods."""
 ELSEWHERE = {"/app-manifests/{code}/conversions": "POST", "/users/{username}": "GET"}
 FIELDS = {
     "Query": "repository",
@@ -139,7 +139,7 @@ PROSE = frozenset(
 
 
 def main() -> int:
-    """Write the two files, or say which differ; return the exit code."""
+    """Write the two files, or with --check name those that differ; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing")
     check = parser.parse_args().check
@@ -159,7 +159,7 @@ def main() -> int:
         else []
     )
     for name in different:
-        print(f"{name} is not what GitHub publishes: run python -m tools.github_contract")
+        print(f"{name} differs from what GitHub publishes: run python -m tools.github_contract")
     if not check:
         for name, text in texts.items():
             (FOLDER / name).write_text(text, encoding="utf-8")
@@ -167,13 +167,15 @@ def main() -> int:
 
 
 def fetch(package: Package, folder: Path) -> bytes:
-    """Fetch a package with npm, hold it against its digest, and return the file of it."""
+    """Fetch a package with npm, compare its digest, and return the file from it."""
     command = ["npm", "pack", "--silent", f"{package.name}@{package.version}"]
     process = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     packed = folder / process.stdout.strip()
     digest = hashlib.sha256(packed.read_bytes()).hexdigest()
     if digest != package.sha256:
-        raise SystemExit(f"{package.name} {package.version} has the digest {digest}")
+        raise SystemExit(
+            f"{package.name} {package.version} has the digest {digest}, not {package.sha256}"
+        )
     with tarfile.open(packed) as archive:
         file = archive.extractfile(package.path)
         if file is None:
@@ -182,15 +184,15 @@ def fetch(package: Package, folder: Path) -> bytes:
 
 
 def pruned_rest(description: dict[str, Any]) -> dict[str, Any]:
-    """Return the operations above and the schemas that they refer to, as JSON Schema."""
+    """Return the operations listed above with the schemas that they refer to, as JSON Schema."""
     operations: dict[str, dict[str, Any]] = {}
     paths = {BOARD + below: methods for below, methods in OPERATIONS.items()}
     for path, methods in (paths | ELSEWHERE).items():
-        described = description["paths"][path]
+        path_item = description["paths"][path]
         operations[path] = {
             method: {
                 key: json_schema(value)
-                for key, value in described[method.lower()].items()
+                for key, value in path_item[method.lower()].items()
                 if key in {"parameters", "requestBody", "responses"}
             }
             for method in methods.split()
@@ -210,7 +212,7 @@ def pruned_rest(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def by_line(description: dict[str, Any]) -> str:
-    """Return the description as JSON, with a line for each operation and each component."""
+    """Return the description as JSON, with one line per operation and per component."""
     parts = []
     for name, groups in sorted(description.items()):
         if isinstance(groups, str):
@@ -239,9 +241,9 @@ def references(value: Any) -> set[str]:
 
 
 def json_schema(value: Any, *, is_names: bool = False) -> Any:
-    """Return a value of OpenAPI 3.0 without prose, with `nullable` as JSON Schema says it.
+    """Return a value of OpenAPI 3.0 without prose, with `nullable` expressed in JSON Schema.
 
-    `is_names`: the keys of a mapping are names of members, and not keywords.
+    With `is_names`, the keys of a mapping are names of members rather than keywords.
     """
     if isinstance(value, list):
         return [json_schema(item) for item in value]
@@ -258,7 +260,7 @@ def json_schema(value: Any, *, is_names: bool = False) -> Any:
 
 
 def pruned_graphql(text: str) -> str:
-    """Return the types above with their fields, and the types of the fields' arguments."""
+    """Return the types listed above with their fields, and the types of the fields' arguments."""
     types: dict[str, Any] = {
         node.name.value: node
         for node in parse(text, no_location=True).definitions
@@ -269,14 +271,14 @@ def pruned_graphql(text: str) -> str:
     while waiting:
         name = waiting.pop()
         if name in reached or name not in types:
-            continue  # or a scalar of the language
+            continue  # visited already, or a built-in scalar
         node = types[name]
         if name in FIELDS:
             fields = tuple(f for f in node.fields if f.name.value in FIELDS[name].split())
             if len(fields) < len(FIELDS[name].split()):
-                raise SystemExit(f"the type {name} of GitHub has not all of {FIELDS[name]}")
-            above = tuple(i for i in node.interfaces or () if i.name.value in FIELDS)
-            node = replace(node, fields=fields, interfaces=above)
+                raise SystemExit(f"GitHub's type {name} lacks some of these fields: {FIELDS[name]}")
+            interfaces = tuple(i for i in node.interfaces or () if i.name.value in FIELDS)
+            node = replace(node, fields=fields, interfaces=interfaces)
         reached[name] = without_prose(node)
         waiting += [type_name(part.type) for part in arguments(node)]
     document = DocumentNode(definitions=tuple(reached[name] for name in sorted(reached)))
@@ -285,7 +287,7 @@ def pruned_graphql(text: str) -> str:
 
 
 def arguments(node: Any) -> Iterable[Any]:
-    """Yield the fields of a type, and their arguments: whatever has a type of its own."""
+    """Yield a type's fields and their arguments, as each of them has a type."""
     for member in getattr(node, "fields", None) or ():
         yield member
         yield from getattr(member, "arguments", None) or ()

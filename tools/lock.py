@@ -1,13 +1,14 @@
-"""Resolves requirements/*.txt by uv: run `make lock`, or `make lock UPGRADE=1` for newer versions.
+"""`make lock` resolves requirements/*.txt with uv; `make lock UPGRADE=1` takes newer versions.
 
-Versions stay unless they must change or an upgrade is asked for. What hosted jobs install has the
-versions of dev.txt. No hash is taken over from the files that are there, and no folder, index or
-setting of the machine is used: a resolver that finds a release in a local folder would lock the
-files of that folder alone. Nothing is written unless uv finds a wheel of each package on each
-Python and system. `--check`, which `make lint` runs, resolves each lock again, as the index was
-when it was written; tests/house/test_locks.py looks for the wheels each night.
+Versions stay the same unless they must change or an upgrade is asked for. Packages that hosted jobs
+install have the versions of dev.txt. Hashes are never copied from the existing files, and local
+folders, other indexes and settings of the machine are ignored: a resolver that finds a release in a
+local folder would lock only the files in that folder. Nothing is written unless uv finds a wheel of
+each package for each Python and system.
 
-Where dev.txt itself cannot be installed, `pip install uv` in another environment is enough.
+With `--check`, which `make lint` runs, each lock is resolved again with the index as it was when
+the lock was written; tests/house/test_locks.py looks for the wheels each night. If dev.txt itself
+cannot be installed, `pip install uv` in another environment is enough.
 """
 
 import argparse
@@ -30,17 +31,17 @@ HEADER = "# Written by `make lock`. Hashes of all files that each release had by
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 HOSTED = ("build", "github", "hub", "records", "sigstore")
 LINUX = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
-# glibc of the enterprise distributions still in use; macOS of the oldest hosted runner.
+# The glibc of enterprise distributions in use, and the macOS of the oldest hosted runner.
 SYSTEMS = (*LINUX, "aarch64-apple-darwin")
 PYTHONS = ("3.11", "3.12", "3.13")
-# Both installers take folders, other indexes and other settings from variables of these names.
+# Variables whose names begin so set folders, other indexes and other options of the installers.
 SETTINGS = ("UV_", "PIP_")
-# Where pip, requests, curl and uv look for the certificates of a network's own authority.
+# Variables in which pip, requests, curl and uv look for certificates of a private authority.
 BUNDLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
 
 class Lock(NamedTuple):
-    """A file of pins: what it is resolved from, and where it must install from wheels."""
+    """A file of pinned packages: what it is resolved from, and where it must be installable."""
 
     name: str
     arguments: tuple[str, ...]
@@ -49,7 +50,7 @@ class Lock(NamedTuple):
     options: tuple[str, ...] = ("--require-hashes",)
 
     def read(self) -> str:
-        """Return the text of a lock, empty where the file does not exist."""
+        """Return the text of the lock; "" if the file does not exist."""
         path = ROOT / self.name
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
@@ -60,11 +61,11 @@ DEV = ("--overrides", "requirements/overrides.txt", "--extra", "dev")
 AS_DEV = ("--constraints", "requirements/dev.txt")
 LOCKS = (
     Lock("requirements/dev.txt", (PROJECT, *DEV, *NEEDS)),
-    # On Intel Macs neither cryptography nor torch has a wheel, and the check alone installs.
+    # Intel Macs have wheels neither of cryptography nor of torch, so only the check is installable.
     Lock("requirements/check.txt", (PROJECT, *AS_DEV), (*SYSTEMS, "x86_64-apple-darwin")),
     Lock("requirements/action.txt", (PROJECT, *AS_DEV, *(f"--extra={extra}" for extra in HOSTED))),
     Lock("requirements/docs.txt", ("requirements/docs.in",)),
-    # A package of each of these has no wheel.
+    # In each of these, one package has no wheel.
     Lock("requirements/mutants.txt", ("requirements/mutants.in",), ()),
     Lock("requirements/validators.txt", ("requirements/validators.in",), ()),
 )
@@ -74,7 +75,9 @@ def main() -> int:
     """Write the locks, or check them."""
     parser = argparse.ArgumentParser(prog="make lock", description=__doc__)
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions")
-    parser.add_argument("--check", action="store_true", help="write nothing, and say what differs")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing, and name the locks that differ"
+    )
     options = parser.parse_args()
     try:
         with tempfile.TemporaryDirectory() as name:
@@ -82,27 +85,27 @@ def main() -> int:
             if options.check:
                 faults = [*changes(folder)]
             else:
-                now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+                resolved_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
                 for lock in LOCKS:
-                    resolve(folder, lock, now, upgrade=options.upgrade)
+                    resolve(folder, lock, resolved_at, upgrade=options.upgrade)
                 faults = missing_wheels(folder, LOCKS)
                 if not faults:
                     write(folder)
     except subprocess.CalledProcessError as error:
-        faults = [f"uv stopped:\n{error.stderr}"]
+        faults = [f"uv failed:\n{error.stderr}"]
     print(*faults, sep="\n", file=sys.stderr, end="\n" if faults else "")
     return 1 if faults else 0
 
 
 def copy(folder: Path) -> Path:
-    """Copy all that a lock is resolved from, and return the folder."""
+    """Copy everything that locks are resolved from into a folder, and return the folder."""
     shutil.copytree(ROOT / "requirements", folder / "requirements")
     shutil.copy(ROOT / PROJECT, folder)
     return folder
 
 
 def resolve(folder: Path, lock: Lock, until: str, *, upgrade: bool) -> str:
-    """Resolve one lock of a copy anew, as the index was at a time, and return its text."""
+    """Resolve one lock in the copy, with the index as it was at `until`, and return its text."""
     path = folder / lock.name
     path.write_text("" if upgrade else without_hashes(lock.read()), encoding="utf-8")
     uv(
@@ -117,20 +120,20 @@ def resolve(folder: Path, lock: Lock, until: str, *, upgrade: bool) -> str:
 
 
 def without_hashes(text: str) -> str:
-    """Return the pins alone: uv then keeps the versions, and asks for hashes anew."""
+    """Return only the pins, so that uv keeps the versions but looks up the hashes again."""
     return re.sub(r" --hash=sha256:[0-9a-f]{64}", "", text.replace("\\\n", " "))
 
 
 def changes(folder: Path) -> Iterator[str]:
-    """Name each lock that is not what it was resolved from, in a copy that may be changed."""
+    """Name each lock that differs when resolved again; the copy may be changed."""
     for lock in LOCKS:
         until = lock.read().partition("\n")[0].removeprefix(HEADER)
         if not TIME.fullmatch(until) or lock.read() != resolve(folder, lock, until, upgrade=False):
-            yield f"{lock.name}: uv resolves it to something else: run `make lock`"
+            yield f"{lock.name} is out of date: run `make lock`"
 
 
 def missing_wheels(folder: Path, locks: Iterable[Lock]) -> list[str]:
-    """Return which locks lack a wheel, or a needed package, on a Python and a system."""
+    """Return, by lock, Python and system, what cannot be installed from wheels."""
     machines = [
         (lock, python, system)
         for lock in locks
@@ -146,7 +149,7 @@ def missing_wheels(folder: Path, locks: Iterable[Lock]) -> list[str]:
 
 
 def install(folder: Path, lock: Lock, python: str, system: str) -> str:
-    """Have uv plan an installation on another machine; return what it lacks, or ""."""
+    """Let uv plan an installation for another machine; return what is missing, or ""."""
     try:
         uv(
             *("pip", "install", "--dry-run", *lock.options, "--only-binary", ":all:"),
@@ -168,7 +171,7 @@ def uv(*arguments: str, folder: Path) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Return the variables without any setting of an installer but the certificates."""
+    """Return the environment variables without settings of installers, except certificates."""
     variables = {key: os.environ[key] for key in os.environ if not key.startswith(SETTINGS)}
     if bundle := next((os.environ[name] for name in BUNDLES if os.environ.get(name)), None):
         variables["SSL_CERT_FILE"] = bundle
@@ -176,7 +179,7 @@ def environment() -> dict[str, str]:
 
 
 def write(folder: Path) -> None:
-    """Write each lock whole, unless only its time would change."""
+    """Write each lock atomically, unless nothing but its time would change."""
     for lock in LOCKS:
         text, old = (folder / lock.name).read_text(encoding="utf-8"), lock.read()
         if old.startswith(HEADER) and old.partition("\n")[2] == text.partition("\n")[2]:

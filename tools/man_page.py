@@ -1,4 +1,4 @@
-"""The man page of `geneb-ci`: every command with its options, from the command line itself."""
+"""Generates the man page of `geneb-ci` from its command line: every command with its options."""
 
 import inspect
 import re
@@ -48,7 +48,7 @@ def man_page() -> str:
 
 
 def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
-    """Yield each command that does something, with its words."""
+    """Yield each command that is not a group, with its full name."""
     ctx = click.Context(group)
     for name in group.list_commands(ctx):
         command = group.get_command(ctx, name)
@@ -77,7 +77,7 @@ def _listed(items: dict[str, str]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return text that roff prints as it is, on one line."""
+    """Return text on one line, escaped so that roff prints it literally."""
     text = re.sub(r"\s+", " ", text.replace("\b", "")).strip()
     text = text.replace("\\", r"\e").replace("-", r"\-").replace('"', r"\(dq")
     return rf"\&{text}" if text[:1] in {".", "'"} else text

@@ -1,7 +1,7 @@
-"""A sample of small wrong changes, and whether a test notices each: run `make mutants`.
+"""`make mutants`: makes a sample of small wrong changes, and reports which ones no test notices.
 
-Cosmic Ray makes the changes; tools/mutants.toml names the modules, and the tests that judge them.
-What is committed is judged, in two clones at once; a run that was stopped goes on.
+Cosmic Ray makes the changes; tools/mutants.toml names the modules, and the tests that must notice.
+The committed state is tested, in two clones at once; a stopped run continues where it was.
 """
 
 import argparse
@@ -28,14 +28,14 @@ from tests.paths import REAL_TASKS, ROOT
 AT_ONCE = 2
 TIMEOUT_S = 600.0
 TAIL = 20
-"""Lines of a failing run that are shown."""
+"""How many lines of a failing run are shown."""
 SETTINGS = {
-    "CI": "true",  # the same examples of properties for each mutant
+    "CI": "true",  # property tests then use the same examples for each mutant
     "GENEB_REAL_TASKS": str(REAL_TASKS),
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-# Changes that a type does not settle: a sum of texts that becomes a product fails in any test.
+# Only changes that give another value of the same type; others fail in any test.
 OPERATORS = re.compile(
     r"core/(AddNot|NumberReplacer|ZeroIterationForLoop|ExceptionReplacer"
     r"|Replace(True|False|And|Or|Break|Continue)With\w+"
@@ -45,23 +45,25 @@ OPERATORS = re.compile(
     r"(Eq_NotEq|NotEq_Eq|Lt_LtE|LtE_Lt|Gt_GtE|GtE_Gt|Lt_GtE|LtE_Gt|Gt_LtE|GtE_Lt|Is_IsNot|IsNot_Is))"
 )
 SEPARATORS = ("*,", "/,")
-"""Of a signature: Cosmic Ray takes them for a product and a quotient."""
+"""Parts of a signature that Cosmic Ray mistakes for a product and a quotient."""
 
 
 def main() -> int:
-    """Draw, judge what has no verdict yet, and print a report."""
+    """Draw mutants, test those without a verdict, and print a report."""
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
     parser.add_argument("--number", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--folder", type=Path, default=ROOT / "build/mutants", help="what is kept")
+    parser.add_argument(
+        "--folder", type=Path, default=ROOT / "build/mutants", help="folder of intermediate results"
+    )
     options = parser.parse_args()
-    parts = tomllib.loads((ROOT / "tools/mutants.toml").read_text(encoding="utf-8"))["part"]
+    test_parts = tomllib.loads((ROOT / "tools/mutants.toml").read_text(encoding="utf-8"))["part"]
     commit = output("git", "rev-parse", "HEAD").strip()
     work = options.folder / f"{commit[:12]}-{options.seed}-{options.number}"
     if not (work / "drawn").exists():
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        draw(work, parts, options.number, options.seed)
+        draw(work, test_parts, options.number, options.seed)
         (work / "drawn").touch()
     clones: SimpleQueue[Path] = SimpleQueue()
     for number in range(AT_ONCE):
@@ -73,8 +75,8 @@ def main() -> int:
         clones.put(folder)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(judged, parts))
-    print(report(work, parts, commit))
+        list(pool.map(judged, test_parts))
+    print(report(work, test_parts, commit))
     return 0
 
 
@@ -84,12 +86,12 @@ def output(*command: str) -> str:
 
 
 def session(work: Path, part: dict[str, Any]) -> WorkDB:
-    """Open what Cosmic Ray keeps of a part: its mutants, and the verdict on each."""
+    """Open Cosmic Ray's database of a part: its mutants, and the verdict on each."""
     return WorkDB(work / f"{part['name']}.sqlite", WorkDB.Mode.create)
 
 
 def draw(work: Path, parts: list[dict[str, Any]], number: int, seed: int) -> None:
-    """Find every mutant, and note all that are not drawn as skipped."""
+    """Find every mutant, and mark those that are not drawn as skipped."""
     mutants = []
     for part in parts:
         paths = [Path(part["folder"]) / f"{name}.py" for name in part["modules"]]
@@ -121,7 +123,7 @@ def draw(work: Path, parts: list[dict[str, Any]], number: int, seed: int) -> Non
 
 
 def clone(folder: Path, commit: str) -> Path:
-    """Check a commit out, with an environment whose processes import that checkout."""
+    """Check out a commit in a new clone whose environment imports that clone's code."""
     shutil.rmtree(folder, ignore_errors=True)
     output("git", "clone", "--quiet", "--local", "--no-checkout", str(ROOT), str(folder))
     output("git", "-C", str(folder), "checkout", "--quiet", "--detach", commit)
@@ -133,9 +135,10 @@ def clone(folder: Path, commit: str) -> Path:
 
 
 def judge(work: Path, part: dict[str, Any], folder: Path) -> None:
-    """Run the tests of a part on each drawn mutant that has no verdict, by Cosmic Ray.
+    """Run the tests of a part on each drawn mutant that has no verdict yet.
 
-    Exits with a message where they fail without any change: every mutant would count as killed.
+    Exits with a message if the tests fail without any change, as every mutant would then count as
+    killed.
     """
     tests = " ".join(part["tests"])
     command = f"{folder}/.venv/bin/python -m pytest -x -q -p no:cacheprovider {tests}"
@@ -145,7 +148,7 @@ def judge(work: Path, part: dict[str, Any], folder: Path) -> None:
     )
     if unchanged.returncode:
         tail = "\n".join(unchanged.stdout.splitlines()[-TAIL:])
-        sys.exit(f"the tests of {part['name']} fail without a mutant: repair them first\n{tail}")
+        sys.exit(f"the tests of {part['name']} fail on unchanged code: repair them first\n{tail}")
     config = work / f"{part['name']}.toml"
     config.write_text(
         f"[cosmic-ray]\nmodule-path = []\ntimeout = {TIMEOUT_S}\nexcluded-modules = []\n"
@@ -162,7 +165,7 @@ def judge(work: Path, part: dict[str, Any], folder: Path) -> None:
 
 
 def report(work: Path, parts: list[dict[str, Any]], commit: str) -> str:
-    """Return a table of what was tried and killed, and the change of each survivor."""
+    """Return a table of tested and killed mutants, and the change of each survivor."""
     lines = [
         f"Judged at commit `{commit[:12]}`, of",
         "| part | mutants | killed |",

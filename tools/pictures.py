@@ -1,8 +1,8 @@
-"""Pictures of the pages: `make pictures` writes docs/pictures, which is tracked.
+"""`make pictures`: writes the pictures in docs/pictures, which are tracked by git.
 
-The board is that of the public rows of tests/public, as Chromium draws it; the terminals are
+The board is drawn by Chromium from the public rows of tests/public; the terminals come from
 tools/recordings.py. Another version of Chromium or of its fonts draws other pixels, so a test
-compares the recordings byte by byte, and of the board only what kind of picture it is.
+compares the recordings byte by byte, but of the board only the format of the picture.
 """
 
 import tempfile
@@ -20,10 +20,10 @@ BOARD = recordings.FOLDER / "board.png"
 VIEW = "#/table?intervals=none"
 SIZE = {"width": 1280, "height": 1600}
 VIEWPORT = {"width": 1280, "height": 753}
-"""Pixels: the table from its heading on, with the first rows."""
+"""Pixels of the picture: the table with its heading and its first rows."""
 MARGIN = 16
 COLOURS = 256
-"""All that a palette has, without dithering: text stays sharp, and the file below 150 kB."""
+"""The size of a full palette. Without dithering text stays sharp, and the file below 150 kB."""
 
 
 def main() -> None:

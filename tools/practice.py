@@ -1,9 +1,9 @@
-"""Practise a maintainer's work: a board with twelve pull requests, GitHub and the Hub on loopback.
+"""Practise a maintainer's work on a board with twelve pull requests; GitHub and Hub are imitated.
 
-    python -m tools.practice FOLDER
+python -m tools.practice FOLDER
 
-It writes what `geneb-ci init` writes, has two rows measured by the harness, opens the pull
-requests, judges them as the workflow does, and answers until it is told `quit`.
+It writes what `geneb-ci init` writes, measures two rows with the harness, opens the pull requests,
+checks them as the workflow does, and then answers commands until `quit`.
 """
 
 import datetime as dt
@@ -28,24 +28,24 @@ from tools.rehearse.forge import GitForge, git, git_raw
 
 SPACE = "geneb/board"
 MAINTAINER = "maintainer"
-"""The token that the commands send; the imitation knows it."""
+"""The token that a maintainer's commands send to the imitated GitHub."""
 JOB = "job"
-"""The token of the workflow, which writes comments as GitHub Actions."""
+"""The token of the workflow, which writes comments as GitHub Actions does."""
 PERSON: dict[str, Any] = {"id": 50, "login": "a-maintainer"}
 HONEST, FORGED = "three-mers", "two-mers"
 SUBMISSIONS = "submissions"
 HELP = """\
   list             the open pull requests, with their labels
   show N           the comments and statuses of a pull request
-  comment N TEXT   comment as a maintainer: /audit, /dispute, or words
-  sweep            judge what has no verdict, as the workflow does
-  merge N          squash a pull request into main, where its verdict allows it
-  bypass N         merge what is no submission, without a verdict, as maintainers may
+  comment N TEXT   comment as a maintainer: /audit, /dispute, or any text
+  sweep            check pull requests without a verdict, as the workflow does
+  merge N          squash a pull request into main, if its verdict allows that
+  bypass N         merge a pull request that is not a submission, without a verdict
   close N          close it
   quit             stop the servers; the folder stays"""
 
 HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
-"""What GitHub shows nobody of a comment."""
+"""The parts of a comment that GitHub does not show."""
 Files = Mapping[str, bytes | None]
 """Path to bytes; None deletes the file."""
 
@@ -59,7 +59,7 @@ class Proposal(NamedTuple):
 
 
 class Practice:
-    """The board, its GitHub and its Hub."""
+    """The board, the imitated GitHub and the imitated Hub."""
 
     def __init__(self, folder: Path, github: GitForge, hub: Hub) -> None:
         self.folder = folder
@@ -69,7 +69,7 @@ class Practice:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Environment variables for the commands of a maintainer."""
+        """Environment variables for a maintainer's commands."""
         return {
             "GH_TOKEN": MAINTAINER,
             "GITHUB_REPOSITORY": REPOSITORY,
@@ -82,13 +82,13 @@ class Practice:
         }
 
     def propose(self, proposal: Proposal) -> int:
-        """Open a pull request of a stranger from the present main; return its number."""
+        """Open a pull request by a stranger, based on the current main; return its number."""
         forge, repository = self.github, self.github.fork
         index = {"GIT_INDEX_FILE": str(repository / "practice.index")}
         git_raw(repository, "fetch", "--quiet", str(forge.repository), "+main:main")
         git_raw(repository, "read-tree", "main", env=index)
         for path, raw in proposal.files.items():
-            mode, blob = "0", "0" * 40  # which deletes it
+            mode, blob = "0", "0" * 40  # deletes the file
             if raw is not None:
                 mode, blob = "100644", git(repository, "hash-object", "-w", "--stdin", stdin=raw)
             entry = f"{mode} {blob}\t{path}\n".encode()
@@ -104,13 +104,13 @@ class Practice:
         return number
 
     def publish(self) -> None:
-        """Put the board on the Space, as it was before the pull requests came."""
+        """Publish the board to the Space, in its state before the pull requests."""
         process = geneb_ci(self.board, os.environ | self.settings, "publish", "--space", SPACE)
         if process.returncode:
             raise RuntimeError(f"geneb-ci publish: {process.stderr}")
 
     def sweep(self) -> str:
-        """Judge what has no verdict, and write the verdicts; return what was said."""
+        """Check pull requests without a verdict and write the verdicts; return the output."""
         verdict = self.folder / "verdict.json"
         environment = os.environ | self.settings | {"GH_TOKEN": JOB}
         judged = geneb_ci(self.board, environment, "reconcile", "--output", str(verdict))
@@ -121,7 +121,7 @@ class Practice:
         return written.stdout + written.stderr
 
     def answer(self, line: str) -> str:
-        """Carry out a command of the prompt; return its answer. A wrong one is explained."""
+        """Carry out a command of the prompt and return its output; explain an invalid one."""
         words = shlex.split(line)
         commands: dict[str, Callable[..., str]] = {
             "list": self._list,
@@ -138,7 +138,7 @@ class Practice:
         if words[0] in {"list", "sweep"}:
             return commands[words[0]]()
         if not number or number[0] not in self.github.pulls:
-            return f"{words[0]}: expected the number of a pull request: `list` shows them"
+            return f"{words[0]}: expected the number of a pull request; `list` shows the numbers"
         return commands[words[0]](number[0], *[" ".join(words[2:])][: words[0] == "comment"])
 
     def _list(self) -> str:
@@ -160,25 +160,29 @@ class Practice:
 
     def _comment(self, number: int, text: str) -> str:
         self.github.add_comment(number, PERSON, text)
-        return f"#{number}: commented; `sweep` reads it"
+        return f"#{number}: commented; `sweep` processes the comment"
 
     def _merge(self, number: int) -> str:
         head = self.github.pulls[number]["head"]["sha"]
         merged = self.github.merge({}, {"sha": head}, str(number))
         if merged.status != 200:  # noqa: PLR2004 (an answer of HTTP)
             is_other = "needs-maintainer" in self.github.labels(number)
-            hint = f"; it is no submission: bypass {number}, or close {number}" if is_other else ""
+            hint = (
+                f"; it is not a submission: `bypass {number}` or `close {number}`"
+                if is_other
+                else ""
+            )
             return f"#{number}: refused: {merged.body['message']}{hint}"
         return self._merged(number)
 
     def _bypass(self, number: int) -> str:
         if "needs-maintainer" not in self.github.labels(number):
-            return f"#{number}: refused: a submission needs its verdict: merge {number}"
+            return f"#{number}: refused: a submission needs a verdict: `merge {number}`"
         self.github.squash(number)
         return self._merged(number)
 
     def _merged(self, number: int) -> str:
-        return f"#{number}: merged; in {self.board}: git pull"
+        return f"#{number}: merged; to get it: `git pull` in {self.board}"
 
     def _close(self, number: int) -> str:
         self.github.patch_pull({}, {"state": "closed"}, str(number))
@@ -188,7 +192,7 @@ class Practice:
 def geneb_ci(
     folder: Path, environment: Mapping[str, str], *words: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a command of the product in a folder."""
+    """Run a geneb-ci command in a folder."""
     command = [sys.executable, "-m", "geneb_ci", *words]
     return subprocess.run(
         command, cwd=folder, env=dict(environment), capture_output=True, text=True, check=False
@@ -197,10 +201,10 @@ def geneb_ci(
 
 @contextmanager
 def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
-    """Lay out the board in an empty folder, and serve it. Raises RuntimeError if a step fails.
+    """Create the board in an empty folder and serve it. Raises RuntimeError if a step fails.
 
-    `data` has the tasks of another benchmark than GENEB-mini, as `geneb-harness data define` left
-    them; `mini_tf` and `mini_splice` are among them.
+    `data` is the data of a benchmark other than GENEB-mini, as `geneb-harness data define` wrote
+    it; it must have the tasks `mini_tf` and `mini_splice`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     person = {
@@ -228,7 +232,7 @@ def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
     git(board, "fetch", "--quiet", "origin")
     git(board, "branch", "--quiet", "--set-upstream-to=origin/main", "main")
     github.learn(github.main)
-    github.known_labels = {  # as `geneb-ci init --apply` makes them
+    github.known_labels = {  # those that `geneb-ci init --apply` creates
         label for setting in SETTINGS for label in setting.required.get("labels", ())
     }
     scopes = frozenset(scope for _, _, scope, _ in github.routes())
@@ -236,13 +240,13 @@ def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
     hub = Hub()
     try:
         hub.create(f"spaces/{SPACE}")
-        github.excused = "whoever practises may ask for anything"
+        github.excused = "in practice any request is allowed"
         with serving(github):
             result = Practice(folder, github, hub)
             github.make_fork({}, {})
             for proposal in proposals(measured(folder, data)):
                 result.propose(proposal)
-            if data is None:  # another benchmark has no row yet
+            if data is None:  # a board of another benchmark has no row to publish yet
                 result.publish()
             yield result
     finally:
@@ -250,7 +254,7 @@ def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
 
 
 def measured(folder: Path, data: Path | None = None) -> dict[str, bytes]:
-    """Run the harness for two rows; return model id to its submission, the second one forged."""
+    """Run the harness for two rows and forge the second; return the submissions by model id."""
     work = folder / "contributor"
     work.mkdir()
     data_options = (
@@ -271,7 +275,7 @@ def measured(folder: Path, data: Path | None = None) -> dict[str, bytes]:
 
 
 def proposals(rows: Mapping[str, bytes]) -> Iterator[Proposal]:
-    """Yield twelve pull requests: two to audit, seven to ask back, three that need a look."""
+    """Yield twelve pull requests: two to audit, seven to send back, three to review by hand."""
     card = template("card.md.in", {})
     honest = rows[HONEST]
 
@@ -298,12 +302,12 @@ def proposals(rows: Mapping[str, bytes]) -> Iterator[Proposal]:
     yield Proposal("two-mers", "Add 2-mers", row(FORGED, rows[FORGED]))
     yield Proposal("percent", "Add a model in percent", row("percent", changed("percent", percent)))
     yield Proposal("wrong-id", "Add a model", row("renamed", changed("another-name", lambda _: 0)))
-    lacks = changed("lacks-a-task", lambda d: d["results"]["full"].pop("mini_splice"))
-    yield Proposal("lacks-a-task", "Add a model on 12 tasks", row("lacks-a-task", lacks))
+    incomplete = changed("lacks-a-task", lambda d: d["results"]["full"].pop("mini_splice"))
+    yield Proposal("lacks-a-task", "Add a model on 12 tasks", row("lacks-a-task", incomplete))
     nan = changed("not-a-number", not_a_number)
     yield Proposal("not-a-number", "Add a model that failed once", row("not-a-number", nan))
-    better = changed("too-good", impossible)
-    yield Proposal("too-good", "Add a better model", row("too-good", better))
+    too_good = changed("too-good", impossible)
+    yield Proposal("too-good", "Add a better model", row("too-good", too_good))
     copy = changed("four-mers", lambda _: 0)
     yield Proposal("four-mers", "Add 4-mers", row("four-mers", copy))
     yield Proposal("in-the-root", "Upload a submission", {"three-mers-2.json": honest})
@@ -314,7 +318,7 @@ def proposals(rows: Mapping[str, bytes]) -> Iterator[Proposal]:
 
 
 def instructions(result: Practice) -> str:
-    """Return the addresses and commands with which a maintainer begins."""
+    """Return the addresses and the commands for a maintainer to begin with."""
     exports = "\n".join(
         f"  export {name}={shlex.quote(value)}" for name, value in result.settings.items()
     )
@@ -328,9 +332,9 @@ def instructions(result: Practice) -> str:
 
 
 def main(folder: Path, lines: TextIO) -> int:
-    """Serve until `quit` or the end of the input; return the exit code."""
+    """Answer commands until `quit` or the end of the input; return the exit code."""
     if folder.exists() and any(folder.iterdir()):
-        print(f"practice: {folder} is not empty: name another folder", file=sys.stderr)
+        print(f"practice: {folder} is not empty: choose another folder", file=sys.stderr)
         return 2
     print("writing a board, measuring two rows, opening twelve pull requests (a minute)")
     with practice(folder) as result:

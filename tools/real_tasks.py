@@ -1,10 +1,11 @@
-"""`make real-tasks`: fetches the six real tasks that some tests need, and holds them against pins.
+"""`make real-tasks`: fetches the six real tasks that some tests need, and verifies their digests.
 
 python -m tools.real_tasks FOLDER
 
-`geneb-harness data pull` fetches them at the revision that the benchmark pins. Exits 1 when they
-differ from tests/real_tasks.json, or cannot be fetched; a run in a fork (FORK=true) goes on without
-them and says so. Where GITHUB_OUTPUT names a file, it gets `folder=FOLDER` once they are there.
+`geneb-harness data pull` fetches them at the revision that the benchmark pins. The exit code is 1
+if they differ from tests/real_tasks.json or cannot be fetched; a run in a fork (FORK=true) instead
+goes on without them and says so. If GITHUB_OUTPUT names a file, `folder=FOLDER` is added to it
+afterwards.
 """
 
 import json
@@ -18,7 +19,7 @@ PINS = Path(__file__).resolve().parent.parent / "tests/real_tasks.json"
 
 
 def fetch(folder: Path, tasks: Iterable[str], options: Iterable[str]) -> bool:
-    """Call the command that a user would; what it says goes to the log."""
+    """Run the command that a user would run, with its output in the log."""
     task_options = [word for task in tasks for word in ("--tasks", task)]
     command = [
         sys.executable,
@@ -34,9 +35,9 @@ def fetch(folder: Path, tasks: Iterable[str], options: Iterable[str]) -> bool:
 
 
 def differing(folder: Path, pins: dict[str, str]) -> list[str]:
-    """Name the tasks whose content is not the pinned one."""
+    """Return the tasks whose contents differ from the pinned ones."""
     manifest = json.loads((folder / "manifest.json").read_bytes())
-    digests = {name: facts["sha256"] for name, facts in manifest["tasks"].items()}
+    digests = {name: task_entry["sha256"] for name, task_entry in manifest["tasks"].items()}
     return [name for name, digest in pins.items() if digests.get(name) != digest]
 
 
@@ -46,14 +47,15 @@ def main(folder: Path, options: Iterable[str] = (), pinned: Path = PINS) -> int:
     if not fetch(folder, pins, options):
         is_fork = os.environ.get("FORK") == "true"
         print(
-            "real tasks: not supplied, since they could not be fetched (see above); "
+            "real tasks: they could not be fetched (see above); "
             + ("the tests that need them will not run" if is_fork else "run this job again")
         )
         return 0 if is_fork else 1
     if wrong := differing(folder, pins):
         print(
-            f"real tasks: {', '.join(wrong)}: the content is not what {pinned.name} pins; "
-            "if the benchmark pins another revision, look at what changed and pin it anew"
+            f"real tasks: {', '.join(wrong)}: the contents differ from the digests in "
+            f"{pinned.name}; "
+            "if the benchmark pins a new revision, review the changes and update these digests"
         )
         return 1
     if output := os.environ.get("GITHUB_OUTPUT"):

@@ -1,8 +1,8 @@
-"""Recordings of the terminal as SVG, for the pages: what the commands print, as they print it.
+"""Records terminal sessions as SVG, for the pages: commands with the output that they print.
 
-Each recording runs commands in a pseudo-terminal of 80 columns, so that colour and wrapping are
-those of a reader's own screen. The lines appear one after another; where a reader asks for less
-motion, or a viewer knows no animation, all of them stand there from the beginning.
+Each recording runs its commands in a pseudo-terminal of 80 columns, so that colours and line breaks
+are those of a reader's own terminal. The lines appear one after another. If a reader prefers
+reduced motion, or a viewer cannot animate, all lines are shown from the beginning.
 """
 
 import io
@@ -36,10 +36,10 @@ CARD = ROOT / "submissions/cards/splicebert-1024nt.md"
 PROGRAMS = {"geneb-ci": "geneb_ci", "geneb-harness": "reference_harness"}
 HOME = "~"
 WIDTH = 80
-"""Columns; what a message is wrapped at where nothing else is known."""
+"""Columns of the terminal, which is also the default width of a message."""
 READ_BYTES = 65536
 LINE_SECONDS, COMMAND_SECONDS = 0.06, 1.0
-"""Between two lines of a report, and after a command, to read it."""
+"""Pauses between two lines of output, and after a command."""
 THEME = TerminalTheme(
     (22, 33, 31),
     (226, 232, 230),
@@ -48,7 +48,7 @@ THEME = TerminalTheme(
         *((140, 180, 255), (215, 160, 230), (110, 215, 220), (226, 232, 230)),
     ],
 )
-"""Background, foreground, and the eight colours, each of which has a contrast of 7 or more."""
+"""Background, foreground and the eight colours, each with a contrast of at least 7."""
 FORMAT = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">
 <style>
@@ -69,7 +69,7 @@ monospace; font-size: {char_height}px; }}
 </g>
 </svg>
 """
-"""As rich's own, without the fonts that it would have a reader fetch."""
+"""The SVG template of rich, without the web fonts that it would load."""
 
 
 class RecordedLine(NamedTuple):
@@ -77,11 +77,11 @@ class RecordedLine(NamedTuple):
 
     text: Text
     wait: float
-    """Seconds from the line before to this one."""
+    """Seconds between the previous line and this one."""
 
 
 class Session:
-    """A terminal in a folder: commands that are typed into it, and what they print."""
+    """A terminal in a folder: commands typed into it, and their output."""
 
     def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
@@ -89,9 +89,9 @@ class Session:
         self.lines: list[RecordedLine] = []
 
     def type(self, command: str) -> int:
-        """Run a command, keep it and its output, and return its exit code.
+        """Run a command, add it and its output to the recording, and return its exit code.
 
-        The folder of the recording, which has another name each time, is shown as HOME.
+        The folder of the recording has another name each time, so it is shown as HOME.
         """
         words = shlex.split(command.replace("\\\n", ""))
         code, output = in_terminal(self.folder, words, self.environment)
@@ -112,7 +112,7 @@ class Session:
         console = Console(record=True, width=WIDTH, file=io.StringIO())
         for line in self.lines:
             console.print(line.text, highlight=False)
-        console.print()  # the picture cuts off what hangs below its last line
+        console.print()  # otherwise the picture cuts off descenders in the last line
         picture = console.export_svg(
             title=title, theme=THEME, code_format=FORMAT, font_aspect_ratio=0.602, unique_id=name
         )
@@ -120,7 +120,7 @@ class Session:
         return spaced.replace("</style>", self._motion(name) + "</style>", 1)
 
     def _motion(self, name: str) -> str:
-        """Return the rules by which each line appears at its time."""
+        """Return the CSS rules that make each line appear at its time."""
         rules, at = [], 0.0
         for number, line in enumerate(self.lines):
             at += line.wait
@@ -135,9 +135,9 @@ class Session:
 
 
 def in_terminal(folder: Path, words: list[str], more: dict[str, str]) -> tuple[int, str]:
-    """Run one of our programs in a terminal; return its exit code and what it printed.
+    """Run one of our programs in a terminal; return its exit code and its output.
 
-    The error stream is a pipe: what belongs to it here are bars, which come and go.
+    The error stream is a pipe, since progress bars in it would be recorded otherwise.
     """
     our_end, their_end = pty.openpty()
     ioctl(their_end, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
@@ -158,7 +158,7 @@ def in_terminal(folder: Path, words: list[str], more: dict[str, str]) -> tuple[i
         try:
             while part := os.read(our_end, READ_BYTES):
                 parts.append(part)
-        except OSError:  # Linux says EIO where the last writer has closed
+        except OSError:  # on Linux EIO, once the last writer has closed its end
             pass
         finally:
             os.close(our_end)
@@ -167,12 +167,12 @@ def in_terminal(folder: Path, words: list[str], more: dict[str, str]) -> tuple[i
 
 
 def check(folder: Path) -> Session:
-    """Record `check` on a row with two slips, in a repository that has its card."""
+    """Record `check` on a row with two mistakes, in a repository that has its card."""
     shutil.copytree(ROOT / "schemas", folder / "schemas")
     (folder / "submissions/cards").mkdir(parents=True)
     row = json.loads(ROW.read_text(encoding="utf-8")) | {"model_id": "my-model"}
     row["meta"] |= {"provenance": "self-reported", "display": "My Model 86M"}
-    # Two digits of a score change places, and a task is lost.
+    # Two digits of a score are swapped, and a task is missing.
     scores = row["results"]["full"]["leannmlindsey_GUE_mouse_0"]
     digits = str(scores["MCC"])
     scores["MCC"] = float(f"{digits[:3]}{digits[4]}{digits[3]}{digits[5:]}")
@@ -191,7 +191,7 @@ def check(folder: Path) -> Session:
 
 
 def init(folder: Path) -> Session:
-    """Record the plan of `init`."""
+    """Record the plan that `init --dry-run` prints."""
     session = Session(folder)
     session.type("geneb-ci init board --repo org/board --maintainers @org/maintainers --dry-run")
     return session
@@ -208,7 +208,7 @@ def run(folder: Path) -> Session:
 
 
 def new(folder: Path) -> Session:
-    """Record `new` for a model on a Hub on loopback, whose weights are never read."""
+    """Record `new` for a model on an imitated Hub; its weights are never read."""
     shutil.copytree(ROOT / "schemas", folder / "schemas")
     for name in ("submissions/cards", "leaderboard/policy"):
         (folder / name).mkdir(parents=True)
@@ -225,7 +225,7 @@ def new(folder: Path) -> Session:
 
 
 def recommend(folder: Path) -> Session:
-    """Record advice for the public rows."""
+    """Record a recommendation from the public rows."""
     shutil.copytree(ROW.parent, folder / "submissions")
     shutil.copytree(ROOT / "schemas", folder / "schemas")
     shutil.copytree(ROOT / "leaderboard/policy", folder / "leaderboard/policy")
@@ -253,19 +253,19 @@ TINY = {
     "model.safetensors": b"weights",
     ".gitattributes": b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n",
 }
-"""A repository of a model, as far as `new` reads it."""
+"""The files of a model repository that `new` reads."""
 
 
 class Recording(NamedTuple):
-    """The input, and the parts of the output that differ between machines or versions."""
+    """The commands of a recording, and the parts of the picture that vary between machines."""
 
     title: str
     typed: Callable[[Path], Session]
     varies: str = ""
-    """Pattern of characters that a test does not compare; their number does not vary."""
+    """Pattern of the characters that a test ignores; how many there are does not vary."""
 
     def compared(self, picture: str) -> str:
-        """Return a picture without what varies."""
+        """Return a picture without the parts that vary."""
         return re.sub(self.varies, "", picture) if self.varies else picture
 
 
@@ -277,7 +277,7 @@ RECORDINGS = {
     "recommend": Recording("geneb-ci recommend", recommend),
     "audit": Recording("geneb-ci audit verify", audit),
 }
-"""By the name of the file."""
+"""The recordings by file name."""
 
 
 def recorded(name: str) -> str:

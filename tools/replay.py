@@ -1,9 +1,9 @@
 """Replays a recorded exchange with GitHub: `python -m tools.replay FILE reconcile --pr 4`.
 
-Runs a command of geneb-ci on a server that answers as GitHub did when GENEB_GITHUB_LOG=FILE was
-set (docs/maintainer/first-hour.md). Then says which requests were not recorded, and which answers
-are not as GitHub publishes its API. The exit code is 1 where there are any, and else that of the
-command.
+Runs a geneb-ci command against a server that answers as GitHub did while GENEB_GITHUB_LOG=FILE was
+set (docs/maintainer/first-hour.md). Then it lists the requests that were not recorded, and the
+answers that deviate from GitHub's published API. The exit code is 1 if there are any, otherwise
+that of the command.
 """
 
 import argparse
@@ -19,9 +19,9 @@ from tests.github.serving import serving
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command on the recording; return the exit code."""
+    """Run the command against the recording; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path, help="what was recorded")
+    parser.add_argument("file", type=Path, help="the recording")
     parser.add_argument("command", help="a command of geneb-ci, and its arguments")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(arguments)
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     for line in server.unrecorded:
         print(f"not recorded: {line}", file=sys.stderr)
     for line in sorted({*server.faults_of_form}):
-        print(f"not as published: {line}", file=sys.stderr)
+        print(f"deviates from GitHub's published API: {line}", file=sys.stderr)
     return 1 if server.unrecorded or server.faults_of_form else code
 
 

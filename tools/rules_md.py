@@ -1,4 +1,4 @@
-"""Renders RULES.md from the same texts that `geneb-ci explain` and the findings show."""
+"""Writes RULES.md from the texts that `geneb-ci explain` and the findings show."""
 
 from geneb_ci.check.registry import ALL, FAMILIES
 from geneb_ci.check.rule import AnyRule

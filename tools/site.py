@@ -1,8 +1,8 @@
-"""Lays out the pages as the site has them: `make site` runs it, then Zensical.
+"""Prepares the pages for the documentation site: `make site` runs this, then Zensical.
 
-Pages lie in several folders of the repository and in one folder of the site, so links between them
+Pages are in several folders of the repository but in one folder of the site, so links between them
 are rewritten. A link to a schema leads to a copy of it, a link to any other file to the repository.
-Needs nothing but the standard library: a job that builds the site installs Zensical alone.
+This needs only the standard library, as a job that builds the site installs nothing but Zensical.
 """
 
 import json
@@ -21,18 +21,18 @@ RENAMED_PAGES = {
     "benchmarks/README.md": "benchmarks.md",
     "benchmarks/embedding.md": "benchmarks-of-embedding.md",
 }
-"""Pages that have another name there."""
+"""Pages with another name on the site."""
 UNCHANGED_PAGES = ("RULES.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 COPIED = ("schemas/", "docs/pictures/")
-"""Files that pages show or link to, and that are published as they are."""
+"""Folders whose files are published unchanged, since pages show or link to them."""
 SCHEMAS = "schemas.md"
 PLACEHOLDER = "OWNER/geneb-ci"
-# Code, which is left as it is, or the target of a link.
+# Matches code, which stays unchanged, or the target of a link.
 _PARTS = re.compile(r"(^```.*?^```|`[^`\n]*`)|\]\(([^)\s]+)\)", re.MULTILINE | re.DOTALL)
 
 
 def pages() -> dict[str, str]:
-    """Return the name on the site of each page, by its path in the repository."""
+    """Return each page's name on the site by its path in the repository."""
     docs = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
     page_by_path = {
         path: path.removeprefix("docs/").replace("/", "-") for path in (*docs, *UNCHANGED_PAGES)
@@ -41,16 +41,16 @@ def pages() -> dict[str, str]:
 
 
 def repository() -> str:
-    """Return the address of the repository, where GitHub names it in a job."""
+    """Return the address of the repository, which GitHub sets in a job."""
     return f"https://github.com/{os.environ.get('GITHUB_REPOSITORY', PLACEHOLDER)}"
 
 
 def rewritten(page: str, text: str, page_by_path: dict[str, str]) -> str:
-    """Return a page with its links as they have to be on the site."""
+    """Return a page with its links changed to those of the site."""
 
     def link(match: re.Match[str]) -> str:
         if match[1] is not None:
-            # In a table GitHub wants the bars of code escaped, and Zensical shows the escape.
+            # In tables GitHub needs bars in code escaped, but Zensical would show the backslash.
             return match[1] if match[1].startswith("```") else match[1].replace("\\|", "|")
         return f"]({_target(page, match[2], page_by_path)})"
 
@@ -71,7 +71,7 @@ def _target(page: str, target: str, page_by_path: dict[str, str]) -> str:
 
 
 def schemas_page() -> str:
-    """Return the page that lists every schema with its title and what it describes."""
+    """Return the page that lists every schema with its title."""
     rows = []
     for path in sorted((ROOT / "schemas").glob("*.schema.json")):
         schema = json.loads(path.read_text(encoding="utf-8"))
@@ -87,7 +87,7 @@ _SCHEMAS_HEAD = """# Schemas
 Each file that the programs exchange or publish has a JSON Schema (2020-12).
 [What readers may rely on](reference-board-files.md).
 
-| schema | of |
+| schema | describes |
 |---|---|
 """
 

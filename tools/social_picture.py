@@ -1,8 +1,8 @@
-"""Writes leaderboard/social.png, the picture that a link to a page is shown with.
+"""Writes leaderboard/social.png, the preview picture of links to the page.
 
-It is drawn once and committed: a picture drawn in every build would have other bytes with another
-version of the library that draws it, and the same commit has to give the same bytes everywhere.
-Run `python -m tools.social_picture`.
+It is drawn once and committed. If every build drew it, another version of the drawing library would
+give other bytes, but one commit must give the same bytes everywhere. Run `python -m
+tools.social_picture`.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from tools.browser import launched
 TARGET = Path(__file__).resolve().parent.parent / "leaderboard/social.png"
 SIZE = {"width": 1200, "height": 630}
 COLOURS = 32
-"""Shades in the file: it then has 15 kB."""
+"""Colours of the file, which then has 15 kB."""
 HEIGHTS = (0.42, 0.55, 0.49, 0.68, 0.61, 0.83, 0.74, 0.95)
 DRAWING = """
 <svg xmlns="http://www.w3.org/2000/svg" width="1200" height="630" font-family="Arial">

@@ -1,10 +1,10 @@
-"""Types the tutorials as their pages stand, in an empty environment: `make tutorials`.
+"""`make tutorials`: runs the commands of the tutorials in an empty environment.
 
 usage: python -m tools.tutorials [PAGE]...
 
-Each page gets a new home, a new folder and a new virtual environment of this Python, in which its
-own first command installs the program. The address on the page leads to the files as they lie here:
-git replaces it, and what is typed stays what the page says. Nothing else of the checkout is seen.
+Each page gets a new home, a new folder and a new virtual environment of this Python, in which the
+page's own first command installs the program. Git replaces the address on the page by a copy of
+this checkout, so the commands stay as the page shows them; nothing else of the checkout is visible.
 This tool needs git and the standard library.
 """
 
@@ -24,34 +24,34 @@ from tools.rehearse.machine import CACHES, PASSED
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULE = "tools/tutorials.py"
-"""This module, which a page names above the blocks that install."""
+"""The name of this module, with which a page marks the blocks that install."""
 ADDRESS = "https://github.com/OWNER/geneb-ci"
-"""Where the pages say that the program is."""
+"""The address of the program on the pages."""
 COMMANDS_MAX = {"docs/contributor/tutorial.md": 10, "docs/reader/tutorial.md": 20}
-"""By page: what its reader may be asked to type."""
+"""By page: how many commands its reader may have to type."""
 SECONDS_MAX = 180
-"""Processor seconds of a page, installation included: three minutes even on one core."""
+"""Most processor seconds of a page with its installation: three minutes even on one core."""
 SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin")
 
 
 class Played(NamedTuple):
-    """The commands that a reader of a page types, and the time that they take."""
+    """How many commands a page has, and how long they take."""
 
     commands: int
     install: float
-    """Seconds."""
+    """Seconds for the installation."""
     after_install: float
     processor: float
-    """Seconds of all processes together."""
+    """Processor seconds of all processes together."""
 
 
 def main() -> int:
-    """Follow the pages; returns 1 at the first command that differs from its page."""
+    """Run the pages; return 1 at the first command that differs from its page."""
     parser = argparse.ArgumentParser(prog="make tutorials", description=__doc__.splitlines()[0])
     parser.add_argument("page", nargs="*", metavar="PAGE", help=f"of: {', '.join(COMMANDS_MAX)}")
     pages = parser.parse_args().page or [*COMMANDS_MAX]
     if unknown := [page for page in pages if page not in COMMANDS_MAX]:
-        parser.error(f"{unknown[0]} is none of: {', '.join(COMMANDS_MAX)}")
+        parser.error(f"{unknown[0]} is not one of: {', '.join(COMMANDS_MAX)}")
     with tempfile.TemporaryDirectory(prefix="geneb-ci-tutorials-") as at:
         source = snapshot(Path(at, "source.git"))
         for page in pages:
@@ -71,13 +71,13 @@ def main() -> int:
                 print(f"more than {COMMANDS_MAX[page]} commands or {SECONDS_MAX} processor seconds")
                 return 1
             if not played.install:
-                print(f"{page}: expected a block that installs the program; there is none")
+                print(f"{page}: no block installs the program; expected one")
                 return 1
     return 0
 
 
 def snapshot(repository: Path) -> Path:
-    """Make a bare repository whose only commit has the files as they lie here, and return it."""
+    """Create a bare repository with one commit of this checkout's files, and return its path."""
     env = os.environ | {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(ROOT)}
     identity = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
     for words in (
@@ -92,7 +92,7 @@ def snapshot(repository: Path) -> Path:
 
 
 def environment(folder: Path, source: Path) -> dict[str, str]:
-    """Make an empty home and an environment of nothing but Python; return the variables."""
+    """Create an empty home and an empty virtual environment; return the environment variables."""
     home = folder / "home"
     home.mkdir()
     (home / ".gitconfig").write_text(
@@ -107,27 +107,32 @@ def environment(folder: Path, source: Path) -> dict[str, str]:
 
 
 def follow(page: str, root: Path, source: Path) -> Played:
-    """Type a page into an empty folder.
+    """Run the commands of a page in an empty folder.
 
-    Raises DiffersError at the first command whose exit code or output is not as on the page.
+    Raises DiffersError at the first command whose exit code or output differs from the page.
     """
     variables = environment(root, source)
     folder = root / "empty"
     folder.mkdir()
     session = Session(folder, variables, in_shell, own=MODULE)
-    spent = {True: 0.0, False: 0.0}
+    seconds_by_installs = {True: 0.0, False: 0.0}
     before = processor_seconds()
     for block in blocks((ROOT / page).read_text(encoding="utf-8")):
-        begun = time.monotonic()
+        started = time.monotonic()
         session.play(block)
-        spent[block.test == MODULE] += time.monotonic() - begun
+        seconds_by_installs[block.test == MODULE] += time.monotonic() - started
         if block.kind == SHELL and block.test == MODULE:
             hold_installed(root, variables)
-    return Played(session.typed, spent[True], spent[False], processor_seconds() - before)
+    return Played(
+        session.typed,
+        seconds_by_installs[True],
+        seconds_by_installs[False],
+        processor_seconds() - before,
+    )
 
 
 def hold_installed(folder: Path, variables: Mapping[str, str]) -> None:
-    """Raise DiffersError unless both packages are those of the environment."""
+    """Raise DiffersError unless both packages are imported from the environment."""
     code = "import geneb_ci, reference_harness as h; print(geneb_ci.__file__, h.__file__)"
     process = in_shell(["python", "-I", "-c", code], folder, variables)
     files = process.stdout.split()
@@ -137,7 +142,7 @@ def hold_installed(folder: Path, variables: Mapping[str, str]) -> None:
 
 
 def processor_seconds() -> float:
-    """Return the seconds that ended processes of this one have computed for."""
+    """Return the processor seconds of all ended child processes."""
     spent = os.times()
     return spent.children_user + spent.children_system
 

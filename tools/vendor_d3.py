@@ -1,9 +1,9 @@
-"""Makes leaderboard/vendor/ from d3's published modules: `python -m tools.vendor_d3 [--check]`.
+"""Builds leaderboard/vendor/ from d3's published modules: `python -m tools.vendor_d3 [--check]`.
 
 The page uses a few functions of d3. Its modules are published minified, one file each, and each
-adds to the global `d3`: so the vendored script is these files joined, byte for byte as published,
-and each can be held against its digest without network. With --check nothing is written, and the
-exit code is 1 where a file differs. Needs npm.
+adds to the global `d3`. The vendored script is these files joined, byte for byte as published, so
+each can be compared with its digest offline. With --check nothing is written, and the exit code is
+1 if a file differs. Needs npm.
 """
 
 import hashlib
@@ -27,8 +27,8 @@ class Module(NamedTuple):
     """Digest of dist/<name>.min.js."""
 
 
-# In the order in which they are run: each after those it uses. d3-scale can also use d3-time and
-# d3-time-format, for scales of time, and d3-interpolate d3-color, for colours: the page needs none.
+# In the order in which they run, each after those it uses. d3-scale could also use d3-time and
+# d3-time-format (scales of time), d3-interpolate d3-color (colours); the page needs neither.
 MODULES = (
     Module("d3-array", "3.2.5", "468f7b9ed38d6322083da4d5ae9fa57d47784f964f16dcff96e413d16cc8f9d9"),
     Module(
@@ -57,9 +57,9 @@ class Published(NamedTuple):
 
 
 def published(module: Module, folder: Path) -> Published:
-    """Fetch a package with npm, which holds it against the digest that its registry has.
+    """Fetch a package with npm, which verifies it against the registry's digest.
 
-    Raises ValueError when the script is not the one whose digest stands here.
+    Raises ValueError if the script does not have the digest that is pinned here.
     """
     name = f"{module.name}@{module.version}"
     command = ["npm", "pack", "--silent", "--pack-destination", str(folder), name]
@@ -101,7 +101,7 @@ drawn. To replace a module: change its version and digest in `tools/vendor_d3.py
 
 
 def note(script: bytes) -> str:
-    """Return README.md of the folder."""
+    """Return the text of README.md in the folder."""
     rows = "\n".join(
         f"| {module.name} | {module.version} | `{module.sha256}` |" for module in MODULES
     )
@@ -109,7 +109,7 @@ def note(script: bytes) -> str:
 
 
 def licenses(packages: list[Published]) -> bytes:
-    """Return each distinct licence below the names of its modules."""
+    """Return each distinct licence under the names of its modules."""
     texts = dict.fromkeys(package.license.strip() for package in packages)
     parts = []
     for text in texts:
@@ -123,7 +123,7 @@ def licenses(packages: list[Published]) -> bytes:
 
 
 def main() -> int:
-    """Write the folder, or with --check name what differs; return the exit code."""
+    """Write the folder, or with --check name the files that differ; return the exit code."""
     with tempfile.TemporaryDirectory(prefix="vendor-") as name:
         packages = [published(module, Path(name)) for module in MODULES]
     script = b"".join(package.script for package in packages)

@@ -1,8 +1,8 @@
-"""Checks files by several processes; a check of unchanged files is read from the cache.
+"""Checks files in several processes; the result of an unchanged set of files is read from a cache.
 
-The findings of all files are one entry, under a digest of everything that they follow from: the
-files, the rows that they are compared with, cards, extractors, settings, policy, and the code. A
-changed byte of any of these is another check, which computes everything. See
+The findings of all files are one cache entry. Its key is a digest of everything that the findings
+depend on: the files, the rows that they are compared with, cards, extractors, settings, policy and
+the code. If a byte of any of these changes, the key changes and everything is checked again. See
 docs/developer/scale.md.
 """
 
@@ -29,19 +29,19 @@ from reference_harness.formats.files import NotReadable, read_json, read_regular
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
 FILES_MIN = 20
-"""Files from which on results are kept: reading them takes less than half of the time of the check
-then. Of one file, a digest of all that it is compared with costs about what it could save."""
+"""From so many files on, results are cached: reading them then takes less than half the time of the
+check. For one file, computing the digest costs about as much time as the cache would save."""
 _POLICY_BYTES_MAX = 16_000_000
 _PACKAGE = Path(__file__).resolve().parents[1]
 _PARTS = (
     *("check", "common", "models", "receipt", "statistics", "submission"),
     "../reference_harness/formats",
 )
-"""Packages whose code may take part in a finding."""
+"""Packages whose code can influence a finding."""
 
 
 class CachedChecker:
-    """Checks files with rules, by names; `jobs` processes, None as many as the files ask for."""
+    """Checks files in `jobs` processes (None: by the number of files), with rules given by id."""
 
     def __init__(
         self,
@@ -71,12 +71,14 @@ class CachedChecker:
         from geneb_ci.check.runner import Checker, outcomes  # imports the rules
 
         checker = Checker(selected(self.rules, ()), check_quickly, self.find, self.against)
-        self.benchmarks = checker.benchmarks  # which grows, also where settings fail at the end
+        self.benchmarks = (
+            checker.benchmarks
+        )  # still filled while it runs, even if settings are invalid
         computed: list[Outcome | NothingChecked] = []
         for outcome in outcomes(checker, files, self.jobs):
             computed.append(outcome)
             yield outcome
-        if key and self._key(files) == key:  # nothing was changed meanwhile
+        if key and self._key(files) == key:  # nothing has changed during the check
             self._save(key, computed)
 
     def _load(self, key: str) -> list[Outcome] | None:
@@ -88,35 +90,39 @@ class CachedChecker:
             outcomes = list(map(_read_outcome, value["files"]))
             self.benchmarks = dict(value["benchmarks"])
         except (ValueError, TypeError, KeyError):
-            return None  # written by other code than this
+            return None  # the entry was written by another version of this code
         return outcomes
 
     def _save(self, key: str, outcomes: Sequence[Outcome | NothingChecked]) -> None:
-        """Keep outcomes, unless a file could not be read or a rule crashed: that may pass."""
-        whole = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
-        crashed = any(finding.rule == CRASHED for outcome in whole for finding in outcome.findings)
-        if len(whole) == len(outcomes) and not crashed:
-            value = {"files": list(map(_outcome_json, whole)), "benchmarks": self.benchmarks}
+        """Save outcomes, unless a file was unreadable or a rule crashed: a rerun may do better."""
+        readable = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
+        crashed = any(
+            finding.rule == CRASHED for outcome in readable for finding in outcome.findings
+        )
+        if len(readable) == len(outcomes) and not crashed:
+            value = {"files": list(map(_outcome_json, readable)), "benchmarks": self.benchmarks}
             self.cache.save(key, json.dumps(value, separators=(",", ":")).encode())
 
     def _key(self, files: Sequence[Path]) -> str:
-        """Return a digest of all that the outcomes follow from; "" where they are not kept."""
+        """Return a digest of all that the outcomes depend on; "" if they are not to be cached."""
         if self.cache.folder is None or len(files) < FILES_MIN:
             return ""
         try:
             return self._digest(files)
         except (BadConfiguration, NothingChecked, NotReadable, OSError):
-            return ""  # which the check reports
+            return ""  # the check itself reports this error
 
     def _digest(self, files: Sequence[Path]) -> str:
         layouts = {path.parent.resolve(): self.find(path.parent.resolve()) for path in files}
-        compared = {compared_folder(folder, self.find, self.against) for folder in layouts}
-        folders = sorted(folder for folder in compared if folder is not None)
-        rows = [row for folder in folders for row in sorted(files_in(folder))]
+        comparison_folders = {
+            compared_folder(folder, self.find, self.against) for folder in layouts
+        }
+        folders = sorted(folder for folder in comparison_folders if folder is not None)
+        row_files = [row for folder in folders for row in sorted(files_in(folder))]
         digest = hashlib.sha256(code_digest().encode())
         facts = [self.rules, str(Path.cwd()), repr(self.against), list(map(str, files))]
         digest.update(json.dumps([*facts, sorted(map(_facts, layouts.values()))]).encode())
-        for path in (*files, *rows):
+        for path in (*files, *row_files):
             _digest_file(digest, path, SUBMISSION_BYTES_MAX)
         for path in sorted({path for layout in layouts.values() for path in _settings(layout)}):
             _digest_file(digest, path, _POLICY_BYTES_MAX)
@@ -124,13 +130,13 @@ class CachedChecker:
 
 
 def _digest_file(digest: "hashlib._Hash", path: Path, limit: int) -> None:
-    """Add name, place and bytes of a regular file to a digest. Raises NotReadable."""
+    """Add name, resolved path and bytes of a regular file to a digest. Raises NotReadable."""
     raw = read_regular(path, limit)
     _digest_parts(digest, os.fsencode(path), os.fsencode(path.resolve()), raw)
 
 
 def _digest_parts(digest: "hashlib._Hash", *parts: bytes) -> None:
-    """Add parts to a digest so that no others give it."""
+    """Add byte strings and their lengths to a digest, so that no other list gives the same."""
     digest.update(b" ".join(b"%d" % len(part) for part in parts) + b"\0" + b"".join(parts))
 
 
@@ -141,9 +147,10 @@ def _facts(layout: Layout) -> list[str]:
 
 
 def _settings(layout: Layout) -> Iterator[Path]:
-    """Yield the files that a check may read beside rows: settings, cards, extractors, policy.
+    """Yield the files other than rows that a check may read: settings, cards, extractors, policy.
 
-    What is no file there, such as a folder or a broken link, is included: it cannot be read.
+    A path that is not a regular file, such as a folder or a broken link, is included; reading it
+    then fails.
     """
     if layout.settings is not None:
         yield layout.settings.path
@@ -162,7 +169,7 @@ def _settings(layout: Layout) -> Iterator[Path]:
 
 
 def _outcome_json(outcome: Outcome) -> list[Any]:
-    """Return an outcome as a value for JSON."""
+    """Return an outcome as a value that JSON can hold."""
     findings = [
         [*dataclasses.astuple(finding), outcome.frames.get(finding)] for finding in outcome.findings
     ]
@@ -170,16 +177,16 @@ def _outcome_json(outcome: Outcome) -> list[Any]:
 
 
 def _read_outcome(value: Any) -> Outcome:
-    """Return the outcome of `_outcome_json`. Raises ValueError or TypeError for other values."""
-    name, sha256, listed, skipped = value
+    """Return the outcome that `_outcome_json` wrote. Raises ValueError or TypeError."""
+    name, sha256, finding_entries, skipped = value
     findings, frames = [], {}
-    for rule, severity, *texts, frame in listed:
+    for rule, severity, *texts, frame in finding_entries:
         finding = Finding(rule, Severity(severity), *texts)
         findings.append(finding)
         if frame is not None:
             frames[finding] = (frame[0], frame[1])
-    needs = tuple((rule, Need(need)) for rule, need in skipped)
-    return Outcome(name, sha256, tuple(findings), frames, needs)
+    skipped_rules = tuple((rule, Need(need)) for rule, need in skipped)
+    return Outcome(name, sha256, tuple(findings), frames, skipped_rules)
 
 
 def code_digest() -> str:

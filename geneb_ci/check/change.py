@@ -1,4 +1,4 @@
-"""The change of a pull request: the difference of two git trees, complete and immutable."""
+"""The change that a pull request makes: the complete difference between two git trees."""
 
 import enum
 import functools
@@ -16,7 +16,7 @@ SUBMODULE = "160000"
 _MODEL_ID = re.compile(MODEL_ID_PATTERN[1:-1])
 # conftest.py and sitecustomize.py are excluded: pytest and Python import them automatically.
 OWN_FILES_MAX = 4
-"""Files of one model: its row, its card, its extractor, the lock of that."""
+"""Most files of one model: its row, its card, its extractor and the extractor's lock file."""
 _MODULE = re.compile(r"(?!conftest\.|sitecustomize\.)[A-Za-z0-9][A-Za-z0-9_.-]*\.py")
 
 
@@ -51,7 +51,7 @@ class RepositoryFolders:
 
 
 class RivalKind(enum.StrEnum):
-    """The things that two open pull requests can have in common."""
+    """What two open pull requests can have in common."""
 
     FILE = "file"
     NAME = "name"
@@ -70,7 +70,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class ChangeFault:
-    """One problem of a pull request, at one of its paths; "" means the change as a whole."""
+    """One problem of a pull request, in `file`; "" if it concerns the change as a whole."""
 
     rule: str
     file: str
@@ -82,31 +82,31 @@ class ChangeFault:
 
 @dataclass(frozen=True)
 class Change:
-    """The change of a pull request on the base branch."""
+    """What a pull request changes relative to the base branch."""
 
     files: tuple[FileChange, ...]
     """In the order of their paths."""
     truncated: bool = False
-    """Whether GitHub left entries out of one of the two trees."""
+    """Whether GitHub returned one of the two trees incompletely."""
     folders: RepositoryFolders = field(default_factory=RepositoryFolders)
     module: str = ""
     """File name of the extractor that the changed row names, or ""."""
     has_extractor: bool = False
-    """Whether the row's extractor is built into the harness, or in the repository unchanged."""
+    """Whether the row's extractor is built into the harness, or already in the repository."""
     published_module: str = ""
-    """File name of the extractor that the published row names, and no other row; or ""."""
+    """File name of the extractor that the published row names; "" if other rows name it too."""
     correction: str = ""
     """The card's text under "Correction", or ""."""
     outdated: tuple[str, ...] = ()
-    """Files that the base branch has changed as well, since the branch was made."""
+    """Files that were also changed on the base branch after the pull request's branch was made."""
     invalid_records: tuple[tuple[str, str], ...] = ()
-    """Audit records of the pull request that do not verify: path, and which step says what."""
+    """Audit records that fail verification: the path, and the message of the step that failed."""
     rivals: tuple[Rival, ...] = ()
     """Open pull requests that cannot be merged together with this one, or are copies of it."""
 
     @functools.cached_property
     def rows(self) -> tuple[FileChange, ...]:
-        """Changes of files that are rows, judged by folder and name."""
+        """Changes of files that are rows, judged by folder and file name."""
         return tuple(f for f in self.files if self._model_of(f.path, self.folders.submissions))
 
     @functools.cached_property
@@ -127,19 +127,19 @@ class Change:
 
     @functools.cached_property
     def is_evidence(self) -> bool:
-        """Whether only audit records are added or changed, with what is signed beside them."""
+        """Whether the change only adds or edits audit records and the files signed with them."""
         return bool(self.files) and all(
-            file.after is not None and file.after.mode == REGULAR and self._audited(file.path)
-            for file in self.files
+            change.after is not None and change.after.mode == REGULAR and self._audited(change.path)
+            for change in self.files
         )
 
     @functools.cached_property
     def records(self) -> tuple[FileChange, ...]:
-        """Audit records of the model, and what is signed beside them."""
+        """The model's audit records and the files signed with them."""
         return self.records_of(self.model) if self.model else ()
 
     def records_of(self, model: str) -> tuple[FileChange, ...]:
-        """Return the audit records of a model, and what is signed beside them."""
+        """Return the audit records of a model and the files signed with them."""
         return tuple(
             file
             for file in self.files
@@ -152,7 +152,7 @@ class Change:
         """Return the id of the model whose audit record this is, or ""."""
         folder, _, name = path.rpartition("/")
         parent, _, model = folder.rpartition("/")
-        # The log of all records is appended on main, by who holds its key.
+        # The log of all records is extended on main only, by the holder of its key.
         is_one = parent == self.folders.audits and name.endswith(".json") and model != "log"
         return model if is_one and _MODEL_ID.fullmatch(model) else ""
 
@@ -186,7 +186,7 @@ class Change:
 
     @functools.cached_property
     def lock(self) -> FileChange | None:
-        """The change of the lock beside the model's extractor; that of another model's is none."""
+        """The change of the lock file beside the model's extractor, never that of another model."""
         module = self.extractor.path if self.extractor is not None else ""
         if not module and self.module and self.module == self.published_module:
             module = f"{self.folders.extractors}/{self.module}"
@@ -194,7 +194,7 @@ class Change:
 
     @property
     def model_files(self) -> tuple[FileChange, ...]:
-        """The model's files among the changes: its row, its card, its extractor and that's lock."""
+        """The model's own files among the changes: row, card, extractor and its lock file."""
         files = (self.row, self.card, self.extractor, self.lock)
         return tuple(file for file in files if file is not None)
 
@@ -218,8 +218,8 @@ class Change:
         return folder == self.folders.extractors and bool(_MODULE.fullmatch(name))
 
     def _model_of(self, path: str, folder: str, suffix: str = ".json") -> str:
-        """Return the id of the model whose file in a folder this is, or ""."""
-        parent, _, name = path.rpartition("/")
+        """Return the id of the model whose file in `folder` this path is, or ""."""
+        parent_folder, _, name = path.rpartition("/")
         stem = name.removesuffix(suffix)
-        is_one = parent == folder and name.endswith(suffix) and len(stem) <= MODEL_ID_MAX
+        is_one = parent_folder == folder and name.endswith(suffix) and len(stem) <= MODEL_ID_MAX
         return stem if is_one and _MODEL_ID.fullmatch(stem) else ""

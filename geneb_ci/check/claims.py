@@ -17,7 +17,7 @@ Tables = Mapping[str, Any]
 
 
 class ScoreClaim(NamedTuple):
-    """One triple, claimed to be the mean over `fits` fits on one task."""
+    """One triple that is claimed to be the mean over `fits` trained probes on one task."""
 
     path: KeyPath
     regime: str
@@ -38,7 +38,7 @@ class SeedClaims(NamedTuple):
 
 
 Results = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""Regime to task to metric to score, as a sound file has them."""
+"""Regime to task to metric to score, from a file that passed the structure rules."""
 
 
 def results_of(submission: "Submission") -> Results:
@@ -64,14 +64,14 @@ def two_classes(task: Task) -> Classes | None:
 
 
 def fits_of(benchmark: Benchmark, regime: str) -> int:
-    """Return over how many fits a regime averages: one per seed if few-shot, otherwise one."""
+    """Return how many trained probes a regime averages: one per seed if few-shot, else one."""
     return len(benchmark.protocol.seeds) if regime in benchmark.protocol.few_shot_k else 1
 
 
 def triple_of(scores: Any) -> Triple | None:
     """Return a cell's triple, or None if a metric is missing, not a number, or out of range.
 
-    Other rules report those cases.
+    Other rules report those problems.
     """
     if not isinstance(scores, dict):
         return None
@@ -95,7 +95,7 @@ def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, ReportedTrip
     ]
     if mixed or not columns:
         widths = list(map(Triple._make, zip(*columns, strict=True)))
-    else:  # all of a column are the same
+    else:  # every value of a column has the same half-width
         widths = [Triple._make(column[0] for column in columns)] * len(triples)
     return {
         key: ReportedTriple(triple, width)
@@ -104,7 +104,7 @@ def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, ReportedTrip
 
 
 def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterator[ScoreClaim]:
-    """Yield the triples of known tasks and regimes: those of `results`, then of `canonical`."""
+    """Yield the triples of known tasks and regimes, first from `results`, then from `canonical`."""
     classes = {task.id: two_classes(task) for task in benchmark.tasks}
     for regime in benchmark.regimes:
         fits = fits_of(benchmark, regime)
@@ -131,8 +131,8 @@ def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaim
     for regime in benchmark.regimes:
         triples: dict[tuple[str, int], Triple] = {}
         for task, cell in _cells_of_tasks(evidence, regime, benchmark).items():
-            rows = _seed_triples(member_at(cell, "per_seed"), len(benchmark.protocol.seeds))
-            triples |= {(task, index): triple for index, triple in enumerate(rows)}
+            seed_triples = _seed_triples(member_at(cell, "per_seed"), len(benchmark.protocol.seeds))
+            triples |= {(task, index): triple for index, triple in enumerate(seed_triples)}
         by_task: dict[str, list[ReportedTriple]] = {}
         for (task, _), reading in readings(triples, 1).items():
             by_task.setdefault(task, []).append(reading)
@@ -142,33 +142,39 @@ def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaim
 
 
 class MatrixClaims(NamedTuple):
-    """The confusion matrices of one cell, one a seed, well-formed."""
+    """The confusion matrices of one cell, one per seed; all are well-formed."""
 
     path: KeyPath
     regime: str
     task: Task
     matrices: tuple[Matrix, ...]
     scores: tuple[ReportedTriple, ...]
-    """The claimed values: a triple for each seed, or one for the mean over all."""
+    """The claimed values: one triple per seed, or a single one for the mean over the seeds."""
 
 
 def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixClaims]:
-    """Yield the matrices of each cell, then those of its canonical score; of format 1.2 alone."""
-    seeds = len(benchmark.protocol.seeds)
-    by_path = {claim.path: claim.readings for claim in seed_claims_of(evidence, benchmark)}
-    means = {claim.path: (claim.reading,) for claim in claims_of({}, evidence, benchmark)}
+    """Yield the matrices of each cell and of its canonical score; only format 1.2 has any."""
+    seed_count = len(benchmark.protocol.seeds)
+    seed_readings = {claim.path: claim.readings for claim in seed_claims_of(evidence, benchmark)}
+    canonical_readings = {
+        claim.path: (claim.reading,) for claim in claims_of({}, evidence, benchmark)
+    }
     for regime in benchmark.regimes:
         for task, cell in _cells_of_tasks(evidence, regime, benchmark).items():
             cell_path: KeyPath = ("evidence", regime, task)
             task_facts, canonical = benchmark.by_id[task], member_at(cell, "canonical")
             for holder, path, scores in (
-                (cell, cell_path, by_path.get((*cell_path, "per_seed"), ())),
-                (canonical, (*cell_path, "canonical"), means.get((*cell_path, "canonical"), ())),
+                (cell, cell_path, seed_readings.get((*cell_path, "per_seed"), ())),
+                (
+                    canonical,
+                    (*cell_path, "canonical"),
+                    canonical_readings.get((*cell_path, "canonical"), ()),
+                ),
             ):
                 confusion = member_at(holder, "confusion")
                 if (
                     isinstance(confusion, list)
-                    and len(confusion) == seeds
+                    and len(confusion) == seed_count
                     and all(map(_square, confusion))
                 ):
                     yield MatrixClaims(
@@ -177,7 +183,7 @@ def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixC
 
 
 def _square(matrix: Any) -> bool:
-    """Whether a value is a square matrix of counts, not all zero."""
+    """Whether a value is a square matrix of counts that are not all zero."""
     if not isinstance(matrix, list) or not matrix:
         return False
     size = len(matrix)

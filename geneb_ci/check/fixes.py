@@ -1,7 +1,8 @@
-"""`check --fix`: repairs of a submission that can be done in one way only, and keep every value.
+"""`check --fix`: makes the repairs of a submission that have only one possible result.
 
-Order of members, a missing `$schema`, the newline at the end, and a mean that was rounded although
-the scores of its seeds are not. The text is cut and joined: what is not named stays byte for byte.
+It sorts members, adds a missing `$schema` and the newline at the end, and replaces a mean that was
+rounded although the scores of its seeds are not. The text is cut into pieces and joined again, so
+that all other bytes stay as they are.
 """
 
 import difflib
@@ -36,20 +37,20 @@ METRICS = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
 DECIMALS_MIN = 3
 """With fewer, a score that was changed by hand is too likely to round to the same number."""
 CELLS = ("results", "evidence", "gaps")
-"""Members whose own members are regimes, and tasks in these."""
+"""Members that hold regimes, which hold tasks."""
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """The repairs of one file; nothing is written before `write`."""
+    """The repairs of one file; `write` is what writes them."""
 
     file: str
     before: str
     after: str
     changes: tuple[str, ...] = ()
-    """The changes, each as one line."""
+    """A description of each change, in one line."""
     left: str = ""
-    """Why the file is left as it is, although something may be wrong with it; else ""."""
+    """Why the file is not changed although it could be repaired; else ""."""
 
     def diff(self) -> str:
         """Return the change as a unified diff; "" if there is none."""
@@ -62,7 +63,7 @@ class Fixed:
         return "".join(marked)
 
     def write(self) -> None:
-        """Write the file, whole or not at all; its mode is kept.
+        """Write the file atomically; its mode is kept.
 
         Raises UsageProblem if it cannot be written, MachineFault if it changed since it was read.
         """
@@ -70,19 +71,19 @@ class Fixed:
             return
         path = Path(self.file)
         try:
-            now, mode = read_regular(path, BYTES_MAX, links=False), path.stat().st_mode
+            current_bytes, mode = read_regular(path, BYTES_MAX, links=False), path.stat().st_mode
         except (NotReadable, OSError) as error:
             raise MachineFault(
                 f"{path}: it cannot be read again: {error}", "run the command again"
             ) from error
-        if now != self.before.encode():
+        if current_bytes != self.before.encode():
             raise MachineFault(f"{path}: it changed since it was read", "run the command again")
         write_files(path.parent, {path.name: self.after.encode()})
         path.chmod(mode)
 
 
 def fixed_file(path: Path, checker: Checker) -> Fixed:
-    """Return the repairs of a file; one with errors of its bytes or JSON is left as it is.
+    """Return the repairs of a file; none if it is not valid JSON.
 
     Raises NothingChecked if it cannot be opened, BadConfiguration if its settings are invalid.
     """
@@ -92,14 +93,18 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
         return Fixed(document.name, before, after)  # `check` says what is wrong
     context, layout = checker.context_of(document), checker.find(document.path.parent)
     changes = []
-    means = dict(_means(context))
-    orders = dict(_orders(document.value, (), context, model_key_of(document.value) or "1.0"))
-    if means:
-        changes.append(f"{plural(len(means), 'score')} set to the exact mean of the seeds")
-    if orders:
-        changes.append(f"members {_places(list(orders))} put in the order of the format")
-    if means or orders:
-        after = _Editor(_with_spans(document), means, orders).text()
+    exact_means = dict(_means(context))
+    member_order_by_path = dict(
+        _member_orders(document.value, (), context, model_key_of(document.value) or "1.0")
+    )
+    if exact_means:
+        changes.append(f"{plural(len(exact_means), 'score')} set to the exact mean of the seeds")
+    if member_order_by_path:
+        changes.append(
+            f"members {_places(list(member_order_by_path))} put in the order of the format"
+        )
+    if exact_means or member_order_by_path:
+        after = _Editor(_with_spans(document), exact_means, member_order_by_path).text()
     schema = _missing_schema(context, layout)
     if schema is not None:
         after = _with_schema(after, schema)
@@ -107,29 +112,29 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
     if not after.endswith("\n"):
         after += "\n"
         changes.append("newline added at the end")
-    reason_left = _why_left(context, layout)
-    if reason_left:
-        return Fixed(document.name, before, before, left=reason_left if changes else "")
+    reason = _why_unchanged(context, layout)
+    if reason:
+        return Fixed(document.name, before, before, left=reason if changes else "")
     return Fixed(document.name, before, after, tuple(changes))
 
 
 def is_fixable(path: Path, errors: Iterable[Finding]) -> bool:
-    """Whether a row with these errors has fewer after `--fix`; nothing is written."""
+    """Whether `--fix` would reduce the errors of a row; nothing is written."""
     if not any(finding.rule in FILE_RULES["arithmetic"] for finding in errors):
-        return False  # means of seeds are all that is repaired and may be an error
+        return False  # of what --fix repairs, only rounded means can be errors
     repaired = fixed_file(path, Checker(()))
     if not repaired.changes:
         return False
     checker = Checker(select(["arithmetic"], []))
-    before, after = (
+    errors_before, errors_after = (
         checker.check_bytes(text.encode(), path, str(path)).findings
         for text in (repaired.before, repaired.after)
     )
-    return len(after) < len(before)
+    return len(errors_after) < len(errors_before)
 
 
 def _with_spans(document: Document) -> Document:
-    """Return a document with the position of every member."""
+    """Return a document in which the position of every member is known."""
     return parse_document(document.text.encode(), document.path, document.name, spans=True)
 
 
@@ -138,10 +143,10 @@ def _places(paths: list[Pointer]) -> str:
     return f"{where} and in {plural(len(paths) - 1, 'other object')}" if paths[1:] else where
 
 
-def _why_left(context: Context, layout: Layout) -> str:
-    """Return why a file must keep its bytes; "" if it may change."""
+def _why_unchanged(context: Context, layout: Layout) -> str:
+    """Return why the bytes of a file must not change; "" if they may."""
     if context.is_official:
-        return "since they are official"
+        return "since its scores are official"
     if ENTRY_MEMBER in context.root:
         return "since format 1.0 follows from them: correct that file, and upgrade it again"
     name = context.model_id
@@ -156,12 +161,12 @@ def _why_left(context: Context, layout: Layout) -> str:
 
 
 def _means(context: Context) -> Iterator[tuple[Pointer, str]]:
-    """Yield each rounded mean of unrounded seeds: its place, and the exact mean as JSON."""
-    seeded = context.seed_claims
-    reported = {claim.path: claim.reading for claim in context.claims} if seeded else {}
-    for claim in seeded:
+    """Yield path and exact JSON value of each mean that was rounded while its seeds were not."""
+    seed_claims = context.seed_claims
+    reading_by_path = {claim.path: claim.reading for claim in context.claims} if seed_claims else {}
+    for claim in seed_claims:
         path: Pointer = ("results", claim.regime, claim.task.id)
-        reading = reported.get(path)
+        reading = reading_by_path.get(path)
         if reading is None:
             continue
         for name, metric in METRICS.items():
@@ -174,13 +179,13 @@ def _means(context: Context) -> Iterator[tuple[Pointer, str]]:
 
 
 def _is_rounded(reported: float, mean: float) -> bool:
-    """Whether a number with few decimals is the mean, rounded to them."""
+    """Whether a reported number is the mean rounded to the decimals that it has."""
     decimals = -int(Decimal(repr(reported)).as_tuple().exponent)
     half = 0.5 * 10.0**-decimals + EXACT
     return DECIMALS_MIN <= decimals < LONG and EXACT < abs(mean - reported) <= half
 
 
-def _orders(
+def _member_orders(
     value: Any,
     path: Pointer,
     context: Context,
@@ -195,7 +200,7 @@ def _orders(
     if ordered != list(value):
         yield path, ordered
     for key, member in value.items():
-        yield from _orders(member, (*path, key), context, version)
+        yield from _member_orders(member, (*path, key), context, version)
 
 
 def _order_of(path: Pointer, context: Context, version: str) -> tuple[str, ...]:
@@ -203,25 +208,25 @@ def _order_of(path: Pointer, context: Context, version: str) -> tuple[str, ...]:
         if len(path) <= 2:  # noqa: PLR2004 (member, regime)
             names = context.benchmark.regimes if len(path) == 1 else context.benchmark.task_ids
             return tuple(names)
-        path = (path[0], "", "", *path[3:])  # so that cells share what is remembered
+        path = (path[0], "", "", *path[3:])  # so that all cells share one entry of the cache
     return known_members(path, version)
 
 
 class _Editor:
-    """Joins a text again with other numbers and another order of members."""
+    """Builds a text again with some numbers replaced and some members in another order."""
 
     def __init__(
         self,
         document: Document,
         numbers: Mapping[Pointer, str],
-        orders: Mapping[Pointer, list[str]],
+        member_order_by_path: Mapping[Pointer, list[str]],
     ) -> None:
         self.source, self.spans = document.text, document.known_spans or {}
         self.value = document.value
-        self.numbers, self.orders = numbers, orders
-        changed = {*numbers, *orders}
+        self.numbers, self.member_order_by_path = numbers, member_order_by_path
+        changed = {*numbers, *member_order_by_path}
         self.above = {path[:end] for path in changed for end in range(len(path) + 1)}
-        """The changed values and those that contain them: all else is copied."""
+        """The paths of changed values and of all that contain them; other values are copied."""
 
     def text(self) -> str:
         """Return the new text."""
@@ -241,18 +246,18 @@ class _Editor:
             + self._value((*path, key), value[key], member_span)
             for key, member_span in spans.items()
         }
-        # What is between the members stays where it is: commas, indents, line ends.
+        # The text between members (commas, indents, line ends) stays in its place.
         ends = [span.start, *(spans[key].end for key in keys)]
         begins = [*(spans[key].key for key in keys), span.end]
         between = [self.source[a:b] for a, b in zip(ends, begins, strict=True)]
-        ordered = [members[key] for key in self.orders.get(path, keys)]
+        ordered = [members[key] for key in self.member_order_by_path.get(path, keys)]
         return between[0] + "".join(
             member + after for member, after in zip(ordered, between[1:], strict=True)
         )
 
 
 def _missing_schema(context: Context, layout: Layout) -> str | None:
-    """Return the `$schema` that a file lacks: relative, where its repository has the schema."""
+    """Return the value for a missing `$schema`: the relative path of the repository's schema."""
     version = version_of(context.document.value)
     if SCHEMA in context.root or version is None:
         return None
@@ -263,7 +268,7 @@ def _missing_schema(context: Context, layout: Layout) -> str | None:
 
 
 def _with_schema(text: str, schema: str) -> str:
-    """Return a text with `$schema` as the first member, laid out as the member that was first."""
+    """Return a text with `$schema` as first member, formatted like the former first one."""
     brace = text.index("{")
     first = text.index('"', brace)
     blank, colon = text[brace + 1 : first], text.find(":", first)

@@ -1,4 +1,4 @@
-"""The methods of an extractor that the harness calls, read from its source without running it."""
+"""Checks, from the source alone, that the harness can call the methods of an extractor."""
 
 import ast
 import inspect
@@ -11,7 +11,7 @@ from reference_harness.formats.text import quoted
 METHOD = "extract_embeddings"
 SIGNATURE = f"def {METHOD}(self, sequences, batch_size=1):"
 PARSED_BYTES_MAX = 1 << 18
-"""Bytes of a module that is parsed: a tree has a hundred times the size of its text."""
+"""Larger modules are not parsed: a syntax tree takes a hundred times the memory of its text."""
 
 
 class InterfaceFault(NamedTuple):
@@ -20,24 +20,24 @@ class InterfaceFault(NamedTuple):
     line: int
     message: str
     is_certain: bool = False
-    """Whether no way of loading the module helps: code may make what is not seen, and a newer
-    Python may read what this one does not."""
+    """Whether the call fails however the module is loaded. It is not certain where code may create
+    the method, or a newer Python may be able to parse the module."""
 
 
 def interface_fault(raw: bytes, class_name: str) -> InterfaceFault | None:
-    """Return why the harness cannot call a class of a module; None where its source has no reason.
+    """Return why the harness cannot call a class of a module; None if its source gives no reason.
 
-    A class that is imported or computed is not judged, nor a method that is inherited or decorated,
-    nor a module of more than `PARSED_BYTES_MAX` bytes.
+    Not judged are: classes that are imported or computed, methods that are inherited or decorated,
+    and modules of more than `PARSED_BYTES_MAX` bytes.
     """
     if len(raw) > PARSED_BYTES_MAX:
         return None
     try:
         tree = _parsed(raw)
     except SyntaxError as error:
-        return InterfaceFault(error.lineno or 1, f"this is not Python: {error.msg}")
+        return InterfaceFault(error.lineno or 1, f"the file is not valid Python: {error.msg}")
     except (ValueError, RecursionError, MemoryError):
-        return InterfaceFault(1, "this cannot be parsed as Python")
+        return InterfaceFault(1, "the file cannot be parsed as Python")
     extractor_class = next((node for node in _classes(tree) if node.name == class_name), None)
     if extractor_class is not None:
         return _class_fault(extractor_class)
@@ -49,14 +49,14 @@ def interface_fault(raw: bytes, class_name: str) -> InterfaceFault | None:
 def _class_fault(class_def: ast.ClassDef) -> InterfaceFault | None:
     method = _method(class_def)
     if method is None:
-        may_have = (
+        may_have_method = (
             class_def.bases
             or class_def.keywords
             or class_def.decorator_list
             or METHOD in _names(class_def)
         )
         message = f"{class_def.name} has no method {METHOD}"
-        return None if may_have else InterfaceFault(class_def.lineno, message)
+        return None if may_have_method else InterfaceFault(class_def.lineno, message)
     signature = _signature(method.args)
     try:
         signature.bind(None, [], batch_size=1)
@@ -68,7 +68,7 @@ def _class_fault(class_def: ast.ClassDef) -> InterfaceFault | None:
 
 
 def extractor_class(raw: bytes) -> str:
-    """Return the first class of a module that has the method of an extractor; "" without one."""
+    """Return the name of the first class with an extractor's method; "" without one."""
     try:
         tree = _parsed(raw)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -78,7 +78,7 @@ def extractor_class(raw: bytes) -> str:
 
 def _parsed(raw: bytes) -> ast.Module:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an escape in a string that Python does not know
+        warnings.simplefilter("ignore")  # such as invalid escapes in strings
         return ast.parse(raw)
 
 
@@ -87,14 +87,14 @@ def _classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
 
 
 def _method(class_def: ast.ClassDef) -> ast.FunctionDef | None:
-    """Return the method of a class, where it is a plain one."""
+    """Return the extractor's method of a class; None if it has none or a decorated one."""
     methods = (node for node in class_def.body if isinstance(node, ast.FunctionDef))
     embed_methods = [node for node in methods if node.name == METHOD]
     return embed_methods[-1] if embed_methods and not embed_methods[-1].decorator_list else None
 
 
 def _names(tree: ast.Module | ast.ClassDef) -> frozenset[str]:
-    """Return the names that statements bind, at any depth; `*` for all of another module."""
+    """Return the names that statements bind, at any depth; `*` stands for a star import."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -107,7 +107,7 @@ def _names(tree: ast.Module | ast.ClassDef) -> frozenset[str]:
 
 
 def _signature(arguments: ast.arguments) -> inspect.Signature:
-    """Return the signature that arguments in the source have; each default is an ellipsis."""
+    """Return the signature of arguments in the source; each default value is an ellipsis."""
     parameters = [
         inspect.Parameter(argument.arg, kind)
         for kind, arguments_of_kind in (

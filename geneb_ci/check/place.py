@@ -1,4 +1,4 @@
-"""The surroundings that files of a folder are checked against: benchmark, policy, other rows."""
+"""What the files of a folder are checked against: benchmark, policy and other rows."""
 
 import array
 import binascii
@@ -40,7 +40,7 @@ class _Row(NamedTuple):
     scores_sha256: str
     display: str
     scores: str
-    """Doubles, little-endian, in base64: 50 times as quick to read as decimals."""
+    """Little-endian doubles in base64, which are read 50 times as fast as decimals."""
 
 
 @functools.cache
@@ -59,9 +59,9 @@ def _shipped() -> dict[str, RowWithoutFile]:
 
 
 def rows_known_to(benchmark: Benchmark) -> Mapping[str, RowWithoutFile]:
-    """Return the rows whose files need not be read to compare them: SHA-256 of each file to it.
+    """Return the shipped rows by the SHA-256 of their files, which then need not be read.
 
-    There is none where the scores that the benchmark compares are others than those that ship.
+    The mapping is empty if the benchmark compares other scores than the shipped ones.
     """
     names = tuple(cell_names(benchmark))
     return {name: row for name, row in _shipped().items() if row.names == names}
@@ -87,23 +87,23 @@ def _by_file(value: Any) -> dict[str, RowWithoutFile]:
 
 
 def _doubles(text: str) -> "array.array[float]":
-    raw = binascii.a2b_base64(text)
-    return array.array("d", struct.unpack(f"<{len(raw) // 8}d", raw))
+    decoded = binascii.a2b_base64(text)
+    return array.array("d", struct.unpack(f"<{len(decoded) // 8}d", decoded))
 
 
 def shipped_rows_text(earlier_text: str, submissions: Path, benchmark: Benchmark) -> str:
     """Return the new text of `shipped-rows.json`, from its old text and the submissions.
 
-    The set of models does not change. A row is kept as it was if its submission has changed or is
-    gone.
+    The set of models does not change. A row is kept as it was if its submission has changed or no
+    longer exists.
     """
-    old = json.loads(earlier_text)["rows"]
+    old_rows = json.loads(earlier_text)["rows"]
     rows: dict[str, Any] = {}
-    for model in sorted(old, key=lambda name: f"{name}.json"):
+    for model in sorted(old_rows, key=lambda name: f"{name}.json"):
         path = submissions / f"{model}.json"
         raw = path.read_bytes() if path.is_file() else b""
-        unchanged = hashlib.sha256(raw).hexdigest() == old[model]["file_sha256"]
-        rows[model] = row_of(raw, benchmark)._asdict() if unchanged else old[model]
+        unchanged = hashlib.sha256(raw).hexdigest() == old_rows[model]["file_sha256"]
+        rows[model] = row_of(raw, benchmark)._asdict() if unchanged else old_rows[model]
     head = {
         "note": _NOTE,
         "metric": benchmark.primary_metric,
@@ -138,7 +138,7 @@ def _compact_json(row: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class FolderContext:
-    """The surroundings that all files of one folder are checked against."""
+    """What all files of one folder are checked against."""
 
     layout: Layout
     benchmark: Benchmark
@@ -150,7 +150,7 @@ class FolderContext:
 
 @dataclass(frozen=True)
 class ComparisonRows:
-    """Rows to compare files with that are not in a repository's folder of submissions."""
+    """Rows to compare files with that are not in the same repository's folder of submissions."""
 
     folder: Path | None = None
     shipped: bool = False
@@ -159,12 +159,12 @@ class ComparisonRows:
     """Whether to use the shipped rows everywhere."""
 
     def folder_for(self, layout: Layout) -> Path | None:
-        """Return the folder of the rows; None where they are in none."""
+        """Return the folder that holds the rows; None if no folder does."""
         if self.folder is not None:
             return self.folder
-        around = layout.submissions
-        is_around = around is not None and around.is_dir() and not self.only_shipped
-        return around if is_around else None
+        submissions = layout.submissions
+        is_used = submissions is not None and submissions.is_dir() and not self.only_shipped
+        return submissions if is_used else None
 
     def rows(self, layout: Layout, benchmark: Benchmark) -> tuple[Path | RowWithoutFile, ...]:
         """Return the rows. Raises NothingChecked if the folder cannot be listed."""
@@ -177,7 +177,7 @@ class ComparisonRows:
 
 
 def against_of(value: str | None, find: Finder) -> ComparisonRows | None:
-    """Return the rows that `--against` names. Raises UsageProblem if there is no such folder."""
+    """Return the rows that `--against` names. Raises UsageProblem if the folder does not exist."""
     if value is not None and value.casefold() == "none":
         return None
     if value is None or value.casefold() == "shipped":
@@ -195,7 +195,7 @@ def against_of(value: str | None, find: Finder) -> ComparisonRows | None:
 def compared_folder(
     folder: Path, find: Finder, comparison_rows: ComparisonRows | None
 ) -> Path | None:
-    """Return the folder of the rows that files of a folder are compared with; None without one.
+    """Return the folder whose rows the files of a folder are compared with; None without one.
 
     Raises BadConfiguration if the settings cannot be used.
     """
@@ -208,20 +208,20 @@ def compared_folder(
 def folder_context(
     folder: Path, find: Finder, given_files: Iterable[Path], comparison_rows: ComparisonRows | None
 ) -> FolderContext:
-    """Return the context in which the files of a folder are checked.
+    """Return what the files of a folder are checked against.
 
-    `given_files` are the files being checked; they are also compared with each other.
-    Raises BadConfiguration if the settings, the benchmark or the policy cannot be used.
+    `given_files` are the files being checked; they are also compared with each other. Raises
+    BadConfiguration if the settings, the benchmark or the policy cannot be used.
     """
     layout = find(folder)
     benchmark = benchmark_of(layout)
     policy = Policy(official_files(layout))
     if layout.submissions == folder:
-        outside = (path for path in given_files if path.parent != folder)
-        peers = peers_of([*files_in(folder), *outside])
+        files_elsewhere = (path for path in given_files if path.parent != folder)
+        peers = peers_of([*files_in(folder), *files_elsewhere])
     else:
-        population = comparison_rows.rows(layout, benchmark) if comparison_rows is not None else ()
-        peers = peers_of(given_files, map(_located, population))
+        rows = comparison_rows.rows(layout, benchmark) if comparison_rows is not None else ()
+        peers = peers_of(given_files, map(_located, rows))
     peers = replace(peers, rows_by_digest=rows_known_to(benchmark))
     cards = OtherCards(layout.cards, layout.submissions)
     return FolderContext(layout, benchmark, policy, ModelRegistry(layout), peers, cards)

@@ -1,6 +1,6 @@
 """Every rule, in the order of RULES.md; only rules listed here are run.
 
-A rule is imported when it is first asked for: `check --select FAMILY` waits for no other family.
+A rule is imported when it is first needed, so that `check --select FAMILY` imports no other family.
 """
 
 import functools
@@ -167,7 +167,7 @@ CHANGES: dict[str, tuple[str, ...]] = {
         "row-without-extractor",
     ),
 }
-"""The same of rules that `geneb-ci reconcile` runs on a pull request before it reads the files."""
+"""The same for the rules that `geneb-ci reconcile` runs before it reads the files' contents."""
 
 CHANGE_TOPICS: dict[str, tuple[str, ...]] = {
     "a card and an extractor beside a new row": ("row-without-card", "row-without-extractor"),
@@ -181,7 +181,7 @@ CHANGE_TOPICS: dict[str, tuple[str, ...]] = {
     "audit records that verify": ("invalid-audit-record",),
     "no open pull request with the same name or scores": ("open-collision", "open-copy"),
 }
-"""Requirements on a pull request beside its row, each with the rules that check it."""
+"""What a pull request must fulfil besides a valid row, each with the rules that check it."""
 
 MODULES: dict[str, tuple[str, ...]] = {
     "arithmetic": ("arithmetic", "arithmetic_evidence"),
@@ -191,7 +191,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "internal": ("structure",),
     "pullrequest": ("pullrequest", "pullrequest_row"),
 }
-"""Where the rules of a family are in `geneb_ci/check/rules`, if not in one module of its name."""
+"""Modules of the families whose rules are not in the one module with the family's name."""
 
 FAMILIES = (*FILE_RULES, *CHANGES)
 _FAMILY_OF = {name: family for family, ids in (FILE_RULES | CHANGES).items() for name in ids}
@@ -207,7 +207,7 @@ def rule_of(name: str) -> "AnyRule":
 
 @functools.cache
 def _rules_in(module: str) -> "dict[str, AnyRule]":
-    """Return the rules of a module by id: its constants, and its tuple of rules without logic."""
+    """Return the rules of a module by id, from its constants and its tuple `REPORTED`."""
     from geneb_ci.check.rule import AnyRule  # imported with the first rule
 
     loaded = importlib.import_module(f"geneb_ci.check.rules.{module}")
@@ -230,36 +230,42 @@ def __getattr__(name: str) -> object:
 
 
 def select(selected: Iterable[str], ignored: Iterable[str]) -> "tuple[Rule, ...]":
-    """Return the rules to run, as `chosen_rule_ids` names them. Raises UsageProblem as it does."""
+    """Return the rules that `chosen_rule_ids` chooses. Raises UsageProblem."""
     return tuple(rule_of(name) for name in chosen_rule_ids(selected, ignored))  # type: ignore[misc]  # of FILE_RULES
 
 
 def chosen_rule_ids(selected: Iterable[str], ignored: Iterable[str]) -> tuple[str, ...]:
     """Return the ids of the rules named by id or family, or of all, without those in `ignored`.
 
-    Rules of the family `internal` always run: bugs of geneb-ci cannot be hidden.
-    Raises UsageProblem for an unknown name, and if no rule is left.
+    Rules of the family `internal` always run, so that bugs of geneb-ci cannot be hidden. Raises
+    UsageProblem for an unknown name, and if no rule remains.
     """
-    only, never = set(map(exact_rule_name, selected)), set(map(exact_rule_name, ignored))
+    selected_names, ignored_names = (
+        set(map(exact_rule_name, selected)),
+        set(map(exact_rule_name, ignored)),
+    )
     rules = [
         (family, name)
         for family, ids in FILE_RULES.items()
         for name in ids
         if family == "internal"
-        or ((not only or {name, family} & only) and not {name, family} & never)
+        or (
+            (not selected_names or {name, family} & selected_names)
+            and not {name, family} & ignored_names
+        )
     ]
     if all(family == "internal" for family, _ in rules):
         raise UsageProblem(
-            "no rule is left to run",
+            "these options leave no rule to run",
             "name fewer rules in --ignore, or more in --select",
         )
     return tuple(name for _, name in rules)
 
 
 def exact_rule_name(name: str) -> str:
-    """Return the name of a rule or a family, in whatever letter case it was given.
+    """Return the name of a rule or a family, whatever the letter case of `name`.
 
-    Raises UsageProblem where there is none.
+    Raises UsageProblem if there is none.
     """
     folded = name.casefold()
     if folded not in _FAMILY_OF and folded not in FAMILIES:

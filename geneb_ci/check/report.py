@@ -1,4 +1,4 @@
-"""The result of a run: the files that arguments name, and what was found in each."""
+"""The result of a run: which files were checked, and the findings in each."""
 
 import enum
 import os
@@ -36,7 +36,7 @@ class Verdict(enum.StrEnum):
 
 
 class UncommittedFile(NamedTuple):
-    """A file of a clone that is not committed as it is, so that the server does not see it."""
+    """A file of a clone that differs from the last commit, so that the server does not see it."""
 
     path: str
     reason: str
@@ -45,28 +45,28 @@ class UncommittedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class ProposalFacts:
-    """The verdict of the server on a pull request as a whole, and what was not looked at."""
+    """The server's verdict on a pull request as a whole, and what was not checked."""
 
     verdict: Verdict
     outcome: str
-    """As in the verdict of the server; also the name of the label."""
+    """As in the server's verdict; it is also the name of the label."""
     status: str
-    """The status on GitHub, and its text."""
+    """The state of the commit status on GitHub; `description` is its text."""
     description: str
     title: str
     """The first line of the comment."""
     advice: str
-    """What to do where no finding says it; or ""."""
+    """What to do if no finding says so; else ""."""
     model: str | None
     base: str
-    """The branch or commit that it was compared with, as it was named."""
+    """The branch or commit that it was compared with, as the user named it."""
     base_sha: str
     head_sha: str
     is_row: bool
-    """Whether a row was checked, rather than the list of changed files alone."""
+    """Whether a row was checked; otherwise only the list of changed files was."""
     uncommitted: tuple[UncommittedFile, ...] = ()
     unseen: tuple[str, ...] = ()
-    """What only GitHub knows, and this verdict leaves out."""
+    """Checks that need facts only GitHub knows, and that this verdict leaves out."""
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,14 @@ class FileResult:
 
 
 class Outcome(NamedTuple):
-    """The findings of one file, without the file."""
+    """The findings of one file, without its contents."""
 
     name: str
     sha256: str
-    """Of its bytes; "" if it could not be read."""
+    """SHA-256 of the file; "" if it could not be read."""
     findings: tuple[Finding, ...]
     frames: dict[Finding, tuple[str, int]]
-    """Excerpt of the text around a finding, and the column of the finding in it, from 0."""
+    """By finding: the text around it, and the finding's column in that text, counted from 0."""
     skipped: tuple[tuple[str, Need], ...]
     """Rules that were not run, each with its unmet need."""
 
@@ -147,7 +147,7 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     unreadable: list[NothingChecked | BadConfiguration] = field(default_factory=list)
     frames: dict[Finding, tuple[str, int]] = field(default_factory=dict)
-    """Excerpt of the text around a finding, and the column of the finding in it, from 0."""
+    """By finding: the text around it, and the finding's column in that text, counted from 0."""
     rules: int = 0
     """How many rules were chosen."""
     skipped: dict[Need, Counter[str]] = field(default_factory=dict)

@@ -1,11 +1,11 @@
-"""The decimals of a row's scores, from which rules tell that they were rounded."""
+"""Judges from the decimals of a row's scores whether they were rounded."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from geneb_ci.statistics.metrics import WHOLE, is_unrounded
 
-# Not accuracy: 0.75 is likely with 1,000 sequences. MCC and F1 are seldom round.
+# Accuracy is left out: 0.75 is likely with 1,000 sequences. MCC and F1 are rarely round numbers.
 DECIMAL_METRICS = ("MCC", "F1")
 # With fewer values the counts below are too noisy.
 VALUES_MIN = 50
@@ -20,33 +20,33 @@ SHORT_MAX = 3
 
 
 class Rounding(NamedTuple):
-    """The decimals of the scores of a row, some of which are few."""
+    """The decimals of a row's scores, of which at least some are short."""
 
     values: list[float]
-    """MCC and F1 of every cell, but those that every precision writes alike (0, 1 and -1)."""
+    """MCC and F1 of every cell, except 0, 1 and -1, which look the same at every precision."""
     lengths: list[int]
-    """Their decimals; those with an exponent are left out."""
+    """The number of decimals of each value; values with an exponent are left out."""
 
     @property
     def usual(self) -> int:
-        """The decimals that nine values of ten do not exceed."""
+        """The number of decimals that 90 % of the values do not exceed."""
         return sorted(self.lengths)[int(SHARE * (len(self.lengths) - 1))]
 
     @property
     def is_coarse(self) -> bool:
-        """Whether the row was rounded to two decimals: what looks odd then follows from that."""
+        """Whether the row was rounded to two decimals, which then explains other oddities."""
         return self.usual <= COARSE
 
 
 def rounding_of(cells: Iterable[Mapping[str, float]]) -> Rounding | None:
-    """Return the decimals of the scores of cells; None where next to none are few."""
+    """Return the decimals of the scores of cells; None if hardly any score has few decimals."""
     values = [cell[metric] for cell in cells for metric in DECIMAL_METRICS if metric in cell]
-    telling = [value for value in values if value not in WHOLE]
-    doubtful = [decimals(value) for value in telling if not is_unrounded(value)]
-    if sum(n is not None and n <= FULL_DECIMALS for n in doubtful) < SHORT_MAX:
-        return None  # the file is unrounded, and nearly all of its values are
-    lengths = [n for value in telling if (n := decimals(value)) is not None]
-    return Rounding(telling, lengths) if len(lengths) >= VALUES_MIN else None
+    informative = [value for value in values if value not in WHOLE]
+    short_decimals = [decimals(value) for value in informative if not is_unrounded(value)]
+    if sum(n is not None and n <= FULL_DECIMALS for n in short_decimals) < SHORT_MAX:
+        return None  # the file is not rounded; most files end here
+    lengths = [n for value in informative if (n := decimals(value)) is not None]
+    return Rounding(informative, lengths) if len(lengths) >= VALUES_MIN else None
 
 
 def decimals(value: float) -> int | None:

@@ -29,11 +29,11 @@ class ProposedRow:
     raw: bytes | Fault
     card: Card | None = None
     extractors: Mapping[str, bytes] = field(default_factory=dict)
-    """File name of a module, or of the lock beside it, to its bytes."""
+    """Bytes by file name, of modules and of the lock files beside them."""
 
 
 EMPTY_ROW = ProposedRow(b"")
-"""No submitted files: the row, its card and its extractor are in their folders."""
+"""Stands for no submitted files: row, card and extractor are read from their folders."""
 
 
 def card_of(document: Document, layout: Layout, proposed: ProposedRow) -> Card | None:
@@ -66,13 +66,13 @@ def is_built_in(value: object) -> bool:
 
 
 def names_module(document: Document) -> bool:
-    """Whether a document's run names an extractor that should be in the folder of extractors."""
+    """Whether a document's run names an extractor file that the repository should have."""
     return bool(extractor_module(document.value)) and not is_built_in(document.value)
 
 
 @dataclass(frozen=True)
 class ExtractorFile:
-    """The module that a run names, or its lock: its path, for findings, and its bytes."""
+    """The module that a run names, or its lock file: its path, for findings, and its bytes."""
 
     name: str
     raw: bytes
@@ -84,7 +84,7 @@ class ExtractorFile:
 
     @functools.cached_property
     def fault(self) -> Fault | None:
-        """The fault of a file that is something else than a module of Python."""
+        """The fault of a file that is not a Python module, such as a Git LFS pointer."""
         disguise = disguise_of(self.raw, markup=True)
         if disguise is None:
             return None
@@ -93,7 +93,7 @@ class ExtractorFile:
 
 
 def extractor_of(document: Document, layout: Layout, proposed: ProposedRow) -> ExtractorFile | None:
-    """Return the run's extractor, submitted or in the repository; None if absent."""
+    """Return the run's extractor, from the submission or the repository; None if absent."""
     module = extractor_module(document.value)
     if layout.extractors is None or not module:
         raw: bytes | Fault | None = proposed.extractors.get(module)
@@ -110,15 +110,15 @@ def extractor_of(document: Document, layout: Layout, proposed: ProposedRow) -> E
 def lock_of(document: Document, layout: Layout, proposed: ProposedRow) -> ExtractorFile | None:
     """Return the lock beside the run's extractor, submitted or in the repository; None if absent.
 
-    One that a proposal deletes has no bytes.
+    A lock that the pull request deletes counts as one without bytes.
     """
     module = extractor_module(document.value)
     if layout.extractors is None or not module:
         return None
     path = lock_beside(layout.extractors / module)
     try:
-        proposal = proposed.extractors.get(path.name)
-        raw = read_bytes(path) if proposal is None else proposal
+        submitted = proposed.extractors.get(path.name)
+        raw = read_bytes(path) if submitted is None else submitted
         name = _relative(path, layout)
     except (NothingChecked, ValueError):  # no such file, or an impossible file name
         return None

@@ -1,4 +1,4 @@
-"""The form of a rule: an id, three texts, its needs, and a pure function of one frozen context."""
+"""The parts of a rule: an id, three texts, its needs, and a pure function of one frozen context."""
 
 import functools
 import math
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Policy:
-    """Decisions of the maintainers: digests of official files."""
+    """Decisions of the maintainers: the digests of official files."""
 
     official: dict[str, str] = field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class Context:
     """One submission and what it is checked against.
 
     `submission` is None if the structure has errors. A rule that needs only a part of the document
-    reads it through `cells` and `text`, so that one error does not hide the next.
+    reads it through `cells` and `text`, so that one error does not hide others.
     """
 
     document: Document
@@ -80,9 +80,9 @@ class Context:
     other_cards: OtherCards = field(default_factory=OtherCards)
     """The cards in the repository, and its rows."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """The model registry's facts about the model; empty where it has no entry."""
+    """What the model registry says about the model; empty if it has no entry."""
     upgraded_entry: Mapping[str, Any] = field(default_factory=dict)
-    """The entry as upgrading would write it; empty where the file is of another kind."""
+    """The entry member that upgrading writes; empty if the file was not upgraded."""
 
     @functools.cached_property
     def root(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Context:
         return table_at(self.document.value, *path)
 
     def is_reported(self, *path: str) -> bool:
-        """Whether an error of this member was already found while the file was read."""
+        """Whether an error of this member was already found when the file was read."""
         return path in self._reported_paths
 
     @functools.cached_property
@@ -116,7 +116,7 @@ class Context:
 
     @property
     def is_official(self) -> bool:
-        """Whether the digest of the file is listed as official, or of what it was upgraded from."""
+        """Whether the digest of the file, or of the one it was upgraded from, is official."""
         return bool(self.document.sha256) and self.document.origin in self.policy.official.values()
 
     @functools.cached_property
@@ -128,10 +128,10 @@ class Context:
         for regime, tasks in self.table("results").items():
             for task, scores in tasks.items() if isinstance(tasks, dict) else ():
                 if isinstance(scores, dict) and tuple(map(type, scores.values())) == _FLOATS:
-                    yield Cell(regime, task, scores)  # nearly every cell
+                    yield Cell(regime, task, scores)  # the fast path, taken by nearly every cell
                 elif isinstance(scores, dict):
-                    numbers = {m: v for m, v in scores.items() if type(v) in {int, float}}
-                    yield Cell(regime, task, numbers)
+                    numeric_scores = {m: v for m, v in scores.items() if type(v) in {int, float}}
+                    yield Cell(regime, task, numeric_scores)
 
     @functools.cached_property
     def claims(self) -> tuple[ScoreClaim, ...]:
@@ -141,7 +141,7 @@ class Context:
 
     @functools.cached_property
     def off_grid(self) -> frozenset[KeyPath]:
-        """Claims whose accuracy no whole number of correct predictions gives."""
+        """Paths of the claims whose accuracy no whole number of correct predictions gives."""
         return frozenset(claim.path for claim in self.claims if is_off_grid(claim))
 
     @functools.cached_property
@@ -156,12 +156,12 @@ class Context:
 
     @functools.cached_property
     def rounding(self) -> Rounding | None:
-        """The decimals of the scores in the regimes of the benchmark; None where few are few."""
+        """The decimals of the scores in the benchmark's regimes; None if hardly any are short."""
         regimes = self.benchmark.regimes
         return rounding_of(cell.scores for cell in self.cells if cell.regime in regimes)
 
     def gaps(self, regime: str) -> dict[str, Any]:
-        """Return the declared missing cells of a regime: task to reason."""
+        """Return the cells of a regime that are declared missing: task to reason."""
         return self.table("gaps", regime)
 
     @functools.cached_property
@@ -171,7 +171,7 @@ class Context:
 
     @functools.cached_property
     def view(self) -> RowView:
-        """The row together with the other rows, for the plausibility rules."""
+        """The row in relation to the other rows, for the plausibility rules."""
         return view_of(self.vector, self.document.path, self.peers, self.benchmark)
 
     @functools.cached_property
@@ -194,7 +194,7 @@ class Context:
 
 
 def own_vector(results: dict[str, Any], benchmark: Benchmark) -> Vector:
-    """Return a results table as a vector; what is no score from -1 to 1 becomes NaN."""
+    """Return a results table as a vector; whatever is not a score from -1 to 1 becomes NaN."""
     numbers: list[float] = []
     metric = benchmark.primary_metric
     for regime in benchmark.regimes:
@@ -244,11 +244,11 @@ class AnyRule:
     fix: str
     check: Callable[[Any], Iterator[Any]]
     needs: tuple[Need, ...] = ()
-    """The rule's needs, in the order in which unmet ones are reported."""
+    """What the rule needs in order to run; the first unmet need is the one reported."""
 
     @property
     def family(self) -> str:
-        """The word that the name of the rule's module in `geneb_ci/check/rules` begins with."""
+        """The rule's family: the first word of the name of its module in `geneb_ci/check/rules`."""
         return self.check.__module__.removeprefix(f"{RULES}.").split("_")[0]
 
 
@@ -269,10 +269,10 @@ class ChangeRule(AnyRule):
 def reading_rule(
     family: str, rule_id: str, *, what: str, why: str, fix: str, needs: tuple[Need, ...] = ()
 ) -> Rule:
-    """Return a rule of severity error whose faults were already found while the file was read."""
+    """Return a rule of severity error that reports faults found when the file was read."""
 
     def check(context: Context) -> Iterator[Fault]:
         yield from context.reported.get(rule_id, ())
 
-    check.__module__ = f"{RULES}.{family}"  # that of its family, as where it has logic
+    check.__module__ = f"{RULES}.{family}"  # so that `family` works as for other rules
     return Rule(rule_id, Severity.ERROR, what, why, fix, check, needs)

@@ -1,4 +1,4 @@
-"""Runs rules on files, in one process or several: reads each once, collects every finding."""
+"""Runs rules on files, in one process or several; each file is read once, every finding is kept."""
 
 import contextlib
 import dataclasses
@@ -35,14 +35,14 @@ from reference_harness.formats.text import plural, quoted
 __all__ = ["Checker", "FileResult", "Report", "crash_message", "files_of", "named_files"]
 
 FINDINGS_MAX = 1_000
-"""Findings of one rule in one file: all 900 scores of three regimes of 100 tasks. The rest is
-counted."""
+"""Most findings of one rule in one file that are listed; further ones are only counted. It is
+enough for all 900 scores of 100 tasks in three regimes."""
 CHUNK = 16
-"""Files that a process takes at once: a tenth of a second of work."""
+"""How many files a process is given at once: work for a tenth of a second."""
 
 
 class Checker:
-    """Checks files with one set of rules; files of one folder share settings and other rows."""
+    """Checks files with one set of rules; files in one folder share settings and other rows."""
 
     def __init__(
         self,
@@ -77,16 +77,16 @@ class Checker:
         _raise_broken(broken)
 
     def prepare(self, files: list[Path]) -> None:
-        """Read what the files are compared with, before processes share it."""
+        """Read in advance what the files are compared with, so that processes share it."""
         self._files, self._folders = tuple(map(located, files)), {}
         for folder in {path.parent for path in self._files}:
             with contextlib.suppress(BadConfiguration, NothingChecked):  # `attempt` reports it
                 _ = self._folder(folder).peers.rows
 
     def attempt(self, path: Path) -> tuple[bool, Any]:
-        """Return whether a file could be checked, and what a process can send of the result.
+        """Return whether a file could be checked, and a picklable form of the result.
 
-        That is its outcome with the benchmarks used so far, or the error as type, message and fix.
+        That is its outcome with the benchmarks used so far, or the error's type, message and fix.
         """
         try:
             return True, (outcome_of(self.check(path)), self.benchmarks)
@@ -102,14 +102,14 @@ class Checker:
         return self.result(self.context(path))
 
     def proposed(self, path: Path, name: str, proposed: ProposedRow) -> Context:
-        """Return the context of a row as if it were at `path`; findings use the file name `name`.
+        """Return the context of a row as if it were at `path`; findings call the file `name`.
 
         Raises BadConfiguration if settings, benchmark or policy are invalid.
         """
         return self.context_of(parse_document(proposed.raw, located(path), name), proposed)
 
     def check_bytes(self, raw: bytes | Fault, path: Path, name: str) -> FileResult:
-        """Check a submission that is no file, as if it were at `path`; findings name it `name`.
+        """Check the bytes of a submission as if they were at `path`; findings name it `name`.
 
         Raises BadConfiguration if settings, benchmark or policy are invalid.
         """
@@ -121,7 +121,7 @@ class Checker:
         return self.result(self.context_in(parse_document(raw, path, name), context))
 
     def context_of(self, document: Document, proposed: ProposedRow = EMPTY_ROW) -> Context:
-        """Return the context of a document that was read already. Raises BadConfiguration."""
+        """Return the context of a document that is already read. Raises BadConfiguration."""
         return self.context_in(document, self._folder(document.path.parent), proposed)
 
     def result(self, context: Context) -> FileResult:
@@ -156,9 +156,9 @@ class Checker:
     def context_in(
         self, document: Document, context: FolderContext, proposed: ProposedRow = EMPTY_ROW
     ) -> Context:
-        """Return the context of a document among the files of a folder."""
+        """Return the context of a document, as one of the files of a folder."""
         submission, faults = self.engine(document.value)
-        # What is wrong with the JSON of another program's file need not be fixed.
+        # In a file of another program, errors of the JSON itself do not matter.
         is_foreign = any(fault.rule == FOREIGN for fault in faults)
         benchmark, practice = context.benchmark, False
         layout = context.layout
@@ -199,13 +199,13 @@ class Checker:
 
 
 def _facts(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
-    """Return the model registry's facts about a document's model."""
+    """Return what the model registry says about a document's model."""
     model_id = document.value.get("model_id") if isinstance(document.value, dict) else None
     return registry.get(model_id, {}) if isinstance(model_id, str) else {}
 
 
 def _upgraded_entry(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
-    """Return the entry member that upgrading would write, for a file that was upgraded."""
+    """Return the entry member that upgrading would write; empty if the file was not upgraded."""
     value = document.value
     if not isinstance(value, dict) or ENTRY_MEMBER not in value:
         return {}
@@ -242,14 +242,14 @@ def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
     """Return the first `FINDINGS_MAX` faults; if there are more, the last one states how many."""
     if len(faults) <= FINDINGS_MAX:
         return faults
-    *listed, cut = faults[:FINDINGS_MAX]
-    more = len(faults) - len(listed)
+    *listed_faults, last_listed = faults[:FINDINGS_MAX]
+    more = len(faults) - len(listed_faults)
     message = f"{more:,} more findings of {rule.id} are not listed; this is the first of them"
     actual, expected = plural(len(faults), "finding"), "none"
     last = dataclasses.replace(
-        cut, message=message, found=actual, expected=expected, unlisted=more - 1
+        last_listed, message=message, found=actual, expected=expected, unlisted=more - 1
     )
-    return [*listed, last]
+    return [*listed_faults, last]
 
 
 def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
@@ -279,9 +279,9 @@ def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
 def outcomes(
     checker: Checker, files: list[Path], jobs: int | None = 1
 ) -> Iterator[Outcome | NothingChecked]:
-    """Yield the result of `checker.run` for each file, in their order, by so many processes.
+    """Yield the outcome of each file, in their order, computed in `jobs` processes.
 
-    None stands for as many as the number of files asks for. Raises BadConfiguration as `run` does.
+    None stands for a number that suits the number of files. Raises BadConfiguration as `run` does.
     """
     jobs = jobs or jobs_for(len(files))
     if jobs == 1:
@@ -290,8 +290,8 @@ def outcomes(
         return
     checker.prepare(files)
     broken: dict[str, str] = {}
-    for is_whole, value in in_processes(checker.attempt, files, jobs, CHUNK):
-        if is_whole:
+    for is_checked, value in in_processes(checker.attempt, files, jobs, CHUNK):
+        if is_checked:
             outcome, benchmarks = value
             checker.benchmarks.update(benchmarks)
             yield outcome
@@ -305,6 +305,6 @@ def outcomes(
 
 
 def _raise_broken(broken: Mapping[str, str]) -> None:
-    """Raise BadConfiguration with all messages, each given with its fix; none for none."""
+    """Raise BadConfiguration with all messages, unless there are none."""
     if broken:
         raise BadConfiguration("; ".join(broken), next(iter(broken.values())))

@@ -1,4 +1,4 @@
-"""Renders recommendations, and figures of the paper and the board, as text or JSON."""
+"""Renders recommendations, and the figures of the paper and the board, as text or JSON."""
 
 import json
 import textwrap
@@ -15,22 +15,22 @@ from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
 
 SHOWN_MAX = 10
-"""Models of the table; JSON has all."""
+"""Most models in the table; the JSON lists all."""
 TASKS_MAX = 25
-"""Tasks that are named."""
+"""With more tasks than this, they are not listed by name."""
 NAME_MIN = 20
-"""Letters of an id that a narrow line has, too."""
+"""At least so many letters of an id are shown, however narrow the terminal is."""
 MARK = "*"
-"""Follows the id of a model that has a published defect, or a warning of `check`."""
+"""Marks the id of a model that has a published defect or a warning of `geneb-ci check`."""
 PARTS_MAX = 15
-"""Lines of one figure: the categories of the benchmark and two more; JSON has all."""
+"""Most lines of one figure: the benchmark's categories and two more; the JSON has all."""
 COUNTED = frozenset({"tasks", "categories", "pairs"})
 FORMAT_VERSION = "1.0"
 INDENT = "  "
 
 
 def advice_text(advice: Advice, width: int) -> str:
-    """Return the tasks, the highest models of each regime and the reasons, in `width` columns."""
+    """Return the tasks, the best models of each regime and the reasons, in `width` columns."""
     count = len(advice.tasks)
     listed = ", ".join(advice.labels) if count <= TASKS_MAX else "--format json names them"
     line = escape(f"mean of {plural(count, 'task')}: {listed}")
@@ -52,7 +52,7 @@ def advice_text(advice: Advice, width: int) -> str:
 
 def _line(choice: Choice, advice: Advice) -> tuple[str, ...]:
     interval = f"{score_text(choice.low)} to {score_text(choice.high)}"
-    # A bound is known of some models beyond the margin alone, so none of these is written.
+    # Beyond the margin the bound is known only for some models, so it is never shown there.
     is_within = choice.loss_bound is not None and choice.loss_bound <= advice.margin
     bound = bound_text(choice.loss_bound or 0) if is_within else f"over {advice.margin:g}"
     confirmed = "" if choice.evidence == Evidence.CHECKED else f", {choice.evidence}"
@@ -72,7 +72,7 @@ def _is_marked(choice: Choice) -> bool:
 
 
 def _with_short_names(table: Sequence[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
-    """Cut names to what fits `width` columns, but none to what another name begins with."""
+    """Cut names so that lines fit `width` columns, but keep names distinguishable."""
     names = [line[0] for line in table]
     other_columns = sum(2 + max(map(len, column)) for column in list(zip(*table, strict=True))[1:])
     room = max(NAME_MIN, width - other_columns)
@@ -82,7 +82,7 @@ def _with_short_names(table: Sequence[tuple[str, ...]], width: int) -> list[tupl
 
 
 def _short_name(name: str, names: Sequence[str], room: int) -> str:
-    """Return a name in `room` letters with its mark; all of it where the beginning is ambiguous."""
+    """Return a name cut to `room` letters with its mark, or whole if the cut is ambiguous."""
     mark = MARK if name.endswith(MARK) else ""
     start = name[: room - 1 - len(mark)]
     if len(name) <= room or sum(other_name.startswith(start) for other_name in names) > 1:
@@ -91,7 +91,7 @@ def _short_name(name: str, names: Sequence[str], room: int) -> str:
 
 
 def _columns(table: Sequence[Sequence[str]]) -> str:
-    """Write rows of cells in columns as wide as they have to be."""
+    """Write rows of cells in columns that are as wide as their widest cell."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = (
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -112,26 +112,29 @@ ADVICE_WRITERS: dict[str, Callable[[Advice, int], str]] = {
 
 
 def value_text(value: float | None, unit: str) -> str:
-    """Write a value, rounded once: a count, or a number of three decimals."""
+    """Write a value: counts as whole numbers, others with three decimals."""
     if value is None:
         return "not known"
     return score_text(value, Decimal(1)) if unit in COUNTED else score_text(value)
 
 
 def figures_text(figures: Sequence[Figure], width: int) -> str:
-    """Return each figure with its definition and parameters; with its parts where one is shown."""
+    """Return each figure with its definition and parameters; a single one also with its parts."""
     lines: list[str] = []
     is_one = len({figure.id for figure in figures}) == 1
     for figure in figures:
-        used = ", ".join(
+        parameters_text = ", ".join(
             f"{name} {_value_text(value)}"
             for name, value in figure.parameters.items()
             if value != []
         )
         lines.append(f"{figure.id}: {value_text(figure.value, figure.unit)} ({figure.unit})")
-        about = f"{figure.definition} Scope {figure.scope}, {plural(figure.rows, 'row')}; {used}."
+        explanation = (
+            f"{figure.definition} Scope {figure.scope}, {plural(figure.rows, 'row')}; "
+            f"{parameters_text}."
+        )
         lines += textwrap.wrap(
-            visible(about),
+            visible(explanation),
             width,
             initial_indent=INDENT,
             subsequent_indent=INDENT,
@@ -153,7 +156,10 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
             lines.append(f"{INDENT * 2}and {len(figure.parts) - PARTS_MAX} more")
         lines.append("")
     if not is_one:
-        lines += ["The parts of one, such as tasks: `geneb-ci figures --figure NAME`", ""]
+        lines += [
+            "Parts of one figure, such as tasks: `geneb-ci figures --figure NAME`",
+            "",
+        ]
     return "\n".join(lines[:-1]) + "\n"
 
 

@@ -14,7 +14,7 @@ from geneb_ci.render.formats import (
 )
 from geneb_ci.render.plain import visible
 
-# Annotations of each severity that the runner shows per step; the rest is only in the log.
+# GitHub shows at most so many annotations of each severity per step; the rest is only in the log.
 SHOWN_MAX = 10
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
@@ -59,20 +59,23 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _command(name: str, lines: list[str], **properties: str) -> str:
-    """Return one workflow command; every text becomes one printable line, then is escaped."""
+    """Return one workflow command; each text becomes one printable line and is then escaped."""
     head = ",".join(f"{key}={escape_property(visible(value))}" for key, value in properties.items())
     body = "\n".join([visible(lines[0]), *(f"Fix: {visible(fix)}" for fix in lines[1:] if fix)])
     return f"::{name} {head}::{escape_data(body)}"
 
 
 def _spread(findings: list[Finding]) -> list[Finding]:
-    """Put the first finding of each rule first, because GitHub shows a limited number."""
+    """Order findings so that the first of each rule comes first, as GitHub shows only some."""
     count_by_rule: dict[str, int] = {}
-    turns = []
+    positions = []
     for finding in findings:
         count_by_rule[finding.rule] = count_by_rule.get(finding.rule, 0) + 1
-        turns.append(count_by_rule[finding.rule])
-    return [finding for _, finding in sorted(zip(turns, findings, strict=True), key=lambda t: t[0])]
+        positions.append(count_by_rule[finding.rule])
+    return [
+        finding
+        for _, finding in sorted(zip(positions, findings, strict=True), key=lambda pair: pair[0])
+    ]
 
 
 def _too_many(report: Report, severity: Severity) -> bool:

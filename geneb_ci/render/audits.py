@@ -38,18 +38,18 @@ _PASSED_STEPS = {
     "signer": "signed by a trusted key that was valid at that time",
     "statement": "a consistent audit record",
     "commitment": "its digest is the published one",
-    "round": "the beacon round that follows from the time of the commitment",
+    "round": "it is the beacon round that the time of the commitment determines",
     "signature": "the beacon signed this round",
     "seed": "follows from commitment and beacon value",
     "tickets": "follow from seed and tasks",
     "sample": "the tasks with the smallest tickets, and those of earlier draws",
-    "links": "all that it comes after is here, its start among it",
+    "links": "every earlier record that it refers to is here, including the first",
     "earlier": "includes every earlier draw in the repository",
     "comparison": "every verdict follows from its numbers",
     "rerun": "the file of rerun embeddings is the one that was signed",
     "proofs": "the receipt commits to every drawn embedding",
-    "embeddings": "every drawn embedding compares with its rerun as the record says",
-    "cells": "embeddings drawn and cells follow from the receipt",
+    "embeddings": "comparing every drawn embedding with its rerun gives what the record says",
+    "cells": "the drawn embeddings and cells follow from the receipt",
     "submission": "the file is the audited one",
     "benchmark": "the current benchmark definition",
     "policy": "at least as many tasks, embeddings and regimes as required",
@@ -57,9 +57,9 @@ _PASSED_STEPS = {
     "sandbox": "an accepted level, and every escape attempt blocked",
 }
 _WIDTH = max(map(len, _PASSED_STEPS))
-REST_MIN = 2  # as many steps at the end that were not checked are one line
-_NOT_LOOKED_AT = "not checked, because the step above failed"
-WIDTH = 110  # columns: the table's own width, so that a pipe shows what a terminal does
+REST_MIN = 2  # so many unchecked steps at the end, or more, are summed up in one line
+_NOT_CHECKED = "not checked, because the step above failed"
+WIDTH = 110  # columns that the table needs, so that a pipe gets the same text as a terminal
 _MARKS = {"agrees": "✓", "differs": "✗"}
 POWER_WIDTH = 80  # columns
 
@@ -67,23 +67,24 @@ POWER_WIDTH = 80  # columns
 def verification_text(
     verifications: Sequence[Verification], rated_submissions: Sequence[RatedSubmission] = ()
 ) -> str:
-    """Return verifications as text for a terminal, with the evidence that they come to."""
+    """Return verifications as text for a terminal, with the evidence that follows from them."""
     lines: list[str] = []
     for verification in verifications:
         lines += [f"{escape(verification.name)}: {_headline(verification)}"]
         if verification.record is not None:
             lines += [
-                f"  {line}" for line in _describer(verification.record.outcome.plan.commitment)
+                f"  {line}"
+                for line in _described_by_registry(verification.record.outcome.plan.commitment)
             ]
-        listed_steps, hidden_steps = _without_the_rest(verification)
+        listed_steps, hidden_steps = _split_trailing_unchecked(verification)
         for step in listed_steps:
-            message = step.message or (_NOT_LOOKED_AT if step.state is StepState.UNKNOWN else "")
+            message = step.message or (_NOT_CHECKED if step.state is StepState.UNKNOWN else "")
             text = escape(message) if message else _PASSED_STEPS[step.name]
             lines.append(f"  {_STEP_MARKS[step.state]} {step.name:<{_WIDTH}}  {text}")
             if step.fix:
                 lines.append(f"      fix: {escape(step.fix)}")
         if hidden_steps:
-            lines.append(f"  ? {plural(hidden_steps, 'step')} {_NOT_LOOKED_AT}")
+            lines.append(f"  ? {plural(hidden_steps, 'step')} {_NOT_CHECKED}")
         if verification.withdrawn is not None:
             lines.append(
                 f"  withdrawn {verification.withdrawn.withdrawn_at} by "
@@ -99,7 +100,7 @@ def verification_text(
 
 
 def _rated(submission: RatedSubmission) -> Iterator[str]:
-    """Yield the evidence of a submission, and by whom it is."""
+    """Yield the evidence of a submission, and who signed its audits."""
     decision = submission.decision
     mark = _STEP_MARKS[StepState.HOLDS if submission.suffices else StepState.DIFFERS]
     shortfall = "" if submission.suffices else f", expected {submission.least}"
@@ -111,29 +112,30 @@ def _rated(submission: RatedSubmission) -> Iterator[str]:
     yield f"      signers: {escape(people)}"
     if not submission.suffices and submission.least is Evidence.REPRODUCED:
         yield (
-            f"      fix: audits of {SIGNERS} people have to verify it by themselves, and to cover "
-            "every task"
+            f"      fix: {SIGNERS} people must each sign audits that verify, and these must "
+            "cover every "
+            "task"
         )
     yield ""
 
 
-def _describer(commitment: Commitment) -> list[str]:
-    """Return who described the run, where that is not the submitter: one line, or none."""
+def _described_by_registry(commitment: Commitment) -> list[str]:
+    """Return a line saying that the registry described the run, or no line if the submitter did."""
     if commitment.entry is None:
         return []
     entry = f"{commitment.entry[:16]}..."
     return [f"the run is described by the model registry (entry {entry}), not by the submitter"]
 
 
-def _without_the_rest(verification: Verification) -> tuple[Sequence[VerificationStep], int]:
-    """Return the steps to show, and how many follow that were not looked at.
+def _split_trailing_unchecked(verification: Verification) -> tuple[Sequence[VerificationStep], int]:
+    """Return the steps to show, and the number of unchecked ones that follow.
 
-    Where a file is no record, every later step would say the same.
+    If a file is not a record at all, every later step would say the same.
     """
-    looked_at = [
+    checked = [
         i for i, s in enumerate(verification.steps) if s.message or s.state is not StepState.UNKNOWN
     ]
-    end = max(looked_at, default=-1) + 1
+    end = max(checked, default=-1) + 1
     hidden_steps = len(verification.steps) - end
     return (
         (verification.steps, 0)
@@ -154,7 +156,7 @@ def _headline(verification: Verification) -> str:
     if isinstance(outcome, EmbeddingOutcome):
         return (
             f"verified; {outcome.cells.equal}/{outcome.cells.of} cells, "
-            f"{outcome.embedded:,} embeddings computed again in sandbox level "
+            f"{outcome.embedded:,} embeddings recomputed in sandbox level "
             f"{outcome.sandbox.level}; the receipt {escape(outcome.verdict)}, the scores on the "
             f"board were {'compared' if outcome.cells.of_record else 'not compared'}"
         )
@@ -168,7 +170,7 @@ def _headline(verification: Verification) -> str:
 def verification_json(
     verifications: Sequence[Verification], rated_submissions: Sequence[RatedSubmission] = ()
 ) -> str:
-    """Return verifications as JSON, with the evidence that was asked for."""
+    """Return verifications as JSON, with the evidence if it was asked for."""
     value: dict[str, Any] = {
         "schema_version": "1.0",
         "records": [_record(verification) for verification in verifications],
@@ -212,28 +214,30 @@ def _record(verification: Verification) -> dict[str, Any]:
 def outcome_text(outcome: AnyOutcome, width: int = WIDTH) -> str:
     """Return an outcome as text: one line per task and regime, then the result.
 
-    Where one is too wide, names of tasks have lines of their own. Of many tasks, those within
-    their tolerances are only named.
+    If the table is too wide, task names get lines of their own. With many tasks, those within their
+    tolerances are only named.
     """
     if isinstance(outcome, EmbeddingOutcome):
         return embedding_outcome_text(outcome)
     is_short = len(outcome.tasks) > TASKS_MAX
-    alike = [task for task in outcome.tasks if is_short and not _differs(task)]
+    agreeing = [task for task in outcome.tasks if is_short and not _differs(task)]
     columns = ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", "")
-    listed = [task for task in outcome.tasks if task not in alike]
-    table = Table(columns, list(_rows(listed)), frozenset(columns[2:-1]))
-    lines = [line for row in table.fitted_rows(width, alone=True) for line in row] * bool(listed)
-    if alike:
-        names = ", ".join(visible(task.task) for task in alike)
-        within = f"{plural(len(alike), 'task')} within every tolerance: {names}"
-        lines += wrapped_text(within, width).splitlines()
+    shown = [task for task in outcome.tasks if task not in agreeing]
+    table = Table(columns, list(_rows(shown)), frozenset(columns[2:-1]))
+    lines = [line for row in table.fitted_rows(width, alone=True) for line in row] * bool(shown)
+    if agreeing:
+        names = ", ".join(visible(task.task) for task in agreeing)
+        agreeing_text = (
+            f"{plural(len(agreeing), 'task')} with every score within its tolerance: {names}"
+        )
+        lines += wrapped_text(agreeing_text, width).splitlines()
     rows = "".join(f"{line}\n" for line in [*lines, ""])
     summary = "".join(f"{line}\n" for line in _summary(outcome))
     return rows + (summary if width >= WIDTH else wrapped_text(summary, width))
 
 
 TASKS_MAX = 5
-"""Tasks of which an outcome lists every regime: with more, it would be longer than a screen."""
+"""Up to so many tasks, an outcome lists every regime; with more it would exceed a screen."""
 
 
 def _differs(task: AuditedTask) -> bool:
@@ -263,7 +267,7 @@ def _numbers(cell: CellComparison) -> tuple[str, ...]:
 
 
 def _differing_text(cell: CellComparison) -> str:
-    """Name the metrics outside their tolerance; canonical ones only if no other is."""
+    """Name the metrics outside their tolerance, canonical ones only if all others are within."""
     if metrics := differing_metrics(cell):
         return ", ".join(metrics)
     return f"canonical {', '.join(differing_metrics(cell.canonical))}" if cell.canonical else ""
@@ -272,18 +276,18 @@ def _differing_text(cell: CellComparison) -> str:
 def _summary(outcome: AuditOutcome) -> Iterator[str]:
     if outcome.verdict == "agrees":
         yield (
-            f"agrees: {plural(len(outcome.tasks), 'task')} rerun, each claim within its tolerance"
+            f"agrees: {plural(len(outcome.tasks), 'task')} rerun, every score within its tolerance"
         )
-    objected = objections_of(outcome)
-    reasons = [reason.text for reason in objected]
+    found_objections = objections_of(outcome)
+    reasons = [reason.text for reason in found_objections]
     yield from (f"differs: {visible(reason)}" for reason in reasons)
     yield f"decoys: {visible(outcome.decoys.detail)}"
-    yield from _describer(outcome.plan.commitment)
+    yield from _described_by_registry(outcome.plan.commitment)
     yield from (f"note: {visible(note)}" for note in outcome.notes if note not in reasons)
 
 
 def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, name: str) -> str:
-    """Return the drawn sample and the next step; `targeted` is the number of tasks to add."""
+    """Return the drawn tasks and the next step; `targeted` is how many tasks were to be added."""
     if isinstance(plan, EmbeddingPlan):
         return embedding_plan_text(plan, name)
     by_reason = {
@@ -299,16 +303,19 @@ def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, name: str) -> str:
                 *(f"  {visible(task)}" for task in tasks),
             ]
     if len(by_reason["targeted"]) < targeted:
-        lines.append("fewer tasks than requested are targeted: no others are suspicious")
+        lines.append("fewer tasks were added than requested: no others look suspicious")
     lines += [
-        f"check that commitment {plan.commitment_sha256[:16]}... was public at {plan.committed_at}",
+        (
+            f"check that commitment {plan.commitment_sha256[:16]}... was published at "
+            f"{plan.committed_at}"
+        ),
         next_line(shlex.join(["geneb-ci", "audit", "run", name])),
     ]
     return "\n".join(lines) + "\n"
 
 
 def power_table(design: Design, marks: Mapping[int, str], power: Fraction) -> str:
-    """Return a table of detection probabilities, by sample size and number of fabricated tasks."""
+    """Return a table of detection probabilities by numbers of drawn and of fabricated tasks."""
     fabricated = [m for m in TABLE_FABRICATED if m <= design.tasks]
     columns = ("drawn", *(f"m = {m}" for m in fabricated), "")
     rows = [
@@ -328,8 +335,8 @@ def power_table(design: Design, marks: Mapping[int, str], power: Fraction) -> st
 def _caption(design: Design, power: Fraction) -> Iterator[str]:
     if design.guaranteed:
         yield (
-            f"{design.guaranteed} larger categories are guaranteed one task each; the table is for "
-            "the worst case"
+            f"at least one task is drawn from each of the {design.guaranteed} larger "
+            "categories; the table shows the worst case"
         )
     if power < 1:
-        yield f"a rerun detects a drawn one with probability {float(power):g}"
+        yield f"if a fabricated task is drawn, a rerun detects it with probability {float(power):g}"

@@ -1,4 +1,4 @@
-"""Two models compared, for a terminal, as CSV and JSON, and as a plot."""
+"""Renders the comparison of two models as terminal text, CSV, JSON or a plot."""
 
 import csv
 import io
@@ -11,19 +11,19 @@ from geneb_ci.render.table import Table, wrapped_text
 from reference_harness.formats.text import plural
 
 WIDTH = 80
-"""Columns."""
-NAME_COLUMNS = 64  # columns of a name in a line of text
+"""Columns of the text."""
+NAME_COLUMNS = 64  # most columns that a name takes in a line of text
 P_SMALL = 0.001
 _COLUMNS = ("score", "tasks", "a", "b", "a - b", "95 % interval", "P(a better)")
 _CSV = ("regime", "score", "tasks", "a", "b", "difference", "low", "high", "probability", "over")
 _LINE, _LEFT, _PLOT, _RIGHT = 18, 250, 360, 90
-"""Pixels of the plot: a row, the names, the differences, the numbers."""
+"""Pixels of the plot: the height of a row; the widths for names, differences and numbers."""
 
 
 def compared_text(
     names: tuple[str, str], compared: Mapping[str, ComparedRegime], *, by_task: bool = False
 ) -> str:
-    """Return the comparison for a terminal: a table a regime, with its tasks where asked for."""
+    """Return the comparison for a terminal: one table per regime, with its tasks if `by_task`."""
     lines = [
         f"{letter}: {visible(name, NAME_COLUMNS)}" for letter, name in zip("ab", names, strict=True)
     ]
@@ -34,24 +34,27 @@ def compared_text(
             else regime_comparison.scores
         )
         rows = [_cells(score) for score in scores]
-        head = f"{regime}: MCC; {regime_comparison.over} drawn again"
+        heading = f"{regime}: MCC; intervals from {regime_comparison.over} drawn again"
         if any(score.interval is None for score in scores):
-            head += f", which gives no interval below {TASKS_MIN} tasks"
-        lines += ["", head]
+            heading += f" (none for fewer than {TASKS_MIN} tasks)"
+        lines += ["", heading]
         lines += Table(_COLUMNS, rows, frozenset(_COLUMNS[1:])).text_lines()
         if regime_comparison.paired is not None:
             macro = regime_comparison.paired.macro
             lines.append(
-                f"standard error of macro: {macro.se:.4f}, unpaired {macro.unpaired_se:.4f}"
+                f"standard error of macro: {macro.se:.4f}, as if unpaired {macro.unpaired_se:.4f}"
             )
             lines += _tests(regime_comparison) if by_task else []
-    note = "\nIntervals are of one comparison each, not corrected for others."
+    notes = (
+        "\nEach interval is for one comparison alone; none is corrected for multiple comparisons."
+    )
     if any(regime_comparison.paired is None for regime_comparison in compared.values()):
-        note += (
-            " Where tasks are drawn again, they say how the mean would differ with other tasks; "
-            "name the folder with predictions, FILE=DIR, of both to draw test sequences."
+        notes += (
+            " Intervals from tasks drawn again show how the mean would vary with other tasks. "
+            "To draw "
+            "test sequences instead, pass both files as FILE=DIR, with the folder of predictions."
         )
-    return "\n".join(lines) + "\n" + wrapped_text(note, WIDTH)
+    return "\n".join(lines) + "\n" + wrapped_text(notes, WIDTH)
 
 
 def _cells(score: ComparedScore) -> tuple[str, ...]:
@@ -69,19 +72,24 @@ def _p(value: float) -> str:
 
 
 def _tests(regime: ComparedRegime) -> list[str]:
-    """Return McNemar's exact test of each task with one fit; several share their sequences."""
+    """Return the lines of McNemar's exact test for each task with a single fit."""
     cells = regime.paired.cells if regime.paired is not None else {}
-    single = {task: cell.discordant[0] for task, cell in cells.items() if len(cell.discordant) == 1}
-    if not single:
-        return ["no McNemar test: few-shot fits share their sequences; JSON has each"]
+    fit_by_task = {
+        task: cell.discordant[0] for task, cell in cells.items() if len(cell.discordant) == 1
+    }
+    if not fit_by_task:
+        return ["no McNemar test: few-shot fits share their sequences; the JSON has one per fit"]
     rows = [
         (task, str(fit.only_a), str(fit.only_b), "< 0.001" if fit.p < P_SMALL else f"{fit.p:.3f}")
-        for task, fit in single.items()
+        for task, fit in fit_by_task.items()
     ]
     columns = ("task", "only a", "only b", "p")
     return [
         "",
-        f"sequences that one alone has right; McNemar's p, of {plural(len(rows), 'test')}",
+        (
+            "sequences that only one model classifies correctly; McNemar's p, "
+            f"{plural(len(rows), 'test')}"
+        ),
         *Table(columns, rows, frozenset(columns[1:])).text_lines(),
     ]
 
@@ -89,7 +97,7 @@ def _tests(regime: ComparedRegime) -> list[str]:
 def compared_csv(
     names: tuple[str, str], compared: Mapping[str, ComparedRegime], *, by_task: bool = True
 ) -> str:
-    """Return a line a score, always with those of tasks."""
+    """Return one line per score, always including those of tasks."""
     del names, by_task
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
@@ -104,7 +112,7 @@ def compared_csv(
 def compared_json(
     names: tuple[str, str], compared: Mapping[str, ComparedRegime], *, by_task: bool = True
 ) -> str:
-    """Return the comparison as JSON, always by task: McNemar's test of every fit."""
+    """Return the comparison as JSON, always by task, with McNemar's test of every fit."""
     del by_task
     regimes: dict[str, dict[str, object]] = {}
     for regime, regime_comparison in compared.items():
@@ -137,17 +145,19 @@ def _members(score: ComparedScore) -> dict[str, object]:
 def compared_svg(
     names: tuple[str, str], compared: Mapping[str, ComparedRegime], *, by_task: bool = False
 ) -> str:
-    """Return a plot: the difference and interval of each score, a row each."""
+    """Return a plot with one row per score: its difference and interval."""
     rows: list[tuple[str, ComparedScore | None]] = []
     for regime, regime_comparison in compared.items():
-        rows.append((f"{regime}, {regime_comparison.over} drawn again", None))
+        rows.append((f"{regime}, intervals from {regime_comparison.over} drawn again", None))
         rows += [
             (score.name, score)
             for score in (*regime_comparison.scores, *regime_comparison.by_task * by_task)
         ]
-    reach = max((max(map(abs, _ends(score))) for _, score in rows if score), default=0.0) or 1.0
+    largest_end = (
+        max((max(map(abs, _ends(score))) for _, score in rows if score), default=0.0) or 1.0
+    )
     title = (
-        f"MCC of {visible(names[0], NAME_COLUMNS)} less that of {visible(names[1], NAME_COLUMNS)}"
+        f"MCC of {visible(names[0], NAME_COLUMNS)} minus that of {visible(names[1], NAME_COLUMNS)}"
     )
     height, width = _LINE * (len(rows) + 2), _LEFT + _PLOT + _RIGHT
     middle = _LEFT + _PLOT / 2
@@ -165,7 +175,7 @@ def compared_svg(
             f'<text x="4" y="{y + 4}"{weight}>{escape(visible(name, NAME_COLUMNS))}</text>'
         )
         if score is not None:
-            low, value, high = (middle + end / reach * _PLOT / 2 for end in _ends(score))
+            low, value, high = (middle + end / largest_end * _PLOT / 2 for end in _ends(score))
             parts.append(f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="#2563a8" stroke-width="2"/>')
             parts.append(f'<circle cx="{value:.1f}" cy="{y}" r="4" fill="#2563a8"/>')
             numbers_x = _LEFT + _PLOT + 12
@@ -174,7 +184,7 @@ def compared_svg(
 
 
 def _ends(score: ComparedScore) -> Sequence[float]:
-    """Return low end, difference and high end; each the difference where there is no interval."""
+    """Return low end, difference and high end; without an interval all three are the difference."""
     low, high = score.interval[:2] if score.interval is not None else (score.difference,) * 2
     return low, score.difference, high
 
@@ -185,4 +195,4 @@ COMPARED_WRITERS: dict[str, Callable[..., str]] = {
     "json": compared_json,
     "svg": compared_svg,
 }
-"""Format to what writes the names, the regimes and, where asked for, each task."""
+"""By format: the function that renders a comparison."""

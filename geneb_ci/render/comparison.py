@@ -1,4 +1,4 @@
-"""Renders board comparisons and rule replays as text, Markdown and JSON."""
+"""Renders comparisons of boards, and replays of rules, as text, Markdown and JSON."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -21,9 +21,9 @@ from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural, quoted
 
 FORMAT_VERSION = "1.0"
-NAMED_MAX = 2  # rows named in one cell: ids have up to 128 characters
-SHOWN_MAX = 200  # lines of one table in Markdown; the JSON has all
-TERMINAL_MAX = 8  # lines of each of the five tables in a terminal
+NAMED_MAX = 2  # most rows named in one cell, since an id can have 128 characters
+SHOWN_MAX = 200  # most lines of one Markdown table; the JSON has all
+TERMINAL_MAX = 8  # most lines of each of the five tables in a terminal
 REPLAY_VERSION = "1.0"
 
 
@@ -34,7 +34,7 @@ class TitledTable(NamedTuple):
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     quoted: tuple[str, ...]
-    """Columns with contributor text."""
+    """Names of the columns that hold text written by contributors."""
 
 
 def as_text(comparison: Comparison) -> str:
@@ -44,7 +44,7 @@ def as_text(comparison: Comparison) -> str:
         rows = [tuple(map(escape, row)) for row in table.rows[:TERMINAL_MAX]]
         lines += ["", table.title]
         lines += [f"  {line}" for line in Table(table.columns, rows).text_lines()]
-        lines += _cut(table, TERMINAL_MAX)
+        lines += _hidden_rows_line(table, TERMINAL_MAX)
     notes = [escape(note) for note in _notes(comparison)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
@@ -62,7 +62,7 @@ def as_markdown(comparison: Comparison) -> str:
         ]
         lines += ["", f"### {table.title.capitalize()}", ""]
         lines += Table(table.columns, rows).markdown_lines()
-        lines += [f"\n{line.strip()}" for line in _cut(table, SHOWN_MAX)]
+        lines += [f"\n{line.strip()}" for line in _hidden_rows_line(table, SHOWN_MAX)]
     notes = [f"- {prose(note)}" for note in _notes(comparison)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
@@ -107,8 +107,8 @@ WRITERS: dict[str, Callable[[Comparison], str]] = {
 def _headline(comparison: Comparison, base: str) -> str:
     diff = comparison.diff
     moved = len({move.model for move in diff.moves})
-    rows = {"added": diff.added, "changed": diff.changed, "removed": diff.removed}
-    counts = ", ".join(f"{len(part)} {name}" for name, part in rows.items())
+    rows_by_change = {"added": diff.added, "changed": diff.changed, "removed": diff.removed}
+    counts = ", ".join(f"{len(part)} {name}" for name, part in rows_by_change.items())
     headline = "no row differs" if diff.is_empty else f"rows: {counts}, {moved} moved"
     return f"against {base} ({comparison.commit[:12]}): {headline}"
 
@@ -126,7 +126,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         )
     if comparison.refused:
         yield (
-            f"not on the new board, because `geneb-ci check` finds errors: "
+            f"not on the new board because `geneb-ci check` finds errors: "
             f"{first_and_more([_refused(refusal) for refusal in comparison.refused])}"
         )
     if comparison.refused_before:
@@ -145,10 +145,10 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
         lines = [(row.model, *_standing(rank)) for row in rows for rank in row.places]
         if lines:
             yield TitledTable(title, columns, lines, ("model",))
-    shifts = [(row.model, *_shift(shift)) for row in diff.changed for shift in row.shifts]
-    if shifts:
+    shift_lines = [(row.model, *_shift(shift)) for row in diff.changed for shift in row.shifts]
+    if shift_lines:
         names = ("model", "regime", "macro MCC", "by", "rank", "task scores")
-        yield TitledTable("changed", names, shifts, ("model",))
+        yield TitledTable("changed", names, shift_lines, ("model",))
     facts = [
         (row.model, fact.name, _fact(fact.before), _fact(fact.after))
         for row in diff.changed
@@ -171,8 +171,8 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
     ]
     if moves:
         quoted = ("model", "overtook", "overtaken by")
-        head = ("model", "regime", "rank", "overtook", "overtaken by", "change is")
-        yield TitledTable("moved", head, moves, quoted)
+        columns_of_moves = ("model", "regime", "rank", "overtook", "overtaken by", "change is")
+        yield TitledTable("moved", columns_of_moves, moves, quoted)
 
 
 def _fact(value: object) -> str:
@@ -183,25 +183,30 @@ def _fact(value: object) -> str:
 
 
 def _standing(standing: RegimePlace) -> tuple[str, ...]:
-    noise = f"{standing.rank_low} to {standing.rank_high}"
-    return (standing.regime, f"{standing.score:.4f}", f"{standing.rank} of {standing.rows}", noise)
+    possible_ranks = f"{standing.rank_low} to {standing.rank_high}"
+    return (
+        standing.regime,
+        f"{standing.score:.4f}",
+        f"{standing.rank} of {standing.rows}",
+        possible_ranks,
+    )
 
 
 def _shift(shift: RankShift) -> tuple[str, ...]:
     before, after = shift.before, shift.after
-    by = "-"
+    change_text = "-"
     if before and after:
-        noise = "not significant" if shift.inside_noise else "significant"
-        by = f"{after.score - before.score:+.4f}, {noise}"
+        significance = "not significant" if shift.inside_noise else "significant"
+        change_text = f"{after.score - before.score:+.4f}, {significance}"
     scores = " -> ".join(
         f"{standing.score:.4f}" if standing else "none" for standing in (before, after)
     )
     ranks_shown = [str(standing.rank) if standing else "none" for standing in (before, after)]
     ranks = " -> ".join(ranks_shown) if ranks_shown[0] != ranks_shown[1] else ranks_shown[0]
-    return (shift.regime, scores, by, ranks, plural(shift.scores, "score"))
+    return (shift.regime, scores, change_text, ranks, plural(shift.scores, "score"))
 
 
-def _cut(table: TitledTable, most: int) -> list[str]:
+def _hidden_rows_line(table: TitledTable, most: int) -> list[str]:
     hidden_rows = len(table.rows) - most
     return [f"  and {hidden_rows:,} more; `--format json` lists all"] if hidden_rows > 0 else []
 
@@ -231,9 +236,9 @@ def _changed(row: ChangedRow) -> dict[str, Any]:
 
 
 def replay_text(result: Replay) -> str:
-    """Return a replay as text, one line per row and rule."""
+    """Return a replay as text, two lines per row and rule."""
     lines = [_replay_headline(result, escape(result.name))]
-    for title, effects in _parts(result):
+    for title, effects in _effects_by_title(result):
         lines += ["", title]
         for effect in effects:
             lines.append(
@@ -246,7 +251,7 @@ def replay_text(result: Replay) -> str:
 def replay_markdown(result: Replay) -> str:
     """Return a replay as Markdown; names are in code spans."""
     lines = [f"**{_replay_headline(result, code(result.name))}**"]
-    for title, effects in _parts(result):
+    for title, effects in _effects_by_title(result):
         lines += ["", f"### {title.capitalize()}", ""]
         for effect in effects:
             lines.append(
@@ -257,7 +262,7 @@ def replay_markdown(result: Replay) -> str:
 
 
 def replay_json(result: Replay) -> str:
-    """Return the whole comparison as JSON."""
+    """Return the whole replay as JSON."""
     return dumps(
         {
             "format_version": REPLAY_VERSION,
@@ -284,7 +289,7 @@ def _replay_headline(result: Replay, name: str) -> str:
     return f"rules of {name} ({result.commit[:12]}) on {plural(result.rows, 'row')}: {headline}"
 
 
-def _parts(result: Replay) -> Iterator[tuple[str, tuple[Effect, ...]]]:
+def _effects_by_title(result: Replay) -> Iterator[tuple[str, tuple[Effect, ...]]]:
     parts = {
         "would newly fail": result.fails,
         "would newly warn": result.warns,

@@ -1,4 +1,4 @@
-"""Rows as entries of other registries: the Hub's evaluation results, and Every Eval Ever's logs."""
+"""Exports rows to other registries: evaluation results on the Hub, and logs of Every Eval Ever."""
 
 import hashlib
 import json
@@ -27,30 +27,30 @@ MEANS, CELLS = ".eval_results/geneb.yaml", ".eval_results/geneb-tasks.yaml"
 SUMMARIES = ("macro", "micro")
 
 SCHEMA_VERSION = "0.3.0"
-"""Version of the schema of Every Eval Ever that logs are written for."""
+"""Version of the Every Eval Ever schema that the logs follow."""
 METRICS = {
     "MCC": ("mcc", "Matthews correlation coefficient", -1.0),
     "Acc": ("accuracy", "Accuracy", 0.0),
     "F1": ("f1_macro", "F1, mean over the classes", 0.0),
 }
-"""Metric to its id and name elsewhere, and the lowest value; the highest is 1 for each."""
+"""By metric: its id and its name in Every Eval Ever, and its lowest value; the highest is 1."""
 NOT_STATED = "not-stated"
-"""Developer of a model whose repository is unknown: the schema has no word for it."""
+"""The developer of a model whose repository is unknown, as the schema has no word for that."""
 _DEVICES = {f"{name}{number}" for name in ("com", "lpt") for number in range(10)}
 _RESERVED = {"data", "con", "prn", "aux", "nul"} | _DEVICES
-"""Names that the datastore or Windows keeps for itself."""
+"""Folder names that the datastore or Windows reserves."""
 
 
 class RecordLink(NamedTuple):
-    """An audit record that a row rests on."""
+    """A link to an audit record that the evidence of a row is based on."""
 
     audit_id: str
     address: str
-    """https, or the path in the repository where no setting names the repository's address."""
+    """An https address, or the path in the repository if its address is not configured."""
 
 
 def record_links(entry: Entry, site: Site) -> list[RecordLink]:
-    """Return the signed records that the evidence of a row rests on."""
+    """Return links to the signed records that the evidence of a row is based on."""
     layout = site.layout
     links: list[RecordLink] = []
     for audit_id in entry.records:
@@ -67,16 +67,16 @@ def _links(site: Site) -> RepositoryLinks:
 
 
 class Description(NamedTuple):
-    """A value's description, and who answers for it."""
+    """What a value is, and who vouches for it."""
 
     what: str
-    by: str
+    attested_by: str
     is_audited: bool
-    """Whether an audit of the row says anything of it."""
+    """Whether an audit of the row covers the value."""
 
 
 def _source(entry: Entry, site: Site, *, is_audited: bool = True) -> dict[str, str]:
-    """Return address and name of what a reader should open first; nothing if none is known."""
+    """Return address and name of the page a reader should open first; empty if none is known."""
     model, layout = entry.submission.model_id, site.layout
     for record in record_links(entry, site) if is_audited else ():
         if record.address.startswith("https://"):
@@ -92,25 +92,27 @@ def _source(entry: Entry, site: Site, *, is_audited: bool = True) -> dict[str, s
 
 
 def require_hub_data(site: Site) -> None:
-    """Raise UsageProblem where the task data is no data set of the Hub, which each entry names."""
+    """Raise UsageProblem unless the task data is a data set on the Hub, as every entry names it."""
     repo_id = site.benchmark.dataset.repo_id
     if HUB_ID.fullmatch(repo_id) is None:
         raise UsageProblem(
-            f"the task data of {site.benchmark.name} is {repo_id!r}, which is no data set of the "
-            "Hub, and every entry of eval-results names one",
-            "export to csv, parquet or every-eval-ever",
+            f"the task data of {site.benchmark.name} is {repo_id!r}, which is not a data set on "
+            "the "
+            "Hub, but every entry of eval-results must name one",
+            "choose another format: csv, parquet or every-eval-ever",
         )
 
 
 def eval_results(site: Site, tokens: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
-    """Yield the `.eval_results` files of each model, below a folder of its id.
+    """Yield the `.eval_results` files of each model, in a folder named by the model's id.
 
-    `tokens` maps a model id to the verify token that its owner was given; no other entry has one.
+    `tokens` gives, by model id, the verify token that the model's owner received; entries of other
+    models have none.
     """
     import yaml  # other formats do without
     from huggingface_hub import eval_result_entries_to_yaml  # 0.3 s
 
-    # The two write the same bytes; the one in C is there on every machine that has a wheel.
+    # Both dumpers write the same bytes; the faster one in C is part of every wheel.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     require_hub_data(site)
     summaries = _summaries(site)
@@ -127,7 +129,7 @@ def eval_results(site: Site, tokens: Mapping[str, str]) -> Iterator[tuple[str, b
 
 
 def _summaries(site: Site) -> dict[str, dict[str, Mapping[str, Any]]]:
-    """Return model to regime to its row of means; no regime that has missing cells."""
+    """Return the row of means by model and regime, without regimes that have missing cells."""
     summaries: dict[str, dict[str, Mapping[str, Any]]] = {}
     for regime, rows in leaderboards(site.entries, site.benchmark)[0]["data"].items():
         for row in rows:
@@ -139,26 +141,30 @@ def _mean_entries(
     entry: Entry, site: Site, rows: Mapping[str, Mapping[str, Any]], token: str | None
 ) -> "Iterator[EvalResultEntry]":
     meanings = {"macro": "mean of the category means", "micro": "mean over all tasks"}
-    attested, tasks = entry.attestation, len(site.benchmark.tasks)
+    attestation, tasks = entry.attestation, len(site.benchmark.tasks)
     for regime, row in rows.items():
-        rerun = len(attested.rerun.get(regime, ()))
-        by = f"{Author.BOARD} from {plural(tasks, 'score')}, of which {rerun} were rerun"
-        is_audited = regime not in attested.unconfirmed_regimes
+        rerun = len(attestation.rerun.get(regime, ()))
+        attested_by = f"{Author.BOARD} from {plural(tasks, 'score')}, of which {rerun} were rerun"
+        is_audited = regime not in attestation.unconfirmed_regimes
         for summary in SUMMARIES:
             for metric in site.benchmark.metrics:
                 task_id = f"{summary}.{regime}.{metric}"
                 value = row[f"{summary}_{metric}"]
-                about = Description(f"{metric}, {meanings[summary]}", by, is_audited=is_audited)
-                yield _entry(entry, site, task_id, value, token, about)
+                description = Description(
+                    f"{metric}, {meanings[summary]}", attested_by, is_audited=is_audited
+                )
+                yield _entry(entry, site, task_id, value, token, description)
 
 
 def _cell_entries(entry: Entry, site: Site, token: str | None) -> "Iterator[EvalResultEntry]":
     metrics = site.benchmark.metrics
     for regime, task, values, standing in scored_cells(entry, site.benchmark):
-        by = STANDING_MEANING[standing]
+        attested_by = STANDING_MEANING[standing]
         for metric, value in zip(metrics, values, strict=True):
-            about = Description(metric, by, is_audited=standing is not Standing.SUBMITTED)
-            yield _entry(entry, site, f"{task.id}.{regime}.{metric}", value, token, about)
+            description = Description(
+                metric, attested_by, is_audited=standing is not Standing.SUBMITTED
+            )
+            yield _entry(entry, site, f"{task.id}.{regime}.{metric}", value, token, description)
 
 
 def _entry(
@@ -169,7 +175,7 @@ def _entry(
     submission, dataset = entry.submission, site.benchmark.dataset
     records = [link.address for link in record_links(entry, site)] if about.is_audited else []
     notes = [about.what, submission.harness_version, f"evidence of the row: {entry.evidence}"]
-    notes.append(f"attested: {about.by}")
+    notes.append(f"attested: {about.attested_by}")
     notes += [f"audit records: {', '.join(records)}"] if records else []
     return EvalResultEntry(
         dataset_id=dataset.repo_id,
@@ -184,7 +190,7 @@ def _entry(
 
 
 def evidence_of(entry: Entry, regime: str, task: str) -> CellEvidence | None:
-    """Return the evidence of a cell in a row of format 1.1 or later; None without it."""
+    """Return the evidence of a cell; None before format 1.1 or if the cell has none."""
     submission = entry.submission
     if not isinstance(submission, SubmissionV11):
         return None
@@ -192,14 +198,15 @@ def evidence_of(entry: Entry, regime: str, task: str) -> CellEvidence | None:
 
 
 def every_eval_ever(site: Site) -> Iterator[tuple[str, bytes]]:
-    """Yield an entry of Every Eval Ever for each row: its path in their datastore, and its JSON.
+    """Yield the Every Eval Ever log of each row: its path in their datastore, and its JSON.
 
-    The file name is a UUID that follows from the content. Raises UsageProblem where no time is
-    known: each entry states the time at which it was made.
+    The file name is a UUID computed from the content. Raises UsageProblem if the time is unknown
+    that each log must state.
     """
     if site.built.when is None:
         raise UsageProblem(
-            "an entry of Every Eval Ever needs a time, and FOLDER is in no git commit that has one",
+            "a log of Every Eval Ever needs a time, and FOLDER is not in a git commit to take "
+            "it from",
             "pass --time, such as --time 2026-11-20T08:30:00Z",
         )
     collection = portable_name(re.sub(r"[^a-z0-9]+", "-", site.benchmark.name.lower()).strip("-"))
@@ -220,13 +227,13 @@ def _text(value: object) -> str:
 
 
 def portable_name(name: str) -> str:
-    """Return a name as a folder that every system and the datastore take."""
+    """Return a folder name that is valid on every system and in the datastore."""
     folder = name if name[-1:] not in {".", ""} else f"{name}_"
     return f"{folder}_" if folder.partition(".")[0].lower() in _RESERVED else folder
 
 
 def hub_id(entry: Entry, site: Site) -> str:
-    """Return the repository of a row's weights on the Hub; "" if it is unknown or elsewhere."""
+    """Return the Hub repository of a row's weights; "" if it is unknown or not on the Hub."""
     submission, model_entry = entry.submission, site.model_entry(entry.submission.model_id)
     names: list[str] = []
     if isinstance(submission, SubmissionV11) and submission.run.model.kind == "huggingface":
@@ -243,7 +250,7 @@ def hub_id(entry: Entry, site: Site) -> str:
 
 
 def _log_folders(entry: Entry, site: Site) -> tuple[str, str]:
-    """Return developer and model, the folders of a log."""
+    """Return the two folders of a log: developer and model."""
     if name := hub_id(entry, site):
         developer, _, model = name.partition("/")
     else:
@@ -252,7 +259,7 @@ def _log_folders(entry: Entry, site: Site) -> tuple[str, str]:
 
 
 def _owner(entry: Entry, site: Site) -> str:
-    """Return who owns the repository of the authors' code."""
+    """Return the owner of the repository that holds the authors' code."""
     model_entry = site.model_entry(entry.submission.model_id)
     path = (
         urlsplit(model_entry.code.repository).path
@@ -316,7 +323,7 @@ def _source_metadata(entry: Entry, site: Site) -> dict[str, Any]:
         "source_type": "documentation",
         "source_organization_name": f"{site.benchmark.name} leaderboard",
         **url,
-        # The authors of the benchmark evaluated models of others; who else did is not stated.
+        # In official rows the benchmark's authors evaluated models of others; else it is unknown.
         "evaluator_relationship": "third_party" if entry.authorship == "official" else "other",
         "additional_details": details,
     }
@@ -348,7 +355,7 @@ def _results(entry: Entry, site: Site) -> Iterator[dict[str, Any]]:
     on_hub = HUB_ID.fullmatch(dataset.repo_id) is not None
     for regime, task, values, standing in scored_cells(entry, benchmark):
         evidence = evidence_of(entry, regime, task.id)
-        by = STANDING_MEANING[standing]
+        attested_by = STANDING_MEANING[standing]
         size = evidence.n_test if evidence is not None else task.n_test
         source: dict[str, Any] = {"dataset_name": task.label}
         if on_hub:
@@ -369,7 +376,9 @@ def _results(entry: Entry, site: Site) -> Iterator[dict[str, Any]]:
                 "metric_config": _metric(metric, regime, site),
                 "score_details": {
                     "score": value,
-                    **_details(evidence, metric, by, is_first=metric == benchmark.metrics[0]),
+                    **_details(
+                        evidence, metric, attested_by, is_first=metric == benchmark.metrics[0]
+                    ),
                 },
             }
 
@@ -396,15 +405,16 @@ def _metric(metric: str, regime: str, site: Site) -> dict[str, Any]:
 
 
 def _details(
-    evidence: CellEvidence | None, metric: str, by: str, *, is_first: bool
+    evidence: CellEvidence | None, metric: str, attested_by: str, *, is_first: bool
 ) -> dict[str, Any]:
-    """Return who stands for a score, and that of each seed; what is of the whole cell but once.
+    """Return who vouches for a score, and the scores of its seeds.
 
-    `attested` of the log's source says who stands for the latter two.
+    What concerns the whole cell is added only to its first metric. The member `attested` of the
+    log's source says who vouches for these.
     """
     if evidence is None:
-        return {"details": {"attested": by}}
-    details = {"attested": by, "per_seed": _text(getattr(evidence.per_seed, metric))}
+        return {"details": {"attested": attested_by}}
+    details = {"attested": attested_by, "per_seed": _text(getattr(evidence.per_seed, metric))}
     if is_first:
         details["cell"] = _text(evidence.model_dump(mode="json", exclude={"per_seed"}))
     return {"details": details}

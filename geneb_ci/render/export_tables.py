@@ -1,4 +1,4 @@
-"""Rows as tables, in CSV or Parquet, and data sets described in Croissant."""
+"""Exports rows as tables, in CSV or Parquet, and describes data sets in Croissant."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ from reference_harness.formats.base import Count, Hex40, Hex64, StrictModel, par
 from reference_harness.formats.files import NotReadable, read_text
 
 MANIFEST, MANIFEST_BYTES_MAX = "manifest.json", 10_000_000  # 100 tasks take 40 kB
-# The terms of Croissant 1.0, all of them: readers warn about a context that lacks some.
+# All terms of Croissant 1.0, since readers warn about a context that lacks one.
 _TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format
 includes isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated replace
 samplingRate separator source subField transform"""
@@ -58,7 +58,7 @@ _REMOTE = re.compile(r"tasks/([A-Za-z0-9._-]+)/(train|test)\.csv(\.gz)?", re.ASC
 
 
 def tables(site: Site) -> tuple[Table, ...]:
-    """Return the tables of rows, cells and values, in the order of the lower-case model id."""
+    """Return the tables of rows, cells and values, sorted by model id in lower case."""
     has_errors = not unknown_sizes(site.benchmark)
     values = values_table(site.entries, site.benchmark, has_errors=has_errors)
     return _models(site), _scores(site), values
@@ -87,7 +87,7 @@ _KINDS: Mapping[str, ColumnKind] = {"size": "count", "count": "count", "flag": "
 
 
 def _plain(value: object) -> object:
-    """Return a value that one cell holds: what has parts becomes JSON."""
+    """Return a value that fits in one cell; mappings and lists become JSON."""
     if isinstance(value, Mapping | list):
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     return value
@@ -152,7 +152,7 @@ def csv_bytes(table: Table) -> bytes:
 
 
 def parquet_of(entries: Iterable[Entry], layout: Layout) -> dict[str, bytes]:
-    """Return the tables of a board that is no published commit as Parquet, by file name."""
+    """Return the tables of a board that is not published as Parquet, by file name."""
     site = site_of(entries, {}, benchmark_of(layout), layout, Built())
     return dict(parquet_files(site)) | {CODEBOOK: codebook((*tables(site), *PAGE_TABLES))}
 
@@ -166,10 +166,10 @@ def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
 
 
 def croissant_files(site: Site, data: Path | None) -> Iterator[tuple[str, bytes]]:
-    """Yield the tables as CSV with their description, and that of the task data of a folder.
+    """Yield the tables as CSV with their description, and the description of the task data.
 
-    `data` is a folder that `geneb-ci data pull` wrote, whose manifest has the digest of each file.
-    Raises UsageProblem where it is of other data than the benchmark's.
+    `data` is a folder that `geneb-ci data pull` wrote; its manifest has the digest of each file.
+    Raises UsageProblem if it holds other data than the benchmark's.
     """
     described = None if data is None else _task_data(site, read_manifest(data, site))
     contents = [(table, csv_bytes(table)) for table in tables(site)]
@@ -184,7 +184,7 @@ def _encoded(value: Mapping[str, Any]) -> bytes:
 
 
 def _dataset_description(
-    site: Site, name: str, about: str, address: str, parts: Mapping[str, Any]
+    site: Site, name: str, description: str, address: str, parts: Mapping[str, Any]
 ) -> Any:
     when, paper = site.built.when, site.origin.paper
     return {
@@ -192,7 +192,7 @@ def _dataset_description(
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS,
         "name": name,
-        "description": about,
+        "description": description,
         "url": address,
         "citeAs": f"{paper.title}, {paper.address}" if paper else site.name,
         **({"datePublished": when} if when else {}),
@@ -206,7 +206,7 @@ def _board(site: Site, contents: Iterable[tuple[Table, bytes]]) -> dict[str, Any
     ]
     sets = [_record_set(table) for table, _ in contents]
     commit = site.built.commit
-    # A version is MAJOR.MINOR.PATCH; the board has none, and its commit is build metadata.
+    # Croissant requires MAJOR.MINOR.PATCH. The board has no version; its commit is build metadata.
     version = f"0.0.0+{commit[:12]}" if commit else "0.0.0"
     description: dict[str, Any] = _dataset_description(
         site,
@@ -241,8 +241,8 @@ def _record_set(table: Table) -> dict[str, Any]:
         _field(table.name, column.name, column.about, column.type, f"{table.name}.csv")
         for column in table.columns
     ]
-    cell = ["model", "regime", "task"]
-    keys = {"models": ["model"], "scores": cell, "values": [*cell, "metric"]}[table.name]
+    cell_keys = ["model", "regime", "task"]
+    keys = {"models": ["model"], "scores": cell_keys, "values": [*cell_keys, "metric"]}[table.name]
     fields[0] |= {"references": {"field": {"@id": "models/model"}}} if len(keys) > 1 else {}
     return {
         "@type": "cr:RecordSet",
@@ -254,12 +254,12 @@ def _record_set(table: Table) -> dict[str, Any]:
     }
 
 
-def _field(parent: str, name: str, about: str, kind: str, file: str) -> dict[str, Any]:
+def _field(parent: str, name: str, description: str, kind: str, file: str) -> dict[str, Any]:
     return {
         "@type": "cr:Field",
         "@id": f"{parent}/{name}",
         "name": name,
-        "description": about,
+        "description": description,
         "dataType": _DATA_TYPES.get(kind, "sc:Text"),
         "source": {"fileObject": {"@id": file}, "extract": {"column": name}},
     }
@@ -273,7 +273,7 @@ class DataFile(StrictModel):
 
 
 class DataManifest(StrictModel):
-    """The members of `manifest.json`, in a folder of task data, that are read."""
+    """The members of `manifest.json`, in a folder of task data, that are read here."""
 
     schema_version: str
     repo_id: str
@@ -285,26 +285,27 @@ class DataManifest(StrictModel):
 def read_manifest(folder: Path, site: Site) -> DataManifest:
     """Return the manifest of a folder of task data.
 
-    Raises UsageProblem where there is none, or it is of other data than the benchmark pins.
+    Raises UsageProblem if it is missing, or describes other data than the benchmark pins.
     """
     path, pinned = folder / MANIFEST, site.benchmark.dataset
-    again = f"fetch the data: geneb-ci data pull {folder}"
+    fix = f"fetch the data: geneb-ci data pull {folder}"
     require_hub_data(site)
     try:
         manifest = parsed(DataManifest, read_text(path, MANIFEST_BYTES_MAX))
     except NotReadable as error:
-        raise UsageProblem(f"{path}: {error.reason}", again) from error
+        raise UsageProblem(f"{path}: {error.reason}", fix) from error
     if (manifest.repo_id, manifest.revision) != (pinned.repo_id, pinned.revision):
         raise UsageProblem(
-            f"{path}: the data is of {manifest.repo_id} at {manifest.revision}, the benchmark pins "
+            f"{path}: the data is {manifest.repo_id} at {manifest.revision}, but the benchmark "
+            "pins "
             f"{pinned.repo_id} at {pinned.revision}",
-            again,
+            fix,
         )
     return manifest
 
 
 def _task_data(site: Site, manifest: DataManifest) -> dict[str, Any]:
-    """Return the description of the task data: each file of the Hub, and its two columns."""
+    """Return the description of the task data: each file on the Hub, and its two columns."""
     dataset, benchmark = site.benchmark.dataset, site.benchmark
     files, sets = [], []
     for name, facts in sorted(manifest.files.items()):
@@ -317,7 +318,7 @@ def _task_data(site: Site, manifest: DataManifest) -> dict[str, Any]:
         sets.append(_split(benchmark.by_id[match[1]].label, f"{match[1]}/{match[2]}", name))
     if not files:
         raise UsageProblem(
-            f"{MANIFEST} lists no file tasks/TASK/train.csv or test.csv of the benchmark",
+            f"{MANIFEST} lists none of the benchmark's files tasks/TASK/train.csv or test.csv",
             "pass the folder that `geneb-ci data pull` wrote",
         )
     description: dict[str, Any] = _dataset_description(

@@ -222,18 +222,18 @@ def _finding(finding: Finding) -> FindingV1:
 
 
 def findings_schema() -> dict[str, Any]:
-    """Return the content of `schemas/findings-1.0.schema.json` (Draft 2020-12)."""
+    """Return the contents of `schemas/findings-1.0.schema.json` (Draft 2020-12)."""
     schema = TypeAdapter(ReportV1).json_schema(mode="serialization")
-    head = {
+    members = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:geneb-ci:schema:findings-1.0",
         "title": "Findings of geneb-ci check, format 1.0",
     }
-    return head | {key: _untitled(value) for key, value in schema.items() if key != "title"}
+    return members | {key: _untitled(value) for key, value in schema.items() if key != "title"}
 
 
 def _untitled(node: Any) -> Any:
-    """Remove the titles, which only repeat the names."""
+    """Return a schema without its titles, which only repeat the members' names."""
     if isinstance(node, dict):
         return {key: _untitled(value) for key, value in node.items() if key != "title"}
     return [_untitled(item) for item in node] if isinstance(node, list) else node

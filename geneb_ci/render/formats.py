@@ -1,4 +1,4 @@
-"""Output formats by name, imported when used, and what all share: verdict, counts, summary line."""
+"""Output formats by name, imported when used, and what they share: verdict, counts, summary."""
 
 import importlib
 from collections import Counter
@@ -14,14 +14,14 @@ from reference_harness.formats.text import plural
 
 _CRASHED = "check-crashed"
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
-TEXT_MIN = 12  # characters; something shorter may be in a message by chance
+TEXT_MIN = 12  # characters; a shorter text may occur in a message by chance
 WIDTH = 100  # columns, if the width of the terminal is unknown
 SHA_SHOWN = 12
-"""Digits of a commit that are shown."""
+"""Hex digits of a commit that are shown."""
 
 
 def is_complete(report: Report) -> bool:
-    """Whether everything was checked; an empty run is not complete."""
+    """Whether everything was checked; a run without any file is not complete."""
     crashed = any(finding.rule == _CRASHED for finding in report.findings)
     is_read = not (why_nothing(report) or report.unreadable)
     return bool(report.files and is_read and not crashed)
@@ -30,7 +30,7 @@ def is_complete(report: Report) -> bool:
 def verdict(report: Report) -> Verdict:
     """Return the verdict: errors outweigh unchecked files, which outweigh warnings.
 
-    That on a pull request is the server's.
+    For a pull request it is the server's verdict.
     """
     if report.proposal is not None:
         return report.proposal.verdict
@@ -43,11 +43,11 @@ def verdict(report: Report) -> Verdict:
 
 
 def counts(report: Report) -> dict[Severity, int]:
-    """Return the number of findings by severity, also 0, the most severe first."""
-    tally = dict.fromkeys(Severity, 0)
+    """Return the number of findings by severity, including zeros, the most severe first."""
+    count_by_severity = dict.fromkeys(Severity, 0)
     for finding in report.findings:
-        tally[finding.severity] += 1 + finding.unlisted
-    return tally
+        count_by_severity[finding.severity] += 1 + finding.unlisted
+    return count_by_severity
 
 
 def sorted_findings(report: Report) -> list[Finding]:
@@ -75,7 +75,7 @@ def sentence(finding: Finding) -> str:
 
 
 def _says(message: str, expected: str) -> bool:
-    """Whether a message already says what is expected."""
+    """Whether a message already contains what is expected."""
     return f'"{expected}"' in message or (len(expected) >= TEXT_MIN and expected in message)
 
 
@@ -89,11 +89,11 @@ def findings_line(report: Report) -> str:
 
 def rules_run(report: Report) -> int:
     """Return the number of rules that were run on at least one file."""
-    nowhere: Counter[str] = Counter()
+    skipped_files_by_rule: Counter[str] = Counter()
     for rules in report.skipped.values():
-        nowhere.update(rules)
+        skipped_files_by_rule.update(rules)
     files = len(report.files)
-    return report.rules - sum(number == files for number in nowhere.values())
+    return report.rules - sum(number == files for number in skipped_files_by_rule.values())
 
 
 class Skipped(NamedTuple):
@@ -112,15 +112,15 @@ def skipped_rules(report: Report) -> list[Skipped]:
         return []
     groups = []
     practice = shipped_benchmark(PRACTICE_BENCHMARK).name
-    only_practice = set(report.benchmarks) == {practice}
+    is_only_practice = set(report.benchmarks) == {practice}
     for need in sorted(report.skipped, key=list(Need).index):
         rules = report.skipped[need]
         files = max(rules.values())
-        verb = "needs" if len(rules) == 1 else "need"
+        verb_form = "needs" if len(rules) == 1 else "need"
         where = f" in {files:,} of {len(report.files):,} files" if files < len(report.files) else ""
         fix = (report.proposal is not None and need.of_main) or need.fix
-        why = f"{practice} {need.in_practice}" if only_practice and need.in_practice else fix
-        message = f"{plural(len(rules), 'rule')} {verb} {need.text}{where}: {why}"
+        why = f"{practice} {need.in_practice}" if is_only_practice and need.in_practice else fix
+        message = f"{plural(len(rules), 'rule')} {verb_form} {need.text}{where}: {why}"
         groups.append(Skipped(need, sorted(rules), files, message, fix))
     return groups
 
@@ -148,11 +148,11 @@ def summary_line(report: Report) -> str:
 
 
 UNCOMMITTED_MAX = 5
-"""Files that are not committed of which the names are listed."""
+"""Most uncommitted files whose names are listed."""
 
 
 def proposal_lines(report: Report) -> list[str]:
-    """Return the verdict on a pull request, and what it leaves out, one sentence an item."""
+    """Return the verdict on a pull request and what it does not cover, one sentence per item."""
     facts = report.proposal
     if facts is None:
         return []
@@ -165,34 +165,35 @@ def proposal_lines(report: Report) -> list[str]:
     if facts.advice:
         lines.append(f"  {facts.advice}")
     if facts.uncommitted:
-        names = [f"{file.path} ({file.reason})" for file in facts.uncommitted]
+        uncommitted_texts = [f"{file.path} ({file.reason})" for file in facts.uncommitted]
         lines.append(
-            "  not committed, so the server does not see it: "
-            f"{first_and_more(names, UNCOMMITTED_MAX)}"
+            "  not committed, so the server does not see: "
+            f"{first_and_more(uncommitted_texts, UNCOMMITTED_MAX)}"
         )
     if facts.unseen:
-        lines.append(f"  not looked at (GitHub only): {'; '.join(facts.unseen)}")
+        lines.append(f"  not checked (GitHub only): {'; '.join(facts.unseen)}")
     return lines
 
 
 def beyond_files(*, is_short: bool = False) -> str:
-    """Return the rules of the server for a pull request that a check of files leaves out.
+    """Return what the server requires of a pull request that a check of files does not cover.
 
-    The short one is for a file with errors, which come first.
+    The short text is for a file with errors, which should be fixed first.
     """
     if is_short:
-        return "The server asks more of a branch (card, extractor, one model): `geneb-ci check`."
+        return "The server checks more than this (card, extractor, one model): `geneb-ci check`."
     return (
-        f"Not looked at, and asked by the server of a pull request: {'; '.join(CHANGE_TOPICS)}. "
-        "`geneb-ci check` without a file, on the committed branch, is the server's verdict."
+        f"Not checked here, but required of a pull request: {'; '.join(CHANGE_TOPICS)}. "
+        "`geneb-ci check` without a file, on the committed branch, gives the server's verdict."
     )
 
 
 class Renderer(Protocol):
-    """The function `render` of each format's module.
+    """The function `render` that each format's module has.
 
     Only `text` uses `color` and `width`. The output ends with a newline and is safe in a log of
-    GitHub Actions: no control characters except newlines, and no workflow commands of others.
+    GitHub Actions: it has no control characters except newlines, and no workflow commands from
+    contributors' texts.
     """
 
     def __call__(self, report: Report, *, color: bool = False, width: int = WIDTH) -> str:
@@ -203,15 +204,15 @@ class Format(NamedTuple):
     """One format of `geneb-ci check --format`."""
 
     module: str
-    """Below geneb_ci.render; it has a function `render`, a Renderer."""
+    """The module in geneb_ci.render; its function `render` is a Renderer."""
     suffix: str
-    """Suffix of files of the format, without the dot."""
+    """File name extension of the format, without the dot."""
     what: str
-    """For whom it is, in the help of the command."""
+    """What the format is for, as shown in the command's help."""
 
 
 FULL_TEXT = "full"
-"""The format that sums nothing up."""
+"""The format that lists every finding and summarises nothing."""
 FORMATS: dict[str, Format] = {
     "text": Format("text", "txt", "for a terminal; many files are summed up by rule"),
     FULL_TEXT: Format("whole_text", "txt", "the same, with every finding of every file"),
@@ -221,7 +222,7 @@ FORMATS: dict[str, Format] = {
     "markdown": Format("markdown", "md", "for a step summary or a comment"),
     "junit": Format("junit", "xml", "for test reports of CI systems"),
 }
-"""Name on the command line to how it is rendered; help, page and tests follow this table."""
+"""The formats by their names on the command line; help, docs page and tests use this table."""
 
 
 def renderer(name: str) -> Renderer:

@@ -1,6 +1,6 @@
 """Renders findings as JUnit XML for build servers: one suite per file, one case per finding.
 
-JUnit has no warnings: warnings and notes are skipped cases, which do not fail the build. A check
+JUnit has no warnings, so warnings and notes are skipped cases, which do not fail the build. A check
 that could not run is an error rather than a failure.
 """
 
@@ -22,22 +22,25 @@ def escape(text: str) -> str:
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
     """Render one suite per file, sorted by name."""
-    files: dict[str, list[Finding]] = {file: [] for file in report.files}
+    findings_by_file: dict[str, list[Finding]] = {file: [] for file in report.files}
     for finding in sorted_findings(report):
-        files.setdefault(finding.file, []).append(finding)
-    suites = [_suite(file, [_case(f) for f in of_file]) for file, of_file in sorted(files.items())]
+        findings_by_file.setdefault(finding.file, []).append(finding)
+    suites = [
+        _suite(file, [_case(f) for f in file_findings])
+        for file, file_findings in sorted(findings_by_file.items())
+    ]
     unchecked = [_unchecked(error.message, error.fix) for error in report.unreadable]
-    nothing = why_nothing(report)
-    if nothing:
-        unchecked.append(_unchecked(nothing, ""))
+    reason_for_nothing = why_nothing(report)
+    if reason_for_nothing:
+        unchecked.append(_unchecked(reason_for_nothing, ""))
     if unchecked:
         suites.append(_suite("not checked", unchecked))
-    left_out = [
+    skipped_cases = [
         _element("not run", unmet.need.text, "skipped", "not-run", [unmet.message])
         for unmet in skipped_rules(report)
     ]
-    if left_out:
-        suites.append(_suite("not run", left_out))
+    if skipped_cases:
+        suites.append(_suite("not run", skipped_cases))
     body = "".join(suites)
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -54,7 +57,7 @@ def _suite(file: str, cases: list[str]) -> str:
 
 
 def _totals(body: str) -> str:
-    """Return the counts of cases, by their tags; escaped text contains no "<"."""
+    """Return the counts of cases, found by their tags, as escaped text contains no "<"."""
     tags = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
     return " ".join(f'{name}="{body.count(f"<{tag} ")}"' for name, tag in tags.items())
 
@@ -80,7 +83,7 @@ def _unchecked(message: str, fix: str) -> str:
 
 
 def _element(classname: str, name: str, kind: str, rule: str, lines: list[str]) -> str:
-    """Return one case; a skipped one has no type and no text, so its message has everything."""
+    """Return one case; a skipped one has neither type nor text, so its message holds everything."""
     attributes = f'message="{escape(lines[0])}" type="{escape(rule)}"'
     text = "\n".join(f"      {escape(line)}" for line in lines[1:])
     if kind == "skipped":

@@ -1,6 +1,6 @@
 """Renders findings as Markdown, for step summaries and comments: the verdict, then by rule.
 
-Contributor text is only in code spans. A zero-width space also breaks up mentions, links and
+Contributors' texts appear only in code spans, with zero-width spaces that break mentions, links and
 images.
 """
 
@@ -35,8 +35,8 @@ _FOOTER = (
     "\n---\n\nTo explain a rule: `geneb-ci explain RULE`. To run this check on your own machine: "
     "`geneb-ci check PATH`.\n"
 )
-_CUT_MAX = 100  # reserved for the line that states how many were cut
-# Mentions, references, tags, links and images; GitHub processes "@x" and "#1" after Markdown.
+_CUT_MAX = 100  # characters reserved for the line that says how many findings were cut
+# Mentions, references, tags, links and images. GitHub handles "@x" and "#1" even in code spans.
 _LIVE = re.compile(
     r"[@#](?=\w)|<(?=[A-Za-z!/?])|\](?=[(\[])|!(?=\[)|:(?=//)|(?i:www)(?=\.)|(?i:gh)(?=-\d)"
 )
@@ -46,7 +46,7 @@ _BREAK = "\u200b"
 
 
 def code(text: str) -> str:
-    """Return contributor text as a code span, with a fence longer than its runs of backticks."""
+    """Return contributor text as a code span whose fence is longer than any backticks in it."""
     text = _LIVE.sub(rf"\g<0>{_BREAK}", visible(text, SPAN_MAX))
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)
@@ -61,7 +61,7 @@ def cell(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Return our own text with its `code` spans; text with unbalanced backticks becomes code."""
+    """Return our own text with its `code` spans; with unbalanced backticks, all of it as code."""
     text = visible(text)
     if "``" in text or text.count("`") % 2:
         return code(text)
@@ -80,21 +80,23 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
     """Render at most CHARACTERS_MAX characters, cut between findings."""
     groups = by_rule(sorted_findings(report))
     title = report.proposal.title if report.proposal is not None else _TITLES[verdict(report)]
-    head = f"## geneb-ci: {title}\n\n{summary_line(report)}.\n"
+    header = f"## geneb-ci: {title}\n\n{summary_line(report)}.\n"
     if len(groups) > 1:
-        head += (
+        header += (
             "\n" + " · ".join(f"{code(group[0].rule)} {len(group):,}" for group in groups) + "\n"
         )
-    head += "".join(f"\n{prose(unmet.message)}.\n" for unmet in skipped_rules(report))
-    foot = _FOOTER if report.findings else ""
-    room = CHARACTERS_MAX - len(head) - len(foot) - _CUT_MAX
+    header += "".join(f"\n{prose(unmet.message)}.\n" for unmet in skipped_rules(report))
+    footer = _FOOTER if report.findings else ""
+    room = CHARACTERS_MAX - len(header) - len(footer) - _CUT_MAX
     body, omitted = fitting_blocks(_blocks(report, groups), room)
-    cut = f"\n**{omitted:,} more** are not listed; `geneb-ci check` lists all.\n" if omitted else ""
-    return f"{head}{body}{cut}{foot}"
+    cut_line = (
+        f"\n**{omitted:,} more** are not listed; `geneb-ci check` lists all.\n" if omitted else ""
+    )
+    return f"{header}{body}{cut_line}{footer}"
 
 
 def fitting_blocks(blocks: Iterator[tuple[str, str]], room: int) -> tuple[str, int]:
-    """Return the blocks that fit, with their headings, and the number of those left out."""
+    """Return the blocks that fit, with their headings, and how many were left out."""
     fitting: list[str] = []
     omitted = 0
     for heading, block in blocks:
@@ -107,7 +109,7 @@ def fitting_blocks(blocks: Iterator[tuple[str, str]], room: int) -> tuple[str, i
 
 
 def _blocks(report: Report, groups: list[list[Finding]]) -> Iterator[tuple[str, str]]:
-    """Yield each finding, with heading and fix before the first of each rule."""
+    """Yield each finding, the first of each rule with a heading and the fix."""
     heading = "\n### Could not be read\n\n"
     for error in report.unreadable:
         fix = f"\\\n  **Fix:** {prose(error.fix)}" if error.fix else ""
@@ -119,9 +121,9 @@ def _blocks(report: Report, groups: list[list[Finding]]) -> Iterator[tuple[str, 
 def finding_blocks(
     groups: list[list[Finding]], rule_counts: Mapping[str, int] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield each finding of groups of one rule each, with its heading or "".
+    """Yield each finding of some groups, each of one rule, with its heading or "".
 
-    `rule_counts` has the number of findings per rule, if a group does not contain all.
+    `rule_counts` is the number of findings per rule, in case a group does not contain all.
     """
     for group in groups:
         first = group[0]

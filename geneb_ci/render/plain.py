@@ -1,4 +1,4 @@
-"""Makes contributor text printable, and JSON inert in a log of GitHub Actions."""
+"""Makes contributor text printable, and makes JSON harmless in a log of GitHub Actions."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 from geneb_ci.common.finding import HIDING
 from reference_harness.formats.text import well_formed
 
-TEXT_MAX = 1000  # characters of one text; a hostile key can be as long as its file
+TEXT_MAX = 1000  # characters shown of one text, since a key can be as long as its file
 _CUT = "..."
 
 
@@ -24,10 +24,10 @@ def pieces(text: str) -> list[str]:
         c if c.isprintable() and not HIDING.match(c) else c.encode("unicode_escape").decode("ascii")
         for c in text
     ]
-    at = text.find("##[")
-    while at >= 0:
-        characters[at] = r"\x23"
-        at = text.find("##[", at + 1)
+    start = text.find("##[")
+    while start >= 0:
+        characters[start] = r"\x23"
+        start = text.find("##[", start + 1)
     return characters
 
 
@@ -43,14 +43,14 @@ def visible(text: str, limit: int = TEXT_MAX) -> str:
 
 
 def audit_words(audit: Mapping[str, Any]) -> str:
-    """Return what `leaderboard.json` says of the audit of a row, as one line."""
+    """Return what `leaderboard.json` says about the audit of a row, as one line."""
     return "audited {tasks}/{of}, sandbox level {sandbox}, {date}, {verdict}".format_map(audit)
 
 
 def dumps(value: Mapping[str, Any]) -> str:
-    """Return JSON that parses to the same value, apart from lone surrogates.
+    """Return JSON that parses to the same value, except for lone surrogates.
 
-    "##[", which the runner interprets as a command, can only occur in strings and is escaped.
+    "##[", which GitHub's runner treats as a command, can occur only in strings and is escaped.
     """
     text = json.dumps(_well_formed(value), indent=2, ensure_ascii=True, allow_nan=False)
     return text.replace("##[", r"#\u0023[") + "\n"

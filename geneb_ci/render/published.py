@@ -1,4 +1,4 @@
-"""Publications as text: what one would change, whether the live one is sound, and the history."""
+"""Renders publications as text: what would change, the state of the live board, the history."""
 
 import itertools
 import json
@@ -27,17 +27,17 @@ from geneb_ci.render.plain import audit_words
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import next_line, plural
 
-ROWS_MAX = 30  # listed rows of the board; the rest is counted
-FILES_MAX = 15  # likewise
+ROWS_MAX = 30  # most rows listed; further ones are only counted
+FILES_MAX = 15  # most files listed; further ones are only counted
 _MEANING = {
     LiveStatus.CURRENT: "up to date with main",
     LiveStatus.BEHIND: "older than main",
     LiveStatus.AHEAD: "newer than this clone: pull, then verify again",
-    LiveStatus.OTHER: "neither that of main nor newer",
+    LiveStatus.OTHER: "neither the board of main nor a newer one",
     LiveStatus.NOTHING: "no board is published",
 }
 WIDTH = 88  # columns of a paragraph
-COMMIT_SHOWN = 12  # hex digits that people read
+COMMIT_SHOWN = 12  # hex digits of a commit that are shown
 WORDS = {
     "include": "added to the board",
     "change": "changed",
@@ -56,7 +56,7 @@ class Preview(NamedTuple):
     files: list[SpaceFileChange]
     rows: list[RowChange]
     others: int
-    """Number of files on the Space that are of no board, or of pages of earlier ones."""
+    """Number of files on the Space that belong to no board, or to pages of earlier boards."""
     models: int
     """Number of models on the new board."""
 
@@ -72,13 +72,13 @@ def published_line(resource: str, published: Published) -> str:
 
 
 def preview_line(resource: str, manifest: Manifest, live: Manifest | None) -> str:
-    """Return which generation would replace which."""
+    """Return which generation would replace which one."""
     former = "as the first board" if live is None else f"in place of {generation_name(live)}"
     return f"{resource}: would publish {generation_name(manifest)}, {former}"
 
 
 def generation_name(manifest: Manifest) -> str:
-    """Return short ids of a generation and its commit."""
+    """Return shortened ids of a generation and of its commit."""
     return f"generation {manifest.generation[:SHORT]} of commit {manifest.source_commit[:SHORT]}"
 
 
@@ -105,7 +105,7 @@ def change_lines(preview: Preview) -> Iterator[str]:
     if len(files) > len(changed):
         yield f"  {plural(len(files) - len(changed), 'file')} unchanged"
     if preview.others:
-        yield f"  {plural(preview.others, 'file')} of earlier boards or of others, kept"
+        yield f"  {plural(preview.others, 'file')} of earlier boards or from other sources, kept"
     yield ""
     yield "nothing was uploaded"
 
@@ -118,7 +118,7 @@ def _counts_text(changed: Sequence[SpaceFileChange | RowChange], removed: str) -
 
 
 def _is_listed(row: RowChange, fact: PublishedFact) -> bool:
-    """Whether to list a fact; of added and removed rows, only authorship, evidence and audit."""
+    """Whether to list a fact; for added and removed rows, only authorship, evidence and audit."""
     is_changed = row.sign is Sign.CHANGED and fact.name not in OTHER_WORDS
     return is_changed or fact.name in {"authorship", "evidence", "audit"}
 
@@ -147,7 +147,7 @@ def _place_text(position: PublishedPlace) -> str:
 
 
 def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]:
-    """Yield which generation is live, whether it is the expected one, and what comes next."""
+    """Yield which generation is live, whether it is the expected one, and what to do next."""
     publish = next_line(f"geneb-ci publish --space {resource.removeprefix('spaces/')}")
     live = health.live
     if live is None:
@@ -168,7 +168,7 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
     for name in health.altered:
         yield f"modified on the Space: {escape(name)}"
     if health.altered:
-        yield "these files differ from the published ones, which publishing again restores"
+        yield "these files differ from the published ones; publish again to restore them"
     else:
         yield f"{plural(len(live.files), 'file')} identical to the published ones"
     yield from _service_lines(health)
@@ -181,23 +181,23 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
 
 
 def _service_lines(health: Health) -> Iterator[str]:
-    """Yield why visitors do not see the board, or where they do."""
+    """Yield why visitors do not see the board, or the address where they do."""
     yield from (f"the Space {escape(hindrance)}" for hindrance in health.hindrances)
     if health.hindrances or health.live is None:
         return
     if health.address is None:
-        yield "what visitors get was not looked at: the Hub names no address of the Space"
+        yield "what visitors get was not checked: the Hub gives no address for the Space"
     else:
         yield f"visitors get this generation at {escape(health.address)}"
 
 
 def models_of(ledger: Ledger) -> list[str]:
-    """Return the models of all rows that ever existed, sorted."""
+    """Return the models of all rows that were ever published, sorted."""
     return sorted({event.model for event in ledger.events}, key=lambda name: (name.lower(), name))
 
 
 def row_history(ledger: Ledger, model: str, width: int = WIDTH) -> Iterator[str]:
-    """Yield the history of one row, oldest first; nothing if there never was such a row.
+    """Yield the history of one row, oldest event first; nothing if there never was such a row.
 
     Events of the same commit are in one paragraph.
     """

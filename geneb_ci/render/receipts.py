@@ -1,4 +1,4 @@
-"""Receipts, for a terminal and as JSON: verified, compared in pairs, audited by embeddings."""
+"""Renders receipts for a terminal and as JSON: verified, compared in pairs, audited."""
 
 import shlex
 from collections.abc import Iterator
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from geneb_ci.receipt.near import Nearness
 
 WIDTH = 80
-"""Columns."""
+"""Columns of the text."""
 SHOWN_MAX = 20
-"""Differences that are listed for a terminal; the JSON has all."""
+"""Most differences listed on a terminal; the JSON has all."""
 VALUE_MAX = 100
-"""Characters of a value that are shown: a matrix of 25 classes has thousands."""
+"""Most characters of a value that are shown, since a matrix of 25 classes has thousands."""
 _MARKS = {"held": "✓", "refused": "✗", "unknown": "?"}
 _PASSED_STEPS = {
-    CLAIMS: "the file agrees with itself and with the benchmark",
-    FILES: "every file has the size and digest that the receipt says",
+    CLAIMS: "the file is consistent with itself and with the benchmark",
+    FILES: "every file has the size and digest that the receipt gives",
     VALUES: "no -0.0, NaN or infinity",
-    TREE: "the embeddings of each file have the root of the receipt",
+    TREE: "the embeddings of each file give the root in the receipt",
     EQUAL: "equal sequences have equal embeddings, within and across tasks",
-    PREDICTED: "every predicted and true class is what embeddings and data give",
+    PREDICTED: "every predicted and true class follows from embeddings and data",
 }
 _NAME_WIDTH = max(map(len, STEPS))
-NAME_COLUMNS = 64  # columns of a name in a line of text
+NAME_COLUMNS = 64  # most columns that a name takes in a line of text
 
 
 def receipt_text(verification: ReceiptVerification) -> str:
@@ -68,12 +68,12 @@ def _lines(verification: ReceiptVerification) -> Iterator[str]:
 
 def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
     if step.state == "unknown":
-        return "not looked at"
+        return "not checked"
     if step.reason:
         return escape(step.reason)
     if step.name == CELLS and verification.filled:
-        return "every claim is what the receipt gives; it fills gaps"
-    return _PASSED_STEPS.get(step.name, "every claim is what the receipt gives")
+        return "every score agrees with the receipt, which also fills gaps"
+    return _PASSED_STEPS.get(step.name, "every score agrees with the receipt")
 
 
 def _short(difference: CellDifference) -> str:
@@ -93,15 +93,15 @@ def counts_text(verification: ReceiptVerification) -> str:
         else "no cell was computed"
     )
     if verification.filled:
-        line += f" equal what is claimed; {verification.filled} were not claimed"
+        line += f" equal the submitted ones; {verification.filled} were not submitted"
     seconds = f" in {verification.cells.seconds:.0f} s" if verification.cells else ""
     tasks = plural(len(verification.tasks), "task")
-    looked = (
+    data_text = (
         f"; {tasks}, {verification.rows:,} embeddings, {size_text(receipt_bytes)}"
         if verification.tasks
         else ""
     )
-    return f"{line}{seconds}{looked}; root {verification.receipt.root[:16]}..."
+    return f"{line}{seconds}{data_text}; root {verification.receipt.root[:16]}..."
 
 
 def receipt_json(verification: ReceiptVerification) -> str:
@@ -142,7 +142,7 @@ def receipt_json(verification: ReceiptVerification) -> str:
 
 
 def nearness_text(names: tuple[str, str], nearness: "Nearness") -> str:
-    """Return the nearness for a terminal."""
+    """Return the comparison of two receipts for a terminal."""
     from geneb_ci.receipt.near import CLOSE  # it imports NumPy
 
     rows = [(name, f"{share:.1%}") for name, share in nearness.close.items()]
@@ -162,7 +162,7 @@ def nearness_text(names: tuple[str, str], nearness: "Nearness") -> str:
 
 
 def nearness_json(names: tuple[str, str], nearness: "Nearness") -> str:
-    """Return the nearness as JSON."""
+    """Return the comparison of two receipts as JSON."""
     value = {"models": list(names), "is_near": nearness.is_near, "why": nearness.why}
     return dumps(value | nearness._asdict())
 
@@ -170,27 +170,29 @@ def nearness_json(names: tuple[str, str], nearness: "Nearness") -> str:
 def beacon_text(beacon: "Beacon") -> str:
     """Return the beacon that decided a draw, as part of a sentence."""
     if beacon.kind == "hmac":
-        return "the fallback key" + ", to be revealed at its epoch's end" * (beacon.key is None)
+        return "the fallback key" + ", which is revealed at the end of its epoch" * (
+            beacon.key is None
+        )
     if beacon.kind == "practice":
-        return f"practice round {beacon.round}, which anybody can foresee"
+        return f"practice round {beacon.round}, which anybody can predict"
     return f"round {beacon.round} of drand quicknet"
 
 
 def embedding_plan_text(plan: "EmbeddingPlan", name: str) -> str:
-    """Return a plan of embeddings, and the next step."""
-    source = beacon_text(plan.beacon)
-    earlier = [f"{plural(len(plan.earlier), 'earlier draw')} of embeddings counted in"]
+    """Return the plan of an audit of embeddings, and the next step."""
+    source, commitment = beacon_text(plan.beacon), plan.commitment_sha256[:16]
+    earlier = [f"{plural(len(plan.earlier), 'earlier draw')} of embeddings also counted"]
     return "\n".join([
         f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {source}",
         *(earlier if plan.earlier else []),
-        f"check that commitment {plan.commitment_sha256[:16]}... was public at {plan.committed_at}",
+        f"check that commitment {commitment}... was published at {plan.committed_at}",
         next_line(shlex.join(["geneb-ci", "audit", "run", name, "--receipt", "DIR"])),
         "",
     ])  # fmt: skip
 
 
 def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
-    """Return an outcome as text."""
+    """Return the outcome of an audit of embeddings as text."""
     from geneb_ci.audit.compare.embedding_outcome import BY_EMBEDDING  # of audits
     from geneb_ci.audit.record.verify_embeddings import draws_shown
 
@@ -198,9 +200,9 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
     deviations = [deviation for task in outcome.tasks for deviation in task.deviation]
     mismatches = [mismatch for task in outcome.tasks for mismatch in task.mismatch]
     failed = sum(len(task.failed) for task in outcome.tasks)
-    most = f"{max(deviations, default=0.0):.1e}"
+    largest = f"{max(deviations, default=0.0):.1e}"
     unit = (
-        "of an embedding"
+        "of the embedding's length"
         if outcome.schema_version == BY_EMBEDDING
         else "times what a column allows"
     )
@@ -208,8 +210,8 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
     lines = [
         f"cells recomputed from the receipt: {cells.equal}/{cells.of} are as claimed",
         f"embeddings drawn: {', '.join(draws_shown(outcome))}",
-        f"embeddings computed again: {outcome.embedded:,}; {plural(failed, 'embedding')} failed",
-        f"  largest deviation {most} {unit}; {mismatch_text} coordinates round otherwise at most",
+        f"embeddings recomputed: {outcome.embedded:,}; {plural(failed, 'embedding')} failed",
+        f"  largest deviation {largest} {unit}; up to {mismatch_text} coordinates round otherwise",
         f"direction of the labels: {direction.statistic:+.2f} sd, p = {direction.p:.2g}",
         *(
             f"effect of what {name} embeddings differ by: {part.statistic:+.2f} sd, {part.rows:,} "

@@ -1,6 +1,6 @@
-"""Results of the Python interface beside findings, and their HTML for notebooks.
+"""Results of the Python interface other than findings, and their HTML for notebooks.
 
-Every text in the HTML is escaped: names of models and messages come from contributors.
+Every text in the HTML is escaped, since names of models and messages come from contributors.
 """
 
 import json
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from geneb_ci.render.rows import LabelRow
 
 TERMINAL = 80
-"""Columns of a text where nothing says another number."""
+"""Columns of a text, unless another number is given."""
 
 
 def findings_html(report: "Report") -> str:
-    """Return the findings of a report as a table, with what was not checked."""
+    """Return the findings of a report as a table, with what could not be checked."""
     rows: list[tuple[object, ...]] = [
         (
             finding.severity,
@@ -49,24 +49,24 @@ class BuiltBoard:
     """The board of a folder of submissions."""
 
     files: Mapping[str, bytes]
-    """Name to content: leaderboard.json, leaderboard_tasks.json and, with diagnostics,
-    diagnostics.json; every score as a table in CSV and Parquet, with a codebook; more tables where
+    """Contents by file name: leaderboard.json, leaderboard_tasks.json and, with diagnostics,
+    diagnostics.json; every score as a table in CSV and Parquet, with a codebook; further tables if
     they were asked for."""
     models: int
     """How many rows it has."""
     unranked: tuple[str, ...]
-    """Model and regime of each row that missing cells keep out of a ranking."""
+    """Model and regime of each row that is not ranked because cells are missing."""
     unsized: tuple[str, ...]
-    """Tasks without a known size, for which the diagnostics are left out."""
+    """Tasks whose size is unknown; if there are any, there are no diagnostics."""
     page: Callable[[], Mapping[str, bytes]]
-    """Returns the files of the page, which are made when they are asked for."""
+    """Creates and returns the files of the page."""
     write_all: Callable[[Path], None]
-    """Writes the board with its page into a folder, without having all of it in memory."""
+    """Writes the board and its page into a folder, without holding all of it in memory."""
     tables: Mapping[str, bytes]
-    """Of `files`, those that were asked for beside the board."""
+    """Those of `files` that were asked for in addition to the board."""
 
     def rows(self, regime: str = "full") -> list[dict[str, Any]]:
-        """Return the rows of a regime as leaderboard.json has them. Raises KeyError."""
+        """Return the rows of a regime as they are in leaderboard.json. Raises KeyError."""
         rows: list[dict[str, Any]] = self.to_value()["data"][regime]
         return rows
 
@@ -82,7 +82,7 @@ class BuiltBoard:
     def write(self, folder: str | Path) -> None:
         """Write the files and the page, as `geneb-ci build --output FOLDER` does.
 
-        Raises UsageProblem where the folder cannot be written, MachineFault for a full disk.
+        Raises UsageProblem if the folder cannot be written, MachineFault if the disk is full.
         """
         self.write_all(Path(folder))
         write_files(Path(folder), self.tables)
@@ -140,11 +140,11 @@ class Verifications(list["Verification"]):
     """Verifications of audit records, in the order in which they were named."""
 
     rated: "Sequence[RatedSubmission]" = ()
-    """The evidence of each submission that they are about, where some was asked for."""
+    """The evidence of each submission that the records are about, if it was asked for."""
 
     @property
     def hold(self) -> bool:
-        """Whether every step of every record holds, and submissions have the evidence asked for."""
+        """Whether every step of every record holds, and submissions have the requested evidence."""
         return all(verification.holds for verification in self) and self.suffice
 
     @property
@@ -165,7 +165,7 @@ class Verifications(list["Verification"]):
         return verification_json(self, self.rated)
 
     def _repr_html_(self) -> str:
-        """Return one line for each step that does not hold, or for a record of which all do."""
+        """Return one line per step that does not hold, or per record that was verified."""
         rows = [line for verification in self for line in _steps(verification)]
         verified_records = sum(verification.holds for verification in self)
         head = ("record", "step", "result", "message", "fix")
@@ -183,24 +183,24 @@ def _steps(verification: "Verification") -> Iterable[tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """State of an audit of a file after a call."""
+    """The state of a file's audit after a call."""
 
     state: str
     """`agrees` or `differs`, or where it stopped: `dry run`, `to be published`, `to be logged`."""
     exit_code: "Exit"
     commitment: str = ""
-    """The digest, where it is to be published now."""
+    """The digest of the commitment, if it must be published now."""
     next: str = ""
-    """The command that comes next: it continues the audit, or commits its record."""
+    """The next command: it continues the audit, or commits its record."""
     cost: str = ""
-    """Lines of text, where nothing was rerun."""
+    """The expected cost as lines of text, if nothing was rerun."""
     outcome: "AnyOutcome | None" = None
-    """Claims, rerun values and tolerances, where the rerun is finished."""
+    """Submitted and rerun values with tolerances, once the rerun is finished."""
     record: Path | None = None
-    """The signed record, where there is one."""
+    """The file of the signed record, if there is one."""
 
     def text(self, width: int = 110) -> str:
-        """Return the outcome as `geneb-ci audit FILE` prints it, or else the cost."""
+        """Return the outcome as `geneb-ci audit FILE` prints it; without one, the cost."""
         if self.outcome is None:
             return self.cost
         from geneb_ci.render.audits import outcome_text
@@ -241,16 +241,16 @@ class AuditResult:
 
 @dataclass(frozen=True)
 class ModelComparison:
-    """Two models compared: MCC of `a` less that of `b`."""
+    """Two models compared: the MCC of `a` minus that of `b`."""
 
     a: str
     """Id of the first model."""
     b: str
     regimes: Mapping[str, "ComparedRegime"]
-    """Regime to its scores with their intervals, for those that both models have."""
+    """By regime that both models have: its scores with their intervals."""
 
     def text(self, *, by_task: bool = False) -> str:
-        """Return what `geneb-ci compare` prints; `by_task` also has a line a task."""
+        """Return what `geneb-ci compare` prints; with `by_task`, one line per task too."""
         return self._written("text", by_task=by_task)
 
     def to_json(self) -> str:
@@ -258,7 +258,7 @@ class ModelComparison:
         return self._written("json")
 
     def to_csv(self) -> str:
-        """Return what `geneb-ci compare --format csv` prints: a line a score."""
+        """Return what `geneb-ci compare --format csv` prints: one line per score."""
         return self._written("csv")
 
     def to_svg(self, *, by_task: bool = False) -> str:
@@ -310,5 +310,5 @@ class CommandResult:
     """Its standard error: progress, notes, and the reason of a failure."""
 
     def value(self) -> Any:
-        """Return its output as a value, after `--format json`. Raises ValueError for other text."""
+        """Return the output of `--format json` as a value. Raises ValueError for other text."""
         return json.loads(self.output)

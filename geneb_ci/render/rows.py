@@ -1,4 +1,4 @@
-"""Rows as text: their evidence, and the confusion matrices that their scores allow."""
+"""Renders the evidence of rows, and the confusion matrices that their scores allow."""
 
 import csv
 import io
@@ -49,27 +49,31 @@ def row_of(model_id: str, file: Document, errors: int, evidence: RepositoryEvide
 def labels_text(
     rows: Sequence[LabelRow], columns: int = sys.maxsize, most: int = sys.maxsize
 ) -> str:
-    """Return text for a terminal: each row with its audits, then the count of each evidence.
+    """Return text for a terminal: each row with its audits, then how many rows have each evidence.
 
-    It has `most` lines of so many columns; the rest of the rows is counted.
+    It has at most `most` lines of `columns` columns; rows beyond that are only counted.
     """
     blocks: list[list[str]] = []
     width = max(len(_evidence(row)) for row in rows)
     for row in rows:
         first, *further_reasons = row.reasons
-        whose, audited = "", ""
+        authorship_text, audit_text = "", ""
         if row.decision is not None:
             first = row.decision.reason
-            audited = shown_audit(row.decision)
-            whose = f"{row.decision.authorship:<{_AUTHORSHIP_WIDTH}}  "
+            audit_text = shown_audit(row.decision)
+            authorship_text = f"{row.decision.authorship:<{_AUTHORSHIP_WIDTH}}  "
             further_reasons = [line for line in further_reasons if line != OFFICIAL_REASON]
-        tail = f" ({audited})" if audited else ""
+        suffix = f" ({audit_text})" if audit_text else ""
         name = escape(row.model_id)
-        lines = [f"{_evidence(row):<{width}}  {whose}{name}: {escape(first)}{tail}"]
+        lines = [f"{_evidence(row):<{width}}  {authorship_text}{name}: {escape(first)}{suffix}"]
         lines += [f"{'':<{width}}    {escape(line)}" for line in further_reasons]
         blocks.append(wrapped_text("\n".join(lines), columns).splitlines())
-    tally = Counter(map(_evidence, rows))
-    counts = [f"{tally[evidence]} {evidence}" for evidence in map(str, Evidence) if tally[evidence]]
+    row_count_by_evidence = Counter(map(_evidence, rows))
+    counts = [
+        f"{row_count_by_evidence[evidence]} {evidence}"
+        for evidence in map(str, Evidence)
+        if row_count_by_evidence[evidence]
+    ]
     fitting_blocks = first_that_fit(blocks, most - 3)
     lines = [*itertools.chain(*fitting_blocks), *left_out(len(rows) - len(fitting_blocks), "row")]
     return "\n".join([*lines, "", f"{plural(len(rows), 'row')}: {', '.join(counts)}"]) + "\n"
@@ -103,7 +107,7 @@ def _label_row(row: LabelRow) -> dict[str, Any]:
 
 
 def _matrix_row(cell: RecoveredCell) -> dict[str, Any]:
-    """Return one row: a cell and the matrix nearest to its scores, if there is one."""
+    """Return one line: a cell and the matrix nearest to its scores, if there is one."""
     small, large = cell.classes
     cell_facts = (cell.regime, cell.task, cell.seed, small + large, small, large, cell.matrices)
     nearest = (*(cell.table or (None,) * 4), *(cell.scores or (None,) * 3))
@@ -111,7 +115,7 @@ def _matrix_row(cell: RecoveredCell) -> dict[str, Any]:
 
 
 def formula_safe(value: object) -> object:
-    """Prefix a string that a spreadsheet would evaluate as a formula."""
+    """Add a mark before a string that a spreadsheet would evaluate as a formula."""
     if isinstance(value, str) and FORMULA.match(value):
         return MARK + value
     return "" if value is None else value
@@ -129,7 +133,7 @@ def matrices_csv(cells: list[RecoveredCell]) -> str:
 
 
 def matrices_json(cells: list[RecoveredCell]) -> str:
-    """Return JSON with every matrix of a cell, up to a limit."""
+    """Return JSON with the matrices of each cell, up to a limit."""
     rows = [
         _matrix_row(cell) | {"tables": [matrix._asdict() for matrix in cell.tables]}
         for cell in cells
@@ -142,7 +146,7 @@ def matrices_text(
 ) -> str:
     """Return a table for a terminal of `width` columns: correct / total for each class.
 
-    It has `most` lines: cells without a matrix come first where not all are shown.
+    It has at most `most` lines; if some cells do not fit, cells without a matrix come first.
     """
     columns = ("task", "seed", "matrices", "smaller class", "larger class", "MCC", "Acc", "F1")
     lines: list[tuple[str, ...]] = []

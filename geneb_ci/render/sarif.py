@@ -28,7 +28,7 @@ _BRACKETS = str.maketrans({"\\": r"\\", "[": r"\[", "]": r"\]"})
 
 
 def escape(text: str) -> str:
-    """Escape text of a message, where {0} is a placeholder (3.11.5) and [x](y) a link (3.11.6)."""
+    """Escape text of a message, in which SARIF gives {0} (3.11.5) and [x](y) (3.11.6) a meaning."""
     text = visible(text).translate(_BRACES)
     return text.translate(_BRACKETS) if "](" in text else text
 
@@ -59,7 +59,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
 
 
 def _descriptor(slug: str, rule: AnyRule | None) -> dict[str, Any]:
-    """Return the description of a rule. helpUri must be absolute, so help links to RULES.md."""
+    """Return the description of a rule; help links to RULES.md, as helpUri must be absolute."""
     if rule is None:
         return {"id": visible(slug)}
     return {
@@ -77,7 +77,7 @@ def _descriptor(slug: str, rule: AnyRule | None) -> dict[str, Any]:
 
 
 def _invocation(report: Report) -> dict[str, Any]:
-    """Return whether everything could be checked: an empty run must not look like a clean one."""
+    """Return whether everything could be checked, so that an empty run does not look clean."""
     messages = [f"{error.message}. {error.fix}".rstrip() for error in report.unreadable]
     if why_nothing(report):
         messages.append(why_nothing(report))
@@ -131,6 +131,6 @@ def _uri(file: str) -> str:
 
 
 def _identity(finding: Finding) -> str:
-    """Return the identity of a finding across commits: without line and value, which change."""
+    """Return a finding's identity across commits: no line and value, as these change."""
     parts = f"{finding.rule}\0{finding.file}\0{finding.pointer}"
     return hashlib.sha256(well_formed(parts).encode()).hexdigest()[:16]

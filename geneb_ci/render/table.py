@@ -1,4 +1,4 @@
-"""One table: as lines of a terminal, as Markdown and as HTML."""
+"""A table that can be shown on a terminal, as Markdown and as HTML."""
 
 import bisect
 import itertools
@@ -13,15 +13,15 @@ from rich.cells import cell_len
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import plural
 
-GAP = 2  # spaces between the columns of a terminal
-INDENT = 4  # spaces before the part of a row that is on a line of its own
+GAP = 2  # spaces between columns on a terminal
+INDENT = 4  # spaces before the part of a row that is moved to the next line
 ROWS_MAX = 200
-"""Rows of HTML; a notebook with ten thousand is not read and hardly scrolls."""
-ROOM_MIN = 24  # columns; text that is wrapped in fewer is hard to read
+"""Most rows in HTML; with ten thousand a notebook hardly scrolls."""
+ROOM_MIN = 24  # columns; text wrapped in fewer columns is hard to read
 
 
 def wrapped_text(text: str, width: int) -> str:
-    """Return text with each longer line wrapped at `width` columns, indented below its first."""
+    """Return text with longer lines wrapped at `width` columns; continuation lines are indented."""
     lines: list[str] = []
     for line in text.splitlines():
         indent = " " * (len(line) - len(line.lstrip()) + INDENT)
@@ -30,14 +30,14 @@ def wrapped_text(text: str, width: int) -> str:
 
 
 def first_that_fit(blocks: Sequence[Sequence[str]], room: int) -> Sequence[Sequence[str]]:
-    """Return the first blocks of lines that have at most `room` lines together."""
+    """Return as many of the first blocks of lines as `room` lines can hold."""
     return blocks[: bisect.bisect_right([*itertools.accumulate(map(len, blocks))], room)]
 
 
 def left_out(count: int, noun: str) -> Iterator[str]:
-    """Yield the line that says how much was not printed, and how to print it; none for nothing."""
+    """Yield a line that says how much was not printed and how to print it, if there is any."""
     if count:
-        yield f"and {plural(count, f'more {noun}')}: --all prints every one"
+        yield f"and {plural(count, f'more {noun}')}: --all prints all"
 
 
 def _wrapped_line(text: str, width: int, indent: str = "") -> list[str]:
@@ -47,31 +47,31 @@ def _wrapped_line(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def _pieces(word: str, width: int) -> list[str]:
-    """Return a word in pieces of a width: ids of tasks have up to a hundred letters."""
+    """Return a word cut into pieces of `width`, since a task id can have a hundred letters."""
     return [word[start : start + width] for start in range(0, len(word), width)] or [""]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells under the names of their columns; they are escaped for where they are shown."""
+    """Cells under column names; they are escaped as the output requires."""
 
     columns: tuple[str, ...]
     rows: Sequence[Sequence[Any]]
-    """Texts; `html` takes numbers as well."""
+    """Texts; for `html` also numbers."""
     right_aligned: frozenset[str] = frozenset()
-    """Columns whose cells are numbers, aligned on the right."""
+    """Columns that are aligned on the right, as their cells are numbers."""
 
     def text_lines(self, *, head: bool = True) -> list[str]:
-        """Return one line a row, each column as wide on a terminal as its widest cell."""
+        """Return one line per row; each column is as wide as its widest cell."""
         lines = [*([self.columns] if head else []), *self.rows]
         widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
         return [self._aligned(line, widths) for line in lines]
 
     def fitted_rows(self, width: int, *, head: bool = True, alone: bool = False) -> list[list[str]]:
-        """Return the lines of each row, in at most `width` columns if its words allow it.
+        """Return the lines of each row, in at most `width` columns if its words allow that.
 
-        Text in the last column is wrapped. If that column has numbers, or with `alone`, each row
-        has its first cell on a line of its own where one is too wide.
+        Text in the last column is wrapped. If that column has numbers, or with `alone`, and a row
+        is too wide, each row has its first cell on a line of its own.
         """
         lines = self.text_lines(head=head)
         cells = [*([self.columns] if head else []), *self.rows]

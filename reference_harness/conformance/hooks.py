@@ -100,7 +100,7 @@ class Recorder:
             self.computed[str(first.dtype).removeprefix("torch.")] += 1
 
     def _keep(self, path: str, tensor: Any) -> bool:  # a tensor
-        """Pool a tensor if it may be hidden states; return whether any of the module are kept."""
+        """Pool and keep possible hidden states; return whether the module has any kept ones."""
         for hidden in _sequences(tensor, self._width):
             state = self.states.setdefault(path, ModuleStates(self._order))
             if len(state.pieces) < PIECES_MAX:

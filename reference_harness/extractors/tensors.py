@@ -34,10 +34,10 @@ class _Ignored:
         return self
 
     def append(self, _: object) -> None:
-        """Accept an item of a list of another class."""
+        """Ignore an item; pickle calls this for objects that subclass list."""
 
     def extend(self, _: object) -> None:
-        """Accept items of a list of another class."""
+        """Ignore several items; pickle calls this for objects that subclass list."""
 
     def __hash__(self) -> int:
         return id(self)

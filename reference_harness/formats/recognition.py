@@ -188,9 +188,9 @@ _RESOLVE = (
 
 
 def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
-    """Return what bytes are that should be one of our text files; None if nothing is recognised.
+    """Return which other kind of file these bytes are, such as a web page; None if unrecognised.
 
-    A byte order mark alone is no disguise, as some readers accept it. `markup` is for Markdown and
+    A byte order mark alone does not count, as some readers accept it. `markup` is for Markdown and
     code, in which lines of equals signs and code blocks are usual.
     """
     for magic, kind, title, fix in _MAGIC:

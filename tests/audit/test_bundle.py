@@ -119,7 +119,7 @@ def test_a_commitment_that_is_dated_back_before_the_bundle_was_signed_is_refused
     found = read(root).verification(record)
     assert found.holds is holds
     if not holds:
-        reason = "workflow it was signed later than 2024-01-01T00:00:00Z"
+        reason = "but it was signed after 2024-01-01T00:00:00Z, according to the certificate"
         assert [(one.name, reason in one.message) for one in found.differs] == [("links", True)]
 
 

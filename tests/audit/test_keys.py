@@ -128,8 +128,8 @@ OTHER = entry(key("another"))
             "valid_until 2022-06-01T00:00:00Z is before valid_from 2023-01-01T00:00:00Z",
         ),
         *(
-            ([entry() | {name: "2023-06-01T00:00:00Z"}], f"{name} is given without revoked_at")
-            for name in ("revoked_from", "revoked_after")
+            ([entry() | {name: value}], f"{name} is given without revoked_at")
+            for name, value in (("revoked_from", 3), ("revoked_after", ["0" * 64]))
         ),
         ([entry() | {"revoked_at": "soon"}], "revoked_at: String should match pattern"),
         ([entry() | {"public_key": "AAAA"}], "public_key: String should match pattern"),

@@ -113,7 +113,7 @@ def test_an_honest_row_becomes_verified(place: Installed) -> None:
     with place.in_sandbox():
         done = ran(place, "audit", "run", plan, "--key", "key.pem")
     assert done.code == 0, done.err
-    assert "agrees: 1 task rerun, each claim within its tolerance" in done.out
+    assert "agrees: 1 task rerun, every score within its tolerance" in done.out
     (record,) = records(place, HONEST)
     assert ran(place, "audit", "verify", str(record)).code == 0
     assert level(place, HONEST)["level"] == "verified"

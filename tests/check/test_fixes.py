@@ -111,7 +111,7 @@ def test_official_and_audited_files_keep_their_bytes(board, monkeypatch, capsys)
     official = SUBMISSIONS / "GROVER.json"
     before = official.read_bytes()
     (found,) = geneb_ci.fix(official)
-    assert (found.left, found.changes) == ("since they are official", ())
+    assert (found.left, found.changes) == ("since its scores are official", ())
     assert official.read_bytes() == before
     place = board / "leaderboard/audits/first"
     place.mkdir(parents=True)

@@ -80,7 +80,8 @@ def test_plan_by_a_file(place, capsys):
         f"model: seed {plan.seed}, by round {ROUND} of drand quicknet\n"
         "2 tasks drawn:\n"
         + "".join(f"  {task}\n" for task in plan.drawn)
-        + f"check that commitment {plan.commitment_sha256[:16]}... was public at {COMMITTED_AT}\n"
+        + f"check that commitment {plan.commitment_sha256[:16]}... was published at "
+        + f"{COMMITTED_AT}\n"
         "next: geneb-ci audit run plan.json\n"
     )
     assert err == "wrote plan.json\n"
@@ -187,7 +188,7 @@ def test_an_earlier_plan_that_was_tampered_with_is_refused(place, capsys):
 
 def test_targeted_tasks_stand_apart(place, capsys):
     assert planned(*BY_FILE, "--targeted", "3") == 0
-    assert "no others are suspicious" in capsys.readouterr().out
+    assert "no others look suspicious" in capsys.readouterr().out
     assert [one.reason for one in task_plan(place / "plan.json").chosen] == ["drawn", "drawn"]
 
 
@@ -214,7 +215,9 @@ def test_the_fallback_is_recorded_with_its_reason(place, capsys):
     assert planned("--fallback-key-file", "key", "--why", "an outage", "--output", "p.json") == 0
     source = task_plan(place / "p.json").beacon.model_dump()
     assert (source["kind"], source["key"], source["why"]) == ("hmac", None, "an outage")
-    assert "by the fallback key, to be revealed at its epoch's end" in capsys.readouterr().out
+    assert (
+        "by the fallback key, which is revealed at the end of its epoch" in capsys.readouterr().out
+    )
 
 
 def test_the_fallback_needs_a_reason(place, capsys):

@@ -126,7 +126,7 @@ def test_no_path_outside_a_repository_is_a_question_of_usage(tmp_path):
         (["--ignore", "x"], "'x' is not a rule or a family"),
         (
             ["--select", "card", "--ignore", "card"],
-            "no rule is left to run",
+            "these options leave no rule to run",
         ),
         (
             ["--format", "json", "--format", "sarif"],

@@ -100,8 +100,7 @@ def test_a_row_with_errors_is_not_on_the_new_board(rows, monkeypatch, capsys):
     assert "1 removed" in out
     assert "significance was not computed: the benchmark has no n_test for" in out
     assert (
-        'not on the new board, because `geneb-ci check` finds errors: "c.json" (wrong-length)'
-        in out
+        'not on the new board because `geneb-ci check` finds errors: "c.json" (wrong-length)' in out
     )
     put(rows, "d", small("d") | {"model_id": "another"})
     _, out, _ = run(rows, monkeypatch, capsys, "--base", "HEAD", "--format", "json")

@@ -334,7 +334,7 @@ def test_results_of_audits_and_boards_have_tables():
     raw = submission_bytes()
     outcome = outcome_of(plan_for(raw), raw)
     result = AuditResult("agrees", 0, outcome=outcome)  # type: ignore[arg-type]
-    assert "2 tasks rerun, each claim within its tolerance" in result.text()
+    assert "2 tasks rerun, every score within its tolerance" in result.text()
     assert result._repr_html_().count("<td>agrees</td>") > 2
     assert json.loads(result.to_json())["state"] == "agrees"
     assert "<td>second</td>" in geneb_ci.build(diagnostics=False)._repr_html_()

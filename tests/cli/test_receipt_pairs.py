@@ -98,7 +98,8 @@ def test_two_models_are_compared_row_by_row(folder: Path) -> None:
     assert lines[:2] == ["a: 3-mer", "b: 4-mer"]
     assert max(map(len, lines)) <= 80
     assert [line for line in lines if line.endswith("test sequences drawn again")] == [
-        f"{regime}: MCC; test sequences drawn again" for regime in ("full", "10shot", "1shot")
+        f"{regime}: MCC; intervals from test sequences drawn again"
+        for regime in ("full", "10shot", "1shot")
     ]
     results = [
         json.loads((folder / f"{name}.json").read_bytes())["results"] for name in ("3-mer", "4-mer")
@@ -212,13 +213,13 @@ def test_without_predictions_tasks_are_drawn_again(folder: Path, tmp_path: Path)
     assert {line.rpartition(",")[2] for line in lines[1:]} == {"tasks"}
     assert all(",,,,tasks" in line for line in lines[1:]), "no interval from two tasks"
     text = compare(tmp_path, "3-mer", "4-mer").stdout
-    assert "full: MCC; tasks drawn again, which gives no interval below 5 tasks\n" in text
+    assert "full: MCC; intervals from tasks drawn again (none for fewer than 5 tasks)\n" in text
     by_submission = compare(tmp_path, "3-mer", "4-mer", "--format", "csv").stdout.splitlines()
     assert by_submission == lines
     plot = compare(tmp_path, "3-mer", "4-mer", "--format", "svg", "--by-task").stdout
     assert plot.count("<circle ") == len(lines) - 1
     exact = compare(tmp_path, f"3-mer={folder / '3-mer'}", f"4-mer={folder / '4-mer'}")
-    assert "full: MCC; test sequences drawn again" in exact.stdout
+    assert "full: MCC; intervals from test sequences drawn again" in exact.stdout
 
 
 def test_rows_of_the_repository_are_named_by_their_ids(monkeypatch, capsys) -> None:

@@ -110,7 +110,7 @@ def test_what_is_not_committed_plays_no_part_and_is_named(clone, capsys):
     )
     assert main(["check"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "not committed, so the server does not see it: submissions/alpha.json (changed), " in out
+    assert "not committed, so the server does not see: submissions/alpha.json (changed), " in out
     assert "submissions/extractors/new.py (untracked), submissions/new.json (ignored by git)" in out
 
 
@@ -250,7 +250,7 @@ def test_text_and_json_say_the_same_on_both_streams(clone, capsys):
 def test_a_file_that_passes_ends_with_what_else_the_server_asks(capsys):
     assert main(["check", "submissions/model.json"]) == 0
     err = capsys.readouterr().err
-    assert err.startswith("Not looked at, and asked by the server of a pull request: ")
+    assert err.startswith("Not checked here, but required of a pull request: ")
     assert all(topic in " ".join(err.split()) for topic in CHANGE_TOPICS)
     for words in (["submissions"], ["submissions/model.json", "--format", "json"]):
         assert main(["check", *words]) == 0

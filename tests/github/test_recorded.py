@@ -39,7 +39,7 @@ def test_a_recording_gives_the_same_verdict_and_has_no_token(recording, capsys, 
     code, again, err = replayed(path, capsys, monkeypatch)
     assert (code, again) == (0, out)
     assert "not recorded" not in err
-    assert "not as published" not in err
+    assert "deviates from GitHub's published API" not in err
     assert TOKEN not in path.read_text(encoding="utf-8")
 
 
@@ -52,7 +52,8 @@ def test_what_github_answers_otherwise_than_published_is_named(recording, capsys
     code, _, err = replayed(path, capsys, monkeypatch)
     assert code == 1
     assert (
-        "not as published: GET /repos/{owner}/{repo}/pulls/{pull_number}: /mergeable_state" in err
+        "deviates from GitHub's published API: GET /repos/{owner}/{repo}/pulls/{pull_number}: "
+        "/mergeable_state" in err
     )
 
 

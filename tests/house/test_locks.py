@@ -66,7 +66,7 @@ def test_locks_are_written_once_and_then_left(checkout, monkeypatch, capsys):
     assert run(monkeypatch, checkout, "--check") == 0
     assert run(monkeypatch, checkout, "--check", digit="1") == 1
     assert capsys.readouterr().err.splitlines() == [
-        f"{one.name}: uv resolves it to something else: run `make lock`" for one in LOCKS
+        f"{one.name} is out of date: run `make lock`" for one in LOCKS
     ]
     assert texts(checkout) == written
 
@@ -98,7 +98,7 @@ def test_an_altered_hash_is_seen(checkout):
     digit = text[text.index("sha256:") + len("sha256:")]
     check.write_text(text.replace(f"sha256:{digit}", f"sha256:{int(digit == '0')}", 1), "utf-8")
     wrong = list(lock.changes(checkout))
-    assert wrong == ["requirements/check.txt: uv resolves it to something else: run `make lock`"]
+    assert wrong == ["requirements/check.txt is out of date: run `make lock`"]
 
 
 @pytest.mark.nightly

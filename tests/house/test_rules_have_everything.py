@@ -123,9 +123,9 @@ def test_select_by_id_and_family():
         ),
         ([], ["structur"], "'structur' is not a rule or a family; did you mean \"structure\"?"),
         (["zzz"], [], "'zzz' is not a rule or a family"),
-        (["card"], ["card"], "no rule is left to run"),
-        (["pullrequest"], [], "no rule is left to run"),
-        ([], FAMILIES, "no rule is left to run"),
+        (["card"], ["card"], "these options leave no rule to run"),
+        (["pullrequest"], [], "these options leave no rule to run"),
+        ([], FAMILIES, "these options leave no rule to run"),
     ],
 )
 def test_select_refuses_what_does_not_exist_and_what_leaves_nothing(wanted, unwanted, message):

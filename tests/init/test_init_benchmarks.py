@@ -222,7 +222,7 @@ def test_hostile_names_are_text_in_pages_and_data_elsewhere_has_no_link(board, c
     for raw in (*HOSTILE[:2], "datasets/local", "<b>{x}"):
         assert [page for page in pages if raw in page] == []
     assert main(["export", "--format", "eval-results", "--output", "exported"]) == 2
-    assert "no data set of the Hub" in " ".join(capsys.readouterr().err.split())
+    assert "not a data set on the Hub" in " ".join(capsys.readouterr().err.split())
 
 
 NO_FIGURES = "out: the board has no diagnostics.json, which figures and advice"

@@ -74,7 +74,7 @@ def test_dry_run_of_a_first_board(run, repo, clone):
         f"files: {len(files)} added; {sum(files.values()):,} bytes to upload",
         *(f"  + {name}  {size:,} bytes" for name, size in [*files.items()][:FILES_MAX]),
         f"  and {len(files) - FILES_MAX} more files",
-        "  2 files of earlier boards or of others, kept",
+        "  2 files of earlier boards or from other sources, kept",
         "",
         "nothing was uploaded",
         f"next: geneb-ci publish --space {NAME}",
@@ -137,7 +137,7 @@ def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
         ),
         f"  and {len(signs) - FILES_MAX} more files",
         f"  {len(after) - counts[0] - counts[1]} files unchanged",
-        "  4 files of earlier boards or of others, kept",
+        "  4 files of earlier boards or from other sources, kept",
         "",
         "nothing was uploaded",
         f"next: geneb-ci publish --space {NAME}",
@@ -309,7 +309,7 @@ def test_what_was_not_looked_at_is_not_called_served(run, repo):
     repo.names_host = False
     code, output, _ = run("publish", "--space", NAME, "--verify")
     assert code == 0
-    assert "what visitors get was not looked at: the Hub names no address" in output
+    assert "what visitors get was not checked: the Hub gives no address" in output
 
 
 def test_rollback_names_what_is_live_again(run, repo, clone):

@@ -72,13 +72,13 @@ def test_an_honest_receipt_holds(of_mini: Written) -> None:
     text = re.sub(r"in \d+ s|root [0-9a-f]{16}", lambda m: m[0].split()[0] + " X", done.stdout)
     assert text.splitlines() == [
         "four-mers.json: verified",
-        "  ✓ claims       the file agrees with itself and with the benchmark",
-        "  ✓ files        every file has the size and digest that the receipt says",
+        "  ✓ claims       the file is consistent with itself and with the benchmark",
+        "  ✓ files        every file has the size and digest that the receipt gives",
         "  ✓ values       no -0.0, NaN or infinity",
-        "  ✓ tree         the embeddings of each file have the root of the receipt",
+        "  ✓ tree         the embeddings of each file give the root in the receipt",
         "  ✓ equality     equal sequences have equal embeddings, within and across tasks",
-        "  ✓ cells        every claim is what the receipt gives",
-        "  ✓ predictions  every predicted and true class is what embeddings and data give",
+        "  ✓ cells        every score agrees with the receipt",
+        "  ✓ predictions  every predicted and true class follows from embeddings and data",
         "",
         "6/6 cells in X; 2 tasks, 1,040 embeddings, 532.5 kB; root X...",
     ]
@@ -358,9 +358,9 @@ def test_a_gap_is_filled(of_mini: Written, tmp_path: Path) -> None:
     changed(written, leave_out)
     done = written.verify("--quiet")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "every claim is what the receipt gives; it fills gaps" in done.stdout
+    assert "every score agrees with the receipt, which also fills gaps" in done.stdout
     assert "- 1shot mini_tf: the cell is not claimed; the receipt gives MCC -0." in done.stdout
-    assert "5/6 cells equal what is claimed; 1 were not claimed" in done.stdout
+    assert "5/6 cells equal the submitted ones; 1 were not submitted" in done.stdout
 
 
 @pytest.mark.parametrize(("key", "value"), [("compute_dtype", "bfloat16"), ("tf32", True)])

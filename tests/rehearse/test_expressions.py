@@ -65,10 +65,10 @@ def test_value(text, value):
         ("secrets.HF_TOKEN", "the context 'secrets' does not exist here"),
         ("hashFiles('**')", "does not know the function hashFiles()"),
         ("github.event.*", "'*'"),
-        ("github.ref ==", "'the end' is not expected"),
+        ("github.ref ==", "unexpected 'the end'"),
         ("(github.ref", "')' is missing"),
-        ("github.ref github.ref", "'github' is not expected"),
-        ('"double"', "unknown sign '\"'"),
+        ("github.ref github.ref", "unexpected 'github'"),
+        ('"double"', "unknown character '\"'"),
     ],
 )
 def test_what_is_not_known_is_an_error(text, said):

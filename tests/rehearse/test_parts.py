@@ -96,7 +96,7 @@ def test_a_pipe_that_breaks_is_seen_where_the_runner_sees_it(tmp_path, kind, cod
 def test_a_step_that_hangs_is_ended(tmp_path):
     env = {"PATH": "/usr/bin:/bin"}
     ended = shell.run("echo begun; sleep 60", "", tmp_path / "s.sh", env, tmp_path, 0.5)
-    assert (ended.code, ended.output) == (124, "begun\n\nit took longer than it may")
+    assert (ended.code, ended.output) == (124, "begun\n\nstopped: it took longer than its limit")
 
 
 def test_an_unknown_shell_is_refused(tmp_path):

@@ -69,7 +69,7 @@ def test_the_command_writes_what_was_asked_for(board: Path, capsys: Any) -> None
     ("arguments", "said"),
     [
         (["--format", "csv", "--output", "submissions"], "submissions is not empty"),
-        (["--format", "every-eval-ever"], "an entry of Every Eval Ever needs a time"),
+        (["--format", "every-eval-ever"], "a log of Every Eval Ever needs a time"),
         (["--format", "every-eval-ever", "--time", "today"], '--time "today" is not a time'),
         (["--format", "csv", "--model", "nobody"], '"nobody" is not a model of FOLDER'),
         (["--format", "csv", "--data", "schemas"], "--data is for croissant, not for csv"),
@@ -105,7 +105,7 @@ def test_task_data_of_no_repository_is_refused_for_the_hub(board: Path, capsys: 
     (board / "schemas/benchmark.json").write_text(json.dumps(definition))
     code, _, error = export(capsys, "--format", "eval-results", "--output", "out")
     assert code == 2
-    assert "'builtin:small', which is no data set of the Hub" in error
+    assert "'builtin:small', which is not a data set on the Hub" in error
 
 
 def test_a_row_with_an_error_stops_the_export(board: Path, capsys: Any) -> None:

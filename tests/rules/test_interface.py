@@ -42,11 +42,11 @@ UNCALLABLE = {
         "Own has no method extract_embeddings",
     ),
     "another class": ("x = 1\nclass Other: ...", 1, "the module has no class Own"),
-    "another language": ("x = 1\nlibrary(torch", 2, "this is not Python: "),
-    "brackets": ("(" * 10_000, 1, "this"),
-    "minus signs": ("-" * 100_000 + "1", 1, "this"),
-    "a long chain": ("a" + ".b" * 100_000, 1, "this"),
-    "a NUL": ("x = 1\0", 1, "this"),
+    "another language": ("x = 1\nlibrary(torch", 2, "the file is not valid Python: "),
+    "brackets": ("(" * 10_000, 1, "the file"),
+    "minus signs": ("-" * 100_000 + "1", 1, "the file"),
+    "a long chain": ("a" + ".b" * 100_000, 1, "the file"),
+    "a NUL": ("x = 1\0", 1, "the file"),
 }
 
 

@@ -50,7 +50,7 @@ def test_an_extractor_with_other_line_ends_says_so(
     committed, ran, ends, fix, tmp_path, capsys, monkeypatch
 ):
     (finding,) = mismatches(tmp_path, committed, ran, capsys, monkeypatch)
-    assert finding["message"].endswith(f"only the line ends differ, which are {ends} in the run")
+    assert finding["message"].endswith(f"only the line ends differ, which were {ends} in the run")
     assert fix in finding["fix"]
 
 

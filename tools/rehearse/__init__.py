@@ -1,4 +1,4 @@
-"""The rehearsal of the hosted jobs: each job of each workflow, run here as a runner would.
+"""The rehearsal of the hosted jobs: runs each job of each workflow here, as a runner would.
 
-`make rehearse` runs it; docs/maintainer/github.md says what it holds and what it cannot.
+`make rehearse` runs it; docs/maintainer/github.md says what it covers and what it cannot.
 """

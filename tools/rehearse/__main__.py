@@ -1,4 +1,4 @@
-"""`make rehearse`: runs every job of every workflow on loopback, and says which would fail.
+"""`make rehearse`: runs every job of every workflow on this machine, and says which would fail.
 
 usage: python -m tools.rehearse [--job WORKFLOW[.JOB]]... [--root DIR] [--borrow]
 """
@@ -17,44 +17,44 @@ from tools.rehearse.story import DOCS, Story, timed
 from tools.rehearse.world import world
 
 ROOT = Path(__file__).resolve().parents[2]
-TAIL = 30  # lines of a log that failed
+TAIL = 30  # last lines of a failed step's log that are printed
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Rehearse; returns 0 where all is green, 1 where something would fail."""
+    """Rehearse; return 0 if every job passes, 1 if something would fail."""
     parser = argparse.ArgumentParser(prog="make rehearse", description=__doc__.splitlines()[0])
     parser.add_argument(
         "--job",
         action="append",
         default=[],
         metavar="WORKFLOW[.JOB]",
-        help="only this job, such as publish.push, with what it needs; repeatable",
+        help="only this job, such as publish.push, with the jobs it needs; repeatable",
     )
     parser.add_argument("--root", type=Path, default=ROOT, help="rehearse another checkout")
     parser.add_argument(
         "--borrow",
         action="store_true",
-        help="install nothing: all jobs run on the Python of this program, for a quick look",
+        help="install nothing: all jobs use the Python of this program, for a quick look",
     )
     options = parser.parse_args(arguments)
-    begun = time.monotonic()
+    started = time.monotonic()
     root = options.root.resolve()
     failures: list[str] = []
     try:
         workflows = reading.workflows(root)
         failures += reading.versions(root, workflows)
     except reading.Unsound as error:
-        return _ended([str(error)], [], begun)
+        return _ended([str(error)], [], started)
     jobs = [f"{name}.{job}" for name, workflow in workflows.items() for job in workflow.jobs]
     chosen = [job for job in jobs if not options.job or {job, job.split(".")[0]} & set(options.job)]
-    if options.borrow:  # this program does not have what builds the site
+    if options.borrow:  # this program's environment cannot build the site
         chosen = [job for job in chosen if job not in DOCS]
     if unknown := [
         name for name in options.job if not any({j, j.split(".")[0]} & {name} for j in jobs)
     ]:
         parser.error(f"there is no job {unknown[0]!r}; there are: {', '.join(jobs)}")
     if failures:
-        return _ended(failures, [], begun)
+        return _ended(failures, [], started)
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-rehearsal-", ignore_cleanup_errors=True) as at,
         world(
@@ -64,32 +64,32 @@ def main(arguments: list[str] | None = None) -> int:
         story = Story(rehearsed)
         for title, chapter in story.chapters():
             print(f"{title}:", flush=True)
-            _, wrong = timed(chapter)
-            if wrong:
-                failures.append(f"{title}: {wrong}")
+            _, failure = timed(chapter)
+            if failure:
+                failures.append(f"{title}: {failure}")
                 break
         else:
             ran = {o.job.split(" ")[0] for o in rehearsed.outcomes if o.conclusion != "skipped"}
             failures += [f"{job} was never run by the story" for job in chosen if job not in ran]
             failures += [
-                f"{job}: nothing it did used its permission `{scope}`: take it away, or let the "
-                "story reach what needs it"
+                f"{job} has the permission `{scope}` but never used it: remove it, or extend the "
+                "story to use it"
                 for job in chosen
                 if job in ran
                 for scope in _unused(workflows, job, rehearsed.used[job])
             ]
         failed = [o for o in rehearsed.outcomes if o.conclusion == "failure" and not o.intended]
-    return _ended(failures, failed, begun, partly=len(chosen) < len(jobs) or options.borrow)
+    return _ended(failures, failed, started, partly=len(chosen) < len(jobs) or options.borrow)
 
 
 def _unused(workflows: dict[str, Workflow], job: str, used: set[str]) -> list[str]:
-    """List the permissions of a job, by its whole name, that none of its runs has used."""
+    """Return the permissions of a job, given by its full name, that no run has used."""
     name, _, key = job.partition(".")
     return reading.unused(workflows[name], workflows[name].jobs[key], used)
 
 
 def _say(outcome: Outcome) -> None:
-    """Print a line a step, as soon as a job has ended."""
+    """Print an ended job, with one line per step."""
     print(f"  {outcome.job}: {outcome.conclusion}, {outcome.seconds:.1f} s", flush=True)
     for step in outcome.steps:
         note = f" ({step.note})" if step.note else ""
@@ -99,8 +99,8 @@ def _say(outcome: Outcome) -> None:
 def _ended(
     failures: list[str], failed: list[Outcome], begun: float, *, partly: bool = False
 ) -> int:
-    """Print the summary, and return the exit code."""
-    print("\nstood in for:")
+    """Print the summary and return the exit code."""
+    print("\nreplaced by stand-ins:")
     for stand_in in TABLE:
         print(f"  {stand_in.name}: {stand_in.instead}")
     for outcome in failed:
@@ -116,7 +116,7 @@ def _ended(
         return 1
     print(
         f"\ngreen after {duration}"
-        + (": of the chosen jobs alone" if partly else ": every job ran")
+        + (": only the chosen jobs ran" if partly else ": every job ran")
     )
     return 0
 

@@ -1,7 +1,7 @@
-"""An audit of a practice row, from a label to a verified row, by both kinds of runner.
+"""Rehearses the audit of a practice row, from its label to a verified row, with both runners.
 
-The repository becomes a board of GENEB-mini, whose data are generated: a rerun takes a minute and
-no model.
+The repository becomes a board of GENEB-mini, whose data are generated, so that a rerun takes a
+minute and needs no model.
 """
 
 import contextlib
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 MODEL = "practice-2mer"
 ENVIRONMENT = "geneb-audit"
-DRAWN = 1  # of 13 tasks: each takes half a minute
+DRAWN = 1  # of 13 tasks, as each takes half a minute
 _PYTHON = {"AUDIT_PYTHON": sys.executable}
 WRITER_TOKEN = "ghs_audits"  # noqa: S105 (the loopback server's own)
 
 
 class Audits:
-    """The chapters about audits by label."""
+    """The chapters of the story that audit a row."""
 
     def __init__(self, story: "Story") -> None:
         self.story, self.world, self.forge = story, story.world, story.world.forge
@@ -47,7 +47,7 @@ class Audits:
         self.files: dict[str, bytes] = {}
 
     def chapters(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        """Yield those that the chosen jobs take."""
+        """Yield the chapters that the chosen jobs need."""
         chosen = [name for name in ("open", "ready", "rerun", "deliver") if self._is_chosen(name)]
         if not chosen:
             return
@@ -61,7 +61,7 @@ class Audits:
         return self.world.chosen(f"audit.{job}")
 
     def founded(self) -> None:
-        """Push a practice board to main, and measure the row that will be proposed."""
+        """Push a practice board to main, and run the row that will be proposed."""
         work = self.world.folder / "practice"
         clone(self.forge.repository, work, "refs/heads/main", depth=1)
         shutil.rmtree(work / "submissions")
@@ -83,7 +83,7 @@ class Audits:
         self.files = self._measured(work)
 
     def _verdict_ended(self) -> Event:
-        """Return what follows a verdict that a label rang for: no schedule is waited for."""
+        """Return the event that ends a verdict and so starts an audit, without a schedule."""
         run = {"name": "verdict", "event": "workflow_run", "conclusion": "success"}
         payload = repository() | {"action": "completed", "workflow_run": run}
         return Event("workflow_run", "refs/heads/main", self.forge.main, payload)
@@ -108,12 +108,12 @@ class Audits:
         }
 
     def by_runner(self) -> None:
-        """Audit on this machine."""
+        """Audit on this machine, in the place of a self-hosted runner."""
         self.world.variables |= {"AUDIT_FLAVOR": "", "AUDIT_RUNNER": "gpu-box"} | _PYTHON
         self._audited({"open", "ready", "rerun", "deliver"})
 
     def by_hub(self) -> None:
-        """Audit a row that is on main already, as a Job of the loopback Hub, with an App."""
+        """Audit a row that is already on main, as a Job of the imitated Hub, with an App."""
         git(self.forge.repository, "update-ref", "refs/heads/main", self.ground)
         for path, raw in self.files.items():
             self.forge.push(path, raw)
@@ -127,7 +127,7 @@ class Audits:
         self._no_secret(json.dumps(spec))
 
     def _audited(self, jobs: set[str]) -> None:
-        """Run the workflow for a label, or for a row; merge what it proposes, and check it."""
+        """Run the workflow for a label or a row, merge its records, and check the result."""
         is_on_main = "rerun" not in jobs
         if is_on_main:
             main, inputs = self.forge.main, {"row": MODEL}
@@ -167,7 +167,7 @@ class Audits:
 
     @contextlib.contextmanager
     def _secrets(self) -> Iterator[None]:
-        """Lend the environment its secrets, and GitHub's clock the time of a published round."""
+        """Give the environment its secrets, and GitHub's clock the time of a published round."""
         pem = key().private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,

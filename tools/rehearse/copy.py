@@ -1,4 +1,4 @@
-"""A copy of the repository, to alter."""
+"""Makes a copy of the repository that may be altered."""
 
 import shutil
 from pathlib import Path
@@ -8,7 +8,7 @@ from tests.paths import ROOT
 
 
 def copied(folder: Path) -> Path:
-    """Copy every file that belongs to the repository, and return the place."""
+    """Copy every tracked file into a folder, and return the folder."""
     for name in tracked():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)

@@ -1,10 +1,9 @@
-"""Environments of jobs: the first install of a lock is real, repeats are links to its files.
+"""Environments of jobs: a lock is really installed once; repeats are hard links to its files.
 
-An install step of a job depends on nothing but the interpreter, the locks, the installer, the
-script of the step and the place. Each job of a rehearsal runs at the same place, as on a hosted
-runner; so where all of these are the same bytes, so is the result, and it is not made twice. A
-file of the first that a job has written into since would no longer be clean: then the rehearsal
-ends.
+The result of an install step depends only on the interpreter, the locks, the installer, the step's
+script and the folder. Each job of a rehearsal runs in the same folder, as on a hosted runner, so if
+all of these are equal, the step is not run again. If a job has written into one of these files in
+the meantime, the rehearsal fails.
 """
 
 import hashlib
@@ -24,17 +23,19 @@ _INSTALLS = re.compile(r"tools/install-locked\b")
 
 @dataclass
 class StoredEnvironment:
-    """The environment that an install step left, and when it was first made."""
+    """The environment that an install step created, and the first job that did."""
 
     folder: Path
     job: str
     facts: dict[str, tuple[int, int]]
 
     def hold_clean(self) -> None:
-        """Raise RuntimeError where a job has written into a file of it since."""
-        now = _facts(self.folder)
-        if now != self.facts:
-            changed = sorted(name for name in self.facts if now.get(name) != self.facts[name])
+        """Raise RuntimeError if a job has changed one of its files since."""
+        current_facts = _facts(self.folder)
+        if current_facts != self.facts:
+            changed = sorted(
+                name for name in self.facts if current_facts.get(name) != self.facts[name]
+            )
             raise RuntimeError(f"a job wrote into its environment: {', '.join(changed[:3])}")
 
 
@@ -47,9 +48,9 @@ class Environments:
     bases: dict[str, StoredEnvironment] = field(default_factory=dict)
 
     def bare(self, interpreter: Path, target: Path, *, pip: bool = True) -> None:
-        """Make an empty environment at a place; a second one of the same is links to its files.
+        """Create an empty environment in a folder; a repeated one is linked from the first.
 
-        Raises RuntimeError where a job has written into one of them since.
+        Raises RuntimeError if a job has changed one of its files since.
         """
         key = hashlib.sha256(f"{interpreter} {target}".encode()).hexdigest()
         if key not in self.bases:
@@ -63,7 +64,7 @@ class Environments:
             _link(self.bases[key].folder, target)
 
     def borrow(self, environment: Path, root: Path) -> None:
-        """Lend an environment the packages of this program, with the code of a checkout."""
+        """Let an environment use the packages of this program and the code of a checkout."""
         if not environment.exists():
             self.bare(CURRENT_INTERPRETER, environment, pip=False)
         (packages,) = environment.glob("lib/python*/site-packages")
@@ -72,7 +73,7 @@ class Environments:
 
     @staticmethod
     def key(script: str, root: Path, inputs: list[str]) -> str | None:
-        """Name an install step by all that it depends on; None for any other step."""
+        """Return a digest of all that an install step depends on; None for any other step."""
         if not _INSTALLS.search(script):
             return None
         digest = hashlib.sha256("\0".join([script, *inputs]).encode())
@@ -81,7 +82,7 @@ class Environments:
         return digest.hexdigest()
 
     def keep(self, key: str, job: str, places: list[Path]) -> None:
-        """Remember what an install step left in these folders."""
+        """Store what an install step created in these folders."""
         copy = self.folder / "kept" / key
         copy.mkdir(parents=True)
         for number, folder in enumerate(places):
@@ -90,9 +91,9 @@ class Environments:
         self.stored[key] = StoredEnvironment(copy, job, _facts(copy))
 
     def restore(self, key: str, places: list[Path]) -> str:
-        """Put back what the first install left; return the name of its job.
+        """Restore what the first install created, and return the name of its job.
 
-        Raises RuntimeError where a job has written into a file of it since.
+        Raises RuntimeError if a job has changed one of its files since.
         """
         stored = self.stored[key]
         stored.hold_clean()
@@ -109,9 +110,9 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _facts(folder: Path) -> dict[str, tuple[int, int]]:
-    """Return size and time of each file; what Python compiles on its own account does not count."""
+    """Return size and time of each file, except of .pyc files, which Python writes by itself."""
     facts_of: dict[str, tuple[int, int]] = {}
-    folders, name_at = [os.fspath(folder)], len(os.fspath(folder)) + 1
+    folders, prefix_length = [os.fspath(folder)], len(os.fspath(folder)) + 1
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
@@ -119,5 +120,5 @@ def _facts(folder: Path) -> dict[str, tuple[int, int]]:
                     folders.append(entry.path)
                 elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(".pyc"):
                     status = entry.stat()
-                    facts_of[entry.path[name_at:]] = (status.st_size, status.st_mtime_ns)
+                    facts_of[entry.path[prefix_length:]] = (status.st_size, status.st_mtime_ns)
     return facts_of

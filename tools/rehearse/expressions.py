@@ -1,7 +1,6 @@
-"""Expressions of workflows, `${{ }}`: as much of the language as workflows use, and nothing else.
+"""Evaluates the expressions of workflows, `${{ }}`, as far as our workflows use the language.
 
-What is not known is an error: a context, a function, an operator that the rehearsal does not have
-must not pass for an empty text.
+An unknown context, function or operator is an error: it must not pass for an empty text.
 """
 
 import json
@@ -24,43 +23,43 @@ class ExpressionError(Exception):
 
 
 class StrictContext(dict[str, Any]):
-    """A context in which every name that may be asked for is there: another one is a slip."""
+    """A context that has every name that may be used; any other name is an error."""
 
 
 def substitute(text: str, contexts: Mapping[str, Any]) -> str:
-    """Return a text with each `${{ }}` in it replaced by its value."""
+    """Return a text in which each `${{ }}` is replaced by its value."""
     substituted = _EMBEDDED.sub(lambda match: as_text(evaluate(match[1], contexts)), text)
     if "${{" in _EMBEDDED.sub("", text):
-        raise ExpressionError(f"an expression without an end: {text!r}")
+        raise ExpressionError(f"an expression is not closed by }}}}: {text!r}")
     return substituted
 
 
 def condition(text: str | None, contexts: Mapping[str, Any], *, success: bool) -> bool:
-    """Decide an `if:`. Without a function of the status in it, `success()` is meant as well."""
+    """Evaluate an `if:`. Unless it calls a status function, `success()` is required as well."""
     if text is None:
         return success
-    inner = text.strip()
-    if whole := re.fullmatch(r"\$\{\{(.*)\}\}", inner, re.DOTALL):
-        inner = whole[1]
-    elif "${{" in inner:
-        raise ExpressionError(f"an `if:` that is half an expression is always true: {text!r}")
-    asks = any(re.search(rf"\b{name}\s*\(", inner) for name in STATUS)
-    value = truth(evaluate(inner, contexts))
-    return value if asks else success and value
+    expression = text.strip()
+    if whole := re.fullmatch(r"\$\{\{(.*)\}\}", expression, re.DOTALL):
+        expression = whole[1]
+    elif "${{" in expression:
+        raise ExpressionError(f"an `if:` with text around its ${{{{ }}}} is always true: {text!r}")
+    calls_status_function = any(re.search(rf"\b{name}\s*\(", expression) for name in STATUS)
+    value = truth(evaluate(expression, contexts))
+    return value if calls_status_function else success and value
 
 
 def evaluate(text: str, contexts: Mapping[str, Any]) -> Any:
-    """Return the value of one expression, without the braces around it."""
+    """Return the value of one expression, given without its braces."""
     return _Parser(text, contexts).whole()
 
 
 def truth(value: Any) -> bool:
-    """Whether GitHub takes a value for true."""
+    """Whether GitHub treats a value as true."""
     return not (value is None or value is False or value in ("", 0) or value != value)  # noqa: PLR0124 (NaN)
 
 
 def as_text(value: Any) -> str:
-    """Write a value as GitHub does where a text is expected."""
+    """Return a value as the text that GitHub writes for it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -123,7 +122,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class _Parser:
-    """One pass over the text: each method takes one level of precedence."""
+    """A parser that evaluates while it reads; each method handles one level of precedence."""
 
     def __init__(self, text: str, contexts: Mapping[str, Any]) -> None:
         self.text = text.strip()
@@ -133,7 +132,7 @@ class _Parser:
         while position < len(self.text):
             match = _TOKENS.match(self.text, position)
             if match is None:
-                raise self._error(f"unknown sign {self.text[position]!r}")
+                raise self._error(f"unknown character {self.text[position]!r}")
             self.tokens.append((str(match.lastgroup), match[str(match.lastgroup)]))
             position = match.end()
             while position < len(self.text) and self.text[position].isspace():
@@ -145,7 +144,7 @@ class _Parser:
     def whole(self) -> Any:
         value = self._or()
         if self.tokens:
-            raise self._error(f"{self.tokens[0][1]!r} is not expected")
+            raise self._error(f"unexpected {self.tokens[0][1]!r}")
         return value
 
     def _take(self, *signs: str) -> str | None:
@@ -153,7 +152,7 @@ class _Parser:
             return self.tokens.pop(0)[1]
         return None
 
-    def _due(self, sign: str) -> None:
+    def _require(self, sign: str) -> None:
         if self._take(sign) is None:
             raise self._error(f"{sign!r} is missing")
 
@@ -184,7 +183,7 @@ class _Parser:
         while sign := self._take(".", "["):
             if sign == "[":
                 key = self._or()
-                self._due("]")
+                self._require("]")
             else:
                 kind, key = self.tokens.pop(0) if self.tokens else ("", "")
                 if kind != "name":
@@ -199,12 +198,12 @@ class _Parser:
             return value.get(key)
         if isinstance(value, list) and isinstance(key, float) and key.is_integer():
             return value[int(key)] if 0 <= key < len(value) else None
-        return None  # as on GitHub: what has no properties has none of this name
+        return None  # as on GitHub, for values that have no properties
 
     def _primary(self) -> Any:
         if self._take("("):
             value = self._or()
-            self._due(")")
+            self._require(")")
             return value
         kind, word = self.tokens.pop(0) if self.tokens else ("", "the end")
         if kind == "number":
@@ -212,7 +211,7 @@ class _Parser:
         if kind == "text":
             return word[1:-1].replace("''", "'")
         if kind != "name":
-            raise self._error(f"{word!r} is not expected")
+            raise self._error(f"unexpected {word!r}")
         if self._take("("):
             return self._call(word)
         if word in _WORDS:
@@ -226,7 +225,7 @@ class _Parser:
         while not self._take(")"):
             arguments.append(self._or())
             if not self._take(","):
-                self._due(")")
+                self._require(")")
                 break
         status = self.contexts.get("()", {})
         function = status.get(name) if name in STATUS else FUNCTIONS.get(name)

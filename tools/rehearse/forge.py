@@ -1,7 +1,7 @@
-"""GitHub on loopback for the rehearsal: the server of the tests, over git repositories on disk.
+"""An imitated GitHub for the rehearsal: the server of the tests, with git repositories on disk.
 
-It adds what people do: fork, open a pull request, merge. A job's token has the rights that the
-workflow gives it and no other.
+It adds what people do: fork, open a pull request, merge. A job's token has only the rights that its
+workflow grants.
 """
 
 import base64
@@ -15,7 +15,7 @@ from tests.github.refusals import Answer
 from tests.github.server import REPOSITORY, ROUTES, STRANGER, GitHubServer
 
 REQUIRED = "geneb/verdict"
-"""The status that the ruleset of docs/maintainer/setup.md requires before a merge."""
+"""The commit status that a merge requires, by the ruleset in docs/maintainer/setup.md."""
 CONTRIBUTOR = frozenset({"fork:write", "pulls:open"})
 MAINTAINER = frozenset({"pulls:merge"})
 AUDITOR = frozenset(
@@ -30,15 +30,15 @@ _PULL = r"/pulls/(\d+)/merge"
 
 
 def git(folder: Path, *arguments: str, stdin: bytes = b"") -> str:
-    """Run git in a folder with nobody's settings; returns what it prints, stripped."""
+    """Run git in a folder without any user's settings; return its output, stripped."""
     return git_raw(folder, *arguments, stdin=stdin).decode().strip()
 
 
 def git_raw(
     folder: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> bytes:
-    """Run git; returns its output. Raises RuntimeError with what it said when it fails."""
-    whole = {
+    """Run git; return its output. Raises RuntimeError with its error output if it fails."""
+    variables = {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_CONFIG_SYSTEM": "/dev/null",
@@ -47,14 +47,14 @@ def git_raw(
         **(env or {}),
     }
     command = ["git", "-C", str(folder), *arguments]
-    process = subprocess.run(command, input=stdin, env=whole, capture_output=True, check=False)
+    process = subprocess.run(command, input=stdin, env=variables, capture_output=True, check=False)
     if process.returncode:
         raise RuntimeError(f"git {' '.join(arguments)}: {process.stderr.decode(errors='replace')}")
     return process.stdout
 
 
 class GitForge(GitHubServer):
-    """The loopback GitHub of one repository on disk, `repository`."""
+    """The imitated GitHub of one repository on disk, `repository`."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -64,16 +64,16 @@ class GitForge(GitHubServer):
         folder_of_repository.parent.mkdir(parents=True)
         folder_of_repository.symlink_to(self.repository)
         self.clones = (folder / "git").as_uri()
-        """Address below which git finds repositories by their names, as on GitHub's own server."""
+        """Base address of the repositories for git, which are below it by name, as on GitHub."""
         self.tokens = set()
         self.known_labels = set()
         self.pinned: dict[str, Any] | None = None
-        """Account whose status alone allows a merge; None for everybody's."""
+        """The only account whose status allows a merge; None if anybody's does."""
         self.identities: dict[str, dict[str, str]] = {}
-        """Token that asks for an identity to the claims of its job."""
+        """By token with which a job requests its identity: the claims of the job."""
 
     def routes(self) -> list[tuple[str, str, str, Callable[..., Answer]]]:
-        """Add what people do to what the product asks."""
+        """Return the routes of the tests' server, and those for what people do."""
         return [
             (r"/git/matching-refs/(\S+)", "GET", "contents:read", GitForge.matching_refs),
             *ROUTES,
@@ -92,15 +92,15 @@ class GitForge(GitHubServer):
 
     @property
     def main(self) -> str:
-        """The head of main."""
+        """The newest commit of main."""
         return git(self.repository, "rev-parse", "refs/heads/main")
 
     def main_sha(self) -> str:
-        """Return the commit id of main, as the imitation of GitHub in the tests does."""
+        """Return the newest commit of main, as the server answers it."""
         return self.main
 
     def learn(self, sha: str) -> None:
-        """Read the commits, trees and files up to a commit that are not known yet."""
+        """Read the commits, trees and files up to a commit, as far as they are unknown."""
         listed = git(self.repository, "log", "--format=%H %T %P", sha).splitlines()
         for commit, tree, *parents in (line.split() for line in listed):
             if commit not in self.commits:
@@ -125,7 +125,7 @@ class GitForge(GitHubServer):
             self.blobs[sha], contents = contents[:size], contents[size + 1 :]
 
     def push(self, path: str, raw: bytes) -> str:
-        """Change a file of main, as a maintainer may, and return the new head."""
+        """Change a file on main, as a maintainer may, and return the new commit."""
         blob = git(self.repository, "hash-object", "-w", "--stdin", stdin=raw)
         index = {"GIT_INDEX_FILE": str(self.repository / "push.index")}
         git_raw(self.repository, "read-tree", self.main, env=index)
@@ -138,7 +138,7 @@ class GitForge(GitHubServer):
         return sha
 
     def make_fork(self, _query: dict[str, str], _body: Any) -> Answer:
-        """Copy the repository for the stranger."""
+        """Copy the repository as the stranger's fork."""
         git(
             self.repository.parent,
             "clone",
@@ -150,7 +150,7 @@ class GitForge(GitHubServer):
         return Answer(202, self._described("stranger/board"))
 
     def make_pull(self, _query: dict[str, str], body: Any) -> Answer:
-        """Open a pull request from a branch of the fork, with the refs that GitHub keeps of it."""
+        """Open a pull request from a branch, with the refs that GitHub creates for it."""
         owner, _, branch = body["head"].rpartition(":")
         number = len(self.pulls) + 1
         head_ref = f"refs/pull/{number}/head"
@@ -172,19 +172,19 @@ class GitForge(GitHubServer):
         return Answer(201, pull)
 
     def patch_pull(self, _query: dict[str, str], body: Any, number: str) -> Answer:
-        """Close a pull request."""
+        """Change the state of a pull request, such as closing it."""
         self.pulls[int(number)]["state"] = body["state"]
         return Answer(200, self.pulls[int(number)])
 
     def matching_refs(self, _query: dict[str, str], _body: Any, name: str) -> Answer:
-        """List the branches whose names begin so."""
+        """Return the branches whose names begin with `name`."""
         form = "--format=%(refname) %(objectname)"
         listed = git(self.repository, "for-each-ref", form, "refs/heads").splitlines()
         branches = [line.split() for line in listed if line.startswith(f"refs/{name}")]
         return Answer(200, [{"ref": ref, "object": {"sha": sha}} for ref, sha in branches])
 
     def make_group(self, number: int) -> str:
-        """Make the commit of a merge queue: main with a pull request squashed into it."""
+        """Create the commit of a merge queue: main with a pull request squashed into it."""
         head = self.pulls[number]["head"]["sha"]
         tree = git(self.repository, "merge-tree", "--write-tree", self.main, head)
         sha = git(self.repository, "commit-tree", tree, "-p", self.main, "-m", f"Group #{number}")
@@ -194,7 +194,7 @@ class GitForge(GitHubServer):
         return sha
 
     def merge(self, _query: dict[str, str], body: Any, number: str) -> Answer:
-        """Squash a pull request into main, where its verdict allows it."""
+        """Squash a pull request into main, if its verdict allows that."""
         pull = self.pulls[int(number)]
         head = pull["head"]["sha"]
         if body.get("sha") != head:
@@ -208,7 +208,7 @@ class GitForge(GitHubServer):
         return Answer(200, {"sha": sha, "merged": True, "message": "Pull Request merged"})
 
     def squash(self, number: int) -> str:
-        """Squash a pull request into main, whatever its verdict; return the commit."""
+        """Squash a pull request into main, whatever its verdict; return the new commit."""
         pull = self.pulls[number]
         head = pull["head"]["sha"]
         tree = git(self.repository, "merge-tree", "--write-tree", self.main, head)
@@ -226,7 +226,7 @@ class GitForge(GitHubServer):
         pull |= {"state": "closed", "merged_at": pull["updated_at"]}
         return sha
 
-    # Commits that a job makes over the API.
+    # Endpoints by which a job creates commits over the API.
 
     def get_content(self, query: dict[str, str], _body: Any, path: str) -> Answer:
         """Return a file of a branch."""
@@ -237,13 +237,13 @@ class GitForge(GitHubServer):
         return Answer(200, {"encoding": "base64", "content": base64.encodebytes(raw).decode()})
 
     def make_blob(self, _query: dict[str, str], body: Any) -> Answer:
-        """Keep a file."""
+        """Store a file."""
         raw = base64.b64decode(body["content"])
         sha = git(self.repository, "hash-object", "-w", "--stdin", stdin=raw)
         return Answer(201, {"sha": sha})
 
     def make_tree(self, _query: dict[str, str], body: Any) -> Answer:
-        """Change files of a tree."""
+        """Create a tree from another one with changed files."""
         env = {"GIT_INDEX_FILE": str(self.repository / "api.index")}
         git_raw(self.repository, "read-tree", body["base_tree"], env=env)
         for change in body["tree"]:
@@ -253,12 +253,12 @@ class GitForge(GitHubServer):
         return Answer(201, {"sha": tree})
 
     def get_commit(self, _query: dict[str, str], _body: Any, sha: str) -> Answer:
-        """Name the tree of a commit."""
+        """Return a commit with its tree."""
         tree = git(self.repository, "rev-parse", f"{sha}^{{tree}}")
         return Answer(200, {"sha": sha, "tree": {"sha": tree}})
 
     def make_commit(self, _query: dict[str, str], body: Any) -> Answer:
-        """Make a commit that no branch has yet."""
+        """Create a commit, which no branch contains yet."""
         parents = [word for parent in body["parents"] for word in ("-p", parent)]
         sha = git(
             self.repository, "commit-tree", body["tree"], *parents, "-m", str(body["message"])
@@ -266,7 +266,7 @@ class GitForge(GitHubServer):
         return Answer(201, {"sha": sha})
 
     def make_ref(self, _query: dict[str, str], body: Any) -> Answer:
-        """Make a branch, where there is none of that name."""
+        """Create a branch, unless one of that name exists."""
         try:
             git(self.repository, "update-ref", body["ref"], body["sha"], "0" * 40)
         except RuntimeError:
@@ -274,7 +274,7 @@ class GitForge(GitHubServer):
         return Answer(201, {"ref": body["ref"]})
 
     def move_ref(self, _query: dict[str, str], body: Any, branch: str) -> Answer:
-        """Move a branch other than main, which takes no push."""
+        """Move a branch to another commit; main cannot be moved."""
         if branch == "main":
             return Answer(422, {"message": "Changes must be made through a pull request."})
         git(self.repository, "update-ref", f"refs/heads/{branch}", body["sha"])
@@ -287,7 +287,7 @@ class GitForge(GitHubServer):
         return {"full_name": name, "url": f"{self.address}/repos/{name}", "default_branch": "main"}
 
     def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:
-        """Answer what stands outside of a repository's API, too: the identity of a job."""
+        """Answer a request, including those outside a repository's API: a job's identity."""
         if (verb, path) == ("GET", "/identity"):
             asking = next(
                 (self.identities[token] for token in self.granted & set(self.identities)), {}
@@ -300,6 +300,6 @@ class GitForge(GitHubServer):
 
 
 def identity(claims: dict[str, str], audience: str) -> str:
-    """Write what the runner's identity says of a job, unsigned: nobody here would verify it."""
+    """Return a job's identity token, unsigned, as nothing here would verify it."""
     statement = json.dumps(claims | {"aud": audience}, sort_keys=True)
     return "identity." + base64.urlsafe_b64encode(statement.encode()).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""Where this machine has a Python of some version."""
+"""Finds a Python of a given version on this machine."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 VERSION = re.compile(r"3\.\d+")
-_LIMIT_S = 30  # for an interpreter to say its version, on a busy machine
+_LIMIT_S = 30  # for an interpreter to print its version on a busy machine
 
 
 class NoInterpreter(Exception):  # noqa: N818 (named after what is wrong)
@@ -17,22 +17,24 @@ class NoInterpreter(Exception):  # noqa: N818 (named after what is wrong)
 def find(version: str) -> Path:
     """Return the interpreter of a version such as "3.13".
 
-    Raises NoInterpreter, whose message says how to get one.
+    Raises NoInterpreter, whose message says how to install one.
     """
     if not VERSION.fullmatch(version):
-        raise NoInterpreter(f"python-version {version!r}: write major and minor, such as '3.13'")
+        raise NoInterpreter(
+            f"python-version {version!r}: expected major and minor version, such as '3.13'"
+        )
     for candidate in _candidates(version):
         if candidate.is_file() and _is(candidate, version):
             return candidate
     raise NoInterpreter(
-        f"Python {version} is not installed, so that its jobs cannot be rehearsed: "
+        f"Python {version} is not installed, so its jobs cannot be rehearsed; install it with "
         f"`pyenv install {version}`, `uv python install {version}` or "
         f"`apt-get install python{version} python{version}-venv`"
     )
 
 
 def _candidates(version: str) -> Iterator[Path]:
-    """List where one may be: what has its own folder first, since it has venv and pip for sure."""
+    """Yield possible paths; folders of one version come first, as they surely have venv and pip."""
     home = Path.home()
     folders = [
         Path(os.environ.get("PYENV_ROOT") or home / ".pyenv") / "versions",
@@ -51,7 +53,7 @@ def _candidates(version: str) -> Iterator[Path]:
 
 
 def _is(candidate: Path, version: str) -> bool:
-    """Whether it runs, is that version, and can make environments."""
+    """Whether an interpreter runs, has that version, and can create environments."""
     code = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
     try:
         process = subprocess.run(

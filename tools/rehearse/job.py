@@ -1,4 +1,4 @@
-"""One job: a clean place, its contexts, and its steps in order."""
+"""Runs one job: prepares an empty folder and the contexts, then runs its steps in order."""
 
 import os
 import secrets
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tools.rehearse.world import World
 
 _PATH = ["/usr/local/bin", "/usr/bin", "/bin"]
-_HANG_S = 900  # a step that takes longer hangs, whatever its job allows
+_HANG_S = 900  # a step that takes longer is ended, even if its job allows more
 
 
 @dataclass
@@ -50,21 +50,21 @@ class Outcome:
     steps: list[Step] = field(default_factory=list)
     summary: str = ""
     intended: bool = False
-    """Whether the story wants it to fail."""
+    """Whether the story expects the job to fail."""
 
     @property
     def seconds(self) -> float:
-        """Duration of the steps."""
+        """Duration of all steps together."""
         return sum(step.seconds for step in self.steps)
 
     @property
     def log(self) -> str:
-        """All that its steps printed."""
+        """The output of all steps."""
         return "\n".join(step.log for step in self.steps if step.log)
 
 
 class Job:
-    """A job that runs."""
+    """One run of a job."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Job:
         self.path: list[str] = []
         self.exported: dict[str, str] = {}
         self.installed: list[str] = []
-        """Keys of the install steps so far, while nothing else was run."""
+        """Keys of the install steps so far."""
         self.pristine = True
         self.count = 0
         self.context = contexts | {"github": self._github(), "runner": self._runner()}
@@ -137,7 +137,7 @@ class Job:
         )
 
     def _variables(self) -> dict[str, str]:
-        """Return the variables that the runner sets, on nothing of this machine's own."""
+        """Return the environment variables that a runner sets; few come from this machine."""
         passed = {name: os.environ[name] for name in PASSED if name in os.environ}
         github = self.context["github"]
         variables = {
@@ -172,7 +172,7 @@ class Job:
         } | self.exported
 
     def run(self) -> Outcome:
-        """Run the steps; the first that fails ends the job, but for what asks to run then."""
+        """Run the steps. After a failed step, only those run whose `if:` allows it."""
         self.world.forge.grants[self.token] = self.granted
         self.world.forge.denied.clear()
         self.world.forge.used.clear()
@@ -185,7 +185,7 @@ class Job:
         except (ExpressionError, Unsound, RuntimeError) as error:
             self._failed("outputs", str(error))
         finally:
-            if denied := self.world.forge.denied:  # also what the job went on without
+            if denied := self.world.forge.denied:  # even if the job went on regardless
                 self._failed("permissions", "\n".join(sorted(set(denied))))
             name = self.outcome.job.split(" ")[0]
             self.world.used.setdefault(name, set()).update(self.world.forge.used)
@@ -201,7 +201,7 @@ class Job:
     def _steps(
         self, steps: list[dict[str, Any]], contexts: dict[str, Any], more: dict[str, str]
     ) -> bool:
-        """Run a list of steps, of a job or of a composite action; tells whether all went well."""
+        """Run the steps of a job or a composite action; return whether all succeeded."""
         good = True
         for step in steps:
             self.count += 1
@@ -230,8 +230,8 @@ class Job:
             tolerated = substitute(step.get("continue-on-error", "false"), contexts) == "true"
             self._note(step, contexts, outputs, "success" if fine else "failure")
             if not fine and tolerated:
-                # GitHub goes on; a rehearsal shows it, or it would hide what never works.
-                self.outcome.steps[-1].note = "continue-on-error hides this on GitHub"
+                # GitHub goes on silently; the rehearsal shows it, or nobody would notice.
+                self.outcome.steps[-1].note = "on GitHub, continue-on-error hides this failure"
             self.outcome.conclusion = self.outcome.conclusion if fine else "failure"
             good = good and (fine or tolerated)
         return good
@@ -249,7 +249,7 @@ class Job:
     def _step(
         self, step: dict[str, Any], title: str, contexts: dict[str, Any], more: dict[str, str]
     ) -> tuple[bool, dict[str, str]]:
-        """Run one step; tells whether it went well, and gives its outputs."""
+        """Run one step; return whether it succeeded, and its outputs."""
         env = dict(more)
         for tree in (self.workflow.tree, self.tree, step):
             for key, value in tree.get("env", {}).items():
@@ -277,7 +277,7 @@ class Job:
     def _composite(
         self, uses: str, inputs_passed: dict[str, str], env: dict[str, str]
     ) -> tuple[bool, dict[str, str]]:
-        """Run a composite action: `$/` from the commit of the workflow, `./` from the workspace."""
+        """Run a composite action of the workflow's commit (`$/`) or of the workspace (`./`)."""
         root = self.workspace
         if uses.startswith("$/"):
             root = self.world.runner / "actions"
@@ -286,10 +286,10 @@ class Job:
         folder = root / uses[2:]
         action = read(folder / "action.yml").tree
         if action["runs"]["using"] != "composite":
-            raise Unsound(f"{uses}: only composite actions are known to the rehearsal")
+            raise Unsound(f"{uses}: the rehearsal can run only composite actions")
         declared = action.get("inputs", {})
         if unknown := sorted(set(inputs_passed) - set(declared)):
-            raise Unsound(f"{uses}: there is no input {unknown[0]!r}")
+            raise Unsound(f"{uses}: the action has no input {unknown[0]!r}")
         inputs = StrictContext(
             {
                 k: inputs_passed.get(k, substitute(v.get("default", ""), self.context))
@@ -310,7 +310,7 @@ class Job:
     def _script(
         self, step: dict[str, Any], title: str, script: str, env: dict[str, str]
     ) -> tuple[bool, dict[str, str]]:
-        """Run a script, or put back what the same install left before."""
+        """Run a script, or restore the result of an equal install step."""
         begun = time.monotonic()
         installs = self.world.environments
         places = [self.tools, self.temp]

@@ -1,11 +1,11 @@
-"""The parts of the machine that a program in an empty place still sees."""
+"""What a program in an otherwise empty environment still gets from this machine."""
 
 PASSED = (
     *("PIP_INDEX_URL", "PIP_CERT", "PIP_PROXY", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT"),
     *("PIP_RETRIES", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy", "UV_INDEX_URL", "UV_DEFAULT_INDEX"),
 )
-"""The way to a package index, and no other setting. Folders of wheels and extra indexes are left
-out: GitHub's runners do not have them."""
+"""Only the settings that are needed to reach a package index. Folders of wheels and extra indexes
+are left out, since GitHub's runners do not have them."""
 CACHES = ("PIP_CACHE_DIR", "UV_CACHE_DIR")
-"""Where installers keep what they downloaded."""
+"""Folders in which installers cache downloads."""

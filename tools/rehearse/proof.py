@@ -1,7 +1,7 @@
-"""`make rehearse-proof`: that the rehearsal is red where a hosted job would fail.
+"""`make rehearse-proof`: proves that the rehearsal fails where a hosted job would fail.
 
-Each case alters one thing in a copy of the repository and rehearses the jobs that it concerns. What
-takes seconds is proved by `make test` (tests/rehearse/test_red.py); these install for real.
+Each case alters one thing in a copy of the repository and rehearses the jobs concerned. Cases that
+take seconds are part of `make test` (tests/rehearse/test_red.py); those here install packages.
 """
 
 import re
@@ -19,7 +19,7 @@ Alteration = Callable[[str], str]
 
 
 class Case(NamedTuple):
-    """One alteration, the jobs that meet it, and what the rehearsal must say."""
+    """One alteration, the jobs to rehearse, and the message that the rehearsal must print."""
 
     title: str
     file: str
@@ -29,12 +29,12 @@ class Case(NamedTuple):
 
 
 def without(text: str) -> Alteration:
-    """Return the removal of a text, wherever it stands."""
+    """Return the removal of a text, wherever it occurs."""
     return lambda content: content.replace(text, "")
 
 
 def other_hashes(package: str) -> Alteration:
-    """Alter each hash of a package by one digit."""
+    """Return the alteration of each hash of a package by one digit."""
 
     def alter(content: str) -> str:
         return _block(package).sub(
@@ -143,36 +143,36 @@ CASES = (
 
 
 def prove(case: Case) -> str:
-    """Run one case; returns what is wrong with it, or ""."""
+    """Run one case; return what is wrong, or "" if the rehearsal failed as expected."""
     with tempfile.TemporaryDirectory(prefix="geneb-ci-proof-") as folder:
         root = copied(Path(folder) / "copy")
         file = root / case.file
-        before = file.read_text(encoding="utf-8")
-        after = case.alter(before)
-        if after == before:
-            return f"{case.file} has nothing to alter"
-        file.write_text(after, encoding="utf-8")
+        original = file.read_text(encoding="utf-8")
+        altered = case.alter(original)
+        if altered == original:
+            return f"the alteration does not change {case.file}"
+        file.write_text(altered, encoding="utf-8")
         command = [sys.executable, "-m", "tools.rehearse", "--root", str(root), *case.arguments]
         process = subprocess.run(command, capture_output=True, text=True, check=False)
     if process.returncode != 1:
         return f"the rehearsal ended with {process.returncode}:\n{process.stdout}{process.stderr}"
     if case.expected not in process.stdout:
-        return f"the rehearsal does not say {case.expected!r}:\n{process.stdout}"
+        return f"the rehearsal does not print {case.expected!r}:\n{process.stdout}"
     return ""
 
 
 def main() -> int:
-    """Prove each case; returns 1 where the rehearsal stays green or says something else."""
-    wrong = 0
+    """Prove each case; return 1 if a rehearsal passes or prints something else."""
+    missed_count = 0
     for case in CASES:
-        begun = time.monotonic()
+        started = time.monotonic()
         missed = prove(case)
-        wrong += bool(missed)
-        seconds = time.monotonic() - begun
+        missed_count += bool(missed)
+        seconds = time.monotonic() - started
         print(f"{seconds:6.1f} s  {'MISSED' if missed else 'red'}  {case.title}", flush=True)
         if missed:
             print(missed)
-    return int(wrong > 0)
+    return int(missed_count > 0)
 
 
 if __name__ == "__main__":

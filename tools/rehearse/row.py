@@ -1,6 +1,6 @@
-"""The row that is contributed in the rehearsal, and one with an impossible score.
+"""The row that is submitted in the rehearsal, and one with an impossible score.
 
-Numbers of no model: predictions are made up for each task, near the median row of the board, so
+No model computed its scores: predictions are invented for each task, near the board's median, so
 that the scores follow from confusion matrices and resemble a model's.
 """
 
@@ -18,18 +18,18 @@ from tests.small import CARD, small_v11
 MODEL = "rehearsed-row"
 _SEEDS = 5
 _FULL = "full"
-_SIZE = 1000  # of a test set whose size the benchmark does not know
-_SPREAD = 0.004  # of the right predictions, from seed to seed
+_SIZE = 1000  # assumed size of a test split whose size is unknown
+_SPREAD = 0.004  # how much accuracy differs between seeds
 _EXTRACTOR = (
     '"""The extractor of the rehearsal: no job imports it."""\n\n\nclass Model:\n    pass\n'
 )
 
 Files = dict[str, bytes]
-"""Path in the repository to bytes."""
+"""Bytes of files by path in the repository."""
 
 
 def sound(root: Path, model: str = MODEL) -> Files:
-    """Return the three files of a submission that passes every check of errors."""
+    """Return the three files of a submission without any error."""
     benchmark = load_benchmark(root / "schemas/benchmark.json")
     document = small_v11(model, benchmark)
     rows = [json.loads(path.read_bytes()) for path in sorted((root / "submissions").glob("*.json"))]
@@ -56,7 +56,7 @@ def sound(root: Path, model: str = MODEL) -> Files:
 
 
 def impossible(root: Path, model: str) -> Files:
-    """Return the same with one accuracy above 1."""
+    """Return the same files, with one accuracy above 1."""
     files = sound(root, model)
     name = f"submissions/{model}.json"
     document = json.loads(files[name])
@@ -68,18 +68,18 @@ def impossible(root: Path, model: str) -> Files:
 def _measure(
     document: dict[str, Any], benchmark: Benchmark, regime: str, task: str, accuracy: float
 ) -> None:
-    """Write the scores of one cell, and those of its seeds."""
+    """Write the scores of one cell and of its seeds into the document."""
     task_facts = benchmark.by_id[task]
     size = task_facts.n_test or _SIZE
-    # Where the sizes of the classes are not known, two halves do as well as any.
+    # If the class sizes are unknown, any will do.
     counts = task_facts.test_class_counts or (size // 2, size - size // 2)
     start = int.from_bytes(hashlib.sha256(f"{regime}/{task}".encode()).digest()[:2], "big")
     seeds = []
     for seed in range(_SEEDS):
-        # With all training sequences, seeds change nothing.
-        apart = 0.0 if regime == _FULL else _SPREAD * ((start + 7 * seed) % 11 - 5) / 5
-        moved = accuracy + apart
-        seeds.append(_scores(counts, min(max(moved, 0.05), 0.97)))
+        # In the full regime, all seeds give the same scores.
+        seed_offset = 0.0 if regime == _FULL else _SPREAD * ((start + 7 * seed) % 11 - 5) / 5
+        seed_accuracy = accuracy + seed_offset
+        seeds.append(_scores(counts, min(max(seed_accuracy, 0.05), 0.97)))
     means = {
         metric: seeds[0][metric]
         if regime == _FULL
@@ -94,7 +94,7 @@ def _measure(
 
 
 def _scores(counts: list[int] | tuple[int, ...], accuracy: float) -> dict[str, float]:
-    """Score predictions where this part of each class is right; the rest is said to be the next."""
+    """Return the scores if this share of each class is predicted correctly, and no more."""
     right = [round(count * accuracy) for count in counts]
     wrong = [count - hits for count, hits in zip(counts, right, strict=True)]
     predicted = [hits + wrong[k - 1] for k, hits in enumerate(right)]

@@ -1,4 +1,4 @@
-"""One script of a step, in the shell that the runner would take, and the files it answers with."""
+"""Runs the script of a step in the shell that a runner would use, and reads what it outputs."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tools.rehearse.workflow import Unsound
 
-# What the runner calls for each value of `shell:`; without one, bash without pipefail.
+# The runner's command for each value of `shell:`; without one, it is bash without pipefail.
 SHELLS = {
     "": ["bash", "-e"],
     "bash": ["bash", "--noprofile", "--norc", "-eo", "pipefail"],
@@ -30,9 +30,9 @@ class Ended:
 def run(
     script: str, shell: str, file: Path, env: dict[str, str], cwd: Path, limit_s: float
 ) -> Ended:
-    """Run a script in a process group, which ends with it; code 124 where it took too long."""
+    """Run a script in a process group of its own; exit code 124 means it took too long."""
     if shell not in SHELLS:
-        raise Unsound(f"the shell {shell!r} is not known to the rehearsal")
+        raise Unsound(f"the rehearsal does not know the shell {shell!r}")
     file.write_text(script + "\n", encoding="utf-8")
     log = file.with_suffix(".log")
     with log.open("wb") as sink:
@@ -54,13 +54,13 @@ def run(
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     output = log.read_text(encoding="utf-8", errors="replace")
-    return Ended(code, output + ("\nit took longer than it may" if code == 124 else ""))  # noqa: PLR2004
+    return Ended(code, output + ("\nstopped: it took longer than its limit" if code == 124 else ""))  # noqa: PLR2004
 
 
 def values(file: Path) -> dict[str, str]:
-    """Read what a step wrote to GITHUB_OUTPUT or GITHUB_ENV: `name=value`, or a here-document.
+    """Return what a step wrote to GITHUB_OUTPUT or GITHUB_ENV: `name=value` or here-documents.
 
-    Raises Unsound where the runner would not take it.
+    Raises Unsound if a runner would reject it.
     """
     outputs: dict[str, str] = {}
     lines = iter(file.read_text(encoding="utf-8").splitlines())
@@ -75,11 +75,11 @@ def values(file: Path) -> dict[str, str]:
                     break
                 words.append(inner)
             else:
-                raise Unsound(f"{name}: the value has no end {end!r}")
+                raise Unsound(f"{name}: the line {end!r} that ends the value is missing")
             outputs[name] = "\n".join(words)
         elif "=" in line:
             name, _, found_value = line.partition("=")
             outputs[name] = found_value
         else:
-            raise Unsound(f"not `name=value`: {line[:80]!r}")
+            raise Unsound(f"expected `name=value`, found {line[:80]!r}")
     return outputs

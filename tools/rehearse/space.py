@@ -1,4 +1,4 @@
-"""The board on the Space: its publication, a change by hand, and the daily check of both."""
+"""Rehearses the board on the Space: its publication, a manual change, and the daily check."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 class Space:
-    """The chapters about the Space."""
+    """The chapters of the story about the Space."""
 
     def __init__(self, story: "Story") -> None:
         self.story, self.world = story, story.world
 
     def chapters(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        """Yield them, if one of the chosen jobs takes them."""
+        """Yield the chapters, if any of the chosen jobs needs them."""
         jobs = ("publish.build", "publish.push", "publish.verify", "publish.tell")
         chosen = [name for name in jobs if self.world.chosen(name)]
         if chosen:
             yield "the board is published", self.published
         if {"publish.verify", "publish.tell"} & set(chosen):
-            yield "a Space that was changed by hand is told in an issue", self.unhealthy
-            yield "the Space is what main says", self.healthy
+            yield "a Space that was changed by hand is reported in an issue", self.unhealthy
+            yield "the Space agrees with main again", self.healthy
 
     def published(self) -> None:
-        """Publish by the push to main: one generation, with every row and the new one."""
+        """Publish after the push to main: one generation with all rows, including the new one."""
         names = git(self.world.forge.repository, "diff", "--name-only", f"{self.story.merged}^!")
         event = Event(
             "push",
@@ -60,14 +60,14 @@ class Space:
         hold("what was attested", set(self.world.attested), {"manifest.json"})
 
     def _submissions(self) -> list[str]:
-        """List the submissions of main: those of this repository and the merged one."""
+        """Return the submissions on main: those of this repository and the merged one."""
         listed = git(
             self.world.forge.repository, "ls-tree", "--name-only", self.story.merged, "submissions/"
         )
         return [name for name in listed.splitlines() if Path(name).suffix == ".json"]
 
     def unhealthy(self) -> None:
-        """Change a file of the Space: the daily check fails, and opens an issue."""
+        """Change a file of the Space; the daily check must fail and open an issue."""
         tree = self.world.hub.shelf.repos[RESOURCE].commits[-1].tree
         hold_in("files of the Space (rehearse `--job publish` too)", "leaderboard.json", list(tree))
         before = tree["leaderboard.json"]
@@ -83,7 +83,7 @@ class Space:
             hold("issues about the Space", self._issues(HEALTH_TITLE), ["open"])
 
     def healthy(self) -> None:
-        """Check that the daily run finds the Space equal to main, and closes that issue."""
+        """Check that the daily run finds the Space in order and closes that issue."""
         self.story.run(self._daily(), "publish", only="publish")
         if self.world.chosen("publish.tell"):
             hold("issues about the Space", self._issues(HEALTH_TITLE), ["closed"])
@@ -98,6 +98,6 @@ class Space:
 
 
 def _rows(tree: dict[str, bytes]) -> list[str]:
-    """Name the rows of a published board."""
+    """Return the names of the rows of a published board."""
     data = json.loads(tree["leaderboard.json"])["data"]
     return [str(row_of_page["disp"]) for row_of_page in data["full"]]

@@ -1,4 +1,4 @@
-"""Everything that GitHub or the Hub alone can do, and its stand-in, in one table."""
+"""What only GitHub or the Hub can do, with the stand-in for each in one table."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class StandIn(NamedTuple):
-    """One thing that is not the real one."""
+    """One thing of GitHub, the Hub or the machine that is replaced by a stand-in."""
 
     name: str
     instead: str
@@ -24,28 +24,33 @@ class StandIn(NamedTuple):
 TABLE = (
     StandIn("actions/checkout", "a clone of the loopback repository, at the commit of the run"),
     StandIn("actions/setup-python", "a new virtual environment of this machine's interpreter"),
-    StandIn("actions/attest", "its inputs and permissions are held; nothing is signed"),
+    StandIn("actions/attest", "its inputs and permissions are checked; nothing is signed"),
     StandIn("actions/upload-pages-artifact", "a copy of the folder, which must have an index.html"),
     StandIn(
         "actions/create-github-app-token",
-        "a token of the rights that are asked for, if the key is the App's",
+        "a token with the requested rights, if the key is the App's",
     ),
-    StandIn("actions/deploy-pages", "that copy is the site; permissions and environment are held"),
+    StandIn(
+        "actions/deploy-pages",
+        "that copy becomes the site; permissions and environment are checked",
+    ),
     StandIn(
         "GitHub",
         "the fake GitHub of tests/github on 127.0.0.1: events, job tokens, API; git over file://",
     ),
-    StandIn("identity of a job", "an unsigned text of the same claims, from the same server"),
-    StandIn("the Hub", "tests/publish on loopback, named to each job by HF_ENDPOINT"),
+    StandIn("identity of a job", "an unsigned text with the same claims, from the same server"),
+    StandIn(
+        "the Hub", "the fake Hub of tests/publish on 127.0.0.1, which jobs find by HF_ENDPOINT"
+    ),
     StandIn(
         "sudo, apt-get, make", "nothing is installed on this machine, and no task data fetched"
     ),
     StandIn(".ci/run", "requirements/dev.txt for real, then the tests that need no torch"),
     StandIn("a runner for one audit", "this machine, with an empty home and no token of its job"),
     StandIn("a Job of the Hub", "a process of this machine, with the environment of its spec"),
-    StandIn("the beacon", "a published round; GitHub's clock says the time that it decides"),
+    StandIn("the beacon", "a published round; GitHub's clock shows the time that belongs to it"),
     StandIn("a relay of the beacon", "a file with a published round, named by GENEB_BEACON_FILE"),
-    StandIn("a repeated install", "hard links to the files of the first, of the same lock"),
+    StandIn("a repeated install", "hard links to the files of the first install of that lock"),
 )
 APP = ("Iv23rehearsal", "the key of the rehearsal's App")
 """Id and key of the App that a board may have."""
@@ -71,13 +76,11 @@ def _require(job: "Job", action: str, *scopes: str) -> None:
 
 
 def checkout(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
-    """Clone as actions/checkout does, with its depth, and with credentials only where asked for."""
+    """Clone as actions/checkout does, with its depth, and with credentials only if asked for."""
     _inputs("actions/checkout", inputs, _CHECKOUT)
     _require(job, "actions/checkout", "contents:read")
     if inputs.get("repository") not in {None, "", job.context["github"]["repository"]}:
-        raise Unsound(
-            f"actions/checkout: {inputs['repository']!r} is no repository of the rehearsal"
-        )
+        raise Unsound(f"actions/checkout: the rehearsal has no repository {inputs['repository']!r}")
     folder = job.workspace / inputs.get("path", "")
     if not folder.resolve().is_relative_to(job.workspace.resolve()):
         raise Unsound(f"actions/checkout: the path {inputs['path']!r} leads out of the workspace")
@@ -94,7 +97,7 @@ def checkout(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
 
 
 def clone(repository: Path, folder: Path, ref: str, *, depth: int) -> None:
-    """Fetch a commit, or with depth 0 every branch, and check it out."""
+    """Fetch a commit (with depth 0 every branch) and check it out."""
     folder.mkdir(parents=True, exist_ok=True)
     origin = f"file://{repository}"
     git(folder, "init", "--quiet", "--initial-branch=main")
@@ -118,7 +121,7 @@ def _remote_ref(ref: str) -> str:
 
 
 def setup_python(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
-    """Make an environment of that version, and put it first on PATH unless told not to."""
+    """Create an environment of that version, and put it first on PATH unless told otherwise."""
     _inputs("actions/setup-python", inputs, _SETUP)
     version = inputs.get("python-version", "")
     folder = job.tools / f"python-{version}"
@@ -126,7 +129,7 @@ def setup_python(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
         interpreter = CURRENT_INTERPRETER if job.world.borrow else find(version)
     except NoInterpreter as error:
         raise Unsound(f"actions/setup-python: {error}") from error
-    # What is borrowed is installed by nobody, and pip itself would cost seconds.
+    # With --borrow nothing is installed, and creating pip would cost seconds.
     job.world.environments.bare(interpreter, folder, pip=not job.world.borrow)
     python = folder / "bin/python"
     if inputs.get("update-environment") != "false":
@@ -136,18 +139,18 @@ def setup_python(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
 
 
 def attest(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
-    """Keep the digest of the subject that would be attested. Raises Unsound for no digest."""
+    """Store the digest that would be attested. Raises Unsound if it is malformed."""
     _inputs("actions/attest", inputs, _ATTEST)
     _require(job, "actions/attest", "id_token:write", "attestations:write")
     kind, _, digest = inputs.get("subject-digest", "").partition(":")
     if kind != "sha256" or len(digest) != 64 or set(digest) - set("0123456789abcdef"):  # noqa: PLR2004
-        raise Unsound(f"actions/attest: {inputs.get('subject-digest')!r} is no digest")
+        raise Unsound(f"actions/attest: {inputs.get('subject-digest')!r} is not a sha256 digest")
     job.world.attested[inputs["subject-name"]] = digest
     return {}
 
 
 def upload_pages_artifact(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
-    """Keep a site for the job that publishes it."""
+    """Store a site for the job that publishes it."""
     _inputs("actions/upload-pages-artifact", inputs, {"path"})
     folder = job.workspace / inputs.get("path", "_site/")
     if not (folder / "index.html").is_file():
@@ -161,7 +164,7 @@ def upload_pages_artifact(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
 
 
 def deploy_pages(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
-    """Publish what a job of the same run has uploaded."""
+    """Publish the site that a job of the same run has uploaded."""
     _inputs("actions/deploy-pages", inputs, set())
     _require(job, "actions/deploy-pages", "pages:write", "id_token:write")
     if job.tree.get("environment") != "github-pages":
@@ -173,14 +176,14 @@ def deploy_pages(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
 
 
 def create_app_token(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
-    """Mint a token of an hour with the rights that are asked for."""
+    """Create a token with the requested rights."""
     action, prefix = "actions/create-github-app-token", "permission-"
     rights = {name for name in inputs if name.startswith(prefix)}
     _inputs(action, inputs, {"client-id", "private-key", *rights})
     if (inputs["client-id"], inputs["private-key"]) != APP:
         raise Unsound(f"{action}: 401 A JSON web token could not be decoded")
     token = f"ghs_app_{len(job.world.forge.grants)}"
-    # Whoever may write may also read, and open what he has pushed.
+    # The right to write includes reading, and opening pull requests.
     scopes = {(name.removeprefix(prefix).replace("-", "_"), inputs[name]) for name in rights}
     granted = {f"{scope}:{access}" for scope, access in scopes}
     granted |= {f"{scope}:read" for scope, _ in scopes} | {"metadata:read"}
@@ -204,7 +207,7 @@ _SILENT = '#!/bin/sh\necho "stand-in: ${0##*/} $*"\n'
 
 
 def host_programs(folder: Path) -> None:
-    """Write the programs of the host that a job must not call on this machine."""
+    """Write stand-ins for the programs that a job must not run on this machine."""
     folder.mkdir(parents=True)
     for name in _HOST:
         (folder / name).write_text(_SILENT, encoding="utf-8")
@@ -212,7 +215,7 @@ def host_programs(folder: Path) -> None:
 
 
 def ci_run(job: "Job") -> None:
-    """Put the stand-in for `.ci/run`, which would rehearse the rehearsal, into a checkout."""
+    """Replace `.ci/run` in a checkout by its stand-in, as it would start another rehearsal."""
     target = job.workspace / ".ci/run"
     if job.workflow.name != "ci.yml" or not target.exists():
         return

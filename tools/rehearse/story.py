@@ -1,7 +1,7 @@
-"""The story: a fork, a row, a pull request, its verdict, the merge, what is published, an audit.
+"""The story: a fork, a row, a pull request, its verdict, the merge, the publication, an audit.
 
-A contributor and a maintainer act over the API; everything else is done by the workflows that the
-events start. Each chapter says what must stand afterwards.
+A contributor and a maintainer act over the API; all else is done by the workflows that the events
+start. Each chapter checks the state that it must have produced.
 """
 
 import time
@@ -30,15 +30,15 @@ OutcomesByWorkflow = dict[str, dict[str, Outcome]]
 
 @dataclass
 class Story:
-    """The events so far."""
+    """The events of the rehearsal so far."""
 
     world: World
     merged: str = ""
     before: str = ""
-    """The head of main before the merge."""
+    """The newest commit of main before the merge."""
 
     def chapters(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        """Yield the chapters that the chosen jobs take, in order."""
+        """Yield the chapters that the chosen jobs need, in order."""
         chosen = self.world.chosen
         reports = chosen("verdict.parse") or chosen("verdict.report")
         space = list(Space(self).chapters())
@@ -47,19 +47,19 @@ class Story:
         if any(map(chosen, DOCS)):
             yield "the pages are published as a site", self.documented
         if chosen("pr-validate.check") or reports:
-            yield "a pull request with an impossible score is refused", self.refused
-            yield "a fork adds a row, which is judged", self.proposed
+            yield "a pull request with an impossible score is rejected", self.refused
+            yield "a fork adds a row, which gets a verdict", self.proposed
         if reports:
-            yield "a pull request whose conversation is locked waits in a list", self.locked
-            yield "the sweep finds nothing left to judge", self.swept
-            yield "a merge queue checks the row on the main that is to be", self.queued
+            yield "a pull request with a locked conversation is listed in an issue", self.locked
+            yield "the scheduled sweep finds every verdict written", self.swept
+            yield "a merge queue checks the row on the future main", self.queued
         if space:
             yield "the row is merged", self.merge
         yield from space
         yield from Audits(self).chapters()
 
     def run(self, event: Event, *due: str, only: str = "", good: bool = True) -> OutcomesByWorkflow:
-        """Dispatch an event; hold that these workflows start, and that no job of them fails."""
+        """Dispatch an event; check that the workflows `due` start, and that no job fails."""
         outcomes = self.world.dispatch(event, only=only)
         for name in due:
             if name not in outcomes:
@@ -71,7 +71,7 @@ class Story:
         return outcomes
 
     def tested(self) -> None:
-        """A push that touches code runs the project's own tests, on each Python."""
+        """Push code to main, which runs the project's own tests on each Python."""
         forge = self.world.forge
         before = forge.main
         # Not README.md: pages link to its headings, and another chapter builds the site.
@@ -86,7 +86,7 @@ class Story:
         self.run(event, "ci", only="ci")
 
     def documented(self) -> None:
-        """Change a page on main: the site is built with every link checked, and published."""
+        """Change a page on main, which builds the site, checks every link, and publishes it."""
         pushed = self.world.forge.push("docs/news.md", b"# News\n\n[Rules](../RULES.md)\n")
         event = Event("push", "refs/heads/main", pushed, repository(), paths=("docs/news.md",))
         outcomes = self.run(event, "docs", only="docs")
@@ -96,7 +96,7 @@ class Story:
             hold_in("the page of rules", "missing-task", rules)
 
     def proposed(self) -> None:
-        """Fork, add a row and open a pull request, as a contributor does; the verdict comes."""
+        """Fork, add a row and open a pull request, as a contributor does; check its verdict."""
         files = row.sound(self.world.root)
         number = self.propose(row.MODEL, files)
         self._judged(number, good=True)
@@ -104,7 +104,7 @@ class Story:
             self._hold_verdict(number, "geneb: warnings", "success")
 
     def refused(self) -> None:
-        """Offer a score above 1: the check is red, the verdict too, and the merge is refused."""
+        """Propose a score above 1: check and verdict must fail, and the merge must be refused."""
         number = self.propose(BAD, row.impossible(self.world.root, BAD))
         self._judged(number, good=False)
         if self.world.chosen("verdict.report"):
@@ -118,7 +118,7 @@ class Story:
         self.world.forge.pulls[number]["state"] = "closed"
 
     def propose(self, model: str, files: row.Files) -> int:
-        """Fork, where there is none yet, push a branch, open a pull request; return its number."""
+        """Fork if needed, push a branch, open a pull request; return its number."""
         forge = self.world.forge
         forge.grants["stranger"] = CONTRIBUTOR
         upstream = self._client("stranger").get_repo(REPOSITORY)
@@ -138,10 +138,10 @@ class Story:
         return int(pull.number)
 
     def _judged(self, number: int, *, good: bool) -> None:
-        """Run what a stranger's pull request starts: its verdict, and once approved the check.
+        """Run what a stranger's pull request starts: its verdict and, once approved, the check.
 
-        The check waits for an approval, as of every outside contributor: GitHub says that it was
-        requested. It completes after the approval, which must cost nothing more.
+        The check waits for an approval, as for every outside contributor; GitHub reports it as
+        requested. Later it is reported as completed, which must start no second verdict.
         """
         forge = self.world.forge
         pull = forge.pulls[number]
@@ -185,14 +185,14 @@ class Story:
             hold("requests of a second ring", len(forge.requests[before:]), 1)
 
     def _ring(self, head: str, event: str, action: str) -> None:
-        """Start what follows a run of the doorbell on a head."""
+        """Start the workflows that follow a run of pr-validate on a commit."""
         run = {"name": "pr-validate", "event": event, "head_sha": head}
         payload = repository() | {"action": action, "workflow_run": run}
         ring = Event("workflow_run", "refs/heads/main", self.world.forge.main, payload)
         self.run(ring, "verdict", only="verdict")
 
     def _hold_verdict(self, number: int, label: str, state: str) -> None:
-        """Check that there is one comment of ours, this label alone, and this status."""
+        """Check that there are exactly one comment of ours, this label and this status."""
         forge = self.world.forge
         our_comments = [
             comment["body"] for comment in forge.comments[number] if comment["user"] == BOT
@@ -203,7 +203,7 @@ class Story:
         hold("statuses", [(s["context"], s["state"]) for s in statuses], [(REQUIRED, state)])
 
     def locked(self) -> None:
-        """Lock a conversation, which then takes no comment: the sweep notes it in one issue."""
+        """Lock a conversation, so that it takes no comment: the sweep must list it in an issue."""
         forge = self.world.forge
         number = self.propose(LOCKED, row.impossible(self.world.root, LOCKED))
         forge.pulls[number]["locked"] = True
@@ -214,7 +214,7 @@ class Story:
             hold_in("the list", f"#{number}", next(iter(forge.issues.values()))["body"])
 
     def swept(self) -> None:
-        """Run the scheduled sweep; everything has a verdict, so that nothing is reported."""
+        """Run the scheduled sweep; as everything has a verdict, it must write nothing."""
         before = len(self.world.forge.writes())
         event = Event("schedule", "refs/heads/main", self.world.forge.main, repository())
         outcomes = self.run(event, "verdict", only="verdict")
@@ -224,7 +224,7 @@ class Story:
         hold("writes of a sweep with nothing to do", len(self.world.forge.writes()), before)
 
     def queued(self) -> None:
-        """Make a group of the row's pull request; hold that the group itself has a status."""
+        """Put the row's pull request into a merge queue; check that the group gets a status."""
         forge = self.world.forge
         number = next(n for n, p in forge.pulls.items() if p["title"] == f"Add {row.MODEL}")
         group = forge.make_group(number)
@@ -243,20 +243,20 @@ class Story:
             hold("statuses of the group", statuses, [(REQUIRED, "success")])
 
     def merge(self) -> None:
-        """Merge the pull request, as a maintainer does, with the head that was judged."""
+        """Merge the pull request as a maintainer does, at the commit that got the verdict."""
         forge = self.world.forge
         if not any(pull["title"] == f"Add {row.MODEL}" for pull in forge.pulls.values()):
             self.propose(row.MODEL, row.sound(self.world.root))
         number = next(n for n, p in forge.pulls.items() if p["title"] == f"Add {row.MODEL}")
         if not self.world.chosen("verdict.report"):
-            # Only some jobs are rehearsed: what the others would have said is taken for granted.
+            # If the verdict is not rehearsed, it is assumed to be positive.
             head = forge.pulls[number]["head"]["sha"]
             forge.statuses[head] = [{"context": REQUIRED, "state": "success"}]
         self.before = forge.main
         self.merged = self.merge_of(number)
 
     def merge_of(self, number: int) -> str:
-        """Merge a pull request; return the commit. Raises GithubException where it is refused."""
+        """Merge a pull request; return the commit. Raises GithubException if it is refused."""
         forge = self.world.forge
         forge.grants["maintainer"] = MAINTAINER | {"pull_requests:read"}
         repository = self._client("maintainer").get_repo(REPOSITORY)
@@ -270,11 +270,11 @@ class Story:
 
 
 def timed(chapter: Callable[[], None]) -> tuple[float, str]:
-    """Run a chapter, and return its seconds, and what went wrong in it, if anything did."""
-    begun = time.monotonic()
+    """Run a chapter; return its seconds, and what went wrong, or ""."""
+    started = time.monotonic()
     try:
         chapter()
     except Exception as error:  # noqa: BLE001 (whatever it is, the rehearsal is red)
         message = str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"
-        return time.monotonic() - begun, message
-    return time.monotonic() - begun, ""
+        return time.monotonic() - started, message
+    return time.monotonic() - started, ""

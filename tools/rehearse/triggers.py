@@ -1,4 +1,4 @@
-"""Which workflows an event starts: its name, branches, paths and types, as GitHub filters them."""
+"""Decides which workflows an event starts, by the filters that GitHub applies."""
 
 import re
 from dataclasses import dataclass, field
@@ -22,11 +22,11 @@ class Event:
     payload: dict[str, Any] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
     branch: str = "main"
-    """The branch that filters are held against: of a pull request, its base."""
+    """The branch that filters apply to; for a pull request, its base."""
     paths: tuple[str, ...] | None = None
-    """Changed paths; None where the event has no paths."""
+    """Changed paths; None if the event has none."""
     fork: bool = False
-    """Whether a stranger's commit is at work, so that no token writes."""
+    """Whether the commit comes from a fork, so that no token may write."""
     head: str = ""
     """The branch that a pull request comes from."""
 
@@ -39,7 +39,7 @@ def starts(workflow: Workflow, event: Event) -> bool:
     if event.name not in events:
         return False
     filters = events[event.name]
-    if not isinstance(filters, dict):  # schedules are a list; nothing at all is no filter
+    if not isinstance(filters, dict):  # a list of schedules, or nothing
         filters = {}
     if unknown := sorted(set(filters) - _FILTERS):
         raise Unsound(f"{workflow.name}: on.{event.name}: unknown filter {unknown[0]!r}")
@@ -69,7 +69,7 @@ def _on_paths(filters: dict[str, Any], paths: tuple[str, ...] | None) -> bool:
 
 
 def chosen(patterns: list[str], name: str) -> bool:
-    """Whether a list of patterns chooses a name: the last that fits decides, `!` excludes."""
+    """Whether a list of patterns selects a name: the last match decides, `!` excludes."""
     is_chosen = False
     for pattern in patterns:
         if _regex(pattern.removeprefix("!")).fullmatch(name):
@@ -78,9 +78,9 @@ def chosen(patterns: list[str], name: str) -> bool:
 
 
 def _regex(pattern: str) -> re.Pattern[str]:
-    """Translate a filter pattern: `**` any path, `*` within a folder; others mean themselves."""
+    """Translate a filter pattern: `**` is any path, `*` any name; other characters are literal."""
     if set(pattern) & set("?+[]"):
-        raise Unsound(f"the filter {pattern!r} has signs that the rehearsal does not know")
+        raise Unsound(f"the filter {pattern!r} has characters that the rehearsal does not know")
     text = "".join(
         {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*"}.get(part, re.escape(part))
         for part in re.split(r"(\*\*/|\*\*|\*)", pattern)

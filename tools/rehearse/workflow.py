@@ -1,4 +1,4 @@
-"""Workflows as the rehearsal takes them apart; a key that it does not know is refused."""
+"""Reads workflows for the rehearsal; a key that it does not know is an error."""
 
 import itertools
 import re
@@ -30,18 +30,18 @@ class Unsound(Exception):  # noqa: N818 (named after what is wrong)
 
 
 def workflows(root: Path) -> dict[str, Workflow]:
-    """Read every workflow of a repository, by the stem of its file; refuse unknown keys."""
+    """Return every workflow of a repository by the stem of its file. Raises Unsound."""
     by_stem = {}
     for path in sorted((root / WORKFLOWS).iterdir()):
         if path.suffix in {".yml", ".yaml"}:
             by_stem[path.stem] = read(path)
-            _hold(by_stem[path.stem])
+            _require_all_keys_known(by_stem[path.stem])
     if not by_stem:
         raise Unsound(f"there is no workflow in {WORKFLOWS}")
     return by_stem
 
 
-def _hold(workflow: Workflow) -> None:
+def _require_all_keys_known(workflow: Workflow) -> None:
     tree = workflow.tree
     _require_known_keys(tree, _TOP, workflow.name)
     for name, job in tree["jobs"].items():
@@ -56,12 +56,12 @@ def _require_known_keys(tree: dict[str, Any], keys: set[str], where: str) -> Non
     if unknown := sorted(set(tree) - keys):
         raise Unsound(
             f"{where}: the rehearsal does not know the key {unknown[0]!r}: "
-            "teach it in tools/rehearse, or do without"
+            "add it to tools/rehearse, or do not use it"
         )
 
 
 def needs(job: dict[str, Any]) -> list[str]:
-    """List the jobs that one waits for."""
+    """Return the names of the jobs that a job waits for."""
     names = job.get("needs", [])
     return [names] if isinstance(names, str) else list(names)
 
@@ -73,22 +73,24 @@ def in_order(workflow: Workflow) -> Iterator[tuple[str, dict[str, Any]]]:
     while waiting:
         ready = [name for name, job in waiting.items() if set(needs(job)) <= yielded]
         if not ready:
-            raise Unsound(f"{workflow.name}: {', '.join(waiting)} wait for what never ends")
+            raise Unsound(
+                f"{workflow.name}: {', '.join(waiting)} wait for each other or for a missing job"
+            )
         for name in ready:
             yielded.add(name)
             yield name, waiting.pop(name)
 
 
 def matrix(job: dict[str, Any]) -> list[dict[str, str]]:
-    """List the combinations of a matrix; one empty one where there is none."""
+    """Return the combinations of a matrix; without a matrix, a single empty one."""
     axes = job.get("strategy", {}).get("matrix", {})
     if not isinstance(axes, dict) or {"include", "exclude"} & set(axes):
-        raise Unsound("a matrix by expression, include or exclude is not known to the rehearsal")
+        raise Unsound("the rehearsal does not know a matrix by expression, include or exclude")
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
 def granted(workflow: Workflow, job: dict[str, Any], *, fork: bool) -> frozenset[str]:
-    """Return the rights of a job's token, as `scope:access`; a fork's job gets none that writes."""
+    """Return the rights of a job's token as `scope:access`; in a fork, none can write."""
     rights_of_job = rights(job) if "permissions" in job else rights(workflow.tree)
     if set(rights_of_job) == {"*"}:
         raise Unsound(f"{workflow.name}: permissions {rights_of_job['*']!r}: name each scope")
@@ -103,7 +105,7 @@ def granted(workflow: Workflow, job: dict[str, Any], *, fork: bool) -> frozenset
 
 
 def unused(workflow: Workflow, job: dict[str, Any], used: set[str]) -> list[str]:
-    """List the permissions of a job that nothing has used, as `scope: access`."""
+    """Return the permissions of a job that were never used, as `scope: access`."""
     rights_of_job = rights(job) if "permissions" in job else rights(workflow.tree)
     needed = {scope: access for scope, access in rights_of_job.items() if access != "none"}
     return [
@@ -114,13 +116,13 @@ def unused(workflow: Workflow, job: dict[str, Any], used: set[str]) -> list[str]
 
 
 def versions(root: Path, workflows: dict[str, Workflow]) -> Iterator[str]:
-    """Yield what is wrong with the versions of Python that workflows and actions name.
+    """Yield what is wrong with the Python versions that workflows and actions name.
 
-    The rule: a version is a text in quotes, within `requires-python`; a matrix has each version
-    that the package's classifiers promise; and all jobs without a matrix name the same one, which
-    is in the matrix, so that what is hosted is what was tested.
+    A version must be a quoted text, within `requires-python`. A matrix must contain each version in
+    the package's classifiers. All jobs without a matrix must name the same version, which must be
+    in the matrix, so that hosted jobs run on what was tested.
     """
-    # A board that `geneb-ci init` wrote is no package: it promises no version, and tests none.
+    # A board that `geneb-ci init` wrote is not a package: it lists no versions and tests none.
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8")).get("project")
     promised = [
         line.rpartition(" ")[2]
@@ -132,7 +134,7 @@ def versions(root: Path, workflows: dict[str, Workflow]) -> Iterator[str]:
     for name, tree in _trees(root, workflows):
         for version in _python_versions(tree):
             if not isinstance(version, str):
-                yield f"{name}: python-version {version!r} has no quotes, so that 3.10 means 3.1"
+                yield f"{name}: python-version {version!r} has no quotes, so 3.10 would mean 3.1"
             elif "${{" not in version:
                 places.setdefault(version, []).append(name)
         for job in (tree.get("jobs") or {}).values():
@@ -141,18 +143,18 @@ def versions(root: Path, workflows: dict[str, Workflow]) -> Iterator[str]:
     for version in sorted({*places, *tested} - set(promised)) if project else ():
         where = ", ".join(sorted({*places.get(version, ["a matrix"])}))
         promised_text = ", ".join(promised)
-        yield f"{where}: Python {version} is none that pyproject.toml promises ({promised_text})"
+        yield f"{where}: Python {version} is not one that pyproject.toml lists ({promised_text})"
     if missing := sorted(set(promised) - tested):
-        yield f"no matrix tests Python {', '.join(missing)}, which pyproject.toml promises"
+        yield f"no matrix tests Python {', '.join(missing)}, which pyproject.toml lists"
     if len(places) > 1:
         listed = "; ".join(
             f"{v} in {', '.join(sorted(set(at)))}" for v, at in sorted(places.items())
         )
-        yield f"hosted jobs disagree about the version of Python: {listed}: name one"
+        yield f"hosted jobs use different versions of Python: {listed}: use one"
 
 
 def _trees(root: Path, workflows: dict[str, Workflow]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each file with its values as YAML types them."""
+    """Yield the name and the parsed YAML of each workflow and action."""
     for workflow in workflows.values():
         yield workflow.name, yaml.safe_load(workflow.text)
     for path in sorted((root / ".github/actions").glob("*/action.yml")):

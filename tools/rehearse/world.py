@@ -1,4 +1,4 @@
-"""State of all jobs of a rehearsal: repository, GitHub and the Hub on loopback, a runner."""
+"""The state that all jobs of a rehearsal share: repository, imitated GitHub and Hub, a runner."""
 
 import json
 import os
@@ -33,7 +33,7 @@ TRUSTED = {
     "workflow": "publish.yml",
     "environment": "hf-publish",
 }
-"""The trusted publisher that docs/maintainer/setup.md has a maintainer set up on the Hub."""
+"""The trusted publisher that a maintainer sets up on the Hub, by docs/maintainer/setup.md."""
 AUDIT_VARIABLES = (
     *("AUDIT_FLAVOR", "AUDIT_RUNNER", "AUDIT_IMAGE", "AUDIT_TIMEOUT", "AUDIT_COST"),
     *("AUDIT_PYTHON", "AUDIT_OPTIONS", "AUDIT_APP"),
@@ -44,11 +44,11 @@ WITHOUT_TORCH = (
     *("tests/submission/test_engines_agree.py", "tests/submission/test_kind.py"),
     *("tests/check/test_edges.py", "tests/check/test_layouts.py"),
 )
-"""The tests that the stand-in for .ci/run runs on each Python: quick, and without torch."""
+"""The tests that the stand-in for .ci/run runs on each Python: quick ones without torch."""
 
 
 def environment_of(job: dict[str, Any]) -> str:
-    """Return the environment that a job of a workflow names; "" for none."""
+    """Return the name of a job's environment; "" if it has none."""
     environment = job.get("environment", "")
     return str(environment["name"] if isinstance(environment, dict) else environment)
 
@@ -63,37 +63,37 @@ class World:
     hub: Hub
     environments: Environments
     chosen: Callable[[str], bool]
-    """Whether a job, by a name such as publish.push, is to be run."""
+    """Whether to run a job, given by a name such as publish.push."""
     say: Callable[[Outcome], None]
     borrow: bool = False
-    """Whether all jobs take the packages of this program instead of an install of their own."""
+    """Whether all jobs use this program's packages instead of installing their own."""
     machine_variables: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(
         default_factory=lambda: dict.fromkeys(AUDIT_VARIABLES, "") | {"HF_OIDC_RESOURCE": RESOURCE}
     )
     secrets: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Secrets by environment: only its own jobs see them."""
+    """Secrets by environment; only jobs in the environment see them."""
     outcomes: list[Outcome] = field(default_factory=list)
     used: dict[str, set[str]] = field(default_factory=dict)
-    """By job: permissions that one of its runs has used."""
+    """By job: the permissions that its runs have used."""
     attested: dict[str, str] = field(default_factory=dict)
     uploaded: dict[str, bytes] = field(default_factory=dict)
-    """Site that a job of the present run has uploaded, for another to publish."""
+    """The site that a job of this run has uploaded, for another job to publish."""
     site: dict[str, bytes] = field(default_factory=dict)
     """The files that GitHub Pages serves."""
 
     @property
     def runner(self) -> Path:
-        """The place where every job runs, as on a hosted machine."""
+        """The folder in which every job runs, as on a hosted machine."""
         return self.folder / "runner"
 
     @staticmethod
     def encoded(event: Event) -> str:
-        """Write the payload of an event, with its inputs."""
+        """Return the payload of an event, with its inputs, as JSON."""
         return json.dumps(event.payload | ({"inputs": event.inputs} if event.inputs else {}))
 
     def ask_identity(self, job: Job) -> str:
-        """Give a job the token by which it may ask who it is, and remember its claims."""
+        """Return a token with which a job can request its identity, and remember its claims."""
         token = f"identity_{secrets.token_hex(18)}"
         self.forge.identities[token] = {
             "repository": REPOSITORY,
@@ -105,7 +105,7 @@ class World:
         return token
 
     def dispatch(self, event: Event, only: str = "") -> dict[str, dict[str, Outcome]]:
-        """Start each workflow that an event starts, or one of them; give the jobs that ran."""
+        """Run each workflow that an event starts, or only one; return the jobs' outcomes."""
         outcomes = {}
         for name, workflow in reading.workflows(self._tree_of(event)).items():
             if starts(workflow, event) and only in {"", name}:
@@ -113,7 +113,7 @@ class World:
         return outcomes
 
     def _tree_of(self, event: Event) -> Path:
-        """Check out the workflows that GitHub would run: those of the event's commit."""
+        """Check out the workflows of the event's commit, which GitHub would run."""
         folder = self.folder / "workflows" / event.sha
         if not folder.exists():
             folder.mkdir(parents=True)
@@ -122,7 +122,7 @@ class World:
         return folder
 
     def _workflow(self, name: str, workflow: Workflow, event: Event) -> dict[str, Outcome]:
-        """Run the jobs of a workflow in order, with what they hand to each other."""
+        """Run the jobs of a workflow in order, passing on their outputs."""
         chosen = {job for job in workflow.jobs if self.chosen(f"{name}.{job}")}
         for job in reversed([job for job, _ in reading.in_order(workflow)]):
             if job in chosen:
@@ -160,7 +160,7 @@ class World:
             "()": {},
         }
         good = all(outcome.conclusion == "success" for outcome in needed.values())
-        whole = Outcome(f"{name}.{job}", "skipped")
+        outcome_of_all = Outcome(f"{name}.{job}", "skipped")
         for combination in reading.matrix(tree):
             contexts["matrix"] = StrictContext(combination)
             run = Job(self, workflow, job, tree, event, contexts, granted)
@@ -189,15 +189,15 @@ class World:
             last = run.run() if started else run.outcome
             self.outcomes.append(last)
             self.say(last)
-            # A job with a matrix fails where one of its combinations does.
-            if whole.conclusion != "failure":
-                last.outputs, last.intended = last.outputs or whole.outputs, last.intended
-                whole = last
-        return whole
+            # A job with a matrix fails if one of its combinations fails.
+            if outcome_of_all.conclusion != "failure":
+                last.outputs, last.intended = last.outputs or outcome_of_all.outputs, last.intended
+                outcome_of_all = last
+        return outcome_of_all
 
 
 def _labels(label: str | list[str]) -> list[str]:
-    """Return the labels of the runner that a job asks for."""
+    """Return the labels of the runner that a job requires."""
     return [label] if isinstance(label, str) else label
 
 
@@ -219,7 +219,7 @@ def world(
         hub.shelf.trusted = {identity(TRUSTED, hub.endpoint): RESOURCE}
         with serving(forge):
             forge.learn(git(repository, "rev-parse", "refs/heads/main"))
-            forge.known_labels = {  # as `geneb-ci init --apply` does
+            forge.known_labels = {  # those that `geneb-ci init --apply` creates
                 label for setting in SETTINGS for label in setting.required.get("labels", ())
             }
             rehearsed = World(
@@ -239,7 +239,7 @@ def world(
 
 
 def _machine_variables(hub: Hub) -> dict[str, str]:
-    """Return what the machine tells each job: the Hub's address, and where packages are kept."""
+    """Return the variables that the machine gives each job: the Hub's address, and the caches."""
     home = Path.home()
     cache = os.environ.get("XDG_CACHE_HOME") or str(home / ".cache")
     return {
@@ -253,16 +253,16 @@ def _machine_variables(hub: Hub) -> dict[str, str]:
 
 
 def _uv() -> str:
-    """Find uv, which installs a lock from its cache in seconds; the jobs themselves take pip."""
+    """Return the path of uv, which installs a lock quickly; the hosted jobs themselves use pip."""
     beside = Path(sys.executable).with_name("uv")
     path = str(beside) if beside.exists() else shutil.which("uv")
     if path is None:
-        raise Unsound("uv is missing, which installs requirements/dev.txt: run `make rehearse`")
+        raise Unsound("uv is missing, which requirements/dev.txt installs: run `make rehearse`")
     return path
 
 
 def _index() -> dict[str, str]:
-    """Return the package index that this machine's settings name, if they do."""
+    """Return the package index in this machine's settings, if there is one."""
     process = subprocess.run(
         [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
         capture_output=True,
@@ -273,7 +273,7 @@ def _index() -> dict[str, str]:
 
 
 def _repository(root: Path, folder: Path) -> Path:
-    """Make a bare repository whose main is one commit: the files of `root`, as they lie there."""
+    """Create a bare repository whose main is one commit of the files in `root` as they are."""
     repository = folder / "board.git"
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(repository))
     git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
@@ -282,6 +282,6 @@ def _repository(root: Path, folder: Path) -> Path:
     tree = git_raw(root, "write-tree", env=git_variables).decode().strip()
     sha = git(repository, "commit-tree", tree, "-m", "Lay the ground")
     git(repository, "update-ref", "refs/heads/main", sha)
-    # Each checkout fetches from it: from two thousand loose files that is a second of computing.
+    # Each checkout fetches from it, which takes a second longer from two thousand loose objects.
     git(repository, "repack", "-a", "-d", "--quiet")
     return repository

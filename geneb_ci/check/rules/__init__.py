@@ -1,4 +1,4 @@
-"""The rules by family: pure functions, each above its texts; without logic, texts alone.
+"""The rules by family: pure functions, each followed by its texts.
 
 Internal: programs use `geneb_ci` itself.
 """

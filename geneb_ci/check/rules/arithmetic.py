@@ -1,4 +1,4 @@
-"""Rules on one fit: scores that no confusion matrix gives, cell by cell and in their means."""
+"""Rules on the three metrics of a cell: some combinations no confusion matrix gives."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -20,16 +20,17 @@ def accuracy_off_grid(context: Context) -> Iterator[Fault]:
         if claim.path in context.off_grid:
             total = (claim.task.n_test or 0) * claim.fits
             acc = claim.reading.value.acc
-            below = int(acc * total)
-            of = f"{claim.task.n_test} sequences" + (
+            correct_below = int(acc * total)
+            sizes = f"{claim.task.n_test} sequences" + (
                 f" times {claim.fits} seeds" if claim.fits > 1 else ""
             )
             yield Fault(
                 ACCURACY_OFF_GRID.id,
                 (*claim.path, "Acc"),
                 f'the accuracy {acc!r} of {quoted(claim.task.id)} in "{claim.regime}" is '
-                f"impossible for {of}: {below} correct predictions give {below / total:.6f}, "
-                f"{below + 1} give {(below + 1) / total:.6f}",
+                f"impossible for {sizes}: {correct_below} correct predictions give "
+                f"{correct_below / total:.6f}, "
+                f"{correct_below + 1} give {(correct_below + 1) / total:.6f}",
                 repr(acc),
                 f"a multiple of 1/{total}",
             )
@@ -52,13 +53,13 @@ ACCURACY_OFF_GRID = Rule(
 )
 
 
-# Wider than the range of any metric: the metric is then unconstrained.
+# A half-width above the range of any metric, so that the metric does not count.
 ANY_METRIC = 3.0
 METRIC_NAMES = {"mcc": "MCC", "f1": "F1"}
 
 
 def impossible_scores(context: Context) -> Iterator[Fault]:
-    """Report each single-fit cell of a two-class task that no confusion matrix gives."""
+    """Report each cell of one trained probe on two classes that no confusion matrix gives."""
     for claim in context.claims:
         classes = claim.classes
         if classes is None or claim.fits > 1:
@@ -84,12 +85,12 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
 
 
 ROUNDED_ACC = 0.01
-"""Half-width of each metric where the accuracy is impossible already. That may come from rounding,
-which two decimals are the coarsest of; scores that fit no matrix within it are wrong beyond it."""
+"""Half-width of each metric in a cell whose accuracy is impossible. That error may come from
+rounding, to two decimals at worst; only scores wrong by more than this are reported again."""
 
 
 def _lenient(context: Context, claim: ScoreClaim) -> ReportedTriple:
-    """Return the scores of a claim, as if all were rounded where its accuracy is impossible."""
+    """Return the scores of a claim, taken as rounded if its accuracy is impossible."""
     if claim.path not in context.off_grid:
         return claim.reading
     value, width = claim.reading
@@ -97,7 +98,7 @@ def _lenient(context: Context, claim: ScoreClaim) -> ReportedTriple:
 
 
 def nearest_text(classes: Classes, reported: ReportedTriple) -> tuple[str, str, str]:
-    """Return the message, and both triples as text, for one that no confusion matrix gives."""
+    """Return the message, found and expected text for a triple that no confusion matrix gives."""
     return _no_matrix(classes, reported, nearest(classes, reported.value).scores, "the nearest one")
 
 
@@ -111,18 +112,18 @@ def _no_matrix(
 
 
 class WrongMetric(NamedTuple):
-    """The one metric of a triple that contradicts the others."""
+    """The one metric of a triple that contradicts the two others."""
 
     name: str
     others: str
     scores: Triple
-    """Of the matrix that the others fit."""
+    """The scores of the only matrix that the two others fit."""
 
 
 def _misfit_text(
     classes: Classes, reported: ReportedTriple, wrong: WrongMetric
 ) -> tuple[str, str, str]:
-    """Return the same as `nearest_text`, with the matrix that all but one metric fit."""
+    """Return the same as `nearest_text`, with the matrix that the two other metrics fit."""
     return _no_matrix(classes, reported, wrong.scores, f"the one that {wrong.others} fit")
 
 
@@ -158,7 +159,7 @@ IMPOSSIBLE_SCORES = Rule(
 
 
 def impossible_mean(context: Context) -> Iterator[Fault]:
-    """Report each mean over seeds, on a two-class task, outside the convex hull of all tables."""
+    """Report each mean over seeds, on two classes, that no set of confusion matrices can have."""
     for claim in context.claims:
         classes = claim.classes
         if classes is None or claim.fits == 1:
@@ -187,7 +188,7 @@ def _mean_fault(claim: ScoreClaim, classes: Classes, verdict: ImpossibleMetric) 
 
 
 def interval(low: float, high: float) -> str:
-    """Return an interval with the fewest decimals, at least three, in which its ends differ."""
+    """Return an interval as text, with at least three decimals and enough that its ends differ."""
     for decimals in range(3, DECIMALS_MAX):
         ends = f"{low:.{decimals}f}", f"{high:.{decimals}f}"
         if ends[0] != ends[1]:
@@ -196,7 +197,7 @@ def interval(low: float, high: float) -> str:
 
 
 DECIMALS_MAX = 8
-"""Narrower intervals are one value to a reader."""
+"""An interval whose ends agree up to here is written as one value."""
 
 
 IMPOSSIBLE_MEAN = Rule(
@@ -279,12 +280,16 @@ def impossible_seed_scores(context: Context) -> Iterator[Fault]:
         wrong = [i for i, reading in enumerate(claim.readings) if not verdicts[reading]]
         if wrong:
             first = claim.readings[wrong[0]]
-            more = f" (so for {len(wrong)} of {len(seeds)} seeds)" if len(wrong) > 1 else ""
+            suffix = (
+                f" (the same problem in {len(wrong)} of {len(seeds)} seeds)"
+                if len(wrong) > 1
+                else ""
+            )
             yield Fault(
                 IMPOSSIBLE_SEED_SCORES.id,
                 claim.path,
                 f'seed {seeds[wrong[0]]} of {quoted(claim.task.id)} in "{claim.regime}": '
-                f"{_why_no_matrix(claim.task, first)}{more}",
+                f"{_why_no_matrix(claim.task, first)}{suffix}",
                 str(first.value),
                 "metrics of one confusion matrix",
                 on_key=True,

@@ -1,4 +1,4 @@
-"""Rules on evidence: seeds, test sizes, matrices and digests against the scores they stand for."""
+"""Rules on evidence: seeds, test sizes, matrices and digests must agree with the scores."""
 
 import itertools
 import math
@@ -58,13 +58,13 @@ WRONG_SEED_MEAN = Rule(
 
 
 def seeds_differ_in_full(context: Context) -> Iterator[Fault]:
-    """Report each cell whose seeds differ although all of them train on the same rows."""
+    """Report each cell whose seeds differ although they train on the same sequences."""
     for claim in context.seed_claims:
         if fits_of(context.benchmark, claim.regime) > 1:
             continue
         columns = zip(*(reading.value for reading in claim.readings), strict=True)
-        names = ("MCC", "accuracy", "F1")
-        for name, column in zip(names, columns, strict=True):
+        metric_names = ("MCC", "accuracy", "F1")
+        for name, column in zip(metric_names, columns, strict=True):
             if max(column) - min(column) <= EXACT:
                 continue
             yield Fault(
@@ -93,7 +93,7 @@ SEEDS_DIFFER_IN_FULL = Rule(
 
 
 def wrong_test_size(context: Context) -> Iterator[Fault]:
-    """Report each cell whose n_test is not the benchmark's."""
+    """Report each cell whose n_test is not the benchmark's number of test sequences."""
     for regime in context.benchmark.regimes:
         cells = context.table("evidence", regime)
         for task in context.benchmark.tasks:
@@ -123,16 +123,16 @@ WRONG_TEST_SIZE = Rule(
 
 
 def wrong_matrix_size(context: Context) -> Iterator[Fault]:
-    """Report each cell whose matrices have other classes, sizes or sums than they must."""
+    """Report each cell whose matrices have other classes, sizes or sums than the test split."""
     for claim in context.matrix_claims:
         _, regime, task = claim.path[:3]
         cell = context.table("evidence", str(regime), str(task))
         labels = cell.get("classes")
-        wrong = _wrong_sizes(
+        contradiction = _wrong_sizes(
             claim, cell.get("n_test"), labels if isinstance(labels, list) else None
         )
-        if wrong is not None:
-            message, actual, expected = wrong
+        if contradiction is not None:
+            message, actual, expected = contradiction
             subject = f'the confusion matrices of {quoted(claim.task.id)} in "{claim.regime}"'
             yield Fault(
                 WRONG_MATRIX_SIZE.id,
@@ -147,7 +147,7 @@ def wrong_matrix_size(context: Context) -> Iterator[Fault]:
 def _wrong_sizes(
     claim: MatrixClaims, n_test: object, labels: list[object] | None
 ) -> tuple[str, str, str] | None:
-    """Return the first contradiction: how the message goes on, found, expected."""
+    """Return the first contradiction: the rest of the message, found, expected. None if none."""
     if labels is not None:
         if any(len(matrix) != len(labels) for matrix in claim.matrices):
             sizes = sorted({len(matrix) for matrix in claim.matrices})
@@ -159,22 +159,22 @@ def _wrong_sizes(
             )
         if any(a >= b for a, b in itertools.pairwise(labels)):  # type: ignore[operator]
             return "have classes that do not ascend", "unordered classes", "ascending classes"
-    rows = [truths(matrix) for matrix in claim.matrices]
-    if any(row != rows[0] for row in rows):
+    class_counts_by_seed = [truths(matrix) for matrix in claim.matrices]
+    if any(class_counts != class_counts_by_seed[0] for class_counts in class_counts_by_seed):
         return (
             "differ in how many sequences a class has",
             "different true classes",
             "the same test split for every seed",
         )
-    total = sum(rows[0])
+    total = sum(class_counts_by_seed[0])
     if type(n_test) is int and total != n_test:
-        return f"count {total} sequences, and n_test is {n_test}", str(total), str(n_test)
+        return f"count {total} sequences, but n_test is {n_test}", str(total), str(n_test)
     counts = claim.task.test_class_counts
-    present = sorted(count for count in rows[0] if count)
-    if counts is not None and present != sorted(counts):
+    found_counts = sorted(count for count in class_counts_by_seed[0] if count)
+    if counts is not None and found_counts != sorted(counts):
         return (
-            f"have test classes of {present} sequences; the test split has {sorted(counts)}",
-            str(present),
+            f"have test classes of {found_counts} sequences; the test split has {sorted(counts)}",
+            str(found_counts),
             str(sorted(counts)),
         )
     return None
@@ -198,17 +198,17 @@ WRONG_MATRIX_SIZE = Rule(
 
 
 def wrong_matrix_scores(context: Context) -> Iterator[Fault]:
-    """Report each cell with a seed, or a canonical mean, that its matrices do not give."""
+    """Report each cell with a seed's scores, or a canonical mean, that its matrices contradict."""
     for claim in context.matrix_claims:
         for number, reading, expected in _pairs(claim):
             if reading.holds(expected, EXACT):
                 continue
             claimed, computed = distinct_text(reading.value, expected)
-            whose = "the mean" if number is None else f"seed {number} of {len(claim.matrices)}"
+            source = "the mean" if number is None else f"seed {number} of {len(claim.matrices)}"
             yield Fault(
                 WRONG_MATRIX_SCORES.id,
                 claim.path,
-                f'{quoted(claim.task.id)} in "{claim.regime}": {whose} has {claimed}; its '
+                f'{quoted(claim.task.id)} in "{claim.regime}": {source} has {claimed}; its '
                 f"confusion {'matrices give' if number is None else 'matrix gives'} {computed}",
                 claimed,
                 computed,
@@ -218,7 +218,7 @@ def wrong_matrix_scores(context: Context) -> Iterator[Fault]:
 
 
 def _pairs(claim: MatrixClaims) -> Iterator[tuple[int | None, ReportedTriple, Triple]]:
-    """Yield each reported triple with the one its matrices give, and its seed, from 1."""
+    """Yield the seed, from 1, or None; the reported scores; and those computed from matrices."""
     computed = [scores_of_matrix(matrix) for matrix in claim.matrices]
     if len(claim.scores) == len(computed) and claim.path[-2] != "canonical":
         yield from zip(range(1, len(computed) + 1), claim.scores, computed, strict=True)
@@ -246,38 +246,38 @@ WRONG_MATRIX_SCORES = Rule(
 
 
 def repeated_digest(context: Context) -> Iterator[Fault]:
-    """Report each digest that an earlier cell has for different sequences or different scores.
+    """Report each digest that another cell has for different sequences or different scores.
 
-    Two tasks of the same size may share a digest: constant predictions do.
+    Two tasks of the same size may share a digest if all predictions are constant.
     """
     seeds = {
         claim.path[:3]: [reading.value for reading in claim.readings]
         for claim in context.seed_claims
     }
-    first: dict[str, tuple[str, str]] = {}
+    first_cell_by_digest: dict[str, tuple[str, str]] = {}
     for regime in context.benchmark.regimes:
         for task, cell in context.table("evidence", regime).items():
             task_facts = context.benchmark.by_id.get(task)
             digest = cell.get("predictions_sha256") if isinstance(cell, dict) else None
             if task_facts is None or task_facts.n_test is None or not isinstance(digest, str):
                 continue
-            if digest not in first:
-                first[digest] = (regime, task)
+            if digest not in first_cell_by_digest:
+                first_cell_by_digest[digest] = (regime, task)
                 continue
-            first_regime, first_task = first[digest]
-            same_size = context.benchmark.by_id[first_task].n_test == task_facts.n_test
+            first_regime, first_task = first_cell_by_digest[digest]
+            has_same_size = context.benchmark.by_id[first_task].n_test == task_facts.n_test
             scores, other_scores = (
                 seeds.get(("evidence", *cell))
                 for cell in ((regime, task), (first_regime, first_task))
             )
-            if same_size and (first_task != task or scores == other_scores):
+            if has_same_size and (first_task != task or scores == other_scores):
                 continue
             yield Fault(
                 REPEATED_DIGEST.id,
                 ("evidence", regime, task, "predictions_sha256"),
                 f'the predictions of {quoted(task)} in "{regime}" have the digest of those of '
                 f'{quoted(first_task)} in "{first_regime}", but the '
-                f"{'scores' if same_size else 'sizes of the test sets'} differ",
+                f"{'scores' if has_same_size else 'sizes of the test sets'} differ",
                 quoted(digest),
                 "a different digest",
             )
@@ -297,37 +297,42 @@ REPEATED_DIGEST = Rule(
 )
 
 
-# Above this the exact number does not help a reader.
+# Largest number of matrices that a message states exactly.
 TABLES_MAX = 1000
 
 
 def rounded_scores(context: Context) -> Iterator[Fault]:
-    """Report, once per single-fit regime, how many confusion matrices its rounded scores fit.
+    """Report, once per single-fit regime, how many confusion matrices fit its rounded scores.
 
-    Of a row with two decimals, `round-numbers` says so.
+    Scores with two decimals are reported by `round-numbers` instead.
     """
     if context.rounding and context.rounding.is_coarse:
         return
     for regime in context.benchmark.regimes:
         claims = [claim for claim in context.claims if claim.path[:2] == ("results", regime)]
         counts = {claim.task.id: _tables(claim) for claim in claims}
-        several = {task: tables for task, tables in counts.items() if tables > 1}
-        if several:
-            worst = max(several, key=lambda task: several[task])
-            most = f"more than {TABLES_MAX}" if several[worst] > TABLES_MAX else str(several[worst])
+        ambiguous_counts = {task: tables for task, tables in counts.items() if tables > 1}
+        if ambiguous_counts:
+            worst_task = max(ambiguous_counts, key=lambda task: ambiguous_counts[task])
+            count_text = (
+                f"more than {TABLES_MAX}"
+                if ambiguous_counts[worst_task] > TABLES_MAX
+                else str(ambiguous_counts[worst_task])
+            )
             yield Fault(
                 ROUNDED_SCORES.id,
                 ("results", regime),
-                f'the scores of "{regime}" were rounded: {len(several)} of its {len(claims)} cells '
-                f"fit more than one confusion matrix, {quoted(worst)} {most}",
-                f"{most} matrices",
+                f'the scores of "{regime}" were rounded: {len(ambiguous_counts)} of its '
+                f"{len(claims)} cells "
+                f"fit more than one confusion matrix, {quoted(worst_task)} {count_text}",
+                f"{count_text} matrices",
                 "one matrix",
                 on_key=True,
             )
 
 
 def _tables(claim: ScoreClaim) -> int:
-    """Count the matrices that a rounded single-fit cell fits; 0 if it was not rounded."""
+    """Return the number of matrices that fit a rounded single-fit cell; 0 if it was not rounded."""
     if claim.classes is None or claim.fits > 1 or max(claim.reading.width) <= SINGLE:
         return 0
     return count(claim.classes, claim.reading, TABLES_MAX)

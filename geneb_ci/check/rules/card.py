@@ -1,4 +1,4 @@
-"""Rules on the model card: it is there, complete, and says what the submission says."""
+"""Rules on the model card: it exists, is complete, and agrees with the submission."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ def missing_card(context: Context) -> Iterator[Fault]:
         context.in_repository
         and context.card is None
         and context.model_id
-        and "bad-model-id" not in context.reported  # it names the card, and has to change
+        and "bad-model-id" not in context.reported  # the name of the card has to change too
         and not context.is_official
     ):
         yield Fault(
@@ -54,7 +54,7 @@ MISSING_CARD = Rule(
 )
 
 
-# Required fields, and the words by which each is recognised.
+# Required fields, and words by which a field is recognised.
 NEEDED: dict[str, tuple[str, ...]] = {
     "Architecture": ("architecture",),
     "Weights": ("weights", "checkpoint"),
@@ -72,20 +72,22 @@ def incomplete_card(context: Context) -> Iterator[Fault]:
     """Report all fields that are missing or empty, in one finding."""
     if context.card is None or context.card.fault is not None:
         return
-    absent = [name for name, words in NEEDED.items() if not _says(context.card, name, words)]
-    if absent:
+    missing_fields = [
+        name for name, words in NEEDED.items() if not _has_field(context.card, name, words)
+    ]
+    if missing_fields:
         yield Fault(
             INCOMPLETE_CARD.id,
             (),
-            f"the model card lacks: {', '.join(absent)}",
-            f"{len(NEEDED) - len(absent)} of {len(NEEDED)} fields",
+            f"the model card lacks: {', '.join(missing_fields)}",
+            f"{len(NEEDED) - len(missing_fields)} of {len(NEEDED)} fields",
             ", ".join(NEEDED),
             at=1,
             card=True,
         )
 
 
-def _says(card: Card, name: str, words: tuple[str, ...]) -> bool:
+def _has_field(card: Card, name: str, words: tuple[str, ...]) -> bool:
     entry = card.entry_named(*words)
     if entry is not None and entry.value:
         return True
@@ -156,12 +158,12 @@ _NUMBER = re.compile(
     r"[0-9][0-9,_ ]*(?:\.[0-9]+)?\s*(?:[KMBT]\b|thousand|million|billion|trillion)?", re.IGNORECASE
 )
 _UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
-# Relative. Cards round: "86M" may mean 81 to 91 million.
+# Largest relative difference of a card's count, which may be rounded: "86M" is 81 to 91 million.
 PARAMS_TOLERANCE = 0.06
 
 
 def card_disagrees(context: Context) -> Iterator[Fault]:
-    """Report each field that both files state differently."""
+    """Report each fact that the card and the submission state differently."""
     card = context.card
     if card is None:
         return
@@ -177,8 +179,8 @@ def card_disagrees(context: Context) -> Iterator[Fault]:
             yield _card_fault(name, quoted(field.value), quoted(value), field)
     claim = card.entry_named("zero-shot", "zero shot")
     zero_shot = context.member("meta", "zero_shot")
-    claimed = claim and _YES_NO.get(claim.value.casefold().split(" ")[0].rstrip(".,;:"))
-    if claim and claimed is not None and isinstance(zero_shot, bool) and claimed != zero_shot:
+    is_claimed = claim and _YES_NO.get(claim.value.casefold().split(" ")[0].rstrip(".,;:"))
+    if claim and is_claimed is not None and isinstance(zero_shot, bool) and is_claimed != zero_shot:
         yield _card_fault("zero_shot", quoted(claim.value), str(zero_shot).lower(), claim)
 
 
@@ -193,7 +195,7 @@ def _parameters(context: Context, card: Card) -> Iterator[Fault]:
 
 
 def _weights(context: Context, card: Card) -> Iterator[Fault]:
-    """Report the repository, the commit and the digests of weights that are not the row's."""
+    """Report repository, commit and digests of the weights if they differ from the submission's."""
     entry, facts, row = weights_of(card), facts_of(card), row_facts(context.root)
     if entry is None:
         return
@@ -220,7 +222,7 @@ _YES_NO = {"yes": True, "true": True, "no": False, "false": False, "not": False}
 
 
 def parameter_count(text: str) -> float | None:
-    """Read the first number of a text with its unit, as in "19,710,474 in all" or "86M"."""
+    """Return the first number of a text times its unit, as in "19,710,474 in all" or "86M"."""
     match = _NUMBER.search(text)
     if match is None:
         return None
@@ -251,7 +253,7 @@ CARD_DISAGREES = Rule(
 
 
 def copied_card(context: Context) -> Iterator[Fault]:
-    """Report what a card has from the card of another model, once for the first such model."""
+    """Report a card with text from another model's card, once, for the first such model."""
     card = context.card
     if card is None or card.fault is not None or not context.model_id or context.is_official:
         return
@@ -262,13 +264,15 @@ def copied_card(context: Context) -> Iterator[Fault]:
         yield _copied_fault(message, facts.title, title_line(card))
         return
     for model, other_card in context.other_cards.cards_beside(context.document.path.stem):
-        shared = _shared(facts, other_card, row)
-        other_row = context.other_cards.row(model) if shared else row
-        shared = [name for name in shared if not _is_explained(name, facts, row, other_row)]
-        if shared:
-            entry = weights_of(card) if shared[0] == WEIGHTS else training_of(card)
-            names = " and ".join(shared)
-            message = f"the card says of {names}, word for word, what that of {quoted(model)} says"
+        shared_topics = _shared(facts, other_card, row)
+        other_row = context.other_cards.row(model) if shared_topics else row
+        shared_topics = [
+            name for name in shared_topics if not _is_explained(name, facts, row, other_row)
+        ]
+        if shared_topics:
+            entry = weights_of(card) if shared_topics[0] == WEIGHTS else training_of(card)
+            names = " and ".join(shared_topics)
+            message = f"the card has the same text about {names} as the card of {quoted(model)}"
             yield _copied_fault(message, f"text of {quoted(model)}", entry.line if entry else 1)
             return
 
@@ -277,37 +281,41 @@ WEIGHTS, TRAINING = "the weights", "the training data"
 
 
 def _title_of_another(context: Context, title: str) -> str:
-    """Return the file of another row whose id or display name is the title of the card; or ""."""
+    """Return the file of another row whose id or display name is the card's title; "" if none."""
     own_names = {context.model_id.casefold(), context.text("meta", "display").casefold()}
     if not title or title.casefold() in own_names:
         return ""
-    own_path, names = context.document.path, context.peers.names
+    own_path, names_by_form = context.document.path, context.peers.names
     files = [
-        path for form in skeletons(title) for path, _ in names.get(form, ()) if path != own_path
+        path
+        for form in skeletons(title)
+        for path, _ in names_by_form.get(form, ())
+        if path != own_path
     ]
     return min(path.name for path in files) if files else ""
 
 
 def _shared(facts: CardFacts, other_facts: CardFacts, row: RowFacts) -> list[str]:
-    """Return which statements of two cards are the same.
+    """Return the topics about which two cards state the same.
 
-    One link may lead to the weights of several models: it counts where the row has another.
+    Equal links count only if the row has a link, as one link may lead to the weights of several
+    models.
     """
-    same_weights = bool(
+    has_same_weights = bool(
         (facts.digests and facts.digests == other_facts.digests)
         or (facts.links and facts.links == other_facts.links and row.links)
         or (facts.weights and facts.weights == other_facts.weights)
     )
-    same_training = bool(facts.training) and facts.training == other_facts.training
-    return [WEIGHTS] * same_weights + [TRAINING] * same_training
+    has_same_training = bool(facts.training) and facts.training == other_facts.training
+    return [WEIGHTS] * has_same_weights + [TRAINING] * has_same_training
 
 
 def _is_explained(name: str, facts: CardFacts, row: RowFacts, other_row: RowFacts) -> bool:
-    """Whether two rows say themselves what their cards have in common."""
+    """Whether the two rows themselves have in common what their cards state about a topic."""
     if name == TRAINING:
         return row.training == other_row.training
-    confirmed = facts.links & row.links or facts.repositories & row.repositories
-    return bool(confirmed) or row.is_of_same(other_row)
+    confirmed_links = facts.links & row.links or facts.repositories & row.repositories
+    return bool(confirmed_links) or row.is_of_same(other_row)
 
 
 def _copied_fault(message: str, actual: str, line: int) -> Fault:
@@ -319,7 +327,7 @@ COPIED_CARD = Rule(
     id="copied-card",
     severity=Severity.ERROR,
     what="The model card has the title, the weights or the training data of another model's card.",
-    why="Readers would take what is left over from a copied card as a fact about this model.",
+    why="Readers would take statements about the other model as facts about this one.",
     fix=(
         "Describe this model in its card: title, links, weights and training data. If two models "
         'do have the same weights, give both the same "meta.url"; if they have the same training '
@@ -334,7 +342,7 @@ _NONE_KNOWN = ("none", "no ", "no.", "not ", "unknown", "n/a")
 
 
 def overlap_despite_zero_shot(context: Context) -> Iterator[Fault]:
-    """Report a zero-shot claim when the card's overlap field does not begin with a denial."""
+    """Report a zero-shot claim if the card's overlap field does not begin with a denial."""
     if context.card is None or context.member("meta", "zero_shot") is not True:
         return
     entry = context.card.entry_named("overlap", "contamination")
@@ -371,4 +379,4 @@ REPORTED = (
         needs=(Need.CARD,),
     ),
 )
-"""Found while the file is read: texts alone."""
+"""Texts of the rules that the reader of the file reports."""

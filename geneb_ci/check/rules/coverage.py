@@ -1,4 +1,4 @@
-"""Rules on coverage: every task and metric is there once, or declared missing."""
+"""Rules on coverage: every task and metric occurs once, or is declared missing."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,12 +16,12 @@ from reference_harness.formats.text import plural, quoted
 
 
 def missing_regime(context: Context) -> Iterator[Fault]:
-    """Report each regime that has no scores and is not declared missing as a whole."""
+    """Report each regime without scores that is not declared missing as a whole."""
     results = context.member("results")
     if not isinstance(results, dict):
         return
     regimes = context.benchmark.regimes
-    unknown = [name for name in results if name not in regimes]
+    unknown_names = [name for name in results if name not in regimes]
     for regime in regimes:
         if regime not in results and set(context.benchmark.task_ids) - set(context.gaps(regime)):
             yield Fault(
@@ -30,7 +30,7 @@ def missing_regime(context: Context) -> Iterator[Fault]:
                 f'no scores for the regime "{regime}"',
                 "no scores",
                 f"scores of {len(context.benchmark.tasks)} tasks",
-                fix=renaming(unknown, [regime], ""),
+                fix=renaming(unknown_names, [regime], ""),
             )
 
 
@@ -48,7 +48,7 @@ _TABLES_OF_REGIMES = ("results", "evidence", "gaps")
 
 
 def unknown_regime(context: Context) -> Iterator[Fault]:
-    """Report each regime, in any table, that the benchmark does not know."""
+    """Report each regime, in any table, that the benchmark does not have."""
     regimes = context.benchmark.regimes
     for table in _TABLES_OF_REGIMES:
         names = context.table(table)
@@ -68,14 +68,14 @@ UNKNOWN_REGIME = Rule(
     id="unknown-regime",
     severity=Severity.ERROR,
     what="The benchmark does not have this regime.",
-    why="Programs skip names that they do not know, so the scores would be lost.",
+    why="Programs ignore unknown names, so the scores would be lost.",
     fix='Use exactly the names "full", "10shot" and "1shot".',
     check=unknown_regime,
 )
 
 
 def missing_task(context: Context) -> Iterator[Fault]:
-    """Report the tasks that are neither scored nor declared missing, regimes with the same once."""
+    """Report the tasks neither scored nor declared missing; once for regimes that lack the same."""
     task_ids = context.benchmark.task_ids
     regimes: dict[tuple[str, ...], list[str]] = {}
     for regime in context.benchmark.regimes:
@@ -88,28 +88,31 @@ def missing_task(context: Context) -> Iterator[Fault]:
         if missing:
             noun = "task has" if len(missing) == 1 else "tasks have"
             regime_names = ", ".join(map(quoted, names))
-            measured = all(set(missing) <= context.table("evidence", name).keys() for name in names)
+            has_evidence = all(
+                set(missing) <= context.table("evidence", name).keys() for name in names
+            )
             yield Fault(
                 MISSING_TASK.id,
                 ("results", names[0]),
                 f"{len(missing)} {noun} no scores in {regime_names}"
-                f"{', but evidence' if measured else ''}: {first_and_more(list(missing), LISTED)}",
+                f"{', but evidence' if has_evidence else ''}: "
+                f"{first_and_more(list(missing), LISTED)}",
                 f"{len(task_ids) - len(missing)} of {len(task_ids)} tasks",
                 plural(len(task_ids), "task"),
                 on_key=True,
-                fix=_RESTORE if measured else _renamed_tasks(context, names[0], missing),
+                fix=_RESTORE if has_evidence else _renamed_tasks(context, names[0], missing),
             )
 
 
 def _renamed_tasks(context: Context, regime: str, missing: Sequence[str]) -> str:
-    """Return the fix of missing tasks that a regime has under other names, or ""."""
+    """Return the fix of missing tasks that may be in the regime by another name."""
     names = context.table("results", regime)
     unknown = [name for name in names if name not in context.benchmark.by_id]
     return renaming(unknown, missing, MISSING_TASK.fix)
 
 
 LISTED = 3
-"""Missing tasks that are named: their names have up to 80 characters."""
+"""Number of missing tasks that a message names; names have up to 80 characters."""
 _RESTORE = (
     'Restore the scores: each is the mean of the values under "per_seed" of its evidence. If a '
     'task is left out on purpose, delete its evidence and write the reason under "gaps".'
@@ -134,17 +137,17 @@ _TABLES_OF_TASKS = ("results", "evidence", "gaps")
 
 
 def unknown_task(context: Context) -> Iterator[Fault]:
-    """Report each task, in any table and known regime, that the benchmark does not know."""
+    """Report each task, in any table and known regime, that the benchmark does not have."""
     tasks_by_id = context.benchmark.by_id
-    hints = 0
+    hint_count = 0
     for table in _TABLES_OF_TASKS:
         for regime in context.benchmark.regimes:
             names = context.table(table, regime)
             for name in names:
                 if name in tasks_by_id:
                     continue
-                hints += 1
-                hint = near_member(name, tasks_by_id, names) if hints <= HINTS_MAX else ""
+                hint_count += 1
+                hint = near_member(name, tasks_by_id, names) if hint_count <= HINTS_MAX else ""
                 yield Fault(
                     UNKNOWN_TASK.id,
                     (table, regime, name),
@@ -159,7 +162,7 @@ UNKNOWN_TASK = Rule(
     id="unknown-task",
     severity=Severity.ERROR,
     what="The benchmark does not have this task.",
-    why="Programs skip names that they do not know: a misspelt task becomes a missing cell.",
+    why="Programs ignore unknown names: a misspelt task becomes a missing cell.",
     fix="Use the task ids of benchmark.json: `geneb-harness tasks` lists them.",
     check=unknown_task,
 )
@@ -216,12 +219,12 @@ NEEDLESS_GAP = Rule(
 )
 
 
-# In characters. Anything shorter ("n/a", "oom", "-") explains nothing.
+# Fewest characters of a reason; shorter ones ("n/a", "oom", "-") explain nothing.
 REASON_MIN = 10
 
 
 def gap_without_reason(context: Context) -> Iterator[Fault]:
-    """Report each declared missing cell whose reason is shorter than REASON_MIN."""
+    """Report each declared missing cell whose reason is shorter than `REASON_MIN` characters."""
     for regime in context.benchmark.regimes:
         for task, reason in context.gaps(regime).items():
             if isinstance(reason, str) and len(reason.strip()) < REASON_MIN:
@@ -251,15 +254,16 @@ def missing_evidence(context: Context) -> Iterator[Fault]:
     for regime in context.benchmark.regimes:
         evidence = context.table("evidence", regime)
         scored = (t for t in context.table("results", regime) if t in context.benchmark.by_id)
-        lacking = [task for task in scored if task not in evidence]
-        if lacking:
+        tasks_without_evidence = [task for task in scored if task not in evidence]
+        if tasks_without_evidence:
             yield Fault(
                 MISSING_EVIDENCE.id,
                 ("evidence", regime) if evidence else ("evidence",),
-                f'evidence is missing for {plural(len(lacking), "cell")} of "{regime}": '
-                f"{first_and_more(lacking)}",
+                f"evidence is missing for {plural(len(tasks_without_evidence), 'cell')} of "
+                f'"{regime}": '
+                f"{first_and_more(tasks_without_evidence)}",
                 f"evidence for {plural(len(evidence), 'cell')}",
-                f"evidence for {plural(len(evidence) + len(lacking), 'cell')}",
+                f"evidence for {plural(len(evidence) + len(tasks_without_evidence), 'cell')}",
                 on_key=True,
             )
 
@@ -268,7 +272,7 @@ MISSING_EVIDENCE = Rule(
     id="missing-evidence",
     severity=Severity.ERROR,
     what="Scores of format 1.1 have no evidence.",
-    why="Anyone can check a mean from its per-seed values; without them nobody can.",
+    why="Anyone can check a mean against its per-seed values; without them nobody can.",
     fix=(
         "Write the file with `geneb-harness run --submission FILE`, or use format 1.0, which has "
         "no evidence."
@@ -278,9 +282,9 @@ MISSING_EVIDENCE = Rule(
 
 
 def evidence_without_scores(context: Context) -> Iterator[Fault]:
-    """Report each task that is declared missing, has evidence and no scores.
+    """Report each task that is declared missing and has evidence, but no scores.
 
-    Of one that is not declared, `missing-task` or `missing-regime` says so.
+    Tasks that are not declared missing are reported by `missing-task` or `missing-regime`.
     """
     for regime in context.benchmark.regimes:
         scored, gaps = context.table("results", regime), context.gaps(regime)
@@ -349,4 +353,4 @@ REPORTED = (
         fix="Use exactly MCC, Acc and F1.",
     ),
 )
-"""Found while the file is read: texts alone."""
+"""Rules that the reader of the file reports; only their texts are here."""

@@ -1,4 +1,4 @@
-"""Rules on names: the submission names one model, as no other does."""
+"""Rules on names: the submission names one model, differently from all others."""
 
 import re
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ RESERVED_MODEL_ID = Rule(
 
 
 def model_id_collision(context: Context) -> Iterator[Fault]:
-    """Report each other file whose id is equal up to letter case and separators."""
+    """Report each other file whose id differs only in letter case and separators."""
     if not context.model_id:
         return
     for other_id in context.peers.ids.get(normal_form(context.model_id), ()):
@@ -84,12 +84,12 @@ MODEL_ID_COLLISION = Rule(
 
 
 def refuse_bad_id(model_id: str) -> None:
-    """Refuse an id that `check` would refuse, before anything is written or asked.
+    """Raise UsageProblem for an id that `check` would report, before any other work.
 
-    Raises UsageProblem in the words of the rules `bad-model-id` and `reserved-model-id`.
+    The message is that of the rule `bad-model-id` or `reserved-model-id`.
     """
-    (bad,) = REPORTED
-    objection, fix = None, bad.fix
+    (bad_id_rule,) = REPORTED
+    objection, fix = None, bad_id_rule.fix
     if not re.fullmatch(MODEL_ID_PATTERN, model_id):
         objection = wrong_form(("model_id",), model_id, "")
     elif len(model_id) > MODEL_ID_MAX:
@@ -136,7 +136,7 @@ def blank_display_name(context: Context) -> Iterator[Fault]:
         yield Fault(
             BLANK_DISPLAY_NAME.id,
             ("meta", "display"),
-            f"display is {quoted(name)}",
+            f"the display name {quoted(name)} has no letter or digit",
             quoted(name),
             "a name with letters or digits",
         )
@@ -181,25 +181,25 @@ DISPLAY_NAME_FORM = Rule(
 
 
 def confusable_name(context: Context) -> Iterator[Fault]:
-    """Report a name whose skeleton, by Unicode Technical Standard 39, another row's name has."""
+    """Report each name that looks like that of another row, by Unicode TS 39."""
     names_by_path = {
         ("meta", "display"): context.text("meta", "display") or "",
         ("model_id",): context.model_id or "",
     }
     own_form = normal_form(context.model_id or "")
     for path, name in names_by_path.items():
-        alike = {
+        similar_names = {
             (other_id, other_name)
             for form in (skeletons(name) if name.strip() else ())
             for other_id, other_name in context.peers.names.get(form, ())
-            # Ids that differ in case and separators alone: model-id-collision reports them.
+            # Ids that differ only in case and separators are reported by model-id-collision.
             if other_id != context.document.path
             and (path[0] == "meta" or normal_form(other_name) != own_form)
         }
-        if alike:
+        if similar_names:
             names = [
                 f"{quoted(other_name)} of {quoted(other_id.name)}"
-                for other_id, other_name in sorted(alike)
+                for other_id, other_name in sorted(similar_names)
             ]
             yield Fault(
                 CONFUSABLE_NAME.id,
@@ -259,4 +259,4 @@ REPORTED = (
         "and name the file <model_id>.json.",
     ),
 )
-"""Found while the file is read: texts alone."""
+"""Rules that the reader of the file reports; only their texts are here."""

@@ -10,7 +10,7 @@ from geneb_ci.common.hosts import PUBLIC_ADDRESS
 from reference_harness.formats.submission_terms import UNNAMED
 from reference_harness.formats.text import quoted
 
-# Host names only: 10.0.0.1, 0x7f.1 and [::1] are machines in the reader's own network.
+# Only host names: 10.0.0.1, 0x7f.1 and [::1] may be machines in the reader's own network.
 _HOST = re.compile(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
 
 
@@ -45,11 +45,11 @@ def bad_url(context: Context) -> Iterator[Fault]:
 
 
 _FETCHED = ((("receipt", "location"), "address"), (("run", "model"), "location"))
-"""Members that say where files are, and the key of their address."""
+"""Paths of members that locate files, and the key of their address."""
 
 
 def _url_objection(url: str) -> str:
-    """Return the objection to a URL, or ""."""
+    """Return why a URL is refused, or ""."""
     if not url.isascii() or not url.isprintable() or any(c in url for c in ' \\<>"`{}|^'):
         return "has characters that are not allowed in a URL"
     try:
@@ -67,7 +67,7 @@ def _url_objection(url: str) -> str:
         ),
         "has no host name": _HOST.fullmatch(host) is None,
     }
-    return next((reason for reason, holds in objections.items() if holds), "")
+    return next((reason for reason, is_true in objections.items() if is_true), "")
 
 
 BAD_URL = Rule(
@@ -88,7 +88,7 @@ BAD_URL = Rule(
 
 
 def parameter_count_disagrees(context: Context) -> Iterator[Fault]:
-    """Report a count that differs from both counts in the model registry (actual and in paper)."""
+    """Report a count that differs from both counts in the model registry, actual and published."""
     params = context.member("meta", "params")
     facts = context.facts
     counts = [facts[key] for key in ("params", "params_in_paper") if key in facts]
@@ -112,11 +112,8 @@ PARAMETER_COUNT_DISAGREES = Rule(
 )
 
 
-"""The submitter that `geneb-harness run` writes without --submitted-by."""
-
-
 def missing_submitter(context: Context) -> Iterator[Fault]:
-    """Report a submitted_by that is empty or the harness's placeholder."""
+    """Report a `submitted_by` that is empty or the harness's placeholder."""
     name = context.member("meta", "submitted_by")
     if not isinstance(name, str):
         return
@@ -187,4 +184,4 @@ REPORTED = (
         "a method without parameters.",
     ),
 )
-"""Found while the file is read: texts alone."""
+"""Rules that the reader of the file reports; only their texts are here."""

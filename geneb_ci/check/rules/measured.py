@@ -1,4 +1,4 @@
-"""Rules on what the harness measured of a run: letters read, embeddings and their scale."""
+"""Rules on the measurements of a run: letters read, embeddings and their scale."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -8,22 +8,22 @@ from geneb_ci.common.finding import Fault, Severity, percent
 from reference_harness.formats.submission_terms import UNREAD
 from reference_harness.formats.text import plural, quoted
 
-# Mean difference of the scores: that of two layers of one model is 0.03 to 0.04.
-SCALE = 0.02
-# Distance of an embedding from the mean over its length: float16, in which they are scored, has
-# steps of 0.001 of a value.
+# Largest mean difference of scores at unit scale; two layers of one model differ by 0.03 to 0.04.
+SCORE_DIFFERENCE_MAX = 0.02
+# Smallest median distance of embeddings from their mean, relative to their length: the type in
+# which they are scored, float16, has relative steps of 0.001.
 SPREAD_MIN = 0.002
-# Share of the distinct sequences that have an embedding of their own.
+# Smallest share of distinct embeddings of distinct sequences.
 DISTINCT_MIN = 0.9
-# Distance of two embeddings of one sequence over their length: that of bfloat16 in other batches.
-DRIFT = 0.04
+# Largest distance of two embeddings of one sequence, relative to their length, as by bfloat16.
+DRIFT_MAX = 0.04
 
 
 class _Part(NamedTuple):
-    """A number of the file that is part of another one."""
+    """A number of the file that is a part of another number."""
 
     of: str
-    """The object that has both, letters or embeddings."""
+    """Name of the object with both numbers, letters or embeddings."""
     part: str
     whole: str
 
@@ -38,7 +38,7 @@ _PARTS = (
 
 
 def _tasks(context: Context) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield task and what was measured of it; nothing where the structure has errors."""
+    """Yield each task with its measurements; nothing if the structure has errors."""
     if context.submission is not None:
         yield from context.table("measured").items()
 
@@ -58,7 +58,8 @@ def impossible_measurement(context: Context) -> Iterator[Fault]:
                 yield Fault(
                     IMPOSSIBLE_MEASUREMENT.id,
                     ("measured", task, name, part),
-                    f"{part} is {numbers[part]:,}, more than {whole}, {numbers.get(whole, 0):,}",
+                    f"{part} is {numbers[part]:,}, which exceeds {whole}, "
+                    f"{numbers.get(whole, 0):,}",
                     f"{numbers[part]:,}",
                     f"at most {numbers.get(whole, 0):,}",
                 )
@@ -78,7 +79,7 @@ IMPOSSIBLE_MEASUREMENT = Rule(
 
 
 def unread_letters(context: Context) -> Iterator[Fault]:
-    """Report each task of which more than a hundredth was not read, or not known."""
+    """Report each task with more than a hundredth of its letters unread or tokens unknown."""
     for task, facts in _tasks(context):
         letters = facts["letters"]
         if letters is None:
@@ -86,13 +87,15 @@ def unread_letters(context: Context) -> Iterator[Fault]:
         share = letters["read"] / letters["given"]
         unknown = letters.get("unknown", 0) / (letters.get("tokens", 0) or 1)
         if share < 1 - UNREAD or unknown > UNREAD:
-            sample = "" if letters["method"] == "tokens" else " looked at"
-            lost = f"; {percent(unknown)} of the tokens are unknown" if unknown > UNREAD else ""
+            sample = "" if letters["method"] == "tokens" else " examined"
+            unknown_text = (
+                f"; {percent(unknown)} of the tokens are unknown" if unknown > UNREAD else ""
+            )
             yield Fault(
                 UNREAD_LETTERS.id,
                 ("measured", task, "letters"),
                 f"the model read {percent(share)} of the letters of {task}: {letters['cut']:,} of "
-                f"{plural(letters['sequences'], 'sequence')}{sample} were cut{lost}",
+                f"{plural(letters['sequences'], 'sequence')}{sample} were cut{unknown_text}",
                 percent(share),
                 f"at least {percent(1 - UNREAD)} read, at most {percent(UNREAD)} unknown",
             )
@@ -103,19 +106,20 @@ UNREAD_LETTERS = Rule(
     severity=Severity.WARNING,
     what="The model did not read all letters of a task.",
     why=(
-        "A score is of what the model saw. Letters that are cut off or that its vocabulary lacks "
-        "moved MCC by up to 0.2 in trials."
+        "A score describes only what the model read. Letters cut off, or missing in its "
+        "vocabulary, "
+        "changed MCC by up to 0.2 in trials."
     ),
     fix=(
-        "Raise max_length, read in windows, or use the model's own tokenizer; where the model "
-        "takes no more, say so in its card."
+        "Raise max_length, read in windows, or use the model's own tokenizer; if the model cannot "
+        "read more, state this in its card."
     ),
     check=unread_letters,
 )
 
 
 def scale_moves_scores(context: Context) -> Iterator[Fault]:
-    """Report an extractor of a contributor whose scores depend on the scale of its embeddings."""
+    """Report a contributor's extractor whose scores depend on the scale of its embeddings."""
     is_built_in = context.text("run", "extractor", "path").startswith("builtin:")
     if is_built_in or context.text("run", "embedding", "scale") == "unit":
         return
@@ -129,14 +133,14 @@ def scale_moves_scores(context: Context) -> Iterator[Fault]:
     if not pairs:
         return
     record, unit = (sum(column) / len(pairs) for column in zip(*pairs, strict=True))
-    if abs(record - unit) > SCALE:
+    if abs(record - unit) > SCORE_DIFFERENCE_MAX:
         yield Fault(
             SCALE_MOVES_SCORES.id,
             ("run", "embedding"),
-            f"the mean {metric} of {plural(len(pairs), 'task')} is {record:.3f}, and {unit:.3f} "
+            f"the mean {metric} of {plural(len(pairs), 'task')} is {record:.3f}, but {unit:.3f} "
             "with each embedding at unit scale",
             f"{record:.3f}",
-            f"{unit:.3f}, within {SCALE}",
+            f"{unit:.3f}, within {SCORE_DIFFERENCE_MAX}",
             on_key=True,
         )
 
@@ -146,8 +150,9 @@ SCALE_MOVES_SCORES = Rule(
     severity=Severity.WARNING,
     what="The scores depend on the scale of the embeddings.",
     why=(
-        "The probe's penalty is fixed, so a factor moves scores without a better model. Built-in "
-        "extractors have none; a contributor's code may have any."
+        "The probe's penalty is fixed, so multiplying embeddings by a factor changes scores "
+        "without "
+        "a better model. Built-in extractors use no factor; a contributor's code may use any."
     ),
     fix=(
         'Declare scale = "unit" in the extractor and run again: the harness then divides each '
@@ -158,7 +163,7 @@ SCALE_MOVES_SCORES = Rule(
 
 
 def constant_embeddings(context: Context) -> Iterator[Fault]:
-    """Report each task whose sequences have nearly one embedding, or share a few."""
+    """Report each task whose sequences have almost equal embeddings, or few different ones."""
     for task, facts in _tasks(context):
         embeddings = facts["embeddings"]
         count, distinct, spread = (embeddings[key] for key in ("count", "distinct", "spread"))
@@ -169,8 +174,8 @@ def constant_embeddings(context: Context) -> Iterator[Fault]:
             yield Fault(
                 CONSTANT_EMBEDDINGS.id,
                 ("measured", task, "embeddings"),
-                f"{distinct:,} different embeddings of {count:,} sequences of {task}, "
-                f"which differ from their mean by {spread:.2g} of their length",
+                f"only {distinct:,} of {count:,} sequences of {task} have different embeddings; "
+                f"they deviate from their mean by {spread:.2g} of their length",
                 f"{percent(share)}, {spread:.2g}",
                 f"at least {percent(DISTINCT_MIN)}, and {SPREAD_MIN}",
             )
@@ -181,23 +186,23 @@ CONSTANT_EMBEDDINGS = Rule(
     severity=Severity.WARNING,
     what="The embeddings of a task are nearly constant.",
     why=(
-        "Different sequences that have one embedding are the same to every probe: the model read "
-        "too little of them, or its output is mostly an offset."
+        "A probe cannot distinguish sequences with equal embeddings: the model read too little of "
+        "them, or its output is mostly an offset."
     ),
     fix=(
-        "Look at what the extractor pools, and at its maximum length; `geneb-harness extractors "
-        "check` tries both."
+        "Check the pooling and the maximum length of the extractor; `geneb-harness extractors "
+        "check` tests both."
     ),
     check=constant_embeddings,
 )
 
 
 DECLARED = ("layer-and-pooling", "computed-dtype", "strands")
-"""Properties of the extractor, beside those of tasks, which have rules of their own."""
+"""Properties of the extractor; those of tasks have other rules."""
 
 
 def contradicted_property(context: Context) -> Iterator[Fault]:
-    """Report each declared property that the run itself saw to be otherwise."""
+    """Report each declared property that the run's own measurements contradict."""
     for name in DECLARED:
         if context.text("properties", name, "outcome") == "contradicted":
             sentence = context.text("properties", name, "sentence")
@@ -210,29 +215,30 @@ def contradicted_property(context: Context) -> Iterator[Fault]:
 CONTRADICTED_PROPERTY = Rule(
     id="contradicted-property",
     severity=Severity.WARNING,
-    what="The run saw that the extractor does otherwise than it declares.",
+    what="The run's measurements contradict what the extractor declares.",
     why="Another layer, pooling or number format changes scores, and readers compare models by it.",
     fix=(
         "Declare what is computed, or compute what is declared; `geneb-harness extractors check` "
-        "says what was seen. Then run again."
+        "shows what was measured. Then run again."
     ),
     check=contradicted_property,
 )
 
 
 def drifting_embeddings(context: Context) -> Iterator[Fault]:
-    """Report each task whose first sequences had other embeddings after all others."""
+    """Report each task whose first sequences got other embeddings at the end of the run."""
     for task, facts in _tasks(context):
         drift = facts.get("drift")
-        if drift is not None and drift["difference"] > DRIFT:
+        if drift is not None and drift["difference"] > DRIFT_MAX:
             yield Fault(
                 DRIFTING_EMBEDDINGS.id,
                 ("measured", task, "drift"),
                 f"embedded again after all others, the first "
-                f"{plural(drift['sequences'], 'sequence')} of {task} moved by up to "
-                f"{drift['difference']:.2g} of the length of an embedding",
+                f"{plural(drift['sequences'], 'sequence')} of {task} have embeddings that "
+                "differ by up "
+                f"to {drift['difference']:.2g} of their length",
                 f"{drift['difference']:.2g}",
-                f"at most {DRIFT}",
+                f"at most {DRIFT_MAX}",
             )
 
 
@@ -241,12 +247,12 @@ DRIFTING_EMBEDDINGS = Rule(
     severity=Severity.WARNING,
     what="A sequence has another embedding after the others of its task.",
     why=(
-        "An embedding that depends on what came before cannot be computed again: an audit in "
-        "another order finds other numbers."
+        "An embedding that depends on earlier sequences cannot be reproduced: an audit in another "
+        "order computes other numbers."
     ),
     fix=(
-        "Remove what grows in the extractor, such as a running mean, a cache or a counter; "
-        "`geneb-harness extractors check --full` shows where it begins."
+        "Remove any state that grows in the extractor, such as a running mean, a cache or a "
+        "counter; `geneb-harness extractors check --full` shows where it begins."
     ),
     check=drifting_embeddings,
 )

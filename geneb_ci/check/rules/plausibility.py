@@ -1,4 +1,4 @@
-"""Rules on unlikely scores within a row: tasks, regimes and digits that do not fit each other."""
+"""Rules on unlikely scores within a row: tasks, regimes and digits that contradict each other."""
 
 import functools
 import itertools
@@ -13,36 +13,42 @@ from geneb_ci.statistics.reference import ScoreTable
 from geneb_ci.statistics.view import score_of, shots_of
 from reference_harness.formats.text import plural
 
-# In standard deviations of the difference over the other rows. The largest of the 41 public rows,
-# over all task relations, is 5.4 (JanusDNA without attention, H4).
+# In standard deviations of the difference in the other rows. The largest value of the 41 public
+# rows, over all task relations, is 5.4 (JanusDNA without attention, H4).
 NESTED_LIMIT = 7.0
 
 
 def nested_tasks(context: Context) -> Iterator[Fault]:
-    """Report each relation between tasks that holds in the other rows but not in this one."""
+    """Report each relation between tasks that other rows satisfy and this one violates."""
     view, tasks = context.view, context.benchmark.tasks
     metric = context.benchmark.primary_metric
-    laws = relations_of(context.benchmark)
+    relations = relations_of(context.benchmark)
     for regime, part, shots in zip(
         context.benchmark.regimes, view.table.regimes, view.shots, strict=True
     ):
-        if shots != float("inf"):  # few-shot sampling noise exceeds the differences of interest
+        if shots != float("inf"):  # few-shot sampling noise exceeds these differences
             continue
-        for number, law in enumerate(laws):
-            usual = usual_gap(view.table, laws, number, part.start, view.own_index, ROWS_MIN)
-            gap = law.gap(view.row, part.start)
-            if usual is None or not abs(gap - usual.median) > NESTED_LIMIT * usual.scale:
+        for number, relation in enumerate(relations):
+            usual_difference = usual_gap(
+                view.table, relations, number, part.start, view.own_index, ROWS_MIN
+            )
+            gap = relation.gap(view.row, part.start)
+            if (
+                usual_difference is None
+                or not abs(gap - usual_difference.median) > NESTED_LIMIT * usual_difference.scale
+            ):
                 continue
-            sizes = abs(gap - usual.median) / usual.scale
-            score = score_of(sizes, NESTED_LIMIT)
-            names = " and ".join(f'"{tasks[k].id}"' for k, _ in law.parts)
+            deviations = abs(gap - usual_difference.median) / usual_difference.scale
+            score = score_of(deviations, NESTED_LIMIT)
+            names = " and ".join(f'"{tasks[k].id}"' for k, _ in relation.parts)
             yield Fault(
                 NESTED_TASKS.id,
-                ("results", regime, tasks[law.task].id, metric),
-                f"{metric} differs by {gap:+.3f} from {names}, which has the same sequences; "
-                f"in other rows by {usual.median:+.3f}, standard deviation {usual.scale:.3f}",
+                ("results", regime, tasks[relation.task].id, metric),
+                f"{metric} differs by {gap:+.3f} from {names}, which has the same sequences; in "
+                f"other rows by {usual_difference.median:+.3f}, standard deviation "
+                f"{usual_difference.scale:.3f}",
                 f"{gap:+.4f}",
-                f"about {usual.median:+.3f}",
+                f"about {usual_difference.median:+.3f}",
                 score=score,
             )
 
@@ -51,7 +57,7 @@ NESTED_TASKS = Rule(
     id="nested-tasks",
     severity=Severity.WARNING,
     what="The score of a task does not fit those of tasks with the same sequences.",
-    why="One task is the union of two others, or another split of one assay: a score is wrong.",
+    why="One task is the union of two others, or another split of one assay, so a score is wrong.",
     fix=(
         "Verify the data files, `geneb-ci data verify FOLDER` with your folder of task data, and "
         "run the evaluation again."
@@ -68,32 +74,35 @@ FEW_SHOT_LIMIT = 3.5
 
 
 def few_shot_above_full(context: Context) -> Iterator[Fault]:
-    """Report each few-shot score that exceeds the full score by more than LIMIT deviations."""
+    """Report each few-shot score above the full score by more than `FEW_SHOT_LIMIT` deviations."""
     view, reference = context.view, context.view.reference
     if reference is None or view.standing is None or float("inf") not in view.shots:
         return
-    full = view.shots.index(float("inf"))
+    full_index = view.shots.index(float("inf"))
     scales = reference.scales(reference.index_of(view.own_index))
     metric, size = context.benchmark.primary_metric, len(context.benchmark.tasks)
-    for few, shots in enumerate(view.shots):
+    for few_shot_index, shots in enumerate(view.shots):
         for number, task in enumerate(context.benchmark.tasks if shots != float("inf") else ()):
-            above = view.row[few * size + number] - view.row[full * size + number]
-            if not above > 0:
+            excess = view.row[few_shot_index * size + number] - view.row[full_index * size + number]
+            if not excess > 0:
                 continue
             # An MCC of a balanced task has a standard error of about 1 / sqrt(n), and less near 1.
-            sampling = 1.0 / task.n_test if task.n_test else 0.0
-            noise_full, noise_few = scales[full * size + number], scales[few * size + number]
-            noise = (max(noise_full**2, sampling) + noise_few**2) ** 0.5
-            if above <= FEW_SHOT_LIMIT * noise:
+            sampling_variance = 1.0 / task.n_test if task.n_test else 0.0
+            noise_full, noise_few = (
+                scales[full_index * size + number],
+                scales[few_shot_index * size + number],
+            )
+            noise = (max(noise_full**2, sampling_variance) + noise_few**2) ** 0.5
+            if excess <= FEW_SHOT_LIMIT * noise:
                 continue
-            score = score_of(above / noise, FEW_SHOT_LIMIT)
+            score = score_of(excess / noise, FEW_SHOT_LIMIT)
             regimes = context.benchmark.regimes
             yield Fault(
                 FEW_SHOT_ABOVE_FULL.id,
-                ("results", regimes[few], task.id, metric),
-                f'{metric} is {above:.3f} above that of "{regimes[full]}": '
-                f"{above / noise:.1f} standard deviations",
-                f"{above:+.4f}",
+                ("results", regimes[few_shot_index], task.id, metric),
+                f'{metric} is {excess:.3f} above that of "{regimes[full_index]}": '
+                f"{excess / noise:.1f} standard deviations",
+                f"{excess:+.4f}",
                 f"at most {FEW_SHOT_LIMIT * noise:+.3f}",
                 score=score,
             )
@@ -114,38 +123,41 @@ FEW_SHOT_ABOVE_FULL = Rule(
 # against the full regime, 0.25 between the two few-shot regimes.
 SHARE_FULL = 0.2
 SHARE_FEW_SHOT = 0.5
-# Two regimes of the 41 public rows would have at least 0.75, if they were swapped.
+# If two regimes of any of the 41 public rows were swapped, the share would be at least 0.75.
 SHARE_SWAPPED = 0.7
 # With fewer tasks the share is too noisy.
 TASKS_MIN = 20
 
 
 def regimes_out_of_order(context: Context) -> Iterator[Fault]:
-    """Report each pair of regimes in which the one with less data is better too often."""
+    """Report each pair of regimes in which the one with less data is better for too many tasks."""
     row, shots = context.vector, shots_of(context.benchmark)
     size = len(context.benchmark.task_ids)
-    for poor, rich in itertools.permutations(range(len(shots)), 2):
-        if shots[poor] >= shots[rich]:
+    for smaller_regime, larger_regime in itertools.permutations(range(len(shots)), 2):
+        if shots[smaller_regime] >= shots[larger_regime]:
             continue
-        parts = (row[k * size : (k + 1) * size] for k in (poor, rich))
+        parts = (row[k * size : (k + 1) * size] for k in (smaller_regime, larger_regime))
         pairs = [(a, b) for a, b in zip(*parts, strict=True) if not math.isnan(a + b)]
         if len(pairs) < TASKS_MIN:
             continue
         share = sum(a > b for a, b in pairs) / len(pairs)
-        limit = SHARE_FULL if shots[rich] == math.inf else SHARE_FEW_SHOT
+        limit = SHARE_FULL if shots[larger_regime] == math.inf else SHARE_FEW_SHOT
         if share <= limit:
             continue
         score = score_of(share, limit)
         names = context.benchmark.regimes
         yield Fault(
             REGIMES_OUT_OF_ORDER.id,
-            ("results", names[poor]),
-            f'"{names[poor]}" is better than "{names[rich]}" in {percent(share)} of '
+            ("results", names[smaller_regime]),
+            f'"{names[smaller_regime]}" is better than "{names[larger_regime]}" in '
+            f"{percent(share)} of "
             f"{plural(len(pairs), 'task')}",
             percent(share),
             f"at most {percent(limit)}",
             on_key=True,
-            fix=_SWAPPED_FIX.format(names[poor], names[rich]) if share >= SHARE_SWAPPED else "",
+            fix=_SWAPPED_FIX.format(names[smaller_regime], names[larger_regime])
+            if share >= SHARE_SWAPPED
+            else "",
             score=score,
         )
 
@@ -168,22 +180,22 @@ REGIMES_OUT_OF_ORDER = Rule(
 
 # MCC is 0 by definition when one class is predicted; a computed 0 may have a rounding error.
 CONSTANT_MCC = 1e-12
-# Accuracy then equals the share of that class, perhaps rounded to 3 decimals.
+# Tolerance between accuracy and the share of that class, which may be rounded to 3 decimals.
 CONSTANT_ROUNDING = 5e-4
-# Rows with so large a share of constant predictions excuse no other: a row of zeros ends no
-# finding. The largest of the 41 public rows is 0.01.
+# Other rows with so large a share of constant predictions are ignored, so that a row of zeros
+# suppresses no finding. The largest share in the 41 public rows is 0.01.
 CONSTANT_SHARE = 0.05
-# With fewer cells that share is one or two of them.
+# Fewest constant cells of such a row.
 CONSTANT_CELLS_MIN = 5
 
 
 def constant_predictions(context: Context) -> Iterator[Fault]:
-    """Report each cell with constant predictions where no other row has constant predictions."""
+    """Report each cell with constant predictions if no other row has them in this cell."""
     view, size = context.view, len(context.benchmark.tasks)
     if view.others_count < ROWS_MIN or (context.rounding and context.rounding.is_coarse):
-        return  # an MCC of 0 is one below 0.005 where two decimals are left
-    most = max(CONSTANT_CELLS_MIN, CONSTANT_SHARE * len(view.row))
-    elsewhere = _is_constant(view.table, most)
+        return  # with two decimals, an MCC of 0 may be any below 0.005
+    constant_cells_max = max(CONSTANT_CELLS_MIN, CONSTANT_SHARE * len(view.row))
+    constant_rows_by_cell = _is_constant(view.table, constant_cells_max)
     for number, value in enumerate(view.row):
         if abs(value) > CONSTANT_MCC or value != value:  # noqa: PLR0124 (NaN)
             continue
@@ -194,7 +206,7 @@ def constant_predictions(context: Context) -> Iterator[Fault]:
             shares = [count / sum(counts) for count in counts]
             if all(abs(accuracy - share) > CONSTANT_ROUNDING for share in shares):
                 continue
-        if elsewhere[number] - {view.own_index}:
+        if constant_rows_by_cell[number] - {view.own_index}:
             continue
         yield Fault(
             CONSTANT_PREDICTIONS.id,
@@ -210,7 +222,7 @@ def constant_predictions(context: Context) -> Iterator[Fault]:
 
 @functools.lru_cache(maxsize=4)
 def _is_constant(table: ScoreTable, maximum: float) -> list[frozenset[int | None]]:
-    """Return by cell the rows with one predicted class in it, in fewer than `maximum` cells."""
+    """Return, by cell, the rows with one predicted class in few enough cells."""
     constant_rows: list[set[int | None]] = (
         [set() for _ in table.vectors[0]] if table.vectors else []
     )
@@ -232,43 +244,55 @@ CONSTANT_PREDICTIONS = Rule(
 )
 
 
-# In a file of full precision, values of at most 4 decimals are rare.
+# In a file of full precision, values of at most so many decimals are rare.
 SHORT_DECIMALS = 4
-# In a rounded file one last digit in five is 0 or 5. An honest file of 600 values exceeds 6
-# standard deviations once in a hundred million.
+# In a rounded file, one last digit in five is 0 or 5. The limit, in standard deviations, is
+# exceeded by one honest file of 600 values in a hundred million.
 DEVIATIONS = 6.0
 
 
 def round_numbers(context: Context) -> Iterator[Fault]:
-    """Report few decimals, round values in an unrounded file, and too many last digits 0 and 5."""
+    """Report few decimals, round values in an unrounded file, and too many last digits 0 or 5."""
     rounding = context.rounding
     if rounding is None:
         return
     values, lengths = rounding
-    grid = rounding.usual
+    usual_decimals = rounding.usual
     if rounding.is_coarse:
         yield _decimals_fault(
-            f"scores have {grid} decimals", f"{grid} decimals", "4 decimals or more", 1.0
+            f"scores have {usual_decimals} decimals",
+            f"{usual_decimals} decimals",
+            "4 decimals or more",
+            1.0,
         )
-    elif grid > FULL_DECIMALS:
-        short = sum(n <= SHORT_DECIMALS for n in lengths)
-        if short >= SHORT_MAX:
+    elif usual_decimals > FULL_DECIMALS:
+        round_count = sum(n <= SHORT_DECIMALS for n in lengths)
+        if round_count >= SHORT_MAX:
             message = (
-                f"{short} values of MCC and F1 have at most {SHORT_DECIMALS} decimals; "
-                f"most have {grid}"
+                f"{round_count} values of MCC and F1 have at most {SHORT_DECIMALS} decimals; "
+                f"most have {usual_decimals}"
             )
-            score = score_of(short, SHORT_MAX)
-            yield _decimals_fault(message, f"{short} round values", "digits as computed", score)
+            score = score_of(round_count, SHORT_MAX)
+            yield _decimals_fault(
+                message, f"{round_count} round values", "digits as computed", score
+            )
     else:
         # A value with fewer decimals than the file ends in 0.
-        ends = sum(n < grid or round(v * 10**grid) % 5 == 0 for v in values if (n := decimals(v)))
-        excess = (ends - 0.2 * len(lengths)) / (0.16 * len(lengths)) ** 0.5
+        round_ends = sum(
+            n < usual_decimals or round(v * 10**usual_decimals) % 5 == 0
+            for v in values
+            if (n := decimals(v))
+        )
+        excess = (round_ends - 0.2 * len(lengths)) / (0.16 * len(lengths)) ** 0.5
         if excess > DEVIATIONS:
             message = (
-                f"{ends} of {len(lengths)} values of MCC and F1 end in 0 or 5 at decimal {grid}"
+                f"{round_ends} of {len(lengths)} values of MCC and F1 end in 0 or 5 at decimal "
+                f"{usual_decimals}"
             )
             score = score_of(excess, DEVIATIONS)
-            yield _decimals_fault(message, f"{ends} of {len(lengths)}", "about one in five", score)
+            yield _decimals_fault(
+                message, f"{round_ends} of {len(lengths)}", "about one in five", score
+            )
 
 
 def _decimals_fault(message: str, actual: str, expected: str, score: float) -> Fault:
@@ -281,7 +305,7 @@ ROUND_NUMBERS = Rule(
     id="round-numbers",
     severity=Severity.WARNING,
     what="More values are round than in computed scores, or all are rounded to two decimals.",
-    why="Typed numbers are often round, computed ones seldom; two decimals defeat other checks.",
+    why="Typed numbers are often round, computed ones rarely; two decimals defeat other checks.",
     fix="Submit the file as the harness wrote it.",
     check=round_numbers,
 )
@@ -291,12 +315,12 @@ ROUND_NUMBERS = Rule(
 # 2017); the 40 published models have 27 to 910. Less than 2, a sixth of a layer, means a count in
 # the wrong unit or the width of another model.
 PARAMETERS_LEAST = 2.0
-# More than 800 layers.
+# As of more than 800 layers.
 PARAMETERS_MOST = 10_000.0
 
 
 def size_against_width(context: Context) -> Iterator[Fault]:
-    """Report a parameter count impossible for the embedding width of the run or the registry."""
+    """Report a parameter count that is impossible for the embedding width of run or registry."""
     params = context.member("meta", "params")
     width = context.member("run", "embedding", "dim")
     if type(width) is not int:
@@ -328,7 +352,7 @@ def _is_usual(ratio: float) -> bool:
 
 
 _UNITS = {"million": 10**6, "thousand": 10**3, "billion": 10**9}
-"""Units that a count may be in by mistake, the usual one first."""
+"""Units in which a count may have been written by mistake, the most frequent first."""
 
 
 SIZE_AGAINST_WIDTH = Rule(

@@ -1,4 +1,4 @@
-"""Rules on a row beside the other rows: gains, copies, blends and crowns."""
+"""Rules on a row compared with other rows: gains, copies, blends and leads in one category."""
 
 import math
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from reference_harness.formats.text import quoted
 # other row. Leave-one-out on the 39 public rows without this warning: the maximum of 3,900 cells is
 # 4.3; row maxima have median 2.8 and mean excess 0.7, so about one honest row in 80 exceeds 5.
 ABOVE = 5.0
-# The same for few-shot regimes: the maximum of 7,800 cells is 5.3; row maxima have median 3.1 and
+# The limit for few-shot regimes: the maximum of 7,800 cells is 5.3; row maxima have median 3.1 and
 # mean excess 0.8, so that about one honest row in 150 exceeds 6.5.
 ABOVE_FEW_SHOT = 6.5
 # Below the prediction the tails are heavier, because a model can fail where others do well: the
@@ -32,30 +32,30 @@ BELOW = 8.0
 
 
 def implausible_cell(context: Context) -> Iterator[Fault]:
-    """Report each cell beyond the limits."""
+    """Report each cell whose distance from its prediction exceeds the limit."""
     view, standing = context.view, context.view.standing
     if standing is None:
         return
-    least = min(BELOW, ABOVE_FEW_SHOT, ABOVE)
+    smallest_limit = min(BELOW, ABOVE_FEW_SHOT, ABOVE)
     for number, distance in enumerate(view.distances):
-        if abs(distance) <= least:
+        if abs(distance) <= smallest_limit:
             continue
         regime, task = view.cell(number)
-        few_shot = regime in context.benchmark.protocol.few_shot_k
-        limit = BELOW if distance < 0 else ABOVE_FEW_SHOT if few_shot else ABOVE
+        is_few_shot = regime in context.benchmark.protocol.few_shot_k
+        limit = BELOW if distance < 0 else ABOVE_FEW_SHOT if is_few_shot else ABOVE
         if abs(distance) <= limit:
             continue
         metric = context.benchmark.primary_metric
         score = score_of(abs(distance), limit)
         side = "above" if distance > 0 else "below"
-        guess = standing.predicted[number]
+        predicted = standing.predicted[number]
         yield Fault(
             IMPLAUSIBLE_CELL.id,
             ("results", regime, task, metric),
             f"{metric} {view.row[number]:.4f} is {abs(distance):.1f} standard deviations {side} "
             f"the value predicted from the row's other cells and {view.others_count} other rows",
             f"{view.row[number]:.4f}",
-            f"about {guess:.3f}",
+            f"about {predicted:.3f}",
             score=score,
         )
 
@@ -84,7 +84,7 @@ GAIN_CELLS_MIN = 30
 
 
 def uniform_gain(context: Context) -> Iterator[Fault]:
-    """Report each regime that is a linear function of another row, or leads nearly everywhere."""
+    """Report each regime that is a linear function of another row, or leads in almost all tasks."""
     view = context.view
     for regime, part in zip(context.benchmark.regimes, view.table.regimes, strict=True):
         if part.stop - part.start < GAIN_CELLS_MIN:
@@ -133,30 +133,30 @@ UNIFORM_GAIN = Rule(
 )
 
 
-# Only the nearest rows are named, so that a folder of copies does not name each file in each.
+# Only the most similar rows are named, as in a folder of copies each resembles all others.
 COPIES_NAMED_MAX = 3
 
 
 def near_copy(context: Context) -> Iterator[Fault]:
-    """Report each other row that agrees in more cells than any two real models do."""
+    """Report each other row that agrees in more cells than any two different models do."""
     view = context.view
     if is_coarse(view.row):
         return
     similar = copies(view)
     if not similar:
         return
-    twins = context.peers.by_digest.get(context.digest or "", [])
-    identical = {view.table.index.get(path) for path in twins}
-    for near in similar[:COPIES_NAMED_MAX]:
-        if near.number in identical:  # reported by identical-results
+    identical_paths = context.peers.by_digest.get(context.digest or "", [])
+    identical_indices = {view.table.index.get(path) for path in identical_paths}
+    for similar_row in similar[:COPIES_NAMED_MAX]:
+        if similar_row.number in identical_indices:  # reported by identical-results
             continue
-        score = score_of(near.near_cells / near.cells, SHARE)
+        score = score_of(similar_row.near_cells / similar_row.cells, SHARE)
         yield Fault(
             NEAR_COPY.id,
             ("results",),
-            f"{near.near_cells} of {near.cells} scores are within {NEAR} of those of "
-            f"{quoted(view.table.names[near.number])} ({near.equal} are equal)",
-            f"{percent(near.near_cells / near.cells)} within {NEAR}",
+            f"{similar_row.near_cells} of {similar_row.cells} scores are within {NEAR} of those of "
+            f"{quoted(view.table.names[similar_row.number])} ({similar_row.equal} are equal)",
+            f"{percent(similar_row.near_cells / similar_row.cells)} within {NEAR}",
             f"below {percent(SHARE)}, as of any two different models",
             on_key=True,
             score=score,
@@ -182,16 +182,16 @@ BLEND_WEIGHT = 0.15
 
 
 def blended_rows(context: Context) -> Iterator[Fault]:
-    """Report a row whose residuals from a fit on the other rows are smaller than any real row's."""
+    """Report a row whose residuals from a fit on other rows are smaller than any public row's."""
     view, standing = context.view, context.view.standing
     if standing is None:
         return
     spread = math.fsum(standing.spread) / len(standing.spread)
-    heavy = sorted((-w, i) for i, w in standing.weights.items() if w > BLEND_WEIGHT)
-    if spread >= BLEND_LIMIT or any(is_near_copy(view, i) for _, i in heavy):
+    heaviest_rows = sorted((-w, i) for i, w in standing.weights.items() if w > BLEND_WEIGHT)
+    if spread >= BLEND_LIMIT or any(is_near_copy(view, i) for _, i in heaviest_rows):
         return
     score = score_of(BLEND_LIMIT, max(spread, 1e-9))
-    parts = first_and_more([f"{-w:.2f} x {quoted(view.table.names[i])}" for w, i in heavy])
+    parts = first_and_more([f"{-w:.2f} x {quoted(view.table.names[i])}" for w, i in heaviest_rows])
     yield Fault(
         BLENDED_ROWS.id,
         ("results",),
@@ -208,7 +208,7 @@ BLENDED_ROWS = Rule(
     id="blended-rows",
     severity=Severity.WARNING,
     what="The row is closer to a weighted mean of other rows than related models are.",
-    why="A real run has noise of its own; a mean of published numbers has not.",
+    why="A real run has its own noise; a mean of published numbers has none.",
     fix="Submit the scores of one run of one model.",
     check=blended_rows,
     needs=(Need.OTHER_ROWS, Need.COMPLETE_ROWS),
@@ -222,22 +222,22 @@ CROWN_LIMIT = 2.7
 
 
 def category_crown(context: Context) -> Iterator[Fault]:
-    """Report each category that the row leads by more than LIMIT deviations over its prediction."""
+    """Report each category that the row leads by more than `CROWN_LIMIT` deviations."""
     view = context.view
-    for crown in crowns(view):
-        if crown.size <= CROWN_LIMIT:
+    for lead in crowns(view):
+        if lead.size <= CROWN_LIMIT:
             continue
-        regime, task = view.cell(crown.cells[0])
+        regime, task = view.cell(lead.cells[0])
         metric = context.benchmark.primary_metric
         yield Fault(
             CATEGORY_CROWN.id,
             ("results", regime, task, metric),
-            f"the row is among the best two in {quoted(crown.category)} with a mean {metric} of "
-            f"{crown.mean:.3f}; its other categories let expect {crown.expected:.3f}, "
-            f"{crown.size:.1f} standard deviations less",
-            f"{crown.mean:.3f}",
-            f"about {crown.expected:.3f}",
-            score=score_of(crown.size, CROWN_LIMIT),
+            f"the row is among the best two in {quoted(lead.category)} with a mean {metric} of "
+            f"{lead.mean:.3f}; its other categories predict {lead.expected:.3f}, "
+            f"{lead.size:.1f} standard deviations less",
+            f"{lead.mean:.3f}",
+            f"about {lead.expected:.3f}",
+            score=score_of(lead.size, CROWN_LIMIT),
         )
 
 
@@ -245,7 +245,7 @@ CATEGORY_CROWN = Rule(
     id="category-crown",
     severity=Severity.NOTE,
     what="The row leads a category by far more than its other categories would suggest.",
-    why="A specialist does that, and so does a row of which one category was raised.",
+    why="A specialised model does this, and so does a row in which one category was raised.",
     fix="Nothing has to be changed: an audit reruns a task of this category first.",
     check=category_crown,
     needs=(Need.OTHER_ROWS, Need.COMPLETE_ROWS),

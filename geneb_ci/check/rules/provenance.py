@@ -1,4 +1,4 @@
-"""Rules on how the scores were made: benchmark, harness, versions, trust level."""
+"""Rules on how the scores were computed: benchmark, harness, versions, trust level."""
 
 from collections.abc import Iterator
 
@@ -12,8 +12,8 @@ from reference_harness.formats.text import quoted
 def self_claimed_level(context: Context) -> Iterator[Fault]:
     """Report a provenance other than self-reported, unless the file is listed as official."""
     claim = context.member("meta", "provenance")
-    changed = context.model_id in context.policy.official and claim == "official"
-    if not isinstance(claim, str) or context.is_official or changed:
+    is_changed_official = context.model_id in context.policy.official and claim == "official"
+    if not isinstance(claim, str) or context.is_official or is_changed_official:
         return
     if claim != "self-reported":
         yield Fault(
@@ -56,8 +56,8 @@ def changed_official_file(context: Context) -> Iterator[Fault]:
 
 
 _NO_TRANSLATION = (
-    "Git translates line ends in this clone: `git config core.autocrlf false`, then `git checkout "
-    "main -- FILE`."
+    "Git converts line ends in this clone: run `git config core.autocrlf false`, then `git "
+    "checkout main -- FILE`."
 )
 CHANGED_OFFICIAL_FILE = Rule(
     id="changed-official-file",
@@ -76,17 +76,18 @@ CHANGED_OFFICIAL_FILE = Rule(
 
 
 def wrong_upgrade(context: Context) -> Iterator[Fault]:
-    """Report an upgraded file that is not what upgrading its format 1.0 by its entry gives."""
+    """Report an upgraded file that differs from an upgrade of its format 1.0 with its entry."""
     entry, document = context.table(ENTRY_MEMBER), context.document
     if not entry or document.faults:
         return
     path, digest = (ENTRY_MEMBER, "submission_sha256"), document.origin
     if digest == document.sha256:
-        text = f"{quoted(ENTRY_MEMBER)} is not written as upgrading writes it: format 1.0 is lost"
+        text = f"{quoted(ENTRY_MEMBER)} is not written as by `geneb-ci upgrade`, so the file of "
+        text += "format 1.0 cannot be restored"
         yield Fault(WRONG_UPGRADE.id, path[:1], text, "other text", "the text as upgraded")
     elif entry.get(path[1]) != digest:
         actual = quoted(entry.get(path[1]))
-        text = f"the file was not made from the one that it names: its format 1.0 is {digest}"
+        text = f"the file was not made from the one that it names: without the entry it is {digest}"
         yield Fault(WRONG_UPGRADE.id, path, text, actual, quoted(digest))
     current_entry = context.upgraded_entry
     if current_entry.get("sha256") != entry.get("sha256"):
@@ -103,8 +104,8 @@ WRONG_UPGRADE = Rule(
     severity=Severity.ERROR,
     what="An upgraded file differs from what `geneb-ci upgrade` writes.",
     why=(
-        "Such a file stands for the one of format 1.0 that follows from it, byte for byte, and for "
-        "an entry of the model registry: it may add nothing, and change nothing."
+        "Such a file combines a file of format 1.0, byte for byte, with an entry of the model "
+        "registry: it must add and change nothing else."
     ),
     fix=(
         "Upgrade the file of format 1.0 again: `geneb-ci upgrade OLD --output NEW`. The main "
@@ -115,27 +116,30 @@ WRONG_UPGRADE = Rule(
 
 
 def changed_entry(context: Context) -> Iterator[Fault]:
-    """Report an upgraded file whose model has another entry now, or none."""
-    claimed, now = context.text(ENTRY_MEMBER, "sha256"), context.upgraded_entry.get("sha256")
-    if claimed and claimed != now:
-        difference = "has another digest now" if now else "is not in the model registry"
+    """Report an upgraded file whose model now has another entry in the registry, or none."""
+    claimed, current_digest = (
+        context.text(ENTRY_MEMBER, "sha256"),
+        context.upgraded_entry.get("sha256"),
+    )
+    if claimed and claimed != current_digest:
+        difference = "has another digest now" if current_digest else "is not in the model registry"
         yield Fault(
             CHANGED_ENTRY.id,
             (ENTRY_MEMBER, "sha256"),
             f"the entry of {quoted(context.model_id)} {difference}",
             quoted(claimed),
-            quoted(now) if now else "an entry",
+            quoted(current_digest) if current_digest else "an entry",
         )
 
 
 CHANGED_ENTRY = Rule(
     id="changed-entry",
     severity=Severity.WARNING,
-    what="The model's entry in the registry is not the one that the file names.",
-    why="An audit would rerun the model as the entry says now, which is not what the file says.",
+    what="The model's entry in the registry has changed since the file was upgraded.",
+    why="An audit would rerun the model by the current entry, which the file contradicts.",
     fix=(
         "Upgrade the file again: `geneb-ci upgrade FILE --output FILE`. The scores stay; audits of "
-        "the file as it was no longer count."
+        "the previous file no longer count."
     ),
     check=changed_entry,
 )
@@ -159,7 +163,7 @@ UNKNOWN_HARNESS_VERSION = Rule(
     id="unknown-harness-version",
     severity=Severity.ERROR,
     what="The harness version is not the one that benchmark.json requires.",
-    why="Another harness may score the same model otherwise: rows would not be comparable.",
+    why="Another harness may compute other scores for the same model, which are not comparable.",
     fix="Run the evaluation with the harness version that benchmark.json names.",
     check=unknown_harness_version,
 )

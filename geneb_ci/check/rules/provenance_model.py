@@ -1,4 +1,4 @@
-"""Rules on what was run, and when: weights, extractor, receipt, dates."""
+"""Rules on what was run and when: weights, extractor, lock file, receipt, dates."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def wrong_receipt(context: Context) -> Iterator[Fault]:
-    """Report each number of a receipt that does not follow from the others."""
+    """Report each number of a receipt that contradicts the others."""
     typed = context.submission
     if typed is None or str(typed.schema_version) != "1.2":
         return
@@ -31,7 +31,7 @@ def wrong_receipt(context: Context) -> Iterator[Fault]:
 
 
 def _tasks(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Fault]:
-    # A check of a file without a receipt does without the typed models, and starts sooner.
+    # Files without a receipt never get here, so the typed models are not imported for them.
 
     scored = {cell.task for cell in context.cells}
     for task in context.benchmark.task_ids:
@@ -55,15 +55,16 @@ def _tasks(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Fault]:
         elif task_facts.n_test is not None and task_facts.n_test != part.test:
             yield Fault(
                 WRONG_RECEIPT.id, (*path, "test"),
-                f"the receipt has {part.test} test rows of {quoted(task)}; its test split has "
+                f"the receipt has {part.test} test rows of {quoted(task)}, but the test split has "
                 f"{task_facts.n_test}",
                 str(part.test), str(task_facts.n_test),
             )  # fmt: skip
         if part.bytes != size:
             yield Fault(
                 WRONG_RECEIPT.id, (*path, "bytes"),
-                f"the file of {quoted(task)} has {part.bytes} bytes; {part.train + part.test} rows "
-                f"of {receipt.dim} numbers have {size}",
+                f"the file of {quoted(task)} has {part.bytes} bytes, but "
+                f"{part.train + part.test} rows "
+                f"of {receipt.dim} numbers take {size}",
                 str(part.bytes), str(size),
             )  # fmt: skip
 
@@ -73,14 +74,14 @@ def _numbers(context: Context, receipt: "EmbeddingReceipt", width: int) -> Itera
 
     rows = sum(part.train + part.test for part in receipt.tasks.values())
     root = receipt_root(receipt, context.benchmark.task_ids)
-    follows: dict[str, tuple[object, object, str]] = {
+    facts: dict[str, tuple[object, object, str]] = {
         "rows": (receipt.rows, rows, "the rows of its tasks add up to"),
         "dim": (receipt.dim, width, "the width of the run's embeddings is"),
         "root": (receipt.root, root, "the root over its tasks is"),
     }
-    for key, (claimed, expected, meaning) in follows.items():
+    for key, (claimed, expected, meaning) in facts.items():
         if claimed != expected:
-            text = f"{key} of the receipt is {claimed}; {meaning} {expected}"
+            text = f"{key} of the receipt is {claimed}, but {meaning} {expected}"
             yield Fault(WRONG_RECEIPT.id, ("receipt", key), text, str(claimed), str(expected))
 
 
@@ -89,18 +90,19 @@ WRONG_RECEIPT = Rule(
     severity=Severity.ERROR,
     what="A receipt contradicts itself or the rest of the file.",
     why=(
-        "Everything in a receipt follows from the files of embeddings, and its root commits to all "
-        "of them: one number that was changed makes the others worthless."
+        "Everything in a receipt is computed from the files of embeddings, and its root is a "
+        "digest "
+        "of all of them: if one number was changed, none of the others can be trusted."
     ),
-    fix="Write both together, with `geneb-harness run --receipt DIR --submission FILE`.",
+    fix="Write both in one run: `geneb-harness run --receipt DIR --submission FILE`.",
     check=wrong_receipt,
 )
 
 
 def unpinned_model(context: Context) -> Iterator[Fault]:
-    """Report a Hugging Face model without a commit, and a model without digests of its weights.
+    """Report a Hugging Face model without a commit, and weights without digests.
 
-    The placeholders of a template are neither, nor a link to the weights.
+    Placeholders of a template do not count as values, and neither does a link to the weights.
     """
     yield from _placeholders(context)
     submission = context.submission
@@ -126,7 +128,7 @@ def unpinned_model(context: Context) -> Iterator[Fault]:
 
 
 def _placeholders(context: Context) -> Iterator[Fault]:
-    """Report each value of a template that should say which weights these are."""
+    """Report each placeholder of a template where the weights should be named."""
     model = ("run", "model")
     paths: list[tuple[str, ...]] = [("meta", "url"), (*model, "location"), (*model, "revision")]
     paths += [(*model, "weights", name) for name in context.table(*model, "weights")]
@@ -139,14 +141,14 @@ def _placeholders(context: Context) -> Iterator[Fault]:
                 path,
                 f"{path[-1]} is {quoted(text)}: {quoted(placeholder)} is a placeholder",
                 quoted(text),
-                "the model's own",
+                "the value for this model",
                 fix=_WEIGHTS_FIX,
             )
 
 
 _WEIGHTS_FIX = (
-    "Write where the model's own weights are: the link and the repository (`OWNER/MODEL` stands "
-    "for both names), the 40 hex digits of the commit, and the sha256 of each file."
+    "Say where this model's weights are: replace the placeholders (such as `OWNER/MODEL`) by its "
+    "link and repository, the 40 hex digits of the commit, and the sha256 of each file."
 )
 UNPINNED_MODEL = Rule(
     id="unpinned-model",
@@ -156,15 +158,16 @@ UNPINNED_MODEL = Rule(
     fix=(
         'Write the sha256 of each weight file in "run.model.weights", such as '
         '{"model.safetensors": "<64 hex digits>"}, and for weights on the Hub the commit in '
-        '"run.model.revision" (40 hex digits; `git ls-remote` shows it). The harness writes those '
-        "of the files that the extractor loaded."
+        '"run.model.revision" (40 hex digits; `git ls-remote` shows it). `geneb-harness run` '
+        "writes "
+        "these values for the files that the extractor loaded."
     ),
     check=unpinned_model,
 )
 
 
 def impossible_dates(context: Context) -> Iterator[Fault]:
-    """Report invalid dates and dates in the wrong order; they are not compared with the clock."""
+    """Report invalid dates and dates in the wrong order; the current time plays no part."""
     began, ended = (_moment(context.text("run", key)) for key in ("started_at", "finished_at"))
     for key, moment in (("started_at", began), ("finished_at", ended)):
         text = context.text("run", key)
@@ -187,7 +190,7 @@ def impossible_dates(context: Context) -> Iterator[Fault]:
 
 
 def _moment(text: str) -> datetime | None:
-    """Return a time with its time zone; None if it is invalid or has no time zone."""
+    """Return a time that has a time zone; None if the text is invalid or names no zone."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -211,15 +214,17 @@ def extractor_mismatch(context: Context) -> Iterator[Fault]:
     if extractor is None or extractor.fault is not None or claimed in {"", extractor.sha256}:
         return
     path = quoted(context.text("run", "extractor", "path"))
-    ends = line_ends_of(extractor.raw, claimed)
-    message = "the extractor in the repository is not the one used in the run"
+    run_line_ends = line_ends_of(extractor.raw, claimed)
+    message = "the extractor in the repository is not the file that the run used"
     yield Fault(
         EXTRACTOR_MISMATCH.id,
         ("run", "extractor", "sha256"),
-        f"{message}: only the line ends differ, which are {ends} in the run" if ends else message,
+        f"{message}: only the line ends differ, which were {run_line_ends} in the run"
+        if run_line_ends
+        else message,
         f"sha256 {claimed}",
         f"sha256 {extractor.sha256} (of {path})",
-        fix=_ENDS[ends].format(name=extractor.name),
+        fix=_ENDS[run_line_ends].format(name=extractor.name),
     )
 
 
@@ -230,7 +235,7 @@ _ENDS = {
     "LF": "Commit the bytes that the run used: `git config core.autocrlf false`, write {name} with "
     "LF (`dos2unix {name}`), `git add {name}`, `git commit`.",
 }
-"""How to fix an extractor, by the line ends that it had in the run."""
+"""How to restore the extractor, by the line ends that it had in the run."""
 
 
 EXTRACTOR_MISMATCH = Rule(
@@ -245,7 +250,7 @@ EXTRACTOR_MISMATCH = Rule(
 
 
 def unusable_lock(context: Context) -> Iterator[Fault]:
-    """Report a lock beside the extractor from which no audit would install packages."""
+    """Report a lock file beside the extractor from which an audit would not install packages."""
     lock = context.lock
     if lock is None:
         return
@@ -262,10 +267,11 @@ def unusable_lock(context: Context) -> Iterator[Fault]:
 UNUSABLE_LOCK = Rule(
     id="unusable-lock",
     severity=Severity.ERROR,
-    what="The lock beside the extractor has more or less than packages with versions and hashes.",
+    what="The extractor's lock file lists more, or less, than packages with versions and hashes.",
     why=(
-        "An audit installs what it names: an option, an address or a file in it would lead "
-        "elsewhere, and without hashes anybody could put other packages in their place."
+        "An audit installs what it lists. An option, an address or a file name could make it "
+        "install "
+        "something else, and without hashes a package could be replaced unnoticed."
     ),
     fix=(
         "Write it with `uv pip compile --generate-hashes --only-binary :all:`, and run again with "
@@ -277,7 +283,7 @@ UNUSABLE_LOCK = Rule(
 
 
 def lock_mismatch(context: Context) -> Iterator[Fault]:
-    """Report a lock that is not that of the run, one that is missing, and one that was not used."""
+    """Report a lock file that the run did not use, and one of the run that is missing."""
     if context.extractor is None or context.extractor.fault is not None:
         return
     claimed, lock = context.text("run", "environment"), context.lock
@@ -285,14 +291,17 @@ def lock_mismatch(context: Context) -> Iterator[Fault]:
         yield Fault(
             LOCK_MISMATCH.id,
             ("run", "environment"),
-            "the run names a lock, and none lies beside the extractor",
+            "the run used a lock file, but there is none beside the extractor",
             "no lock",
             f"sha256 {claimed}",
         )
     elif lock is not None and lock.sha256 != claimed:
         path: KeyPath = ("run", "environment") if claimed else ("run",)
         has = f"sha256 {claimed}" if claimed else "no environment"
-        message = f"the lock beside the extractor is not one of the run: {quoted(lock.name)}"
+        message = (
+            "the lock file beside the extractor is not the one that the run used: "
+            f"{quoted(lock.name)}"
+        )
         expected = f"sha256 {lock.sha256}"
         yield Fault(LOCK_MISMATCH.id, path, message, has, expected, on_key=not claimed)
 
@@ -309,7 +318,7 @@ LOCK_MISMATCH = Rule(
 
 
 def uncallable_extractor(context: Context) -> Iterator[Fault]:
-    """Report an available extractor that the harness cannot call, by its source alone."""
+    """Report an extractor in reach that, by its source, the harness cannot call."""
     extractor = context.extractor
     if extractor is None or extractor.fault is not None:
         return
@@ -327,8 +336,9 @@ UNCALLABLE_EXTRACTOR = Rule(
     what="The harness cannot call the extractor.",
     why="An audit calls it as the harness does: where that fails, no score can be confirmed.",
     fix=(
-        f"Write `{SIGNATURE}` in the class that the run names, "
-        "`geneb-harness extractors check FILE.py:CLASS` tries it, and run again with that file."
+        f"Define `{SIGNATURE}` in the class that `run` names, test it with `geneb-harness "
+        "extractors "
+        "check FILE.py:CLASS`, then run again with that file."
     ),
     check=uncallable_extractor,
     needs=(Need.EXTRACTOR,),

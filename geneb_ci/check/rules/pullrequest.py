@@ -1,4 +1,4 @@
-"""Rules on the files of a pull request: which there are, and of which kind."""
+"""Rules on the list of changed files of a pull request: how many, which, and of what kind."""
 
 import re
 import shlex
@@ -19,7 +19,7 @@ from reference_harness.formats.text import plural, quoted
 
 
 def truncated_tree(change: Change) -> Iterator[ChangeFault]:
-    """Report an incomplete tree: the missing entries could be anything."""
+    """Report that GitHub's list of files is incomplete: the missing ones could be anything."""
     if change.truncated:
         message = "GitHub truncated the list of files of the repository"
         yield ChangeFault(TRUNCATED_TREE.id, "", message, "a truncated tree", "every file")
@@ -30,12 +30,12 @@ TRUNCATED_TREE = ChangeRule(
     severity=Severity.ERROR,
     what="GitHub did not list every file of the repository.",
     why="A changed workflow or another model's row could be among the files that are not listed.",
-    fix="A contributor can do nothing about it: a maintainer reviews the change manually.",
+    fix="Wait: a maintainer reviews the change by hand. You cannot fix this yourself.",
     check=truncated_tree,
 )
 
 
-# A submission has four files at most. Above this limit the files are not listed one by one.
+# A submission has at most four files. Above this limit the files are not listed one by one.
 FILES_MAX = 50
 
 
@@ -68,7 +68,7 @@ TOO_MANY_FILES = ChangeRule(
 )
 
 
-# Written by `make generate`. The files of the board are not in the repository.
+# `make generate` writes these. The files of the board are not in the repository.
 _GENERATED_FILES = frozenset({"RULES.md"})
 _GENERATED_FOLDERS = ("schemas/",)
 _BOARD_FILES = ("leaderboard/", ".json")
@@ -76,7 +76,7 @@ _OTHER_FILES = ("leaderboard/policy/", "leaderboard/audits/")
 
 
 def is_generated(path: str) -> bool:
-    """Whether a program writes this file."""
+    """Whether the file at this path is written by a program."""
     in_board = path.startswith(_BOARD_FILES[0]) and path.endswith(_BOARD_FILES[1])
     return (
         path in _GENERATED_FILES
@@ -107,17 +107,21 @@ GENERATED_FILE = ChangeRule(
 
 
 def foreign_file(change: Change) -> Iterator[ChangeFault]:
-    """Report each path that is no file or record of the model, no row, and not generated."""
+    """Report each file that is not the model's own row, card, extractor, lock or audit record."""
     expected_paths = {file.path for file in (*change.model_files, *change.rows, *change.records)}
     expected = "the row, the card, the extractor, its lock and audit records of one model"
-    moving = {file.path for file in change.files if right_place(file, change)}
-    # Card and extractor of a row that lies elsewhere are its own once it is moved.
-    without_row = any(path.endswith(".json") for path in moving) and not change.rows
+    misplaced_paths = {file.path for file in change.files if right_place(file, change)}
+    # If the row is in a wrong folder, its card and extractor count as the model's own.
+    is_row_misplaced = any(path.endswith(".json") for path in misplaced_paths) and not change.rows
     for file in change.files:
-        is_own = file.path in expected_paths or file.path in moving or is_generated(file.path)
-        is_waiting = without_row and file.before is None and change.is_own_name(file.path)
-        if not is_own and not is_waiting:
-            message = f"{quoted(file.path)} does not belong to the submitted model"
+        is_own = (
+            file.path in expected_paths or file.path in misplaced_paths or is_generated(file.path)
+        )
+        is_beside_misplaced_row = (
+            is_row_misplaced and file.before is None and change.is_own_name(file.path)
+        )
+        if not is_own and not is_beside_misplaced_row:
+            message = f"{quoted(file.path)} is not a file of the submitted model"
             yield ChangeFault(FOREIGN_FILE.id, file.path, message, quoted(file.path), expected)
 
 
@@ -138,40 +142,40 @@ FOREIGN_FILE = ChangeRule(
 )
 
 
-# Folders in which rows, cards and extractors of other programs lie, and the root itself.
+# Folders in which people put rows, cards and extractors by mistake, including the root.
 _MISTAKEN = re.compile(
     r"(submissions?|results?|rows|models?|model_cards|cards|harness|extractors)(/.*)?|",
     re.IGNORECASE,
 )
 _HIDDEN = re.compile(r"(^|/)\.")
-"""A folder that is hidden, or leads upwards."""
+"""A hidden folder, or a path that leads upwards."""
 _RESERVED_NAMES = re.compile(
     r"[A-Z_]+\.md|(package(-lock)?|tsconfig|renovate|composer|\..*)\.json|"
     r"(setup|conftest|sitecustomize|noxfile|tasks|__init__)\.py"
 )
-"""Files that have their own place in a repository."""
+"""Names of files that belong where they are, such as README.md, package.json or setup.py."""
 
 
 def right_place(file: FileChange, change: Change) -> str:
-    """Return where a new row, card or extractor belongs that lies elsewhere; "" for other files.
+    """Return where a new row, card or extractor in a wrong folder belongs; "" for other files.
 
-    It goes by folder and name alone: nothing of the file is read.
+    It is judged by folder and name alone; the file's contents are not read.
     """
     folder, _, name = file.path.rpartition("/")
     is_new = file.before is None and file.after is not None and file.after.mode == REGULAR
-    is_plain = _MISTAKEN.fullmatch(folder) and not _HIDDEN.search(folder)
-    if not is_new or not is_plain or _RESERVED_NAMES.fullmatch(name):
+    is_likely_mistake = _MISTAKEN.fullmatch(folder) and not _HIDDEN.search(folder)
+    if not is_new or not is_likely_mistake or _RESERVED_NAMES.fullmatch(name):
         return ""
-    places, stem = change.folders, name.rpartition(".")[0]
+    folders, stem = change.folders, name.rpartition(".")[0]
     target = ""
     if name.endswith(".json"):
-        target = f"{places.submissions}/{name}"
+        target = f"{folders.submissions}/{name}"
     elif name.endswith(".py"):
-        target = f"{places.extractors}/{name}"
+        target = f"{folders.extractors}/{name}"
     elif name.endswith(".md") and (folder or stem in _added_models(change)):
-        target = f"{places.cards}/{name}"
-    is_name = change.is_own_name(target)
-    return target if is_name and target != file.path and change.at(target) is None else ""
+        target = f"{folders.cards}/{name}"
+    is_valid_name = change.is_own_name(target)
+    return target if is_valid_name and target != file.path and change.at(target) is None else ""
 
 
 def _added_models(change: Change) -> set[str]:
@@ -183,11 +187,11 @@ def _added(change: Change, suffix: str) -> list[str]:
 
 
 def misplaced_file(change: Change) -> Iterator[ChangeFault]:
-    """Report each new row, card or extractor that lies elsewhere, and how to move it."""
+    """Report each new row, card or extractor in a wrong folder, and how to move it."""
     for file in change.files:
         target = right_place(file, change)
         if target:
-            message = f"not where it belongs, which is {quoted(target)}"
+            message = f"the file belongs at {quoted(target)}"
             folder = target.rpartition("/")[0]
             move = shlex.join(["git", "mv", file.path, target])
             yield ChangeFault(
@@ -203,15 +207,15 @@ def misplaced_file(change: Change) -> Iterator[ChangeFault]:
 MISPLACED_FILE = ChangeRule(
     id="misplaced-file",
     severity=Severity.ERROR,
-    what="A row, a card or an extractor lies in another folder than its own.",
-    why="Files are found by their places: one that lies elsewhere is neither checked nor shown.",
+    what="A row, a card or an extractor is in the wrong folder.",
+    why="Files are found by their folders: in another folder they are neither checked nor shown.",
     fix="Move it with `git mv` to submissions/, submissions/cards/ or submissions/extractors/.",
     check=misplaced_file,
 )
 
 
 def colliding_paths(change: Change) -> Iterator[ChangeFault]:
-    """Report each path that equals an earlier one up to letter case."""
+    """Report each path that differs from an earlier one only in letter case."""
     path_by_folded: dict[str, str] = {}
     for file in change.files:
         if file.after is None:
@@ -236,11 +240,14 @@ COLLIDING_PATHS = ChangeRule(
 def _mode_faults(
     change: Change, rule: str, objection_to: Callable[[str], str | None]
 ) -> Iterator[ChangeFault]:
-    """Yield a fault for each path whose new mode `objection_to` objects to."""
+    """Yield a fault for each path whose new file mode `objection_to` objects to."""
     for file in change.files:
         if file.after is not None and (objection := objection_to(file.after.mode)) is not None:
-            message, mode = f"{quoted(file.path)} is {objection}", quoted(file.after.mode)[1:-1]
-            yield ChangeFault(rule, file.path, message, f"mode {mode}", "mode 100644")
+            message, mode_text = (
+                f"{quoted(file.path)} is {objection}",
+                quoted(file.after.mode)[1:-1],
+            )
+            yield ChangeFault(rule, file.path, message, f"mode {mode_text}", "mode 100644")
 
 
 def symbolic_link(change: Change) -> Iterator[ChangeFault]:
@@ -276,8 +283,8 @@ GIT_SUBMODULE = ChangeRule(
 )
 
 
-# Links and submodules have their own rules. Git otherwise writes 100644 and 100755, but a tree
-# object can hold any mode.
+# Links and submodules have rules of their own. Git itself writes only 100644 and 100755 for files,
+# but a tree object can hold any mode.
 _KNOWN_MODES = frozenset({REGULAR, SYMLINK, SUBMODULE})
 
 
@@ -303,7 +310,7 @@ EXECUTABLE_FILE = ChangeRule(
 
 
 def deleted_file(change: Change) -> Iterator[ChangeFault]:
-    """Report each deleted path; a rename deletes the old path."""
+    """Report each deleted path; renaming a file deletes its old path."""
     for file in change.files:
         if file.after is None:
             message = f"{quoted(file.path)} is deleted or renamed"
@@ -324,11 +331,15 @@ DELETED_FILE = ChangeRule(
 
 
 def outdated_branch(change: Change) -> Iterator[ChangeFault]:
-    """Report each file that both sides have changed since the branch was made."""
+    """Report each file that was also changed on the base branch after the branch was made."""
     for path in change.outdated:
         message = f"{quoted(path)} was changed on main after this branch was made"
         yield ChangeFault(
-            OUTDATED_BRANCH.id, path, message, "two versions", "a branch that has main's version"
+            OUTDATED_BRANCH.id,
+            path,
+            message,
+            "two versions",
+            "a branch that contains main's version",
         )
 
 
@@ -337,7 +348,7 @@ OUTDATED_BRANCH = ChangeRule(
     severity=Severity.ERROR,
     what="A file of the pull request was also changed on main after the branch was made.",
     why="A merge would combine both texts into a file that nobody has checked.",
-    fix="Fetch main of the repository that you propose to (in a clone of a fork, `origin` is the "
-    "fork), run `git merge FETCH_HEAD` on your branch, keep the right version, and push.",
+    fix="Fetch main of the repository that the pull request is for (in a clone of a fork, `origin` "
+    "is the fork), run `git merge FETCH_HEAD` on your branch, resolve the conflict, and push.",
     check=outdated_branch,
 )

@@ -1,4 +1,4 @@
-"""Rules on the row of a pull request: one model, its card, its extractor, and no rival."""
+"""Rules on the row of a pull request: one model, its card, its extractor, and no competing one."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from reference_harness.formats.text import plural, quoted
 
 
 def several_models(change: Change) -> Iterator[ChangeFault]:
-    """Report each row other than that of the submitted model; all rows if it is not clear."""
+    """Report each row of another model; if it is unclear which model is submitted, every row."""
     if len(change.rows) > 1:
         for file in change.rows:
             if file != change.row:
@@ -34,12 +34,15 @@ SEVERAL_MODELS = ChangeRule(
 
 
 def edited_without_note(change: Change) -> Iterator[ChangeFault]:
-    """Report an edited row or extractor if the card was not changed or has no correction note."""
+    """Report an edited row, extractor or lock if the card has no new correction note."""
     if change.correction and change.card is not None:
         return
     for file in (change.row, change.extractor, change.lock):
         if file is not None and file.before is not None and file.after is not None:
-            message = f"{quoted(file.path)} is already published, and no note explains the change"
+            message = (
+                f"{quoted(file.path)} is already published, and no note in the card explains "
+                "the change"
+            )
             expected = "a line `- **Correction:**` in the card, added in the same pull request"
             yield ChangeFault(
                 EDITED_WITHOUT_NOTE.id, file.path, message, "no correction note", expected
@@ -63,7 +66,7 @@ EDITED_WITHOUT_NOTE = ChangeRule(
 
 
 def invalid_audit_record(change: Change) -> Iterator[ChangeFault]:
-    """Report each record with a step that differs, and each statement that cannot be read."""
+    """Report each audit record that fails verification or cannot be read."""
     for path, reason in change.invalid_records:
         yield ChangeFault(
             INVALID_AUDIT_RECORD.id,
@@ -78,33 +81,38 @@ INVALID_AUDIT_RECORD = ChangeRule(
     id="invalid-audit-record",
     severity=Severity.ERROR,
     what="An audit record of the pull request does not verify.",
-    why="Trust levels follow from signed records alone: one that does not verify stops the board.",
+    why="Trust levels follow from signed records alone; with an invalid one no board can be built.",
     fix=(
-        "Run `geneb-ci audit verify` on your branch: it names the step. A record is never edited; "
-        "add your key to the policy first if it is not there."
+        "Run `geneb-ci audit verify` on your branch to see which step fails. Do not edit the "
+        "record. "
+        "If the policy does not list your key, add it in a pull request first."
     ),
     check=invalid_audit_record,
 )
 
 
-_CLAIMS = {RivalKind.FILE: "changes the same file", RivalKind.NAME: "claims the same name"}
+_CLAIMS = {RivalKind.FILE: "changes the same file", RivalKind.NAME: "uses the same name"}
 
 
 def open_collision(change: Change) -> Iterator[ChangeFault]:
-    """Report each open pull request that has passed and changes the same file or takes the name."""
+    """Report each passing open pull request that changes the same file or uses the same name."""
     for rival in change.rivals:
         if rival.kind in _CLAIMS:
             message = f"pull request {rival.number} {_CLAIMS[rival.kind]}: {quoted(rival.what)}"
-            file = change.row.path if change.row is not None else ""
+            row_path = change.row.path if change.row is not None else ""
             yield ChangeFault(
-                OPEN_COLLISION.id, file, message, quoted(rival.what), "a file and a name of its own"
+                OPEN_COLLISION.id,
+                row_path,
+                message,
+                quoted(rival.what),
+                "a file and a name that are not taken",
             )
 
 
 OPEN_COLLISION = ChangeRule(
     id="open-collision",
     severity=Severity.ERROR,
-    what="Another open pull request that passes claims the same file, id or display name.",
+    what="Another open pull request that passes the checks uses the same file, id or display name.",
     why="Merged together, the two would collide, and the board could not be published.",
     fix=(
         "Choose another id and display name, or wait: as soon as the other pull request is merged "
@@ -115,10 +123,13 @@ OPEN_COLLISION = ChangeRule(
 
 
 def open_copy(change: Change) -> Iterator[ChangeFault]:
-    """Report each open pull request whose scores equal those of this row within rerun noise."""
+    """Report each open pull request with this row's scores, up to differences between reruns."""
     for rival in change.rivals:
         if rival.kind is RivalKind.COPY:
-            message = f"the scores are those of {quoted(rival.what)} in pull request {rival.number}"
+            message = (
+                f"the scores are the same as those of {quoted(rival.what)} in pull request "
+                f"{rival.number}"
+            )
             file = change.row.path if change.row is not None else ""
             yield ChangeFault(
                 OPEN_COPY.id, file, message, "the same scores", "scores of this model"
@@ -128,9 +139,9 @@ def open_copy(change: Change) -> Iterator[ChangeFault]:
 OPEN_COPY = ChangeRule(
     id="open-copy",
     severity=Severity.WARNING,
-    what="Another open pull request has the same scores within rerun noise.",
-    why="Two models never agree so often: one of the two rows is a copy, or loads wrong weights.",
-    fix="Check which weights the extractor loads, and say in a comment why both rows are right.",
+    what="Another open pull request has the same scores, up to differences that a rerun can cause.",
+    why="Two models never agree so closely: one row is a copy, or was run with the wrong weights.",
+    fix="Check which weights the extractor loads. If both rows are right, say why in a comment.",
     check=open_copy,
 )
 
@@ -153,8 +164,8 @@ ROW_WITHOUT_CARD = ChangeRule(
         "nobody adds a card later."
     ),
     fix=(
-        "Add the card to this pull request: `geneb-ci new` writes one for a model of the Hub; "
-        "otherwise write it, with the fields that `geneb-ci explain incomplete-card` lists."
+        "Add the card to this pull request: `geneb-ci new` writes one for a model on the Hub; "
+        "otherwise write it with the fields that `geneb-ci explain incomplete-card` lists."
     ),
     check=row_without_card,
 )

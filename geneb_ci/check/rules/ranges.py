@@ -9,14 +9,14 @@ from geneb_ci.statistics.metrics import WHOLE
 from geneb_ci.submission.structure import PERCENT_MAX
 from reference_harness.formats.text import quoted
 
-# Share of the values of a metric in a regime that are above 1. Below half, or with fewer than three
-# such values, single wrong scores are reported one by one.
+# Scores of one metric and regime count as percentages if at least half of them, and at least three,
+# are above 1. Otherwise each score above 1 is reported on its own.
 SHARE_MIN = 0.5
 OVER_MIN = 3
 
 
 def _percent_metrics(context: Context) -> dict[str, list[str]]:
-    """Return by regime the metrics of which most values are above 1 and none above 100."""
+    """Return, by regime, the metrics whose values are mostly above 1 and never above 100."""
     columns: dict[str, dict[str, list[float]]] = {}
     for cell in context.cells:
         for metric, value in cell.scores.items():
@@ -29,13 +29,13 @@ def _percent_metrics(context: Context) -> dict[str, list[str]]:
 
 
 def _is_percent(sizes: list[float]) -> bool:
-    """Whether the absolute values of scores of one metric and regime are in percent."""
-    over = sum(size > 1 for size in sizes)
-    return over >= max(OVER_MIN, SHARE_MIN * len(sizes)) and max(sizes) <= PERCENT_MAX
+    """Whether these absolute values of one metric and regime are percentages."""
+    above_one = sum(size > 1 for size in sizes)
+    return above_one >= max(OVER_MIN, SHARE_MIN * len(sizes)) and max(sizes) <= PERCENT_MAX
 
 
 def percent_scores(context: Context) -> Iterator[Fault]:
-    """Report the regimes and metrics whose scores are percentages, once."""
+    """Report, in one finding, the regimes and metrics whose scores are percentages."""
     in_percent = _percent_metrics(context)
     if not in_percent:
         return
@@ -75,7 +75,7 @@ PERCENT_SCORES = Rule(
 
 
 def score_out_of_range(context: Context) -> Iterator[Fault]:
-    """Report each score that the typed model rejected, but of those that are all in percent."""
+    """Report each score out of range, except where the whole metric is in percent."""
     faults = context.reported.get(SCORE_OUT_OF_RANGE.id, ())
     in_percent = _percent_metrics(context) if faults else {}
     for fault in faults:
@@ -96,7 +96,7 @@ SCORE_OUT_OF_RANGE = Rule(
 )
 
 
-# Two tasks can agree by chance; a whole regime cannot.
+# Two tasks can have equal scores by chance; a whole regime cannot.
 TASKS_MIN = 3
 
 
@@ -127,14 +127,14 @@ ALL_SCORES_EQUAL = Rule(
 )
 
 
-# Share of the tasks in which two regimes agree in all three metrics, from `EQUAL_TASKS` tasks on;
-# with fewer, all must agree. No cell of the 41 public rows does, but for constant predictions.
+# Two regimes count as equal if all three metrics agree in this share of the tasks; with fewer than
+# `EQUAL_TASKS` tasks, in all. In the 41 public rows only constant predictions agree like that.
 EQUAL_SHARE = 0.9
 EQUAL_TASKS = 10
 
 
 def repeated_regime(context: Context) -> Iterator[Fault]:
-    """Report each regime with the scores of an earlier one of the benchmark, once."""
+    """Report once each regime that has the scores of an earlier regime."""
     repeated: set[str] = set()
     for earlier, regime in itertools.combinations(context.benchmark.regimes, 2):
         pairs = _telling_pairs(context, earlier, regime)
@@ -160,9 +160,9 @@ def repeated_regime(context: Context) -> Iterator[Fault]:
 def _telling_pairs(
     context: Context, regime: str, other_regime: str
 ) -> list[tuple[dict[str, float], dict[str, float]]]:
-    """Return the scores of the tasks of two regimes, but not where MCC says one class or no error.
+    """Return the scores of each task in two regimes, except where they may agree by chance.
 
-    Such cells (MCC 0, 1 or -1) may well agree.
+    Cells with an MCC of 0, 1 or -1 (one predicted class, or no error) may have equal scores.
     """
     other_scores = {cell.task: cell.scores for cell in context.cells if cell.regime == other_regime}
     metric = context.benchmark.primary_metric

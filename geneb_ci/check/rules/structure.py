@@ -1,4 +1,4 @@
-"""Rules on the file as a whole: the reader finds these errors, so they are texts alone."""
+"""Texts of the rules on the file as a whole; the parser finds and reports these errors itself."""
 
 from geneb_ci.check.rule import Rule, reading_rule
 
@@ -178,4 +178,4 @@ REPORTED: tuple[Rule, ...] = (
     ),
     CHECK_CRASHED,
 )
-"""In the order in which a file is read: file, text, values, fields."""
+"""The rules in the order in which a file is read: file, text, values, fields."""
