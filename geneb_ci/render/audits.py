@@ -38,7 +38,7 @@ _PASSED_STEPS = {
     "signer": "signed by a trusted key that was valid at that time",
     "statement": "a consistent audit record",
     "commitment": "its digest is the published one",
-    "round": "it is the beacon round that the time of the commitment determines",
+    "round": "the beacon round that follows from the time of the commitment",
     "signature": "the beacon signed this round",
     "seed": "follows from commitment and beacon value",
     "tickets": "follow from seed and tasks",

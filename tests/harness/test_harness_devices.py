@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reference_harness import mini
+from reference_harness import cache, mini
 from reference_harness.cache import Cache
 from reference_harness.claims import distinct
 from reference_harness.embed import Batching
@@ -19,6 +19,13 @@ from reference_harness.engine import ATTEMPTS, Notice
 from reference_harness.engine.devices import VISIBLE, OnDevices, devices_of
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
 from tests.harness.support import Harness, timeless
+
+
+@pytest.fixture(autouse=True)
+def restored_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restore what the extractor changes, where the tests' own process imports it."""
+    monkeypatch.setattr(cache, "FLUSH_SECONDS", cache.FLUSH_SECONDS)
+
 
 MINE = """
 import os, signal, time

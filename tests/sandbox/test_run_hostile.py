@@ -104,8 +104,8 @@ def test_a_full_tmp_is_the_extractors_own_problem(sandbox: Sandbox):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("ReturnsObjects", "gave object, expected a NumPy or torch array"),
-        ("ReturnsNan", "is not finite"),
+        ("ReturnsObjects", "returned object, expected a NumPy or torch array"),
+        ("ReturnsNan", "has NaN or infinity"),
         ("ReturnsTooFew", "an array of shape (2, 2), expected (3, d)"),
         ("ReturnsNoWidth", "an array of shape (3, 0), expected (3, d)"),
         ("ReturnsOneDimension", "an array of shape (3,), expected (3, d)"),

@@ -401,7 +401,7 @@ CASES = {
         lambda root: pending(root, code="class Gamma:\n  def f(:\n"),
         "extractor-unusable",
         f"${{EDITOR:-vi}} {MODULE} && geneb-harness extractors check {MODULE}:Gamma",
-        says=f"{MODULE}:2: this is not Python",
+        says=f"{MODULE}:2: the file is not valid Python",
     ),
     "a receipt on this machine": Case(
         lambda root: receipt(root, is_published=False),

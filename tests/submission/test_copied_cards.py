@@ -83,22 +83,22 @@ COPIES: dict[str, tuple[str, list[tuple[str, int]], str]] = {
     "training data": (
         replaced(training=TRAINING),
         [("copied-card", 11)],
-        'the card says of the training data, word for word, what that of "alpha" says',
+        'the card has the same text about the training data as the card of "alpha"',
     ),
     "training data, wrapped otherwise": (
         replaced(training=TRAINING.replace(" of ", "\nof ").upper()),
         [("copied-card", 11)],
-        "the card says of the training data, word for word",
+        "the card has the same text about the training data",
     ),
     "a digest": (
         replaced(weights=f"on request; sha256 `{DIGEST}`"),
         [("copied-card", 4)],
-        'the card says of the weights, word for word, what that of "alpha" says',
+        'the card has the same text about the weights as the card of "alpha"',
     ),
     "weights and training data": (
         card("Model beta", f"`alpha.bin`, sha256 `{DIGEST}`", TRAINING),
         [("copied-card", 4)],
-        "the card says of the weights and the training data, word for word",
+        "the card has the same text about the weights and the training data",
     ),
     "another repository": (
         replaced(weights=f"`model.bin` of {HUB}/lab/alpha"),
