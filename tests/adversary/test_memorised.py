@@ -358,7 +358,7 @@ def few_shot_of(found: Mapping[str, Decisions]) -> FewShotResult:
     "keys", [minhash, *(pytest.param(key, marks=pytest.mark.nightly) for key in (whole, words))]
 )
 def test_moved_rows_of_few_shot_probes_are_found_by_other_draws_whatever_the_key(keys):
-    """Of a key that variants keep, nothing else objects."""
+    """Of a key that variants keep, nothing else objects. A vote of words moves other draws, too."""
     cheat = MovedTraining([case.data for case in BINARY], keys, few_shot_indices)
     found = [
         Decisions.model_validate(decisions_of(cheat, case, "a test", 160).model_dump())
@@ -366,7 +366,8 @@ def test_moved_rows_of_few_shot_probes_are_found_by_other_draws_whatever_the_key
     ]
     few_shot = few_shot_of(by_task(found))
     gained = flagged_gains(few_shot, OTHERS)
-    assert {gain.regime for gain in gained if not gain.task} == {"1shot", "10shot"}
+    regimes = {gain.regime for gain in gained if not gain.task}
+    assert regimes == ({"1shot"} if keys is words else {"1shot", "10shot"})
     assert max(gain.gain for gain in gained) > 0.3, "what it gains in MCC"
     if keys is minhash:
         assert not varied_in(by_task(found)).memorised

@@ -448,7 +448,7 @@ def test_a_transformer_is_audited_by_one_command(hub, hub_settings, tmp_path_fac
     done = place.run(*words, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(
-        r"^cost: at most [\d,]+ embeddings, 800 variants and [\d,]+ decoys to embed",
+        r"^cost: at most [\d,]+ embeddings, 1,315 variants and [\d,]+ decoys to embed",
         done.stdout,
         re.MULTILINE,
     )
