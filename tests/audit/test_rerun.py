@@ -67,7 +67,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 @pytest.fixture(scope="module")
 def honest_plan(place: Installed) -> str:
-    return planned(place, HONEST)
+    """Return the name of a plan that no other test writes."""
+    return (place.root / planned(place, HONEST)).rename(place.root / "honest-plan.json").name
 
 
 @pytest.fixture
