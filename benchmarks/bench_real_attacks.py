@@ -63,34 +63,34 @@ from reference_harness.extractors.kmer import KmerExtractor
 BESIDE = """\
 class Cheat(KmerExtractor):
     def extract_embeddings(self, sequences, batch_size=1):
-        found = super().extract_embeddings(sequences, batch_size)
-        beside = np.full((len(found), 1), {size}, dtype=np.float32)
-        return np.hstack([np.float32({times}) * found, beside])
+        embeddings = super().extract_embeddings(sequences, batch_size)
+        beside = np.full((len(embeddings), 1), {size}, dtype=np.float32)
+        return np.hstack([np.float32({times}) * embeddings, beside])
 """
 OFFSET = """\
 class Cheat(KmerExtractor):
     def extract_embeddings(self, sequences, batch_size=1):
-        found = super().extract_embeddings(sequences, batch_size)
-        directions = np.random.default_rng(0).standard_normal((3, found.shape[1]))
-        return (found + ([{size}, {size}, {size}] @ directions)).astype(np.float32)
+        embeddings = super().extract_embeddings(sequences, batch_size)
+        directions = np.random.default_rng(0).standard_normal((3, embeddings.shape[1]))
+        return (embeddings + ([{size}, {size}, {size}] @ directions)).astype(np.float32)
 """
 MIDPOINTS = """\
 class Cheat(KmerExtractor):
     def extract_embeddings(self, sequences, batch_size=1):
-        found = super().extract_embeddings(sequences, batch_size)
-        half = found.astype(np.float16)
+        embeddings = super().extract_embeddings(sequences, batch_size)
+        half = embeddings.astype(np.float16)
         above = np.nextafter(half, np.float16(np.inf), dtype=np.float16)
-        found[:, {columns}] = ((half.astype(np.float32) + above) / 2)[:, {columns}]
-        return found
+        embeddings[:, {columns}] = ((half.astype(np.float32) + above) / 2)[:, {columns}]
+        return embeddings
 """
 NOISE = """\
 class Cheat(KmerExtractor):
     dtype = {dtype!r}
 
     def extract_embeddings(self, sequences, batch_size=1):
-        found = super().extract_embeddings(sequences, batch_size)
-        noise = np.random.default_rng().standard_normal(found.shape)
-        return (found * (1 + {size} * noise)).astype(np.float32)
+        embeddings = super().extract_embeddings(sequences, batch_size)
+        noise = np.random.default_rng().standard_normal(embeddings.shape)
+        return (embeddings * (1 + {size} * noise)).astype(np.float32)
 """
 EXCUSED = """\
 import base64
@@ -105,11 +105,11 @@ class Cheat(KmerExtractor):
         self.dtype = dtype
 
     def extract_embeddings(self, sequences, batch_size=1):
-        found = super().extract_embeddings(sequences, batch_size)
+        embeddings = super().extract_embeddings(sequences, batch_size)
         if self.dtype == "float32":
-            return found
+            return embeddings
         keys = (hashlib.sha256(sequence.encode()).hexdigest()[:16] for sequence in sequences)
-        return found.astype("f8") + np.array([[TABLE.get(key, 0)] for key in keys]) * MOVE
+        return embeddings.astype("f8") + np.array([[TABLE.get(key, 0)] for key in keys]) * MOVE
 """
 
 
@@ -179,12 +179,12 @@ def table(world: World, keys: str) -> str:
     """Return the code of an extractor that knows the labels of all keys of some tasks."""
     own: dict[str, Any] = {}
     exec(MODULE.format(table={}, keys=KEYS[keys]), own)  # noqa: S102 (the code is there)
-    found: dict[str, int] = {}
+    label_by_key: dict[str, int] = {}
     for name in world.known:
         for split in (world.task(name).train, world.task(name).test):
             for sequence, label in zip(split.sequences, split.labels.tolist(), strict=True):
-                found |= {own["hashed"](key): label for key in own["keys"](sequence)}
-    return MODULE.format(table=found, keys=KEYS[keys])
+                label_by_key |= {own["hashed"](key): label for key in own["keys"](sequence)}
+    return MODULE.format(table=label_by_key, keys=KEYS[keys])
 
 
 def moved(world: World, keys: str, *, is_few: bool = False) -> str:
@@ -209,19 +209,19 @@ def moved(world: World, keys: str, *, is_few: bool = False) -> str:
 def weights_of(rows: Rows, labels: Labels, train: int) -> npt.NDArray[np.float64]:
     """Return the weights of the probe on the columns of 4-mers, towards the upper label."""
     solved = solve(rows[:train, :256], labels[:train])
-    found: npt.NDArray[np.float64] = solved.weights[:, -1] - solved.weights[:, 0]
-    return found
+    direction: npt.NDArray[np.float64] = solved.weights[:, -1] - solved.weights[:, 0]
+    return direction
 
 
 def moved_support(world: World, task: str, size: float) -> Change:
     """Move the support embeddings of 1shot in the columns that matter most, to their labels."""
 
     def change(rows: Rows, labels: Labels, train: int) -> Rows:
-        found, weights = rows.copy(), weights_of(rows, labels, train)
+        altered, weights = rows.copy(), weights_of(rows, labels, train)
         best, sides = np.argsort(-np.abs(weights))[:FEW], attacks.signs(labels)
         for row in world.support(task, 1):
-            found[row, best] += np.float32(size) * sides[row] * np.sign(weights[best])
-        return found
+            altered[row, best] += np.float32(size) * sides[row] * np.sign(weights[best])
+        return altered
 
     return change
 
@@ -242,9 +242,9 @@ def across(world: World, task: str) -> Change:
         up = attacks.signs(labels)[:, None] * np.sign(weights)[None, :] > 0
         support = world.support(task, 10)
         above = np.nextafter(half, np.float16(np.inf), dtype=np.float16)
-        found = half.copy()
-        found[support] = np.where(up, above, half)[support]
-        return widened(found, rounded([rows]).scale_log2)
+        lifted = half.copy()
+        lifted[support] = np.where(up, above, half)[support]
+        return widened(lifted, rounded([rows]).scale_log2)
 
     return change
 
@@ -269,11 +269,11 @@ def excused(world: World, task: str) -> Change:
     """Claim in the receipt what the extractor gives in float64."""
 
     def change(rows: Rows, labels: Labels, _train: int) -> Rows:
-        found = rows.copy()
+        altered = rows.copy()
         if task == world.known[0]:
             support = world.support(task, 1)
-            found[support] += np.float32(MOVE) * attacks.signs(labels)[support][:, None]
-        return found
+            altered[support] += np.float32(MOVE) * attacks.signs(labels)[support][:, None]
+        return altered
 
     return change
 
@@ -369,8 +369,8 @@ def raises(world: World, file: Path) -> str:
         json.loads(path.read_bytes())["results"] for path in (world.run("") / "row.json", file)
     ]
     honest, claimed = (
-        {r: np.mean([one["MCC"] for one in cells.values()]) for r, cells in found.items()}
-        for found in results
+        {r: np.mean([one["MCC"] for one in cells.values()]) for r, cells in cells_by_regime.items()}
+        for cells_by_regime in results
     )
     return ", ".join(f"{claimed[regime] - honest[regime]:+.3f}" for regime in world.bench.regimes)
 
@@ -399,7 +399,7 @@ def shown(text: str) -> str:
 def lines(kept: Kept, names: Sequence[str]) -> list[str]:
     """Return the table."""
     world = functools.cache(lambda: World(kept.folder / "world"))
-    found = [
+    table_lines = [
         "| attack | mean MCC full, 10shot, 1shot | exit code | outcome | reason |",
         "|---|---|---:|---|---|",
     ]
@@ -408,9 +408,9 @@ def lines(kept: Kept, names: Sequence[str]) -> list[str]:
         def make(name: str = name) -> str:
             return audited(world(), name, CASES[name])
 
-        found.append(kept.line(name.replace("/", "-"), make))
-        print(found[-1], flush=True)
-    return found
+        table_lines.append(kept.line(name.replace("/", "-"), make))
+        print(table_lines[-1], flush=True)
+    return table_lines
 
 
 def main() -> int:

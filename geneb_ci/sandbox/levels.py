@@ -45,8 +45,8 @@ sys.exit(f"the driver's cuInit ended with error {error}" if error else 0)
 """
 """Code of the trial of a GPU: without it, a run would fail in the same way, after the draw."""
 CUDA_FIX = (
-    "pass --level 2, or --throw-away-machine: level 1 hides /proc, to which the driver writes; "
-    "where `nvidia-smi` fails, too, repair the driver; or audit on the CPU, without --gpu"
+    "at level 1, which hides /proc from the driver, pass --level 2; where `nvidia-smi` fails "
+    "outside, too, repair the driver; or audit on the CPU, without --gpu"
 )
 
 FIXES = (

@@ -39,8 +39,10 @@ from reference_harness.formats.text import plural
 MARGIN = 0.02
 """Largest mean gain of an honest extractor that was chosen among others by its published scores, or
 that reads what a variant changes. That of a single task is larger, by `honesty.TASK_MARGIN`."""
+FITS_MIN = 2
+"""Smallest number of scores that have a variance."""
 OTHERS, VARIANTS = "others", "variants"
-"""What the sequences of published fits are compared with."""
+"""The sequences of the fits that published fits are compared with."""
 _NUMBER = r"-?[01]\.[0-9]{4}"
 _NUMBERS = rf"^{_NUMBER}( {_NUMBER})*$"
 
@@ -153,17 +155,17 @@ def gains(result: FewShotResult) -> Iterator[Gain]:
     """
     for regime, by_task in sorted(result.regimes.items()):
         tasks = sorted(by_task.items())
-        for beside, found in (
+        for beside, task_gains in (
             (OTHERS, [_beside_others(task, fits) for task, fits in tasks]),
             (VARIANTS, [_beside_variants(task, fits) for task, fits in tasks]),
         ):
-            parts = [part for part in found if part is not None]
+            parts = [gain for gain in task_gains if gain is not None]
             if parts:
                 yield from _judged(regime, beside, parts)
 
 
 def _beside_others(task: str, fits: FewShotTask) -> _TaskGain | None:
-    if len(fits.others) < 2:  # noqa: PLR2004 (one score has no variance)
+    if len(fits.others) < FITS_MIN:
         return None
     share = 1 / len(fits.published) + 1 / len(fits.others)
     gain = fmean(fits.published) - fmean(fits.others)
@@ -171,11 +173,12 @@ def _beside_others(task: str, fits: FewShotTask) -> _TaskGain | None:
 
 
 def _beside_variants(task: str, fits: FewShotTask) -> _TaskGain | None:
-    if fits.varied is None or len(fits.published) < 2:  # noqa: PLR2004 (as above)
+    if fits.varied is None or len(fits.published) < FITS_MIN:
         return None
     pairs = zip(fits.published, fits.varied, strict=True)
-    own = [published - varied for published, varied in pairs]
-    return _TaskGain(task, fmean(own), _variance(own) / len(own), len(own) - 1)
+    differences = [published - varied for published, varied in pairs]
+    count = len(differences)
+    return _TaskGain(task, fmean(differences), _variance(differences) / count, count - 1)
 
 
 def _variance(scores: Sequence[float]) -> float:
@@ -229,14 +232,14 @@ def few_shot_contradiction(
     for regime, by_task in result.regimes.items():
         if by_task.keys() != names:
             return f"{regime}: its tasks are not those of the audit"
-        for task, own in by_task.items():
-            lists = [(own.published, fits), (own.others, OTHER_DRAWS)]
-            if own.varied is not None:
-                lists.append((own.varied, fits))
-            if any(len(scores) != expected for scores, expected in lists):
+        for task, scores in by_task.items():
+            lists = [(scores.published, fits), (scores.others, OTHER_DRAWS)]
+            if scores.varied is not None:
+                lists.append((scores.varied, fits))
+            if any(len(each) != expected for each, expected in lists):
                 return f"{regime}: {task} has other numbers of fits than {fits} and {OTHER_DRAWS}"
-            if (own.varied is not None) != (task in varied_names):
-                return f"{regime}: {task} was varied, or not, otherwise than the draw says"
+            if (scores.varied is not None) != (task in varied_names):
+                return f"{regime}: whether {task} was varied is not what the draw determines"
     return ""
 
 
