@@ -3,12 +3,14 @@
 import json
 import random
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from geneb_ci.audit import cost
 from geneb_ci.audit.cost import Measurements, TaskSize, draw_probabilities
+from geneb_ci.audit.rerun import task_embedding
 from geneb_ci.audit.rerun.embedder import pace_of
 from geneb_ci.audit.sampling.design import sample
 from reference_harness.formats.measured import EmbeddingFacts
@@ -153,3 +155,15 @@ def test_embedding_takes_as_long_as_in_the_contributors_run_or_as_parameters_say
     by_parameters = pace_of(SubmissionV12.model_validate(document))
     assert by_parameters.seconds_per_sequence == pytest.approx(2 * 3_483_200 * 300 / 150e9)
     assert "2 operations per parameter and letter, 300 letters a sequence" in by_parameters.basis
+
+
+def test_what_is_left_of_a_run_is_said_every_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    runs = task_embedding.SandboxRuns(cast("Any", None), 0.0, said.append, "part 1 of 2")
+    runs._progress(["ACGT"] * 10)(10)
+    assert said == [], "a minute has not passed"
+    monkeypatch.setattr(task_embedding, "MINUTE", 0.0)
+    report = runs._progress(["ACGT"] * 10)
+    report(10)
+    report(41)  # more than there are: a forged line
+    assert said == ["part 1 of 2: 10 of 40 letters embedded, about 1 s left"]

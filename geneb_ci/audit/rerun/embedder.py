@@ -99,7 +99,8 @@ class SampleEmbedder:
             ):
                 kept = np.load(folder / _MATRIX, allow_pickle=False)
                 return self._finished(sequences, entry, self._checked(kept))
-        runs = SandboxRuns(self._prepared, sum(part.seconds for part in self.parts))
+        seconds_used = sum(part.seconds for part in self.parts)
+        runs = SandboxRuns(self._prepared, seconds_used, self._say, label)
         decoyed = with_decoys(sequences, secrets.token_bytes(32), published)
         self._say(
             f"{label}: embedding {plural(published, 'sequence')}, {len(sequences) - published} "
