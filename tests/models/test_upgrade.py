@@ -17,11 +17,11 @@ from geneb_ci.common.config import find_layout
 from geneb_ci.common.finding import Severity
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
-from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.submission import SubmissionByEntry
 from tests.each import each
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
+from tests.submission.schema_engine import check_by_schema
 
 ROWS = sorted(SUBMISSIONS.glob("*.json"))
 LAYOUT = find_layout(SUBMISSIONS)
