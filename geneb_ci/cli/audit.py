@@ -12,7 +12,6 @@ import click
 from geneb_ci.api import verify
 from geneb_ci.audit.canonical import TIME_FORMAT
 from geneb_ci.audit.commit import commit, read_submission
-from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.published import require_published
@@ -143,7 +142,7 @@ def commit_command(
     declare them with --extractor and either --model, --revision and --weights, or --no-weights.
     """
     declared = declared_run(extractor, options, model, revision, weights, no_weights=no_weights)
-    commitment = commit(read_submission(file), tolerance_digest(), declared)
+    commitment = commit(read_submission(file), declared)
     layout = find_layout(Path.cwd())
     signer = private_key(key) if key is not None else None
     write(Output("json", output), committed_text(commitment))
