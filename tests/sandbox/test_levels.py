@@ -31,6 +31,7 @@ from geneb_ci.sandbox.run import (
     probe_suite,
     run_in_sandbox,
 )
+from reference_harness.cli import main
 from tests.paths import PUBLIC, ROOT
 from tests.sandbox.conftest import HOSTILE, SEQUENCES, SMALL, hostile
 
@@ -56,6 +57,16 @@ def test_packages_of_a_models_own_environment_come_first(bubblewrap_sandbox, tmp
     spec = dataclasses.replace(hostile("imports", "OwnPackage"), packages=tmp_path / "packages")
     values = embed_in_sandbox(SEQUENCES, spec, bubblewrap_sandbox, SMALL)
     assert values.tolist() == [[3]] * 3
+
+
+def test_threads_of_a_model_sleep_where_they_wait(monkeypatch):
+    """Those that spin took ten times as long on busy cores, in the sandbox and outside."""
+    monkeypatch.setattr("os.environ", {})
+    monkeypatch.setattr("sys.argv", ["geneb-harness", "--version"])
+    with contextlib.suppress(SystemExit):
+        main()
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert mounts.view({}, {}).environment["OMP_WAIT_POLICY"] == "PASSIVE"
 
 
 def test_the_trial_imports_what_a_run_imports(sandbox, tmp_path, monkeypatch):

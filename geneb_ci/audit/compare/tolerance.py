@@ -82,7 +82,7 @@ class MeasuredScore(NamedTuple):
 
 
 def tolerance_digest() -> str:
-    """Return the digest of all constants of the tolerance, for the policy in a commitment."""
+    """Return the digest of the constants of the tolerance, which earlier commitments contain."""
     names = (
         "FALSE_ALARM", "UNITS", "STRESS", "COPIES_MIN", "MARGIN_FEW", "MARGIN_MANY",
         "UNSEEN", "SATURATED", "STOP_SHARE", "GROWTH",
