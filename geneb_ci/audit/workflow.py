@@ -241,7 +241,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
         path = signing.record(result)
         if path is not None:
             say(
-                "commit it to the main branch, with what it names; once it is there, "
+                "commit the record and the files that it names to the main branch; then "
                 f"{work.folder} can be removed"
             )
     agrees = result.outcome.verdict == "agrees"

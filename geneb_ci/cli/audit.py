@@ -375,11 +375,11 @@ class _Audit(LazyGroup):
             "audit",
             "commit to a submission and its run, before the seed exists",
         ),
+        "publish": ("audit_pull", "publish the digest of a row's commitment on GitHub"),
         "plan": ("audit_draw", "draw what to rerun, by the public beacon"),
         "run": ("audit", "rerun what was drawn in a sandbox, compare, sign the record"),
         "verify": ("audit", "compute every step of a record again, from public data"),
         "fresh": ("audit_prepare", "prepare labelled sequences that are not public, for an audit"),
-        "publish": ("audit_pull", "publish the digest of a row's commitment on GitHub"),
         "open": ("audit_pull", "for a pull request: commit, publish the digest, draw"),
         "job": ("audit_pull", "for a pull request: rerun, where there is no token"),
         "send": ("audit_pull", "for a pull request: rerun as a Job of the Hub"),
@@ -392,7 +392,7 @@ class _Audit(LazyGroup):
     }
     sections: ClassVar[dict[str, tuple[str, ...]]] = {
         "Commands": ("file", "queue", "verify", "withdraw", "keygen"),
-        "Steps of an audit, one by one": ("commit", "plan", "run", "fresh"),
+        "Steps of an audit, one by one": ("commit", "publish", "plan", "run", "fresh"),
     }
 
     def resolve_command(

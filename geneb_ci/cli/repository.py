@@ -99,7 +99,7 @@ HEAD = "HEAD"
 def repository_here() -> GitRepository:
     """Return the git repository of the current folder.
 
-    Raises UsageProblem, and BadRepository if the submissions are not at its root.
+    Raises UsageProblem if it has no submissions, BadRepository if they are not at its root.
     """
     return repository_at(layout_here())
 
