@@ -29,6 +29,7 @@ from geneb_ci.common.finding import known_name, near
 from geneb_ci.models.entry import ModelEntry, ReadEntry, addresses
 from geneb_ci.models.lint import (
     contradictions,
+    contradictions_with_facts,
     contradictions_with_row,
     unknowns,
 )
@@ -218,13 +219,18 @@ def _lines(table: Mapping[str, Any], address_by_file: Mapping[str, str]) -> list
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Folder with the files of one MODEL, to compare each with its digest.",
 )
-def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
+@click.option(
+    "--facts",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Table of loading facts, a JSON object by model id, to compare with each entry.",
+)
+def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | None) -> int:
     """Check that every entry, or those of MODEL, can be read, and that the named files exist.
 
-    Facts of an entry are compared with each other and with the row of its model. The exit code is
-    11 if an entry is invalid, if two facts contradict each other, if an extractor or a lock file is
-    missing, or if a file differs. Facts that an entry omits or calls unknown are listed, and are no
-    error.
+    Facts of an entry are compared with each other, with the row of its model and with --facts. The
+    exit code is 11 if an entry is invalid, if two facts contradict each other, if an extractor or a
+    lock file is missing, or if a file differs. Facts that an entry omits or calls unknown are
+    listed, and are no error.
     """
     layout = find_layout(Path.cwd())
     registered = ModelRegistry(layout)
@@ -237,6 +243,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
             "the registry has no model, so nothing was verified",
             "run this in a repository with leaderboard/policy/models/",
         )
+    facts_by_model = _loading_facts(facts) if facts is not None else {}
     invalid_count = 0
     complete_count = 0
     for name in models or tuple(registered):
@@ -252,6 +259,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
         faults = missing_parts(read_entry.entry, layout, registered)
         faults += contradictions(read_entry.entry)
         faults += contradictions_with_row(read_entry.entry, _row_meta(layout, name))
+        faults += contradictions_with_facts(read_entry.entry, facts_by_model.get(name, {}))
         unknown_facts = [f"{fact}: {why}" for fact, why in unknowns(read_entry.entry).items()]
         for kind, points in (("open", open_facts), ("unknown", unknown_facts), ("wrong", faults)):
             if points:
@@ -264,6 +272,22 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
     total = len(models) or len(registered)
     echo(f"{plural(total, 'model')}: {invalid_count} wrong, {complete_count} ready for an audit")
     return Exit.ERRORS if invalid_count else Exit.CLEAN
+
+
+def _loading_facts(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the loading facts by model id. Raises UsageProblem for a file of another form."""
+    try:
+        table = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise UsageProblem(f"{path}: not JSON: {error}", _FACTS_FORM) from error
+    if not isinstance(table, dict) or not all(
+        isinstance(section, dict) for section in table.values()
+    ):
+        raise UsageProblem(f"{path}: expected an object for each model id", _FACTS_FORM)
+    return table
+
+
+_FACTS_FORM = "write it as docs/maintainer/models.md describes a table of loading facts"
 
 
 def _row_meta(layout: Layout, model_id: str) -> Mapping[str, Any]:

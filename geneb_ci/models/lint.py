@@ -1,9 +1,10 @@
 """Find contradictions in an entry of the model registry, and the facts that it declares unknown.
 
-Each function compares facts that were written independently: keys of one entry, or an entry and its
-row.
+Each function compares facts that were written independently: keys of one entry, an entry and its
+row, or an entry and another author's table of loading facts.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -29,6 +30,11 @@ _POOLINGS = (
     ("spatial-mean", "mean"),
 )
 """Pairs of the beginning of a published pooling and the corresponding option of the extractor."""
+_SHARE = 0.15
+"""Maximum relative difference between the published number of weights and that of their files:
+pretraining heads and rounding account for up to a seventh."""
+_GB = 1e9
+_BYTES_A_WEIGHT = 4
 _CHARACTERS = ("char", "one-hot")
 
 
@@ -119,6 +125,83 @@ def contradictions_with_row(entry: ModelEntry, meta: Mapping[str, Any]) -> Itera
     host = hosts.get(weights.kind, "") if weights is not None else ""
     if weights is not None and host and host in url and weights.location not in url:
         yield f"the row links to {url}, but the weights are at {weights.location}"
+
+
+def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the contradictions between an entry and its model's object in a table of loading facts.
+
+    docs/maintainer/models.md lists the keys that are compared. A key that is absent or null on
+    either side is skipped.
+    """
+    for key, entry_value, fact in _pairs(entry, facts):
+        if entry_value is not None and fact is not None and entry_value != fact:
+            yield f"{key}: the entry has {entry_value!r}, but the table has {fact!r}"
+    yield from _source_contradictions(entry, facts.get("source") or {})
+    loading = entry.loading
+    if loading is not None:
+        for name in sorted(set(loading.quirks) ^ set(facts.get("flags", loading.quirks))):
+            source = "the entry" if name in loading.quirks else "the table"
+            yield f"quirks: only {source} has {name}"
+        known_good = {key: value for key, value in (facts.get("known_good") or {}).items() if value}
+        for name, _, version in (pin.partition("==") for pin in loading.loaded_with):
+            if known_good.get(name, version) != version:
+                yield f"loaded_with: {name} {version}, but the table has {known_good[name]}"
+    yield from _size_contradictions(entry, facts.get("params_gb_fp32"))
+
+
+def _pairs(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:
+    """Yield each key whose values have the same form, with the entry's and the table's value."""
+    loading, published = entry.loading, entry.published
+    length = facts.get("max_length") or {}
+    yield "embedding_dim", entry.embedding_dim, (facts.get("width") or {}).get("embedding_dim")
+    yield "max_tokens", entry.max_tokens, length.get("model_tokens")
+    yield "max_letters", entry.max_letters, length.get("letters")
+    if published is not None:
+        yield "published max_length", published.max_length, length.get("published_cap_tokens")
+        yield "published pooling", published.pooling, facts.get("pooling")
+        yield "published dtype", published.dtype, facts.get("dtype")
+    if loading is not None:
+        yield "remote_code", loading.remote_code, facts.get("remote_code")
+        yield "gpu_only", loading.gpu_only, facts.get("gpu_only")
+        yield "tokenizer", loading.tokenizer, (facts.get("tokenizer") or {}).get("kind")
+        yield "class", loading.class_, facts.get("class")
+        yield "output", loading.output, facts.get("output")
+        yield "packages", loading.packages, facts.get("python_packages")
+
+
+def _source_contradictions(entry: ModelEntry, source: Mapping[str, Any]) -> Iterator[str]:
+    weights = entry.weights
+    if weights is None or not source:
+        return
+    if weights.kind != source.get("kind", weights.kind):
+        yield f"kind: the entry has {weights.kind!r}, but the table has {source['kind']!r}"
+    location = weights.location.removeprefix("doi:")
+    if location not in (source.get("where") or location):
+        yield f"location: the entry has {location!r}, but the table has {source['where']!r}"
+    if weights.branch != source.get("branch"):
+        branch = source.get("branch")
+        yield f"branch: the entry has {weights.branch!r}, but the table has {branch!r}"
+    pins = [weights.revision, *weights.files.values(), entry.code.commit if entry.code else None]
+    pinned = re.search(r"[0-9a-f]{40,64}", source.get("revision") or "")
+    if pinned is not None and pinned.group() not in pins:
+        yield f"revision: the table has {pinned.group()}, which the entry does not pin"
+
+
+def _size_contradictions(entry: ModelEntry, size: float | None) -> Iterator[str]:
+    """Yield a contradiction between the published number of weights and the files' `size` in GB."""
+    explained = entry.params_unknown or (entry.sources is not None and entry.sources.params)
+    if size is None or not entry.params or explained:
+        return
+    half_unit = 10 ** -len(f"{size}".partition(".")[2]) / 2
+    count_min, count_max = (
+        gb * _GB / _BYTES_A_WEIGHT for gb in (size - half_unit, size + half_unit)
+    )
+    if not count_min * (1 - _SHARE) <= entry.params <= count_max * (1 + _SHARE):
+        yield (
+            f"params: {entry.params:,} are published, but files of {size} GB have "
+            f"{size * _GB / _BYTES_A_WEIGHT:,.0f}; explain why in [sources] params, or declare it "
+            "unexplained in params_unknown"
+        )
 
 
 def unknowns(entry: ModelEntry) -> dict[str, str]:

@@ -1,16 +1,18 @@
-"""Facts of an entry that contradict each other or its row."""
+"""Facts of an entry that contradict each other, its row or another author's table."""
 
 import json
-import shutil
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from geneb_ci.cli.main import cli
 from geneb_ci.common.config import find_layout
+from geneb_ci.common.errors import UsageProblem
 from geneb_ci.models.entry import ModelEntry
 from geneb_ci.models.lint import (
     contradictions,
+    contradictions_with_facts,
     contradictions_with_row,
     unknowns,
 )
@@ -74,20 +76,52 @@ def test_an_entry_is_compared_with_its_row():
     assert "PoetschLab/GROVER" in next(contradictions_with_row(entry_of("GROVER"), meta))
 
 
+FACTS: dict[str, Any] = {
+    "source": {
+        "kind": "huggingface",
+        "where": "togethercomputer/evo-1-131k-base",
+        "revision": "c206aab77ae5967a069c4200ecb1858588528c9d",
+        "branch": "1.1_fix",
+    },
+    "tokenizer": {"kind": "own"},
+    "gpu_only": True,
+    "width": {"embedding_dim": 4096},
+    "params_gb_fp32": 25.8,
+    "known_good": {"torch": "2.1.2", "transformers": None},
+}
+OTHER_FACTS = [
+    ({"source": {**FACTS["source"], "branch": "main"}}, "branch: the entry has '1.1_fix'"),
+    ({"source": {**FACTS["source"], "revision": "0" * 40}}, "does not pin"),
+    ({"source": {**FACTS["source"], "where": "evo"}}, "location"),
+    ({"source": {**FACTS["source"], "kind": "zenodo"}}, "kind"),
+    ({"tokenizer": {"kind": "char"}}, "tokenizer: the entry has 'own', but the table has 'char'"),
+    ({"width": {"embedding_dim": 512}}, "embedding_dim"),
+    ({"params_gb_fp32": 12.0}, "files of 12.0 GB have 3,000,000,000"),
+    ({"known_good": {"torch": "2.2.0"}}, "loaded_with: torch 2.1.2, but the table has 2.2.0"),
+    ({"flags": ["windows"]}, "quirks: only the table has windows"),
+]
+
+
+@pytest.mark.parametrize(("other", "text"), OTHER_FACTS)
+def test_an_entry_is_compared_with_a_table(other: dict[str, Any], text: str):
+    entry = entry_of("evo-1-131k-base")
+    assert list(contradictions_with_facts(entry, FACTS)) == []
+    assert text in "; ".join(contradictions_with_facts(entry, FACTS | other))
+
+
 def test_verify_names_what_contradicts_and_what_is_unknown(tmp_path, monkeypatch):
-    policy = tmp_path / "leaderboard/policy"
-    shutil.copytree(ROOT / "leaderboard/policy", policy, ignore=shutil.ignore_patterns("*.json"))
-    shutil.copytree(ROOT / "schemas", tmp_path / "schemas")
-    (tmp_path / "submissions").mkdir()
-    entry = policy / "models/GROVER.toml"
-    text = entry.read_text(encoding="utf-8")
-    entry.write_text(text.replace("max_tokens = 512", "max_tokens = 100"), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    command = ["models", "verify", "GROVER"]
-    done = CliRunner().invoke(cli, command, standalone_mode=False, catch_exceptions=False)
+    monkeypatch.chdir(ROOT)
+    table = tmp_path / "facts.json"
+    table.write_text(json.dumps({"GROVER": {"width": {"embedding_dim": 1}}}), encoding="utf-8")
+    command = ["models", "verify", "GROVER", "--facts", str(table)]
+    done = CliRunner().invoke(cli, command, standalone_mode=False)
     assert done.return_value == 11
-    assert "GROVER: wrong: the published run cut at 512 tokens" in done.output
+    assert "GROVER: wrong: embedding_dim: the entry has 768, but the table has 1" in done.output
     assert "GROVER: unknown: licence: " in done.output
+    table.write_text("[]", encoding="utf-8")
+    assert isinstance(
+        CliRunner().invoke(cli, command, standalone_mode=False).exception, UsageProblem
+    )
 
 
 def test_what_is_unknown_stands_in_the_documentation():
