@@ -12,7 +12,6 @@ import click
 from geneb_ci.api import verify
 from geneb_ci.audit.canonical import TIME_FORMAT
 from geneb_ci.audit.commit import commit, read_submission
-from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.published import require_published
@@ -143,7 +142,7 @@ def commit_command(
     declare them with --extractor and either --model, --revision and --weights, or --no-weights.
     """
     declared = declared_run(extractor, options, model, revision, weights, no_weights=no_weights)
-    commitment = commit(read_submission(file), tolerance_digest(), declared)
+    commitment = commit(read_submission(file), declared)
     layout = find_layout(Path.cwd())
     signer = private_key(key) if key is not None else None
     write(Output("json", output), committed_text(commitment))
@@ -376,11 +375,11 @@ class _Audit(LazyGroup):
             "audit",
             "commit to a submission and its run, before the seed exists",
         ),
+        "publish": ("audit_pull", "publish the digest of a row's commitment on GitHub"),
         "plan": ("audit_draw", "draw what to rerun, by the public beacon"),
         "run": ("audit", "rerun what was drawn in a sandbox, compare, sign the record"),
         "verify": ("audit", "compute every step of a record again, from public data"),
         "fresh": ("audit_prepare", "prepare labelled sequences that are not public, for an audit"),
-        "publish": ("audit_pull", "publish the digest of a row's commitment on GitHub"),
         "open": ("audit_pull", "for a pull request: commit, publish the digest, draw"),
         "job": ("audit_pull", "for a pull request: rerun, where there is no token"),
         "send": ("audit_pull", "for a pull request: rerun as a Job of the Hub"),
@@ -393,7 +392,7 @@ class _Audit(LazyGroup):
     }
     sections: ClassVar[dict[str, tuple[str, ...]]] = {
         "Commands": ("file", "queue", "verify", "withdraw", "keygen"),
-        "Steps of an audit, one by one": ("commit", "plan", "run", "fresh"),
+        "Steps of an audit, one by one": ("commit", "publish", "plan", "run", "fresh"),
     }
 
     def resolve_command(

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from geneb_ci.audit.commit import commit, read_submission
-from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.rerun.credentials import refuse_tokens
 from geneb_ci.audit.workflow import published_command
 from geneb_ci.cli.audit_draw import relay_option
@@ -100,7 +99,7 @@ def publish_command(file: Path, repo: str | None) -> int:
     The command prints the options for the next `audit FILE` or `audit plan`. It needs a GH_TOKEN
     that may write statuses.
     """
-    commitment = commit(read_submission(file), tolerance_digest())
+    commitment = commit(read_submission(file))
     with connect(repo) as github:
         head = github.main().sha
         committed_at, _ = audits.publish(github, head, commitment.sha256, ())

@@ -192,16 +192,15 @@ def _build(
 ) -> int:
     """Write the board of a folder and its page, print their names, and return the exit code."""
     try:
-        with watch_build() as watch:
-            board = build(
-                folder,
-                diagnostics=more,
-                parquet=parquet,
-                out=out,
-                cache=cache,
-                jobs=jobs,
-                progress=watch,
-            )
+        board = build(
+            folder,
+            diagnostics=more,
+            parquet=parquet,
+            out=out,
+            cache=cache,
+            jobs=jobs,
+            progress=watch_build,
+        )
     except SubmissionsRefused as error:
         from geneb_ci.cli.repository import print_refusal  # 0.1 s
 
@@ -384,7 +383,7 @@ def diff_command(
     from git: it is not checked out, and its code is not run. The exit code is 11 if a submission of
     the working tree has errors.
     """
-    from geneb_ci.cli.repository import layout_here, progress_over_rows  # 0.1 s
+    from geneb_ci.cli.repository import announce_over_rows, layout_here  # 0.1 s
     from geneb_ci.publish.comparison import compare
     from geneb_ci.render.comparison import WRITERS
 
@@ -402,7 +401,7 @@ def diff_command(
             comparison = merged_comparison(github, layout_here(), pulls)
     else:
         layout = layout_here()
-        with progress_over_rows("comparing the boards", DIFF_SECONDS_ROW, layout):
-            comparison = compare(layout, str(base))
+        announce_over_rows("comparing the boards", DIFF_SECONDS_ROW, layout)
+        comparison = compare(layout, str(base))
     write(Output(format_, output), WRITERS[format_](comparison))
     return Exit.ERRORS if comparison.refused else Exit.CLEAN

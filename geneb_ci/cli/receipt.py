@@ -181,7 +181,8 @@ def pull_command(
         for task in names:
             files.file(task)
         remark = f", and {predicted.name}" if (predicted := files.predictions()) else ""
-    echo(f"{into}: {plural(len(names), 'file')}{remark}, each with the digest of the receipt")
+    files_text = f"{plural(len(names), 'file')}{remark}"
+    echo(f"{into}: {files_text}, each with the sha256 that the receipt states")
     echo(next_line(shlex.join(["geneb-ci", "receipt", "verify", str(file), "--cache", str(into)])))
     return Exit.CLEAN
 

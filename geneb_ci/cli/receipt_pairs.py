@@ -99,9 +99,9 @@ def _pair(arguments: tuple[str, ...], definition: Path | None) -> tuple[NamedRec
     digests = {receipt.subject.submission.run.benchmark.sha256 for receipt in (first, second)}
     if digests != {first.subject.benchmark.sha256}:
         raise UsageProblem(
-            f"the two submissions are not both for the benchmark of the first, "
-            f"{first.subject.benchmark.name}, {first.subject.benchmark.sha256}",
-            "pass the definition with which both were run: --benchmark FILE",
+            f"the runs have the benchmark definitions {' and '.join(sorted(digests))}, "
+            f"expected {first.subject.benchmark.sha256} ({first.subject.benchmark.name}) for both",
+            "if both were run with another definition, pass it: --benchmark FILE",
         )
     return first, second
 

@@ -1,6 +1,5 @@
 """Options, output and progress that several commands share."""
 
-import contextlib
 import re
 import shutil
 import sys
@@ -14,7 +13,7 @@ import click
 from geneb_ci.check.report import Report, Verdict
 from geneb_ci.cli.main import (
     SILENT_SECONDS,
-    TimedWait,
+    announce,
     counted_items,
     echo,
     is_plain,
@@ -406,19 +405,10 @@ BUILD_SECONDS_ROW = 0.015
 """Seconds per row of a build after the checks, measured with 1,000 rows and an empty cache."""
 
 
-@contextlib.contextmanager
-def watch_build() -> Iterator[Callable[..., Iterator[Any]]]:
-    """Yield a function that shows the progress of checks; after them, show that of the build."""
-    wait = TimedWait("building the board")
-
-    def watch(results: Iterable[Any], total: int) -> Iterator[Any]:
-        yield from watch_checks(results, total)
-        wait.begin(total * BUILD_SECONDS_ROW)
-
-    try:
-        yield watch
-    finally:
-        wait.end()
+def watch_build(results: Iterable[Any], total: int) -> Iterator[Any]:
+    """Yield the results of checks and show their progress, then print how long the build takes."""
+    yield from watch_checks(results, total)
+    announce("building the board", total * BUILD_SECONDS_ROW)
 
 
 _EXITS = {

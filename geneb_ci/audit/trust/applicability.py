@@ -12,7 +12,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     AnyOutcome,
     EmbeddingOutcome,
 )
-from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.compare.limits import are_current
 from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
 from geneb_ci.audit.record.history import History
 from geneb_ci.audit.sampling.design import AuditPolicy, drawable_cells, strata_of
@@ -239,10 +239,10 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         raise StepMismatch(
             POLICY, f"the audit leaves out the regimes {', '.join(lacking)}", "audit again"
         )
-    if plan.commitment.policy.tolerance != tolerance_digest():
+    if not are_current(plan.commitment.policy.tolerance):
         raise StepMismatch(
             POLICY,
-            "its tolerances were computed by earlier rules",
+            "it was judged by earlier limits",
             "audit again",
         )
 
