@@ -61,11 +61,8 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
         row_numbers = numbers.matrices if numbers else row_matrices(row, results_of(row), benchmark)
         for regime, rows in regimes.items():
             rows.append(row_numbers[regime])
-    return {"tasks": _recoverable(benchmark), "regimes": regimes}
-
-
-def _recoverable(benchmark: Benchmark) -> list[int]:
-    return [index for index, task in enumerate(benchmark.tasks) if task.two_sizes]
+    recoverable = [index for index, task in enumerate(benchmark.tasks) if task.two_sizes]
+    return {"tasks": recoverable, "regimes": regimes}
 
 
 def page_scripts(

@@ -386,10 +386,6 @@ def _refused_change(state: BranchState) -> Iterator[str]:
     yield f"the first: {state.verdict.first}"
 
 
-def _check_branch(_: BranchState) -> str:
-    return "geneb-ci check"
-
-
 def _unpushed(state: BranchState) -> Iterator[str]:
     yield f"the branch is ready: {plural(state.changed_file_count, 'file')} committed, no error"
     yield from _warned(state)
@@ -597,7 +593,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "the server would refuse the last commit",
         lambda s: s.verdict.number,
         _refused_change,
-        _check_branch,
+        lambda _: "geneb-ci check",
     ),
     Situation(
         "not-pushed",
