@@ -59,7 +59,7 @@ def test_packages_of_a_models_own_environment_come_first(bubblewrap_sandbox, tmp
     source = "WORDS = 3\nprint('letters embedded: 18\\nletters embedded: many', flush=True)\n"
     (tmp_path / "packages/tinyformers.py").write_text(source, encoding="utf-8")
     spec = dataclasses.replace(hostile("imports", "OwnPackage"), packages=tmp_path / "packages")
-    letters = []
+    letters: list[int] = []
     found = run_in_sandbox(SEQUENCES, spec, bubblewrap_sandbox, SMALL, letters.append)
     assert found.values.tolist() == [[3]] * 3
     assert letters == [18]
