@@ -534,7 +534,7 @@ def refuse_other_settings(request: AuditRequest, work: Work) -> None:
         words = ["geneb-ci", "audit", "run", str(work.folder / PLAN)]
         words += ["--fresh", str(machine.fresh)] if name == "fresh" else []
         argument = machine.fresh_commitment if name == "fresh" else value
-        words += ["--gpu"] if name == "device" else [option, str(argument)]
+        words += [option, str(argument)]
         words += ["--unsigned"] if request.key is None else ["--key", str(request.key)]
         receipt = getattr(request.sample, "receipt", None)
         words += ["--receipt", str(receipt)] if receipt is not None else []

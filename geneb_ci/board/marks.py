@@ -167,7 +167,7 @@ def run_words(submission: Submission) -> str | None:
 def letters_per_second(submission: Submission) -> int | None:
     """Return the letters that the run embedded per second; None if it did not measure that."""
     cost = submission.run.embedding_cost if isinstance(submission, SubmissionV12) else None
-    return None if cost is None else round(cost.letters / cost.seconds)
+    return None if cost is None else round(cost.letters_per_second)
 
 
 def peak_memory(submission: Submission) -> int | None:

@@ -35,6 +35,7 @@ from geneb_ci.cli.shared import (
     STDOUT,
     LayeredCommand,
     Output,
+    device_option,
     format_option,
     machine_of,
     machine_options,
@@ -169,7 +170,7 @@ def commit_command(
     cls=LayeredCommand,
     common=(
         *("--key", "--unsigned", "--output", "--receipt", "--data", "--weights"),
-        *("--gpu", "--work"),
+        *("--device", "--work"),
     ),
 )
 @click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
@@ -182,6 +183,7 @@ def commit_command(
 @UNSIGNED
 @RECORDS
 @shown_option
+@device_option
 @machine_options
 @click.option(
     "--work",
@@ -209,7 +211,7 @@ def run_command(
     Run it in the checkout that was committed to. The record is written below leaderboard/audits.
     The exit code is 11 when a claim differs.
     """
-    check_options(None, key, output, None, unsigned=unsigned, gpu=False)
+    check_options(None, key, output, unsigned=unsigned)
     layout = find_layout(Path.cwd())
     audits = output or audits_of(layout)
     plan = read_any_plan(plan_file)

@@ -21,8 +21,16 @@ from geneb_ci.cli.audit_draw import (
     source_options,
 )
 from geneb_ci.cli.main import echo, say
-from geneb_ci.cli.shared import LayeredCommand, Output, machine_of, machine_options, width, write
-from geneb_ci.common.errors import UsageProblem, unwritable
+from geneb_ci.cli.shared import (
+    LayeredCommand,
+    Output,
+    device_option,
+    machine_of,
+    machine_options,
+    width,
+    write,
+)
+from geneb_ci.common.errors import unwritable
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
 from reference_harness.formats.text import next_line
 
@@ -73,7 +81,7 @@ def _show(text: str) -> None:
     cls=_Repeatable,
     common=(
         *("--committed-at", "--sample", "--dry-run", "--key", "--unsigned"),
-        *("--data", "--weights", "--gpu"),
+        *("--data", "--weights", "--device"),
     ),
 )
 @click.argument("file", type=click.Path(path_type=Path))
@@ -100,7 +108,7 @@ def _show(text: str) -> None:
 @record_options
 @earlier_option
 @source_options
-@click.option("--device", metavar="D", help="cpu, cuda, or cuda:1 for one of several GPUs.")
+@device_option
 @machine_options
 @click.pass_context
 def file_command(
@@ -109,7 +117,6 @@ def file_command(
     file: Path,
     committed_at: str | None,
     commitment: Path | None,
-    device: str | None,
     report: Path | None,
     **options: Any,
 ) -> int:
@@ -120,14 +127,7 @@ def file_command(
     compares and signs. Finished results are kept: after an interruption, run the same command
     again. The exit code is 11 when a claim differs.
     """
-    check_options(
-        committed_at,
-        options["key"],
-        options["output"],
-        device,
-        unsigned=options["unsigned"],
-        gpu=options["gpu"],
-    )
+    check_options(committed_at, options["key"], options["output"], unsigned=options["unsigned"])
     check_shown_on(options["shown_on"], committed_at)
     source = BeaconSource(**{name: options.pop(name) for name in BeaconSource._fields})
     typed_arguments = ctx.meta[ARGUMENTS]
@@ -135,7 +135,7 @@ def file_command(
     arguments = {name: options.pop(name) for name in plain_options if name in options}
     arguments |= sample_arguments(options)
     arguments |= {
-        "machine": machine_of(options, device_of(device)),
+        "machine": machine_of(options),
         "source": source,
         "commitment": commitment,
         "committed_at": committed_at,
@@ -177,21 +177,12 @@ def check_options(
     committed_at: str | None,
     key: Path | None,
     output: Path | None,
-    device: str | None,
     *,
     unsigned: bool,
-    gpu: bool,
 ) -> None:
     """Raise UsageProblem for options that are wrong or contradict each other."""
     check_moment(committed_at)
-    device_of(device)
     check_record_options(key, output, unsigned=unsigned)
-    if gpu and device == "cpu":
-        raise UsageProblem(
-            "--gpu and --device cpu exclude each other: --gpu makes the GPUs visible to the "
-            "extractor, and --device cpu runs it without them",
-            "pass --device cuda, or leave out --gpu",
-        )
 
 
 def _end_with_the_queue() -> None:
@@ -206,15 +197,3 @@ def _end_with_the_queue() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def device_of(name: str | None) -> str | None:
-    """Return the name. Raises UsageProblem where it is neither None, cpu, cuda nor cuda:N."""
-    if name is None or name in {"cpu", "cuda"}:
-        return name
-    kind, colon, number = name.partition(":")
-    if (kind, colon) != ("cuda", ":") or not number.isdecimal():
-        raise UsageProblem(
-            f"--device {name!r} is not a device", "pass cpu, cuda, or cuda:N such as cuda:1"
-        )
-    return name

@@ -12,7 +12,7 @@ from geneb_ci.audit.rerun.credentials import refuse_tokens
 from geneb_ci.audit.workflow import published_command
 from geneb_ci.cli.audit_draw import relay_option
 from geneb_ci.cli.main import echo, say
-from geneb_ci.cli.shared import LayeredCommand, Seconds, machine_of, machine_options
+from geneb_ci.cli.shared import LayeredCommand, Seconds, device_option, machine_of, machine_options
 from geneb_ci.common.actions import add_summary, set_output
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
@@ -124,7 +124,8 @@ def _order() -> audits.AuditOrder:
     return decode(line, audits.AuditOrder, "the order", audits.RETRY_FIX)
 
 
-@click.command(cls=LayeredCommand, common=("--data", "--weights", "--gpu", "--level"))
+@click.command(cls=LayeredCommand, common=("--data", "--weights", "--device", "--level"))
+@device_option
 @machine_options
 def job_command(**machine: Any) -> int:
     """Run the audit of AUDIT_ORDER without any token, and print its unsigned outcome.

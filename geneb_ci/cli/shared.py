@@ -75,7 +75,9 @@ def format_option(names: Iterable[str]) -> Callable[[Any], Any]:
     )
 
 
-def old_option(old: str, option: str, name: str, value: str | None = None) -> Callable[[Any], Any]:
+def old_option(
+    old: str, option: str, name: str, value: str | tuple[str, ...] | None = None
+) -> Callable[[Any], Any]:
     """Add `old`, the former name of an option, to a command.
 
     `option` is the present name, `name` its parameter. If `value` is given, `old` is a flag that
@@ -220,6 +222,33 @@ class TokenBudget(Seconds):
         return AUTO if value == AUTO else super().convert(value, param, ctx)
 
 
+class Device(click.ParamType[str]):
+    """A device: `cpu`, `cuda`, or `cuda:N` for one of several GPUs."""
+
+    name = "device"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the name; fail with a usage error for another one."""
+        if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", str(value), re.ASCII):
+            self.fail(f"{value!r} is not a device: pass cpu, cuda, or cuda:1", param, ctx)
+        return str(value)
+
+
+def device_option(function: Any) -> Any:
+    """Add `--device`, which alone decides whether the sandbox contains the GPUs."""
+    function = old_option("--gpu", "--device cuda", "device", "cuda")(function)
+    return click.option(
+        "--device",
+        type=Device(),
+        default="cpu",
+        show_default=True,
+        metavar="D",
+        help="cpu; or cuda, or cuda:1 for one of several: the sandbox then contains the GPUs.",
+    )(function)
+
+
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 DATA = click.option(
     "--data",
@@ -239,7 +268,7 @@ SCORING_MEMORY = click.option(
 
 
 def machine_options(function: Any) -> Any:
-    """Add the options of a rerun, in this order; `machine_of` makes a Machine of them."""
+    """Add the options of a rerun beside `--device`; `machine_of` makes a Machine of all."""
     for option in reversed(_MACHINE):
         function = option(function)
     return function
@@ -285,7 +314,6 @@ _MACHINE = (
         is_flag=True,
         help="Level 0: run your own code without a sandbox; such an audit gives no evidence.",
     ),
-    click.option("--gpu", is_flag=True, help="Make the GPU devices visible in the sandbox."),
     click.option(
         "--jobs",
         type=click.IntRange(1),
@@ -321,7 +349,7 @@ _MACHINE = (
         type=TokenBudget(),
         metavar="N|auto",
         help="Padded tokens per batch; auto: as many as fit into memory, measured before each "
-        f"task.  [default: {TOKEN_BUDGET}; with --gpu auto]",
+        f"task.  [default: {TOKEN_BUDGET}; on a GPU auto]",
     ),
     click.option(
         "--fresh",
@@ -338,11 +366,8 @@ _MACHINE = (
 )
 
 
-def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machine":
-    """Return the machine that the options of `machine_options` describe.
-
-    `device` is `cpu`, `cuda` or `cuda:N`; None means `cuda` with --gpu and `cpu` without.
-    """
+def machine_of(options: Mapping[str, Any]) -> "Machine":
+    """Return the machine that the options of `device_option` and `machine_options` describe."""
     from geneb_ci.audit.rerun.prepare import Machine  # a heavy import for other commands
     from geneb_ci.harness.process import ScoringOptions
     from geneb_ci.sandbox.limits import Limits
@@ -356,15 +381,12 @@ def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machin
     scoring = ScoringOptions(
         machine_options.pop("limit_scoring_time"), machine_options.pop("limit_scoring_memory")
     )
-    device = device or ("cuda" if machine_options["gpu"] else "cpu")
-    del machine_options["gpu"]
     budget = machine_options.pop("token_budget")
     if budget is None:
-        budget = TOKEN_BUDGET if device == "cpu" else AUTO
+        budget = TOKEN_BUDGET if options["device"] == "cpu" else AUTO
     return Machine(
         **machine_options,
         scoring=scoring,
-        device=device,
         token_budget=None if budget == AUTO else budget,
         limits=limits,
     )

@@ -338,12 +338,12 @@ class _Verification:
 
     def _wrong_files(self, files: ReceiptFiles) -> Iterator[EmbeddingsRefused]:
         """Yield the errors of files that are present, before anything is computed."""
-        remaining = Remaining([self.subject.receipt.tasks[task].bytes for task in self.tasks])
+        sizes = [self.subject.receipt.tasks[task].bytes for task in self.tasks]
+        remaining = Remaining(sum(sizes))
         for number, task in enumerate(self.tasks):
             if remaining.is_due():
-                self.request.say(
-                    f"read {number} of {len(self.tasks)} files{remaining.text(number)}"
-                )
+                time_left = remaining.text(sum(sizes[:number]))
+                self.request.say(f"read {number} of {len(self.tasks)} files{time_left}")
             with _refusals() as caught:
                 files.file(task)
             yield from caught
