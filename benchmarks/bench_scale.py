@@ -114,10 +114,6 @@ def small(scratch: Path, runs: int) -> list[Measured]:
         f"`check` {FILES_MIN} files, unchanged": (lambda: run(kept, "check", *some), None),
         "`check` 41 files, nothing kept": (lambda: run(next(fresh), "check", rows), 0.7),
         "`check` 41 files, unchanged": (lambda: run(kept, "check", rows), None),
-        "`check --engine jsonschema` 41 files": (
-            lambda: run(kept, "check", "--engine", "jsonschema", rows),
-            None,
-        ),
         "`build` 41 rows, nothing kept": (
             lambda: built(next(fresh), board, scratch / "cold"),
             2.0,

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.compare.limits import limits_digest
 from geneb_ci.audit.sampling.beacon import QUICKNET
 from geneb_ci.audit.sampling.plan import DrandBeacon, TaskPlan
 from geneb_ci.audit.sampling.task_draw import draw
@@ -56,7 +56,7 @@ def _plan(name: str, raw: bytes) -> TaskPlan:
             "drawn": DRAWN,
             "stratified": False,
             "strata": [],
-            "tolerance": tolerance_digest(),
+            "tolerance": limits_digest(),
         },
     }
     beacon = DrandBeacon(

@@ -12,9 +12,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from geneb_ci.check.report import Outcome, Report, Verdict, named_files, outcome_of, read_baseline
+from geneb_ci.check.report import Report, Verdict, named_files, read_baseline
 from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, layout_finder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.render.formats import WIDTH, render, verdict
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from geneb_ci.check.fixes import Fixed
     from geneb_ci.check.place import ComparisonRows
     from geneb_ci.check.rule import Rule
-    from geneb_ci.check.runner import Checker
     from geneb_ci.render.results import (
         AuditResult,
         BuiltBoard,
@@ -128,7 +127,6 @@ def check(
     isolated: bool = False,
     config_from: PathLike | None = None,
     baseline: PathLike | None = None,
-    engine: Literal["models", "jsonschema"] = "models",
     jobs: int | None = None,
     cache: bool = True,
     progress: Progress = _unwatched,
@@ -142,6 +140,7 @@ def check(
     unknown rule, folder or baseline, and BadConfiguration if settings, benchmark or policy cannot
     be used for any file.
     """
+    from geneb_ci.check.cached import CachedChecker
     from geneb_ci.check.place import against_of
     from geneb_ci.check.registry import chosen_rule_ids
 
@@ -153,11 +152,11 @@ def check(
     known_findings = None if baseline is None else read_baseline(Path(baseline))
     comparison_rows = against_of(None if against is None else os.fspath(against), find)
     if any(isinstance(source, bytes) for source in sources):
-        report = _check_bytes(sources, rules, find, comparison_rows, engine)
+        report = _check_bytes(sources, rules, find, comparison_rows)
     else:
         paths = [Path(source) for source in sources if not isinstance(source, bytes)]
         files, unreadable = named_files(paths or _submissions_folder(layout), find)
-        checker = _runner(rules, find, comparison_rows, engine, cache=cache, jobs=jobs)
+        checker = CachedChecker(rules, find, comparison_rows, cache=cache, jobs=jobs)
         report = _check_files(files, unreadable, checker, progress)
     report.findings.sort(key=lambda finding: finding.sort_key())
     if known_findings is not None:
@@ -205,43 +204,10 @@ def _submissions_folder(layout: Layout) -> list[Path]:
     return [Path(os.path.relpath(str(layout.submissions)))]
 
 
-def _runner(
-    rules: tuple[str, ...],
-    find: Finder,
-    comparison_rows: "ComparisonRows | None",
-    engine: str,
-    *,
-    cache: bool,
-    jobs: int | None,
-) -> "CachedChecker | Checker":
-    """Return the checker of files; for the engine `models` one that reads and writes the cache."""
-    if engine == "jsonschema":
-        return _checker(rules, find, comparison_rows, engine)
-    from geneb_ci.check.cached import CachedChecker
-
-    return CachedChecker(rules, find, comparison_rows, cache=cache, jobs=jobs)
-
-
-def _checker(
-    rules: tuple[str, ...],
-    find: Finder,
-    comparison_rows: "ComparisonRows | None",
-    engine: str = "models",
-) -> "Checker":
-    from geneb_ci.check.registry import select as select_rules  # imports the rules
-    from geneb_ci.check.runner import Checker
-
-    if engine == "jsonschema":
-        from geneb_ci.submission.schema_engine import check_by_schema as check_form  # 60 ms
-    else:
-        from geneb_ci.submission.structure import check_structure as check_form
-    return Checker(select_rules(rules, ()), check_form, find, comparison_rows)
-
-
 def _check_files(
     files: list[Path],
     unreadable: list[NothingChecked],
-    checker: "CachedChecker | Checker",
+    checker: "CachedChecker",
     progress: Progress,
 ) -> CheckReport:
     """Check all files.
@@ -254,7 +220,7 @@ def _check_files(
             if isinstance(result, NothingChecked):
                 report.unreadable.append(result)
             else:
-                report.take(result if isinstance(result, Outcome) else outcome_of(result))
+                report.take(result)
     except BadConfiguration as error:
         if not report.files:
             raise
@@ -268,13 +234,15 @@ def _check_bytes(
     rules: tuple[str, ...],
     find: Finder,
     comparison_rows: "ComparisonRows | None",
-    engine: str,
 ) -> CheckReport:
     """Check the bytes of one submission, as if it were a file outside a folder of submissions.
 
     Raises UsageProblem where there is more than one source.
     """
+    from geneb_ci.check.registry import select as select_rules  # imports the rules
+    from geneb_ci.check.runner import Checker
     from geneb_ci.submission.reading import BYTES_MAX, too_large
+    from geneb_ci.submission.structure import check_structure
 
     (raw, *further_sources) = sources
     if further_sources or not isinstance(raw, bytes):
@@ -283,7 +251,7 @@ def _check_bytes(
             "check standard input and the files with two commands",
         )
     content = too_large(len(raw)) if len(raw) > BYTES_MAX else raw
-    checker = _checker(rules, find, comparison_rows, engine)
+    checker = Checker(select_rules(rules, ()), check_structure, find, comparison_rows)
     report = CheckReport(rules=len(rules))
     # A folder that does not exist, so that it is in no folder of submissions.
     report.add(checker.check_bytes(content, Path.cwd() / STDIN / STDIN, STDIN))
@@ -349,7 +317,7 @@ def build(
         boards.require_apart(Path(out), layout, paths)
     numbers = boards.Numbers.ERRORS if diagnostics else boards.Numbers.SCORES
     with _notebook_report():
-        entries = boards.entries_of(
+        entries = boards.checked_entries(
             layout,
             paths,
             progress,
@@ -396,7 +364,7 @@ def board(
     path = None if folder is None else Path(folder)
     layout, paths = boards.files_at(path, "geneb_ci.board(FOLDER)")
     with _notebook_report():
-        entries = boards.entries_of(layout, paths, progress, jobs=jobs, cache=cache)
+        entries = boards.checked_entries(layout, paths, progress, jobs=jobs, cache=cache)
     return score_frame(entries, benchmark_of(layout))
 
 

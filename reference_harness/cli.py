@@ -5,6 +5,7 @@ BLAS to one thread before it is loaded.
 """
 
 import io
+import os
 import signal
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from .extractors import BUILTINS, DEFAULT
 from .extractors_cli import TokenBudget, extractors
 from .formats.bytecode import damaged_bytecode, interrupting_error
 from .formats.layered_help import LayeredHelp
+from .formats.processes import WAITING
 from .formats.submission_terms import UNNAMED, VERSIONS
 from .probe_cli import probe
 from .receipt_cli import receipt_cells, receipt_equal, receipt_refit, receipt_rescore
@@ -272,6 +274,8 @@ def main() -> None:
     """Run the command line; every expected error becomes a message and an exit code."""
     # Handle a scheduler's SIGTERM like Ctrl-C.
     signal.signal(signal.SIGTERM, _interrupt)
+    for name, value in WAITING.items():  # before an extractor imports torch
+        os.environ.setdefault(name, value)
     try:
         cli(standalone_mode=False)
     except click.ClickException as error:

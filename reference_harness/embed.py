@@ -309,10 +309,11 @@ def embed_sequences(
     batching: Batching,
     sequences: Sequence[str],
     limit: MemoryLimit | None = None,
+    progress: Callable[[int], object] = lambda _letters: None,
 ) -> Embeddings:
     """Return the (n, d) embeddings of n sequences without a cache, also of repeated sequences.
 
-    Raise EmbeddingError, also if n is 0.
+    `progress` is called with the letters of each call. Raise EmbeddingError, also if n is 0.
     """
     embeddings: Embeddings | None = None
     for rows, embedded in calls(extractor, batching, "sandbox", sequences, limit):
@@ -322,6 +323,7 @@ def embed_sequences(
             msg = f"sandbox: embeddings are {embedded.dtype}, expected {embeddings.dtype} as before"
             raise EmbeddingError(msg)
         embeddings[rows] = embedded
+        progress(sum(len(sequences[row]) for row in rows))
     if embeddings is None:
         msg = "sandbox: no sequence to embed"
         raise EmbeddingError(msg)

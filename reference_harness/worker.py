@@ -20,7 +20,9 @@ import os
 import resource
 import struct
 import sys
+import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -47,6 +49,11 @@ BROKEN = 4
 
 BUDGET = "token budget: "
 """Beginning of the line with the final limit of padded tokens per batch."""
+
+LETTERS = "letters embedded: "
+"""Beginning of a line with the number of letters embedded so far."""
+LETTERS_SECONDS = 10.0
+"""Seconds between two such lines: a day of them is 300 kB of the text that may be printed."""
 
 NOT_COMPILED = b"compile=true was left out: the model is run as it is\n"
 """Printed if torch compiled the model in the run: a sandbox has no compiler, and compiling changes
@@ -130,10 +137,24 @@ def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
     plan = with_limits(loaded, options.plan, options.device)
     bytes_allowed = None if options.memory_mib is None else options.memory_mib << 20
     memory_limit = MemoryLimit(room_of(options.device, bytes_allowed) if options.measure else None)
-    values = embed_sequences(loaded, plan, sequences, memory_limit)
+    values = embed_sequences(loaded, plan, sequences, memory_limit, _letters_printer())
     os.write(2, f"{BUDGET}{budget_now(loaded, plan, memory_limit)}\n".encode())
     little_endian_dtype = values.dtype.newbyteorder("<")
     return np.ascontiguousarray(values, dtype=little_endian_dtype)
+
+
+def _letters_printer() -> Callable[[int], None]:
+    """Return a function that adds up letters, and prints their number every `LETTERS_SECONDS`."""
+    total, printed_at = 0, time.monotonic()
+
+    def add(letters: int) -> None:
+        nonlocal total, printed_at
+        total += letters
+        if time.monotonic() - printed_at >= LETTERS_SECONDS:
+            printed_at = time.monotonic()
+            os.write(2, f"{LETTERS}{total}\n".encode())
+
+    return add
 
 
 def write(stream: int, values: np.ndarray) -> None:

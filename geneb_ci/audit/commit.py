@@ -22,7 +22,7 @@ from geneb_ci.audit.commitment import (
     DrawPolicy,
     claims_of,
 )
-from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.compare.limits import limits_digest
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.sources import DeclaredRun, sources_of
 from geneb_ci.audit.sampling.design import audit_policy, drawable_cells, strata_of
@@ -117,14 +117,12 @@ def submission_here(
     )
 
 
-def commit(
-    submission_file: SubmissionFile, tolerance: str, declared: DeclaredRun | None = None
-) -> Commitment:
+def commit(submission_file: SubmissionFile, declared: DeclaredRun | None = None) -> Commitment:
     """Return the commitment of a submission in its repository; each file is read once.
 
-    `tolerance` is the digest of the constants of the tolerance. Raises AuditRefused when the file
-    has errors or its run cannot be repeated, UsageProblem when `declared` is incomplete or not
-    needed, NothingChecked for another kind of file, and what `Checker.check` raises.
+    Raises AuditRefused when the file has errors or its run cannot be repeated, UsageProblem when
+    `declared` is incomplete or not needed, NothingChecked for another kind of file, and what
+    `Checker.check` raises.
     """
     file = submission_file.document.name
     if isinstance(submission_file.raw, bytes) and (
@@ -166,7 +164,7 @@ def commit(
                 drawn=min(policy.drawn, len(tasks)),
                 stratified=policy.stratified,
                 strata=strata_of(benchmark, tasks) if policy.stratified else [],
-                tolerance=tolerance,
+                tolerance=limits_digest(),
             ),
             claims=claims_of(submission, regimes, tasks),
             entry=described,
@@ -252,7 +250,7 @@ def subject_of(
 ) -> AuditSubject:
     """Read the committed files, each once; `submission` is passed if it was read before.
 
-    Raises AuditRefused when submission, extractor, benchmark or the constants of the tolerance
+    Raises AuditRefused when submission, extractor, benchmark or the limits of the verdict
     are not those of the commitment, NothingChecked when a file is missing.
     """
     if layout.submissions is None:
@@ -272,7 +270,7 @@ def subject_of(
     _require_same("submission", document.sha256, commitment.submission_sha256)
     benchmark = benchmark_of(layout)
     _require_same("benchmark", benchmark.sha256, commitment.benchmark.sha256)
-    _require_same("tolerance", tolerance_digest(), commitment.policy.tolerance)
+    _require_same("digest of the limits", limits_digest(), commitment.policy.tolerance)
     code = commitment.extractor
     entry = ModelRegistry(layout).entry(commitment.model_id)
     if commitment.entry is not None:

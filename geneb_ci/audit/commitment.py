@@ -64,7 +64,7 @@ class BenchmarkPin(StrictModel):
 
 
 class DrawPolicy(StrictModel):
-    """How many tasks are drawn, and within which tolerance claims agree, by the current policy."""
+    """How many tasks are drawn, and by which limits the audit is judged, by the current policy."""
 
     drawn: Positive
     """Number of tasks of the guaranteed sample, k."""
@@ -73,7 +73,7 @@ class DrawPolicy(StrictModel):
     strata: list[list[Name]] = []  # noqa: RUF012 (pydantic copies it)
     """Tasks of each of the larger categories; empty unless stratified."""
     tolerance: Hex64
-    """Digest of the constants of the tolerance."""
+    """Digest of the limits that decide a verdict; in earlier commitments, of the tolerance."""
 
 
 Claims = dict[Name, list[int | None]]

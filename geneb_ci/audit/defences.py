@@ -190,7 +190,7 @@ DEFENCES = (
     ),
     Defence(
         name=OTHER_DRAWS,
-        attack="embeddings of the sequences that few-shot probes are fitted on, moved by any key",
+        attack="the extractor moves the sequences of few-shot probes, however it recognises them",
         needs="the embeddings of all training sequences",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.few_shot:few_shot_result",

@@ -22,9 +22,9 @@ from geneb_ci.audit.cost import NO_COST, CostText
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX
-from geneb_ci.audit.rerun.embedder import rerun_cost, rerun_cost_lines
+from geneb_ci.audit.rerun.embedder import pace_of, rerun_cost, rerun_cost_lines
 from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS, rerun_embeddings
-from geneb_ci.audit.rerun.prepare import PreparedRerun
+from geneb_ci.audit.rerun.prepare import CPU, PreparedRerun
 from geneb_ci.audit.rerun.tasks import check_outcome, outcome_of
 from geneb_ci.audit.rerun.workspace import Work
 from geneb_ci.audit.sampling.design import sample_size_of
@@ -312,7 +312,14 @@ class EmbeddingSample:
         fresh_count = sum(sequence.task in drawn_from.receipt.tasks for sequence in fresh)
         return CostText(
             "",
-            self.power_and_cost(drawn_from, prepared.commitment, benchmark, lacking, fresh_count),
+            self.power_and_cost(
+                drawn_from,
+                prepared.commitment,
+                benchmark,
+                lacking,
+                fresh_count,
+                prepared.machine.device,
+            ),
         )
 
     def power_and_cost(
@@ -322,17 +329,19 @@ class EmbeddingSample:
         benchmark: Benchmark,
         bytes_to_fetch: int = 0,
         fresh: int = 0,
+        device: str = CPU,
     ) -> str:
         """Return the power and the cost of a draw as lines of text.
 
         `bytes_to_fetch` of the receipt have to be downloaded; `fresh` sequences are embedded too.
+        `device` is that of the rerun.
         """
         counts, receipt = embedding_counts(self.size), drawn_from.receipt
         costs = rerun_cost(
             counts,
             receipt,
             benchmark,
-            drawn_from.submission.meta.params,
+            pace_of(drawn_from.submission, device),
             commitment.policy.drawn,
             fresh,
         )

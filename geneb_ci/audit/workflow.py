@@ -38,7 +38,7 @@ from geneb_ci.audit.commit import (
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
 from geneb_ci.audit.compare.outcome import JOINT, TOLERANCE, AuditOutcome, objections_of
-from geneb_ci.audit.compare.tolerance import COPIES_MIN, tolerance_digest
+from geneb_ci.audit.compare.tolerance import COPIES_MIN
 from geneb_ci.audit.cost import NO_COST, CostText
 from geneb_ci.audit.errors import AuditRefused, EntryIncomplete, EntryMissing
 from geneb_ci.audit.record.envelope import key_id
@@ -241,7 +241,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
         path = signing.record(result)
         if path is not None:
             say(
-                "commit it to the main branch, with what it names; once it is there, "
+                "commit the record and the files that it names to the main branch; then "
                 f"{work.folder} can be removed"
             )
     agrees = result.outcome.verdict == "agrees"
@@ -398,7 +398,7 @@ def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitme
             )
         return commitment
     try:
-        return commit(submission, tolerance_digest())
+        return commit(submission)
     except (EntryMissing, EntryIncomplete) as error:
         error.fix += (
             f"\n  --extractor is an option of `geneb-ci audit commit {file} --output C.json`; then "
@@ -534,7 +534,7 @@ def refuse_other_settings(request: AuditRequest, work: Work) -> None:
         words = ["geneb-ci", "audit", "run", str(work.folder / PLAN)]
         words += ["--fresh", str(machine.fresh)] if name == "fresh" else []
         argument = machine.fresh_commitment if name == "fresh" else value
-        words += ["--gpu"] if name == "device" else [option, str(argument)]
+        words += [option, str(argument)]
         words += ["--unsigned"] if request.key is None else ["--key", str(request.key)]
         receipt = getattr(request.sample, "receipt", None)
         words += ["--receipt", str(receipt)] if receipt is not None else []

@@ -211,7 +211,7 @@ class BoardDiff:
     changed: tuple[ChangedRow, ...]
     moves: tuple[RankMove, ...]
     pushed: dict[str, int]
-    """Regime to the number of rows whose rank differs only since rows were added or removed."""
+    """Regime to the number of rows whose rank differs only because rows were added or removed."""
 
     @property
     def is_empty(self) -> bool:

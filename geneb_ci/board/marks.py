@@ -19,7 +19,7 @@ from geneb_ci.common.config import Layout, benchmark_of, official_files, policy_
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.finding import Finding, Severity, percent
 from geneb_ci.common.shipped import shipped
-from reference_harness.formats.base import Name, StrictModel, first_error
+from reference_harness.formats.base import Name, StrictModel, all_errors
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import lies_there
 from reference_harness.formats.measured import share_read
@@ -138,7 +138,7 @@ def read_defects(layout: Layout) -> tuple[Defect, ...]:
         return tuple(DefectFile.model_validate_json(policy_bytes(path, BYTES_MAX)).defects)
     except ValidationError as error:
         raise BadConfiguration(
-            f"{path}: {first_error(error)}", "correct the file; docs/reader/defects.md explains it"
+            f"{path}: {all_errors(error)}", "correct the file; docs/reader/defects.md explains it"
         ) from error
 
 
@@ -167,7 +167,7 @@ def run_words(submission: Submission) -> str | None:
 def letters_per_second(submission: Submission) -> int | None:
     """Return the letters that the run embedded per second; None if it did not measure that."""
     cost = submission.run.embedding_cost if isinstance(submission, SubmissionV12) else None
-    return None if cost is None else round(cost.letters / cost.seconds)
+    return None if cost is None else round(cost.letters_per_second)
 
 
 def peak_memory(submission: Submission) -> int | None:

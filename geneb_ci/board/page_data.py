@@ -1,14 +1,9 @@
 """The data of the page as scripts: scores, ranks, advice and confusion matrices."""
 
-import array
 import functools
 import hashlib
-import itertools
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-
-from pydantic_core import to_json
 
 from geneb_ci import __version__
 from geneb_ci.board.advice import Advice, Claim
@@ -23,12 +18,11 @@ from geneb_ci.board.texts import (
     Text,
     Texts,
     ascii_text,
-    number_texts,
     script_name,
     script_of,
 )
 from geneb_ci.check.claims import results_of
-from geneb_ci.common.json_text import json_text, object_text
+from geneb_ci.common.json_text import json_text
 from geneb_ci.statistics.metrics import Standings
 from reference_harness.formats.benchmark import Benchmark
 
@@ -39,8 +33,6 @@ FIGURE_PARTS = 30
 """Maximum number of parts of a figure on the page: some figures have 100,000 parts."""
 DECIMALS = 3
 """Decimals of scores on the page."""
-MODELS_AT_ONCE = 64
-"""Number of models whose scores are formatted at once."""
 CURRENT = "board-current.js"
 """Name of the script that holds the digest of the newest board."""
 _STANDING = ("score", "error", "freedom", "rank", "rank_low", "rank_high")
@@ -69,11 +61,8 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
         row_numbers = numbers.matrices if numbers else row_matrices(row, results_of(row), benchmark)
         for regime, rows in regimes.items():
             rows.append(row_numbers[regime])
-    return {"tasks": _recoverable(benchmark), "regimes": regimes}
-
-
-def _recoverable(benchmark: Benchmark) -> list[int]:
-    return [index for index, task in enumerate(benchmark.tasks) if task.two_sizes]
+    recoverable = [index for index, task in enumerate(benchmark.tasks) if task.two_sizes]
+    return {"tasks": recoverable, "regimes": regimes}
 
 
 def page_scripts(
@@ -97,8 +86,8 @@ def page_scripts(
     # Text chunks, which are hashed first and then written.
     parts: dict[str, list[bytes]] = {}
     for index in range(len(benchmark.regimes)):
-        parts[f"scores-{index}"] = [*_scores_text(values, index, ids, benchmark)]
-        parts[f"tasks-{index}"] = [*_tasks_text(values, index, ids, benchmark)]
+        parts[f"scores-{index}"] = [json_text(_scores(values, index, ids, benchmark))]
+        parts[f"tasks-{index}"] = [json_text(_tasks(values, index, ids, benchmark))]
     parts["matrices"] = [ascii_text(matrices(ordered, benchmark))]
     parts["history"] = [ascii_text(events)]
     base = _base(values, ordered, ids, benchmark, first_advice)
@@ -146,7 +135,7 @@ def _base(
         "decisions": _decisions(diagnostics, benchmark),
         # The first view needs only these; with a thousand models the rest is 20 times as large.
         "ranked": [[int(model in models) for model in ids] for models in ranked],
-        "overall": [_overall(columns[1], model) for model in ids] if columns else None,
+        "overall": [_standing(columns[1], model, 3) for model in ids] if columns else None,
         "facts": _facts(diagnostics, index_of, benchmark),
         "baselines": baseline_lines(benchmark),
         "first": None if advice is None else _claims(advice, index_of),
@@ -161,19 +150,6 @@ def millionths(score: float) -> int:
         thousandths = round(float(f"{score:.{DECIMALS}f}") * 10**DECIMALS)
         rounded += 1 if rounded < thousandths * _STEP else -1
     return rounded
-
-
-def all_millionths(scores: Sequence[float]) -> list[int]:
-    """Return `millionths` of each score; vectorised if numpy is already imported."""
-    if sys.modules.get("numpy") is None:
-        return list(map(millionths, scores))
-    import numpy as np
-
-    rounded = np.rint(np.array(scores) * SCORE_UNIT).astype(np.int64)
-    for index in np.flatnonzero(rounded % _STEP == _STEP // 2):
-        rounded[index] = millionths(scores[int(index)])
-    numbers: list[int] = rounded.tolist()
-    return numbers
 
 
 def _benchmark(benchmark: Benchmark, published: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -202,95 +178,60 @@ def _benchmark(benchmark: Benchmark, published: Iterable[Mapping[str, Any]]) -> 
     }
 
 
-def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[bytes]:
-    """Yield the JSON text of the means of a regime: scores by metric and model, then standings.
+def _scores(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> dict[str, Any]:
+    """Return the means of a regime: scores by metric and model, then standings.
 
-    A model has macro, micro, then the categories; null if it has missing cells.
+    A model has macro, micro, then the categories; null if it has missing cells. Standings are by
+    column and model, unrounded, since decisions use them; null without diagnostics.
     """
     regime, diagnostics = benchmark.regimes[index], values.get(DIAGNOSTICS)
     rows = {row["model"]: row for row in values[LEADERBOARD]["data"][regime]}
 
-    def means(row: Mapping[str, Any], metric: str) -> "array.array[float]":
+    def means(model: str, metric: str) -> list[int] | None:
+        if model not in rows:
+            return None
+        row = rows[model]
         categories = map(row[f"cat_{metric}"].__getitem__, benchmark.category_order)
-        return array.array("d", [*(row[f"{mean}_{metric}"] for mean in _MEANS), *categories])
+        return [*map(millionths, (*(row[f"{mean}_{metric}"] for mean in _MEANS), *categories))]
 
-    scores = (
-        (metric, _numbers_text({m: means(row, metric) for m, row in rows.items()}, ids))
-        for metric in benchmark.metrics
-    )
+    columns = _columns(diagnostics, regime, benchmark)
     index_of = {model: k for k, model in enumerate(ids)}
-    shared = _shared(diagnostics, regime, index_of, [*_MEANS, *benchmark.category_order])
-    members: list[tuple[str, Iterable[bytes]]] = [
-        ("scores", object_text(scores)),
-        ("standings", _standings_text(_columns(diagnostics, regime, benchmark), ids)),
-        *((name, [json_text(value)]) for name, value in shared.items()),
-    ]
-    return object_text(members)
+    names = [*_MEANS, *benchmark.category_order]
+    return {
+        "scores": {metric: [means(model, metric) for model in ids] for metric in benchmark.metrics},
+        "standings": [[_standing(column, model) for model in ids] for column in columns] or None,
+        **_shared(diagnostics, regime, index_of, names),
+    }
 
 
-def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[bytes]:
-    """Yield the JSON text of the task scores of a regime, by metric and model in board order.
+def _tasks(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> dict[str, Any]:
+    """Return the task scores of a regime, by metric and model in board order.
 
     With diagnostics, scores of the primary metric and their standard errors are not rounded, since
     the page computes advice from them. A model with missing cells has null.
     """
     regime, diagnostics = benchmark.regimes[index], values.get(DIAGNOSTICS)
     rows = {row["model"]: row for row in values[TASKS]["data"][regime]}
-    numbers_by_metric = {
-        metric: {m: row[f"task_{metric}"].numbers for m, row in rows.items()}
-        for metric in benchmark.metrics
+
+    def scores(model: str, metric: str) -> list[float] | None:
+        if model not in rows:
+            return None
+        numbers = rows[model][f"task_{metric}"].numbers.tolist()
+        is_exact = diagnostics is not None and metric == benchmark.primary_metric
+        return numbers if is_exact else [*map(millionths, numbers)]
+
+    data: dict[str, Any] = {
+        "scores": {metric: [scores(model, metric) for model in ids] for metric in benchmark.metrics}
     }
-    exact_metrics = {benchmark.primary_metric} if diagnostics is not None else set()
-    scores = (
-        (metric, (_exact_text if metric in exact_metrics else _numbers_text)(numbers_by_model, ids))
-        for metric, numbers_by_model in numbers_by_metric.items()
-    )
-    members: list[tuple[str, Iterable[bytes]]] = [("scores", object_text(scores))]
     if diagnostics is not None:
-        import numpy as np
-
         tasks = diagnostics["ranks"][regime]["tasks"]
-        columns = [np.frombuffer(tasks[task].numbers) for task in benchmark.task_ids]
-        width = tasks[benchmark.task_ids[0]].width
-        numbers = np.stack(columns, axis=1).reshape(-1, width, len(columns))
+        columns = [tasks[task] for task in benchmark.task_ids]
         for name, part in (("errors", 2), ("spreads", 3)):
-            numbers_by_model = zip(tasks[benchmark.task_ids[0]], numbers[:, part], strict=True)
-            by_model = {
-                model: array.array("d", values.tobytes()) for model, values in numbers_by_model
-            }
-            is_known = any(map(any, by_model.values()))
-            members.append((name, _exact_text(by_model, ids) if is_known else [b"null"]))
-    return object_text(members)
-
-
-def _exact_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterator[bytes]:
-    """Yield the JSON text of the unrounded numbers of each model; null for a model without any."""
-    for number, model in enumerate(ids):
-        row_numbers = rows.get(model)
-        yield (b"," if number else b"[") + (
-            b"null" if row_numbers is None else json_text(row_numbers.tolist())
-        )
-    yield b"]" if ids else b"[]"
-
-
-def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterator[bytes]:
-    """Yield the JSON text of the millionths of each model; null for a model without any."""
-    yield b"["
-    for start in range(0, len(ids), MODELS_AT_ONCE):
-        rows_of_group = [rows.get(model) for model in ids[start : start + MODELS_AT_ONCE]]
-        yield (b"," if start else b"") + _group_text(rows_of_group)
-    yield b"]"
-
-
-def _group_text(rows: Sequence["array.array[float] | None"]) -> bytes:
-    all_numbers = array.array("d")
-    for row in rows:
-        all_numbers.extend(() if row is None else row)
-    numbers = iter(all_millionths(all_numbers))
-    texts = (
-        b"null" if row is None else to_json([*itertools.islice(numbers, len(row))]) for row in rows
-    )
-    return b",".join(texts)
+            parts = [column.numbers[part :: column.width] for column in columns]
+            numbers_by_model = dict(zip(columns[0], zip(*parts, strict=True), strict=True))
+            is_known = any(map(any, numbers_by_model.values()))
+            data[name] = [numbers_by_model.get(model) for model in ids] if is_known else None
+    return data
 
 
 def _columns(diagnostics: Diagnosed, regime: str, benchmark: Benchmark) -> list[Standings]:
@@ -301,30 +242,13 @@ def _columns(diagnostics: Diagnosed, regime: str, benchmark: Benchmark) -> list[
     return [ranks[m] for m in _MEANS] + [ranks["categories"][c] for c in benchmark.category_order]
 
 
-def _standings_text(columns: Iterable[Standings], ids: Ids) -> Iterator[bytes]:
-    """Yield the JSON text of standings by column and model, unrounded, since decisions use them.
-
-    A model that is not ranked has null; without columns the text is null.
-    """
-    before = b"["
-    for column in columns:
-        texts = zip(*(number_texts(column.columns[name]) for name in _STANDING), strict=True)
-        text_by_model = dict(zip(column.models, map(",".join, texts), strict=True))
-        model_texts = (
-            f"[{text_by_model[model]}]" if model in text_by_model else "null" for model in ids
-        )
-        yield before + f"[{','.join(model_texts)}]".encode()
-        before = b","
-    yield b"]" if before == b"," else b"null"
-
-
-def _overall(standings: Standings, model: str) -> list[float | None] | None:
-    """Return score, error and degrees of freedom of a model; None if it is not ranked."""
-    return (
-        list(map(standings[model].__getitem__, _STANDING[:3]))
-        if model in standings.places
-        else None
-    )
+def _standing(
+    standings: Standings, model: str, count: int = len(_STANDING)
+) -> list[float | None] | None:
+    """Return the first numbers of `_STANDING` of a model; None if it is not ranked."""
+    if model not in standings.places:
+        return None
+    return [*map(standings[model].__getitem__, _STANDING[:count])]
 
 
 def _claims(advice: Advice, index_of: Mapping[str, int]) -> dict[str, Any]:

@@ -72,7 +72,8 @@ def reasons_of(advice: Advice, facts: AdviceFacts) -> list[str]:
     models score on these tasks.
     """
     if not advice.tasks:
-        return [f"No task matches {_request_text(advice.need)}."]
+        names = filter(None, (advice.need.species, advice.need.category))
+        return [f"No task matches {' and '.join(names)}."]
     if not advice.regimes:
         limits = limits_text(advice.need) or "the need"
         return [f"No model ranked in {advice.need.regime} meets {limits}."]
@@ -100,10 +101,6 @@ DRAWS = (
     "Intervals cover other training draws: by the submission's scores by seed, or else by a "
     "standard deviation of 0.1 between draws, as k-mers have it on six tasks."
 )
-
-
-def _request_text(request: ModelRequest) -> str:
-    return " and ".join(filter(None, (request.species, request.category)))
 
 
 def limits_text(request: ModelRequest) -> str:

@@ -27,7 +27,7 @@ from geneb_ci.board.advice import (
     regimes_of,
 )
 from geneb_ci.board.columns import PUBLISHED, Entry, facts_of
-from geneb_ci.board.decisions import Floats, ScoreColumn, intervals_of, losses
+from geneb_ci.board.decisions import ScoreColumn, intervals_of, losses
 from geneb_ci.board.reasons import reasons_of
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, published_tasks
 from geneb_ci.board.uncertainty import (
@@ -39,6 +39,7 @@ from geneb_ci.board.uncertainty import (
 )
 from geneb_ci.common.types import Evidence, has_evidence
 from geneb_ci.models.tasks import TaskNotes
+from geneb_ci.statistics.student import Floats
 from reference_harness.formats.benchmark import Benchmark
 
 

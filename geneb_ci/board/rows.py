@@ -3,24 +3,20 @@
 Numpy comes with the extra `build` alone, and is imported where it is needed.
 """
 
-import array
 import contextlib
-import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field, ValidationError, create_model
-from pydantic_core import to_json
 
 from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column, Entry, facts_of, in_board_order
 from geneb_ci.board.means import numbers_of
-from geneb_ci.board.texts import number_texts
 from geneb_ci.check.claims import results_of
 from geneb_ci.common.errors import GenebError, UsageProblem
-from geneb_ci.common.json_text import LARGE, is_simple, json_text, object_text
+from geneb_ci.common.json_text import divided_text, json_text, object_text
 from geneb_ci.common.types import Authorship
 from geneb_ci.models.tasks import NO_NOTES, TaskNotes
-from geneb_ci.statistics.metrics import PackedNumbers, Standings
+from geneb_ci.statistics.metrics import PackedNumbers
 from reference_harness.formats.base import Signed, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
 
@@ -28,6 +24,8 @@ EXTRAS = {"numpy": ("build", "analyses need"), "pandas": ("tables", "table needs
 """Package to the extra that installs it, and the part of the board that needs it."""
 LEADERBOARD, TASKS = "leaderboard.json", "leaderboard_tasks.json"
 DIAGNOSTICS = "diagnostics.json"
+DIAGNOSTICS_DEPTH = 4
+"""Depth in diagnostics.json at which the members are columns of numbers of a model each."""
 METRICS = ("MCC", "Acc", "F1")
 _PARTS = {
     "cat": "Category to the mean score of its tasks.",
@@ -130,16 +128,12 @@ def text_of(name: str, value: dict[str, Any]) -> Iterable[bytes]:
 
     Iterating raises InvalidBoard if a row does not fit its type.
     """
-    if name not in {DIAGNOSTICS, *TYPES}:
-        return [json_text(value)]
-    large: dict[str, Callable[[Any], Iterable[bytes]]] = {
-        "ranks": _ranks_text,
-        "data": functools.partial(_rows_text, name),
-    }
-    members = (
-        (k, large[k](member) if k in large else [json_text(member)]) for k, member in value.items()
+    if name not in TYPES:
+        return divided_text(value, DIAGNOSTICS_DEPTH)
+    return object_text(
+        (key, _rows_text(name, member) if key == "data" else [json_text(member)])
+        for key, member in value.items()
     )
-    return object_text(members)
 
 
 def _rows_text(name: str, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[bytes]:
@@ -149,92 +143,18 @@ def _rows_text(name: str, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> It
     def texts(regime: str) -> Iterator[bytes]:
         yield b"["
         for number, row in enumerate(data[regime]):
-            position = f"{name}: data/{regime}/{number}"
-            yield (b"," if number else b"") + _row_text(row, type_, position)
+            text = json_text(row)
+            try:
+                type_.model_validate_json(text)
+            except ValidationError as error:
+                raise InvalidBoard(
+                    f"{name}: data/{regime}/{number}/{first_error(error)}",
+                    "report this to the maintainers",
+                ) from error
+            yield (b"," if number else b"") + text
         yield b"]"
 
     return object_text((regime, texts(regime)) for regime in data)
-
-
-def _ranks_text(ranks: Mapping[str, Mapping[str, Any]]) -> Iterator[bytes]:
-    """Yield the text of the ranks of each regime, column by column."""
-
-    def member(key: str, value: Any) -> Iterable[bytes]:
-        if key in {"macro", "micro"}:
-            return _column_text(value)
-        if key in {"categories", "tasks"}:
-            return object_text((name, _column_text(column)) for name, column in value.items())
-        return [json_text(value)]
-
-    return object_text(
-        (regime, object_text((key, member(key, value)) for key, value in members.items()))
-        for regime, members in ranks.items()
-    )
-
-
-def _column_text(column: Mapping[str, Any]) -> Iterable[bytes]:
-    """Return the JSON text of a column of intervals or standings, which has a member per model."""
-    if isinstance(column, PackedNumbers):
-        return _packed_text(column)
-    return [_standings_text(column) if isinstance(column, Standings) else json_text(column)]
-
-
-def _standings_text(standings: Standings) -> bytes:
-    """Return the JSON text of standings: an object that maps each model to its numbers."""
-    facts = (f'"{name}":%s' for name in standings.columns)
-    models = (json_text(model).decode() for model in standings.models)
-    lines = zip(models, *map(number_texts, standings.columns.values()), strict=True)
-    return ("{" + ",".join(map(f"%s:{{{','.join(facts)}}}".__mod__, lines)) + "}").encode()
-
-
-def _packed_text(column: PackedNumbers) -> Iterator[bytes]:
-    numbers = column.numbers.tolist()
-    text = to_json(numbers) if is_simple(column.numbers, LARGE) else json_text(numbers)
-    yield b"{" + _members_text(tuple(column), text, column.width) + b"}" if numbers else b"{}"
-
-
-def _members_text(names: tuple[str, ...], numbers: bytes, width: int = 1) -> bytes:
-    """Return the members of an object from their names and the text of a list of all numbers."""
-    return _members_form(names, width) % tuple(numbers[1:-1].split(b","))
-
-
-@functools.lru_cache(maxsize=1024)
-def _members_form(names: tuple[str, ...], width: int) -> bytes:
-    """Return the members of an object, each with `width` places for numbers, to fill in by `%`."""
-    numbers = b"%b" if width == 1 else b"[" + b",".join([b"%b"] * width) + b"]"
-    return b",".join(json_text(name).replace(b"%", b"%%") + b":" + numbers for name in names)
-
-
-def _row_text(row: Mapping[str, Any], type_: type[StrictModel], position: str) -> bytes:
-    """Return the JSON text of a row. Raises InvalidBoard if the row does not fit its type."""
-    parts = {key: value for key, value in row.items() if key.startswith(("cat_", "task_"))}
-    packed = {key: value for key, value in parts.items() if isinstance(value, PackedNumbers)}
-    numbers = array.array("d", [value for value in row.values() if type(value) is float])
-    for key, value in parts.items():
-        numbers.extend(value.numbers if key in packed else value.values())
-    try:
-        if not is_simple(numbers):
-            text = json_text(row)
-            type_.model_validate_json(text)
-            return text
-        type_.model_validate({**row, **{key: {} for key in parts}})
-    except ValidationError as error:
-        raise InvalidBoard(
-            f"{position}/{first_error(error)}", "report this to the maintainers"
-        ) from error
-    chunks = []
-    text = to_json({**row, **{key: {} for key in packed}})
-    for key, value in packed.items():
-        # In a string a quotation mark is escaped, so the first match is the member itself.
-        name = b'"%b":{' % key.encode()
-        before, _, text = text.partition(name + b"}")
-        chunks += [
-            before,
-            name,
-            _members_text(tuple(value.places), to_json(value.numbers.tolist())),
-        ]
-        text = b"}" + text
-    return b"".join([*chunks, text])
 
 
 def leaderboards(

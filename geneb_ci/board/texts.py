@@ -8,11 +8,9 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from geneb_ci.common.errors import unwritable
 from geneb_ci.common.files import MODE
-from geneb_ci.common.json_text import numbers_text
 from geneb_ci.common.parallel import in_processes
 
 Text = Callable[[], Iterable[bytes]]
@@ -21,11 +19,6 @@ DIGEST_DIGITS = 16
 """Hexadecimal digits of the digest in a script's name, enough to distinguish cached boards."""
 _SCRIPT = re.compile(rf"board-(?P<part>[a-z]+(?:-[0-9]+)?)\.[0-9a-f]{{{DIGEST_DIGITS}}}\.js")
 _HEAD, _TAIL = '(globalThis.geneb??={{}})["{}"]=JSON.parse(', b");\n"
-
-
-def number_texts(values: list[Any]) -> list[str]:
-    """Return the JSON text of each number, truth value or None in a list."""
-    return numbers_text(values)[1:-1].decode().split(",") if values else []
 
 
 def ascii_text(value: object) -> bytes:

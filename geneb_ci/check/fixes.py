@@ -104,7 +104,9 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
             f"members {_places(list(member_order_by_path))} put in the order of the format"
         )
     if exact_means or member_order_by_path:
-        after = _Editor(_with_spans(document), exact_means, member_order_by_path).text()
+        raw = document.text.encode()
+        located = parse_document(raw, document.path, document.name, spans=True)
+        after = _Editor(located, exact_means, member_order_by_path).text()
     schema = _missing_schema(context, layout)
     if schema is not None:
         after = _with_schema(after, schema)
@@ -131,11 +133,6 @@ def is_fixable(path: Path, errors: Iterable[Finding]) -> bool:
         for text in (repaired.before, repaired.after)
     )
     return len(errors_after) < len(errors_before)
-
-
-def _with_spans(document: Document) -> Document:
-    """Return a document in which the position of every member is known."""
-    return parse_document(document.text.encode(), document.path, document.name, spans=True)
 
 
 def _places(paths: list[Pointer]) -> str:

@@ -112,7 +112,8 @@ def shipped_rows_text(earlier_text: str, submissions: Path, benchmark: Benchmark
     }
     lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
     rows_text = ",\n".join(
-        f"  {json.dumps(model)}: {_compact_json(row)}" for model, row in rows.items()
+        f"  {json.dumps(model)}: {json.dumps(row, separators=(',', ':'))}"
+        for model, row in rows.items()
     )
     return "{\n" + ",\n".join([*lines, f' "rows": {{\n{rows_text}\n }}']) + "\n}\n"
 
@@ -130,10 +131,6 @@ def row_of(raw: bytes, benchmark: Benchmark) -> _Row:
     doubles = [math.nan if score is None else score for score in scores]
     packed = binascii.b2a_base64(struct.pack(f"<{len(doubles)}d", *doubles), newline=False).decode()
     return _Row(hashlib.sha256(raw).hexdigest(), digest, document["meta"]["display"], packed)
-
-
-def _compact_json(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, separators=(",", ":"))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import click
 from geneb_ci.api import verify
 from geneb_ci.audit.canonical import TIME_FORMAT
 from geneb_ci.audit.commit import commit, read_submission
-from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.published import require_published
@@ -29,13 +28,14 @@ from geneb_ci.audit.rerun.sources import DeclaredRun
 from geneb_ci.audit.sampling.plan import committed_text, encoded, read_any_plan
 from geneb_ci.audit.workflow import EXAMPLE_TIME, Signing, rerun_plan
 from geneb_ci.cli.audit_draw import shown_option
-from geneb_ci.cli.audit_file import check_options
+from geneb_ci.cli.audit_file import KEY, RECORDS, UNSIGNED, check_options
 from geneb_ci.cli.main import LazyGroup, echo, say
 from geneb_ci.cli.shared import (
     OLD_JSON,
     STDOUT,
     LayeredCommand,
     Output,
+    device_option,
     format_option,
     machine_of,
     machine_options,
@@ -143,7 +143,7 @@ def commit_command(
     declare them with --extractor and either --model, --revision and --weights, or --no-weights.
     """
     declared = declared_run(extractor, options, model, revision, weights, no_weights=no_weights)
-    commitment = commit(read_submission(file), tolerance_digest(), declared)
+    commitment = commit(read_submission(file), declared)
     layout = find_layout(Path.cwd())
     signer = private_key(key) if key is not None else None
     write(Output("json", output), committed_text(commitment))
@@ -170,23 +170,20 @@ def commit_command(
     cls=LayeredCommand,
     common=(
         *("--key", "--unsigned", "--output", "--receipt", "--data", "--weights"),
-        *("--gpu", "--work"),
+        *("--device", "--work"),
     ),
 )
 @click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
-@click.option("--key", type=click.Path(path_type=Path), help="Private key to sign the record with.")
+@KEY
 @click.option(
     "--receipt",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="For a plan of embeddings: folder with the receipt's files; fetched unless given.",
 )
-@click.option("--unsigned", is_flag=True, help="Print the outcome and write no record.")
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Write the record below this folder; leaderboard/audits unless given.",
-)
+@UNSIGNED
+@RECORDS
 @shown_option
+@device_option
 @machine_options
 @click.option(
     "--work",
@@ -214,7 +211,7 @@ def run_command(
     Run it in the checkout that was committed to. The record is written below leaderboard/audits.
     The exit code is 11 when a claim differs.
     """
-    check_options(None, key, output, None, unsigned=unsigned, gpu=False)
+    check_options(None, key, output, unsigned=unsigned)
     layout = find_layout(Path.cwd())
     audits = output or audits_of(layout)
     plan = read_any_plan(plan_file)
@@ -376,11 +373,11 @@ class _Audit(LazyGroup):
             "audit",
             "commit to a submission and its run, before the seed exists",
         ),
+        "publish": ("audit_pull", "publish the digest of a row's commitment on GitHub"),
         "plan": ("audit_draw", "draw what to rerun, by the public beacon"),
         "run": ("audit", "rerun what was drawn in a sandbox, compare, sign the record"),
         "verify": ("audit", "compute every step of a record again, from public data"),
         "fresh": ("audit_prepare", "prepare labelled sequences that are not public, for an audit"),
-        "publish": ("audit_pull", "publish the digest of a row's commitment on GitHub"),
         "open": ("audit_pull", "for a pull request: commit, publish the digest, draw"),
         "job": ("audit_pull", "for a pull request: rerun, where there is no token"),
         "send": ("audit_pull", "for a pull request: rerun as a Job of the Hub"),
@@ -393,7 +390,7 @@ class _Audit(LazyGroup):
     }
     sections: ClassVar[dict[str, tuple[str, ...]]] = {
         "Commands": ("file", "queue", "verify", "withdraw", "keygen"),
-        "Steps of an audit, one by one": ("commit", "plan", "run", "fresh"),
+        "Steps of an audit, one by one": ("commit", "publish", "plan", "run", "fresh"),
     }
 
     def resolve_command(

@@ -13,6 +13,7 @@ from geneb_ci.api import audit
 from geneb_ci.audit.record.signing import check_moment, check_record_options, check_shown_on
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.cli.audit_draw import (
+    COMMITTED_AT,
     earlier_option,
     sample_arguments,
     sample_options,
@@ -20,8 +21,16 @@ from geneb_ci.cli.audit_draw import (
     source_options,
 )
 from geneb_ci.cli.main import echo, say
-from geneb_ci.cli.shared import LayeredCommand, Output, machine_of, machine_options, width, write
-from geneb_ci.common.errors import UsageProblem, unwritable
+from geneb_ci.cli.shared import (
+    LayeredCommand,
+    Output,
+    device_option,
+    machine_of,
+    machine_options,
+    width,
+    write,
+)
+from geneb_ci.common.errors import unwritable
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
 from reference_harness.formats.text import next_line
 
@@ -47,17 +56,20 @@ def record_options(function: Any) -> Any:
     return function
 
 
+KEY = click.option(
+    "--key", type=click.Path(path_type=Path), help="Private key to sign the record with."
+)
+UNSIGNED = click.option("--unsigned", is_flag=True, help="Print the outcome and write no record.")
+RECORDS = click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the record below this folder; leaderboard/audits unless given.",
+)
 _RECORD = (
     click.option("--dry-run", is_flag=True, help="Show the cost on this machine, and stop."),
-    click.option(
-        "--key", type=click.Path(path_type=Path), help="Private key to sign the record with."
-    ),
-    click.option("--unsigned", is_flag=True, help="Print the outcome and write no record."),
-    click.option(
-        "--output",
-        type=click.Path(path_type=Path),
-        help="Write the record below this folder; leaderboard/audits unless given.",
-    ),
+    KEY,
+    UNSIGNED,
+    RECORDS,
 )
 
 
@@ -69,15 +81,11 @@ def _show(text: str) -> None:
     cls=_Repeatable,
     common=(
         *("--committed-at", "--sample", "--dry-run", "--key", "--unsigned"),
-        *("--data", "--weights", "--gpu"),
+        *("--data", "--weights", "--device"),
     ),
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--committed-at",
-    metavar="TIME",
-    help="Time at which the digest became public, in UTC: 2026-11-20T08:30:00Z.",
-)
+@COMMITTED_AT
 @shown_option
 @click.option(
     "--commitment",
@@ -100,7 +108,7 @@ def _show(text: str) -> None:
 @record_options
 @earlier_option
 @source_options
-@click.option("--device", metavar="D", help="cpu, cuda, or cuda:1 for one of several GPUs.")
+@device_option
 @machine_options
 @click.pass_context
 def file_command(
@@ -109,7 +117,6 @@ def file_command(
     file: Path,
     committed_at: str | None,
     commitment: Path | None,
-    device: str | None,
     report: Path | None,
     **options: Any,
 ) -> int:
@@ -120,14 +127,7 @@ def file_command(
     compares and signs. Finished results are kept: after an interruption, run the same command
     again. The exit code is 11 when a claim differs.
     """
-    check_options(
-        committed_at,
-        options["key"],
-        options["output"],
-        device,
-        unsigned=options["unsigned"],
-        gpu=options["gpu"],
-    )
+    check_options(committed_at, options["key"], options["output"], unsigned=options["unsigned"])
     check_shown_on(options["shown_on"], committed_at)
     source = BeaconSource(**{name: options.pop(name) for name in BeaconSource._fields})
     typed_arguments = ctx.meta[ARGUMENTS]
@@ -135,7 +135,7 @@ def file_command(
     arguments = {name: options.pop(name) for name in plain_options if name in options}
     arguments |= sample_arguments(options)
     arguments |= {
-        "machine": machine_of(options, device_of(device)),
+        "machine": machine_of(options),
         "source": source,
         "commitment": commitment,
         "committed_at": committed_at,
@@ -177,21 +177,12 @@ def check_options(
     committed_at: str | None,
     key: Path | None,
     output: Path | None,
-    device: str | None,
     *,
     unsigned: bool,
-    gpu: bool,
 ) -> None:
     """Raise UsageProblem for options that are wrong or contradict each other."""
     check_moment(committed_at)
-    device_of(device)
     check_record_options(key, output, unsigned=unsigned)
-    if gpu and device == "cpu":
-        raise UsageProblem(
-            "--gpu and --device cpu exclude each other: --gpu makes the GPUs visible to the "
-            "extractor, and --device cpu runs it without them",
-            "pass --device cuda, or leave out --gpu",
-        )
 
 
 def _end_with_the_queue() -> None:
@@ -206,15 +197,3 @@ def _end_with_the_queue() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def device_of(name: str | None) -> str | None:
-    """Return the name. Raises UsageProblem where it is neither None, cpu, cuda nor cuda:N."""
-    if name is None or name in {"cpu", "cuda"}:
-        return name
-    kind, colon, number = name.partition(":")
-    if (kind, colon) != ("cuda", ":") or not number.isdecimal():
-        raise UsageProblem(
-            f"--device {name!r} is not a device", "pass cpu, cuda, or cuda:N such as cuda:1"
-        )
-    return name

@@ -8,12 +8,11 @@ from typing import Any
 import click
 
 from geneb_ci.audit.commit import commit, read_submission
-from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.rerun.credentials import refuse_tokens
 from geneb_ci.audit.workflow import published_command
 from geneb_ci.cli.audit_draw import relay_option
 from geneb_ci.cli.main import echo, say
-from geneb_ci.cli.shared import LayeredCommand, Seconds, machine_of, machine_options
+from geneb_ci.cli.shared import LayeredCommand, Seconds, device_option, machine_of, machine_options
 from geneb_ci.common.actions import add_summary, set_output
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
@@ -100,7 +99,7 @@ def publish_command(file: Path, repo: str | None) -> int:
     The command prints the options for the next `audit FILE` or `audit plan`. It needs a GH_TOKEN
     that may write statuses.
     """
-    commitment = commit(read_submission(file), tolerance_digest())
+    commitment = commit(read_submission(file))
     with connect(repo) as github:
         head = github.main().sha
         committed_at, _ = audits.publish(github, head, commitment.sha256, ())
@@ -125,7 +124,8 @@ def _order() -> audits.AuditOrder:
     return decode(line, audits.AuditOrder, "the order", audits.RETRY_FIX)
 
 
-@click.command(cls=LayeredCommand, common=("--data", "--weights", "--gpu", "--level"))
+@click.command(cls=LayeredCommand, common=("--data", "--weights", "--device", "--level"))
+@device_option
 @machine_options
 def job_command(**machine: Any) -> int:
     """Run the audit of AUDIT_ORDER without any token, and print its unsigned outcome.

@@ -19,7 +19,7 @@ from geneb_ci.audit.canonical import TIME_FORMAT
 from geneb_ci.cli.audit_draw import source_options
 from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
 from geneb_ci.cli.main import echo
-from geneb_ci.cli.shared import LayeredCommand, machine_options
+from geneb_ci.cli.shared import Device, LayeredCommand, machine_options, old_option
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
@@ -288,7 +288,7 @@ def exit_of(audit_ends: Sequence[AuditEnd]) -> Exit:
     cls=LayeredCommand,
     common=(
         *("--from", "--device", "--dry-run", "--key", "--unsigned"),
-        *("--data", "--weights", "--gpu"),
+        *("--data", "--weights"),
     ),
 )
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
@@ -302,6 +302,7 @@ def exit_of(audit_ends: Sequence[AuditEnd]) -> Exit:
 @click.option(
     "--device",
     "devices",
+    type=Device(),
     multiple=True,
     metavar="D",
     help="cpu, cuda or cuda:N, which gets one worker. Repeatable; default: one worker on the CPU.",
@@ -313,6 +314,7 @@ def exit_of(audit_ends: Sequence[AuditEnd]) -> Exit:
     show_default=True,
     help="Where audits run: on this machine, or on a Ray cluster.",
 )
+@old_option("--gpu", "--device cuda", "devices", ("cuda",))
 @record_options
 @source_options
 @machine_options
@@ -343,21 +345,20 @@ def queue_command(
         raise UsageProblem(f"{repeated_files[0]} is listed twice", "list each file once")
     arguments = _option_words(ctx, options)
     for entry in entries:
-        for device in devices or (None,):
-            _check(entry, arguments, device)
+        _check(entry, arguments)
     audit_ends = run_queue(entries, arguments, devices, cluster=engine == "ray")
     echo((table_of(audit_ends) + details_of(audit_ends)).removesuffix("\n"))
     return exit_of(audit_ends)
 
 
-def _check(entry: QueuedAudit, arguments: Sequence[str], device: str | None) -> None:
+def _check(entry: QueuedAudit, arguments: Sequence[str]) -> None:
     """Raise UsageProblem for an audit whose options are wrong."""
     try:
         with file_command.make_context(
             "file", [entry.file, *arguments, *entry.arguments]
         ) as parsed:
             options = {name: parsed.params[name] for name in _CHECKED_OPTIONS}
-        check_options(device=device, **options)
+        check_options(**options)
     except click.UsageError as error:
         fix = "see `geneb-ci audit file --help`"
         raise UsageProblem(f"{entry.file}: {error.format_message()}", fix) from error
@@ -365,7 +366,7 @@ def _check(entry: QueuedAudit, arguments: Sequence[str], device: str | None) -> 
         raise UsageProblem(f"{entry.file}: {error.message}", error.fix) from error
 
 
-_CHECKED_OPTIONS = ("committed_at", "key", "output", "unsigned", "gpu")
+_CHECKED_OPTIONS = ("committed_at", "key", "output", "unsigned")
 
 
 def _option_words(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:

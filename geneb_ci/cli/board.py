@@ -192,16 +192,15 @@ def _build(
 ) -> int:
     """Write the board of a folder and its page, print their names, and return the exit code."""
     try:
-        with watch_build() as watch:
-            board = build(
-                folder,
-                diagnostics=more,
-                parquet=parquet,
-                out=out,
-                cache=cache,
-                jobs=jobs,
-                progress=watch,
-            )
+        board = build(
+            folder,
+            diagnostics=more,
+            parquet=parquet,
+            out=out,
+            cache=cache,
+            jobs=jobs,
+            progress=watch_build,
+        )
     except SubmissionsRefused as error:
         from geneb_ci.cli.repository import print_refusal  # 0.1 s
 
@@ -239,9 +238,7 @@ def _build_commit(commit: str, out: Path) -> int:
 
 
 @click.command()
-@click.argument(
-    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
-)
+@FOLDER
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -384,7 +381,7 @@ def diff_command(
     from git: it is not checked out, and its code is not run. The exit code is 11 if a submission of
     the working tree has errors.
     """
-    from geneb_ci.cli.repository import layout_here, progress_over_rows  # 0.1 s
+    from geneb_ci.cli.repository import announce_over_rows, layout_here  # 0.1 s
     from geneb_ci.publish.comparison import compare
     from geneb_ci.render.comparison import WRITERS
 
@@ -402,7 +399,7 @@ def diff_command(
             comparison = merged_comparison(github, layout_here(), pulls)
     else:
         layout = layout_here()
-        with progress_over_rows("comparing the boards", DIFF_SECONDS_ROW, layout):
-            comparison = compare(layout, str(base))
+        announce_over_rows("comparing the boards", DIFF_SECONDS_ROW, layout)
+        comparison = compare(layout, str(base))
     write(Output(format_, output), WRITERS[format_](comparison))
     return Exit.ERRORS if comparison.refused else Exit.CLEAN

@@ -6,7 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -113,13 +113,6 @@ class _Check(PairedCommand, LayeredCommand):
 @click.option("--repo", metavar="OWNER/NAME", help="Its repository; default: GITHUB_REPOSITORY.")
 @report_options
 @click.option(
-    "--engine",
-    type=click.Choice(["models", "jsonschema"], case_sensitive=False),
-    default="models",
-    show_default=True,
-    help="Check the structure with the typed models, or with the published schemas.",
-)
-@click.option(
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
@@ -142,7 +135,6 @@ def check_command(
     repo: str | None,
     formats: tuple[str, ...],
     outputs: tuple[str, ...],
-    engine: Literal["models", "jsonschema"],
     jobs: int | None,
     no_cache: bool,
 ) -> int:
@@ -153,8 +145,7 @@ def check_command(
     The path - means standard input.
     """
     require_pull_for_repository(repo, pulls=pr is not None)
-    other_engine = None if engine == "models" else engine
-    flags = (isolated or None, fix or None, diff or None, other_engine, jobs, no_cache or None)
+    flags = (isolated or None, fix or None, diff or None, jobs, no_cache or None)
     file_options = (*paths, *selected, *ignored, against, config_from, baseline, *flags)
     reports = pair_outputs(formats, outputs)
     if _checks_proposal(base, pr, file_options):
@@ -176,7 +167,6 @@ def check_command(
         isolated=isolated,
         config_from=config_from,
         baseline=baseline,
-        engine=engine,
         jobs=jobs,
         cache=not no_cache,
         progress=watch_checks,

@@ -1,12 +1,10 @@
 """The program `geneb-ci`: runs a command, and turns errors into messages and exit codes."""
 
-import functools
 import importlib
 import io
 import os
 import shutil
 import sys
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -134,9 +132,9 @@ COMMANDS = {
     "diff": ("board", "compare the board with that of another commit"),
     "replay": ("publish", "list the rows that changed rules would newly reject"),
     "run": ("harness", "run a model on the tasks; write a run record and a submission"),
-    "pack": ("pack", "collect results of upstream's code or of MTEB into a submission"),
+    "pack": ("pack", "collect results of GENEB's own code or of MTEB into a submission"),
     "export": ("publish", "write the rows for the Hub, Every Eval Ever, Croissant, CSV, Parquet"),
-    "audit": ("audit", "rerun an unpredictable sample of tasks, and sign the result"),
+    "audit": ("audit", "rerun an unpredictable sample, and sign the result"),
     "receipt": ("receipt", "verify, push and pull the embeddings that a row commits to"),
     "new": ("new", "write the first files of a model, from its repository on the Hub"),
     "models": ("models", "show how each model is loaded, and where its weights are"),
@@ -344,77 +342,13 @@ def counted_items(items: Iterable[T], earlier: int, total: int, label: str) -> I
             )
 
 
-_output_lock = threading.Lock()
-"""Held while a thread imports or writes: a process forked at that moment would wait forever for the
-locks of that thread."""
-
-
-class TimedWait:
-    """Progress of work without countable steps: the rest of the time that it usually takes."""
-
-    def __init__(self, label: str) -> None:
-        self._label = label
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def begin(self, seconds: float) -> None:
-        """Begin; on a terminal show the rest of `seconds` after `SILENT_SECONDS` have passed."""
-        if sys.stderr.isatty():
-            _fork_between_writes()
-            self._thread = threading.Thread(target=self._show, args=(seconds,), daemon=True)
-            self._thread.start()
-
-    def end(self) -> None:
-        """End, and wait until the progress is cleared."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _show(self, seconds: float) -> None:
-        start = time.monotonic()
-        if self._ended.wait(SILENT_SECONDS):
-            return
-
-        def text() -> str:
-            seconds_left = seconds - (time.monotonic() - start)
-            remark = (
-                f"about {seconds_left:.0f} s left"
-                if seconds_left >= 1
-                else "takes longer than usual"
-            )
-            return f"{self._label}: {remark}"
-
-        if is_plain():
-            while not self._ended.wait(PAUSE):
-                with _output_lock:
-                    echo(text(), err=True)
-            return
-        with _output_lock:
-            from rich.console import Console  # most runs need no progress bar
-            from rich.live import Live
-
-            live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
-            live.start()
-        while not self._ended.wait(REDRAW_SECONDS):
-            with _output_lock:
-                live.update(text(), refresh=True)
-        with _output_lock:
-            live.stop()
-
-
-@functools.cache
-def _fork_between_writes() -> None:
-    """Make every fork of this process wait until no thread of it imports or writes."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(
-            before=_output_lock.acquire,
-            after_in_parent=_output_lock.release,
-            after_in_child=_output_lock.release,
-        )
+def announce(label: str, seconds: float) -> None:
+    """Print on a terminal how long work without countable steps takes, unless it is short."""
+    if sys.stderr.isatty() and seconds > SILENT_SECONDS:
+        say(f"{label}: about {seconds:.0f} s")
 
 
 SILENT_SECONDS = 2.0  # seconds; no progress for shorter work
-REDRAW_SECONDS = 0.5  # seconds between two changes of a line that is drawn again
 PAUSE = 5.0  # seconds between two lines of progress
 INDENT = 4  # spaces before the continuation of a wrapped line
 NARROWEST = 40

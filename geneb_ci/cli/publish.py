@@ -21,10 +21,10 @@ from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.repository import (
     HEAD,
     CheckedRows,
+    announce_over_rows,
     build_generation,
     layout_here,
     load,
-    progress_over_rows,
     repository_here,
     space_name,
     watch_history,
@@ -239,8 +239,8 @@ def replay_command(rules: str, format_: str, output: str) -> int:
     an untrusted pull request. The exit code is 11 if a row would newly be rejected.
     """
     layout = layout_here()
-    with progress_over_rows("checking with both sets of rules", REPLAY_SECONDS_ROW, layout):
-        replayed = replay(layout, rules)
+    announce_over_rows("checking with both sets of rules", REPLAY_SECONDS_ROW, layout)
+    replayed = replay(layout, rules)
     write(Output(format_, output), REPLAY_WRITERS[format_](replayed))
     return Exit.ERRORS if replayed.fails else Exit.CLEAN
 

@@ -144,7 +144,11 @@ def figures_command(
         raise UsageProblem("--set is given without --figure", "name the figure with --figure")
     from geneb_ci.board.diagnostics.findings import figure_of, figure_rows, kinds_on
 
-    values = _values_by_files(folder) if is_built(folder) else _values_by_rows(folder)
+    values = (
+        read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS)
+        if folder is not None and is_built(folder)
+        else _values_by_rows(folder)
+    )
     if isinstance(values, Exit):
         return values
     regimes = list(values[LEADERBOARD]["data"])
@@ -195,10 +199,6 @@ def _parameters(
         except ValueError as error:
             raise UsageProblem(f"{quoted(text)} is not a number", f"set {key}=NUMBER") from error
     return parameters
-
-
-def _values_by_files(folder: Path | None) -> dict[str, dict[str, Any]]:
-    return read_built(folder or Path(), DIAGNOSTICS, LEADERBOARD, TASKS)
 
 
 def _values_by_rows(folder: Path | None) -> dict[str, dict[str, Any]] | Exit:

@@ -1,6 +1,5 @@
 """Access of commands to the repository: its layout, rows, history, and the files of a commit."""
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,11 +7,11 @@ from typing import Any, NamedTuple
 import click
 
 from geneb_ci.audit.trust import evidence as trust_evidence
-from geneb_ci.board.board import SubmissionsRefused, entries_of, files_at
+from geneb_ci.board.board import SubmissionsRefused, checked_entries, files_at
 from geneb_ci.board.columns import Entry
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report, files_of
-from geneb_ci.cli.main import TimedWait, echo
+from geneb_ci.cli.main import announce, echo
 from geneb_ci.cli.shared import (
     PARAGRAPH,
     exit_code,
@@ -51,7 +50,7 @@ def load(folder: Path | None, refusal: str, usage: str) -> CheckedRows | Exit:
     """
     try:
         layout, files = files_at(folder, usage)
-        return CheckedRows(layout, entries_of(layout, files, watch_checks))
+        return CheckedRows(layout, checked_entries(layout, files, watch_checks))
     except SubmissionsRefused as error:
         return print_refusal(error.report, refusal)
 
@@ -82,15 +81,9 @@ def watch_history(steps: Iterator[Any], total: int) -> Iterator[Any]:
     return watched(steps, total, "reading the history")
 
 
-@contextlib.contextmanager
-def progress_over_rows(label: str, seconds_row: float, layout: Layout) -> Iterator[None]:
-    """Show the time left of work on all rows of a repository, which takes `seconds_row` per row."""
-    wait = TimedWait(label)
-    wait.begin(len(files_of([layout.root])) * seconds_row)
-    try:
-        yield
-    finally:
-        wait.end()
+def announce_over_rows(label: str, seconds_row: float, layout: Layout) -> None:
+    """Print as `announce` does, for work that takes `seconds_row` for each row of a repository."""
+    announce(label, len(files_of([layout.root])) * seconds_row)
 
 
 HEAD = "HEAD"
@@ -99,16 +92,18 @@ HEAD = "HEAD"
 def repository_here() -> GitRepository:
     """Return the git repository of the current folder.
 
-    Raises UsageProblem, and BadRepository if the submissions are not at its root.
+    Raises UsageProblem if it has no submissions, BadRepository if they are not at its root.
     """
     return repository_at(layout_here())
 
 
 def build_generation(repository: GitRepository, commit: str) -> tuple[Exit, Generation | None]:
     """Return exit code and files of a commit; if a check fails, print why, and return no files."""
-    with watch_build() as watch:
-        report, generation = generate(repository, repository.resolve(commit), watch, watch_history)
-    return (Exit.CLEAN, generation) if generation is not None else (print_refusal(report), None)
+    source = repository.resolve(commit)
+    try:
+        return Exit.CLEAN, generate(repository, source, watch_build, watch_history)
+    except SubmissionsRefused as error:
+        return print_refusal(error.report), None
 
 
 def space_name(option: str | None) -> str:

@@ -1,6 +1,5 @@
 """Options, output and progress that several commands share."""
 
-import contextlib
 import re
 import shutil
 import sys
@@ -14,7 +13,7 @@ import click
 from geneb_ci.check.report import Report, Verdict
 from geneb_ci.cli.main import (
     SILENT_SECONDS,
-    TimedWait,
+    announce,
     counted_items,
     echo,
     is_plain,
@@ -76,7 +75,9 @@ def format_option(names: Iterable[str]) -> Callable[[Any], Any]:
     )
 
 
-def old_option(old: str, option: str, name: str, value: str | None = None) -> Callable[[Any], Any]:
+def old_option(
+    old: str, option: str, name: str, value: str | tuple[str, ...] | None = None
+) -> Callable[[Any], Any]:
     """Add `old`, the former name of an option, to a command.
 
     `option` is the present name, `name` its parameter. If `value` is given, `old` is a flag that
@@ -221,22 +222,60 @@ class TokenBudget(Seconds):
         return AUTO if value == AUTO else super().convert(value, param, ctx)
 
 
+class Device(click.ParamType[str]):
+    """A device: `cpu`, `cuda`, or `cuda:N` for one of several GPUs."""
+
+    name = "device"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the name; fail with a usage error for another one."""
+        if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", str(value), re.ASCII):
+            self.fail(f"{value!r} is not a device: pass cpu, cuda, or cuda:1", param, ctx)
+        return str(value)
+
+
+def device_option(function: Any) -> Any:
+    """Add `--device`, which alone decides whether the sandbox contains the GPUs."""
+    function = old_option("--gpu", "--device cuda", "device", "cuda")(function)
+    return click.option(
+        "--device",
+        type=Device(),
+        default="cpu",
+        show_default=True,
+        metavar="D",
+        help="cpu; or cuda, or cuda:1 for one of several: the sandbox then contains the GPUs.",
+    )(function)
+
+
 _FOLDER = click.Path(path_type=Path, file_okay=False)
+DATA = click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Folder of task data; the practice benchmark needs none.",
+)
+SCORING_TIME = click.option(
+    "--limit-scoring-time",
+    type=Seconds(),
+    help="Maximum CPU time to score one task; default: computed from the size of the task.",
+)
+SCORING_MEMORY = click.option(
+    "--limit-scoring-memory",
+    type=Mebibytes(),
+    help="Maximum memory to score one task; default: computed from the size of the task.",
+)
 
 
 def machine_options(function: Any) -> Any:
-    """Add the options of a rerun, in this order; `machine_of` makes a Machine of them."""
+    """Add the options of a rerun beside `--device`; `machine_of` makes a Machine of all."""
     for option in reversed(_MACHINE):
         function = option(function)
     return function
 
 
 _MACHINE = (
-    click.option(
-        "--data",
-        type=click.Path(path_type=Path, file_okay=False, exists=True),
-        help="Folder of task data; the practice benchmark needs none.",
-    ),
+    DATA,
     click.option(
         "--weights",
         type=_FOLDER,
@@ -275,7 +314,6 @@ _MACHINE = (
         is_flag=True,
         help="Level 0: run your own code without a sandbox; such an audit gives no evidence.",
     ),
-    click.option("--gpu", is_flag=True, help="Make the GPU devices visible in the sandbox."),
     click.option(
         "--jobs",
         type=click.IntRange(1),
@@ -304,22 +342,14 @@ _MACHINE = (
         show_default=True,
         help="Maximum memory of the extractor: MiB, or 24G.",
     ),
-    click.option(
-        "--limit-scoring-time",
-        type=Seconds(),
-        help="Maximum CPU time to score one task; default: computed from the size of the task.",
-    ),
-    click.option(
-        "--limit-scoring-memory",
-        type=Mebibytes(),
-        help="Maximum memory to score one task; default: computed from the size of the task.",
-    ),
+    SCORING_TIME,
+    SCORING_MEMORY,
     click.option(
         "--token-budget",
         type=TokenBudget(),
         metavar="N|auto",
         help="Padded tokens per batch; auto: as many as fit into memory, measured before each "
-        f"task.  [default: {TOKEN_BUDGET}; with --gpu auto]",
+        f"task.  [default: {TOKEN_BUDGET}; on a GPU auto]",
     ),
     click.option(
         "--fresh",
@@ -336,11 +366,8 @@ _MACHINE = (
 )
 
 
-def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machine":
-    """Return the machine that the options of `machine_options` describe.
-
-    `device` is `cpu`, `cuda` or `cuda:N`; None means `cuda` with --gpu and `cpu` without.
-    """
+def machine_of(options: Mapping[str, Any]) -> "Machine":
+    """Return the machine that the options of `device_option` and `machine_options` describe."""
     from geneb_ci.audit.rerun.prepare import Machine  # a heavy import for other commands
     from geneb_ci.harness.process import ScoringOptions
     from geneb_ci.sandbox.limits import Limits
@@ -354,15 +381,12 @@ def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machin
     scoring = ScoringOptions(
         machine_options.pop("limit_scoring_time"), machine_options.pop("limit_scoring_memory")
     )
-    device = device or ("cuda" if machine_options["gpu"] else "cpu")
-    del machine_options["gpu"]
     budget = machine_options.pop("token_budget")
     if budget is None:
-        budget = TOKEN_BUDGET if device == "cpu" else AUTO
+        budget = TOKEN_BUDGET if options["device"] == "cpu" else AUTO
     return Machine(
         **machine_options,
         scoring=scoring,
-        device=device,
         token_budget=None if budget == AUTO else budget,
         limits=limits,
     )
@@ -406,19 +430,10 @@ BUILD_SECONDS_ROW = 0.015
 """Seconds per row of a build after the checks, measured with 1,000 rows and an empty cache."""
 
 
-@contextlib.contextmanager
-def watch_build() -> Iterator[Callable[..., Iterator[Any]]]:
-    """Yield a function that shows the progress of checks; after them, show that of the build."""
-    wait = TimedWait("building the board")
-
-    def watch(results: Iterable[Any], total: int) -> Iterator[Any]:
-        yield from watch_checks(results, total)
-        wait.begin(total * BUILD_SECONDS_ROW)
-
-    try:
-        yield watch
-    finally:
-        wait.end()
+def watch_build(results: Iterable[Any], total: int) -> Iterator[Any]:
+    """Yield the results of checks and show their progress, then print how long the build takes."""
+    yield from watch_checks(results, total)
+    announce("building the board", total * BUILD_SECONDS_ROW)
 
 
 _EXITS = {

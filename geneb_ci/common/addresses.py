@@ -92,7 +92,10 @@ class AllowedServers:
         timeout: float | None = None,
         source: tuple[str, int] | None = None,
     ) -> socket.socket:
-        """Return a connection to a host and port. Raises OSError, also as NotPublicError."""
+        """Return a connection to a host and port.
+
+        Raises NotPublicError, an OSError, for a private address, OSError if there is no connection.
+        """
         host, port = address
         if self.may_be_local:
             connection = socket.create_connection(address, timeout, source)

@@ -1,12 +1,8 @@
-"""Write compact JSON of boards piece by piece, and lists of numbers fast."""
+"""Write compact JSON of boards piece by piece."""
 
-import array
-import bisect
 import json
-import math
 import operator
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 _JSON = json.JSONEncoder(
@@ -35,39 +31,8 @@ def object_text(members: Iterable[tuple[str, Iterable[Any]]]) -> Iterator[Any]:
     yield b"}" if comma == b"," else b"{}"
 
 
-SMALL, LARGE = 1e-4, 1e15
-"""Magnitudes between which Python and pydantic, which is much faster, write numbers in the same
-way; from the larger one on, both write exponents."""
-
-
-def is_simple(numbers: Iterable[float], maximum: float = 1.0) -> bool:
-    """Whether Python and pydantic write each number in the same way, and none exceeds `maximum`.
-
-    Magnitudes are compared, and `maximum` is at most `LARGE`. If numpy is already imported, an
-    array is checked in one step.
-    """
-    if isinstance(numbers, array.array) and sys.modules.get("numpy") is not None:
-        import numpy as np
-
-        magnitudes = np.abs(np.array(numbers))
-        return bool(((magnitudes <= maximum) & ((magnitudes >= SMALL) | (magnitudes == 0))).all())
-    ordered = sorted(numbers)
-    if not ordered:
-        return True
-    close_to_zero = ordered[
-        bisect.bisect_right(ordered, -SMALL) : bisect.bisect_left(ordered, SMALL)
-    ]
-    is_within = ordered[0] >= -maximum and ordered[-1] <= maximum and math.isfinite(sum(ordered))
-    return is_within and not any(close_to_zero)
-
-
-def numbers_text(values: Sequence[float | None]) -> bytes:
-    """Return the result of `json_text` for a list of numbers, truth values or None.
-
-    It takes a tenth of the time if all numbers are simple. Raises ValueError for NaN.
-    """
-    if not is_simple(filter(None, values), LARGE):
-        return json_text(values)
-    import pydantic_core
-
-    return pydantic_core.to_json(values)
+def divided_text(value: Any, depth: int) -> Iterable[bytes]:
+    """Return the text of `json_text` in pieces: objects are divided down to `depth`."""
+    if not depth or not isinstance(value, dict):
+        return [json_text(value)]
+    return object_text((key, divided_text(member, depth - 1)) for key, member in value.items())

@@ -337,8 +337,6 @@ class GitHub:
         """Make a branch on `base` with one commit that adds files, and return the commit's id.
 
         One write per file, and three more. Raises Tampered if GitHub stored other bytes.
-
-        One write per file, and three more. Raises Tampered if GitHub stored other bytes.
         """
         entries = []
         for path, raw in sorted(files.items()):

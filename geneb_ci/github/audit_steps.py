@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
 from geneb_ci.audit.compare.outcome import AuditOutcome
-from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.signing import audits_of, sign_start
@@ -105,7 +104,7 @@ def _drawn(
         ):
             file = Path(str(laid_out.submissions)) / f"{model}.json"
             submission = read_submission(file)
-            commitment = commit(submission, tolerance_digest())
+            commitment = commit(submission)
             earlier = audits.draws_of(github, target.number, commitment, say)
             at, published_on = audits.publish(github, head, commitment.sha256, earlier)
             say(f"commitment {commitment.sha256}, public since {at}")

@@ -90,14 +90,10 @@ def _is_copy(scores: str, other_scores: str) -> bool:
     pairs = [
         (x, y)
         for x, y in zip(_cells(scores), _cells(other_scores), strict=False)
-        if _are_present(x, y)
+        if MISSING not in {x, y}
     ]
     near_count = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)
     return bool(pairs) and near_count >= min(len(pairs), math.ceil(near_cells_of_copy(len(pairs))))
-
-
-def _are_present(x: int, y: int) -> bool:
-    return MISSING not in {x, y}
 
 
 def _cells(text: str) -> tuple[int, ...]:

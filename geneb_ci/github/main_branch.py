@@ -105,13 +105,14 @@ def layout_of_main(
     """
     local = {path: _local(root, path, main.files[path]) for path in sorted(main.digested_paths)}
     unread = [path for path, raw in local.items() if raw is None]
-    code = next((path for path in unread if path.startswith(_CODE)), None)
-    if code is not None and note is not None:
+    differing_code = next((path for path in unread if path.startswith(_CODE)), None)
+    if differing_code is not None and note is not None:
         note(
-            f"{code} is not main's: to get the verdict of main's rules, merge main into this branch"
+            f"{differing_code} is not main's: to get the verdict of main's rules, merge main into "
+            "this branch"
         )
-    elif code is not None:
-        raise MainMoved(f"the checkout is not main's head: {code} differs", _NEXT)
+    elif differing_code is not None:
+        raise MainMoved(f"the checkout is not main's head: {differing_code} differs", _NEXT)
     if not unread and not _has_more(root, main):
         yield find_layout(root)
         return

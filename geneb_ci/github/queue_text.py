@@ -45,12 +45,12 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
         pairs = zip(lines, rows, strict=True)
         lines = [text for line, row in pairs for text in (line, *_step(row, width))]
     summary = [part for line in _lines(queue, limit) for part in textwrap.wrap(line, width)]
-    steps = [
+    step_lines = [
         part
         for line in _step_lines(queue)
         for part in textwrap.wrap(escape(line), width, subsequent_indent=_BELOW_IN)
     ]
-    lines_shown = [*steps, "", head, *lines, "", *summary] if rows else summary
+    lines_shown = [*step_lines, "", head, *lines, "", *summary] if rows else summary
     return "".join(f"{line.rstrip()}\n" for line in lines_shown)
 
 

@@ -125,7 +125,7 @@ def pull_of(open_list: OpenList, head_sha: str) -> Pull:
 def has_verdict(github: GitHub, sha: str) -> bool:
     """Whether the last status of a commit is a verdict; one request.
 
-    A verdict that no longer holds is replaced by the run that finds it.
+    A verdict that no longer holds is replaced by the next sweep that notices it.
     """
     for status in github.verdict_statuses(sha):
         is_none = (status.description or "").startswith(NO_VERDICT)

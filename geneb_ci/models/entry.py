@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
-from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictModel, first_error
+from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictModel, all_errors
 from reference_harness.formats.submission_terms import Dtype
 
 Kind = Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
@@ -334,7 +334,7 @@ def parse_entry(raw: bytes, name: str) -> ReadEntry:
     try:
         entry = ModelEntry.model_validate(tomllib.loads(raw.decode()))
     except ValidationError as error:
-        raise BadConfiguration(f"{name}: {first_error(error)}", _CORRECT_ENTRY) from error
+        raise BadConfiguration(f"{name}: {all_errors(error)}", _CORRECT_ENTRY) from error
     except RecursionError as error:
         raise BadConfiguration(f"{name}: the TOML is nested too deeply", _CORRECT_ENTRY) from error
     except ValueError as error:  # of the decoder, or tomllib's own

@@ -11,7 +11,7 @@ from geneb_ci.common.config import Layout, naming, policy_bytes
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.shipped import shipped
 from geneb_ci.models.entry import Paper, Text
-from reference_harness.formats.base import StrictModel, first_error
+from reference_harness.formats.base import StrictModel, all_errors
 from reference_harness.formats.benchmark import Task
 from reference_harness.formats.files import lies_there
 
@@ -82,11 +82,18 @@ class TaskNotes(StrictModel):
 
     @model_validator(mode="after")
     def _papers_are_there(self) -> Self:
-        for note in self.tasks:
-            if note.paper is not None and note.paper not in self.papers:
-                raise ValueError(f"{note.match}: papers has no {note.paper!r}")
-            if note.match.count("*") > 1:
-                raise ValueError(f"{note.match}: expected at most one *")
+        faults = [
+            f"{note.match}: papers has no {note.paper!r}"
+            for note in self.tasks
+            if note.paper is not None and note.paper not in self.papers
+        ]
+        faults += [
+            f"{note.match}: expected at most one *"
+            for note in self.tasks
+            if note.match.count("*") > 1
+        ]
+        if faults:
+            raise ValueError("; ".join(faults))
         return self
 
     def origin(self, benchmark: str) -> Origin:
@@ -137,7 +144,7 @@ def task_notes(layout: Layout) -> TaskNotes:
             raw = policy_bytes(path, NOTES_BYTES_MAX)
         return TaskNotes.model_validate(tomllib.loads(raw.decode()))
     except ValidationError as error:
-        raise BadConfiguration(f"{path}: {first_error(error)}", _CORRECT_TASKS) from error
+        raise BadConfiguration(f"{path}: {all_errors(error)}", _CORRECT_TASKS) from error
     except (ValueError, RecursionError) as error:
         raise BadConfiguration(f"{path}: not TOML: {error}", _CORRECT_TASKS) from error
 

@@ -122,7 +122,7 @@ def translated_errors(
         raise UnknownOutcome(f"status {error.response.status_code}") from error
     except OfflineModeIsEnabled as error:
         raise HubRefused(
-            "HF_HUB_OFFLINE is set, so nothing can be uploaded", "unset HF_HUB_OFFLINE"
+            "HF_HUB_OFFLINE is set, so the Hub cannot be reached", "unset HF_HUB_OFFLINE"
         ) from error
     except HFValidationError as error:
         raise UsageProblem(

@@ -69,7 +69,7 @@ class Intent(Protocol):
         """Return the commit message."""
 
 
-def _live(built: Generation, state: SpaceState) -> Manifest | None:
+def _live_manifest(built: Generation, state: SpaceState) -> Manifest | None:
     """Return the manifest of the Space if every byte of it is from this generation; else None."""
     live = state.manifest
     is_same = live is not None and live.generation == built.manifest.generation
@@ -85,8 +85,8 @@ class PublishIntent:
 
     def is_live(self, state: SpaceState) -> bool:
         """Whether every byte of the Space is from this generation, and it is not a rollback."""
-        live = _live(self.built, state)
-        return live is not None and live.rollback is None
+        manifest = _live_manifest(self.built, state)
+        return manifest is not None and manifest.rollback is None
 
     def generation(self, state: SpaceState) -> Generation:
         """Return the generation to publish. Raises NotFastForward if a newer one is live."""
@@ -332,7 +332,7 @@ def must_be_of_main(manifest: Manifest, covers: str, repository: GitRepository) 
         raise HubRefused(
             f"generation {manifest.generation[:SHORT]} was built from commit "
             f"{manifest.source_commit}, which is not an ancestor of {covers}",
-            "run `git pull`; if main was rewritten, publish a commit that reverts it instead",
+            "run `git pull`; if main was rewritten, undo the change by a new commit and publish it",
         )
 
 
@@ -373,7 +373,7 @@ class RollbackIntent:
 
     def is_live(self, state: SpaceState) -> bool:
         """Whether every byte of the Space is from this generation already."""
-        live = _live(self.built, state)
+        live = _live_manifest(self.built, state)
         return live is not None and (live.rollback is None or live.rollback.covers == self.covers)
 
     def generation(self, state: SpaceState) -> Generation:

@@ -97,32 +97,36 @@ def cost_of(
     return ReceiptCost(len(entries), rows, receipt.dim, total_bytes, fetched, seconds)
 
 
-class Remaining:
-    """Estimate of the remaining time, from the costs of finished and remaining tasks."""
+PAUSE_SECONDS = 5.0
+"""Seconds between two lines of progress."""
 
-    def __init__(self, costs: Sequence[float], clock: Callable[[], float] = time.monotonic) -> None:
-        """Start the clock; `costs` has a number per task, in any unit, in order of work."""
-        self._costs, self._clock = costs, clock
+
+class Remaining:
+    """Estimate of the remaining time, from the costs of finished and remaining work."""
+
+    def __init__(
+        self,
+        total: float,
+        pause_seconds: float = PAUSE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Start the clock; `total` is the cost of all work, in any unit."""
+        self._total, self._pause_seconds, self._clock = total, pause_seconds, clock
         self._start = self._reported = clock()
 
-    def text(self, finished: int) -> str:
-        """Return a text such as ", about 40 s left" after `finished` tasks; "" after none."""
-        spent = sum(self._costs[:finished])
+    def text(self, spent: float) -> str:
+        """Return a text such as ", about 40 s left" after a part of the cost; "" after none."""
         if not spent:
             return ""
-        seconds_left = (self._clock() - self._start) * sum(self._costs[finished:]) / spent
+        seconds_left = (self._clock() - self._start) * (self._total - spent) / spent
         return f", about {duration_text(seconds_left)} left"
 
     def is_due(self) -> bool:
-        """Whether `PAUSE_SECONDS` have passed since the start or since this was last true."""
+        """Whether the pause has passed since the start or since this was last true."""
         now = self._clock()
-        pause_is_over = now - self._reported >= PAUSE_SECONDS
+        pause_is_over = now - self._reported >= self._pause_seconds
         self._reported = now if pause_is_over else self._reported
         return pause_is_over
-
-
-PAUSE_SECONDS = 5.0
-"""Seconds between two lines of progress."""
 
 
 def duration_text(seconds: float) -> str:
@@ -192,11 +196,11 @@ def recompute(
     results: list[ReceiptCells] = []
     with tempfile.TemporaryDirectory(prefix="geneb-ci-cells-") as folder:
         digests, output = Path(folder) / "digests", Path(folder) / "cells.json"
-        remaining = Remaining(
-            [cost_of(receipt, [task], 0).seconds - START_SECONDS for task in tasks]
-        )
-        for number, task in enumerate(tasks, 1):
-            say(f"task {number} of {len(tasks)}: {task}{remaining.text(number - 1)}")
+        costs = [cost_of(receipt, [task], 0).seconds - START_SECONDS for task in tasks]
+        remaining = Remaining(sum(costs))
+        for number, task in enumerate(tasks):
+            time_left = remaining.text(sum(costs[:number]))
+            say(f"task {number + 1} of {len(tasks)}: {task}{time_left}")
             path = files.file(task)
             words = [
                 "receipt-cells", "--submission", str(submission_path),

@@ -121,7 +121,7 @@ def strongest_embeddings(
 
 
 class EmbeddingInfluence(NamedTuple):
-    """The influence of the drawn embeddings of one task and part."""
+    """How much each drawn embedding of one task and part moves the test loss."""
 
     part: str
     values: Wide

@@ -79,7 +79,10 @@ class SharedErrors(StrictModel):
         return self
 
     def triangle_positions(self, rows: Sequence[Submission]) -> list[int | None]:
-        """Return the index of each row in the triangles; None for a row with other predictions."""
+        """Return the position of each row among `self.rows`, which orders the triangles.
+
+        None for a row that is not among them, or whose predictions have changed since.
+        """
         indexes = {model: index for index, model in enumerate(self.rows)}
         return [
             indexes[row.model_id]

@@ -25,7 +25,6 @@ from geneb_ci.harness.process import (
 )
 from geneb_ci.receipt.cells import (
     CellDifference,
-    ReceiptCost,
     Remaining,
     cells_in,
     cost_of,
@@ -227,20 +226,9 @@ def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
         subject.receipt, request.folder, mirror=request.mirror, cache=request.cache, say=request.say
     )
     with files, HarnessProcess() as harness:
-        request.say(verification_cost(subject, run.tasks, files).text)
+        fetched, at_optimum = files.lacking(list(run.tasks)), has_canonical(subject.submission)
+        request.say(cost_of(subject.receipt, run.tasks, fetched, at_optimum=at_optimum).text)
         return run.verified(files, source, harness)
-
-
-def verification_cost(
-    subject: ReceiptSubject, tasks: Sequence[str], files: ReceiptFiles
-) -> ReceiptCost:
-    """Return the cost of verifying these tasks."""
-    return cost_of(
-        subject.receipt,
-        tasks,
-        files.lacking(list(tasks)),
-        at_optimum=has_canonical(subject.submission),
-    )
 
 
 class _Verification:
@@ -350,12 +338,12 @@ class _Verification:
 
     def _wrong_files(self, files: ReceiptFiles) -> Iterator[EmbeddingsRefused]:
         """Yield the errors of files that are present, before anything is computed."""
-        remaining = Remaining([self.subject.receipt.tasks[task].bytes for task in self.tasks])
+        sizes = [self.subject.receipt.tasks[task].bytes for task in self.tasks]
+        remaining = Remaining(sum(sizes))
         for number, task in enumerate(self.tasks):
             if remaining.is_due():
-                self.request.say(
-                    f"read {number} of {len(self.tasks)} files{remaining.text(number)}"
-                )
+                time_left = remaining.text(sum(sizes[:number]))
+                self.request.say(f"read {number} of {len(self.tasks)} files{time_left}")
             with _refusals() as caught:
                 files.file(task)
             yield from caught

@@ -1,7 +1,6 @@
 """Renders recommendations, and the figures of the paper and the board, as text or JSON."""
 
 import json
-import textwrap
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
@@ -10,7 +9,7 @@ from geneb_ci.board.diagnostics.document import Figure
 from geneb_ci.board.reasons import bound_text, score_text, size_text, without_backticks
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
-from geneb_ci.render.table import wrapped_text
+from geneb_ci.render.table import Table, wrapped_lines, wrapped_text
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
 
@@ -41,7 +40,9 @@ def advice_text(advice: Advice, width: int) -> str:
         table += [_line(choice, advice) for choice in regime_advice.choices[:SHOWN_MAX]]
         more = len(regime_advice.choices) - SHOWN_MAX
         more_text = f"and {more} more: --format json lists them\n" if more > 0 else ""
-        paragraphs.append(_columns(_with_short_names(table, width)) + more_text)
+        first_line, *lines = _with_short_names(table, width)
+        text_lines = Table(first_line, lines).text_lines()
+        paragraphs.append("".join(f"{line}\n" for line in text_lines) + more_text)
     if any(
         _is_marked(c) for regime_advice in advice.regimes for c in regime_advice.choices[:SHOWN_MAX]
     ):
@@ -90,16 +91,6 @@ def _short_name(name: str, names: Sequence[str], room: int) -> str:
     return f"{start}\u2026{mark}"
 
 
-def _columns(table: Sequence[Sequence[str]]) -> str:
-    """Write rows of cells in columns that are as wide as their widest cell."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
-    )
-    return "".join(f"{line}\n" for line in lines)
-
-
 def advice_json(advice: Advice, _width: int = 0) -> str:
     """Return the recommendation as JSON."""
     return json.dumps(advice.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
@@ -133,25 +124,11 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
             f"{figure.definition} Scope {figure.scope}, {plural(figure.rows, 'row')}; "
             f"{parameters_text}."
         )
-        lines += textwrap.wrap(
-            visible(explanation),
-            width,
-            initial_indent=INDENT,
-            subsequent_indent=INDENT,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        lines += wrapped_lines(visible(explanation), width, INDENT, INDENT)
         unit = "MCC" if figure.unit in COUNTED else figure.unit
         for part in figure.parts[:PARTS_MAX] if is_one else ():
             value = "" if part.value is None else f"{value_text(part.value, unit):>7}  "
-            lines += textwrap.wrap(
-                f"{value}{visible(part.name)}",
-                width,
-                initial_indent=INDENT * 2,
-                subsequent_indent=INDENT * 2,
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
+            lines += wrapped_lines(f"{value}{visible(part.name)}", width, INDENT * 2, INDENT * 2)
         if is_one and len(figure.parts) > PARTS_MAX:
             lines.append(f"{INDENT * 2}and {len(figure.parts) - PARTS_MAX} more")
         lines.append("")

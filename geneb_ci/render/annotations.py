@@ -6,6 +6,7 @@ from geneb_ci.check.report import Report
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.render.formats import (
     WIDTH,
+    counts,
     sentence,
     skipped_rules,
     sorted_findings,
@@ -54,7 +55,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield _command("error", [nothing], title="not checked")
     else:
         yield summary_line(report)
-    if any(_too_many(report, severity) for severity in Severity):
+    if any(number > SHOWN_MAX for number in counts(report).values()):
         yield f"GitHub shows {SHOWN_MAX} annotations per severity; the step summary lists all."
 
 
@@ -76,7 +77,3 @@ def _spread(findings: list[Finding]) -> list[Finding]:
         finding
         for _, finding in sorted(zip(positions, findings, strict=True), key=lambda pair: pair[0])
     ]
-
-
-def _too_many(report: Report, severity: Severity) -> bool:
-    return sum(finding.severity is severity for finding in report.findings) > SHOWN_MAX

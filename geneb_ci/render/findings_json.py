@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from geneb_ci import __version__
 from geneb_ci.check.report import ProposalFacts, Report, Verdict
-from geneb_ci.common.finding import Finding, Need, Severity
+from geneb_ci.common.finding import Need, Severity
 from geneb_ci.render.formats import (
     WIDTH,
     counts,
@@ -177,12 +177,11 @@ def to_v1(report: Report) -> ReportV1:
         rules=rules_run(report),
         counts=CountsV1(**tally),
         benchmarks=[BenchmarkV1(name, sha) for name, sha in sorted(report.benchmarks.items())],
-        findings=[_finding(finding) for finding in sorted_findings(report)],
-        unreadable=[UnreadableV1(error.message, error.fix) for error in report.unreadable],
-        skipped=[
-            SkippedV1(unmet.need, unmet.rules, unmet.files, unmet.message, unmet.fix)
-            for unmet in skipped_rules(report)
+        findings=[
+            FindingV1(**_members_of(FindingV1, finding)) for finding in sorted_findings(report)
         ],
+        unreadable=[UnreadableV1(error.message, error.fix) for error in report.unreadable],
+        skipped=[SkippedV1(**_members_of(SkippedV1, unmet)) for unmet in skipped_rules(report)],
         pull_request=_pull_request(report.proposal),
     )
 
@@ -190,35 +189,14 @@ def to_v1(report: Report) -> ReportV1:
 def _pull_request(facts: ProposalFacts | None) -> PullRequestV1 | None:
     if facts is None:
         return None
-    return PullRequestV1(
-        outcome=facts.outcome,
-        status=facts.status,
-        description=facts.description,
-        title=facts.title,
-        advice=facts.advice,
-        model=facts.model,
-        base=facts.base,
-        base_sha=facts.base_sha,
-        head_sha=facts.head_sha,
-        uncommitted=[UncommittedV1(file.path, file.reason) for file in facts.uncommitted],
-        unseen=list(facts.unseen),
-    )
+    members = _members_of(PullRequestV1, facts)
+    members["uncommitted"] = [UncommittedV1(*file) for file in facts.uncommitted]
+    return PullRequestV1(**members | {"unseen": list(facts.unseen)})
 
 
-def _finding(finding: Finding) -> FindingV1:
-    return FindingV1(
-        rule=finding.rule,
-        severity=finding.severity,
-        message=finding.message,
-        file=finding.file,
-        pointer=finding.pointer,
-        line=finding.line,
-        column=finding.column,
-        found=finding.found,
-        expected=finding.expected,
-        fix=finding.fix,
-        score=finding.score,
-    )
+def _members_of(kind: type[Any], source: Any) -> dict[str, Any]:
+    """Return the members of a part of the format, from the attributes of a value by their names."""
+    return {field.name: getattr(source, field.name) for field in dataclasses.fields(kind)}
 
 
 def findings_schema() -> dict[str, Any]:

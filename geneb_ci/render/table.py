@@ -25,7 +25,7 @@ def wrapped_text(text: str, width: int) -> str:
     lines: list[str] = []
     for line in text.splitlines():
         indent = " " * (len(line) - len(line.lstrip()) + INDENT)
-        lines += _wrapped_line(line, width, indent) if cell_len(line) > width else [line]
+        lines += wrapped_lines(line, width, indent) if cell_len(line) > width else [line]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -40,9 +40,15 @@ def left_out(count: int, noun: str) -> Iterator[str]:
         yield f"and {plural(count, f'more {noun}')}: --all prints all"
 
 
-def _wrapped_line(text: str, width: int, indent: str = "") -> list[str]:
+def wrapped_lines(text: str, width: int, indent: str = "", first_indent: str = "") -> list[str]:
+    """Return the lines of a wrapped text, of which only words longer than `width` exceed it."""
     return textwrap.wrap(
-        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        text,
+        width,
+        initial_indent=first_indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     ) or [""]
 
 
@@ -96,7 +102,7 @@ class Table:
             return [
                 [
                     start,
-                    *(f"{indent}{line}" for line in _wrapped_line(row[-1], width - INDENT) if line),
+                    *(f"{indent}{line}" for line in wrapped_lines(row[-1], width - INDENT) if line),
                 ]
                 for row, start in zip(cells, starts, strict=True)
             ]
@@ -104,7 +110,7 @@ class Table:
             [
                 f"{part}{' ' * (first_width - cell_len(part))}{line}"
                 for part, line in itertools.zip_longest(
-                    [start], _wrapped_line(row[-1], width - first_width), fillvalue=""
+                    [start], wrapped_lines(row[-1], width - first_width), fillvalue=""
                 )
             ]
             for row, start in zip(cells, starts, strict=True)

@@ -58,8 +58,7 @@ def frame(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
     window = text[window_start : at + width].replace("\t", " ")
     characters = pieces(window)
     at, columns = min(at - window_start, len(characters)), width - 2 * len(_MARK)
-    is_plain = window.isascii() and "".join(characters) == window  # a column a piece, as nearly all
-    start, stop = (_plain_window if is_plain else _window)(characters, at, columns)
+    start, stop = _window(characters, at, columns)
     before = (_MARK if is_cut or start > 0 else "") + "".join(characters[start:at])
     after = "".join(characters[at:stop]) + (_MARK if stop < len(characters) else "")
     return before + after, _columns(before)
@@ -76,13 +75,6 @@ def _window(pieces: list[str], at: int, columns: int) -> tuple[int, int]:
         if start > 0 and (needed := _columns(pieces[start - 1])) <= columns:
             start, columns, has_grown = start - 1, columns - needed, True
     return start, stop
-
-
-def _plain_window(pieces: list[str], at: int, columns: int) -> tuple[int, int]:
-    """Return the result of `_window` for pieces of one column each."""
-    after, before = len(pieces) - at, at
-    right_size, left_size = min(after, (columns + 1) // 2), min(before, columns // 2)
-    return at - min(before, columns - right_size), at + min(after, columns - left_size)
 
 
 def escape(text: str) -> str:

@@ -46,7 +46,7 @@ sys.exit(f"the driver's cuInit ended with error {error}" if error else 0)
 """Code of the trial of a GPU: without it, a run would fail in the same way, after the draw."""
 CUDA_FIX = (
     "at level 1, which hides /proc from the driver, pass --level 2; where `nvidia-smi` fails "
-    "outside, too, repair the driver; or audit on the CPU, without --gpu"
+    "outside, too, repair the driver; or audit on the CPU: --device cpu"
 )
 
 FIXES = (
@@ -91,8 +91,8 @@ def open_sandbox(
     devices = mounts.gpu_devices() if gpu else ()
     if gpu and not devices:
         raise SandboxUnavailable(
-            "--gpu needs a GPU, but /dev has no nvidia device",
-            "install the driver, or leave out --gpu",
+            "--device cuda needs a GPU, but /dev has no nvidia device",
+            "install the driver, or leave out --device cuda",
         )
     with scratch(folder) as own_folder:
         sandbox = Sandbox(level, KINDS[level], own_folder, devices)

@@ -5,7 +5,7 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -97,12 +97,17 @@ def embed_in_sandbox(
 
 
 def run_in_sandbox(
-    sequences: Sequence[str], spec: ExtractorSpec, sandbox: Sandbox, limits: Limits | None = None
+    sequences: Sequence[str],
+    spec: ExtractorSpec,
+    sandbox: Sandbox,
+    limits: Limits | None = None,
+    progress: Callable[[int], object] = lambda _letters: None,
 ) -> SandboxRun:
     """Return the result of embedding n sequences in a new process.
 
-    Raises LimitExceeded, ResultRefused or ExtractorFailed, each with the printed text as `log`;
-    UsageProblem if there is no sequence, or a sequence is not one line of printable ASCII.
+    `progress` is called with the number of letters that the process says it has embedded, which it
+    can forge. Raises LimitExceeded, ResultRefused or ExtractorFailed, each with the printed text as
+    `log`; UsageProblem if there is no sequence, or a sequence is not one line of printable ASCII.
     """
     limits = limits or Limits()
     content = _lines(sequences)
@@ -119,7 +124,7 @@ def run_in_sandbox(
         *(*RUN_FLAGS, "-m", "reference_harness.worker", visible(OPTIONS), visible(SEQUENCES)),
     ]
     receiver = Receiver(len(sequences), limits)
-    ended = supervise(sandbox, view, limits, inner, receiver)
+    ended = supervise(sandbox, view, limits, inner, receiver, progress)
     if ended.code in KILLED:
         error_of_limit = LimitExceeded(
             "memory_mib",

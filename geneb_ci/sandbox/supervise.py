@@ -7,7 +7,7 @@ import selectors
 import struct
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 
 from geneb_ci.common.errors import ExtractorRefused, LimitExceeded, ResultRefused, StillRunning
@@ -28,6 +28,8 @@ EVENT = re.compile(r"[A-Za-z_]{1,20}(\.[A-Za-z_]{1,20}){0,3}", re.ASCII)
 EVENTS_MAX = 40
 BUDGET = re.compile(r"token budget: (0|[1-9][0-9]{0,8})", re.ASCII)
 """The worker's line about the padded tokens of a batch."""
+LETTERS = re.compile(rb"^letters embedded: ([0-9]{1,12})\n", re.MULTILINE)
+"""The worker's line about its progress."""
 LINE_MAX = 400  # characters of a line shown
 LINES_MAX = 200  # last lines kept
 
@@ -194,15 +196,22 @@ class EndedProcess(NamedTuple):
 
 
 def supervise(
-    sandbox: Sandbox, view: SandboxView, limits: Limits, inner: Sequence[str], sink: Sink
+    sandbox: Sandbox,
+    view: SandboxView,
+    limits: Limits,
+    inner: Sequence[str],
+    sink: Sink,
+    progress: Callable[[int], object] = lambda _letters: None,
 ) -> EndedProcess:
     """Run a command to its end or to its first limit, and end all of its processes.
+
+    `progress` is called with the number of embedded letters, whenever the command prints one.
 
     Raises LimitExceeded, or the error of the sink, with the printed text as `log`; StillRunning
     if a process survives SIGKILL.
     """
     with start_sandboxed(sandbox, view, limits, inner) as process:
-        watch = _Watch(sandbox, process, limits, sink)
+        watch = _Watch(sandbox, process, limits, sink, progress)
         try:
             watch.until_the_end()
         except ExtractorRefused as error:
@@ -215,12 +224,18 @@ def supervise(
 
 class _Watch:
     def __init__(
-        self, sandbox: Sandbox, process: "subprocess.Popen[bytes]", limits: Limits, sink: Sink
+        self,
+        sandbox: Sandbox,
+        process: "subprocess.Popen[bytes]",
+        limits: Limits,
+        sink: Sink,
+        progress: Callable[[int], object],
     ) -> None:
         self._sandbox = sandbox
         self._process = process
         self._limits = limits
         self._sink = sink
+        self._progress = progress
         self._deadline = time.monotonic() + limits.seconds
         self._next_look = 0.0
         self._looks = 0
@@ -272,6 +287,8 @@ class _Watch:
         if len(self.log) > bytes_max:
             del self.log[bytes_max:]
             raise self._stopped("log_kib", f"it printed more than {self._limits.log_kib} KiB")
+        for number in LETTERS.findall(piece):
+            self._progress(int(number))
 
     def _look(self) -> None:
         now = time.monotonic()

@@ -135,7 +135,9 @@ class BranchState(CloneState):
 
     @property
     def title(self) -> str:
-        """The first line of every situation: the role, the branch, and the model."""
+        """The first line, unless the state is not known: the role, the branch, and the model."""
+        if self.refusal or not self.is_board:
+            return ""
         branch_text = f"branch {self.tree.branch}" if self.tree.branch else "no branch"
         model_text = f", model {self.model}" if self.model else ""
         return f"contributor: {branch_text}{model_text}"
@@ -166,7 +168,6 @@ def _clone(state: BranchState) -> str:
 
 
 def _conflicts(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield f"a merge left {plural(len(state.tree.conflicts), 'file')} with both versions: " + (
         _listed(state.tree.conflicts)
     )
@@ -179,7 +180,6 @@ def _resolve(state: BranchState) -> str:
 
 
 def _moves(state: BranchState) -> Iterator[str]:
-    yield state.title
     for move in state.moves[:PATHS_SHOWN]:
         yield f"{quoted(move.path)} is in the wrong place, expected {quoted(move.target)}"
     yield "a file in another folder is neither checked nor shown on the board"
@@ -193,7 +193,6 @@ def _move(state: BranchState) -> str:
 
 
 def _several(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield f"the branch has files of {plural(len(state.models), 'model')}: {_listed(state.models)}"
     yield "a pull request may have only one model: put each other model on a branch of its own"
     if state.other_models_files:
@@ -207,7 +206,6 @@ def _set_aside(state: BranchState) -> str:
 
 
 def _results(state: BranchState) -> Iterator[str]:
-    yield state.title
     if state.results is not None:
         files = plural(state.results.files, "file")
         yield f"{state.results.folder} has {files} of results, from which no row has been made yet"
@@ -222,7 +220,6 @@ def _pack(state: BranchState) -> str:
 
 
 def _template(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield f"{state.card or state.module} exists, but the row does not: the evaluation writes it"
     if state.card_errors.number:
         yield f"{state.card} still has placeholders: {state.card_errors.first}"
@@ -236,7 +233,6 @@ def _run(state: BranchState) -> str:
 
 
 def _no_base(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield "the clone has no main branch of its own or of a remote to compare this branch with"
     if not state.tree.remotes:
         yield "add the address of the board's repository as a remote, and fetch it"
@@ -249,7 +245,6 @@ def _fetch(state: BranchState) -> str:
 
 
 def _unchanged(state: BranchState) -> Iterator[str]:
-    yield state.title
     base = state.tree.base or "the last commit"
     yield f"nothing differs from {base}, so there is no change to submit"
     if state.tree.is_on_base and state.tree.behind:
@@ -261,7 +256,6 @@ def _unchanged(state: BranchState) -> Iterator[str]:
 
 
 def _row_errors(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield f"{state.row}: errors: {state.row_errors.with_rules}"
     yield f"the first: {state.row_errors.first}"
     if state.is_fixable:
@@ -274,7 +268,6 @@ def _check_row(state: BranchState) -> str:
 
 
 def _no_card(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield f"{state.row} passes, but has no card, and the server refuses a row without a card"
     yield (
         "write a card with architecture, weights, input, pooling, layer, training data, zero-shot "
@@ -288,7 +281,6 @@ def _write_card(state: BranchState) -> str:
 
 
 def _card_errors(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield f"{state.card}: errors: {state.card_errors.with_rules}"
     yield f"the first: {state.card_errors.first}"
 
@@ -298,7 +290,6 @@ def _edit_card(state: BranchState) -> str:
 
 
 def _extractor(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield state.extractor_error
     yield "auditors repeat the run with this very file, so it is part of the submission"
 
@@ -312,7 +303,6 @@ def _edit_extractor(state: BranchState) -> str:
 
 
 def _practised(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield f"{state.row} passes, on a practice board that is only on this machine"
     yield "commit it, as if a maintainer had merged it; a real board needs a pull request"
     if state.receipt is not None and not state.receipt.is_published:
@@ -325,7 +315,6 @@ def _commit_practised(state: BranchState) -> str:
 
 
 def _receipt(state: BranchState) -> Iterator[str]:
-    yield state.title
     if state.receipt is not None:
         files = plural(state.receipt.files, "file")
         yield f"{state.row} declares a receipt of {files}, but not where they are published"
@@ -340,7 +329,6 @@ def _push_receipt(state: BranchState) -> str:
 
 
 def _published_receipt(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield f"{state.row} passes every check; its published receipt has not been verified here"
     yield "compute every cell from the receipt, as auditors will, before you commit the row"
     yield from _uncommitted(state)
@@ -354,7 +342,6 @@ def _verify_and_commit(state: BranchState) -> str:
 
 
 def _base(state: BranchState) -> Iterator[str]:
-    yield state.title
     branch = state.tree.branch or "no branch"
     yield f"a pull request needs a branch of its own, but this is {branch}"
 
@@ -364,7 +351,6 @@ def _branch_off(state: BranchState) -> str:
 
 
 def _pending(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield f"{state.row or 'the submission'} passes, but is not committed"
     yield from _warned(state)
     yield from _uncommitted(state)
@@ -385,7 +371,6 @@ def _commit(state: BranchState) -> str:
 
 
 def _outdated(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield f"{state.tree.base} has meanwhile changed the same files: {_listed(state.outdated)}"
     yield "merge it and keep your changes; otherwise the pull request would undo the other change"
 
@@ -397,17 +382,11 @@ def _merge(state: BranchState) -> str:
 
 
 def _refused_change(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield f"the server would refuse the last commit; errors: {state.verdict.with_rules}"
     yield f"the first: {state.verdict.first}"
 
 
-def _check_branch(_: BranchState) -> str:
-    return "geneb-ci check"
-
-
 def _unpushed(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield f"the branch is ready: {plural(state.changed_file_count, 'file')} committed, no error"
     yield from _warned(state)
     yield from _strays(state)
@@ -440,7 +419,6 @@ def _push(state: BranchState) -> str:
 
 
 def _pushed(state: BranchState) -> Iterator[str]:
-    yield state.title
     yield f"the branch is pushed to {state.tree.upstream} and passes"
     yield from _warned(state)
     yield from _strays(state)
@@ -462,7 +440,6 @@ def _open_pull(state: BranchState) -> str:
 
 
 def _open(state: BranchState) -> Iterator[str]:
-    yield state.title
     if state.pull is not None:
         yield f"pull request {state.pull.number}: {state.pull.verdict}"
         yield f"the next to act is {state.pull.who}: {state.pull.action}"
@@ -616,7 +593,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "the server would refuse the last commit",
         lambda s: s.verdict.number,
         _refused_change,
-        _check_branch,
+        lambda _: "geneb-ci check",
     ),
     Situation(
         "not-pushed",

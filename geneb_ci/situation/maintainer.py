@@ -189,7 +189,9 @@ class BoardState(CloneState):
 
     @property
     def title(self) -> str:
-        """The first line of most situations: the role, the number of rows, and their evidence."""
+        """The first line, unless the state is not known: the role, the rows, and their evidence."""
+        if self.refusal or not self.is_board:
+            return ""
         return f"maintainer: {plural(self.rows, 'row')}, {self.evidence}"
 
     @property
@@ -219,8 +221,7 @@ def _outside(_: BoardState) -> Iterator[str]:
     yield "change to a clone of your board, or make a new board with its files, a key and a row"
 
 
-def _setup(state: BoardState) -> Iterator[str]:
-    yield state.title
+def _setup(_: BoardState) -> Iterator[str]:
     yield "the repository has neither the settings of a board nor a trusted key"
     yield "init writes the missing files and keeps the existing ones"
 
@@ -229,19 +230,16 @@ def _init(state: BoardState) -> str:
     return shlex.join(["geneb-ci", "init", ".", "--repo", state.repository or "OWNER/NAME"])
 
 
-def _no_rows(state: BoardState) -> Iterator[str]:
-    yield state.title
+def _no_rows(_: BoardState) -> Iterator[str]:
     yield "a board cannot be built without a row"
 
 
 def _row_refused(state: BoardState) -> Iterator[str]:
-    yield state.title
     yield f"rows with errors: {_listed(state.refused)}"
     yield "a board can only be built and published if every row passes"
 
 
 def _lost(state: BoardState) -> Iterator[str]:
-    yield state.title
     if state.lost_statement is not None:
         yield f"the history of signed statements is broken: {state.lost_statement.reason}"
         if state.lost_statement.number > 1:
@@ -266,7 +264,6 @@ def _restore(state: BoardState) -> str:
 
 
 def _broken(state: BoardState) -> Iterator[str]:
-    yield state.title
     if state.broken is not None:
         yield f"{state.broken.path} does not verify: {state.broken.reason}"
         if state.broken.number > 1:
@@ -280,7 +277,6 @@ def _verify(state: BoardState) -> str:
 
 
 def _differs(state: BoardState) -> Iterator[str]:
-    yield state.title
     model = state.pending.differs if state.pending is not None else ""
     yield f"an audit of {model} differs: merge its record, but not a row that is still proposed"
     yield (
@@ -290,7 +286,6 @@ def _differs(state: BoardState) -> Iterator[str]:
 
 
 def _pending(state: BoardState) -> Iterator[str]:
-    yield state.title
     if state.pending is not None:
         yield f"signed, but not committed: {_listed(state.pending.paths)}"
     yield "a statement counts as soon as it is on the main branch; later statements link to it"
@@ -306,7 +301,6 @@ def _commit_pending(state: BoardState) -> str:
 
 
 def _unmerged(state: BoardState) -> Iterator[str]:
-    yield state.title
     yield f"committed here, but not on {state.tree.base}: {_listed(state.unmerged)}"
     yield "open a pull request, in which the server verifies the statements again and merges them"
 
@@ -322,7 +316,6 @@ def _push(state: BoardState) -> str:
 
 
 def _in_review(state: BoardState) -> Iterator[str]:
-    yield state.title
     yield f"pushed to {state.tree.upstream}, but not on {state.tree.base}: " + (
         _listed(state.unmerged)
     )
@@ -335,14 +328,12 @@ def _propose(state: BoardState) -> str:
     return shlex.join([*words, *(["--repo", state.repository] if state.repository else [])])
 
 
-def _keyless(state: BoardState) -> Iterator[str]:
-    yield state.title
+def _keyless(_: BoardState) -> Iterator[str]:
     yield f"no signature counts, since {KEYS} has no key"
     yield "make a key; the command prints its entry, which counts as soon as main has it"
 
 
 def _dead_key(state: BoardState) -> Iterator[str]:
-    yield state.title
     if state.key.state == REVOKED:
         yield f"your key {state.key.path} is revoked, so none of its signatures counts"
     else:
@@ -351,7 +342,6 @@ def _dead_key(state: BoardState) -> Iterator[str]:
 
 
 def _unlisted(state: BoardState) -> Iterator[str]:
-    yield state.title
     yield f"your key {state.key.path} is not in {KEYS}, so its signatures do not count"
     yield "add its entry to the member `keys`, by pull request, with the name of its owner:"
     yield state.key.entry
@@ -388,13 +378,11 @@ def _continuing_command(state: BoardState, *options: str) -> str:
 
 
 def _unsigned(state: BoardState) -> Iterator[str]:
-    yield state.title
     yield f"the audit of {state.audit.model} is computed, but its record is not signed"
     yield "repeat the same command as before: it signs the record and computes nothing again"
 
 
 def _overdue(state: BoardState) -> Iterator[str]:
-    yield state.title
     yield (
         f"the audit of {state.audit.model} is overdue: "
         f"its sample was drawn {duration(state.audit.age_seconds)} ago, "
@@ -404,7 +392,6 @@ def _overdue(state: BoardState) -> Iterator[str]:
 
 
 def _drawn(state: BoardState) -> Iterator[str]:
-    yield state.title
     yield f"the sample of {state.audit.model} is drawn, but not rerun yet"
     if state.needs_data:
         yield f"{DIR} is the folder of the task data: `geneb-ci data pull {DIR}` downloads them"
@@ -413,7 +400,6 @@ def _drawn(state: BoardState) -> Iterator[str]:
 
 
 def _waiting(state: BoardState) -> Iterator[str]:
-    yield state.title
     yield (
         f"the commitment of {state.audit.model} has been public since {state.audit.committed_at}; "
         f"the beacon's round that decides its sample is due at {state.audit.due}"
@@ -422,7 +408,6 @@ def _waiting(state: BoardState) -> Iterator[str]:
 
 
 def _due(state: BoardState) -> Iterator[str]:
-    yield state.title
     yield (
         f"the commitment of {state.audit.model} has been public since {state.audit.committed_at}, "
         "and the beacon's round that decides its sample has been published"
@@ -440,7 +425,6 @@ def _draw(state: BoardState) -> str:
 
 
 def _unpublished(state: BoardState) -> Iterator[str]:
-    yield state.title
     yield f"the commitment of {state.audit.model} is made; it is not known whether it is public"
     if not state.is_github_known and not state.audit.is_practice:
         yield f"not checked: statuses on GitHub (--repo {state.repository or 'OWNER/NAME'})"
@@ -453,12 +437,10 @@ def _publish_commitment(state: BoardState) -> str:
 
 
 def _practice(state: BoardState) -> Iterator[str]:
-    yield state.title
     yield f"the commitment of {state.audit.model} is made; a practice sample can be drawn at once"
 
 
 def _live(state: BoardState) -> Iterator[str]:
-    yield state.title
     if state.live is not None:
         texts = {
             LiveStatus.NOTHING: "has no board yet",
@@ -474,7 +456,6 @@ def _publish(state: BoardState) -> str:
 
 
 def _pulls(state: BoardState) -> Iterator[str]:
-    yield state.title
     if state.pull is not None:
         yield (
             f"pull requests that wait for a maintainer: {state.pull.number_waiting}; the oldest is "
@@ -503,7 +484,6 @@ def _first_candidate(state: BoardState) -> AuditCandidate | None:
 
 
 def _local(state: BoardState) -> Iterator[str]:
-    yield state.title
     yield "the board is only on this machine: its clone has no remote"
     create = f"create {state.repository} on GitHub, empty"
     if _is_practised(state):
@@ -532,7 +512,6 @@ def _stay_or_push(state: BoardState) -> str:
 
 
 def _candidate(state: BoardState) -> Iterator[str]:
-    yield state.title
     candidate = _first_candidate(state)
     if candidate is not None:
         weight_text = f"; weight of its warnings: {candidate.weight:g}" if candidate.weight else ""
@@ -569,14 +548,12 @@ def _audit_first(state: BoardState) -> str:
 
 
 def _disputed(state: BoardState) -> Iterator[str]:
-    yield state.title
     yield f"{state.disputed[0]} is disputed: an audit found other scores than the row claims"
     yield f"its author may correct the row; if the audit was wrong, withdraw it: {WITHDRAW}"
     yield from _refusals(state)
 
 
 def _nothing(state: BoardState) -> Iterator[str]:
-    yield state.title
     yield from _refusals(state)
     yield from _unchecked(state)
 

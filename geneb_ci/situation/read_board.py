@@ -13,7 +13,6 @@ from pathlib import Path
 from geneb_ci.audit.canonical import TIME_FORMAT, moment_of, seconds_of
 from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.events import AuditEvent, StatementKind
 from geneb_ci.audit.record.keys import (
     KEY_VARIABLE,
@@ -283,7 +282,7 @@ class BoardReader:
         as by `audit commit`; its code is not run.
         """
         try:
-            commitment = commit(read_submission(path), tolerance_digest())
+            commitment = commit(read_submission(path))
         except GenebError as error:
             return error.message
         # A commitment has only one draw, so the same command would make the same record.

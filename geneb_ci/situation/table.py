@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import command_lines, next_line
@@ -36,7 +36,16 @@ BOARD = board_address("")
 NOTHING = "nothing"
 """Text in place of a command if nothing is left to do."""
 
-State = TypeVar("State")
+
+class Titled(Protocol):
+    """A state that has a first line."""
+
+    @property
+    def title(self) -> str:
+        """The line above those of every situation; "" for none."""
+
+
+State = TypeVar("State", bound=Titled)
 
 
 class Role(StrEnum):
@@ -55,7 +64,7 @@ class Situation(NamedTuple, Generic[State]):
     holds: Callable[[State], object]
     """Returns a true value for a state in this situation."""
     lines: Callable[[State], Iterable[str]]
-    """Returns lines that describe the state."""
+    """Returns lines that describe the state, below its title."""
     command: Callable[[State], str]
     """Returns the next command; "" if nothing is left to do."""
 
@@ -113,9 +122,10 @@ def decide(role: Role, state: State, table: Sequence[Situation[State]]) -> NextS
     The result depends only on the arguments: no file, clock or network is read.
     """
     situation = next(entry for entry in table if entry.holds(state))
-    lines = tuple(visible(line, LINE_MAX) for line in situation.lines(state) if line)
+    lines = (state.title, *situation.lines(state))
     command = visible(situation.command(state), COMMAND_MAX)
-    return NextStep(role, situation.name, lines, command)
+    shown = tuple(visible(line, LINE_MAX) for line in lines if line)
+    return NextStep(role, situation.name, shown, command)
 
 
 def at_root(command: str, root: Path, folder: Path) -> str:

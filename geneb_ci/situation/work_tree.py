@@ -106,16 +106,16 @@ def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> Wor
     `folders` are the folders of the board. Raises BadRepository.
     """
     status = repository.run("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
-    heads: dict[str, str] = {}
+    headers: dict[str, str] = {}
     paths: dict[str, list[str]] = {"?": [], _TRACKED: [], _UNMERGED: []}
     for kind, text in _entries(os.fsdecode(status).split("\0")):
         if kind == "#":
             name, _, value = text.partition(" ")
-            heads[name] = value
+            headers[name] = value
         else:
             paths[kind].append(text)
-    ahead, behind = (int(word[1:]) for word in heads.get("branch.ab", "+0 -0").split(" "))
-    branch, head = heads.get("branch.head", ""), heads.get("branch.oid", "")
+    ahead, behind = (int(word[1:]) for word in headers.get("branch.ab", "+0 -0").split(" "))
+    branch, head = headers.get("branch.head", ""), headers.get("branch.oid", "")
     try:
         base = known_base(repository)
     except NoBranch:
@@ -123,7 +123,7 @@ def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> Wor
     return WorkTree(
         branch="" if branch.startswith("(") else branch,
         head="" if head.startswith("(") else head,
-        upstream=heads.get("branch.upstream", ""),
+        upstream=headers.get("branch.upstream", ""),
         ahead=ahead,
         behind=behind,
         changed_files=tuple(paths[_TRACKED]),

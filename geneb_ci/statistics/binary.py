@@ -154,9 +154,9 @@ def _may_agree(classes: Classes, low: int, high: int, reported: ReportedTriple) 
     value, width = reported.value, reported.width
     inner = max(_size(n, low, value.f1 + width.f1 + ROUNDING) - SIZE_ERROR, 0)
     outer = _size(n, high, value.f1 - width.f1 - ROUNDING) + SIZE_ERROR
-    least, most = max(-high, low - 2 * a), min(high, 2 * b - low)
+    rho_min, rho_max = max(-high, low - 2 * a), min(high, 2 * b - low)
     for start, end in ((-outer, -inner), (inner, outer)):
-        first, last = max(start, least), min(end, most)
+        first, last = max(start, rho_min), min(end, rho_max)
         if first > last:
             continue
         narrow = min((a + rho) * (b - rho) for rho in (first, last))
@@ -209,12 +209,12 @@ def acc_limits(n: int, reported: ReportedTriple, repeats: int = 1) -> tuple[int,
 
 def _f1_runs(classes: Classes, correct: int, reported: ReportedTriple) -> Iterator[tuple[int, int]]:
     """Yield the ranges of rho whose F1 agrees: |rho| near n sqrt((accuracy - F1) / (1 - F1))."""
-    least, most = rho_limits(classes, correct)
+    rho_min, rho_max = rho_limits(classes, correct)
     low = reported.value.f1 - reported.width.f1 - ROUNDING
     high = reported.value.f1 + reported.width.f1 + ROUNDING
-    # At most `most`: the larger class leaves more room above 0 than the smaller one below.
+    # At most `rho_max`: the larger class leaves more room above 0 than the smaller one below.
     inner = max(_size(classes.total, correct, high) - SIZE_ERROR, 0)
-    outer = min(_size(classes.total, correct, low) + SIZE_ERROR, most)
+    outer = min(_size(classes.total, correct, low) + SIZE_ERROR, rho_max)
     inner += (inner - correct) % 2
     outer -= (outer - correct) % 2
     while inner <= outer and scores(classes, correct, inner).f1 > high:
@@ -227,7 +227,7 @@ def _f1_runs(classes: Classes, correct: int, reported: ReportedTriple) -> Iterat
     if classes.small == classes.large:
         sides = [(inner, outer)]
     for start, end in sides:
-        first, last = max(start, least), min(end, most)
+        first, last = max(start, rho_min), min(end, rho_max)
         if first <= last:
             yield first, last
 

@@ -99,7 +99,7 @@ class RayEngine:
         other is started in their place."""
         self._queue: deque[_Task] = deque()
         self._streams: dict[Any, _Task] = {}
-        self._waiting: list[tuple[int, int, Job]] = []
+        self._probe_queue: list[tuple[int, int, Job]] = []
         self._number = itertools.count()
         self._probing: dict[Any, Job] = {}
         self._deaths: Counter[str] = Counter()
@@ -152,7 +152,7 @@ class RayEngine:
     def open(self) -> int:
         """Number of jobs without a result."""
         embedding = len(self._queue) + len(self._streams)
-        return embedding + len(self._waiting) + len(self._probing)
+        return embedding + len(self._probe_queue) + len(self._probing)
 
     def embed(self, job: EmbedJob, progress: Progress) -> None:
         """Queue a task for the embedders."""
@@ -163,7 +163,7 @@ class RayEngine:
         rows = len(job.train_labels)
         receipt = job.receipt and job.receipt.absolute()
         job = replace(job, cache=_absolute(job.cache), receipt=receipt)
-        heapq.heappush(self._waiting, (-rows, next(self._number), job))
+        heapq.heappush(self._probe_queue, (-rows, next(self._number), job))
 
     def results(self, *, block: bool) -> Iterator[RunEvent]:
         """Yield results; repeat elsewhere what died with its process or machine."""
@@ -194,8 +194,8 @@ class RayEngine:
         while len(self._starting) + len(self._parked) < needed:
             self._start()
         probes_max = self._limit or max(1, self._size.cpus)
-        while self._waiting and len(self._probing) < probes_max:
-            job = heapq.heappop(self._waiting)[2]
+        while self._probe_queue and len(self._probing) < probes_max:
+            job = heapq.heappop(self._probe_queue)[2]
             # After each death the probe reserves twice the CPUs, so that fewer share the memory.
             cpus = min(1 << self._deaths[job.task_id], self._size.least_cpus)
             self._probing[self._probe.options(num_cpus=cpus).remote(job)] = job

@@ -56,14 +56,16 @@ class _RoutedExperts(nn.Module):
 
     def __init__(self, config: JanusConfig) -> None:
         super().__init__()
-        self.chosen = config.num_experts_per_tok
+        self.experts_per_token = config.num_experts_per_tok
         self.router = nn.Linear(config.hidden_size, config.num_experts, bias=False)
         self.experts = nn.ModuleList(_FeedForward(config) for _ in range(config.num_experts))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (b, t, width) of states (b, t, width)."""
         rows = x.flatten(0, 1)
-        shares, chosen = self.router(rows).float().softmax(dim=-1).topk(self.chosen, dim=-1)
+        shares, chosen = (
+            self.router(rows).float().softmax(dim=-1).topk(self.experts_per_token, dim=-1)
+        )
         out = torch.zeros_like(rows)
         for number, expert in enumerate(self.experts):
             row, rank = (chosen == number).nonzero(as_tuple=True)

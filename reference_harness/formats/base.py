@@ -32,6 +32,8 @@ class StrictModel(BaseModel):
 
 
 Model = TypeVar("Model", bound=StrictModel)
+ERRORS_MAX = 10
+"""How many validation errors `all_errors` prints."""
 
 
 class Scores(StrictModel):
@@ -53,10 +55,28 @@ def first_error(
     The place is the path of keys, joined by "/", escaped and shortened; `root_name` stands for the
     whole value. With the input, "; found VALUE" follows.
     """
-    first = error.errors(include_url=False)[0]
-    field = quoted("/".join(map(str, first["loc"])))[1:-1] or root_name
-    end = f"; found {quoted(first['input'])}" if with_input else ""
-    return f"{field}: {first['msg']}{end}"
+    return _error_texts(error, root_name, 1, with_input=with_input)[0]
+
+
+def all_errors(error: ValidationError, root_name: str = "the document") -> str:
+    """Return every validation error of a file that people write by hand, as `first_error` does.
+
+    They are separated by "; "; after the tenth, only their number follows.
+    """
+    error_texts = _error_texts(error, root_name, ERRORS_MAX)
+    rest = error.error_count() - len(error_texts)
+    return "; ".join([*error_texts, *([f"and {rest} more"] if rest else [])])
+
+
+def _error_texts(
+    error: ValidationError, root_name: str, most: int, *, with_input: bool = False
+) -> list[str]:
+    texts = []
+    for details in error.errors(include_url=False)[:most]:
+        field = quoted("/".join(map(str, details["loc"])))[1:-1] or root_name
+        end = f"; found {quoted(details['input'])}" if with_input else ""
+        texts.append(f"{field}: {details['msg']}{end}")
+    return texts
 
 
 def json_schema(kind: type[StrictModel], title: str) -> dict[str, object]:

@@ -10,6 +10,14 @@ if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing.process import BaseProcess
 
+WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
+"""Environment variables of a process that embeds, to be set before it loads a library of OpenMP.
+
+Between two steps of a layer, OpenMP's threads spin for a millisecond and more by default, so that
+on cores with other work a thread waits for one that cannot run. A model of small convolutions then
+took ten times as long on two busy cores as with threads that sleep. No number depends on it.
+"""
+
 
 def module_command(module: str) -> list[str]:
     """Return the command that starts a module of the programs in another process.

@@ -374,6 +374,11 @@ class EmbeddingCost(StrictModel):
     peak_memory_bytes: Positive | None
     """Most bytes in use on the accelerator, or by the process on a CPU."""
 
+    @property
+    def letters_per_second(self) -> float:
+        """Letters embedded per second."""
+        return self.letters / self.seconds
+
 
 class RunV12(Run):
     """A run and the cost of its embeddings."""

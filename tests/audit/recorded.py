@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome
+from geneb_ci.audit.compare.limits import limits_digest
 from geneb_ci.audit.compare.outcome import AuditOutcome
-from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.envelope import key_id, parse_envelope, sign_payload
 from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import TrustedKey
@@ -96,7 +96,7 @@ def commitment(raw: bytes, **changes: Any) -> Commitment:
             "drawn": 2,
             "stratified": False,
             "strata": [],
-            "tolerance": tolerance_digest(),
+            "tolerance": limits_digest(),
         },
     }
     return Commitment.model_validate(fields | changes)

@@ -115,7 +115,7 @@ def test_another_benchmark_is_stale(path, value, message):
         (
             ("plan", "commitment", "policy", "tolerance"),
             "0" * 64,
-            "its tolerances were computed by ",
+            "it was judged by earlier limits",
         ),
         (
             ("plan", "commitment", "regimes"),

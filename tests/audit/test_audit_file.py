@@ -6,15 +6,19 @@ import shutil
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
+from geneb_ci.audit.rerun.prepare import Machine
 from geneb_ci.audit.rerun.workspace import ENDING_SECONDS, open_work
 from geneb_ci.audit.sampling.plan import read_commitment
-from geneb_ci.cli.audit_queue import QueuedAudit, entries_of
+from geneb_ci.cli.audit_queue import QueuedAudit, entries_of, queue_command
 from geneb_ci.cli.main import main
+from geneb_ci.cli.shared import device_option, machine_of, machine_options
 from geneb_ci.common.errors import LeftOver
 from tests.audit.file_place import GO, MODEL, SLOW, begun, harnessed, made, work_of
 from tests.audit.installed import Installed
@@ -108,7 +112,7 @@ def test_a_report_says_what_is_to_be_done_next(place: Installed) -> None:
         (("--level", "0", "--i-wrote-this-code"), 11, "began with level 2, now it is 0"),
         (("--limit-memory", "much"), 2, "'much' is not a size: pass 512M or 24G"),
         (("--limit-time", "0"), 2, "is not a time: pass 600, 90m or 2h"),
-        (("--device", "cuda:x"), 2, "pass cpu, cuda, or cuda:N"),
+        (("--device", "cuda:x"), 2, "pass cpu, cuda, or cuda:1"),
         (("--limit-memory", "16"), 3, "raise the limit by --limit-memory"),
         (("--work", "policy.toml/x"), 2, "--work DIR"),
     ],
@@ -248,7 +252,7 @@ def test_a_list_may_have_times_of_toml(tmp_path: Path) -> None:
             "--unsigned writes no record, and --key is for a record",
         ),
         (("--unsigned", "--output", "o"), "--unsigned writes no record, and --output is for"),
-        (("--gpu", "--device", "cpu"), "--gpu makes the GPUs visible to the extractor"),
+        (("--device", "gpu"), "'gpu' is not a device: pass cpu, cuda, or cuda:1"),
     ],
 )
 @pytest.mark.parametrize("before", [(), ("queue",)])
@@ -258,6 +262,37 @@ def test_options_that_contradict_each_other_are_refused_at_once(
     """No file is read for that: there is none."""
     assert main(["audit", *before, "missing.json", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+@click.command()
+@device_option
+@machine_options
+def machine_command(**options: Any) -> Machine:
+    """Return the machine of the options, as every command that reruns has them."""
+    return machine_of(options)
+
+
+@pytest.mark.parametrize(
+    ("words", "device", "has_gpu"),
+    [
+        ((), "cpu", False),
+        (("--device", "cuda"), "cuda", True),
+        (("--device", "cuda:1"), "cuda:1", True),
+        (("--gpu",), "cuda", True),  # the earlier name
+        (("--gpu", "--device", "cpu"), "cpu", False),
+    ],
+)
+def test_the_device_alone_decides_whether_the_sandbox_has_the_gpus(
+    words: tuple[str, ...], device: str, has_gpu: bool
+) -> None:
+    machine = machine_command.main([*words], standalone_mode=False)
+    assert (machine.device, machine.gpu) == (device, has_gpu)
+    assert machine.token_budget == (None if has_gpu else 2048)
+
+
+def test_a_queue_on_a_gpu_has_one_worker() -> None:
+    with queue_command.make_context("queue", ["a.json", "--gpu"]) as context:
+        assert context.params["devices"] == ("cuda",)
 
 
 def test_other_options_are_refused_before_a_file_is_read(

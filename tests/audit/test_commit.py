@@ -11,7 +11,7 @@ from geneb_ci.audit.canonical import canonical
 from geneb_ci.audit.code_digest import code_shape
 from geneb_ci.audit.commit import read_submission, subject_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.compare.limits import limits_digest
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.rerun.sources import DeclaredRun
 from geneb_ci.audit.sampling.plan import committed_text, read_commitment
@@ -21,7 +21,6 @@ from tests.audit.examples import hexes
 from tests.audit.place import HELPER, MODULE, POLICY, repository
 from tests.small import BENCHMARK, DIGEST
 
-TOLERANCE = hexes("tolerance")
 PINNED = {"model.safetensors": DIGEST}
 DECLARED = DeclaredRun("submissions/extractors/model.py:Model", "org/model", "1" * 40, PINNED)
 SHA = {
@@ -33,13 +32,13 @@ TREE = hashlib.sha256(
 ).hexdigest()
 
 
-def commit(file: Path, tolerance: str, declared: DeclaredRun | None = None) -> Commitment:
-    return commits.commit(read_submission(file), tolerance, declared)
+def commit(file: Path, declared: DeclaredRun | None = None) -> Commitment:
+    return commits.commit(read_submission(file), declared)
 
 
 def test_the_commitment_of_a_file_of_format_1_1(tmp_path):
     file = repository(tmp_path)
-    assert commit(file, TOLERANCE).model_dump() == {
+    assert commit(file).model_dump() == {
         "protocol": "geneb-audit-v1",
         "model_id": "model",
         "submission_sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
@@ -65,7 +64,7 @@ def test_the_commitment_of_a_file_of_format_1_1(tmp_path):
         },
         "regimes": ["full", "10shot", "1shot"],
         "tasks": ["promoter_tata", "promoter_notata", "splice_sites"],
-        "policy": {"drawn": 2, "stratified": False, "strata": [], "tolerance": TOLERANCE},
+        "policy": {"drawn": 2, "stratified": False, "strata": [], "tolerance": limits_digest()},
         "claims": {
             "full": [82390, 69470, 78080],
             "10shot": [58790, 75280, 79830],
@@ -75,7 +74,7 @@ def test_the_commitment_of_a_file_of_format_1_1(tmp_path):
 
 
 def test_the_digest_is_that_of_the_canonical_json(tmp_path):
-    found = commit(repository(tmp_path), TOLERANCE)
+    found = commit(repository(tmp_path))
     text = canonical(found.model_dump())
     assert found.sha256 == hashlib.sha256(text).hexdigest()
     assert text.startswith(b'{"benchmark":{"dataset":')
@@ -83,10 +82,10 @@ def test_the_digest_is_that_of_the_canonical_json(tmp_path):
 
 def test_format_1_0_with_what_the_maintainer_says(tmp_path):
     file = repository(tmp_path, version="1.0")
-    found = commit(file, TOLERANCE, DECLARED)
-    other = commit(repository(tmp_path / "other"), TOLERANCE)
+    found = commit(file, DECLARED)
+    other = commit(repository(tmp_path / "other"))
     assert (found.extractor, found.weights) == (other.extractor, other.weights)
-    bare = commit(file, TOLERANCE, DeclaredRun(DECLARED.extractor, None))
+    bare = commit(file, DeclaredRun(DECLARED.extractor, None))
     assert bare.weights.model_dump() == {
         "kind": "none",
         "location": "",
@@ -115,13 +114,13 @@ def test_format_1_0_with_what_the_maintainer_says(tmp_path):
 def test_an_incomplete_declaration_of_a_run_is_refused(tmp_path, declared, message):
     file = repository(tmp_path, version="1.0")
     with pytest.raises((UsageProblem, AuditRefused)) as caught:
-        commit(file, TOLERANCE, declared)
+        commit(file, declared)
     assert message in caught.value.message
 
 
 def test_a_file_that_speaks_for_itself_is_not_overruled(tmp_path):
     with pytest.raises(UsageProblem, match="the submission itself says"):
-        commit(repository(tmp_path), TOLERANCE, DECLARED)
+        commit(repository(tmp_path), DECLARED)
 
 
 def put(*path: Any):
@@ -161,7 +160,7 @@ def local_changes(document: dict[str, Any]) -> None:
 )
 def test_a_file_unfit_for_an_audit_is_refused(tmp_path, change, message):
     with pytest.raises((AuditRefused, UsageProblem)) as caught:
-        commit(repository(tmp_path, change), TOLERANCE)
+        commit(repository(tmp_path, change))
     assert message in caught.value.message
     assert caught.value.fix
     assert caught.value.exit_code is Exit.ERRORS
@@ -169,30 +168,30 @@ def test_a_file_unfit_for_an_audit_is_refused(tmp_path, change, message):
 
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(NothingChecked, match="No such file"):
-        commit(tmp_path / "model.json", TOLERANCE)
+        commit(tmp_path / "model.json")
 
 
 @pytest.mark.parametrize("name", ["model.py", "helper.py"])
 def test_the_tree_holds_every_file_an_extractor_may_import(tmp_path, name):
     """The module of a 1.0 file may change, that of 1.1 is named by the run."""
     file = repository(tmp_path, version="1.0")
-    before = commit(file, TOLERANCE, DECLARED)
+    before = commit(file, DECLARED)
     path = tmp_path / "submissions/extractors" / name
     path.write_bytes(path.read_bytes() + b"\n")
-    after = commit(file, TOLERANCE, DECLARED)
+    after = commit(file, DECLARED)
     assert before.extractor.tree != after.extractor.tree
     assert before.sha256 != after.sha256
 
 
 def test_pythons_own_cache_is_no_part_of_the_tree(tmp_path):
     file = repository(tmp_path)
-    before = commit(file, TOLERANCE)
+    before = commit(file)
     cache = tmp_path / "submissions/extractors/__pycache__"
     cache.mkdir()
     (cache / "model.cpython-311.pyc").write_bytes(b"x")
-    assert commit(file, TOLERANCE) == before
+    assert commit(file) == before
     (tmp_path / "submissions/extractors/model.pyc").write_bytes(b"x")
-    assert commit(file, TOLERANCE) != before
+    assert commit(file) != before
 
 
 @pytest.mark.parametrize("name", ["linked.py", "linked-folder"])
@@ -204,7 +203,7 @@ def test_a_link_among_the_extractors_is_refused(tmp_path, name):
     target = outside / "secret.py" if name.endswith(".py") else outside
     (tmp_path / "place/submissions/extractors" / name).symlink_to(target)
     with pytest.raises(AuditRefused, match="symbolic link"):
-        commit(file, TOLERANCE)
+        commit(file)
 
 
 def test_a_built_in_extractor_needs_no_repository(tmp_path):
@@ -212,7 +211,7 @@ def test_a_built_in_extractor_needs_no_repository(tmp_path):
         tmp_path / "place",
         put("run", "extractor", {"path": "builtin:kmer", "class_name": "K", "sha256": DIGEST}),
     )
-    found = commit(source, TOLERANCE)
+    found = commit(source)
     assert found.extractor.tree == hashlib.sha256(b"").hexdigest()
     assert found.extractor.path == "builtin:kmer"
 
@@ -225,7 +224,7 @@ def test_a_task_with_a_gap_in_one_regime_can_still_be_drawn(tmp_path):
             del document[table]["1shot"]["splice_sites"]
         document["gaps"] = {"1shot": {"splice_sites": "the run failed for lack of memory"}}
 
-    found = commit(repository(tmp_path, gap), TOLERANCE)
+    found = commit(repository(tmp_path, gap))
     assert "splice_sites" in found.tasks
 
 
@@ -235,7 +234,7 @@ def test_policy_of_the_place(tmp_path):
     policy.write_text(
         POLICY.replace('["full", "10shot", "1shot"]', '["1shot"]').replace("drawn = 2", "drawn = 3")
     )
-    found = commit(file, TOLERANCE)
+    found = commit(file)
     assert found.regimes == ["1shot"]
     assert found.policy.drawn == 3
 
@@ -251,7 +250,7 @@ def test_all_tasks_are_drawn_of_a_row_that_has_fewer_than_the_policy_asks_for(tm
     file = repository(tmp_path, gap)
     policy = tmp_path / "leaderboard/policy/policy.toml"
     policy.write_text(POLICY.replace("drawn = 2", "drawn = 3"))
-    assert commit(file, TOLERANCE).policy.drawn == 2
+    assert commit(file).policy.drawn == 2
 
 
 def test_a_policy_for_a_regime_that_there_is_not(tmp_path):
@@ -259,18 +258,18 @@ def test_a_policy_for_a_regime_that_there_is_not(tmp_path):
     policy = tmp_path / "leaderboard/policy/policy.toml"
     policy.write_text(POLICY.replace('"1shot"', '"5shot"'))
     with pytest.raises(BadConfiguration, match="regimes names 5shot, and GENEB-small has full"):
-        commit(file, TOLERANCE)
+        commit(file)
 
 
 def test_what_is_written_is_read_back(tmp_path):
-    found = commit(repository(tmp_path / "place"), TOLERANCE)
+    found = commit(repository(tmp_path / "place"))
     path = tmp_path / "c.json"
     path.write_text(committed_text(found), encoding="utf-8")
     assert read_commitment(path) == found
 
 
 def test_a_digest_that_is_not_its_own_is_refused(tmp_path):
-    text = committed_text(commit(repository(tmp_path / "place"), TOLERANCE))
+    text = committed_text(commit(repository(tmp_path / "place")))
     path = tmp_path / "c.json"
     path.write_text(text.replace('"drawn": 2', '"drawn": 1'), encoding="utf-8")
     with pytest.raises(StepMismatch) as caught:
@@ -325,7 +324,7 @@ def test_an_address_that_a_submission_may_not_name(tmp_path, location):
         document["run"]["model"] |= {"kind": "url", "location": location, "revision": None}
 
     with pytest.raises(GenebError, match="1 error: bad-url"):
-        commit(repository(tmp_path, change), TOLERANCE)
+        commit(repository(tmp_path, change))
 
 
 def at_address(document: dict[str, Any]) -> None:
@@ -335,7 +334,7 @@ def at_address(document: dict[str, Any]) -> None:
 
 def test_an_address_is_committed_to_and_has_to_follow_from_the_submission(tmp_path):
     file = repository(tmp_path, at_address)
-    found = commit(file, tolerance_digest())
+    found = commit(file)
     assert found.weights.addresses == {
         "model.safetensors": "https://example.org/models/model.safetensors"
     }
@@ -370,14 +369,14 @@ def from_a_folder(document: dict[str, Any]) -> None:
 def test_a_folder_whose_files_the_registry_has_published(tmp_path):
     file = repository(tmp_path, from_a_folder)
     with pytest.raises(AuditRefused, match="the weights are only on the contributor's machine"):
-        commit(file, TOLERANCE)
+        commit(file)
     place = tmp_path / "leaderboard/policy/models/model.toml"
     place.parent.mkdir()
     place.write_text(ENTRY.format(config=hexes("config"), weights=hexes("other")))
     with pytest.raises(AuditRefused, match="the weights are only on the contributor's machine"):
-        commit(file, TOLERANCE)
+        commit(file)
     place.write_text(ENTRY.format(config=hexes("config"), weights=DIGEST))
-    found = commit(file, tolerance_digest())
+    found = commit(file)
     assert (found.weights.kind, found.weights.location, found.entry) == ("zenodo", "7995778", None)
     assert set(found.weights.files) == {"config.json", "model.safetensors"}
     assert subject_of(found, find_layout(file.parent)).entry is None
@@ -391,7 +390,7 @@ def test_an_entry_describes_the_run_that_was_committed_to(tmp_path):
         ENTRY.format(config=hexes("config"), weights=DIGEST)
         + '[run]\nextractor = "submissions/extractors/model.py:Model"\n[run.options]\nk = "4"\n'
     )
-    found = commit(file, tolerance_digest())
+    found = commit(file)
     layout = find_layout(file.parent)
     assert subject_of(found, layout).entry is not None
     other = found.extractor.model_copy(update={"options": {"k": "9"}})
@@ -415,6 +414,6 @@ def test_an_entry_tells_the_general_extractor_whose_code_is_meant(tmp_path, code
         + '[run]\nextractor = "builtin:huggingface"\n[run.options]\npooling = "cls"\n'
         + f"[loading]\n{loading}remote_code = {code}\n"
     )
-    found = commit(file, tolerance_digest())
+    found = commit(file)
     assert found.extractor.options == {"pooling": "cls", "trust_remote_code": code}
     assert subject_of(found, find_layout(file.parent)).entry is not None

@@ -3,14 +3,20 @@
 import json
 import random
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from geneb_ci.audit import cost
 from geneb_ci.audit.cost import Measurements, TaskSize, draw_probabilities
+from geneb_ci.audit.rerun import task_embedding
+from geneb_ci.audit.rerun.embedder import pace_of
 from geneb_ci.audit.sampling.design import sample
+from reference_harness.formats.measured import EmbeddingFacts
+from reference_harness.formats.submission import SubmissionV12
 from tests.audit.recorded import commitment, submission_bytes
+from tests.small import small_v12
 
 DRAWS = 4000
 SIZES = {"a": TaskSize(sequences=1000, letters=100_000), "b": TaskSize(sequences=10, letters=500)}
@@ -124,3 +130,40 @@ def test_nothing_is_repeated_where_all_letters_were_timed() -> None:
     runs = _Runs(lambda _: 1.0, PER_LETTER / 100)
     cost.rate_of(runs, WORDS, cost.ExpectedWork(runs=2, letters=len(WORDS[0])), 1800)
     assert runs.number == 3
+
+
+def test_embedding_takes_as_long_as_in_the_contributors_run_or_as_parameters_say() -> None:
+    """SpliceAI: its convolutions read 1,900 letters a second, where parameters said 21,000."""
+    document = small_v12("convolutions")
+    document["meta"]["params"] = 3_483_200
+    document["run"]["hardware"] = {"device": "cpu", "name": "AMD EPYC"}
+    document["run"]["embedding_cost"] = {
+        "letters": 1_333_370, "seconds": 696.95, "peak_memory_bytes": None,
+    }  # fmt: skip
+    letters = {"method": "tokens", "sequences": 10, "given": 900, "read": 900, "cut": 0}
+    names = EmbeddingFacts.model_fields
+    document["measured"] = {"a": {"letters": letters, "embeddings": dict.fromkeys(names, 1)}}
+    submission = SubmissionV12.model_validate(document)
+    pace = pace_of(submission)
+    assert pace.seconds_per_sequence == pytest.approx(90 * 696.95 / 1_333_370)
+    run = "at the 1,913 letters a second of the contributor's run (cpu, AMD EPYC)"
+    assert pace.basis == f"{run} and 90 letters a sequence"
+    gpu = pace_of(submission, "cuda:1")
+    assert gpu.seconds_per_sequence == pytest.approx(pace.seconds_per_sequence / 50)
+    assert gpu.basis == f"{pace.basis}, with a GPU counted as 50 CPUs"
+    del document["run"]["embedding_cost"], document["measured"]
+    by_parameters = pace_of(SubmissionV12.model_validate(document))
+    assert by_parameters.seconds_per_sequence == pytest.approx(2 * 3_483_200 * 300 / 150e9)
+    assert "2 operations per parameter and letter, 300 letters a sequence" in by_parameters.basis
+
+
+def test_what_is_left_of_a_run_is_said_every_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    runs = task_embedding.SandboxRuns(cast("Any", None), 0.0, said.append, "part 1 of 2")
+    runs._progress(["ACGT"] * 10)(10)
+    assert said == [], "a minute has not passed"
+    monkeypatch.setattr(task_embedding, "MINUTE", 0.0)
+    report = runs._progress(["ACGT"] * 10)
+    report(10)
+    report(41)  # more than there are: a forged line
+    assert said == ["part 1 of 2: 10 of 40 letters embedded, about 1 s left"]

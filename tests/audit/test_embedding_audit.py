@@ -431,6 +431,45 @@ def test_a_commitment_binds_the_root(kmers, copied):
     assert after["sha256"] != before["sha256"]
 
 
+NOISY = """
+import numpy as np
+from reference_harness.extractors.kmer import KmerExtractor
+
+
+class Noisy(KmerExtractor):
+    def extract_embeddings(self, sequences, batch_size=1):
+        embeddings = super().extract_embeddings(sequences, batch_size)
+        noise = np.random.default_rng().standard_normal(embeddings.shape)
+        return (embeddings * (1 + 3e-3 * noise)).astype(np.float32)
+"""
+
+
+@pytest.mark.nightly  # in the gate, without commands: tests/receipt/test_attacks.py
+@pytest.mark.parametrize("copied", ["set aside"], indirect=True)
+def test_an_extractor_that_does_not_repeat_itself_ends_an_audit_and_differs_by_tasks(kmers, copied):
+    copied.rename(kmers.root / copied.name)  # the board would have no row of some tasks
+    code = kmers.root / "submissions/extractors/noisy.py"
+    code.parent.mkdir(exist_ok=True)
+    code.write_text(NOISY, encoding="utf-8")
+    noisy = ("--extractor", "submissions/extractors/noisy.py:Noisy", "--option", "k=2")
+    harnessed(kmers, "noisy", *noisy, "--tasks", "mini_tf")
+    done = audited(kmers, "noisy")
+    (aborted,) = kmers.root.glob("leaderboard/audits/noisy/*.aborted.json")
+    assert done.returncode == 3
+    assert "the receipt is weak: in another batch the extractor gives the same " in done.stderr
+    said = "draw tasks: --sample tasks; this run is recorded as aborted: commit "
+    assert f"{said}{aborted.relative_to(kmers.root)} to the main branch" in done.stderr
+
+    kmers.run("geneb_ci", "audit", "plan", "c.json", *BEACON, "--output", "tasks.json")
+    done = kmers.run("geneb_ci", "audit", "run", "tasks.json", "--key", "key.pem", check=False)
+    assert done.returncode == 11, done.stdout + done.stderr
+    assert "differs: an embedding depends on the order or the batch of its " in done.stdout
+    assert outcome_in(record_of(kmers, "noisy"))["verdict"] == "differs"
+    shutil.rmtree(code.parent)
+    (kmers.root / "submissions/noisy.json").unlink()
+    (kmers.root / copied.name).rename(copied)
+
+
 @pytest.mark.nightly  # in the gate, words as above, and a transformer in test_from_hub.py
 def test_a_transformer_is_audited_by_one_command(hub, hub_settings, tmp_path_factory):
     place = installed(tmp_path_factory, **hub_settings)

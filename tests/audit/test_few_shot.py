@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from scipy.special import ndtr, stdtrit
 
 from geneb_ci.audit.rerun.few_shot import (
     MARGIN,
@@ -21,11 +20,10 @@ from geneb_ci.audit.rerun.few_shot import (
     few_shot_text,
     flagged_gains,
     gains,
-    student_quantile,
 )
 from geneb_ci.audit.rerun.honesty import TASK_MARGIN, alarm_of_one
+from geneb_ci.statistics.student import student_quantile
 from reference_harness.formats.rescored import OTHER_DRAWS, FewShotScores
-from tests.each import each
 
 FITS = 5
 SPREAD, PAIRED = 0.1, 0.03
@@ -113,12 +111,6 @@ def fits(result: FewShotResult) -> list[FewShotTask]:
 def _variance(values: Sequence[float]) -> float:
     mean = sum(values) / len(values)
     return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
-
-
-@each(("freedom", "slack"), [(4, 0.09), (10, 0.01), (38, 0.001), (2000, 1e-4)])
-def test_the_quantile_is_that_of_student_or_little_more(freedom: int, slack: float) -> None:
-    exact = -float(stdtrit(freedom, ndtr(-4.0)))
-    assert exact <= student_quantile(4.0, freedom) * 1.0001 <= exact * (1 + slack) * 1.0001
 
 
 def test_scores_have_four_digits_in_a_record_and_are_judged_with_these() -> None:

@@ -153,9 +153,13 @@ def _kept(words: Sequence[str]) -> Path | None:
 
 
 def embedded(
-    sequences: Sequence[str], spec: ExtractorSpec, sandbox: Sandbox, limits: Limits | None = None
+    sequences: Sequence[str],
+    spec: ExtractorSpec,
+    sandbox: Sandbox,
+    limits: Limits | None = None,
+    *_: object,
 ) -> SandboxRun:
-    """Return the embeddings of n sequences."""
+    """Return the embeddings of n sequences; nobody is told of the progress."""
     from reference_harness import worker  # NumPy
     from reference_harness.worker_options import read_options
 

@@ -18,13 +18,13 @@ from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.submission import names
 from geneb_ci.submission.peers import normal_form, read_row, results_digest
 from geneb_ci.submission.scanner import scan
-from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import _NULL_FIX, Engine, check_structure
 from reference_harness.formats.files import member_at
 from reference_harness.formats.text import plural
 from tests.each import each
 from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK_FILE, small, small_v11, small_v12
+from tests.submission.schema_engine import check_by_schema
 
 NOTE = "no-run-details"
 Found = list[tuple[str, str, str]]

@@ -46,7 +46,7 @@ def test_the_group_lists_what_a_person_types_and_the_steps_apart(capsys):
     ]
     listed = [re.findall(r"^  (\w+)", text, re.MULTILINE) for text in (whole, steps)]
     assert listed[0] == ["file", "queue", "verify", "withdraw", "keygen"]
-    assert listed[1] == ["commit", "plan", "run", "fresh"]
+    assert listed[1] == ["commit", "publish", "plan", "run", "fresh"]
 
 
 def test_commit_prints_the_digest_and_what_to_do_next(place, capsys):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.compare.limits import limits_digest
 from geneb_ci.audit.sampling.plan import EarlierDraw, TaskPlan, committed_text
 from geneb_ci.audit.sampling.task_draw import recompute
 from geneb_ci.cli.main import main
@@ -82,7 +82,7 @@ def test_strata_of_a_maintainers_own_are_no_strata(place, capsys):
         "drawn": 2,
         "stratified": True,
         "strata": [["splice_sites"]],
-        "tolerance": tolerance_digest(),
+        "tolerance": limits_digest(),
     }
     raw = submission_bytes()
     plan = plan_for(raw, SECOND, earlier_of(BEFORE), policy=policy)

@@ -391,11 +391,10 @@ def test_letter_case_does_not_matter_and_a_slip_gets_a_suggestion(words, code, s
     assert said in shown.out + shown.err
 
 
-@pytest.mark.parametrize("engine", ["models", "jsonschema"])
 @pytest.mark.usefixtures("here")
-def test_a_log_of_upstreams_pipeline_is_named_with_the_command_that_collects_it(engine):
+def test_a_log_of_upstreams_pipeline_is_named_with_the_command_that_collects_it():
     log = {name: {"mean": 0.5, "std": 0.1} for name in ("mcc", "accuracy", "f1_score")}
-    report = geneb_ci.check(json.dumps(log).encode(), select=FILE_RULES["structure"], engine=engine)
+    report = geneb_ci.check(json.dumps(log).encode(), select=FILE_RULES["structure"])
     (finding,) = report.findings
     assert finding.message == ("this is a log of upstream's pipeline of one task, not a submission")
     assert "`geneb-ci pack DIR " in finding.fix

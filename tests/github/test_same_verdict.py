@@ -294,9 +294,7 @@ def test_a_repository_that_nothing_would_be_asked_of_is_refused(command, words):
         )
 
 
-@pytest.mark.parametrize(
-    "words", [("--engine", "jsonschema"), ("--jobs", "2"), ("--no-cache",), ("--against", "none")]
-)
+@pytest.mark.parametrize("words", [("--jobs", "2"), ("--no-cache",), ("--against", "none")])
 def test_an_option_that_a_whole_pull_request_does_not_take_is_refused(words):
     for one in (("--base", "main"), ("--pr", "1")):
         with pytest.raises(UsageProblem, match="--base and --pr check a whole pull request"):

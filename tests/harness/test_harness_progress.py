@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from reference_harness import progress
+from reference_harness import progress, worker
+from reference_harness.worker_options import WorkerOptions
 
 SECONDS = 0.02  # in the place of a minute
 
@@ -53,3 +54,18 @@ def test_lines_end_with_the_last_task_and_with_the_run(capsys):
 
 def test_quiet_is_quiet(capsys):
     assert lines(capsys, lambda x: x.begin("mini_tf", 4), quiet=True) == []
+
+
+def test_an_audit_learns_how_many_letters_are_embedded(
+    monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    monkeypatch.setattr(worker, "LETTERS_SECONDS", 0.0)
+    options = WorkerOptions(
+        schema_version="1.0", extractor="builtin:kmer", name_model="", device="cpu",
+        options={"k": "1"}, batching="file", processes=64,
+    )  # fmt: skip
+    worker.embed(options, ["ACGT", "AC"] * 1500)
+    assert capfd.readouterr().err.splitlines()[:2] == [
+        "letters embedded: 6144",
+        "letters embedded: 9000",
+    ]

@@ -1,5 +1,7 @@
 """What the policy says of the tasks."""
 
+import re
+import tomllib
 from collections import Counter
 
 import pytest
@@ -97,3 +99,29 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path, text, said):
     assert said in caught.value.message
     assert str(tmp_path / "tasks.toml") in caught.value.message
     assert caught.value.fix == "correct it; docs/maintainer/models.md explains each key"
+
+
+def test_every_error_of_the_file_is_named_at_once(tmp_path):
+    entries = "".join(f'[[tasks]]\nmatch = "{number}"\n' for number in range(12))
+    with pytest.raises(BadConfiguration) as caught:
+        task_notes(layout(tmp_path, entries))
+    errors = ["schema_version: Field required"]
+    errors += [f"tasks/{number}/asks: Field required" for number in range(9)]
+    assert caught.value.message.endswith(": " + "; ".join([*errors, "and 3 more"]))
+
+
+def test_every_task_that_cannot_be_read_is_named_at_once(tmp_path):
+    entries = '[[tasks]]\nmatch = "a"\nasks = "b"\npaper = "c"\n' * 2
+    entries += '[[tasks]]\nmatch = "*a*"\nasks = "b"\n'
+    with pytest.raises(BadConfiguration) as caught:
+        task_notes(layout(tmp_path, HEAD + entries))
+    assert "a: papers has no 'c'; a: papers has no 'c'; *a*: expected" in caught.value.message
+
+
+def test_the_example_of_the_documentation_is_complete():
+    text = (ROOT / "docs/maintainer/models.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    notes = TaskNotes.model_validate(tomllib.loads(example))
+    assert notes.benchmark is not None
+    unused = {*type(notes.benchmark).model_fields} - notes.benchmark.model_fields_set
+    assert unused | {*TaskNote.model_fields} - notes.tasks[0].model_fields_set == set()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.board.page import FIXED, NAMES, POLICY, page_files
-from geneb_ci.board.page_data import all_millionths, millionths, page_scripts
+from geneb_ci.board.page_data import millionths, page_scripts
 from geneb_ci.board.rows import encode
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries
@@ -32,12 +32,6 @@ def test_a_score_in_millionths_shows_the_same_three_decimals(score):
     assert float(shown) == float(f"{score:.3f}")
     assert abs(millionths(score) / 1e6 - score) <= 1.5e-6
     assert millionths(score) % 1000 != 500
-
-
-@given(st.lists(st.one_of(st.floats(-1, 1), st.integers(-2000, 2000).map(lambda k: k / 2000))))
-def test_scores_in_millionths_are_those_of_each(scores):
-    """Also halves of a thousandth, which are moved to the side of the exact score."""
-    assert all_millionths(scores) == list(map(millionths, scores))
 
 
 def test_every_score_of_the_board_is_in_the_scripts(scripts):

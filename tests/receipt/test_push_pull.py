@@ -93,7 +93,7 @@ def test_what_was_pushed_is_pulled_and_verified(
     assert (code, output) == (
         0,
         (
-            "back: 4 files, and predictions.bin, each with the digest of the receipt\n"
+            "back: 4 files, and predictions.bin, each with the sha256 that the receipt states\n"
             "next: geneb-ci receipt verify four-mers.json --cache back\n"
         ),
     ), errors

@@ -130,7 +130,8 @@ def test_a_pull_that_is_killed_goes_on(
             if name.endswith(".f16"):
                 assert raw == right[name], "what has its name is whole"
     output, errors = begin().communicate(timeout=PATIENCE)
-    summary = f"{place}: 4 files, and predictions.bin, each with the digest of the receipt\n"
+    fetched = "4 files, and predictions.bin, each with the sha256 that the receipt states"
+    summary = f"{place}: {fetched}\n"
     assert output.startswith(f"{summary}next: geneb-ci receipt verify "), errors
     assert files_of(place) == right
 

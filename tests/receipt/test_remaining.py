@@ -1,13 +1,13 @@
-"""What is left of work on tasks, in words."""
+"""What is left of work, in words."""
 
 from geneb_ci.receipt.cells import Remaining
 
 
-def test_what_is_left_follows_from_the_costs_of_the_tasks() -> None:
+def test_what_is_left_follows_from_what_was_done() -> None:
     now = [100.0]
-    left = Remaining([1.0, 3.0, 6.0], lambda: now[0])
+    left = Remaining(10.0, clock=lambda: now[0])
     assert left.text(0) == ""
     now[0] += 4
     assert (left.text(1), left.is_due()) == (", about 36 s left", False)
     now[0] += 96
-    assert (left.text(2), left.is_due()) == (", about 2 min left", True)
+    assert (left.text(4), left.is_due()) == (", about 2 min left", True)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from geneb_ci.render.text import _plain_window, _window, frame
+from geneb_ci.render.text import frame
 from tests.each import each
 from tests.render.hostile import texts
 
@@ -36,10 +36,3 @@ def test_it_fits(text, data, width, is_cut):
     line, caret = frame(text, data.draw(st.integers(0, len(text))), width, is_cut=is_cut)
     assert cell_len(line) <= width
     assert caret <= cell_len(line)
-
-
-@given(st.text("ab #", max_size=30), st.integers(0, 30), st.integers(0, 40))
-def test_plain_text_is_cut_as_any_other(text, at, room):
-    shown = list(text)
-    at = min(at, len(shown))
-    assert _plain_window(shown, at, room) == _window(shown, at, room)

@@ -31,6 +31,7 @@ from geneb_ci.sandbox.run import (
     probe_suite,
     run_in_sandbox,
 )
+from reference_harness.cli import main
 from tests.paths import PUBLIC, ROOT
 from tests.sandbox.conftest import HOSTILE, SEQUENCES, SMALL, hostile
 
@@ -50,12 +51,28 @@ def test_the_same_numbers_come_out_of_every_level(sandbox, tmp_path):
 
 
 def test_packages_of_a_models_own_environment_come_first(bubblewrap_sandbox, tmp_path):
-    """The extractor's module returns the number of the package that it imports."""
+    """The extractor's module returns the number of the package that it imports.
+
+    The package prints what the worker prints of its progress, which is told while it runs.
+    """
     (tmp_path / "packages").mkdir()
-    (tmp_path / "packages/tinyformers.py").write_text("WORDS = 3\n", encoding="utf-8")
+    source = "WORDS = 3\nprint('letters embedded: 18\\nletters embedded: many', flush=True)\n"
+    (tmp_path / "packages/tinyformers.py").write_text(source, encoding="utf-8")
     spec = dataclasses.replace(hostile("imports", "OwnPackage"), packages=tmp_path / "packages")
-    values = embed_in_sandbox(SEQUENCES, spec, bubblewrap_sandbox, SMALL)
-    assert values.tolist() == [[3]] * 3
+    letters: list[int] = []
+    found = run_in_sandbox(SEQUENCES, spec, bubblewrap_sandbox, SMALL, letters.append)
+    assert found.values.tolist() == [[3]] * 3
+    assert letters == [18]
+
+
+def test_threads_of_a_model_sleep_where_they_wait(monkeypatch):
+    """Those that spin took ten times as long on busy cores, in the sandbox and outside."""
+    monkeypatch.setattr("os.environ", {})
+    monkeypatch.setattr("sys.argv", ["geneb-harness", "--version"])
+    with contextlib.suppress(SystemExit):
+        main()
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert mounts.view({}, {}).environment["OMP_WAIT_POLICY"] == "PASSIVE"
 
 
 def test_the_trial_imports_what_a_run_imports(sandbox, tmp_path, monkeypatch):

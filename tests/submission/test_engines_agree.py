@@ -11,7 +11,6 @@ from jsonschema import Draft202012Validator
 
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
-from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import check_structure
 from geneb_ci.submission.tokens import UNUSABLE
 from tests.conftest import document_v11
@@ -19,6 +18,7 @@ from tests.each import each
 from tests.examples import examples
 from tests.hostile import corpus
 from tests.paths import ROOT, SUBMISSIONS
+from tests.submission.schema_engine import check_by_schema
 
 SCHEMAS = {
     version: json.loads((ROOT / f"schemas/submission-{version}.schema.json").read_bytes())

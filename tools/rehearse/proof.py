@@ -119,7 +119,7 @@ CASES = (
         "pull_requests=write",
     ),
     Case(
-        "no right to read what the job can do without",
+        "no right to read issues, without which the job still runs",
         f"{FLOWS}/verdict.yml",
         without("      issues: read # which of them wait after an error\n"),
         ("--job", "verdict", "--borrow"),

@@ -441,7 +441,7 @@ def directions(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratu
 
 
 def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, EmbeddingInfluence]:
-    """Return the influence of the deviations of "training" and "test" embeddings of one task."""
+    """Return, for "training" and "test", how much deviations of embeddings move the test loss."""
     import numpy as np  # slow to import, and only needed here
 
     scale = task.entry.scale_log2
@@ -646,15 +646,15 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCe
         else:
             differing_parts.setdefault(cell, []).append(difference.what)
     total = sum(1 for _ in cells_in(cells))
-    record_claims = None
+    claim_of_record_count = None
     if compares_record(submission, cells):
-        record_claims = sum(
+        claim_of_record_count = sum(
             claim_of_record(submission, regime, task) is not None
             for task, result in cells.tasks.items()
             for regime in result.record or ()
         )
     return ComparedCells(
-        of_record=record_claims,
+        of_record=claim_of_record_count,
         equal=total - len(differing_parts) - len(unclaimed),
         of=total,
         differing=[f"{cell}: {', '.join(parts)}" for cell, parts in differing_parts.items()],

@@ -30,7 +30,7 @@ from geneb_ci.audit.record.old_log import LogKeys
 from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.shipped import shipped
-from reference_harness.formats.base import Count, Hex64, Moment, Name, StrictModel, first_error
+from reference_harness.formats.base import Count, Hex64, Moment, Name, StrictModel, all_errors
 from reference_harness.formats.files import NotReadable, lies_there, read_regular, read_text
 from reference_harness.formats.text import quoted
 
@@ -232,7 +232,7 @@ def _keys_in(path: Path, _: tuple[int, int, int]) -> KeyFile:
     except StepMismatch as error:
         raise BadConfiguration(f"{path}: {error.message}", fix) from error
     except ValidationError as error:
-        raise BadConfiguration(f"{path}: {first_error(error)}", fix) from error
+        raise BadConfiguration(f"{path}: {all_errors(error)}", fix) from error
 
 
 class RevokedKey(StepMismatch):

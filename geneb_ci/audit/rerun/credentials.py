@@ -1,4 +1,4 @@
-"""Finds credentials that a contributor's code could read, and refuses a rerun beside them."""
+"""Finds credentials that a contributor's code could read; then no rerun starts."""
 
 import json
 import os

@@ -14,7 +14,7 @@ from geneb_ci.audit.compare.outcome import Decoys
 from geneb_ci.audit.cost import DECOYS, few_shot_sequences
 from geneb_ci.audit.rerun.decoys import with_decoys
 from geneb_ci.audit.rerun.honesty import sequences_varied
-from geneb_ci.audit.rerun.prepare import PreparedRerun
+from geneb_ci.audit.rerun.prepare import CPU, PreparedRerun
 from geneb_ci.audit.rerun.task_embedding import SandboxRuns
 from geneb_ci.audit.rerun.workspace import EmbeddedTask
 from geneb_ci.audit.sampling.embedding_draw import task_shares
@@ -26,7 +26,7 @@ from geneb_ci.receipt.embeddings import STRONGEST
 from geneb_ci.receipt.source import size_text
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import file_sha256
-from reference_harness.formats.submission import EmbeddingReceipt
+from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12
 from reference_harness.formats.text import Say, plural
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ class SampleEmbedder:
             ):
                 kept = np.load(folder / _MATRIX, allow_pickle=False)
                 return self._finished(sequences, entry, self._checked(kept))
-        runs = SandboxRuns(self._prepared, sum(part.seconds for part in self.parts))
+        seconds_used = sum(part.seconds for part in self.parts)
+        runs = SandboxRuns(self._prepared, seconds_used, self._say, label)
         decoyed = with_decoys(sequences, secrets.token_bytes(32), published)
         self._say(
             f"{label}: embedding {plural(published, 'sequence')}, {len(sequences) - published} "
@@ -179,8 +180,54 @@ class SampleEmbedder:
 OPERATIONS_PER_SECOND = 150e9
 """Assumed operations per second of a run on a CPU. Measured: 193 to 242 GFLOP/s on two cores, with
 21 and 85 million parameters."""
-TOKENS_PER_SEQUENCE = 300
-"""Assumed tokens of a sequence: one per letter, in sequences of 300 letters."""
+LETTERS_PER_SEQUENCE = 300
+"""Assumed letters of a sequence where the submission does not say how many were given."""
+GPU_AS_CPUS = 50
+"""Assumed speed of a GPU, where one of the two embedded and the other will: 7.5 TFLOP/s of float32,
+without TF32, beside `OPERATIONS_PER_SECOND`."""
+
+
+class Pace(NamedTuple):
+    """The speed at which a rerun is expected to embed."""
+
+    seconds_per_sequence: float
+    basis: str
+    """What the speed rests on, as the end of a sentence."""
+
+
+def pace_of(submission: SubmissionV12, device: str = CPU) -> Pace:
+    """Return the expected speed of the extractor on a device.
+
+    It is that of the contributor's run where the submission states one, since two models of as
+    many parameters differ by a factor of ten and more; else each letter counts as a token, and each
+    token as two operations per parameter.
+    """
+    letters = [
+        measured.letters
+        for measured in submission.measured.values()
+        if measured.letters is not None
+    ]
+    length = LETTERS_PER_SEQUENCE
+    if letters:
+        given = sum(counted.given for counted in letters)
+        length = round(given / sum(counted.sequences for counted in letters))
+    cost, hardware = submission.run.embedding_cost, submission.run.hardware
+    if cost is None:
+        operations = 2 * submission.meta.params * length
+        return Pace(
+            operations / OPERATIONS_PER_SECOND,
+            f"on a CPU, at 2 operations per parameter and letter, {length} letters a sequence and "
+            f"{OPERATIONS_PER_SECOND / 1e9:.0f} GFLOP/s",
+        )
+    basis = (
+        f"at the {cost.letters_per_second:,.0f} letters a second of the contributor's run "
+        f"({hardware.device}, {hardware.name}) and {length} letters a sequence"
+    )
+    factor = 1.0
+    if (ran_on_cpu := hardware.device == CPU) != (device == CPU):
+        factor = 1 / GPU_AS_CPUS if ran_on_cpu else GPU_AS_CPUS
+        basis += f", with a GPU counted as {GPU_AS_CPUS} CPUs"
+    return Pace(factor * length / cost.letters_per_second, basis)
 
 
 class RerunCost(NamedTuple):
@@ -196,24 +243,24 @@ class RerunCost(NamedTuple):
     """Number of all sequences in the sandbox, decoys included."""
     disk: int
     """Size of the file of rerun embeddings, in bytes."""
-    embedding: float | None
-    """Seconds in the sandbox; None if the number of parameters is unknown."""
+    embedding: float
+    """Seconds in the sandbox."""
+    basis: str
+    """What this time rests on."""
 
 
 def rerun_cost(
     rows: EmbeddingCounts,
     receipt: EmbeddingReceipt,
     benchmark: Benchmark,
-    parameters: int | None,
+    pace: Pace,
     refits: int,
     fresh: int = 0,
-    rate: float = OPERATIONS_PER_SECOND,
-    tokens: int = TOKENS_PER_SEQUENCE,
 ) -> RerunCost:
     """Return the highest cost of a draw with `fresh` fresh sequences.
 
     `refits` is the number of tasks whose training sequences are varied, without those of earlier
-    draws; `rate` is in operations per second.
+    draws.
     """
     shares = task_shares(rows, receipt, benchmark)
     shots_by_regime = benchmark.protocol.few_shot_k
@@ -246,26 +293,20 @@ def rerun_cost(
     )
     embedded = drawn_total + variants + fresh
     embedded += DECOYS * (1 + embedded // PART_SEQUENCES)
-    seconds = None if parameters is None else 2 * parameters * tokens * embedded / rate
     return RerunCost(
         rows=drawn_total,
         variants=variants,
         fresh=fresh,
         embedded=embedded,
         disk=drawn_total * (6 * receipt.dim + 32 * 20) + variants * (4 * receipt.dim + 16),
-        embedding=seconds,
+        embedding=pace.seconds_per_sequence * embedded,
+        basis=pace.basis,
     )
 
 
 def rerun_cost_lines(cost: RerunCost, cells: ReceiptCost) -> list[str]:
     """Return the cost of embedding, and of recomputing the cells, as lines of text."""
-    time_text = "unknown: the submission does not say how many parameters it has"
-    if cost.embedding is not None:
-        time_text = (
-            f"about {duration_text(cost.embedding)} on a CPU, at 2 operations per parameter and "
-            f"token, {TOKENS_PER_SEQUENCE} tokens per embedding and "
-            f"{OPERATIONS_PER_SECOND / 1e9:.0f} GFLOP/s"
-        )
+    time_text = f"about {duration_text(cost.embedding)} {cost.basis}"
     decoys = cost.embedded - cost.rows - cost.variants - cost.fresh
     fresh = f", {cost.fresh:,} fresh sequences" if cost.fresh else ""
     return [

@@ -188,28 +188,21 @@ def _variance(scores: Sequence[float]) -> float:
 
 def _judged(regime: str, beside: str, parts: Sequence[_TaskGain]) -> Iterator[Gain]:
     """Yield the mean gain of T tasks beside its limit, then that of each task if there are more."""
+    from geneb_ci.statistics.student import student_quantile  # NumPy is slow to import
+
     count = len(parts)
     freedom = sum(part.freedom for part in parts)
     mean_variance = fmean(part.variance for part in parts)
-    limit = MARGIN + student_quantile(VARIANT_ALARM, freedom) * math.sqrt(mean_variance / count)
+    of_mean = float(student_quantile(VARIANT_ALARM, freedom))
+    limit = MARGIN + of_mean * math.sqrt(mean_variance / count)
     yield Gain(regime, beside, "", count, fmean(part.gain for part in parts), limit)
     if count == 1:
         return
-    of_task = student_quantile(alarm_of_one(count), freedom)
+    of_task = float(student_quantile(alarm_of_one(count), freedom))
     for part in parts:
         spread = math.sqrt(max(part.variance, mean_variance))
         limit = MARGIN + TASK_MARGIN + of_task * spread
         yield Gain(regime, beside, part.task, count, part.gain, limit)
-
-
-def student_quantile(normal: float, freedom: int) -> float:
-    """Return the quantile of Student's t whose chance is that of a normal quantile.
-
-    By Wallace's formula, without SciPy, which a plain install has not. A quantile of 4 is 8 % too
-    large for four degrees of freedom, 0.6 % for ten.
-    """
-    scaled = normal * (8 * freedom + 3) / (8 * freedom + 1)
-    return math.sqrt(freedom * math.expm1(scaled * scaled / freedom))
 
 
 def flagged_gains(result: FewShotResult, beside: str) -> list[Gain]:

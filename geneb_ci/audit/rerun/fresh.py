@@ -179,7 +179,7 @@ def refuse_public(rows: Iterable[FreshSequence], source: TaskSource) -> None:
             raise AuditRefused(
                 f"task {task}: {plural(len(public_rows), 'sequence')} of the set are in the public "
                 f"data, the first being {quoted(public_rows[0].sequence[:60])}",
-                "remove them: only sequences that nobody has seen show whether labels are known",
+                "remove them: only new sequences show whether the extractor knows labels by heart",
             )
 
 

@@ -268,26 +268,27 @@ def fresh_decisions(
 
 
 def _labelled(
-    truth: "npt.NDArray[np.int64]", fits: "Sequence[npt.NDArray[np.int64]]"
+    truth: "npt.NDArray[np.int64]", predictions_by_fit: "Sequence[npt.NDArray[np.int64]]"
 ) -> LabelledDecisions:
     """Return the summed decisions of one or more fits on the same sequences."""
     import numpy as np
 
     from geneb_ci.receipt.predicted import confusion_matrix
 
-    classes = np.unique(np.concatenate([truth, *fits]))
+    classes = np.unique(np.concatenate([truth, *predictions_by_fit]))
     matrices = [
         confusion_matrix(
             np.searchsorted(classes, truth).astype(np.uint16),
             np.searchsorted(classes, predicted).astype(np.uint16),
             len(classes),
         )
-        for predicted in fits
+        for predicted in predictions_by_fit
     ]
     return LabelledDecisions(
-        rows=len(truth) * len(fits),
-        right=sum(int((predicted == truth).sum()) for predicted in fits),
-        MCC=math.fsum(scores_of_matrix(matrix).mcc for matrix in matrices) / len(fits),
+        rows=len(truth) * len(predictions_by_fit),
+        right=sum(int((predicted == truth).sum()) for predicted in predictions_by_fit),
+        MCC=math.fsum(scores_of_matrix(matrix).mcc for matrix in matrices)
+        / len(predictions_by_fit),
     )
 
 

@@ -4,7 +4,7 @@ No other module starts them; the rest of an audit is computed from their results
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,9 +30,15 @@ class Runner:
     harness: HarnessProcess
     """Lists sequences and scores embeddings, in one process for all tasks."""
 
-    def embed(self, sequences: Sequence[str], spec: ExtractorSpec, limits: Limits) -> SandboxRun:
+    def embed(
+        self,
+        sequences: Sequence[str],
+        spec: ExtractorSpec,
+        limits: Limits,
+        progress: Callable[[int], object] = lambda _letters: None,
+    ) -> SandboxRun:
         """Return the embeddings of n sequences. Raises what `run_in_sandbox` raises."""
-        return run_in_sandbox(sequences, spec, self.sandbox, limits)
+        return run_in_sandbox(sequences, spec, self.sandbox, limits, progress)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -40,16 +40,21 @@ from geneb_ci.audit.rerun.workspace import (
 from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
 from geneb_ci.harness.process import HarnessProcess, TaskSource
+from geneb_ci.receipt.cells import Remaining
 from geneb_ci.sandbox.limits import Limits, advice
 from geneb_ci.sandbox.run import Batching, ExtractorSpec
 from reference_harness.formats.base import first_error
 from reference_harness.formats.files import file_sha256
 from reference_harness.formats.further import FurtherSequence, FurtherSequences
 from reference_harness.formats.rescored import Rescored
-from reference_harness.formats.text import Say, plural
+from reference_harness.formats.text import Say, plural, silent
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+MINUTE = 60.0
+"""Seconds between two lines of progress."""
 
 
 def variant_seed(plan_seed: str, nonce: str) -> str:
@@ -213,7 +218,7 @@ class TaskRuns:
         ]
         further = self._further(task)
         runs = SandboxRuns(
-            self.prepared, sum(task_embedded.seconds for task_embedded in self.embedded.values())
+            self.prepared, sum(done.seconds for done in self.embedded.values()), self.say, label
         )
         embeddings, values = None, None
         if new_rows or further:
@@ -296,8 +301,13 @@ class TaskRuns:
 class SandboxRuns:
     """Runs the extractor for one task, within the limits of a run and of the whole audit."""
 
-    def __init__(self, prepared: PreparedRerun, seconds_used: float) -> None:
+    def __init__(
+        self, prepared: PreparedRerun, seconds_used: float, say: Say = silent, label: str = ""
+    ) -> None:
+        """Begin; `say` gets a line a minute, after `label`, while sequences are embedded."""
         self._prepared = prepared
+        self._say = say
+        self._label = label
         self._seconds_used = seconds_used
         self.seconds = 0.0
         self.peak = 0
@@ -313,13 +323,31 @@ class SandboxRuns:
         """Return the embeddings of the real sequences, and the result of the decoys."""
         return embed_among_decoys(
             with_decoys,
-            functools.partial(self._run, batching="budget"),
+            functools.partial(
+                self._run, batching="budget", progress=self._progress(with_decoys.sequences)
+            ),
             functools.partial(self._run, batching="file"),
             self._prepared.settings.noise,
         )
 
+    def _progress(self, sequences: Sequence[str]) -> Callable[[int], None]:
+        """Return a function of the embedded letters that says, every minute, what is left."""
+        total = sum(map(len, sequences))
+        remaining = Remaining(total, MINUTE)
+
+        def report(letters: int) -> None:
+            if letters <= total and remaining.is_due():
+                state = f"{letters:,} of {total:,} letters embedded"
+                self._say(f"{self._label}: {state}{remaining.text(letters)}")
+
+        return report
+
     def _run(
-        self, sequences: Sequence[str], batching: Batching, spec: ExtractorSpec | None = None
+        self,
+        sequences: Sequence[str],
+        batching: Batching,
+        spec: ExtractorSpec | None = None,
+        progress: Callable[[int], object] = lambda _letters: None,
     ) -> "np.ndarray":
         limits = self._prepared.machine.limits
         seconds_left = int(limits.total_seconds - self._seconds_used - self.seconds)
@@ -332,6 +360,7 @@ class SandboxRuns:
                 sequences,
                 dataclasses.replace(spec or self._prepared.spec, batching=batching),
                 dataclasses.replace(limits, seconds=seconds),
+                progress,
             )
         except LimitExceeded as error:
             if error.limit == "seconds" and seconds_left < limits.seconds:

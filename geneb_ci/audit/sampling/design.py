@@ -22,7 +22,7 @@ from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.finding import first_and_more, percent
 from geneb_ci.common.shipped import shipped
 from reference_harness.formats import scorer
-from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, first_error
+from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, all_errors
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, lies_there, read_text
 from reference_harness.formats.submission import Submission
@@ -104,7 +104,7 @@ def parse_policy(raw: bytes, name: str) -> AuditPolicy:
     try:
         return AuditPolicy.model_validate(tomllib.loads(raw.decode("utf-8"))["audit"])
     except ValidationError as error:
-        error_text = first_error(error, "the table")
+        error_text = all_errors(error, "the table")
         raise BadConfiguration(f"{name}: [audit] {error_text}", _RESTORE) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadConfiguration(f"{name}: [audit] cannot be read: {error}", _RESTORE) from error

@@ -12,7 +12,7 @@ import numpy as np
 from geneb_ci.board.advice import MARGIN
 from geneb_ci.board.agreement import kendall_taus
 from geneb_ci.board.columns import Entry, in_board_order
-from geneb_ci.board.decisions import CONFIDENCE, Floats, compare_pair
+from geneb_ci.board.decisions import CONFIDENCE, compare_pair
 from geneb_ci.board.diagnostics import document
 from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
 from geneb_ci.board.means import mean
@@ -20,6 +20,7 @@ from geneb_ci.board.rows import figure_values, params_in_paper
 from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores
 from geneb_ci.board.variance import OVERLAP
 from geneb_ci.statistics.metrics import Standings
+from geneb_ci.statistics.student import Floats
 from reference_harness.formats.benchmark import Benchmark
 
 METRIC: Final = "MCC"

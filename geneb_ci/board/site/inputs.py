@@ -116,11 +116,6 @@ class Standing(NamedTuple):
     rank_high: int | None = None
 
 
-def _standing(score: float, standings: Standings, index: int) -> Standing:
-    low, high = standings.low[index], standings.high[index]
-    return Standing(score, low, high, standings.rank_low[index], standings.rank_high[index])
-
-
 @dataclass(frozen=True)
 class Site:
     """The inputs of every page, with cached look-ups."""
@@ -254,27 +249,17 @@ class Site:
         score = self.mean(model, regime, column, self.benchmark.primary_metric)
         if score is None:
             return None
-        column_standings = self._standings_by_mean[regime].get(column)
-        return (
-            Standing(score)
-            if column_standings is None
-            else _standing(score, column_standings, column_standings.places[model])
+        ranked = self._standings_by_mean[regime].get(column)
+        if ranked is None:
+            return Standing(score)
+        k = ranked.places[model]
+        return Standing(
+            score, ranked.low[k], ranked.high[k], ranked.rank_low[k], ranked.rank_high[k]
         )
 
     def standings(self, model: str, regime: str) -> list[Standing | None]:
         """Return the result of `standing` for each mean, in the order of `columns`."""
-        row, metric = self._rows[regime].get(model), self.benchmark.primary_metric
-        if row is None:
-            return [None] * len(self.columns)
-        means = {MACRO: row[f"{MACRO}_{metric}"], MICRO: row[f"{MICRO}_{metric}"]}
-        scores = (means | row[f"cat_{metric}"]).values()
-        column_standings = self._standings_by_mean[regime].values()
-        if not column_standings:
-            return list(map(Standing, scores))
-        return [
-            _standing(score, column, column.places[model])
-            for score, column in zip(scores, column_standings, strict=True)
-        ]
+        return [self.standing(model, regime, column) for column in self.columns]
 
     @functools.cached_property
     def _standings_by_mean(self) -> dict[str, dict[str, Standings]]:

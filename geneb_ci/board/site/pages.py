@@ -297,7 +297,7 @@ def scores_table(regime: str, metric: str, site: Site, maximum: int) -> dict[str
 
 def marks_page(site: Site) -> Page:
     """Return the page that explains each mark of a row: published defects and warnings."""
-    defects = {mark.id: mark for entry in site.entries for mark in entry.marks.defects}
+    defects = {defect.id: defect for entry in site.entries for defect in entry.marks.defects}
     defective: dict[str, list[str]] = {name: [] for name in sorted(defects)}
     warned: dict[str, list[tuple[str, int]]] = {}
     for entry in site.entries:

@@ -305,7 +305,7 @@ ROUND_NUMBERS = Rule(
     id="round-numbers",
     severity=Severity.WARNING,
     what="More values are round than in computed scores, or all are rounded to two decimals.",
-    why="Typed numbers are often round, computed ones rarely; two decimals defeat other checks.",
+    why="Computed numbers are rarely round; with two decimals, other checks find few errors.",
     fix="Submit the file as the harness wrote it.",
     check=round_numbers,
 )

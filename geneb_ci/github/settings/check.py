@@ -1,4 +1,7 @@
-"""Check settings of GitHub; each function returns what is wrong with a setting, or None."""
+"""Checks settings of GitHub.
+
+Each function returns the value found if it is not the required one, else None.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +12,7 @@ from geneb_ci.github.settings.client import MAIN, SettingsClient, variable_path
 from geneb_ci.github.settings.required import SETTINGS, Setting
 
 Check = Callable[[SettingsClient, Setting], str | None]
-"""Returns the value found if it is not the required one, else None. Raises Unseen."""
+"""Raises Unseen if the value cannot be seen."""
 
 DISABLED = "disabled_manually"
 """State of a workflow that a person disabled."""

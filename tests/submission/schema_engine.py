@@ -1,7 +1,6 @@
-"""Validation by the published JSON Schemas with python-jsonschema, as a second engine.
+"""Validates by the published JSON Schemas with python-jsonschema, to compare with the typed models.
 
-Tests compare it with the typed models, to prove that both agree. It takes about eighty times as
-long and does not detect NaN, which the scanner does.
+It does not detect NaN, which the scanner does.
 """
 
 import functools

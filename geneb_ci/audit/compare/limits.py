@@ -1,0 +1,66 @@
+"""The limits by which an audit is judged, as one digest in each commitment and record."""
+
+from geneb_ci.audit.canonical import digest
+from geneb_ci.audit.compare import joint, tolerance
+from geneb_ci.audit.rerun import decoys, few_shot, honesty
+from geneb_ci.receipt import embeddings
+from reference_harness.formats import rescored
+
+
+def deciding_limits() -> dict[str, dict[str, str]]:
+    """Return the constants that decide a verdict beside those of the tolerance, by subject.
+
+    `tests/audit/test_limits.py` tests that none is missing. Another name changes the digest.
+    """
+    # Imported here, since they import numpy, and a plain install reads commitments without it.
+    from geneb_ci.receipt import column_rule, direction, influence, raise_bound
+
+    subjects = {
+        "variants": (honesty, "TASK_MARGIN"),
+        "few-shot probes": (few_shot, "MARGIN FITS_MIN"),
+        "other draws": (rescored, "OTHER_DRAWS"),
+        "decoys": (
+            decoys,
+            (
+                "TWICE TRIANGLES FRESH JUMP SHARE_MEMORISED ANSWERS_MAX SEQUENCES_MIN NOISE "
+                "NOISE_SHARE_MIN"
+            ),
+        ),
+        "joint tests": (joint, "U_RATIO LARGEST_EXPONENT"),
+        "embeddings": (
+            embeddings,
+            (
+                "TAU_OF_COLUMN FLOOR MISMATCH MISMATCH_MIN POOLED RESCUED NEAR STRONGEST EFFECT "
+                "ROOM ROOM_OF_TASK FLIPPED FLIPPED_MIN MISSED LEVEL"
+            ),
+        ),
+        "columns": (
+            column_rule,
+            "QUARTILES_OF_NORMAL NORMAL EMBEDDINGS_MIN FORESEEN OWN_NOISE SPREAD_MIN",
+        ),
+        "direction": (direction, "RELABELLINGS TIE"),
+        "influence": (
+            influence,
+            "STEPS STEPS_MAX ACCURATE SOLVED_MAX FLAT PENALTY SPREAD_EMBEDDINGS",
+        ),
+        "bounds": (raise_bound, "EXACT RATIO HITS_MAX HALVINGS"),
+    }
+    return {
+        subject: {name: repr(getattr(module, name)) for name in names.split()}
+        for subject, (module, names) in subjects.items()
+    }
+
+
+def limits_digest() -> str:
+    """Return the digest of all limits that decide a verdict, for the policy in a commitment."""
+    return digest(
+        {"rule": "5", "tolerance": tolerance.tolerance_digest(), "limits": deciding_limits()}
+    )
+
+
+def are_current(committed: str) -> bool:
+    """Whether the limits in a commitment are those of now.
+
+    Commitments before rule 5 have the digest of the tolerance alone.
+    """
+    return committed in {limits_digest(), tolerance.tolerance_digest()}

@@ -1,0 +1,34 @@
+"""Student's t by a formula that the page's script computes as well."""
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+DRAWS_MAX = 1e5
+"""Degrees of freedom from which Student's t counts as the normal distribution."""
+
+
+def student_quantile(constant: float, freedom: Floats | float) -> Floats:
+    """Return the quantile of Student's t at the probability whose normal quantile is `constant`.
+
+    The approximation is Gaver and Kafadar's (Am. Stat. 38:308, 1984). From constants of 1.96 on it
+    is never too narrow by more than 0.6 %. With 4 degrees of freedom it is 5 % too wide at 4, with
+    8 degrees 1 %; with 16, 0.4 % at 5.
+    """
+    if np.asarray(freedom >= DRAWS_MAX).all():
+        return np.broadcast_to(constant, np.shape(freedom))
+    finite = np.minimum(freedom, DRAWS_MAX)
+    stretched = np.sqrt(finite * np.expm1(constant * constant * _growth(finite)))
+    return np.where(freedom < DRAWS_MAX, stretched, constant)
+
+
+def as_normal(statistic: Floats, freedom: Floats) -> Floats:
+    """Return the normal quantile at the probability whose Student's t quantile is `statistic`."""
+    finite = np.minimum(freedom, DRAWS_MAX)
+    size = np.sqrt(np.log1p(statistic * statistic / finite) / _growth(finite))
+    return np.where(freedom < DRAWS_MAX, np.copysign(size, statistic), statistic)
+
+
+def _growth(freedom: Floats) -> Floats:
+    return (freedom - 1.5) / ((freedom - 1) * (freedom - 1))

@@ -1,0 +1,116 @@
+"""Every number that decides a verdict is in the digest that commitments and records contain."""
+
+import ast
+import importlib
+import inspect
+from typing import Any
+
+import pytest
+
+from geneb_ci.audit.compare.limits import are_current, limits_digest
+from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.defences import DEFENCES, DefenceUse
+
+JUDGING = {
+    "geneb_ci.audit.compare.joint",
+    "geneb_ci.audit.compare.regime_bounds",
+    "geneb_ci.audit.compare.tolerance",
+    "geneb_ci.receipt.raise_bound",
+    *(
+        use.by.partition(":")[0]
+        for defence in DEFENCES
+        for use in (defence.tasks, defence.embeddings)
+        if isinstance(use, DefenceUse)
+    ),
+}
+"""The modules of all defences, and those that they judge with."""
+NOT_DECIDING = {
+    "sizes of files, texts and blocks": """
+        verify_embeddings.RERUN_BYTES_MAX outcome.HEADS_MAX outcome.NAME_MAX statement.ID_DIGITS
+        receipt_variants.REFIT_BYTES_MAX limits.MIB plan.TEST_EMBEDDINGS_MAX direction.BATCH
+        embeddings.BLOCK_BYTES influence.BLOCK influence.FEATURE_MAX
+    """,
+    "the format of a receipt": """
+        submission_terms.ITEM submission_terms.LARGEST submission_terms.SMALL
+        submission_terms.TOP_LOG2 embeddings.TOP embeddings.EXPONENT embeddings.NEGATIVE_ZERO
+        honesty.SIGNIFICAND
+    """,
+    "names for a value": """
+        receipt_variants.UNDECIDED alteration_power.BINARY
+    """,
+    "arithmetic": """
+        joint.SERIES regime_bounds.BOUND_SCALE
+    """,
+    "what a plan contains": """
+        draw.STANDARD_TEST draw.STANDARD_TRAINING task_draw.CROWNS_MAX task_draw._TASK_DEPTH
+        commitment.SCALE commitment.COARSE commitment.COARSE_SHARE commitment.CLOSE
+        commitment.CLOSE_SHARE neighbours.COUNT_MIN neighbours.NEAR
+    """,
+    "levels, by the limits of the day": """
+        joint.LUCKY_DEVIATIONS joint.HIDDEN_RAISE_MAX joint.HIDDEN_RAISE_TASKS
+    """,
+    "earlier records alone": """
+        embeddings.TAU joint.EARLIER_SHARE
+    """,
+}
+"""Why a number of these modules is not in the digest."""
+HARMLESS = {name for names in NOT_DECIDING.values() for name in names.split()}
+
+
+def is_table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def is_number(value: Any) -> bool:
+    values = value.values() if is_table(value) else [value]
+    return all(isinstance(each, int | float) and not isinstance(each, bool) for each in values)
+
+
+def origin(module: str, name: str) -> str:
+    """Return the module that defines a name, which another may import."""
+    for node in ast.parse(inspect.getsource(importlib.import_module(module))).body:
+        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+            assert node.module is not None
+            return origin(node.module, name)
+    return module
+
+
+def constants() -> dict[tuple[str, str], set[str]]:
+    """Return the numbers of the judging modules: where each is defined, and all that have it."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for module in JUDGING:
+        for name, value in vars(importlib.import_module(module)).items():
+            if name.isupper() and is_number(value):
+                defined = origin(module, name)
+                found.setdefault((defined, name), {defined}).add(module)
+    return found
+
+
+def test_every_number_of_the_judging_modules_is_in_the_digest_or_has_a_reason(monkeypatch):
+    before, missing, numbers = limits_digest(), [], constants()
+    for (defined, name), modules in numbers.items():
+        value = getattr(importlib.import_module(defined), name)
+        with monkeypatch.context() as patch:
+            for module in modules:
+                patch.setattr(f"{module}.{name}", {"float32": 9} if is_table(value) else value + 9)
+            if limits_digest() == before:
+                missing.append(f"{defined.rpartition('.')[2]}.{name}")
+    assert sorted(missing) == sorted(HARMLESS)
+
+
+@pytest.mark.parametrize(
+    ("digest", "expected"),
+    [
+        (limits_digest, "a78debd8e382f1284f1c45e58acc1464331d05c74815f2f61a13b37214c8b185"),
+        (tolerance_digest, "ef28092c1db6f7890e27d159f6abd033de5b0125da4212a1b915db3eea11f238"),
+    ],
+)
+def test_the_digest_of_published_commitments_stays(digest, expected):
+    """A constant with another name, and the same value, would reject every signed record."""
+    assert digest() == expected
+
+
+def test_limits_of_now_and_the_tolerance_alone_of_before_are_current():
+    assert are_current(limits_digest())
+    assert are_current(tolerance_digest())
+    assert not are_current("0" * 64)

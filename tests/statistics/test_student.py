@@ -1,0 +1,32 @@
+"""Quantiles of Student's t beside the exact ones, and their inverse."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm, t
+
+from geneb_ci.audit.compare.tolerance import quantile
+from geneb_ci.statistics.student import as_normal, student_quantile
+from tests.each import each
+
+
+@each(("freedom", "slack"), [(4, 0.054), (8, 0.011), (16, 0.003), (30, 0.001), (400, 1e-4)])
+@each("constant", [1.645, 1.96, 3.16, 4.0])
+def test_it_is_students_quantile_or_little_more(constant, freedom, slack):
+    exact = t.isf(norm.sf(constant), freedom)
+    found = float(student_quantile(constant, freedom))
+    assert (0.99 if freedom == 4 else 0.999) * exact < found < (1 + slack) * exact
+    assert as_normal(np.array([found]), np.array([freedom])) == pytest.approx(constant)
+
+
+def test_many_degrees_of_freedom_are_normal():
+    found = student_quantile(3.0, np.array([16.0, 1e5, np.inf]))
+    assert found[1:].tolist() == [3.0, 3.0]
+    assert float(student_quantile(3.0, np.inf)) == 3.0
+    assert as_normal(found, np.array([16.0, 1e5, np.inf])) == pytest.approx(3.0)
+
+
+@each("freedom", [16, 48, 95])
+@each("level", [0.05, 1e-3, 3e-6])
+def test_a_tolerance_has_the_two_sided_quantile_or_little_more(freedom, level):
+    exact = t.isf(level / 2, freedom)
+    assert exact * 0.9999 < quantile(level, freedom) < exact * 1.004
