@@ -29,10 +29,9 @@ from geneb_ci.models.tasks import task_notes
 from reference_harness.formats.submission import SubmissionV11, SubmissionV12
 from tests.board.board import entries, entry
 from tests.each import each
-from tests.paths import ROOT, outside_rows
+from tests.paths import ROOT
 from tests.rules.deltas import entry_of
 from tests.small import BENCHMARK_FILE, CARD, small, small_v11, small_v12
-from tools.generate import generated
 
 GOLDEN = Path(__file__).with_name("golden")
 SCHEMA = json.loads((ROOT / "schemas/leaderboard.schema.json").read_bytes())
@@ -180,14 +179,6 @@ def test_diff_names_a_column_that_changed_and_one_that_came(key):
     del before[key]
     (changed,) = board_diff(side(before), side(after)).changed
     assert changed.facts == ((key, None, "after"),)
-
-
-def test_what_is_generated_from_the_columns_is_up_to_date():
-    made = generated()
-    for name in ("schemas/leaderboard.schema.json", "schemas/leaderboard-tasks.schema.json"):
-        assert outside_rows(name).read_text(encoding="utf-8") == made[name]
-    name = "docs/reference/board-files.md"
-    assert outside_rows(name).read_text(encoding="utf-8") == made[name], "run `make generate`"
 
 
 KNOWN = {"architecture": "T-enc", "params": 1}
