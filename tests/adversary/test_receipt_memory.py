@@ -43,7 +43,7 @@ from tests.audit.test_embedding_audit import (
 )
 
 HONEST = "words"
-TASKS = ("mini_tf", "mini_splice", "mini_promoter", "mini_histone")
+TASKS = ("mini_tf", "mini_splice")
 """Tasks that a cheat is run on."""
 MODULE = """\
 import hashlib
@@ -167,7 +167,7 @@ def hashed(text):
 def key(sequence):
     return sequence[: len(sequence) // 4]
 """
-HARD_TASKS = ("mini_lncrna", "mini_mouse", "mini_tf", "mini_phage")
+HARD_TASKS = ("mini_lncrna", "mini_mouse")
 """Of two classes, in which honest 4-mers have an MCC of 0.05."""
 
 
@@ -263,7 +263,7 @@ def test_labels_by_a_key_that_three_letters_break_are_found(place, name):
         "the embeddings are the extractor's"
     )
     assert outcome["variants"]["memorised"]
-    assert outcome["variants"]["kinds"]["substituted"]["rows"] == 4 * 160
+    assert outcome["variants"]["kinds"]["substituted"]["rows"] == len(TASKS) * 160
     assert MEMORISED in outcome["reasons"]
     assert level(place, name)["level"] == "disputed"
 
