@@ -7,7 +7,6 @@ golden/board.sha256 anew: read the difference.
 import dataclasses
 import hashlib
 import json
-import math
 import re
 import shutil
 from pathlib import Path
@@ -19,7 +18,7 @@ from pydantic import TypeAdapter
 from geneb_ci.audit.trust.level import Summary
 from geneb_ci.board.board import board_of, checked_entries
 from geneb_ci.board.columns import COLUMNS, PUBLISHED, Column, Kind, facts_of, page_columns
-from geneb_ci.board.diff import FACTS, BoardSide, Estimate, board_diff
+from geneb_ci.board.diff import FACTS, BoardSide, board_diff
 from geneb_ci.board.rows import encode, leaderboards
 from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -168,7 +167,7 @@ def test_the_public_rows_have_values_of_its_type(column):
 
 def side(own: dict[str, Any]) -> BoardSide:
     board = {"data": {"full": [own]}}
-    return BoardSide(board, board, lambda _model, _regime: Estimate(0.5, 0.01, math.inf))
+    return BoardSide(board, board, None)
 
 
 @each("key", FACTS)
