@@ -131,7 +131,7 @@ lint: $(READY)  ## ruff, mypy, codespell, hadolint, zizmor, generated files, loc
 	$(BIN)/python tools/generate.py --check
 	$(BIN)/python -m tools.lock --check
 	$(BIN)/python -m pytest -q --collect-only --no-summary tests/house/test_collection.py tests/house/test_live_rows.py >/dev/null
-	$(BIN)/python -m pytest -q -m "" $(STRUCTURE) tests/house/test_dead_code.py
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "" $(STRUCTURE) tests/house/test_dead_code.py
 
 rehearse: $(READY)  ## every job of every workflow, on loopback; JOB=publish.push for one
 	@$(BIN)/python -m tools.rehearse $(JOB:%=--job %)

@@ -317,7 +317,7 @@ def build(
         boards.require_apart(Path(out), layout, paths)
     numbers = boards.Numbers.ERRORS if diagnostics else boards.Numbers.SCORES
     with _notebook_report():
-        entries = boards.entries_of(
+        entries = boards.checked_entries(
             layout,
             paths,
             progress,
@@ -364,7 +364,7 @@ def board(
     path = None if folder is None else Path(folder)
     layout, paths = boards.files_at(path, "geneb_ci.board(FOLDER)")
     with _notebook_report():
-        entries = boards.entries_of(layout, paths, progress, jobs=jobs, cache=cache)
+        entries = boards.checked_entries(layout, paths, progress, jobs=jobs, cache=cache)
     return score_frame(entries, benchmark_of(layout))
 
 

@@ -51,6 +51,7 @@ from tools.generated_pages import (
 )
 from tools.man_page import PAGE, man_page
 from tools.rules_md import rules_markdown
+from tools.shipped_rows import shipped_rows_text
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -264,7 +265,7 @@ def generated() -> dict[str, str]:
         for name, schema in schemas.items()
     }
     rows = f"schemas/{place.FILE}"
-    numbers = place.shipped_rows_text(
+    numbers = shipped_rows_text(
         (ROOT / rows).read_text(encoding="utf-8"), ROOT / "submissions", benchmark
     )
     by_harness = {
@@ -330,7 +331,7 @@ def defences_page() -> str:
 
 def fit_of(rows_text: str, benchmark: Benchmark) -> str:
     """Return the fitted reference of the shipped rows, as text."""
-    rows = place.rows_in(json.loads(rows_text))
+    rows = place.rows_by_file(json.loads(rows_text)).values()
     return reference.fit_text(reference.table_of(rows, benchmark))
 
 

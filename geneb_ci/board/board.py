@@ -213,13 +213,13 @@ def checked_entries(
     numbers: Numbers | None = None,
     jobs: int | None = None,
     cache: bool = False,
-) -> tuple[Report, list[Entry] | None]:
-    """Return the report on all submissions, and their entries; no entries unless all pass.
+) -> list[Entry]:
+    """Check submissions, all of which have to pass, and return their entries.
 
     With `numbers`, entries have these instead of results. `jobs` is the number of processes; None
     chooses it by the number of files. With `cache`, findings saved by an earlier check of the same
-    bytes are used. Raises BadConfiguration, BrokenRecordError if an audit record is broken, and
-    UsageProblem if a file changed before it was read again.
+    bytes are used. Raises SubmissionsRefused if one fails, BadConfiguration, BrokenRecordError if
+    an audit record is broken, and UsageProblem if a file changed before it was read again.
     """
     errors: RowErrors | None = None
     if numbers is Numbers.ERRORS:
@@ -241,16 +241,14 @@ def checked_entries(
     report.benchmarks = checker.benchmarks
     report.findings.sort(key=Finding.sort_key)
     if not _is_sound(report):
-        return report, None
+        raise SubmissionsRefused(report)
     rows: Iterable[BoardRow | None] = (
         map(read_row, checked)
         if numbers is None
         else read_numbers(checked, benchmark_of(layout), errors=errors, jobs=jobs)
     )
     pairs = zip(rows, findings, strict=True)
-    return report, [
-        make_entry(row, file_findings) for row, file_findings in pairs if row is not None
-    ]
+    return [make_entry(row, file_findings) for row, file_findings in pairs if row is not None]
 
 
 class SubmissionsRefused(GenebError):  # noqa: N818 (named after what is wrong)
@@ -319,25 +317,6 @@ def require_apart(out: Path, layout: Layout, files: Iterable[Path] = ()) -> None
         )
 
 
-def entries_of(
-    layout: Layout,
-    files: list[Path],
-    watch: Watch = lambda results, _: results,
-    *,
-    numbers: Numbers | None = None,
-    jobs: int | None = None,
-    cache: bool = False,
-) -> list[Entry]:
-    """Check submissions, all of which have to pass, and return them as rows.
-
-    The parameters are those of `checked_entries`. Raises SubmissionsRefused if one fails.
-    """
-    report, entries = checked_entries(layout, files, watch, numbers=numbers, jobs=jobs, cache=cache)
-    if entries is None:
-        raise SubmissionsRefused(report)
-    return entries
-
-
 def advice_of(
     folder: Path | None,
     request: ModelRequest,
@@ -353,7 +332,7 @@ def advice_of(
     with _analyses():
         from geneb_ci.board.recommend import advise_rows  # numpy: 0.2 s
     layout, files = files_at(folder, "geneb-ci recommend FOLDER")
-    entries = entries_of(layout, files, watch, cache=cache)
+    entries = checked_entries(layout, files, watch, cache=cache)
     return advise_rows(entries, benchmark_of(layout), task_notes(layout), request, margin)
 
 

@@ -1,52 +1,19 @@
 """Compare two boards: the places of rows in each regime, and how a change moves them."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.board.columns import PUBLISHED
-from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.submission import Submission
 
 if TYPE_CHECKING:
     from geneb_ci.board.decisions import RankRanges, ScoreColumn
 
-SharedOf = Callable[[str, Sequence[str], "ScoreColumn"], "ScoreColumn"]
-"""Maps a regime, its models and their scores to the scores with covariances of errors."""
 FACTS = tuple(column.key for column in PUBLISHED if column.key != "model" and column.is_compared)
 """Keys of the facts about a model that are compared, beside its scores."""
 OTHER_WORDS = frozenset({"official", "submitted"})
 """Keys that repeat authorship and evidence in other words: texts for people omit them."""
-
-
-class Estimate(NamedTuple):
-    """Macro MCC of one row, with its variance and the degrees of freedom of that variance."""
-
-    score: float
-    variance: float
-    freedom: float
-
-
-EstimateOf = Callable[[str, str], Estimate]
-"""Maps a model and a regime to the estimate of macro MCC."""
-
-
-class Estimates:
-    """Macro MCC of rows; the same row on several boards is computed once."""
-
-    def __init__(self) -> None:
-        self._estimates: dict[tuple[str, str, str], Estimate] = {}
-
-    def of(self, submission: Submission, regime: str, benchmark: Benchmark) -> Estimate:
-        """Return the estimate of a row in a regime."""
-        from geneb_ci.board.uncertainty import row_scores  # of the extra `build`
-
-        key = (benchmark.sha256, regime, submission.model_dump_json())
-        if key not in self._estimates:
-            scores = row_scores(submission, regime, benchmark)
-            self._estimates[key] = Estimate(scores.values[0], scores.variance[0], scores.freedom[0])
-        return self._estimates[key]
 
 
 class RegimePlace(NamedTuple):
@@ -65,12 +32,14 @@ class RegimePlace(NamedTuple):
 
 @dataclass(frozen=True)
 class Regime:
-    """Macro MCC of all rows of one regime; ranges and significance are computed on demand."""
+    """Macro MCC of all rows of one regime; ranges are computed on demand."""
 
     name: str
     scores: Mapping[str, float]
-    estimate: EstimateOf
-    shared: SharedOf | None = None
+    column: "ScoreColumn"
+    """The same scores, with their variances."""
+    critical: float
+    """Standard errors from which a difference is significant."""
 
     @functools.cached_property
     def _index_by_model(self) -> dict[str, int]:
@@ -85,22 +54,10 @@ class Regime:
         return {model: first[score] for model, score in self.scores.items()}
 
     @functools.cached_property
-    def _scores_and_limit(self) -> "tuple[ScoreColumn, float]":
-        import numpy as np  # of the extra `build`
-
-        from geneb_ci.board.decisions import ScoreColumn, critical_value, rounded_up
-
-        estimates = [self.estimate(model, self.name) for model in self.scores]
-        scores = ScoreColumn(*np.array(estimates, dtype=float).reshape(-1, 3).T)
-        if self.shared is not None:
-            scores = self.shared(self.name, tuple(self.scores), scores)
-        return scores, critical_value(rounded_up(len(estimates)))
-
-    @functools.cached_property
     def _rank_ranges(self) -> "RankRanges":
         from geneb_ci.board.decisions import ranks
 
-        return ranks(*self._scores_and_limit)
+        return ranks(self.column, self.critical)
 
     def rank(self, model: str) -> int:
         """Return the rank of a row."""
@@ -110,16 +67,14 @@ class Regime:
         """Whether one of two rows scores significantly higher than the other."""
         from geneb_ci.board.decisions import compare_pair
 
-        scores, c = self._scores_and_limit
-        return compare_pair(
-            scores, self._index_by_model[model], self._index_by_model[other_model], c
-        ).is_significant
+        indices = self._index_by_model[model], self._index_by_model[other_model]
+        return compare_pair(self.column, *indices, self.critical).is_significant
 
     def half_width(self, model: str) -> float:
         """Return half the width of the 95 % interval of a row's score."""
         from geneb_ci.board.decisions import intervals_of
 
-        low, high = intervals_of(self._scores_and_limit[0])
+        low, high = intervals_of(self.column)
         k = self._index_by_model[model]
         return float(high[k] - low[k]) / 2
 
@@ -133,15 +88,27 @@ class Regime:
 
 
 def regimes_of(
-    data: dict[str, list[dict[str, Any]]], estimate: EstimateOf, shared: SharedOf | None = None
+    data: Mapping[str, list[dict[str, Any]]], columns: "Mapping[str, ScoreColumn] | None"
 ) -> dict[str, Regime]:
-    """Return regime to its rows, from the member `data` of leaderboard.json."""
-    return {
-        name: Regime(
-            name, {row["model"]: float(row["macro_MCC"]) for row in rows}, estimate, shared
+    """Return regime to its rows, from the member `data` of leaderboard.json.
+
+    `columns` has their macro MCC with its variances; without it, scores count as exact.
+    """
+    import numpy as np  # of the extra `build`
+
+    from geneb_ci.board.decisions import ScoreColumn, critical_value, rounded_up
+
+    regimes = {}
+    for name, rows in data.items():
+        scores = {row["model"]: float(row["macro_MCC"]) for row in rows}
+        values = np.array([*scores.values()])
+        column = (
+            ScoreColumn(values, np.zeros(len(values)), np.full(len(values), np.inf))
+            if columns is None
+            else columns[name]
         )
-        for name, rows in data.items()
-    }
+        regimes[name] = Regime(name, scores, column, critical_value(rounded_up(len(scores))))
+    return regimes
 
 
 @dataclass(frozen=True)
@@ -150,9 +117,8 @@ class BoardSide:
 
     categories: dict[str, Any]
     tasks: dict[str, Any]
-    estimate: EstimateOf
-    shared: SharedOf | None = None
-    """None if all errors count as independent."""
+    columns: "Mapping[str, ScoreColumn] | None"
+    """Macro MCC with its variances, by regime; None if the benchmark lacks the size of a task."""
 
 
 class OneSidedRow(NamedTuple):
@@ -243,7 +209,7 @@ def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
 
 
 def _regimes(side: BoardSide) -> dict[str, Regime]:
-    return regimes_of(side.categories["data"], side.estimate, side.shared)
+    return regimes_of(side.categories["data"], side.columns)
 
 
 def _models(side: BoardSide) -> dict[str, None]:

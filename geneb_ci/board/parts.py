@@ -18,8 +18,8 @@ from reference_harness.formats.submission import Submission, SubmissionV10
 
 ROWS_AT_ONCE = 25
 """Rows that a process reads in one go."""
-RowErrors = Callable[[Submission, Results, Benchmark], Mapping[str, bytes]]
-"""The result of `uncertainty.row_errors`: regime to the errors that follow from a row alone."""
+RowErrors = Callable[[Submission, Results, Benchmark], Mapping[str, Any]]
+"""`uncertainty.row_errors`: returns regime to the scores and errors of a row alone."""
 _SLIM: dict[str, Any] = {"results": {}, "evidence": {}}
 
 

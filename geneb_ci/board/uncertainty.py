@@ -11,7 +11,7 @@ import array
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -132,9 +132,9 @@ def all_scores(
     shared_errors = next(
         (entry.shared_errors for entry in all_entries if entry.shared_errors is not None), None
     )
-    packed = functools.partial(_kept_scores, numbers)
+    scores_of = functools.partial(_scores_of, numbers)
     return {
-        regime: regime_scores(rows, regime, benchmark, shared_errors, packed)
+        regime: regime_scores(rows, regime, benchmark, shared_errors, scores_of)
         for regime in (benchmark.regimes if regimes is None else regimes)
     }
 
@@ -228,22 +228,20 @@ def regime_scores(
     regime: str,
     benchmark: Benchmark,
     shared_errors: SharedErrors | None = None,
-    packed: Callable[[Submission, str, Benchmark], bytes] | None = None,
+    scores_of: Callable[[Submission, str, Benchmark], RowScores] | None = None,
 ) -> RegimeScores:
     """Return the scores of the rows that have every task of a regime.
 
-    `shared_errors` has the covariances of rows with published predictions; `packed` returns the
-    scores of a row as bytes, by default `_packed_scores`.
+    `shared_errors` has the covariances of rows with published predictions; `scores_of` returns the
+    scores of a row, by default `row_scores`.
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
     ranked = [row for row in rows if regime in ranked_regimes(row, benchmark)]
     ranked.sort(key=lambda row: (row.model_id.lower(), row.model_id))
     names, tasks = names_of(benchmark), benchmark.task_ids
-    packed_rows = b"".join((packed or _packed_scores)(row, regime, benchmark) for row in ranked)
-    columns = (
-        np.frombuffer(packed_rows, dtype=float).reshape(len(ranked), _width(benchmark)).T.copy()
-    )
-    by_name, (has_seeds,), by_task = np.split(columns, [3 * len(names), 3 * len(names) + 1])
+    row_results = [(scores_of or row_scores)(row, regime, benchmark) for row in ranked]
+    by_name = _columns([(row.values, row.variance, row.freedom) for row in row_results], names)
+    by_task = _columns([row.tasks[:3] for row in row_results], tasks)
     places = (
         shared_errors.triangle_positions(ranked)
         if shared_errors is not None
@@ -254,18 +252,24 @@ def regime_scores(
         models=tuple(row.model_id for row in ranked),
         params=tuple(row.meta.params for row in ranked),
         scores={
-            name: with_shared(
-                ScoreColumn(*by_name[k :: len(names)]), triangles.get(name, []), places
-            )
-            for k, name in enumerate(names)
+            name: with_shared(column, triangles.get(name, []), places)
+            for name, column in by_name.items()
         },
-        tasks={task: ScoreColumn(*by_task[k :: len(tasks)]) for k, task in enumerate(tasks)},
+        tasks=by_task,
         rounded=rounded_up(len(ranked)),
         critical=critical_value(rounded_up(len(ranked))),
         draws_covered=tuple(
-            row.model_id for row, has in zip(ranked, has_seeds, strict=True) if has
+            row.model_id
+            for row, scores in zip(ranked, row_results, strict=True)
+            if scores.has_seeds
         ),
     )
+
+
+def _columns(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> dict[str, ScoreColumn]:
+    """Return name to the scores of all rows, each with values, variances and freedom by name."""
+    columns = np.array(rows, dtype=float).reshape(len(rows), 3, len(names)).T.copy()
+    return {name: ScoreColumn(*column) for name, column in zip(names, columns, strict=True)}
 
 
 def names_of(benchmark: Benchmark) -> tuple[str, ...]:
@@ -339,17 +343,18 @@ def row_scores(
     )
 
 
-def _kept_scores(
+def _scores_of(
     numbers: Mapping[int, RowNumbers | None],
     submission: Submission,
     regime: str,
     benchmark: Benchmark,
-) -> bytes:
-    """Return the result of `_packed_scores` for a row, which its numbers may already contain."""
+) -> RowScores:
+    """Return the result of `row_scores` for a row, which its numbers may already contain."""
     row_numbers = numbers[id(submission)]
     if row_numbers is not None and regime in row_numbers.errors:
-        return row_numbers.errors[regime]
-    return _packed_scores(submission, regime, benchmark)
+        scores: RowScores = row_numbers.errors[regime]
+        return scores
+    return row_scores(submission, regime, benchmark)
 
 
 def task_errors(entry: Entry, regime: str, benchmark: Benchmark) -> list[float]:
@@ -357,30 +362,17 @@ def task_errors(entry: Entry, regime: str, benchmark: Benchmark) -> list[float]:
 
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
-    row = entry.submission
-    raw = np.frombuffer(_kept_scores({id(row): entry.numbers}, row, regime, benchmark))
-    _, variance, _ = raw[-3 * len(benchmark.tasks) :].reshape(3, -1)
-    errors: list[float] = np.sqrt(variance).tolist()
+    scores = _scores_of({id(entry.submission): entry.numbers}, entry.submission, regime, benchmark)
+    errors: list[float] = np.sqrt(scores.tasks.variance).tolist()
     return errors
 
 
-def row_errors(submission: Submission, results: Results, benchmark: Benchmark) -> dict[str, bytes]:
-    """Return regime to the packed `row_scores`, for each regime in which a row is ranked."""
+def row_errors(
+    submission: Submission, results: Results, benchmark: Benchmark
+) -> dict[str, RowScores]:
+    """Return regime to the `row_scores`, for each regime in which a row is ranked."""
     regimes = ranked_regimes(submission, benchmark)
-    return {regime: _packed_scores(submission, regime, benchmark, results) for regime in regimes}
-
-
-def _packed_scores(
-    submission: Submission, regime: str, benchmark: Benchmark, results: Results | None = None
-) -> bytes:
-    scores = row_scores(submission, regime, benchmark, results)
-    numbers = [*scores.values, *scores.variance, *scores.freedom, float(scores.has_seeds)]
-    return np.concatenate([numbers, *scores.tasks[:3]]).tobytes()
-
-
-def _width(benchmark: Benchmark) -> int:
-    """Return how many numbers `_packed_scores` writes: of scores, `has_seeds`, and of tasks."""
-    return 3 * len(names_of(benchmark)) + 1 + 3 * len(benchmark.tasks)
+    return {regime: row_scores(submission, regime, benchmark, results) for regime in regimes}
 
 
 def _squared_error(variance: float) -> float:

@@ -3,14 +3,11 @@
 import array
 import binascii
 import functools
-import hashlib
-import json
-import math
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from geneb_ci.check.rule import Policy
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -21,26 +18,12 @@ from geneb_ci.common.shipped import read_shipped
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.statistics.reference import cell_names
 from geneb_ci.submission.other_cards import OtherCards
-from geneb_ci.submission.peers import Peers, RowWithoutFile, cell_name, peers_of, results_digest
+from geneb_ci.submission.peers import Peers, RowWithoutFile, cell_name, peers_of
 from geneb_ci.submission.reading import files_in, is_folder, located
 from reference_harness.formats.benchmark import Benchmark
 
 FILE = "shipped-rows.json"
 BYTES_MAX = 1_000_000  # 41 rows take 140 kB
-_NOTE = (
-    "Scores of the public rows that `geneb-ci check --against shipped` compares a lone file with: "
-    "the primary metric of each cell, regime by regime, as doubles, little-endian, in base64, NaN "
-    "where there is none. A neighbour with the same file is not parsed. Written by "
-    "`make generate`; a row is never replaced when its submission changes."
-)
-
-
-class _Row(NamedTuple):
-    file_sha256: str
-    scores_sha256: str
-    display: str
-    scores: str
-    """Little-endian doubles in base64, which are read 50 times as fast as decimals."""
 
 
 @functools.cache
@@ -55,7 +38,7 @@ def shipped_rows() -> tuple[RowWithoutFile, ...]:
 @functools.cache
 def _shipped() -> dict[str, RowWithoutFile]:
     """Return the same rows by the digest of their files."""
-    return read_shipped(FILE, BYTES_MAX, _by_file)
+    return read_shipped(FILE, BYTES_MAX, rows_by_file)
 
 
 def rows_known_to(benchmark: Benchmark) -> Mapping[str, RowWithoutFile]:
@@ -67,12 +50,8 @@ def rows_known_to(benchmark: Benchmark) -> Mapping[str, RowWithoutFile]:
     return {name: row for name, row in _shipped().items() if row.names == names}
 
 
-def rows_in(value: Any) -> tuple[RowWithoutFile, ...]:
-    """Return the rows that the value of `shipped-rows.json` lists."""
-    return tuple(_by_file(value).values())
-
-
-def _by_file(value: Any) -> dict[str, RowWithoutFile]:
+def rows_by_file(value: Any) -> dict[str, RowWithoutFile]:
+    """Return the rows of the value of `FILE`, by the SHA-256 of their files."""
     names = tuple(
         cell_name(regime, task, value["metric"])
         for regime in value["regimes"]
@@ -89,48 +68,6 @@ def _by_file(value: Any) -> dict[str, RowWithoutFile]:
 def _doubles(text: str) -> "array.array[float]":
     decoded = binascii.a2b_base64(text)
     return array.array("d", struct.unpack(f"<{len(decoded) // 8}d", decoded))
-
-
-def shipped_rows_text(earlier_text: str, submissions: Path, benchmark: Benchmark) -> str:
-    """Return the new text of `shipped-rows.json`, from its old text and the submissions.
-
-    The set of models does not change. A row is kept as it was if its submission has changed or no
-    longer exists.
-    """
-    old_rows = json.loads(earlier_text)["rows"]
-    rows: dict[str, Any] = {}
-    for model in sorted(old_rows, key=lambda name: f"{name}.json"):
-        path = submissions / f"{model}.json"
-        raw = path.read_bytes() if path.is_file() else b""
-        unchanged = hashlib.sha256(raw).hexdigest() == old_rows[model]["file_sha256"]
-        rows[model] = row_of(raw, benchmark)._asdict() if unchanged else old_rows[model]
-    head = {
-        "note": _NOTE,
-        "metric": benchmark.primary_metric,
-        "regimes": benchmark.regimes,
-        "tasks": benchmark.task_ids,
-    }
-    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
-    rows_text = ",\n".join(
-        f"  {json.dumps(model)}: {json.dumps(row, separators=(',', ':'))}"
-        for model, row in rows.items()
-    )
-    return "{\n" + ",\n".join([*lines, f' "rows": {{\n{rows_text}\n }}']) + "\n}\n"
-
-
-def row_of(raw: bytes, benchmark: Benchmark) -> _Row:
-    """Return the row of one submission, from the bytes of its file."""
-    document = json.loads(raw)
-    results: Mapping[str, Any] = document["results"]
-    scores = [
-        results.get(regime, {}).get(task, {}).get(benchmark.primary_metric)
-        for regime in benchmark.regimes
-        for task in benchmark.task_ids
-    ]
-    digest = results_digest(results) or ""
-    doubles = [math.nan if score is None else score for score in scores]
-    packed = binascii.b2a_base64(struct.pack(f"<{len(doubles)}d", *doubles), newline=False).decode()
-    return _Row(hashlib.sha256(raw).hexdigest(), digest, document["meta"]["display"], packed)
 
 
 @dataclass(frozen=True)

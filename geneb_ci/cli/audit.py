@@ -28,7 +28,7 @@ from geneb_ci.audit.rerun.sources import DeclaredRun
 from geneb_ci.audit.sampling.plan import committed_text, encoded, read_any_plan
 from geneb_ci.audit.workflow import EXAMPLE_TIME, Signing, rerun_plan
 from geneb_ci.cli.audit_draw import shown_option
-from geneb_ci.cli.audit_file import check_options
+from geneb_ci.cli.audit_file import KEY, RECORDS, UNSIGNED, check_options
 from geneb_ci.cli.main import LazyGroup, echo, say
 from geneb_ci.cli.shared import (
     OLD_JSON,
@@ -174,18 +174,14 @@ def commit_command(
     ),
 )
 @click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
-@click.option("--key", type=click.Path(path_type=Path), help="Private key to sign the record with.")
+@KEY
 @click.option(
     "--receipt",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="For a plan of embeddings: folder with the receipt's files; fetched unless given.",
 )
-@click.option("--unsigned", is_flag=True, help="Print the outcome and write no record.")
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Write the record below this folder; leaderboard/audits unless given.",
-)
+@UNSIGNED
+@RECORDS
 @shown_option
 @device_option
 @machine_options

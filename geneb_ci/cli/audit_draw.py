@@ -48,6 +48,13 @@ RELAY_VARIABLE = "GENEB_RELAY"
 relay."""
 
 
+COMMITTED_AT = click.option(
+    "--committed-at",
+    metavar="TIME",
+    help="Time at which the digest became public, in UTC: 2026-11-20T08:30:00Z.",
+)
+
+
 def relay_option(function: Any) -> Any:
     """Add the option `--relay`."""
     return click.option(
@@ -242,11 +249,7 @@ def end_with_table(detect: int | None, sample: AnySample) -> None:
     ),
 )
 @click.argument("commitment_file", metavar="COMMITMENT", type=click.Path(path_type=Path))
-@click.option(
-    "--committed-at",
-    metavar="TIME",
-    help="Time at which the digest became public, in UTC: 2026-11-20T08:30:00Z.",
-)
+@COMMITTED_AT
 @shown_option
 @click.option(
     "--drawn",

@@ -13,6 +13,7 @@ from geneb_ci.api import audit
 from geneb_ci.audit.record.signing import check_moment, check_record_options, check_shown_on
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.cli.audit_draw import (
+    COMMITTED_AT,
     earlier_option,
     sample_arguments,
     sample_options,
@@ -55,17 +56,20 @@ def record_options(function: Any) -> Any:
     return function
 
 
+KEY = click.option(
+    "--key", type=click.Path(path_type=Path), help="Private key to sign the record with."
+)
+UNSIGNED = click.option("--unsigned", is_flag=True, help="Print the outcome and write no record.")
+RECORDS = click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the record below this folder; leaderboard/audits unless given.",
+)
 _RECORD = (
     click.option("--dry-run", is_flag=True, help="Show the cost on this machine, and stop."),
-    click.option(
-        "--key", type=click.Path(path_type=Path), help="Private key to sign the record with."
-    ),
-    click.option("--unsigned", is_flag=True, help="Print the outcome and write no record."),
-    click.option(
-        "--output",
-        type=click.Path(path_type=Path),
-        help="Write the record below this folder; leaderboard/audits unless given.",
-    ),
+    KEY,
+    UNSIGNED,
+    RECORDS,
 )
 
 
@@ -81,11 +85,7 @@ def _show(text: str) -> None:
     ),
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--committed-at",
-    metavar="TIME",
-    help="Time at which the digest became public, in UTC: 2026-11-20T08:30:00Z.",
-)
+@COMMITTED_AT
 @shown_option
 @click.option(
     "--commitment",

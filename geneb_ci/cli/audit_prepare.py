@@ -36,7 +36,7 @@ from geneb_ci.audit.rerun.honesty import fresh_power
 from geneb_ci.audit.sampling.plan import encoded, read_any_plan, read_commitment
 from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.main import LazyGroup, echo
-from geneb_ci.cli.shared import STDOUT, Output, write
+from geneb_ci.cli.shared import DATA, STDOUT, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import task_source
@@ -124,11 +124,6 @@ def _outcome(path: Path) -> AnyOutcome:
         raise NothingChecked(f"{path}: {refusal.message}", refusal.fix) from error
 
 
-_DATA = click.option(
-    "--data",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Folder of task data; the practice benchmark needs none.",
-)
 _OUTPUT = click.option(
     "--output", default=STDOUT, metavar="F.json", help="File to write; default: standard output."
 )
@@ -139,7 +134,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.command()
 @click.argument("file", metavar="SET.csv", type=_FILE)
-@_DATA
+@DATA
 @_OUTPUT
 def commit_command(file: Path, data: Path | None, output: str) -> None:
     """Commit to the labelled sequences of SET.csv, which has the columns task, label, sequence.
@@ -190,7 +185,7 @@ def release_command(file: Path, commitment: Path, output: str) -> None:
     type=_FILE,
     help="Audit record: check that it used all of this set.",
 )
-@_DATA
+@DATA
 def check_command(release: Path, commitment: Path, record: Path | None, data: Path | None) -> None:
     """Compare a released set with its commitment, the public data, and an audit record."""
     layout = find_layout(Path.cwd())

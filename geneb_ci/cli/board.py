@@ -238,9 +238,7 @@ def _build_commit(commit: str, out: Path) -> int:
 
 
 @click.command()
-@click.argument(
-    "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
-)
+@FOLDER
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),

@@ -36,6 +36,13 @@ from geneb_ci.situation.servers import waiting_pull
 from reference_harness.formats.text import next_line, plural, quoted
 
 _SHA = re.compile(r"[0-9a-f]{40}")
+_AUTHOR = click.option(
+    "--author-id",
+    type=click.IntRange(min=1),
+    default=ACTIONS_BOT,
+    show_default=True,
+    help="Account that writes the verdicts; default: that of GitHub Actions.",
+)
 
 
 @click.command()
@@ -53,13 +60,7 @@ _SHA = re.compile(r"[0-9a-f]{40}")
 )
 @click.option("--pr", type=click.IntRange(min=1), metavar="N", help="Check this pull request.")
 @click.option("--group", metavar="SHA", help="Check this merge group, unless it has a verdict.")
-@click.option(
-    "--author-id",
-    type=click.IntRange(min=1),
-    default=ACTIONS_BOT,
-    show_default=True,
-    help="Account that writes the verdicts; default: that of GitHub Actions.",
-)
+@_AUTHOR
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write the verdict to.")
 def reconcile_command(
     repo: str | None,
@@ -211,13 +212,7 @@ NARROWEST = 80
 @format_option(["text", "json", "markdown"])
 @OLD_JSON
 @old_option("--markdown", "--format markdown", "format_", "markdown")
-@click.option(
-    "--author-id",
-    type=click.IntRange(min=1),
-    default=ACTIONS_BOT,
-    show_default=True,
-    help="Account that writes the verdicts; default: that of GitHub Actions.",
-)
+@_AUTHOR
 @click.option(
     "--cache/--no-cache", hidden=True, expose_value=False, help="Has no effect: nothing is cached."
 )

@@ -10,7 +10,13 @@ import click
 
 from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import LazyGroup, echo
-from geneb_ci.cli.shared import Mebibytes, Seconds, format_option, old_option
+from geneb_ci.cli.shared import (
+    DATA,
+    SCORING_MEMORY,
+    SCORING_TIME,
+    format_option,
+    old_option,
+)
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.harness.process import ScoringOptions
@@ -39,7 +45,7 @@ from reference_harness.formats.text import Say, next_line, plural, silent
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _EXISTING_FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
-_BENCHMARK = click.option(
+BENCHMARK = click.option(
     "--benchmark",
     "definition",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
@@ -86,21 +92,11 @@ def _names(arguments: tuple[str, ...]) -> tuple[str, ...]:
     type=_FOLDER,
     help="Folder that keeps fetched files; default: keep the file of one task at a time.",
 )
-@click.option(
-    "--data", type=_EXISTING_FOLDER, help="Folder of task data; the practice benchmark needs none."
-)
-@_BENCHMARK
+@DATA
+@BENCHMARK
 @_TASKS
-@click.option(
-    "--limit-scoring-time",
-    type=Seconds(),
-    help="Maximum CPU time to score one task; default: computed from the size of the task.",
-)
-@click.option(
-    "--limit-scoring-memory",
-    type=Mebibytes(),
-    help="Maximum memory to score one task; default: computed from the size of the task.",
-)
+@SCORING_TIME
+@SCORING_MEMORY
 @_QUIET
 @format_option(_RENDER)
 def verify_command(
@@ -153,7 +149,7 @@ def verify_command(
 )
 @old_option("--into", "--output", "into")
 @_MIRROR
-@_BENCHMARK
+@BENCHMARK
 @_TASKS
 @_QUIET
 def pull_command(
@@ -199,7 +195,7 @@ def pull_command(
 @click.option(
     "--repo", required=True, metavar="OWNER/NAME", help="Data set on the Hub; it has to exist."
 )
-@_BENCHMARK
+@BENCHMARK
 @_QUIET
 def push_command(file: Path, folder: Path, repo: str, definition: Path | None, quiet: bool) -> int:
     """Publish the files of FILE's receipt as a data set of the Hub, and write its address to FILE.

@@ -7,6 +7,7 @@ import click
 
 from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import echo
+from geneb_ci.cli.receipt import BENCHMARK
 from geneb_ci.cli.shared import format_option
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
@@ -29,12 +30,6 @@ _HELP = """
 
     X.json or X means the submission X.json with the files of its receipt in the folder X; write
     FILE=DIR if the receipt is in another folder."""
-_BENCHMARK = click.option(
-    "--benchmark",
-    "definition",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Benchmark definition; default: the one that `geneb-ci check` uses.",
-)
 _NEAR = {"text": nearness_text, "json": nearness_json}
 
 
@@ -113,7 +108,7 @@ def _models(*receipts: NamedReceipt) -> tuple[str, str]:
 
 @click.command(help="Compare matrices and digests of FILE with its predictions.bin." + _HELP)
 @click.argument("word", metavar=_WORD)
-@_BENCHMARK
+@BENCHMARK
 def predictions_command(word: str, definition: Path | None) -> int:
     """Compare a submission with the predictions beside its receipt."""
     receipt = _named_receipt(word, definition)
@@ -138,7 +133,7 @@ def predictions_command(word: str, definition: Path | None) -> int:
 
 @click.command(help="Compare the embeddings of two receipts: do they come from one model?" + _HELP)
 @click.argument("receipts", metavar=f"{_WORD} {_WORD}", nargs=-1)
-@_BENCHMARK
+@BENCHMARK
 @format_option(_NEAR)
 def near_command(receipts: tuple[str, ...], definition: Path | None, format_: str) -> int:
     """Compare the embeddings of two receipts, and print whether they come from one model."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import click
 
 from geneb_ci.audit.trust import evidence as trust_evidence
-from geneb_ci.board.board import SubmissionsRefused, entries_of, files_at
+from geneb_ci.board.board import SubmissionsRefused, checked_entries, files_at
 from geneb_ci.board.columns import Entry
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report, files_of
@@ -50,7 +50,7 @@ def load(folder: Path | None, refusal: str, usage: str) -> CheckedRows | Exit:
     """
     try:
         layout, files = files_at(folder, usage)
-        return CheckedRows(layout, entries_of(layout, files, watch_checks))
+        return CheckedRows(layout, checked_entries(layout, files, watch_checks))
     except SubmissionsRefused as error:
         return print_refusal(error.report, refusal)
 
@@ -99,10 +99,11 @@ def repository_here() -> GitRepository:
 
 def build_generation(repository: GitRepository, commit: str) -> tuple[Exit, Generation | None]:
     """Return exit code and files of a commit; if a check fails, print why, and return no files."""
-    report, generation = generate(
-        repository, repository.resolve(commit), watch_build, watch_history
-    )
-    return (Exit.CLEAN, generation) if generation is not None else (print_refusal(report), None)
+    source = repository.resolve(commit)
+    try:
+        return Exit.CLEAN, generate(repository, source, watch_build, watch_history)
+    except SubmissionsRefused as error:
+        return print_refusal(error.report), None
 
 
 def space_name(option: str | None) -> str:

@@ -250,6 +250,21 @@ def device_option(function: Any) -> Any:
 
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
+DATA = click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Folder of task data; the practice benchmark needs none.",
+)
+SCORING_TIME = click.option(
+    "--limit-scoring-time",
+    type=Seconds(),
+    help="Maximum CPU time to score one task; default: computed from the size of the task.",
+)
+SCORING_MEMORY = click.option(
+    "--limit-scoring-memory",
+    type=Mebibytes(),
+    help="Maximum memory to score one task; default: computed from the size of the task.",
+)
 
 
 def machine_options(function: Any) -> Any:
@@ -260,11 +275,7 @@ def machine_options(function: Any) -> Any:
 
 
 _MACHINE = (
-    click.option(
-        "--data",
-        type=click.Path(path_type=Path, file_okay=False, exists=True),
-        help="Folder of task data; the practice benchmark needs none.",
-    ),
+    DATA,
     click.option(
         "--weights",
         type=_FOLDER,
@@ -331,16 +342,8 @@ _MACHINE = (
         show_default=True,
         help="Maximum memory of the extractor: MiB, or 24G.",
     ),
-    click.option(
-        "--limit-scoring-time",
-        type=Seconds(),
-        help="Maximum CPU time to score one task; default: computed from the size of the task.",
-    ),
-    click.option(
-        "--limit-scoring-memory",
-        type=Mebibytes(),
-        help="Maximum memory to score one task; default: computed from the size of the task.",
-    ),
+    SCORING_TIME,
+    SCORING_MEMORY,
     click.option(
         "--token-budget",
         type=TokenBudget(),

@@ -4,19 +4,18 @@ The rules of the commit are code, which runs in a separate process, from a copy 
 tree, with a clean environment. The process is not sandboxed, so the commit must be trusted.
 """
 
-import math
 import os
 import shutil
 import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from geneb_ci.board.board import CheckedEntries, RejectedSubmission, read_entries
-from geneb_ci.board.diff import BoardDiff, BoardSide, Estimate, Estimates, board_diff
+from geneb_ci.board.diff import BoardDiff, BoardSide, board_diff
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.board.rows import extra_at_hand, leaderboards
 from geneb_ci.check.registry import RULES
@@ -27,9 +26,6 @@ from geneb_ci.common.finding import Severity
 from geneb_ci.publish.git import CODE, INPUTS, lay_out, paths_inside, repository_of
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import read_json
-
-if TYPE_CHECKING:
-    from geneb_ci.board.decisions import ScoreColumn
 
 
 class Comparison(NamedTuple):
@@ -99,50 +95,22 @@ def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> Co
 
 
 def _compared(before: BoardBefore, after: CheckedEntries, benchmark: Benchmark) -> Comparison:
-    estimates = Estimates()
-    old = _side(before.entries, before.benchmark, estimates)
-    diff = board_diff(old, _side(after, benchmark, estimates))
+    diff = board_diff(_side(before.entries, before.benchmark), _side(after, benchmark))
     unsized = tuple(unknown_sizes(benchmark))
     refused = before.entries.refused
     return Comparison(before.base, before.commit, diff, after.refused, refused, unsized)
 
 
-def _side(checked_entries: CheckedEntries, benchmark: Benchmark, estimates: Estimates) -> BoardSide:
-    """Return one side of the comparison; `estimates` keeps those of rows on both boards."""
-    categories, tasks = leaderboards(checked_entries.entries, benchmark)
+def _side(checked_entries: CheckedEntries, benchmark: Benchmark) -> BoardSide:
     with extra_at_hand():
-        import numpy as np  # noqa: F401 (refused before rows are read again)
-    rows = {entry.submission.model_id: entry.submission for entry in checked_entries.entries}
-    scores = {
-        (row["model"], regime): row["macro_MCC"]
-        for regime, ranked in categories["data"].items()
-        for row in ranked
-    }
-    sized = not unknown_sizes(benchmark)
-
-    def estimate(model: str, regime: str) -> Estimate:
-        if not sized:
-            return Estimate(scores[model, regime], 0.0, math.inf)
-        return estimates.of(rows[model], regime, benchmark)
-
-    noted = next(
-        (
-            entry.shared_errors
-            for entry in checked_entries.entries
-            if entry.shared_errors is not None
-        ),
-        None,
-    )
-
-    def shared(regime: str, models: Sequence[str], scores: "ScoreColumn") -> "ScoreColumn":
-        from geneb_ci.board.uncertainty import with_shared  # of the extra `build`
-
-        if noted is None:
-            return scores
-        places = noted.triangle_positions([rows[model] for model in models])
-        return with_shared(scores, noted.regimes.get(regime, {}).get("macro", []), places)
-
-    return BoardSide(categories, tasks, estimate, shared)
+        from geneb_ci.board.uncertainty import all_scores  # of the extra `build`
+    entries = checked_entries.entries
+    categories, tasks = leaderboards(entries, benchmark)
+    if unknown_sizes(benchmark):
+        return BoardSide(categories, tasks, None)
+    boards = all_scores(entries, benchmark)
+    columns = {regime: board.scores["macro"] for regime, board in boards.items()}
+    return BoardSide(categories, tasks, columns)
 
 
 # Taken from the commit; rows, cards and extractors come from the working tree.

@@ -15,7 +15,7 @@ from geneb_ci.board.page import INDEX, assembled_files, page_files, with_data
 from geneb_ci.board.rows import encode
 from geneb_ci.board.site.inputs import Built, site_of
 from geneb_ci.board.site.render import completed_index, editions, site_files
-from geneb_ci.check.runner import Report, files_of
+from geneb_ci.check.runner import files_of
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.publish.git import (
@@ -86,13 +86,13 @@ def generate(
     commit: str,
     watch: Watch = lambda results, _: results,
     history: Watched = lambda line, _: line,
-) -> tuple[Report, Generation | None]:
-    """Build every published file of a commit from its tree; return None if a check fails.
+) -> Generation:
+    """Build every published file of a commit from its tree.
 
     `watch` shows the progress of checks, `history` that of reading the ledger. The function changes
-    the current folder during the build, so it is not thread-safe. Raises BadRepository,
-    BadConfiguration, BrokenRecordError, InvalidBoard, and UsageProblem if the extra `build` is not
-    installed.
+    the current folder during the build, so it is not thread-safe. Raises SubmissionsRefused,
+    BadRepository, BadConfiguration, BrokenRecordError, InvalidBoard, and UsageProblem if the extra
+    `build` is not installed.
     """
     source = source_of(repository, commit)
     events = ledger(repository, source, watch=history)
@@ -102,9 +102,7 @@ def generate(
         with contextlib.chdir(folder):  # so that findings have paths relative to the repository
             layout = find_layout(folder)
             _require_usual_places(layout)
-            report, entries = checked_entries(layout, files_of([Path()]), watch)
-            if entries is None:
-                return report, None
+            entries = checked_entries(layout, files_of([Path()]), watch)
             ledger_value = events.model_dump(mode="json")
             board = board_of(entries, layout, events=ledger_value["events"])
             scripts = board.scripts()
@@ -121,7 +119,7 @@ def generate(
             manifest = manifest_of(files, source)
             described = manifest.model_dump(mode="json")["files"]
             editions_kept = editions(site, manifest.generation, described)
-    return report, Generation(files, manifest, board.models, editions_kept)
+    return Generation(files, manifest, board.models, editions_kept)
 
 
 def _require_usual_places(layout: Layout) -> None:

@@ -373,7 +373,7 @@ class RowNumbers(NamedTuple):
     """By regime, the scores of every metric, task by task in board order."""
     means: Mapping[str, "array.array[float]"]
     """By regime, the micro mean, macro mean and category means of every metric."""
-    errors: Mapping[str, bytes] = {}
-    """By regime, packed statistics that `uncertainty` computes from the row alone; else empty."""
+    errors: Mapping[str, Any] = {}
+    """By regime, the `uncertainty.RowScores` of the row; empty unless errors are needed."""
     matrices: Mapping[str, Sequence[int]] = {}
     """By regime of one fit, the confusion matrices that `page_data` recovers from the row."""

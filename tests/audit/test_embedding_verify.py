@@ -27,6 +27,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     room_reason,
     verdict_by,
 )
+from geneb_ci.audit.compare.limits import limits_digest
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.keys import TrustedKey
 from geneb_ci.audit.record.statement import parse_record, record_of
@@ -593,6 +594,27 @@ def test_an_earlier_record_keeps_to_its_own_rule_and_shows_nothing() -> None:
     assert (caught.value.step, caught.value.message) == ("policy", f"policy: {SUPERSEDED}")
 
 
+@pytest.mark.parametrize(
+    ("more", "limits", "message"),
+    [
+        (0, limits_digest(), "cells were not recomputed"),
+        (1, limits_digest(), "test embeddings? of each regime drawn, the policy requires"),
+        (0, "0" * 64, "it was judged by earlier limits"),
+    ],
+)
+def test_the_policy_asks_for_enough_embeddings_and_for_the_limits_of_today(
+    more: int, limits: str, message: str
+) -> None:
+    plan = row_plan()
+    policy = plan.commitment.policy.model_copy(update={"tolerance": limits})
+    commitment = plan.commitment.model_copy(update={"policy": policy})
+    plan = plan.model_copy(update={"commitment": commitment})
+    outcome = sound().model_copy(update={"plan": plan})
+    minimum = INPUTS.policy.model_copy(update={"minimum_rows": outcome.plan.rows.test + more})
+    with pytest.raises(StepMismatch, match=message):
+        check_policy(outcome, dataclasses.replace(INPUTS, policy=minimum))
+
+
 @pytest.mark.parametrize("version", [BY_EMBEDDING, BY_COLUMN])
 def test_a_comparison_is_made_again_by_the_rule_of_its_version(version: str) -> None:
     """Embedding 4 has a column that is 0 in the others, and another of large values."""
@@ -840,6 +862,9 @@ def test_a_record_of_a_second_draw_of_one_commitment_is_refused() -> None:
     (step,) = found.broken
     assert step.name == "earlier"
     assert "this commitment already has a draw" in step.message
+    messages = {step.name: step.message for step in found.steps}
+    assert messages["round"] == ""
+    assert messages["sample"].endswith("follows from the seed and the receipt")
 
 
 @pytest.mark.parametrize("text", ["", "0", "-3", "1.5", "all", "٣", "99999999", "1_000"])

@@ -133,6 +133,12 @@ def test_an_eighth_that_is_near_or_a_third_that_is_close_is_one_method(every, ap
     assert same_method_reason(row("one", MANY), row("other", moved)) == reason
 
 
+@pytest.mark.parametrize(("close", "reason"), [(90, "with nearly the same claims"), (89, "")])
+def test_claims_of_300_cells_are_close_from_90_on(close, reason):
+    moved = [score + (400 if n < close else 4_000) for n, score in enumerate(MANY)]
+    assert same_method_reason(row("one", MANY), row("other", moved)) == reason
+
+
 def test_no_two_public_rows_are_one_method():
     rows = []
     for path in sorted((ROOT / "tests/public/submissions").glob("*.json")):

@@ -20,6 +20,7 @@ from geneb_ci.audit.sampling.design import (
     probability_text,
 )
 from geneb_ci.common.errors import UsageProblem
+from tests.examples import examples
 
 HUNDRED = Design((100,))
 STRATIFIED = Design((30, 22, 8, 8, 7, 6, 5, 5, 9), 8)
@@ -54,7 +55,7 @@ def test_detection_is_what_counting_gives(data):
     assert found == by_counting(tasks, fabricated, drawn, power)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.data())
 def test_stratified_detection_is_the_worst_placing(data):
     sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
@@ -110,7 +111,7 @@ def test_stratification_costs_power_at_its_worst():
 
 
 @given(st.sampled_from([HUNDRED, STRATIFIED]), st.integers(1, 100))
-@settings(max_examples=15)
+@settings(max_examples=examples(30))
 def test_the_sample_found_is_the_smallest(design, fabricated):
     wanted = Fraction("0.9")
     found = needed_sample_size(design, fabricated, wanted)

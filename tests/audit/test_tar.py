@@ -80,7 +80,7 @@ HOSTILE = {
     + b"11 size=-1\n".ljust(BLOCK, b"\0")
     + header(b"a", 0),
     "junk": b"not a tar archive" * 100,
-    "a bomb": gzip.compress(header(b"a", 1 << 26) + bytes(1 << 26)),
+    "a bomb": gzip.compress(header(b"a", 1 << 26) + bytes(1 << 26), 1),
 }
 
 

@@ -20,6 +20,7 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.statistics.metrics import Triple, largest_effect
 from reference_harness.formats.base import Scores
 from tests.audit.rescoring import SEEDS, measured
+from tests.examples import examples
 
 NONE = Triple(0.0, 0.0, 0.0)
 ALARM = rule.alarm_of_one(13 * 3 * 3 * 2)
@@ -31,7 +32,7 @@ copies = st.tuples(
     st.lists(flips, min_size=rule.COPIES_MIN, max_size=rule.COPIES_MIN),
     st.lists(flips, min_size=rule.MANY_COPIES, max_size=rule.MANY_COPIES),
 )
-quick = settings(max_examples=40)
+quick = settings(max_examples=examples(40))
 
 
 def agree(claim: Triple, rerun: Triple, allowed: Tolerance) -> bool:

@@ -57,9 +57,7 @@ def defects() -> tuple[Defect, ...]:
 @functools.cache
 def entries() -> tuple[Entry, ...]:
     """Return the public rows as `build` reads them, with their evidence, warnings and defects."""
-    _, found = checked_entries(find_layout(PUBLIC), files_of([SUBMISSIONS]))
-    assert found is not None
-    return tuple(found)
+    return tuple(checked_entries(find_layout(PUBLIC), files_of([SUBMISSIONS])))
 
 
 @functools.cache

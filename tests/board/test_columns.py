@@ -7,7 +7,6 @@ golden/board.sha256 anew: read the difference.
 import dataclasses
 import hashlib
 import json
-import math
 import re
 import shutil
 from pathlib import Path
@@ -19,7 +18,7 @@ from pydantic import TypeAdapter
 from geneb_ci.audit.trust.level import Summary
 from geneb_ci.board.board import board_of, checked_entries
 from geneb_ci.board.columns import COLUMNS, PUBLISHED, Column, Kind, facts_of, page_columns
-from geneb_ci.board.diff import FACTS, BoardSide, Estimate, board_diff
+from geneb_ci.board.diff import FACTS, BoardSide, board_diff
 from geneb_ci.board.rows import encode, leaderboards
 from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -29,10 +28,9 @@ from geneb_ci.models.tasks import task_notes
 from reference_harness.formats.submission import SubmissionV11, SubmissionV12
 from tests.board.board import entries, entry
 from tests.each import each
-from tests.paths import ROOT, outside_rows
+from tests.paths import ROOT
 from tests.rules.deltas import entry_of
 from tests.small import BENCHMARK_FILE, CARD, small, small_v11, small_v12
-from tools.generate import generated
 
 GOLDEN = Path(__file__).with_name("golden")
 SCHEMA = json.loads((ROOT / "schemas/leaderboard.schema.json").read_bytes())
@@ -169,7 +167,7 @@ def test_the_public_rows_have_values_of_its_type(column):
 
 def side(own: dict[str, Any]) -> BoardSide:
     board = {"data": {"full": [own]}}
-    return BoardSide(board, board, lambda _model, _regime: Estimate(0.5, 0.01, math.inf))
+    return BoardSide(board, board, None)
 
 
 @each("key", FACTS)
@@ -180,14 +178,6 @@ def test_diff_names_a_column_that_changed_and_one_that_came(key):
     del before[key]
     (changed,) = board_diff(side(before), side(after)).changed
     assert changed.facts == ((key, None, "after"),)
-
-
-def test_what_is_generated_from_the_columns_is_up_to_date():
-    made = generated()
-    for name in ("schemas/leaderboard.schema.json", "schemas/leaderboard-tasks.schema.json"):
-        assert outside_rows(name).read_text(encoding="utf-8") == made[name]
-    name = "docs/reference/board-files.md"
-    assert outside_rows(name).read_text(encoding="utf-8") == made[name], "run `make generate`"
 
 
 KNOWN = {"architecture": "T-enc", "params": 1}
@@ -223,8 +213,7 @@ def repository(tmp_path: Path) -> Path:
 
 def test_the_registry_speaks_of_contributed_rows_too(repository):
     layout = find_layout(repository)
-    report, found = checked_entries(layout, files_of([repository / "submissions"]))
-    assert found is not None, report.findings
+    found = checked_entries(layout, files_of([repository / "submissions"]))
     known, unknown = found
     assert [str(known.level), str(known.authorship)] == ["self-reported", "contributed"]
     assert facts_of(known, [FROM_REGISTRY]) == {"architecture": "T-enc"}

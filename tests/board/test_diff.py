@@ -1,13 +1,13 @@
 """Laws of comparing two boards, on boards of made-up scores."""
 
-import math
 from typing import Any
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.board.decisions import critical_value
-from geneb_ci.board.diff import BoardDiff, BoardSide, Estimate, board_diff, regimes_of
+from geneb_ci.board.decisions import ScoreColumn, critical_value
+from geneb_ci.board.diff import BoardDiff, BoardSide, board_diff, regimes_of
 
 NAMES = tuple("abcdefgh")
 NOISE = 0.05
@@ -32,7 +32,9 @@ def side(macro: dict[str, float], half: float = NOISE, disp: str = "x") -> Board
     ]
     board = {"data": {"full": rows}}
     error = half / critical_value(10)
-    return BoardSide(board, board, lambda model, _: Estimate(macro[model], error * error, math.inf))
+    values = np.array([macro[name] for name in sorted(macro)])
+    column = ScoreColumn(values, np.full(len(values), error * error), np.full(len(values), np.inf))
+    return BoardSide(board, board, {"full": column})
 
 
 def differ(before: dict[str, float], after: dict[str, float], half: float = NOISE) -> BoardDiff:
@@ -92,7 +94,7 @@ def test_a_rank_differs_by_a_move_or_by_rows_that_came_or_went(before, after):
         assert found.pushed == {"full": 0}
     moved = {move.model for move in found.moves}
     old, new = (
-        regimes_of(side(b).categories["data"], side(b).estimate)["full"] for b in (before, after)
+        regimes_of(side(b).categories["data"], side(b).columns)["full"] for b in (before, after)
     )
     elsewhere = {m for m in before.keys() & after.keys() if old.rank(m) != new.rank(m)}
     assert len(elsewhere - moved) == found.pushed["full"]
@@ -131,7 +133,7 @@ def test_a_row_that_came_stands_between_the_ranks_that_noise_allows():
 
 def test_equal_scores_share_the_better_rank():
     board = side({"a": 0.5, "b": 0.5, "c": 0.4}, half=0)
-    regime = regimes_of(board.categories["data"], board.estimate)["full"]
+    regime = regimes_of(board.categories["data"], board.columns)["full"]
     assert [regime.rank(name) for name in "abc"] == [1, 1, 3]
 
 
@@ -150,10 +152,16 @@ def test_a_changed_score_is_inside_noise_by_its_change():
 
 
 def test_a_regime_that_a_row_lost_or_gained():
-    before, after = side({"a": 0.5, "b": 0.4}), side({"a": 0.5, "b": 0.4})
-    for board in (before.categories, after.categories):
-        board["data"]["1shot"] = []
-    after.categories["data"]["1shot"] = list(after.categories["data"]["full"])
+    full = side({"a": 0.5, "b": 0.4})
+    assert full.columns is not None
+    rows, column = full.categories["data"]["full"], full.columns["full"]
+    before, after = (
+        BoardSide(board, board, {"full": column, "1shot": few})
+        for board, few in (
+            ({"data": {"full": rows, "1shot": []}}, ScoreColumn(*np.zeros((3, 0)))),
+            ({"data": {"full": rows, "1shot": rows}}, column),
+        )
+    )
     (a, b) = board_diff(before, after).changed
     assert (a.model, b.model) == ("a", "b")
     (shift,) = b.shifts

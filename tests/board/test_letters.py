@@ -11,6 +11,7 @@ from geneb_ci.board.parts import BoardRow
 from geneb_ci.board.site.model import facts_of_model
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
+from geneb_ci.statistics.metrics import RowNumbers
 from reference_harness import properties
 from reference_harness.formats.submission import SubmissionV10, SubmissionV12
 from tests.paths import ROOT
@@ -76,7 +77,8 @@ def test_the_page_of_a_row_and_the_downloads_say_what_was_read():
     document: dict[str, Any] = small_v12("model")
     letters = LETTERS | {"given": 1000, "read": 610}
     document["measured"] = {splice.id: {"letters": letters, "embeddings": EMBEDDINGS}}
-    row = BoardRow("0" * 64, "submissions/model.json", "", SubmissionV12.model_validate(document))
+    submission = SubmissionV12.model_validate(document)
+    row = BoardRow("0" * 64, "submissions/model.json", "", submission, RowNumbers({}, {}))
     made = entry_maker(find_layout(ROOT))(row, [])
     text = f"reads 61 % of the letters of {splice.label}"
     assert facts_of(made, COLUMNS)["letters_read"] == text

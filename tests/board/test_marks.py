@@ -7,18 +7,17 @@ from pathlib import Path
 
 import pytest
 
+import geneb_ci
 from geneb_ci.audit.trust.evidence import gather_evidence
-from geneb_ci.board.board import checked_entries
 from geneb_ci.board.marks import FILE, DefectFile, marks_of, read_defects, row_judge
 from geneb_ci.board.rows import leaderboards
-from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.finding import Severity
 from tests.board.board import POLICY, entries
 from tests.page.boards import advice
-from tests.paths import PUBLIC, ROOT, SUBMISSIONS
+from tests.paths import ROOT, SUBMISSIONS
 
 DEFECTS = {
     "BioFM-265M": "absolute-row-of-left-padding",
@@ -53,8 +52,7 @@ def test_each_published_defect_stands_on_its_rows():
 
 
 def test_each_warning_of_check_stands_on_its_row():
-    report, found = checked_entries(find_layout(PUBLIC), files_of([SUBMISSIONS]))
-    assert found is not None
+    report = geneb_ci.check(SUBMISSIONS, cache=False)
     told: dict[str, Counter[str]] = {}
     for one in report.findings:
         if one.severity is Severity.WARNING:

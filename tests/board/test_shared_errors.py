@@ -13,7 +13,7 @@ from geneb_ci.board.board import CheckedEntries, analyses_of
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import better, compare_pair, difference_errors
 from geneb_ci.board.diagnostics.whole import shared_of
-from geneb_ci.board.diff import Estimates, regimes_of
+from geneb_ci.board.diff import regimes_of
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import LEADERBOARD, leaderboards
 from geneb_ci.board.uncertainty import intervals
@@ -163,8 +163,8 @@ def test_files_and_page_decide_as_the_rows_do(paired):
 
 def test_a_diff_of_boards_decides_by_pairs_too(plain, paired):
     data = leaderboards(paired, MINI)[0]["data"]
-    found = [_side(CheckedEntries(tuple(rows), ()), MINI, Estimates()) for rows in (plain, paired)]
-    alone, pairs = (regimes_of(data, one.estimate, one.shared)["full"] for one in found)
+    found = [_side(CheckedEntries(tuple(rows), ()), MINI) for rows in (plain, paired)]
+    alone, pairs = (regimes_of(data, one.columns)["full"] for one in found)
     board = intervals(paired, MINI, regimes=["full"]).regimes["full"].board
     scores, place = board.scores["macro"], {model: k for k, model in enumerate(board.models)}
     for one, other in itertools.combinations(MODELS, 2):

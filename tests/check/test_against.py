@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.check import place
-from geneb_ci.check.place import FILE, ComparisonRows, row_of, shipped_rows
+from geneb_ci.check.place import FILE, ComparisonRows, shipped_rows
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -19,6 +19,7 @@ from geneb_ci.statistics.reference import table_of
 from geneb_ci.submission.peers import read_row
 from geneb_ci.submission.reading import files_in
 from tests.paths import ROOT, SUBMISSIONS
+from tools.shipped_rows import row_of, shipped_rows_text
 
 PEER_RULES = tuple(rule for rule in RULES if Need.OTHER_ROWS in rule.needs)
 SHIPPED = ComparisonRows(shipped=True)
@@ -205,4 +206,4 @@ def test_a_shipped_row_whose_submission_changed_stays_as_it_is(tmp_path):
             shutil.copy(SUBMISSIONS / f"{model}.json", tmp_path)
     copied(tmp_path).rename(tmp_path / "splicebert-1024nt.json")  # other bytes
     shutil.copy(SUBMISSIONS / "space.json", tmp_path / "a-42nd.json")
-    assert place.shipped_rows_text(text, tmp_path, shipped_benchmark()) == text
+    assert shipped_rows_text(text, tmp_path, shipped_benchmark()) == text

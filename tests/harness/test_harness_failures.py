@@ -180,6 +180,7 @@ UNMEASURED = (
 """A run that does not measure how many rows share a batch, which would not run out of memory."""
 
 
+@pytest.mark.nightly  # in the gate, within a process: test_harness_back_off.py
 def test_lack_of_memory_changes_no_prediction_under_exact_batching(
     mine: Harness, tmp_path: Path
 ) -> None:

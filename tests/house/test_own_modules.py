@@ -44,7 +44,8 @@ def started(tree: ast.AST) -> Iterator[ast.List | ast.Tuple]:
 def test_python_is_started_by_one_function_or_by_a_safe_path() -> None:
     unsafe = []
     for path in (path for name in PROGRAMS for path in (ROOT / name).rglob("*.py")):
-        for node in started(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in started(ast.parse(text)) if "sys.executable" in text else ():
             first = ast.unparse(node.elts[1]) if len(node.elts) > 1 else ""
             if first.strip("'") not in {*SAFE, "*options"}:
                 unsafe.append(f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}")

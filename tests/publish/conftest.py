@@ -97,8 +97,6 @@ def made(clone: Folder, commit: str = "HEAD") -> Generation:
     repository = GitRepository(clone.root)
     resolved = repository.resolve(commit)
     if resolved not in _MADE:
-        report, generation = generate(repository, resolved)
-        assert generation is not None, report.findings
-        _MADE[resolved] = generation
+        _MADE[resolved] = generate(repository, resolved)
     found = _MADE[resolved]
     return dataclasses.replace(found, files=dict(found.files), editions=dict(found.editions))

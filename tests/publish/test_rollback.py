@@ -54,8 +54,7 @@ def two(space, clone, repository):
 
 def back(space: Space, clone: Clone, repository: GitRepository, name: str) -> Published:
     held = find_generation(space, name).manifest
-    _, again = generate(repository, held.source_commit)
-    assert again is not None
+    again = generate(repository, held.source_commit)
     require_same_generation(held, again)
     intent = RollbackIntent(again, clone.commits[-1], repository)
     return push(space, intent, clock=Patience())

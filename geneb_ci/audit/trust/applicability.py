@@ -13,6 +13,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     EmbeddingOutcome,
 )
 from geneb_ci.audit.compare.limits import are_current
+from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
 from geneb_ci.audit.record.history import History
 from geneb_ci.audit.sampling.design import AuditPolicy, drawable_cells, strata_of
@@ -212,10 +213,19 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Compare the sample with what the policy requires. Raises StepMismatch."""
+    """Compare sample and limits with what the policy requires. Raises StepMismatch."""
     if isinstance(outcome, EmbeddingOutcome):
         _check_embedding_policy(outcome, inputs)
-        return
+    else:
+        _check_task_policy(outcome, inputs)
+
+
+def _check_limits(outcome: AnyOutcome) -> None:
+    if not are_current(outcome.plan.commitment.policy.tolerance):
+        raise StepMismatch(POLICY, "it was judged by earlier limits", "audit again")
+
+
+def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     plan, policy = outcome.plan, inputs.policy
     if len(plan.drawn) < policy.minimum_drawn:
         raise StepMismatch(
@@ -239,26 +249,19 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         raise StepMismatch(
             POLICY, f"the audit leaves out the regimes {', '.join(lacking)}", "audit again"
         )
-    if not are_current(plan.commitment.policy.tolerance):
-        raise StepMismatch(
-            POLICY,
-            "it was judged by earlier limits",
-            "audit again",
-        )
+    _check_limits(outcome)
 
 
 def _check_embedding_policy(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     if outcome.schema_version == BY_EMBEDDING:
         raise StepMismatch(POLICY, SUPERSEDED, "audit again")
+    _check_limits(outcome)
     counts, minimum = outcome.plan.rows, inputs.policy.minimum_rows
     if counts.test < minimum:
         raise StepMismatch(
             POLICY,
-            (
-                f"{plural(counts.test, 'test embedding')} of each regime drawn, the policy "
-                "requires "
-                f"{minimum:,}"
-            ),
+            f"{plural(counts.test, 'test embedding')} of each regime drawn, the policy requires "
+            f"{minimum:,}",
             "audit again",
         )
     if lacking := missing_cells(outcome, inputs):

@@ -115,14 +115,7 @@ def model_rows(rows: Iterable[tuple[str, str]], root: str, site: Site) -> Markup
 
 
 def name_cell(model: str, root: str, site: Site) -> str:
-    """Return the cell that names a model and links to its page, from the cache of the site."""
-    cached_cell = site.name_cells.get((model, root))
-    if cached_cell is None:
-        cached_cell = site.name_cells[model, root] = _name_cell(model, root, site)
-    return cached_cell
-
-
-def _name_cell(model: str, root: str, site: Site) -> str:
+    """Return the cell that names a model and links to its page."""
     marks = ", ".join(
         f'<a href="{text_of(link.address)}">{text_of(link.text)}</a>'
         for link in mark_links(site.by_id[model], root)

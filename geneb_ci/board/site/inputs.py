@@ -194,11 +194,6 @@ class Site:
         return {e.submission.model_id: e for e in self.entries}
 
     @functools.cached_property
-    def name_cells(self) -> dict[tuple[str, str], str]:
-        """Cache: model and root of a page to the cell that names the model."""
-        return {}
-
-    @functools.cached_property
     def frames(self) -> dict[tuple[str, str], list[str]]:
         """Cache: template and root of a page to the texts around its slots."""
         return {}

@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from geneb_ci.statistics.binary import (
     ROUNDING,
     BinaryTable,
     Classes,
+    TableRun,
     count,
     fits,
     fitting_runs,
@@ -50,6 +52,17 @@ def found(classes: Classes, reading: ReportedTriple) -> set[BinaryTable]:
         for run in fitting_runs(classes, reading)
         for rho in range(run.first, run.last + 1, 2)
     }
+
+
+def is_held(drawn: Drawn, runs: Iterable[TableRun]) -> bool:
+    """Whether a table, or for classes of equal size its mirror image, is in one of the runs."""
+    right, rho = place(drawn.table)
+    wanted = {rho, -rho} if drawn.classes.small == drawn.classes.large else {rho}
+    return any(
+        run.right == right and run.first <= at <= run.last and (at - run.first) % 2 == 0
+        for run in runs
+        for at in wanted
+    )
 
 
 def all_tables(classes: Classes) -> list[BinaryTable]:
@@ -101,14 +114,16 @@ def test_the_formulas_are_the_definitions_of_scikit_learn(drawn):
 @settings(max_examples=examples(150))
 def test_the_recovered_set_always_holds_the_true_table(decimals, drawn: Drawn):
     classes, one = drawn
-    right, rho = place(one)
-    wanted = {rho, -rho} if classes.small == classes.large else {rho}
-    held = any(
-        run.right == right and run.first <= at <= run.last and (at - run.first) % 2 == 0
-        for run in fitting_runs(classes, read(scores_of(one), decimals))
-        for at in wanted
-    )
-    assert held
+    assert is_held(drawn, fitting_runs(classes, read(scores_of(one), decimals)))
+
+
+@given(drawn=tables(), counts=st.integers(8, 60), f1_width=st.sampled_from([EXACT, 1e-4, 0.01]))
+@settings(max_examples=examples(150))
+def test_no_range_of_accuracies_is_left_out_that_has_a_table(drawn: Drawn, counts, f1_width):
+    """Whole ranges of correct predictions are excluded by bounds, which have to be certain."""
+    classes, one = drawn
+    widths = Triple(EXACT, counts / classes.total, f1_width)
+    assert is_held(drawn, fitting_runs(classes, ReportedTriple(scores_of(one), widths)))
 
 
 @each("classes", [Classes(1, 1), Classes(1, 9), Classes(6, 6), Classes(5, 12)])

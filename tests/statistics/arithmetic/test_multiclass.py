@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef
 
-from geneb_ci.statistics.metrics import Bounds, mean, single
+from geneb_ci.statistics.metrics import Bounds, mean, scores_of_matrix, single
 from tests.examples import examples
 from tests.statistics.arithmetic.draw import matrices
 
@@ -30,6 +30,14 @@ def held(bounds: Bounds, mcc: float, f1: float) -> bool:
         bounds.mcc_low - SLACK <= mcc <= bounds.mcc_high + SLACK
         and bounds.f1_low - SLACK <= f1 <= bounds.f1_high + SLACK
     )
+
+
+@given(matrices())
+@example([[5, 0, 0], [3, 0, 0], [2, 0, 0]])  # one class is predicted for all: MCC is 0
+@settings(max_examples=examples(100))
+def test_scores_of_a_matrix_are_those_of_scikit_learn(matrix):
+    n, right, mcc, f1 = measured(matrix)
+    assert scores_of_matrix(matrix) == pytest.approx((mcc, right / n, f1), abs=1e-12)
 
 
 @given(matrices())
