@@ -12,7 +12,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from benchmarks.tolerance_sets import REAL
 from geneb_ci.audit.rerun.few_shot import (
     MARGIN,
     OTHERS,
+    TESTS,
     VARIANTS,
     Gain,
     few_shot_result,
@@ -38,9 +39,10 @@ from geneb_ci.audit.rerun.honesty import (
     task_decisions,
     variant_result,
 )
-from reference_harness import benchmark, mini
+from reference_harness import benchmark, mini, probe
 from reference_harness.data import Folder
-from reference_harness.formats.rescored import Decisions
+from reference_harness.decisions import few_shot_draws, few_shot_scores
+from reference_harness.formats.rescored import Decisions, FewShotScores
 from reference_harness.tasks import TaskData
 from tests.adversary.cheats import (
     KEYS,
@@ -79,6 +81,8 @@ MOVER_KEYS = ("whole sequence", "first quarter", "one minhash")
 """Keys of the sequences that an extractor moves."""
 FEW_TASKS = 2
 """Tasks of those that move the training sequences of some."""
+REAL_MOVED = ("mouse_3", "prom_core_tata")
+"""The real tasks of those."""
 FEW = "first quarter, few-shot regimes alone"
 """A column that the probe of the full regime ignores; tasks of two classes."""
 FALL = 0.02
@@ -90,7 +94,7 @@ LEGEND = """\
 *MCC* and *fresh MCC* (the change on fresh sequences): by the probe of the full regime, then the
 largest of the other probes. Of honest extractors, the largest D of any."""
 PAGE = ROOT / "docs/research/adversary.md"
-BLOCK, FEW_SHOT_BLOCK = "bench memorised", "bench few-shot"
+BLOCK, FEW_SHOT_BLOCK, DRAWS_BLOCK = "bench memorised", "bench few-shot", "bench test draws"
 """Parts of the page for the tables."""
 
 
@@ -233,12 +237,12 @@ def few_shot_of(found: Sequence[Decisions]) -> list[Gain]:
     return list(gains(result))
 
 
-def nearest_gain(found: Sequence[Sequence[Decisions]], beside: str, *, is_mean: bool) -> str:
+def nearest_gain(found: Sequence[Sequence[Gain]], beside: str, *, is_mean: bool) -> str:
     """Return the gain that is nearest to its limit, or the farthest above it, and the limit."""
     own = [
         gain
         for one in found
-        for gain in few_shot_of(one)
+        for gain in one
         if gain.beside == beside and (not gain.task) == is_mean
     ]
     largest = max(own, key=lambda gain: (gain.gain - MARGIN) / (gain.limit - MARGIN))
@@ -247,12 +251,13 @@ def nearest_gain(found: Sequence[Sequence[Decisions]], beside: str, *, is_mean: 
 
 def few_shot_row(name: str, found: Sequence[Sequence[Decisions]]) -> str:
     """Return the line of one extractor, or of several."""
+    found_gains = [few_shot_of(one) for one in found]
     cells = " | ".join(
-        nearest_gain(found, beside, is_mean=is_mean)
+        nearest_gain(found_gains, beside, is_mean=is_mean)
         for beside in (OTHERS, VARIANTS)
         for is_mean in (True, False)
     )
-    flagged_few = sum(any(gain.is_flagged for gain in few_shot_of(one)) for one in found)
+    flagged_few = sum(any(gain.is_flagged for gain in one) for one in found_gains)
     others = sum(map(flagged, found))
     return f"| {name} | {len(found)} | {cells} | {flagged_few} | {others} |"
 
@@ -267,6 +272,61 @@ def few_shot_table(work: Path) -> Iterator[str]:
         yield few_shot_row(f"honest, {tasks}", [trial.audits[0] for trial in group])
     for trial in mover_trials(work):
         yield few_shot_row(f"moved: {trial.name}", trial.audits)
+
+
+def gains_of_draws(
+    work: Path, name: str, tasks: str, make: Callable[[], Any], cases: list[Case]
+) -> list[Gain]:
+    """Return the gains beside other draws and draws of test sequences, from the folder if there."""
+    path = work / f"draws {name}-{tasks}.json".replace(" ", "_").replace(",", "")
+    if not path.exists():
+        extractor, protocol = make(), benchmark.mini().protocol
+        found = {}
+        for case in cases:
+            data = case.data
+            parts = (data.train.sequences, data.test.sequences)
+            train, test = (np.asarray(extractor.extract_embeddings(one)) for one in parts)
+            labels = data.train.labels
+            problem = probe.Problem(train, labels, test, data.test.labels)
+            draws = few_shot_draws(labels, protocol.few_shot_k, protocol.seeds, "s0")
+            scored = few_shot_scores(problem, draws)
+            found[data.id] = {regime: one.model_dump() for regime, one in scored.items()}
+        path.write_text(json.dumps(found), encoding="utf-8")
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    scores = {
+        task: {regime: FewShotScores.model_validate(one) for regime, one in by_regime.items()}
+        for task, by_regime in kept.items()
+    }
+    result = few_shot_result(scores, {})
+    assert result is not None
+    return list(gains(result))
+
+
+def draws_row(name: str, found: Sequence[Sequence[Gain]]) -> str:
+    """Return the line of one extractor, or of several, beside draws of test sequences."""
+    cells = " | ".join(nearest_gain(found, TESTS, is_mean=is_mean) for is_mean in (True, False))
+    flagged_few = sum(
+        any(gain.is_flagged and gain.beside == TESTS for gain in one) for one in found
+    )
+    return f"| {name} | {len(found)} | {cells} | {flagged_few} |"
+
+
+def draws_table(work: Path) -> Iterator[str]:
+    """Yield what fits on training sequences gain beside fits on test sequences."""
+    yield "| few-shot probes | extractors | mean | a task | flagged |"
+    yield "|---|---:|---:|---:|---:|"
+    sets = {f"mini {seed}": mini_cases(seed) for seed in MINI_SEEDS}
+    real = {REAL_NAME: real_cases()} if REAL_TASKS.is_dir() else {}
+    for tasks, cases in (sets | real).items():
+        sound = [gains_of_draws(work, name, tasks, make, cases) for name, make in honest().items()]
+        yield draws_row(f"honest, {tasks}", sound)
+    for tasks, cases in ({f"mini {mini.SEED}": sets[f"mini {mini.SEED}"]} | real).items():
+        data = [case.data for case in cases]
+        two = [one for one in data if one.id.endswith(REAL_MOVED)] or data[:FEW_TASKS]
+        for known, some in ((f"of {FEW_TASKS} tasks", two), ("all", data)):
+            make = functools.partial(MovedTraining, some, KEYS["one minhash"])
+            own = [gains_of_draws(work, f"moved {known}", tasks, make, cases)]
+            yield draws_row(f"training sequences moved, {known}, one minhash, {tasks}", own)
 
 
 def _has_two_classes(data: TaskData) -> bool:
@@ -376,10 +436,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--work", type=Path, required=True, help="folder of what was computed")
     parser.add_argument("--write", action="store_true", help="put the tables into the docs")
-    parser.add_argument("--few-shot", action="store_true", help="only the table of few-shot probes")
+    parser.add_argument("--few-shot", action="store_true", help="only the few-shot tables")
+    parser.add_argument("--draws", action="store_true", help="only that of draws of test sequences")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    made = {FEW_SHOT_BLOCK: few_shot_table} | ({} if options.few_shot else {BLOCK: tables})
+    made: dict[str, Callable[[Path], Iterable[str]]] = {DRAWS_BLOCK: draws_table}
+    if not options.draws:
+        made[FEW_SHOT_BLOCK] = few_shot_table
+    if not options.draws and not options.few_shot:
+        made[BLOCK] = tables
     for block, make in made.items():
         table = "\n".join(make(options.work)) + "\n"
         print(table)

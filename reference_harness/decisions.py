@@ -13,7 +13,7 @@ fitted on sequences drawn by other seeds, and on variants of the published ones.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from . import probe
 from .formats.rescored import (
     OTHER_DRAWS,
+    TEST_TIMES,
     ChangedDecisions,
     Decisions,
     FewShotScores,
@@ -201,6 +202,10 @@ class FewShotDraws(NamedTuple):
     """Draws of the benchmark's seeds."""
     others: Sequence[npt.NDArray[np.int64]]
     """Draws of other seeds."""
+    shots: int
+    """Number of sequences of a class."""
+    seeds: Sequence[int]
+    """The other seeds."""
 
 
 def few_shot_draws(
@@ -215,6 +220,8 @@ def few_shot_draws(
         regime: FewShotDraws(
             [probe.few_shot_indices(labels, shots, seed) for seed in seeds],
             [probe.few_shot_indices(labels, shots, seed) for seed in others],
+            shots,
+            others,
         )
         for regime, shots in few_shot_k.items()
     }
@@ -242,10 +249,24 @@ def few_shot_scores(
 
     return {
         regime: FewShotScores(
-            published=scores_of(draws_of_regime.published), others=scores_of(draws_of_regime.others)
+            published=scores_of(draws_of_regime.published),
+            others=scores_of(draws_of_regime.others),
+            tests=list(_scores_by_tests(problem, draws_of_regime)),
         )
         for regime, draws_of_regime in draws.items()
     }
+
+
+def _scores_by_tests(problem: probe.Problem, draws: FewShotDraws) -> Iterator[float]:
+    """Yield the score of each probe that is fitted on drawn test sequences, on the others."""
+    features, labels = problem.test, problem.test_labels
+    if np.unique(labels, return_counts=True)[1].min() < TEST_TIMES * draws.shots:
+        return
+    for seed in draws.seeds:
+        rows = probe.few_shot_indices(labels, draws.shots, seed)
+        rest = np.delete(np.arange(len(labels)), rows)
+        predicted = predictions(features[rows], labels[rows], features[rest])
+        yield score_predictions(labels[rest], predicted).MCC
 
 
 def varied_scores(

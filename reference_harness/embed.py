@@ -160,11 +160,12 @@ def calls(
     sequences: Sequence[str],
     limit: MemoryLimit | None = None,
     lacking: npt.NDArray[np.bool_] | None = None,
+    share: tuple[int, int] = (0, 1),
 ) -> Iterator[tuple[npt.NDArray[np.int64], Embeddings]]:
     """Call the extractor batch by batch; yield indices of sequences and their (m, d) embeddings.
 
     Only the sequences that `lacking`, (n,), marks are embedded, in the calls planned for all
-    sequences.
+    sequences; of these calls, those of a share: (0, 3) is every third one from the first.
 
     A batch that does not fit into memory is halved, and `limit` keeps the size that fits. If
     `limit` has a `room`, the token budget is measured first. Raise EmbeddingError, which begins
@@ -183,7 +184,8 @@ def calls(
     width = None
     sizes = sizes_of(extractor, sequences)
     batching = measured(extractor, batching, sequences, sizes, limit)
-    planned = plan(extractor, batching, sequences, sizes)
+    number, shares = share
+    planned = plan(extractor, batching, sequences, sizes)[number::shares]
     if lacking is not None:
         planned = [lacking_rows for rows in planned if len(lacking_rows := rows[lacking[rows]])]
     following |= {int(rows[0]): next_rows for rows, next_rows in itertools.pairwise(planned)}

@@ -13,6 +13,7 @@ from geneb_ci.audit.compare.outcome import (
     ORDER,
     OTHER_DRAWS,
     SUPPORT,
+    TEST_DRAWS,
     TOLERANCE,
     VARIANTS,
 )
@@ -180,12 +181,12 @@ DEFENCES = (
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.tasks:memorisation_results",
             "tests/adversary/test_memorised.py"
-            "::test_moved_training_rows_are_found_where_a_small_change_breaks_their_key",
+            "::test_moved_training_rows_are_found_whatever_the_key",
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:refit",
             f"{_MEMORY}"
-            "::test_moved_training_sequences_are_found_where_a_small_change_breaks_their_key",
+            "::test_moved_training_sequences_are_found_whatever_the_key",
         ),
     ),
     Defence(
@@ -210,12 +211,27 @@ DEFENCES = (
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.few_shot:few_shot_result",
             "tests/adversary/test_memorised.py"
-            "::test_moved_training_rows_are_found_where_a_small_change_breaks_their_key",
+            "::test_moved_training_rows_are_found_whatever_the_key",
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
             f"{_MEMORY}"
-            "::test_moved_training_sequences_are_found_where_a_small_change_breaks_their_key",
+            "::test_moved_training_sequences_are_found_whatever_the_key",
+        ),
+    ),
+    Defence(
+        name=TEST_DRAWS,
+        attack="the extractor moves all training sequences of a task, however it recognises them",
+        needs="a test set of the same kind, with seven sequences of a class for each drawn",
+        tasks=DefenceUse(
+            "geneb_ci.audit.rerun.few_shot:few_shot_result",
+            "tests/adversary/test_memorised.py"
+            "::test_moved_training_rows_are_found_whatever_the_key",
+        ),
+        embeddings=DefenceUse(
+            "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
+            f"{_MEMORY}"
+            "::test_moved_training_sequences_are_found_whatever_the_key",
         ),
     ),
     Defence(

@@ -95,6 +95,12 @@ OTHER_DRAWS = 20
 a standard error 12 % larger than above the mean of any number of draws."""
 
 
+TEST_TIMES = 7
+"""Smallest number of test sequences of a class for each that a few-shot regime draws. Then the mean
+of 20 draws of one test set has at most 1/20 + 1/7 of the variance of one draw: a little less than
+the mean of five independent draws."""
+
+
 class FewShotScores(StrictModel):
     """MCC on the test sequences of the probes of a few-shot regime, one for each fit."""
 
@@ -102,6 +108,9 @@ class FewShotScores(StrictModel):
     """Fitted on the sequences that the seeds of the benchmark draw."""
     others: Annotated[list[Correlation], Field(min_length=1)]
     """Fitted on sequences that other seeds draw."""
+    tests: list[Correlation] = Field(default=[])
+    """Fitted on test sequences that these seeds draw, and scored on the others; empty for a class
+    with fewer than `TEST_TIMES` test sequences for each that is drawn."""
 
 
 class Decisions(StrictModel):

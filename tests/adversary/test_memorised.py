@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.audit.rerun.few_shot import (
     OTHERS,
+    TESTS,
     VARIANTS,
     FewShotResult,
     few_shot_result,
@@ -323,10 +324,8 @@ def test_labels_that_the_probe_of_all_rows_ignores_are_found_by_the_one_that_use
         (minhash, False),
     ],
 )
-def test_moved_training_rows_are_found_where_a_small_change_breaks_their_key(
-    keys, found_by_variants
-):
-    """By those of all training rows, or of those that few-shot probes see; else by a fresh set."""
+def test_moved_training_rows_are_found_whatever_the_key(keys, found_by_variants):
+    """By draws of test rows; by variants, if these break the key; and by a fresh set."""
     cheat = MovedTraining([case.data for case in BINARY], keys)
     found = [
         Decisions.model_validate(decisions_of(cheat, case, "a test", 160).model_dump())
@@ -339,6 +338,8 @@ def test_moved_training_rows_are_found_where_a_small_change_breaks_their_key(
     support = few_shot_of(by_task(found))
     assert not flagged_gains(support, OTHERS), "every draw is of moved rows"
     assert bool(flagged_gains(support, VARIANTS)) == (keys is not minhash)
+    regimes = {gain.regime for gain in flagged_gains(support, TESTS) if not gain.task}
+    assert regimes == {"1shot", "10shot"}
     fresh = fresh_result(by_task(found), NONCE)
     assert fresh is not None
     assert fresh.dropped

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geneb_ci.audit.rerun.few_shot import OTHERS, VARIANTS, FewShotResult, flagged_gains
+from geneb_ci.audit.rerun.few_shot import OTHERS, TESTS, VARIANTS, FewShotResult, flagged_gains
 from geneb_ci.audit.rerun.honesty import (
     DROPPED,
     MEMORISED,
@@ -114,7 +114,7 @@ words = [sequence[i : i + 12] for i in range(len(sequence) - 11)]
 """Model to its keys of a sequence, as code."""
 HIDDEN = "hidden"
 """Model that hides labels in a column."""
-FEW_SHOT = "few-shot probes score more on the published sequences than on"
+FEW_SHOT = "few-shot probes score more on"
 """Beginning of the reason that the scores of few-shot probes give."""
 HONEST_MEAN = 0.05
 """Of the MCC of 4-mers in these tasks, with all training data."""
@@ -277,10 +277,8 @@ def test_labels_by_a_key_that_three_letters_break_are_found(place, name):
         pytest.param("moved-minhash", False, True, marks=pytest.mark.nightly),
     ],
 )
-def test_moved_training_sequences_are_found_where_a_small_change_breaks_their_key(
-    place, name, found, is_fresh
-):
-    """An audit of tasks finds no more by variants; a fresh set finds these as well."""
+def test_moved_training_sequences_are_found_whatever_the_key(place, name, found, is_fresh):
+    """By draws of test sequences; by variants, if these break the key; and by a fresh set."""
     extractor = written(place, name.replace("-", "_"), moved_module(MOVED[name]))
     some = ",".join(HARD_TASKS)
     fresh = fresh_set(place, HARD_TASKS) if is_fresh else ()
@@ -298,7 +296,8 @@ def test_moved_training_sequences_are_found_where_a_small_change_breaks_their_ke
     assert said == [MEMORISED] * found + [DROPPED] * is_fresh
     if name != "moved-prefix":  # which some variants keep
         assert bool(flagged_gains(few_shot_of(outcome), VARIANTS)) == found
-    assert code == (11 if found or is_fresh else 0)
+    assert flagged_gains(few_shot_of(outcome), TESTS)
+    assert (code, outcome["verdict"]) == (11, "differs")
     assert result.training is not None
     assert (difference(result.training) > 2 * TRAINING_MARGIN) == found
     if found:
@@ -341,14 +340,19 @@ def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(place):
 
 
 def test_moved_sequences_of_few_shot_probes_are_found_by_other_draws_whatever_the_key(place):
-    """By a key that variants keep: nothing else objects."""
+    """By a key that variants keep: nothing else objects, but draws of test sequences.
+
+    In these small tasks, other draws contain some of the sequences, too.
+    """
     extractor = written(place, "moved_few", moved_module("minhash", few_shot_indices))
     some = ",".join(HARD_TASKS)
     code, record = audit_of(place, MOVED_FEW, "--extractor", extractor, "--tasks", some)
     outcome = outcome_in(record)
-    (reason,) = outcome["reasons"]
     assert (code, outcome["verdict"]) == (11, "differs")
-    assert reason.startswith(f"{FEW_SHOT} others of the same tasks: ")
+    assert [reason.partition(":")[0] for reason in outcome["reasons"]] == [
+        f"{FEW_SHOT} the published sequences than on others of the same tasks",
+        f"{FEW_SHOT} training sequences than on test sequences",
+    ]
     assert flagged_gains(few_shot_of(outcome), OTHERS)
     assert not flagged_gains(few_shot_of(outcome), VARIANTS)
     assert level(place, MOVED_FEW)["level"] == "disputed"

@@ -92,6 +92,7 @@ def object_to(outcome: AuditOutcome) -> set[str]:
         (changed("variants", memorised=True), outcomes.VARIANTS),
         (few_shot(others=[0.0] * 20), outcomes.OTHER_DRAWS),
         (few_shot(varied=[0.0] * 5), outcomes.SUPPORT),
+        (few_shot(tests=[0.0] * 20), outcomes.TEST_DRAWS),
     ],
 )
 def test_an_attack_that_one_defence_sees_passes_without_it(

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from geneb_ci.audit.rerun.few_shot import (
     MARGIN,
     OTHERS,
+    TESTS,
     VARIANTS,
     FewShotResult,
     FewShotTask,
@@ -26,6 +27,7 @@ from geneb_ci.statistics.student import student_quantile
 from reference_harness.formats.rescored import OTHER_DRAWS, FewShotScores
 
 FITS = 5
+BESIDE = {OTHERS, VARIANTS, TESTS}
 SPREAD, PAIRED = 0.1, 0.03
 """Standard deviation of MCC over draws, and of its change by variants."""
 
@@ -36,9 +38,11 @@ def scores(
     *,
     known: float = 0.0,
     moved: float = 0.0,
+    all_moved: float = 0.0,
     few: int | None = None,
 ) -> FewShotResult:
-    """Return scores of 1shot: published fits gain `known`, those on variants lose `moved`.
+    """Return scores of 1shot: published fits gain `known`, those on variants lose `moved`, and
+    those on test sequences lose `all_moved`.
 
     In the first `few` tasks, or all.
     """
@@ -50,6 +54,7 @@ def scores(
             published=published,
             others=[rng.gauss(0.0, SPREAD) for _ in range(OTHER_DRAWS)],
             varied=[score + rng.gauss(0, PAIRED) - moved * is_one for score in published],
+            tests=[rng.gauss(0.0, SPREAD) - all_moved * is_one for _ in range(OTHER_DRAWS)],
         )
     return FewShotResult(regimes={"1shot": found})
 
@@ -59,7 +64,7 @@ def test_honest_scores_are_not_flagged(tasks: int) -> None:
     rng = random.Random(tasks)
     for _ in range(2_000 // tasks):
         result = scores(rng, tasks)
-        assert not flagged_gains(result, OTHERS) + flagged_gains(result, VARIANTS)
+        assert not [gain for beside in BESIDE for gain in flagged_gains(result, beside)]
 
 
 @pytest.mark.parametrize(
@@ -69,6 +74,8 @@ def test_honest_scores_are_not_flagged(tasks: int) -> None:
         ({"known": 0.5, "few": 1}, OTHERS, {"t0"}),
         ({"moved": 0.1}, VARIANTS, {""}),
         ({"moved": 0.25, "few": 1}, VARIANTS, {"t0"}),
+        ({"all_moved": 0.25}, TESTS, {""}),
+        ({"all_moved": 0.5, "few": 1}, TESTS, {"t0"}),
     ],
 )
 def test_a_gain_of_all_tasks_and_one_of_a_single_task_are_flagged(
@@ -78,7 +85,7 @@ def test_a_gain_of_all_tasks_and_one_of_a_single_task_are_flagged(
     for _ in range(50):
         result = scores(rng, 13, **change)
         assert tasks <= {gain.task for gain in flagged_gains(result, beside)}
-        assert not flagged_gains(result, OTHERS if beside == VARIANTS else VARIANTS)
+        assert not [gain for other in BESIDE - {beside} for gain in flagged_gains(result, other)]
 
 
 def test_the_limits_follow_from_the_variances() -> None:

@@ -101,7 +101,7 @@ def test_every_number_of_the_judging_modules_is_in_the_digest_or_has_a_reason(mo
 @pytest.mark.parametrize(
     ("digest", "expected"),
     [
-        (limits_digest, "a78debd8e382f1284f1c45e58acc1464331d05c74815f2f61a13b37214c8b185"),
+        (limits_digest, "9b7a1ecc1753a8e08e59d1eaff3cae8321887d9c682e1c459b0ee5489a433ae9"),
         (tolerance_digest, "ef28092c1db6f7890e27d159f6abd033de5b0125da4212a1b915db3eea11f238"),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.record.events import WITHDRAWN
+from geneb_ci.audit.record.statement import WITHDRAWN
 from tests.audit.linked_place import committed, recorded, signed, started, withdrawn
 from tests.audit.recorded import (
     MODEL,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from geneb_ci.audit.compare.joint import Difference, MeanBias, earlier_deviation, joint_test
-from geneb_ci.audit.rerun.few_shot import OTHERS, FewShotResult, flagged_gains
+from geneb_ci.audit.rerun.few_shot import OTHERS, TESTS, FewShotResult, flagged_gains
 from geneb_ci.audit.rerun.few_shot import VARIANTS as VARIED
 from geneb_ci.audit.rerun.honesty import (
     DROPPED,
@@ -29,6 +29,7 @@ TOLERANCE, JOINT = "comparison within tolerances", "joint test of a regime"
 ORDER, DECOYS = "repeats in another order", "decoys"
 VARIANTS, FRESH = "variants of test sequences", "fresh set"
 OTHER_DRAWS, SUPPORT = "other draws of few-shot sequences", "variants of few-shot sequences"
+TEST_DRAWS = "draws of test sequences"
 """Names of the defences that decide an audit of tasks."""
 
 Verdict = Literal["agrees", "differs"]
@@ -346,15 +347,16 @@ def extractor_objections(
     if fresh is not None and fresh.dropped:
         yield Objection(FRESH, DROPPED)
     if few_shot is not None:
-        for defence, beside, other_sequences in (
-            (OTHER_DRAWS, OTHERS, "others of the same tasks"),
-            (SUPPORT, VARIED, "variants of them"),
+        for defence, beside, which in (
+            (OTHER_DRAWS, OTHERS, "the published sequences than on others of the same tasks"),
+            (SUPPORT, VARIED, "the published sequences than on variants of them"),
+            (TEST_DRAWS, TESTS, "training sequences than on test sequences"),
         ):
             if flagged := flagged_gains(few_shot, beside):
                 yield Objection(
                     defence,
-                    "few-shot probes score more on the published sequences than on "
-                    f"{other_sequences}: {first_and_more([gain.text for gain in flagged])}",
+                    f"few-shot probes score more on {which}: "
+                    f"{first_and_more([gain.text for gain in flagged])}",
                 )
 
 

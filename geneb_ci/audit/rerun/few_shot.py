@@ -1,9 +1,9 @@
 """Whether few-shot probes live on the sequences that they are fitted on, which anybody knows.
 
 The seeds of a benchmark are public, so an extractor may recognise the few sequences that few-shot
-probes are fitted on, and move their embeddings to where they separate the test set. Two
-comparisons show it. In each, a gain is the MCC of the published fits less that of other fits, in
-the mean over the fits of a task.
+probes are fitted on, or all training sequences, and move their embeddings to where they separate
+the test set. Three comparisons show it. In each, a gain is the MCC of fits less that of other fits,
+in the mean over the fits of a task.
 
 Other draws. The other fits are on training sequences of the same task that other seeds draw, which
 follow from the seed of the audit. Honest scores of all draws have one distribution. Nothing is
@@ -15,12 +15,18 @@ Variants. The other fits are of variants of the same sequences. It finds keys th
 breaks, also if all training sequences have them, which no other draw shows. Gains are paired, and
 vary by their own variance over the fits, divided by their number.
 
+Test sequences. Fits on other draws of training sequences are compared with fits on draws of test
+sequences, scored on the rest of the test set. Whoever moves all training sequences by any key has
+to move the test sequences, too, which then are labels that it knows. Where a test set is of another
+kind than its training set, fits on test sequences score more, which is not flagged. Draws from one
+test set are no independent draws, so that their number counts as that of the published fits.
+
 A regime is flagged if the mean of its gains, over all T tasks, exceeds `MARGIN` by so many standard
 errors that chance does in one of 31,574 audits, by Student's t; and if the gain of a task exceeds a
 margin larger by `TASK_MARGIN` likewise, with that chance divided by T. The variance of a task is
-its own, or the mean over the tasks where that is larger, for a task has few fits. Two regimes, two
-comparisons and two limits each make a false alarm in one of 3,900 audits, of extractors whose gain
-is the margin.
+its own, or the mean over the tasks where that is larger, for a task has few fits. Two regimes,
+three comparisons and two limits each make a false alarm in one of 2,600 audits, of extractors whose
+gain is the margin.
 """
 
 import math
@@ -41,8 +47,9 @@ MARGIN = 0.02
 that reads what a variant changes. That of a single task is larger, by `honesty.TASK_MARGIN`."""
 FITS_MIN = 2
 """Smallest number of scores that have a variance."""
-OTHERS, VARIANTS = "others", "variants"
-"""The sequences of the fits that published fits are compared with."""
+OTHERS, VARIANTS, TESTS = "others", "variants", "test sequences"
+"""The sequences of the fits that published ones, or for test sequences the others, are compared
+with."""
 _NUMBER = r"-?[01]\.[0-9]{4}"
 _NUMBERS = rf"^{_NUMBER}( {_NUMBER})*$"
 
@@ -85,6 +92,9 @@ class FewShotTask(StrictModel):
     """Of fits on other draws of training sequences."""
     varied: Correlations | None = Field(default=None, exclude_if=_is_none)
     """Of the published fits, on variants of their sequences; left out where none were embedded."""
+    tests: Correlations | None = Field(default=None, exclude_if=_is_none)
+    """Of fits on draws of test sequences, on the other test sequences; left out where a class has
+    few, and in earlier records."""
 
 
 class FewShotResult(StrictModel):
@@ -97,11 +107,11 @@ class FewShotResult(StrictModel):
 
 
 class Gain(NamedTuple):
-    """By how much the published fits of a regime score more than others."""
+    """By how much fits of a regime on training sequences score more than other fits."""
 
     regime: str
     beside: str
-    """`OTHERS` or `VARIANTS`."""
+    """`OTHERS`, `VARIANTS` or `TESTS`."""
     task: str
     """Name of a task, or "" for the mean over all `tasks`."""
     tasks: int
@@ -135,6 +145,7 @@ def few_shot_result(
                 published=fits.published,
                 others=fits.others,
                 varied=list(varied.get(task, {}).get(regime, ())) or None,
+                tests=fits.tests or None,
             )
     return FewShotResult(regimes=regimes) if regimes else None
 
@@ -149,7 +160,7 @@ class _TaskGain(NamedTuple):
 
 
 def gains(result: FewShotResult) -> Iterator[Gain]:
-    """Yield the gain of each regime beside others and beside variants, in the mean and by task.
+    """Yield the gain of each regime beside each kind of other fits, in the mean and by task.
 
     In alphabetical order, since a record does not keep any other.
     """
@@ -158,6 +169,7 @@ def gains(result: FewShotResult) -> Iterator[Gain]:
         for beside, task_gains in (
             (OTHERS, [_beside_others(task, fits) for task, fits in tasks]),
             (VARIANTS, [_beside_variants(task, fits) for task, fits in tasks]),
+            (TESTS, [_beside_tests(task, fits) for task, fits in tasks]),
         ):
             parts = [gain for gain in task_gains if gain is not None]
             if parts:
@@ -179,6 +191,15 @@ def _beside_variants(task: str, fits: FewShotTask) -> _TaskGain | None:
     differences = [published - varied for published, varied in pairs]
     count = len(differences)
     return _TaskGain(task, fmean(differences), _variance(differences) / count, count - 1)
+
+
+def _beside_tests(task: str, fits: FewShotTask) -> _TaskGain | None:
+    if fits.tests is None or min(len(fits.tests), len(fits.others)) < FITS_MIN:
+        return None
+    share = 1 / len(fits.published) + 1 / len(fits.others)
+    variance = (_variance(fits.others) + _variance(fits.tests)) / 2
+    freedom = len(fits.others) + len(fits.tests) - 2
+    return _TaskGain(task, fmean(fits.others) - fmean(fits.tests), variance * share, freedom)
 
 
 def _variance(scores: Sequence[float]) -> float:
@@ -206,7 +227,7 @@ def _judged(regime: str, beside: str, parts: Sequence[_TaskGain]) -> Iterator[Ga
 
 
 def flagged_gains(result: FewShotResult, beside: str) -> list[Gain]:
-    """Return the gains beside `OTHERS` or `VARIANTS` that chance does not explain, means first."""
+    """Return the gains beside one kind of fits that chance does not explain, means first."""
     flagged = [gain for gain in gains(result) if gain.beside == beside and gain.is_flagged]
     return sorted(flagged, key=lambda gain: bool(gain.task))
 
@@ -229,11 +250,24 @@ def few_shot_contradiction(
             lists = [(scores.published, fits), (scores.others, OTHER_DRAWS)]
             if scores.varied is not None:
                 lists.append((scores.varied, fits))
+            if scores.tests is not None:
+                lists.append((scores.tests, OTHER_DRAWS))
             if any(len(each) != expected for each, expected in lists):
                 return f"{regime}: {task} has other numbers of fits than {fits} and {OTHER_DRAWS}"
             if (scores.varied is not None) != (task in varied_names):
                 return f"{regime}: whether {task} was varied is not what the draw determines"
     return ""
+
+
+def without_tests(result: FewShotResult | None) -> FewShotResult | None:
+    """Return a result as in records before fits on test sequences."""
+    if result is None:
+        return None
+    regimes = {
+        regime: {task: fits.model_copy(update={"tests": None}) for task, fits in by_task.items()}
+        for regime, by_task in result.regimes.items()
+    }
+    return FewShotResult(regimes=regimes)
 
 
 def few_shot_text(result: FewShotResult) -> str:
