@@ -118,15 +118,11 @@ def _call_size(extractor: LoadedExtractor, batching: Batching, sequences: Sequen
     if batching.mode != "budget" or count_tokens is None or len(sequences) <= CALL_SEQUENCES:
         return CALL_SEQUENCES
     sample = sequences[:: -(-len(sequences) // TOKENS_MEASURED)]
-    tokens_max = None if _reads_all_tokens(extractor) else extractor.extractor.max_length
+    reads_all = extractor.extractor.truncation in ("none", "windows")
+    tokens_max = None if reads_all else extractor.extractor.max_length
     tokens = [min(count, tokens_max or count) for count in count_tokens(sample)]
     filling_count = BATCHES_PER_CALL * batching.token_budget * len(tokens) // max(1, sum(tokens))
     return max(CALL_SEQUENCES, min(CALL_SEQUENCES_MAX, int(filling_count)))
-
-
-def _reads_all_tokens(extractor: LoadedExtractor) -> bool:
-    """Whether every token of a sequence is read, if necessary in several windows."""
-    return extractor.extractor.truncation in ("none", "windows")
 
 
 def sizes_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
