@@ -118,15 +118,11 @@ def _call_size(extractor: LoadedExtractor, batching: Batching, sequences: Sequen
     if batching.mode != "budget" or count_tokens is None or len(sequences) <= CALL_SEQUENCES:
         return CALL_SEQUENCES
     sample = sequences[:: -(-len(sequences) // TOKENS_MEASURED)]
-    tokens_max = None if _reads_all_tokens(extractor) else extractor.extractor.max_length
+    reads_all = extractor.extractor.truncation in ("none", "windows")
+    tokens_max = None if reads_all else extractor.extractor.max_length
     tokens = [min(count, tokens_max or count) for count in count_tokens(sample)]
     filling_count = BATCHES_PER_CALL * batching.token_budget * len(tokens) // max(1, sum(tokens))
     return max(CALL_SEQUENCES, min(CALL_SEQUENCES_MAX, int(filling_count)))
-
-
-def _reads_all_tokens(extractor: LoadedExtractor) -> bool:
-    """Whether every token of a sequence is read, if necessary in several windows."""
-    return extractor.extractor.truncation in ("none", "windows")
 
 
 def sizes_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
@@ -160,11 +156,12 @@ def calls(
     sequences: Sequence[str],
     limit: MemoryLimit | None = None,
     lacking: npt.NDArray[np.bool_] | None = None,
+    share: tuple[int, int] = (0, 1),
 ) -> Iterator[tuple[npt.NDArray[np.int64], Embeddings]]:
     """Call the extractor batch by batch; yield indices of sequences and their (m, d) embeddings.
 
     Only the sequences that `lacking`, (n,), marks are embedded, in the calls planned for all
-    sequences.
+    sequences; of these calls, those of a share: (0, 3) is every third one from the first.
 
     A batch that does not fit into memory is halved, and `limit` keeps the size that fits. If
     `limit` has a `room`, the token budget is measured first. Raise EmbeddingError, which begins
@@ -183,7 +180,8 @@ def calls(
     width = None
     sizes = sizes_of(extractor, sequences)
     batching = measured(extractor, batching, sequences, sizes, limit)
-    planned = plan(extractor, batching, sequences, sizes)
+    number, shares = share
+    planned = plan(extractor, batching, sequences, sizes)[number::shares]
     if lacking is not None:
         planned = [lacking_rows for rows in planned if len(lacking_rows := rows[lacking[rows]])]
     following |= {int(rows[0]): next_rows for rows, next_rows in itertools.pairwise(planned)}

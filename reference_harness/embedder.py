@@ -10,7 +10,7 @@ import numpy as np
 
 from . import environment
 from .cache import Cache, ShardWriter
-from .embed import Batching, budget_now, calls, cut_to
+from .embed import CALL_SEQUENCES, Batching, budget_now, calls, cut_to
 from .errors import EmbeddingError, HarnessError, OptionError
 from .exact import with_limits
 from .extractors.base import ExtractorError, UnknownOptionError
@@ -28,6 +28,10 @@ DRIFT_SEQUENCES = 4
 """Number of a job's first sequences that are embedded again at its end, to measure the drift."""
 
 
+PART_SEQUENCES = 2 * CALL_SEQUENCES
+"""Fewest sequences of a part of a job: two calls of an extractor that plans its own batches."""
+
+
 @dataclass(frozen=True)
 class EmbedJob:
     """The sequences of one task that are to be embedded."""
@@ -39,6 +43,27 @@ class EmbedJob:
     key_parts: Mapping[str, object]
     measured_sequences: list[str] = field(default_factory=list)
     """All distinct sequences of the task; how many of their letters are read is measured."""
+    share: tuple[int, int] | None = None
+    """Number of this part of the planned calls, and of all parts, in which nothing is measured;
+    None for the whole job."""
+
+    def parts(self, count: int, *, by_calls: bool) -> "list[EmbedJob]":
+        """Return parts that can be embedded in different processes, none empty of work.
+
+        With `by_calls`, each has calls of one plan, so that an embedding has the bits that it has
+        without parts, where the processes make the same plan. Otherwise each has sequences of its
+        own, and plans their batches.
+        """
+        count = max(1, min(count, len(self.sequences) // PART_SEQUENCES))
+        if count == 1:
+            return [self]
+        part = replace(self, measured_sequences=[])
+        if by_calls:
+            return [replace(part, share=(number, count)) for number in range(count)]
+        return [
+            replace(part, sequences=self.sequences[number::count], share=(0, 1))
+            for number in range(count)
+        ]
 
 
 class Step(NamedTuple):
@@ -155,7 +180,7 @@ class Embedder:
             )
         seconds, peak = time.perf_counter() - started, peak_memory(self.device)
         measured_letters, drift = NOT_MEASURED, None
-        if not failure:
+        if not failure and job.share is None:
             drift, drift_notes = self._drift(cache, job)
             notes += drift_notes
             measured_letters = letters_of(self.extractor, job.measured_sequences)
@@ -206,7 +231,13 @@ class Embedder:
             return
         with ShardWriter(cache) as writer:
             results = calls(
-                self.extractor, self.batching, job.task_id, sequences, self.limit, lacking
+                self.extractor,
+                self.batching,
+                job.task_id,
+                sequences,
+                self.limit,
+                lacking,
+                job.share or (0, 1),
             )
             for rows, embeddings in results:
                 budget = budget_now(self.extractor, self.batching, self.limit)

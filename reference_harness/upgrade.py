@@ -174,12 +174,9 @@ def _is_equal_or_rounded(claimed: Any, value: float) -> bool:
     """Whether a claimed number equals a value, or the value rounded to its printed decimals."""
     if isinstance(claimed, bool) or not isinstance(claimed, int | float):
         return False
-    decimals = len(repr(claimed).partition(".")[2])
-    return claimed == value or ("e" not in repr(claimed) and _is_rounding(claimed, value, decimals))
-
-
-def _is_rounding(claimed: float, value: float, decimals: int) -> bool:
-    return decimals >= DECIMALS_MIN and round(value, decimals) == claimed
+    text = repr(claimed)
+    decimals = 0 if "e" in text else len(text.partition(".")[2])
+    return claimed == value or (decimals >= DECIMALS_MIN and round(value, decimals) == claimed)
 
 
 def _other_evidence(document: dict[str, Any], new: dict[str, Any]) -> list[str]:

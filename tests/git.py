@@ -21,6 +21,9 @@ def git(root: Path, *arguments: str, stdin: str = "", when: str = MOMENT) -> str
     }
     nobody = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     nobody["GIT_TEMPLATE_DIR"] = ""  # no sample hooks, which each copy would have to copy
+    # Else each commit starts one more process, which looks whether there is something to tidy up.
+    nobody |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "maintenance.auto"}
+    nobody["GIT_CONFIG_VALUE_0"] = "false"
     done = subprocess.run(
         ["git", "-C", str(root), *arguments],
         env=clean | nobody | identity,

@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -321,13 +320,10 @@ def _container(recorder: Recorder) -> str | None:
         children = dict(module.named_children())
         has_one_class = len({type(child) for child in children.values()}) == 1
         is_recorded = all(f"{path}.{name}" in recorder.states for name in children)
-        if len(children) > 1 and has_one_class and is_recorded and _is_list(module):
+        is_list = type(module).__name__ in {"ModuleList", "Sequential"}
+        if len(children) > 1 and has_one_class and is_recorded and is_list:
             containers.append((path.count("."), -len(children), path))
     return min(containers, default=(0, 0, None))[2]
-
-
-def _is_list(module: Any) -> bool:
-    return type(module).__name__ in {"ModuleList", "Sequential"}
 
 
 def _index(declared: str, blocks: int | None) -> int | None:

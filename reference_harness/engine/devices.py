@@ -7,7 +7,7 @@ finds the saved ones in the cache.
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
@@ -105,10 +105,21 @@ class InProcess:
 
 @dataclass
 class _Task:
-    """A job and the function that receives its progress."""
+    """A job, or a part of one, and the function that receives its progress."""
 
     job: EmbedJob
     progress: Progress
+    whole: "_Whole | None" = None
+    """The job of which this is a part; None for a job that is not divided."""
+
+
+@dataclass
+class _Whole:
+    """A job that several devices embed in parts, and the results of its finished parts."""
+
+    job: EmbedJob
+    parts: int
+    results: list[EmbedResult] = field(default_factory=list)
 
 
 @dataclass
@@ -142,7 +153,11 @@ class _Device:
 
 
 class OnDevices:
-    """Embeds in one process per device, the longest tasks first."""
+    """Embeds in one process per device, the longest tasks first, each large one on all devices.
+
+    When all parts of a task are in the cache, one device takes the whole task: it embeds what is
+    lacking there, as a rule nothing, and measures the letters that are read and the drift.
+    """
 
     longest_first = True
 
@@ -223,8 +238,10 @@ class OnDevices:
         return [future for future in running if future is not None]
 
     def embed(self, job: EmbedJob, progress: Progress) -> None:
-        """Queue a task for the next free device."""
-        self._queue.append(_Task(job, progress))
+        """Queue a task, or its parts, for the next free devices."""
+        parts = job.parts(len(self._devices), by_calls=not self._spec.measured)
+        whole = _Whole(job, len(parts)) if len(parts) > 1 else None
+        self._queue.extend(_Task(part, progress, whole) for part in parts)
         self._assign()
 
     def _assign(self) -> None:
@@ -277,15 +294,34 @@ class OnDevices:
             result = replace(result, failure=f"{task_id}: {reason}")
         if works:
             device.faults = 0
-            yield result
+            yield from self._completed(task, result)
             return
         self._faults[task_id] += 1
         if self._fail_fast or self._faults[task_id] == ATTEMPTS:
-            yield result
+            yield from self._completed(task, result)
         else:
             yield Notice(f"{task_id}: {reason}; the task continues in another process")
             self._queue.appendleft(task)
         yield from self._replace(device, reason)
+
+    def _completed(self, task: _Task, result: EmbedResult) -> Iterator[EmbedResult]:
+        """Yield the result of a job; queue the whole job after the last of its parts.
+
+        If a part failed, the job has failed, once no other part of it is running.
+        """
+        whole = task.whole
+        if whole is None:
+            yield result
+            return
+        whole.results.append(result)
+        if len(whole.results) < whole.parts:
+            return
+        joined = joined_result(whole.results)
+        if task.job is whole.job or joined.failure:
+            yield joined
+        else:
+            whole.parts += 1
+            self._queue.appendleft(replace(task, job=whole.job))
 
     def _replace(self, device: _Device, reason: str) -> Iterator[Notice]:
         """Start another process for a device; drop a device that has lost `ATTEMPTS` processes."""
@@ -309,6 +345,19 @@ class OnDevices:
         """End every process."""
         for device in self._devices:
             device.end(kind)
+
+
+def joined_result(parts: Sequence[EmbedResult]) -> EmbedResult:
+    """Return one result of the parts of a job, the last of which has what is measured."""
+    return replace(
+        parts[-1],
+        seconds=sum(part.seconds for part in parts),
+        letters=sum(part.letters for part in parts),
+        peak_memory=max(part.peak_memory for part in parts),
+        budget=min((part.budget for part in parts if part.budget is not None), default=None),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        failure=next((part.failure for part in parts if part.failure), ""),
+    )
 
 
 def devices_of(device: str, count: int) -> list[tuple[str, dict[str, str]]]:

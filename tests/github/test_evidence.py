@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.audit.record.statement import WITHDRAWN
 from tests.audit.linked_place import committed, recorded, signed, started, withdrawn
 from tests.audit.recorded import (
     MODEL,
@@ -122,6 +123,20 @@ def test_a_file_of_the_audits_is_never_changed(board, tmp_path, kind, is_deleted
     messages = [f["message"] for f in verdict["findings"] if f["file"] == name]
     assert verdict["outcome"] != "passed"
     assert any("audit files are added, never changed" in text for text in messages), messages
+
+
+def test_a_withdrawal_verifies_and_without_its_record_is_refused(board, tmp_path):
+    files = record(board, tmp_path)
+    merge(board, files)
+    path = withdrawn(tmp_path / "audited" / list(files)[-1])
+    assert board.verdict(board.pull(read(path)))["outcome"] == "passed"
+    another = path.rename(path.with_name(f"{'0' * 16}{WITHDRAWN}"))
+    (finding,) = board.verdict(board.pull(read(another)))["findings"]
+    assert (finding["rule"], finding["file"]) == (
+        "invalid-audit-record",
+        f"{FOLDER}/{another.name}",
+    )
+    assert "the withdrawn record is missing" in finding["message"]
 
 
 def test_of_two_audits_at_once_both_can_be_merged(board, tmp_path):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reference_harness import cache, mini
+from reference_harness import cache, embedder, mini
 from reference_harness.cache import Cache
 from reference_harness.claims import distinct
 from reference_harness.embed import Batching
@@ -19,6 +19,12 @@ from reference_harness.engine import ATTEMPTS, Notice
 from reference_harness.engine.devices import VISIBLE, OnDevices, devices_of
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
 from tests.harness.support import Harness, timeless
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each task divided among two devices."""
+    monkeypatch.setattr(embedder, "PART_SEQUENCES", 20)
 
 
 @pytest.fixture(autouse=True)
@@ -117,12 +123,34 @@ def pids(folder: Path, name: str) -> set[int]:
     return {int(one.name.rpartition("-")[2]) for one in folder.glob(f"{name}-*")} - {os.getpid()}
 
 
+@pytest.mark.parametrize("is_measured", [False, True])
+def test_the_parts_of_a_task_are_its_calls_or_where_each_device_plans_its_sequences(
+    is_measured: bool,
+) -> None:
+    job = EmbedJob("a", [str(number) for number in range(70)], "cache", {}, ["0"])
+    assert job.parts(1, by_calls=True) == [job]
+    parts = job.parts(8, by_calls=not is_measured)
+    assert len(parts) == 3, "of 20 sequences or more"
+    assert not any(part.measured_sequences for part in parts)
+    if is_measured:
+        assert sorted(s for part in parts for s in part.sequences) == sorted(job.sequences)
+        assert {part.share for part in parts} == {(0, 1)}
+    else:
+        assert all(part.sequences == job.sequences for part in parts)
+        assert [part.share for part in parts] == [(0, 3), (1, 3), (2, 3)]
+
+
 @pytest.mark.nightly  # the test below asserts the same where a process is killed
 def test_each_task_is_embedded_once_and_has_the_bytes_of_one_device(tmp_path):
     results = list(embedded(tmp_path))
     assert all(isinstance(one, EmbedResult) and not one.failure for one in results)
     assert sorted(one.task_id for one in results if isinstance(one, EmbedResult)) == sorted(TASKS)
     assert len(pids(tmp_path, "asked")) == 2
+    assert all(one.letters for one in results if isinstance(one, EmbedResult))
+    asked = [
+        len((tmp_path / f"asked-{pid}").read_text().split()) for pid in pids(tmp_path, "asked")
+    ]
+    assert min(asked) > max(asked) / 2, "each has about half of every task"
 
 
 @pytest.mark.parametrize(
@@ -166,7 +194,7 @@ def test_devices_that_always_fail_are_left_one_by_one(tmp_path):
         ("refuse-1", "^embedder 2: .*out of order"),
         pytest.param(
             "other-1",
-            "^embedder 2 is not like embedder 1: its description differ",
+            "^embedder 2 differs from embedder 1: in its description, embedding is ",
             marks=pytest.mark.nightly,
         ),
     ],
