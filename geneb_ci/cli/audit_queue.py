@@ -287,7 +287,7 @@ def exit_of(audit_ends: Sequence[AuditEnd]) -> Exit:
 @click.command(
     cls=LayeredCommand,
     common=(
-        *("--from", "--device", "--dry-run", "--key", "--unsigned"),
+        *("--from", "--device", "--engine", "--dry-run", "--key", "--unsigned"),
         *("--data", "--weights"),
     ),
 )
