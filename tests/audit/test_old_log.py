@@ -116,7 +116,7 @@ def test_what_names_nothing_and_is_not_in_the_log_does_not_count(tmp_path):
         StepState.UNKNOWN,
         True,
     )
-    dated = put(root, outcome_of(plan_for(RAW, SECOND), RAW))
+    dated = put(root, outcome_of(plan_for(RAW, SECOND, policy=POLICY), RAW))
     state, message = step(read(root).verification(dated))
     assert state is StepState.DIFFERS
     assert "entry 0 of the log dates it to " in message
