@@ -120,7 +120,7 @@ def tolerance(measured: MeasuredScore, alarm: float, width: Triple) -> Tolerance
         _check_copies(measured.stressed, "stressed")
     allowances = {
         metric: max(_flips(measured, metric, alarm), _draws(measured, metric, alarm))
-        + _unseen_stops(measured, metric)
+        + math.fsum(_excess(measured, metric))
         for metric in METRICS
     }
     return _tolerance(measured, allowances, width)
@@ -141,10 +141,10 @@ def _flips(measured: MeasuredScore, metric: str, alarm: float) -> float:
     wide among stressed copies as among plain ones, otherwise wider: then the deviation of the plain
     copies is the narrower measure.
     """
-    farthest = _outcomes(measured, metric)
+    all_matrices = range(len(measured.matrices))
+    farthest = _farthest(measured, metric, all_matrices)
     if measured.one_fit or not _flips_grow(measured):
         return farthest
-    all_matrices = range(len(measured.matrices))
     spread = _rms(_deviations(measured, measured.plain, metric, all_matrices))
     return min(farthest, math.sqrt(2) * quantile(alarm, len(measured.plain)) * spread)
 
@@ -158,25 +158,15 @@ def _flips_grow(measured: MeasuredScore) -> bool:
     return most_copies_change(measured.plain) and stressed >= SATURATED * plain
 
 
-def _outcomes(measured: MeasuredScore, metric: str) -> float:
-    """Return the largest deviation of any copy, times its margin."""
-    seeds = range(len(measured.matrices))
-    return _farthest(measured, metric, seeds)
-
-
 def _farthest(measured: MeasuredScore, metric: str, seeds: Sequence[int]) -> float:
+    """Return the largest deviation of any copy, times its margin."""
     margin = MARGIN_MANY if len(measured.stressed) >= MANY_COPIES else MARGIN_FEW
     copies = [*measured.plain, *measured.stressed]
     return margin * max(map(abs, _deviations(measured, copies, metric, seeds)))
 
 
-def _unseen_stops(measured: MeasuredScore, metric: str) -> float:
-    """Return the mean over the fits of max(0, STOP_MARGIN |possible stop| - |copies seen|)."""
-    return math.fsum(_excess(measured, metric))
-
-
 def _excess(measured: MeasuredScore, metric: str) -> list[float]:
-    """Return how far the possible stops of each fit exceed its copies, divided by all fits.
+    """Return max(0, STOP_MARGIN |possible stop| - |copies seen|) of each fit, divided by all fits.
 
     Only those fits are returned that a copy changed, or that end elsewhere in float64.
     """
