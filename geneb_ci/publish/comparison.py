@@ -69,20 +69,7 @@ def compare(layout: Layout, base: str) -> Comparison:
             raise UsageProblem(
                 message, "pass a commit whose benchmark and policy are valid"
             ) from error
-    after = read_entries(layout.root, RULES)
-    benchmark = benchmark_of(layout)
-    return _compared(BoardBefore(base, commit, before, old_benchmark), after, benchmark)
-
-
-class BoardBefore(NamedTuple):
-    """The board of the base commit."""
-
-    base: str
-    """Name of the commit, as given."""
-    commit: str
-    """Id of the commit, 40 hex digits."""
-    entries: CheckedEntries
-    benchmark: Benchmark
+    return _compared(base, commit, before, old_benchmark, layout)
 
 
 def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> Comparison:
@@ -90,15 +77,16 @@ def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> Co
 
     Raises UsageProblem if the extra `build` is not installed.
     """
-    board_before = BoardBefore(base, commit, read_entries(before.root, ()), benchmark_of(before))
-    return _compared(board_before, read_entries(after.root, RULES), benchmark_of(after))
+    return _compared(base, commit, read_entries(before.root, ()), benchmark_of(before), after)
 
 
-def _compared(before: BoardBefore, after: CheckedEntries, benchmark: Benchmark) -> Comparison:
-    diff = board_diff(_side(before.entries, before.benchmark), _side(after, benchmark))
+def _compared(
+    base: str, commit: str, before: CheckedEntries, old_benchmark: Benchmark, layout: Layout
+) -> Comparison:
+    after, benchmark = read_entries(layout.root, RULES), benchmark_of(layout)
+    diff = board_diff(_side(before, old_benchmark), _side(after, benchmark))
     unsized = tuple(unknown_sizes(benchmark))
-    refused = before.entries.refused
-    return Comparison(before.base, before.commit, diff, after.refused, refused, unsized)
+    return Comparison(base, commit, diff, after.refused, before.refused, unsized)
 
 
 def _side(checked_entries: CheckedEntries, benchmark: Benchmark) -> BoardSide:

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
@@ -21,13 +20,12 @@ from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.audit.trust.attestation import Check
 from geneb_ci.common.errors import NothingChecked
 from reference_harness import rescore
-from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.formats.rescored import Rescored
 from tests.audit.unboxed import Queue
 from tests.board.attested import group_of
 
 TASKS = ("mini_splice", "mini_chromatin")
-GROUP = Group("3-mers on two tasks", TASKS, "float32", ("counts",), 1, 1)
+GROUP = Group("4-mers on two tasks", TASKS, "float32", ("counts",), 1, 1)
 OTHER = "noise-0"
 
 
@@ -36,9 +34,7 @@ def audits(tmp_path_factory: pytest.TempPathFactory) -> Audits:
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
         for module in (bench_tolerance, rescore):
             patch.setattr(module, "Pool", Queue)
-        work = Work(tmp_path_factory.mktemp("work"), GROUP)
-        np.save(work.folder / "counts.npy", KmerExtractor(k=3).extract_embeddings(work.sequences))
-        return gather(work)
+        return gather(Work(tmp_path_factory.mktemp("work"), GROUP))
 
 
 @pytest.fixture

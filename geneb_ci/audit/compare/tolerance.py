@@ -112,15 +112,15 @@ def alarm_of_one(comparisons: int) -> float:
 def tolerance(measured: MeasuredScore, alarm: float, width: Triple) -> Tolerance:
     """Return the tolerance of a score of record.
 
-    `alarm` is the false-alarm rate of one metric, `width` half the interval of values that are
-    printed as the claim. Raises NothingChecked when there are too few copies.
+    `alarm` is the false-alarm rate of one metric, `width` half the width of the interval of values
+    that round to the claim. Raises NothingChecked when there are too few copies.
     """
     _check_copies(measured.plain, "plain")
     if measured.stressed or not (measured.one_fit and most_copies_change(measured.plain)):
         _check_copies(measured.stressed, "stressed")
     allowances = {
         metric: max(_flips(measured, metric, alarm), _draws(measured, metric, alarm))
-        + _unseen_stops(measured, metric)
+        + math.fsum(_excess(measured, metric))
         for metric in METRICS
     }
     return _tolerance(measured, allowances, width)
@@ -141,10 +141,10 @@ def _flips(measured: MeasuredScore, metric: str, alarm: float) -> float:
     wide among stressed copies as among plain ones, otherwise wider: then the deviation of the plain
     copies is the narrower measure.
     """
-    farthest = _outcomes(measured, metric)
+    all_matrices = range(len(measured.matrices))
+    farthest = _farthest(measured, metric, all_matrices)
     if measured.one_fit or not _flips_grow(measured):
         return farthest
-    all_matrices = range(len(measured.matrices))
     spread = _rms(_deviations(measured, measured.plain, metric, all_matrices))
     return min(farthest, math.sqrt(2) * quantile(alarm, len(measured.plain)) * spread)
 
@@ -158,25 +158,15 @@ def _flips_grow(measured: MeasuredScore) -> bool:
     return most_copies_change(measured.plain) and stressed >= SATURATED * plain
 
 
-def _outcomes(measured: MeasuredScore, metric: str) -> float:
-    """Return the largest deviation of any copy, times its margin."""
-    seeds = range(len(measured.matrices))
-    return _farthest(measured, metric, seeds)
-
-
 def _farthest(measured: MeasuredScore, metric: str, seeds: Sequence[int]) -> float:
+    """Return the largest deviation of any copy, times its margin."""
     margin = MARGIN_MANY if len(measured.stressed) >= MANY_COPIES else MARGIN_FEW
     copies = [*measured.plain, *measured.stressed]
     return margin * max(map(abs, _deviations(measured, copies, metric, seeds)))
 
 
-def _unseen_stops(measured: MeasuredScore, metric: str) -> float:
-    """Return the mean over the fits of max(0, STOP_MARGIN |possible stop| - |copies seen|)."""
-    return math.fsum(_excess(measured, metric))
-
-
 def _excess(measured: MeasuredScore, metric: str) -> list[float]:
-    """Return how far the possible stops of each fit exceed its copies, divided by all fits.
+    """Return max(0, STOP_MARGIN |possible stop| - |copies seen|) of each fit, divided by all fits.
 
     Only those fits are returned that a copy changed, or that end elsewhere in float64.
     """
@@ -271,7 +261,10 @@ def _honest(measured: MeasuredScore, steps: Sequence[float], width: Triple) -> H
 
 
 def claim_variance(plain: Sequence[float], stressed: Sequence[float]) -> float:
-    """Return the variance of a claim about the centre of the plain copies."""
+    """Return the variance of a claim about the centre of the plain copies.
+
+    `plain` are scores of copies with the noise of honest runs, `stressed` with `STRESS` times it.
+    """
     plain_variance, stressed_variance = _variance(plain), _variance(stressed) if stressed else None
     if stressed_variance is None:
         return GROWTH * plain_variance * (1 + 1 / len(plain))

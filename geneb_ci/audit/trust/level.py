@@ -583,7 +583,11 @@ def _summary(
 ) -> Summary | None:
     if not basis:
         return None
-    rows = max((audit.rows for audit in basis if audit.rows), key=_by_embeddings, default=None)
+    rows = max(
+        (audit.rows for audit in basis if audit.rows),
+        key=lambda facts: facts.embedded,
+        default=None,
+    )
     return Summary(
         tasks=len(frozenset().union(*(counted.tasks for counted in basis))),
         of=len(requirements.tasks),
@@ -593,7 +597,3 @@ def _summary(
         cells=f"{rows.equal}/{rows.cells}" if rows else "",
         rows=rows.embedded if rows else 0,
     )
-
-
-def _by_embeddings(facts: EmbeddingAuditFacts) -> int:
-    return facts.embedded
