@@ -244,8 +244,8 @@ def few_shot_scores(
 ) -> dict[str, FewShotScores]:
     """Return the scores of the few-shot probes of each regime. Raise ProbeError."""
 
-    def scores_of(fits: Sequence[npt.NDArray[np.int64]]) -> list[float]:
-        return [_correlation(problem, *problem.training(rows)) for rows in fits]
+    def scores_of(rows_by_fit: Sequence[npt.NDArray[np.int64]]) -> list[float]:
+        return [_correlation(problem, *problem.training(rows)) for rows in rows_by_fit]
 
     return {
         regime: FewShotScores(

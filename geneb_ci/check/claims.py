@@ -107,23 +107,23 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
     """Yield the triples of known tasks and regimes, first from `results`, then from `canonical`."""
     classes = {task.id: two_classes(task) for task in benchmark.tasks}
     for regime in benchmark.regimes:
-        fits = fits_of(benchmark, regime)
+        fit_count = fits_of(benchmark, regime)
         cells = _cells_of_tasks(results, regime, benchmark)
         triples = {task: t for task, scores in cells.items() if (t := triple_of(scores))}
-        for task, reading in readings(triples, fits).items():
+        for task, reading in readings(triples, fit_count).items():
             path: KeyPath = ("results", regime, task)
             task_facts = benchmark.by_id[task]
-            yield ScoreClaim(path, regime, task_facts, reading, fits, classes[task])
+            yield ScoreClaim(path, regime, task_facts, reading, fit_count, classes[task])
         cells = _cells_of_tasks(evidence, regime, benchmark)
         triples = {
             task: t
             for task, cell in cells.items()
             if (t := triple_of(member_at(cell, "canonical")))
         }
-        for task, reading in readings(triples, fits).items():
+        for task, reading in readings(triples, fit_count).items():
             path = ("evidence", regime, task, "canonical")
             task_facts = benchmark.by_id[task]
-            yield ScoreClaim(path, regime, task_facts, reading, fits, classes[task])
+            yield ScoreClaim(path, regime, task_facts, reading, fit_count, classes[task])
 
 
 def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaims]:

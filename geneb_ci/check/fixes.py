@@ -121,18 +121,18 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
 
 
 def is_fixable(path: Path, errors: Iterable[Finding]) -> bool:
-    """Whether `--fix` would reduce the errors of a row; nothing is written."""
+    """Whether `--fix` would reduce the findings about a row's arithmetic; nothing is written."""
     if not any(finding.rule in FILE_RULES["arithmetic"] for finding in errors):
         return False  # of what --fix repairs, only rounded means can be errors
     repaired = fixed_file(path, Checker(()))
     if not repaired.changes:
         return False
     checker = Checker(select(["arithmetic"], []))
-    errors_before, errors_after = (
+    findings_before, findings_after = (
         checker.check_bytes(text.encode(), path, str(path)).findings
         for text in (repaired.before, repaired.after)
     )
-    return len(errors_after) < len(errors_before)
+    return len(findings_after) < len(findings_before)
 
 
 def _places(paths: list[Pointer]) -> str:

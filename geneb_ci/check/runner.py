@@ -205,7 +205,7 @@ def _facts(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
 
 
 def _upgraded_entry(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
-    """Return the entry member that upgrading would write; empty if the file was not upgraded."""
+    """Return what an upgrade writes today as the member `entry`; empty if the file has none."""
     value = document.value
     if not isinstance(value, dict) or ENTRY_MEMBER not in value:
         return {}

@@ -51,7 +51,7 @@ relay."""
 COMMITTED_AT = click.option(
     "--committed-at",
     metavar="TIME",
-    help="Time at which the digest became public, in UTC: 2026-11-20T08:30:00Z.",
+    help="Time at which the commitment became public, in UTC: 2026-11-20T08:30:00Z.",
 )
 
 

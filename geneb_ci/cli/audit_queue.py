@@ -100,7 +100,7 @@ def _entry(table: Any, position: str) -> QueuedAudit:  # of a TOML file
         if option is None or option.name in _QUEUE_OPTIONS:
             raise UsageProblem(
                 f"{position}: {key!r} is not an option of `geneb-ci audit FILE`",
-                "see `geneb-ci audit file --help`; devices are an option of the queue",
+                "see `geneb-ci audit file --help`; --device is an option of `geneb-ci audit queue`",
             )
         words += _words_of(option, value, f"{position}: {key}")
     return QueuedAudit(table["file"], tuple(words))
@@ -287,7 +287,7 @@ def exit_of(audit_ends: Sequence[AuditEnd]) -> Exit:
 @click.command(
     cls=LayeredCommand,
     common=(
-        *("--from", "--device", "--dry-run", "--key", "--unsigned"),
+        *("--from", "--device", "--engine", "--dry-run", "--key", "--unsigned"),
         *("--data", "--weights"),
     ),
 )

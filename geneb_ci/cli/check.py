@@ -243,15 +243,15 @@ def _checks_proposal(base: str | None, pr: int | None, file_options: Sequence[ob
 
     Raises UsageProblem for --base with --pr, and for either with a path or file option.
     """
-    is_whole = all(value is None for value in file_options)
+    has_no_file_options = all(value is None for value in file_options)
     if base is not None and pr is not None:
         raise UsageProblem("--base and --pr exclude each other", "pass one of them")
-    if (base is not None or pr is not None) and not is_whole:
+    if (base is not None or pr is not None) and not has_no_file_options:
         raise UsageProblem(
             "--base and --pr check a whole pull request by main's settings, and take no paths",
             "omit paths and every option but --strict, --format and --output",
         )
-    return is_whole
+    return has_no_file_options
 
 
 def _proposal_report(base: str | None, pr: int | None, repo: str | None) -> CheckReport | None:

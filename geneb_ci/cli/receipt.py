@@ -168,16 +168,16 @@ def pull_command(
 
     subject = _subject_without_errors(file, definition)
     say = _progress(quiet=quiet)
-    names = tasks_of(subject, _names(tasks))
+    task_ids = tasks_of(subject, _names(tasks))
     with receipt_files(subject.receipt, mirror=mirror, cache=into, say=say) as files:
-        receipt_tasks = [subject.receipt.tasks[task] for task in names]
+        receipt_tasks = [subject.receipt.tasks[task] for task in task_ids]
         embeddings = sum(task.train + task.test for task in receipt_tasks)
-        count = f"{plural(len(names), 'file')}, {plural(embeddings, 'embedding')}"
-        say(f"{count}; {network_text(files.lacking(list(names)), 'fetch')}")
-        for task in names:
+        count = f"{plural(len(task_ids), 'file')}, {plural(embeddings, 'embedding')}"
+        say(f"{count}; {network_text(files.lacking(list(task_ids)), 'fetch')}")
+        for task in task_ids:
             files.file(task)
         remark = f", and {predicted.name}" if (predicted := files.predictions()) else ""
-    files_text = f"{plural(len(names), 'file')}{remark}"
+    files_text = f"{plural(len(task_ids), 'file')}{remark}"
     echo(f"{into}: {files_text}, each with the sha256 that the receipt states")
     echo(next_line(shlex.join(["geneb-ci", "receipt", "verify", str(file), "--cache", str(into)])))
     return Exit.CLEAN

@@ -70,19 +70,19 @@ class _BoundedReader(io.BufferedReader):
         return line
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read bytes of the file."""
+        """Read bytes of the file, and allow as many more that are not part of it."""
         data = super().read(size)
         self.overhead_left += len(data)
         return data
 
     def read1(self, size: int = -1, /) -> bytes:
-        """Read bytes of the file."""
+        """Read bytes of the file, and allow as many more that are not part of it."""
         data = super().read1(size)
         self.overhead_left += len(data)
         return data
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read bytes of the file."""
+        """Read bytes of the file, and allow as many more that are not part of it."""
         count = super().readinto(buffer)
         self.overhead_left += count
         return count

@@ -54,7 +54,7 @@ AUTHORSHIP_MEANING = {
 EVIDENCE_MEANING = {
     Evidence.NONE: "does not pass the checks, so it is not on the board",
     Evidence.CHECKED: "passes every check; no audit confirms its scores",
-    Evidence.AUDITED: "an audit agrees; its sample was drawn after the submission was fixed",
+    Evidence.AUDITED: "an audit agrees; its sample was drawn after the submission was committed to",
     Evidence.REPRODUCED: "audits by two signers cover every task of every audited regime",
     Evidence.DISPUTED: "an audit differs, or its last runs were aborted",
     Evidence.STALE: (

@@ -65,9 +65,9 @@ def signing_key(path: Path | None) -> Iterator["Ed25519PrivateKey"]:
     if path is not None or (not text and os.environ.get(KEY_VARIABLE)):
         yield private_key(path)
         return
-    how = "store the text of a private key of keys.json " + _SECRET.format(KEY_TEXT)
+    fix = "store the text of a private key of keys.json " + _SECRET.format(KEY_TEXT)
     if not text:
-        raise UsageProblem(f"{KEY_TEXT} is not set: there is no key to sign with", how)
+        raise UsageProblem(f"{KEY_TEXT} is not set: there is no key to sign with", fix)
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "key.pem"
         file.touch(mode=0o600)
@@ -75,8 +75,8 @@ def signing_key(path: Path | None) -> Iterator["Ed25519PrivateKey"]:
         try:
             key = private_key(file)
         except UsageProblem as error:
-            what = f"{KEY_TEXT} is not an Ed25519 private key in PEM without a password"
-            raise UsageProblem(what, how) from error
+            message = f"{KEY_TEXT} is not an Ed25519 private key in PEM without a password"
+            raise UsageProblem(message, fix) from error
     yield key
 
 

@@ -236,7 +236,7 @@ def _delivered(
     outcome = decode(line, AuditOutcome, "the outcome", open_again(order))
     _require_own(github, order)
     if outcome.plan != order.plan:
-        raise AuditRefused("the outcome is of another plan than the order", open_again(order))
+        raise AuditRefused("the outcome follows another plan than was ordered", open_again(order))
     if not audits.is_published(github, order):
         raise AuditRefused(
             "the head has no status with this commitment at this time", open_again(order)

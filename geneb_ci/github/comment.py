@@ -207,15 +207,15 @@ def comment(pull: PullVerdict, repository: str) -> str:
         _foot(pull),
     )
     characters_left = CHARACTERS_MAX - len(head) - len(middle) - len(foot) - _CUT_MAX
-    first, unlisted = _blocks(pull, urgent, characters_left)
-    last, unlisted_notes = _blocks(pull, notes, characters_left - len(first))
+    urgent_blocks, unlisted = _blocks(pull, urgent, characters_left)
+    note_blocks, unlisted_notes = _blocks(pull, notes, characters_left - len(urgent_blocks))
     unlisted += unlisted_notes + sum(pull.places.values()) - len(findings)
     cut = (
         f"\n**{unlisted:,} more** are not listed here; `geneb-ci check` lists them all.\n"
         if unlisted
         else ""
     )
-    return f"{head}{first}{middle}{last}{cut}{foot}"
+    return f"{head}{urgent_blocks}{middle}{note_blocks}{cut}{foot}"
 
 
 def _head(pull: PullVerdict, repository: str) -> str:

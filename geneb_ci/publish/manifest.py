@@ -150,7 +150,10 @@ def parse_manifest(raw: bytes, where: str) -> Manifest:
         raise BadManifest(where, first_error(error)) from error
     digests = {name: file.sha256 for name, file in manifest.files.items()}
     if generation_digest(digests, manifest.source_commit) != manifest.generation:
-        raise BadManifest(where, "its generation is not the digest of its files")
+        raise BadManifest(
+            where,
+            "its generation does not follow from its source commit and files",
+        )
     return manifest
 
 

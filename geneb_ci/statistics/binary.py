@@ -247,7 +247,7 @@ def _size(n: int, correct: int, f1: float) -> int:
 def _mcc_runs(
     classes: Classes, correct: int, first: int, last: int, reported: ReportedTriple
 ) -> Iterator[TableRun]:
-    """Yield the parts of a range of rho in which MCC agrees."""
+    """Yield the parts of a range of rho in which MCC is the reported one within its half-width."""
 
     def mcc(rho: int) -> float:
         return scores(classes, correct, rho).mcc

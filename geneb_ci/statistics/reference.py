@@ -45,20 +45,20 @@ def table_of(rows: Iterable[PeerRow | RowWithoutFile], benchmark: Benchmark) -> 
     """Return the table of rows."""
     cells = cell_names(benchmark)
     positions: dict[int, list[int | None]] = {}
-    names: list[str] = []
+    model_ids: list[str] = []
     vectors: list[Vector] = []
     index: dict[Path, int] = {}
     for row in rows:
         if id(row.names) not in positions:  # rows share their tuple of names
             at = {name: position for position, name in enumerate(row.names)}
             positions[id(row.names)] = [at.get(name) for name in cells]
-        index[row.path] = len(names)
-        names.append(row.path.stem)
+        index[row.path] = len(model_ids)
+        model_ids.append(row.path.stem)
         numbers = [math.nan if p is None else row.values[p] for p in positions[id(row.names)]]
         vectors.append(vector(numbers))
     size = len(benchmark.task_ids)
     regimes = tuple(slice(k * size, (k + 1) * size) for k in range(len(benchmark.regimes)))
-    return ScoreTable(tuple(names), tuple(vectors), index, regimes)
+    return ScoreTable(tuple(model_ids), tuple(vectors), index, regimes)
 
 
 def vector(numbers: Iterable[float]) -> Vector:

@@ -86,9 +86,10 @@ def _prototypes() -> dict[str, str]:
     """Return a mapping from each character that looks like another text to that text."""
     from importlib.resources import files  # names are mostly ASCII
 
-    raw = json.loads((files(_PACKAGE) / "confusables.json").read_text(encoding="utf-8"))
+    confusables = json.loads((files(_PACKAGE) / "confusables.json").read_text(encoding="utf-8"))
     lookalikes_of = {
-        key.strip(_MARK): [entry["c"].strip(_MARK) for entry in raw[key]] for key in raw
+        key.strip(_MARK): [entry["c"].strip(_MARK) for entry in confusables[key]]
+        for key in confusables
     }
     return {
         character: lookalikes[0]

@@ -1,4 +1,4 @@
-"""The test sequences, which are always the same."""
+"""The sequences that the conformance checks embed, the same in every run."""
 
 import random
 

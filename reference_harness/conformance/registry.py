@@ -58,7 +58,9 @@ PROPERTIES = (
     Property("letter-case", "Lower case is read as upper case.", letters.letter_case),
     Property("unknown-letters", "N and IUPAC letters give embeddings.", letters.unknown_letters),
     Property(
-        "empty-and-short", "Short sequences give an embedding or an error.", letters.empty_and_short
+        "empty-and-short",
+        "Short sequences give finite embeddings or an error.",
+        letters.empty_and_short,
     ),
     Property("layer-and-pooling", "Layer and pooling are as declared.", declared.layer_and_pooling),
     Property("computed-dtype", "It computes in the declared dtype.", declared.computed_dtype),

@@ -19,9 +19,9 @@ _DROPPED_MAX = 7
 class Reader:
     """Counts the letters and tokens of sequences that an encoder reads.
 
-    If the text of a token consists of its letters, as with letters, non-overlapping k-mers and
-    learned vocabularies, these are counted. Otherwise the share of letters that are read is taken
-    to be that of the tokens that are read.
+    Where the text of a token is the letters that it stands for (single letters, k-mers without
+    overlap, learned vocabularies), letters are counted. Otherwise, if half of the tokens of a
+    sequence are read, half of its letters count as read.
     """
 
     def __init__(self, encoder: Encoder, prepare: Preparation) -> None:

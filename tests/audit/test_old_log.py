@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.canonical import moment_of
+from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.old_log import (
     LogBroken,
     LogKeys,
@@ -50,6 +51,10 @@ START = f"{MODEL}/a2b24f61f6dab8dc.started.json"
 RAW = submission_bytes()
 KEYS = json.loads((OLD / "keys.json").read_text(encoding="utf-8"))
 LOG = LogKeys.model_validate(KEYS["log"])
+
+
+POLICY = commitment(RAW).policy.model_dump() | {"tolerance": tolerance_digest()}
+"""The policy of the logged commitments, with the digest of the tolerance alone."""
 
 
 def kept(root: Path) -> Path:
@@ -96,7 +101,7 @@ def test_what_is_signed_now_names_the_log_and_all_that_it_lists(tmp_path):
 
 def test_an_audit_goes_on_after_the_log(tmp_path):
     root = kept(tmp_path)
-    path = audited(root, RAW, SECOND)
+    path = audited(root, RAW, SECOND, policy=POLICY)
     found = read(root).verification(path)
     # One commitment has one draw, also where the first was logged.
     assert step(found, "earlier")[0] is StepState.DIFFERS
@@ -105,13 +110,13 @@ def test_an_audit_goes_on_after_the_log(tmp_path):
 
 def test_what_names_nothing_and_is_not_in_the_log_does_not_count(tmp_path):
     root = kept(tmp_path)
-    path = put(root, outcome_of(plan_for(RAW), RAW, 0.01))
+    path = put(root, outcome_of(plan_for(RAW, policy=POLICY), RAW, 0.01))
     state, message = step(read(root).verification(path))
     assert (state, "is not in the log, so it does not count" in message) == (
         StepState.UNKNOWN,
         True,
     )
-    dated = put(root, outcome_of(plan_for(RAW, SECOND), RAW))
+    dated = put(root, outcome_of(plan_for(RAW, SECOND, policy=POLICY), RAW))
     state, message = step(read(root).verification(dated))
     assert state is StepState.DIFFERS
     assert "entry 0 of the log dates it to " in message

@@ -37,10 +37,10 @@ FINDINGS = {
     ("bad", "sarif"): "4dd00deae075c6ad681ba8a2ba9aab0d0c812d8ca372992417d7cd683c9726f2",
 }
 SIGNED = {
-    "agreeing": "5febd8c97b87c14fbdf83f22ac314362f84d9b68ef71b363898d17a32b2678a6",
-    "differing": "9cd2c2fff3ca209ef278bfcdf7ab04a6893352e1d04978131955a4af6a06aa65",
-    "second round": "50919058d32d6048283f202497008f734aa71b7a99e267608fe9155d0c703649",
-    "withdrawal": "709553b5de53a7581c3b1574c0d6816fe06233aa1fba617ceb46562ac84de82e",
+    "agreeing": "be469aad0ff9ff766cc82637eab8efb91cfce408754587872ce6ce984fff7528",
+    "differing": "e188d26154cf5dbf5f105eb14cc2b25dfd17550bc6839e40e009d6f4040ac4d5",
+    "second round": "2cda99421de5240d93e5107861b51a8238925e083ee865c05db5252af38a37da",
+    "withdrawal": "138a3d0cbfee2e444d304a6efc5b3ec46ad89a238c821e8b22e1b1c9ed7be112",
 }
 
 

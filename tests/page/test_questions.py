@@ -61,7 +61,7 @@ AUTHOR = {
     "What did others do to confirm them?": (["Scores", "GROVER"], "checked, not rerun"),
     "What would raise that?": (
         ["Method and data"],
-        "an audit agrees; its sample was drawn after the submission was fixed",
+        "an audit agrees; its sample was drawn after the submission was committed to",
     ),
     "Is a defect of the extractor known?": (
         ["Method and data"],

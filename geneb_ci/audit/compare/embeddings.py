@@ -235,7 +235,8 @@ def drawn_task(
     if reason := too_large(values, scale):
         raise AuditRefused(
             f"{task}: {reason}",
-            "let the extractor divide its embeddings by a constant; then run again with --receipt",
+            "let the extractor divide its embeddings by a constant, and repeat `geneb-harness run "
+            "--receipt DIR`",
         )
     influence = influence_of(values, scale, entry.train, labels, probe, by_steps=as_before)
     strongest = strongest_embeddings(

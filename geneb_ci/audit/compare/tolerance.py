@@ -112,8 +112,8 @@ def alarm_of_one(comparisons: int) -> float:
 def tolerance(measured: MeasuredScore, alarm: float, width: Triple) -> Tolerance:
     """Return the tolerance of a score of record.
 
-    `alarm` is the false-alarm rate of one metric, `width` half the interval of values that are
-    printed as the claim. Raises NothingChecked when there are too few copies.
+    `alarm` is the false-alarm rate of one metric, `width` half the width of the interval of values
+    that round to the claim. Raises NothingChecked when there are too few copies.
     """
     _check_copies(measured.plain, "plain")
     if measured.stressed or not (measured.one_fit and most_copies_change(measured.plain)):
@@ -261,7 +261,10 @@ def _honest(measured: MeasuredScore, steps: Sequence[float], width: Triple) -> H
 
 
 def claim_variance(plain: Sequence[float], stressed: Sequence[float]) -> float:
-    """Return the variance of a claim about the centre of the plain copies."""
+    """Return the variance of a claim about the centre of the plain copies.
+
+    `plain` are scores of copies with the noise of honest runs, `stressed` with `STRESS` times it.
+    """
     plain_variance, stressed_variance = _variance(plain), _variance(stressed) if stressed else None
     if stressed_variance is None:
         return GROWTH * plain_variance * (1 + 1 / len(plain))

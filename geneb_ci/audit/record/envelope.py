@@ -154,7 +154,7 @@ def _names(raw: bytes) -> tuple[Workflow, str]:
         raise InvalidBundle(f"its certificate names no workflow: {_message_of(error)}") from error
     if len(names) != 1 or not isinstance(names[0], x509.UniformResourceIdentifier):
         raise InvalidBundle(
-            "its certificate names no workflow: its name has to be a single address"
+            "its certificate names no workflow: expected one address as its alternative name"
         )
     return Workflow(issuer, names[0].value, repository), begins
 

@@ -375,7 +375,7 @@ def _check_unlinked(record: Record, name: str, history: History) -> None:
         raise StepMismatch(
             LINKS,
             "it names no earlier statement, and none of the first linked statements names it",
-            "sign it again with this version: geneb-ci audit FILE",
+            "sign it again with this version: `geneb-ci audit SUBMISSION`",
         )
 
 
@@ -400,8 +400,8 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
         ):
             raise StepMismatch(
                 LINKS,
-                f"its commitment was signed after {event.signed_after}, by the certificate of its "
-                f"workflow; entry {committed} has it at {plan.committed_at}",
+                "by the certificate of its workflow, its commitment was signed after "
+                f"{event.signed_after}; entry {committed} dates it earlier: {plan.committed_at}",
                 "do not trust this draw: the entry is dated back",
             )
     index = log.index_of(StatementKind.RESULT.value, record.sha256)
@@ -409,7 +409,7 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
         raise MissingInput(
             LINKS,
             "it names no earlier statement and is not in the log, so it does not count",
-            "sign it again with this version: geneb-ci audit FILE",
+            "sign it again with this version: `geneb-ci audit SUBMISSION`",
         )
     starts = log.indices_of(_START.value, plan.commitment_sha256)
     if not starts or not committed < min(starts) < index:

@@ -116,7 +116,7 @@ def parse_checkpoint(raw: bytes) -> Checkpoint:
     text, _, lines = note.rpartition("\n\n")
     head = _HEAD.match(f"{text}\n")
     if head is None or not lines.endswith("\n"):
-        raise LogBroken(f"{objection}it is not a name, a size, a root and signatures")
+        raise LogBroken(f"{objection}expected lines with a name, a size, a root and signatures")
     signatures = []
     for line in lines[:-1].split("\n"):
         name, _, encoded = line.removeprefix(_DASH).partition(" ")

@@ -187,14 +187,14 @@ def _from_receipt(
     ):
 
         def take(task: str, file: Path) -> None:
-            task_receipt = read_task(
+            task_files = read_task(
                 Path(folder), task, benchmark, by_record=outcome.schema_version not in NOT_REFITTED
             )
-            task_draw = drawn_embeddings(seeds, task_receipt.strata, shares[task])
+            task_draw = drawn_embeddings(seeds, task_files.strata, shares[task])
             recorded = parts[task].get(STRONGEST_PART, [])
             before = outcome.schema_version in WITHOUT_BOUNDS
             drawn[task] = drawn_task(
-                task, receipt, file, task_receipt, task_draw, recorded, as_before=before
+                task, receipt, file, task_files, task_draw, recorded, as_before=before
             )
             varied = variants.training.get(task)
             support = variants.support.get(task, TaskVariants.none())

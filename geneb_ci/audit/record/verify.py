@@ -79,7 +79,7 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_memory(outcome: AuditOutcome, benchmark: Benchmark) -> None:
-    """Compute the results of variants, fresh set and precision again from their numbers."""
+    """Refuse few-shot probes, variants, fresh set or precision if their numbers contradict them."""
     variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
     tasks, protocol = [task.task for task in outcome.tasks], benchmark.protocol
     if outcome.few_shot is not None:

@@ -184,7 +184,7 @@ def _check_few_shot(outcome: EmbeddingOutcome, names: list[str], benchmark: Benc
 
 
 def _check_fresh(result: FreshResult | None, outcome: EmbeddingOutcome) -> None:
-    """Compare the result of a fresh set with its numbers, the tasks and the probes."""
+    """Refuse the result of a fresh set that its numbers, the tasks or the probes contradict."""
     if result is None:
         return
     if outcome.schema_version in WITHOUT_BOUNDS or outcome.variants is None:

@@ -208,7 +208,7 @@ def _variance(scores: Sequence[float]) -> float:
 
 
 def _judged(regime: str, beside: str, parts: Sequence[_TaskGain]) -> Iterator[Gain]:
-    """Yield the mean gain of T tasks beside its limit, then that of each task if there are more."""
+    """Yield the mean gain of all tasks with its limit, then of several tasks that of each."""
     from geneb_ci.statistics.student import student_quantile  # NumPy is slow to import
 
     count = len(parts)

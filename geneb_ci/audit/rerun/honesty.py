@@ -59,6 +59,7 @@ class Repeatability(StrictModel):
     """How much embeddings of the same sequences in other places and batches differ."""
 
     pairs: Count
+    """Number of sequences that were embedded twice."""
     difference: float = Field(ge=0)
     """Largest difference, relative to the length of the embedding."""
     bits: Count

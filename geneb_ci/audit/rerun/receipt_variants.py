@@ -293,7 +293,7 @@ def _labelled(
 
 
 class Refit(NamedTuple):
-    """The probes of a task that are fitted on variants."""
+    """The results of the probes of a task that were fitted on variants."""
 
     task: RefitTask
     varied: dict[str, list[float]]

@@ -187,7 +187,7 @@ def _classes(number: int) -> str:
 WRONG_MATRIX_SIZE = Rule(
     id="wrong-matrix-size",
     severity=Severity.ERROR,
-    what="Confusion matrices do not have the sequences of the test split.",
+    what="The row sums of a confusion matrix are not the class counts of the test split.",
     why=(
         "Every score of a cell follows from its matrices. Matrices of other sequences, or of "
         "another number of classes, are of other data or were made up."

@@ -295,7 +295,7 @@ def _irregular(mode: str) -> str | None:
 
 
 def executable_file(change: Change) -> Iterator[ChangeFault]:
-    """Report each path whose new mode is not that of a regular file."""
+    """Report each path that is executable or not a regular file."""
     return _mode_faults(change, EXECUTABLE_FILE.id, _irregular)
 
 

@@ -180,8 +180,8 @@ REPEATED_REGIME = Rule(
     severity=Severity.ERROR,
     what="Two regimes have the same scores.",
     why=(
-        "Regimes train the probe on different numbers of sequences, so no score of one is a score "
-        "of the other: one of them was not run, or filled with the results of the other."
+        "Each regime trains the probe on another number of sequences. If all scores are equal, one "
+        "of the regimes was not run, or was filled with the results of the other."
     ),
     fix=(
         "Run the regime that is a copy again, `geneb-harness run --regimes REGIME`, and find out "

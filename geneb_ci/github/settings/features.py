@@ -237,7 +237,7 @@ def _audits(board: _Board) -> str:
         raise _Lacks(problem, setting.hand)
     if flavor and not board.variable(PROBED):
         raise _Lacks(
-            f"whether the sandbox works in a Job of the Hub, which {FLAVOR} selects for audits",
+            f"whether the sandbox works in a Job of the Hub, where audits run by {FLAVOR}",
             f"geneb-ci doctor --github {board.client.wire.repository} --hub-job",
             state=FeatureState.NOT_TRIED,
         )

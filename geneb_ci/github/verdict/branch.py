@@ -27,7 +27,7 @@ from reference_harness.formats.text import Say, silent
 
 GITHUB_ONLY = ("other open pull requests", "comments of maintainers")
 """Facts that a verdict on GitHub uses in addition to the files of both sides."""
-GITHUB_ONLY_OF_RECORDS = "when the commitment of an audit was shown"
+GITHUB_ONLY_OF_RECORDS = "the time at which the commitment of an audit became public"
 _ADVISED = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"
 _REASONS = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}

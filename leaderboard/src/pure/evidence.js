@@ -4,7 +4,7 @@
 export const EVIDENCE = [
   ["none", "does not pass the checks, so it is not on the board"],
   ["checked", "passes every check; no audit confirms its scores"],
-  ["audited", "an audit agrees; its sample was drawn after the submission was fixed"],
+  ["audited", "an audit agrees; its sample was drawn after the submission was committed to"],
   ["reproduced", "audits by two signers cover every task of every audited regime"],
   ["disputed", "an audit differs, or its last runs were aborted"],
   ["stale", "the audits are for another version of harness, benchmark or data, or another scorer computed the scores"],
