@@ -264,9 +264,8 @@ def _scores_by_tests(problem: probe.Problem, draws: FewShotDraws) -> Iterator[fl
         return
     for seed in draws.seeds:
         rows = probe.few_shot_indices(labels, draws.shots, seed)
-        rest = np.delete(np.arange(len(labels)), rows)
-        predicted = predictions(features[rows], labels[rows], features[rest])
-        yield score_predictions(labels[rest], predicted).MCC
+        predicted = predictions(features[rows], labels[rows], features)
+        yield score_predictions(np.delete(labels, rows), np.delete(predicted, rows)).MCC
 
 
 def varied_scores(
