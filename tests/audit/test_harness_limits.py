@@ -32,6 +32,8 @@ TASK = "tiny"
 REGIMES = ("full", "10shot", "1shot")
 SECONDS = 3
 """Limit of one matrix: an honest one takes half of it with the start of a worker."""
+PATIENCE = 10.0
+"""Seconds in which a killed process is gone, also on a busy machine."""
 SLACK = 3.0
 """Seconds of the processor that pass between two checks, with the start of a worker."""
 
@@ -103,6 +105,14 @@ def children() -> set[int]:
     }
 
 
+def left_over(others: set[int]) -> set[int]:
+    """Return the processes beside `others` that are still there after `PATIENCE` seconds."""
+    until = time.monotonic() + PATIENCE
+    while (found := children() - others) and time.monotonic() < until:
+        time.sleep(0.05)
+    return found
+
+
 def is_fork_server(pid: int) -> bool:
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -152,7 +162,7 @@ def test_hostile_embeddings_end_within_the_limits(place, name, tmp_path):
         assert error.limit == "scoring_seconds"
         assert f"more than {SECONDS} s of CPU time" in error.message
         assert "--limit-scoring-time" in error.fix
-        assert children() <= others
+        assert left_over(others) == set()
     assert spent() - before < SECONDS + SLACK
 
 
@@ -166,7 +176,7 @@ def test_too_much_memory_is_a_limit_of_its_own(place):
         f"task {TASK}: scoring its embeddings was stopped: it used more than 64 MiB"
     )
     assert "--limit-scoring-memory" in error.fix
-    assert children() <= others
+    assert left_over(others) == set()
 
 
 @pytest.mark.nightly  # in the gate, the limit itself
