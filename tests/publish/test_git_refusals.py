@@ -40,7 +40,7 @@ def newer_format(root: Path) -> None:
 
 def newer_extension(root: Path) -> None:
     git(root, "config", "core.repositoryFormatVersion", "1")
-    git(root, "config", "extensions.refStorage", "reftable")
+    git(root, "config", "extensions.unknownToEveryGit", "true")
 
 
 def corrupt_index(root: Path) -> None:
