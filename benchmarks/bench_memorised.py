@@ -281,21 +281,23 @@ def gains_of_draws(
     path = work / f"draws {name}-{tasks}.json".replace(" ", "_").replace(",", "")
     if not path.exists():
         extractor, protocol = make(), benchmark.mini().protocol
-        found = {}
+        scores_by_task = {}
         for case in cases:
             data = case.data
             parts = (data.train.sequences, data.test.sequences)
-            train, test = (np.asarray(extractor.extract_embeddings(one)) for one in parts)
+            train, test = (np.asarray(extractor.extract_embeddings(part)) for part in parts)
             labels = data.train.labels
             problem = probe.Problem(train, labels, test, data.test.labels)
             draws = few_shot_draws(labels, protocol.few_shot_k, protocol.seeds, "s0")
             scored = few_shot_scores(problem, draws)
-            found[data.id] = {regime: one.model_dump() for regime, one in scored.items()}
-        path.write_text(json.dumps(found), encoding="utf-8")
-    kept = json.loads(path.read_text(encoding="utf-8"))
+            scores_by_task[data.id] = {
+                regime: scores_of_regime.model_dump() for regime, scores_of_regime in scored.items()
+            }
+        path.write_text(json.dumps(scores_by_task), encoding="utf-8")
+    saved = json.loads(path.read_text(encoding="utf-8"))
     scores = {
-        task: {regime: FewShotScores.model_validate(one) for regime, one in by_regime.items()}
-        for task, by_regime in kept.items()
+        task: {regime: FewShotScores.model_validate(value) for regime, value in by_regime.items()}
+        for task, by_regime in saved.items()
     }
     result = few_shot_result(scores, {})
     assert result is not None

@@ -282,8 +282,9 @@ def _is_same_few_shot(
     recorded: FewShotResult | None, cells: ReceiptCells, refits: Mapping[str, Refit]
 ) -> bool:
     """Whether few-shot probes score as recorded; fits on test sequences if there are any."""
-    found = receipt_few_shot(cells, {name: again.varied for name, again in refits.items()})
-    return recorded in (found, without_tests(found))
+    varied = {task: task_refit.varied for task, task_refit in refits.items()}
+    recomputed = receipt_few_shot(cells, varied)
+    return recorded in (recomputed, without_tests(recomputed))
 
 
 def _direction(

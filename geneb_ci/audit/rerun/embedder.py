@@ -192,7 +192,7 @@ class Pace(NamedTuple):
 
     seconds_per_sequence: float
     basis: str
-    """What the speed rests on, as the end of a sentence."""
+    """How the speed was estimated, as the end of a sentence."""
 
 
 def pace_of(submission: SubmissionV12, device: str = CPU) -> Pace:
@@ -246,7 +246,7 @@ class RerunCost(NamedTuple):
     embedding: float
     """Seconds in the sandbox."""
     basis: str
-    """What this time rests on."""
+    """How this time was estimated, as the end of a sentence."""
 
 
 def rerun_cost(
