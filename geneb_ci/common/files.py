@@ -21,10 +21,10 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     A file that already has these bytes is not written.
     Raises UsageProblem for a folder that cannot be written, MachineFault for a full or broken disk.
     """
-    staged: dict[str, str] = {}
+    temporary_paths: dict[str, str] = {}
 
     def stage(name: str) -> None:
-        handle, staged[name] = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
+        handle, temporary_paths[name] = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
         with open(handle, "wb") as stream:  # noqa: PTH123 (a descriptor has no Path)
             os.fchmod(handle, MODE)
             stream.write(files[name])
@@ -33,27 +33,29 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        changed = [name for name, content in files.items() if not _has(f"{folder}/{name}", content)]
-        if len(changed) < WRITERS:
-            for name in changed:
+        changed_names = [
+            name for name, content in files.items() if not _is_written(f"{folder}/{name}", content)
+        ]
+        if len(changed_names) < WRITERS:
+            for name in changed_names:
                 stage(name)
         else:
             from concurrent.futures import ThreadPoolExecutor  # 10 ms that few files do not need
 
             with ThreadPoolExecutor(WRITERS) as pool:
-                for _ in pool.map(stage, changed):
+                for _ in pool.map(stage, changed_names):
                     pass
-        for name in changed:
-            os.replace(staged[name], f"{folder}/{name}")  # noqa: PTH105 (paths of many files)
-            del staged[name]
+        for name in changed_names:
+            os.replace(temporary_paths[name], f"{folder}/{name}")  # noqa: PTH105 (paths of many files)
+            del temporary_paths[name]
     except OSError as error:
         raise unwritable(str(folder), error, "name a folder that you may write to") from error
     finally:
-        for temporary in staged.values():
+        for temporary in temporary_paths.values():
             Path(temporary).unlink(missing_ok=True)
 
 
-def _has(path: str, content: bytes) -> bool:
+def _is_written(path: str, content: bytes) -> bool:
     """Whether a regular file, not a link, has these bytes and the mode of published files."""
     try:
         status = os.lstat(path)

@@ -118,7 +118,7 @@ def skipped_rules(report: Report) -> list[Skipped]:
         files = max(rules.values())
         verb_form = "needs" if len(rules) == 1 else "need"
         where = f" in {files:,} of {len(report.files):,} files" if files < len(report.files) else ""
-        fix = (report.proposal is not None and need.of_main) or need.fix
+        fix = (report.proposal is not None and need.pull_request_fix) or need.fix
         why = f"{practice} {need.in_practice}" if is_only_practice and need.in_practice else fix
         message = f"{plural(len(rules), 'rule')} {verb_form} {need.text}{where}: {why}"
         groups.append(Skipped(need, sorted(rules), files, message, fix))

@@ -133,7 +133,7 @@ def wrong_metric(classes: Classes, reported: ReportedTriple) -> WrongMetric | No
         loose = ReportedTriple(reported.value, reported.width._replace(**{name: ANY_METRIC}))
         first = next(fitting_runs(classes, loose), None)
         if first is not None and len(first) == 1:
-            value = scores(classes, first.right, first.first)
+            value = scores(classes, first.correct, first.first)
             other_metrics = " and ".join(
                 ["accuracy", *(other for other in METRIC_NAMES.values() if other != label)]
             )
