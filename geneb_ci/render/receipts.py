@@ -194,7 +194,7 @@ def embedding_plan_text(plan: "EmbeddingPlan", name: str) -> str:
 def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
     """Return the outcome of an audit of embeddings as text."""
     from geneb_ci.audit.compare.embedding_outcome import BY_EMBEDDING  # of audits
-    from geneb_ci.audit.record.verify_embeddings import draws_shown
+    from geneb_ci.audit.record.verify_embeddings import draw_counts
 
     cells, direction = outcome.cells, outcome.direction
     deviations = [deviation for task in outcome.tasks for deviation in task.deviation]
@@ -209,7 +209,7 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
     mismatch_text = f"{max(mismatches, default=0)} of {outcome.receipt.dim}"
     lines = [
         f"cells recomputed from the receipt: {cells.equal}/{cells.of} are as claimed",
-        f"embeddings drawn: {', '.join(draws_shown(outcome))}",
+        f"embeddings drawn: {', '.join(draw_counts(outcome))}",
         f"embeddings recomputed: {outcome.embedded:,}; {plural(failed, 'embedding')} failed",
         (
             f"  largest deviation {largest} {deviation_unit}; up to {mismatch_text} coordinates "
