@@ -265,7 +265,7 @@ def draw_plan(
     `beacon_of` raise.
     """
     repository = AuditRepository(layout)
-    repository.history.check_here(commitment.model_id)
+    repository.history.check_nothing_lost(commitment.model_id)
     repository.history.check_undrawn(commitment)
     committed = CommittedSubmission(commitment, submission, repository)
     near_roots = sample.near_roots(committed, say)
@@ -297,7 +297,7 @@ def rerun_plan(
     """
     recompute_any(plan)
     sample: Sample[Any] = sample_of(plan, receipt)
-    AuditRepository(signing.layout).history.check_here(plan.commitment.model_id)
+    AuditRepository(signing.layout).history.check_nothing_lost(plan.commitment.model_id)
     subject = subject_of(plan.commitment, signing.layout)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(open_work(work)) if work is not None else None

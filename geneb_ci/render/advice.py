@@ -14,16 +14,17 @@ from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
 
 SHOWN_MAX = 10
-"""Most models in the table; the JSON lists all."""
+"""Largest number of models in the table of a regime; the JSON lists all."""
 TASKS_MAX = 25
-"""With more tasks than this, they are not listed by name."""
+"""Largest number of tasks that the text lists by name."""
 NAME_MIN = 20
 """At least so many letters of an id are shown, however narrow the terminal is."""
 MARK = "*"
-"""Marks the id of a model that has a published defect or a warning of `geneb-ci check`."""
+"""Follows the id of a model that has a published defect or a warning of `geneb-ci check`."""
 PARTS_MAX = 15
-"""Most lines of one figure: the benchmark's categories and two more; the JSON has all."""
-COUNTED = frozenset({"tasks", "categories", "pairs"})
+"""Largest number of parts of a figure that the text lists, enough for those by category."""
+COUNT_UNITS = frozenset({"tasks", "categories", "pairs"})
+"""Units in which a value is a whole number."""
 FORMAT_VERSION = "1.0"
 INDENT = "  "
 
@@ -46,7 +47,9 @@ def advice_text(advice: Advice, width: int) -> str:
     if any(
         _is_marked(c) for regime_advice in advice.regimes for c in regime_advice.choices[:SHOWN_MAX]
     ):
-        paragraphs[-1] += f"{MARK} a defect is published, or check warns: docs/reader/defects.md\n"
+        paragraphs[-1] += (
+            f"{MARK} has a published defect or a warning of check: docs/reader/defects.md\n"
+        )
     reasons = "".join(f"{escape(without_backticks(reason))}\n" for reason in advice.why)
     return "\n".join([*paragraphs, wrapped_text(reasons, width)])
 
@@ -106,16 +109,16 @@ def value_text(value: float | None, unit: str) -> str:
     """Write a value: counts as whole numbers, others with three decimals."""
     if value is None:
         return "not known"
-    return score_text(value, Decimal(1)) if unit in COUNTED else score_text(value)
+    return score_text(value, Decimal(1)) if unit in COUNT_UNITS else score_text(value)
 
 
 def figures_text(figures: Sequence[Figure], width: int) -> str:
     """Return each figure with its definition and parameters; a single one also with its parts."""
     lines: list[str] = []
-    is_one = len({figure.id for figure in figures}) == 1
+    is_single_figure = len({figure.id for figure in figures}) == 1
     for figure in figures:
         parameters_text = ", ".join(
-            f"{name} {_value_text(value)}"
+            f"{name} {_parameter_text(value)}"
             for name, value in figure.parameters.items()
             if value != []
         )
@@ -125,22 +128,22 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
             f"{parameters_text}."
         )
         lines += wrapped_lines(visible(explanation), width, INDENT, INDENT)
-        unit = "MCC" if figure.unit in COUNTED else figure.unit
-        for part in figure.parts[:PARTS_MAX] if is_one else ():
+        unit = "MCC" if figure.unit in COUNT_UNITS else figure.unit
+        for part in figure.parts[:PARTS_MAX] if is_single_figure else ():
             value = "" if part.value is None else f"{value_text(part.value, unit):>7}  "
             lines += wrapped_lines(f"{value}{visible(part.name)}", width, INDENT * 2, INDENT * 2)
-        if is_one and len(figure.parts) > PARTS_MAX:
+        if is_single_figure and len(figure.parts) > PARTS_MAX:
             lines.append(f"{INDENT * 2}and {len(figure.parts) - PARTS_MAX} more")
         lines.append("")
-    if not is_one:
+    if not is_single_figure:
         lines += [
-            "Parts of one figure, such as tasks: `geneb-ci figures --figure NAME`",
+            "To list the parts of a figure, such as tasks: `geneb-ci figures --figure NAME`",
             "",
         ]
     return "\n".join(lines[:-1]) + "\n"
 
 
-def _value_text(value: float | str | list[str]) -> str:
+def _parameter_text(value: float | str | list[str]) -> str:
     if isinstance(value, list):
         return " ".join(value)
     return value if isinstance(value, str) else f"{value:g}"

@@ -50,9 +50,9 @@ def _lines(report: Report) -> Iterator[str]:
         )
     for unmet in skipped_rules(report):
         yield unmet.message
-    nothing = why_nothing(report)
-    if nothing:
-        yield _command("error", [nothing], title="not checked")
+    reason_for_nothing = why_nothing(report)
+    if reason_for_nothing:
+        yield _command("error", [reason_for_nothing], title="not checked")
     else:
         yield summary_line(report)
     if any(number > SHOWN_MAX for number in counts(report).values()):
@@ -67,7 +67,7 @@ def _command(name: str, lines: list[str], **properties: str) -> str:
 
 
 def _spread(findings: list[Finding]) -> list[Finding]:
-    """Order findings so that the first of each rule comes first, as GitHub shows only some."""
+    """Return the first finding of each rule, then the second of each: GitHub shows only some."""
     count_by_rule: dict[str, int] = {}
     positions = []
     for finding in findings:

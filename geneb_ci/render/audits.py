@@ -1,4 +1,4 @@
-"""Renders audits: plan, detection power, outcome of a rerun, verification."""
+"""Renders the plan of an audit, its detection power, its outcome and its verification."""
 
 import json
 import shlex
@@ -57,7 +57,7 @@ _PASSED_STEPS = {
     "sandbox": "an accepted level, and every escape attempt blocked",
 }
 _WIDTH = max(map(len, _PASSED_STEPS))
-REST_MIN = 2  # so many unchecked steps at the end, or more, are summed up in one line
+REST_MIN = 2  # from this number on, unchecked steps at the end are summed up in one line
 _NOT_CHECKED = "not checked, because the step above failed"
 WIDTH = 110  # columns that the table needs, so that a pipe gets the same text as a terminal
 _MARKS = {"agrees": "✓", "differs": "✗"}
@@ -91,7 +91,7 @@ def verification_text(
                 f"{escape(verification.withdrawn.signer)}: {escape(verification.withdrawn.reason)}"
             )
         lines.append("")
-    lines += [line for submission in rated_submissions for line in _rated(submission)]
+    lines += [line for submission in rated_submissions for line in _evidence_lines(submission)]
     verified_records = sum(verification.holds for verification in verifications)
     return (
         "\n".join([*lines, f"{plural(len(verifications), 'record')}: {verified_records} verified"])
@@ -99,7 +99,7 @@ def verification_text(
     )
 
 
-def _rated(submission: RatedSubmission) -> Iterator[str]:
+def _evidence_lines(submission: RatedSubmission) -> Iterator[str]:
     """Yield the evidence of a submission, and who signed its audits."""
     decision = submission.decision
     mark = _STEP_MARKS[StepState.HOLDS if submission.suffices else StepState.DIFFERS]
@@ -128,14 +128,14 @@ def _described_by_registry(commitment: Commitment) -> list[str]:
 
 
 def _split_trailing_unchecked(verification: Verification) -> tuple[Sequence[VerificationStep], int]:
-    """Return the steps to show, and the number of unchecked ones that follow.
+    """Return the steps to list, and the number of unchecked steps after them.
 
-    If a file is not a record at all, every later step would say the same.
+    If a file is not a record at all, every later step would have the same message.
     """
-    checked = [
+    checked_positions = [
         i for i, s in enumerate(verification.steps) if s.message or s.state is not StepState.UNKNOWN
     ]
-    end = max(checked, default=-1) + 1
+    end = max(checked_positions, default=-1) + 1
     hidden_steps = len(verification.steps) - end
     return (
         (verification.steps, 0)
@@ -149,7 +149,7 @@ def _headline(verification: Verification) -> str:
         return f"rejected: {', '.join(step.name for step in verification.differs)}"
     if not verification.holds:
         unknown = [step.name for step in verification.steps if step.state is StepState.UNKNOWN]
-        return f"not verified: {', '.join(unknown)} could not be computed"
+        return f"not verified: {', '.join(unknown)} could not be checked"
     if verification.record is None:
         return "verified"
     outcome = verification.record.outcome
@@ -170,7 +170,7 @@ def _headline(verification: Verification) -> str:
 def verification_json(
     verifications: Sequence[Verification], rated_submissions: Sequence[RatedSubmission] = ()
 ) -> str:
-    """Return verifications as JSON, with the evidence if it was asked for."""
+    """Return verifications as JSON, with the evidence of `rated_submissions` if there are any."""
     value: dict[str, Any] = {
         "schema_version": "1.0",
         "records": [_record(verification) for verification in verifications],
@@ -219,17 +219,18 @@ def outcome_text(outcome: AnyOutcome, width: int = WIDTH) -> str:
     """
     if isinstance(outcome, EmbeddingOutcome):
         return embedding_outcome_text(outcome)
-    is_short = len(outcome.tasks) > TASKS_MAX
-    agreeing = [task for task in outcome.tasks if is_short and not _differs(task)]
+    omits_agreeing = len(outcome.tasks) > TASKS_MAX
+    agreeing_tasks = [task for task in outcome.tasks if omits_agreeing and not _differs(task)]
     columns = ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", "")
-    shown = [task for task in outcome.tasks if task not in agreeing]
-    table = Table(columns, list(_rows(shown)), frozenset(columns[2:-1]))
-    lines = [line for row in table.fitted_rows(width, alone=True) for line in row] * bool(shown)
-    if agreeing:
-        names = ", ".join(visible(task.task) for task in agreeing)
-        agreeing_text = (
-            f"{plural(len(agreeing), 'task')} with every score within its tolerance: {names}"
-        )
+    listed_tasks = [task for task in outcome.tasks if task not in agreeing_tasks]
+    table = Table(columns, list(_rows(listed_tasks)), frozenset(columns[2:-1]))
+    lines = [line for row in table.fitted_rows(width, alone=True) for line in row] * bool(
+        listed_tasks
+    )
+    if agreeing_tasks:
+        task_names = ", ".join(visible(task.task) for task in agreeing_tasks)
+        count_text = plural(len(agreeing_tasks), "task")
+        agreeing_text = f"{count_text} with every score within its tolerance: {task_names}"
         lines += wrapped_text(agreeing_text, width).splitlines()
     rows = "".join(f"{line}\n" for line in [*lines, ""])
     summary = "".join(f"{line}\n" for line in _summary(outcome))
@@ -237,7 +238,7 @@ def outcome_text(outcome: AnyOutcome, width: int = WIDTH) -> str:
 
 
 TASKS_MAX = 5
-"""Up to so many tasks, an outcome lists every regime; with more it would exceed a screen."""
+"""Largest number of tasks for which an outcome lists every regime, so that it fits a screen."""
 
 
 def _differs(task: AuditedTask) -> bool:
@@ -248,11 +249,11 @@ def _rows(tasks: Sequence[AuditedTask]) -> Iterator[tuple[str, ...]]:
     for task in tasks:
         name = visible(task.task) + ("" if task.reason == "drawn" else f" ({task.reason})")
         for regime, cell in task.regimes.items():
-            yield (name, visible(regime), *_numbers(cell))
+            yield (name, visible(regime), *_cell_texts(cell))
             name = ""
 
 
-def _numbers(cell: CellComparison) -> tuple[str, ...]:
+def _cell_texts(cell: CellComparison) -> tuple[str, ...]:
     difference = cell.claimed.MCC - cell.rescored.MCC
     text = _MARKS[cell.verdict]
     if cell.verdict == "differs":
@@ -278,8 +279,7 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
         yield (
             f"agrees: {plural(len(outcome.tasks), 'task')} rerun, every score within its tolerance"
         )
-    found_objections = objections_of(outcome)
-    reasons = [reason.text for reason in found_objections]
+    reasons = [objection.text for objection in objections_of(outcome)]
     yield from (f"differs: {visible(reason)}" for reason in reasons)
     yield f"decoys: {visible(outcome.decoys.detail)}"
     yield from _described_by_registry(outcome.plan.commitment)
@@ -287,22 +287,22 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
 
 
 def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, name: str) -> str:
-    """Return the drawn tasks and the next step; `targeted` is how many tasks were to be added."""
+    """Return the drawn tasks and the next step; `targeted` tasks were requested in addition."""
     if isinstance(plan, EmbeddingPlan):
         return embedding_plan_text(plan, name)
-    by_reason = {
+    tasks_by_reason = {
         reason: [choice.task for choice in plan.chosen if choice.reason == reason]
         for reason in ("drawn", "earlier", "targeted")
     }
     source = beacon_text(plan.beacon)
     lines = [f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {source}"]
-    for reason, tasks in by_reason.items():
+    for reason, tasks in tasks_by_reason.items():
         if tasks:
             lines += [
                 f"{plural(len(tasks), 'task')} {reason}:",
                 *(f"  {visible(task)}" for task in tasks),
             ]
-    if len(by_reason["targeted"]) < targeted:
+    if len(tasks_by_reason["targeted"]) < targeted:
         lines.append("fewer tasks were added than requested: no others look suspicious")
     lines += [
         (

@@ -15,19 +15,30 @@ WIDTH = 80
 NAME_COLUMNS = 64  # most columns that a name takes in a line of text
 P_SMALL = 0.001
 _COLUMNS = ("score", "tasks", "a", "b", "a - b", "95 % interval", "P(a better)")
-_CSV = ("regime", "score", "tasks", "a", "b", "difference", "low", "high", "probability", "over")
+_CSV_COLUMNS = (
+    "regime",
+    "score",
+    "tasks",
+    "a",
+    "b",
+    "difference",
+    "low",
+    "high",
+    "probability",
+    "over",
+)
 _LINE, _LEFT, _PLOT, _RIGHT = 18, 250, 360, 90
 """Pixels of the plot: the height of a row; the widths for names, differences and numbers."""
 
 
 def compared_text(
-    names: tuple[str, str], compared: Mapping[str, ComparedRegime], *, by_task: bool = False
+    names: tuple[str, str], comparisons: Mapping[str, ComparedRegime], *, by_task: bool = False
 ) -> str:
     """Return the comparison for a terminal: one table per regime, with its tasks if `by_task`."""
     lines = [
         f"{letter}: {visible(name, NAME_COLUMNS)}" for letter, name in zip("ab", names, strict=True)
     ]
-    for regime, regime_comparison in compared.items():
+    for regime, regime_comparison in comparisons.items():
         scores = (
             (*regime_comparison.scores, *regime_comparison.by_task)
             if by_task
@@ -42,13 +53,13 @@ def compared_text(
         if regime_comparison.paired is not None:
             macro = regime_comparison.paired.macro
             lines.append(
-                f"standard error of macro: {macro.se:.4f}, as if unpaired {macro.unpaired_se:.4f}"
+                f"standard error of macro: {macro.se:.4f}, without pairing {macro.unpaired_se:.4f}"
             )
-            lines += _tests(regime_comparison) if by_task else []
+            lines += _mcnemar_lines(regime_comparison) if by_task else []
     notes = (
         "\nEach interval is for one comparison alone; none is corrected for multiple comparisons."
     )
-    if any(regime_comparison.paired is None for regime_comparison in compared.values()):
+    if any(regime_comparison.paired is None for regime_comparison in comparisons.values()):
         notes += (
             " Intervals from tasks drawn again show how the mean would vary with other tasks. "
             "To draw "
@@ -62,23 +73,31 @@ def _cells(score: ComparedScore) -> tuple[str, ...]:
     if score.interval is None:
         return (score.name, str(score.tasks), *numbers, "-", "-")
     low, high, probability = score.interval
-    return (score.name, str(score.tasks), *numbers, f"{low:+.4f} to {high:+.4f}", _p(probability))
+    return (
+        score.name,
+        str(score.tasks),
+        *numbers,
+        f"{low:+.4f} to {high:+.4f}",
+        _probability_text(probability),
+    )
 
 
-def _p(value: float) -> str:
+def _probability_text(value: float) -> str:
     if value > 1 - P_SMALL:
         return "> 0.999"
     return "< 0.001" if value < P_SMALL else f"{value:.3f}"
 
 
-def _tests(regime: ComparedRegime) -> list[str]:
+def _mcnemar_lines(regime: ComparedRegime) -> list[str]:
     """Return the lines of McNemar's exact test for each task with a single fit."""
     cells = regime.paired.cells if regime.paired is not None else {}
     fit_by_task = {
         task: cell.discordant[0] for task, cell in cells.items() if len(cell.discordant) == 1
     }
     if not fit_by_task:
-        return ["no McNemar test: few-shot fits share their sequences; the JSON has one per fit"]
+        return [
+            "no McNemar test listed: few-shot fits share test sequences; the JSON has one per fit"
+        ]
     rows = [
         (task, str(fit.only_a), str(fit.only_b), "< 0.001" if fit.p < P_SMALL else f"{fit.p:.3f}")
         for task, fit in fit_by_task.items()
@@ -95,14 +114,14 @@ def _tests(regime: ComparedRegime) -> list[str]:
 
 
 def compared_csv(
-    names: tuple[str, str], compared: Mapping[str, ComparedRegime], *, by_task: bool = True
+    names: tuple[str, str], comparisons: Mapping[str, ComparedRegime], *, by_task: bool = True
 ) -> str:
     """Return one line per score, always including those of tasks."""
     del names, by_task
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
-    writer.writerow(_CSV)
-    for regime, over, score in rows_of(compared):
+    writer.writerow(_CSV_COLUMNS)
+    for regime, over, score in rows_of(comparisons):
         interval = score.interval or ("", "", "")
         numbers = (score.tasks, score.a, score.b, score.difference)
         writer.writerow((regime, score.name, *numbers, *interval, over))
@@ -110,12 +129,12 @@ def compared_csv(
 
 
 def compared_json(
-    names: tuple[str, str], compared: Mapping[str, ComparedRegime], *, by_task: bool = True
+    names: tuple[str, str], comparisons: Mapping[str, ComparedRegime], *, by_task: bool = True
 ) -> str:
     """Return the comparison as JSON, always by task, with McNemar's test of every fit."""
     del by_task
     regimes: dict[str, dict[str, object]] = {}
-    for regime, regime_comparison in compared.items():
+    for regime, regime_comparison in comparisons.items():
         regimes[regime] = {
             "over": regime_comparison.over,
             "scores": [_members(score) for score in regime_comparison.scores],
@@ -143,11 +162,11 @@ def _members(score: ComparedScore) -> dict[str, object]:
 
 
 def compared_svg(
-    names: tuple[str, str], compared: Mapping[str, ComparedRegime], *, by_task: bool = False
+    names: tuple[str, str], comparisons: Mapping[str, ComparedRegime], *, by_task: bool = False
 ) -> str:
     """Return a plot with one row per score: its difference and interval."""
     rows: list[tuple[str, ComparedScore | None]] = []
-    for regime, regime_comparison in compared.items():
+    for regime, regime_comparison in comparisons.items():
         rows.append((f"{regime}, intervals from {regime_comparison.over} drawn again", None))
         rows += [
             (score.name, score)

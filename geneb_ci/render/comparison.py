@@ -75,9 +75,9 @@ def as_json(comparison: Comparison) -> str:
             "format_version": FORMAT_VERSION,
             "base": comparison.base,
             "commit": comparison.commit,
-            "added": [_present(row) for row in diff.added],
-            "removed": [_present(row) for row in diff.removed],
-            "changed": [_changed(row) for row in diff.changed],
+            "added": [_one_sided_json(row) for row in diff.added],
+            "removed": [_one_sided_json(row) for row in diff.removed],
+            "changed": [_changed_json(row) for row in diff.changed],
             "moved": [
                 {
                     "model": move.model,
@@ -106,10 +106,10 @@ WRITERS: dict[str, Callable[[Comparison], str]] = {
 
 def _headline(comparison: Comparison, base: str) -> str:
     diff = comparison.diff
-    moved = len({move.model for move in diff.moves})
+    moved_models = len({move.model for move in diff.moves})
     rows_by_change = {"added": diff.added, "changed": diff.changed, "removed": diff.removed}
-    counts = ", ".join(f"{len(part)} {name}" for name, part in rows_by_change.items())
-    headline = "no row differs" if diff.is_empty else f"rows: {counts}, {moved} moved"
+    counts = ", ".join(f"{len(rows)} {name}" for name, rows in rows_by_change.items())
+    headline = "no row differs" if diff.is_empty else f"rows: {counts}, {moved_models} moved"
     return f"against {base} ({comparison.commit[:12]}): {headline}"
 
 
@@ -127,14 +127,14 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     if comparison.refused:
         yield (
             f"not on the new board because `geneb-ci check` finds errors: "
-            f"{first_and_more([_refused(refusal) for refusal in comparison.refused])}"
+            f"{first_and_more([_refusal_text(refusal) for refusal in comparison.refused])}"
         )
     if comparison.refused_before:
         names = first_and_more([quoted(refusal.file) for refusal in comparison.refused_before])
         yield f"not on the old board, because it could not be read: {names}"
 
 
-def _refused(submission: RejectedSubmission) -> str:
+def _refusal_text(submission: RejectedSubmission) -> str:
     rules = f" ({first_and_more(list(submission.rules))})" if submission.rules else ""
     return f"{quoted(submission.file)}{rules}"
 
@@ -142,13 +142,15 @@ def _refused(submission: RejectedSubmission) -> str:
 def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
     columns = ("model", "regime", "macro MCC", "rank", "possible ranks")
     for title, rows in (("added", diff.added), ("removed", diff.removed)):
-        lines = [(row.model, *_standing(rank)) for row in rows for rank in row.places]
+        lines = [(row.model, *_standing_cells(rank)) for row in rows for rank in row.places]
         if lines:
             yield TitledTable(title, columns, lines, ("model",))
-    shift_lines = [(row.model, *_shift(shift)) for row in diff.changed for shift in row.shifts]
+    shift_lines = [
+        (row.model, *_shift_cells(shift)) for row in diff.changed for shift in row.shifts
+    ]
     if shift_lines:
-        names = ("model", "regime", "macro MCC", "by", "rank", "task scores")
-        yield TitledTable("changed", names, shift_lines, ("model",))
+        shift_columns = ("model", "regime", "macro MCC", "by", "rank", "task scores")
+        yield TitledTable("changed", shift_columns, shift_lines, ("model",))
     facts = [
         (row.model, fact.name, _fact(fact.before), _fact(fact.after))
         for row in diff.changed
@@ -156,8 +158,10 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
         if fact.name not in OTHER_WORDS
     ]
     if facts:
-        quoted = ("model", "before", "after")
-        yield TitledTable("changed facts", ("model", "field", "before", "after"), facts, quoted)
+        quoted_columns = ("model", "before", "after")
+        yield TitledTable(
+            "changed facts", ("model", "field", "before", "after"), facts, quoted_columns
+        )
     moves = [
         (
             *(move.model, move.after.regime, f"{move.before.rank} -> {move.after.rank}"),
@@ -170,19 +174,19 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
         for move in diff.moves
     ]
     if moves:
-        quoted = ("model", "overtook", "overtaken by")
+        quoted_columns = ("model", "overtook", "overtaken by")
         columns_of_moves = ("model", "regime", "rank", "overtook", "overtaken by", "change is")
-        yield TitledTable("moved", columns_of_moves, moves, quoted)
+        yield TitledTable("moved", columns_of_moves, moves, quoted_columns)
 
 
 def _fact(value: object) -> str:
-    """Return a fact of a row as text; audits as one line."""
+    """Return the value of a row's fact as text; an audit is summed up in one line."""
     if isinstance(value, dict):
         return audit_words(value)
     return quoted(value) if value is not None else "none"
 
 
-def _standing(standing: RegimePlace) -> tuple[str, ...]:
+def _standing_cells(standing: RegimePlace) -> tuple[str, ...]:
     possible_ranks = f"{standing.rank_low} to {standing.rank_high}"
     return (
         standing.regime,
@@ -192,7 +196,7 @@ def _standing(standing: RegimePlace) -> tuple[str, ...]:
     )
 
 
-def _shift(shift: RankShift) -> tuple[str, ...]:
+def _shift_cells(shift: RankShift) -> tuple[str, ...]:
     before, after = shift.before, shift.after
     change_text = "-"
     if before and after:
@@ -219,11 +223,11 @@ def _place_json(standing: RegimePlace | None) -> dict[str, Any] | None:
     return None if standing is None else dict(standing._asdict())
 
 
-def _present(row: OneSidedRow) -> dict[str, Any]:
+def _one_sided_json(row: OneSidedRow) -> dict[str, Any]:
     return {"model": row.model, "places": [_place_json(standing) for standing in row.places]}
 
 
-def _changed(row: ChangedRow) -> dict[str, Any]:
+def _changed_json(row: ChangedRow) -> dict[str, Any]:
     return {
         "model": row.model,
         "facts": [fact._asdict() for fact in row.facts],
@@ -290,9 +294,9 @@ def _replay_headline(result: Replay, name: str) -> str:
 
 
 def _effects_by_title(result: Replay) -> Iterator[tuple[str, tuple[Effect, ...]]]:
-    parts = {
+    effects_by_title = {
         "would newly fail": result.fails,
         "would newly warn": result.warns,
         "would no longer fail": result.heals,
     }
-    yield from ((title, effects) for title, effects in parts.items() if effects)
+    yield from ((title, effects) for title, effects in effects_by_title.items() if effects)

@@ -57,8 +57,8 @@ def record_links(entry: Entry, site: Site) -> list[RecordLink]:
         path = (layout.audits or layout.root) / entry.submission.model_id / f"{audit_id}.json"
         address = next(iter(_links(site).file("", path)), None)
         is_inside = path.is_relative_to(layout.root)
-        local = path.relative_to(layout.root).as_posix() if is_inside else path.name
-        links.append(RecordLink(audit_id, address.address if address else local))
+        path_in_repository = path.relative_to(layout.root).as_posix() if is_inside else path.name
+        links.append(RecordLink(audit_id, address.address if address else path_in_repository))
     return links
 
 
@@ -67,16 +67,18 @@ def _links(site: Site) -> RepositoryLinks:
 
 
 class Description(NamedTuple):
-    """What a value is, and who vouches for it."""
+    """A description of an exported value."""
 
-    what: str
+    meaning: str
+    """What the value is, such as its metric."""
     attested_by: str
+    """Who vouches for the value."""
     is_audited: bool
     """Whether an audit of the row covers the value."""
 
 
 def _source(entry: Entry, site: Site, *, is_audited: bool = True) -> dict[str, str]:
-    """Return address and name of the page a reader should open first; empty if none is known."""
+    """Return the address and name of the page to open first, or {} if no page is known."""
     model, layout = entry.submission.model_id, site.layout
     for record in record_links(entry, site) if is_audited else ():
         if record.address.startswith("https://"):
@@ -138,13 +140,15 @@ def _summaries(site: Site) -> dict[str, dict[str, Mapping[str, Any]]]:
 
 
 def _mean_entries(
-    entry: Entry, site: Site, rows: Mapping[str, Mapping[str, Any]], token: str | None
+    entry: Entry, site: Site, row_by_regime: Mapping[str, Mapping[str, Any]], token: str | None
 ) -> "Iterator[EvalResultEntry]":
     meanings = {"macro": "mean of the category means", "micro": "mean over all tasks"}
     attestation, tasks = entry.attestation, len(site.benchmark.tasks)
-    for regime, row in rows.items():
-        rerun = len(attestation.rerun.get(regime, ()))
-        attested_by = f"{Author.BOARD} from {plural(tasks, 'score')}, of which {rerun} were rerun"
+    for regime, row in row_by_regime.items():
+        rerun_count = len(attestation.rerun.get(regime, ()))
+        attested_by = (
+            f"{Author.BOARD} from {plural(tasks, 'score')}, of which {rerun_count} were rerun"
+        )
         is_audited = regime not in attestation.unconfirmed_regimes
         for summary in SUMMARIES:
             for metric in site.benchmark.metrics:
@@ -168,14 +172,23 @@ def _cell_entries(entry: Entry, site: Site, token: str | None) -> "Iterator[Eval
 
 
 def _entry(
-    entry: Entry, site: Site, task_id: str, value: float, token: str | None, about: "Description"
+    entry: Entry,
+    site: Site,
+    task_id: str,
+    value: float,
+    token: str | None,
+    description: Description,
 ) -> "EvalResultEntry":
     from huggingface_hub import EvalResultEntry
 
     submission, dataset = entry.submission, site.benchmark.dataset
-    records = [link.address for link in record_links(entry, site)] if about.is_audited else []
-    notes = [about.what, submission.harness_version, f"evidence of the row: {entry.evidence}"]
-    notes.append(f"attested: {about.attested_by}")
+    records = [link.address for link in record_links(entry, site)] if description.is_audited else []
+    notes = [
+        description.meaning,
+        submission.harness_version,
+        f"evidence of the row: {entry.evidence}",
+    ]
+    notes.append(f"attested: {description.attested_by}")
     notes += [f"audit records: {', '.join(records)}"] if records else []
     return EvalResultEntry(
         dataset_id=dataset.repo_id,
@@ -185,7 +198,7 @@ def _entry(
         verify_token=token,
         date=submission.run.finished_at if isinstance(submission, SubmissionV11) else None,
         notes="; ".join(notes),
-        **_source(entry, site, is_audited=about.is_audited),
+        **_source(entry, site, is_audited=description.is_audited),
     )
 
 
@@ -200,30 +213,30 @@ def evidence_of(entry: Entry, regime: str, task: str) -> CellEvidence | None:
 def every_eval_ever(site: Site) -> Iterator[tuple[str, bytes]]:
     """Yield the Every Eval Ever log of each row: its path in their datastore, and its JSON.
 
-    The file name is a UUID computed from the content. Raises UsageProblem if the time is unknown
-    that each log must state.
+    The file name is a UUID computed from the content. Raises UsageProblem if the
+    time of the build is unknown, which each log must state.
     """
     if site.built.when is None:
         raise UsageProblem(
-            "a log of Every Eval Ever needs a time, and FOLDER is not in a git commit to take "
-            "it from",
+            "a log of Every Eval Ever needs a time, but FOLDER is in no git commit that would "
+            "give one",
             "pass --time, such as --time 2026-11-20T08:30:00Z",
         )
     collection = portable_name(re.sub(r"[^a-z0-9]+", "-", site.benchmark.name.lower()).strip("-"))
     for entry in site.entries:
         log = _log(entry, site, collection)
-        text = _json(log)
+        text = _json_bytes(log)
         name = uuid.UUID(bytes=hashlib.sha256(text).digest()[:16], version=4)
         developer, model = _log_folders(entry, site)
         yield f"data/{collection}/{developer}/{model}/{name}.json", text
 
 
-def _json(value: object) -> bytes:
+def _json_bytes(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _text(value: object) -> str:
-    return _json(value).decode()
+def _json_text(value: object) -> str:
+    return _json_bytes(value).decode()
 
 
 def portable_name(name: str) -> str:
@@ -259,7 +272,7 @@ def _log_folders(entry: Entry, site: Site) -> tuple[str, str]:
 
 
 def _owner(entry: Entry, site: Site) -> str:
-    """Return the owner of the repository that holds the authors' code."""
+    """Return the owner of the repository of the authors' code, or NOT_STATED if it is unknown."""
     model_entry = site.model_entry(entry.submission.model_id)
     path = (
         urlsplit(model_entry.code.repository).path
@@ -285,7 +298,7 @@ def _log(entry: Entry, site: Site, collection: str) -> dict[str, Any]:
             "version": submission.harness_version,
             "additional_details": {
                 **({"url": site.origin.code} if site.origin.code else {}),
-                **({"run": _text(run.model_dump(mode="json"))} if run else {}),
+                **({"run": _json_text(run.model_dump(mode="json"))} if run else {}),
             },
         },
         "model_info": _model_info(entry, site),
@@ -309,13 +322,13 @@ def _source_metadata(entry: Entry, site: Site) -> dict[str, Any]:
     if submission.schema_ is not None:
         details["submission_schema"] = submission.schema_
     statements = entry.attestation.every_statement
-    details["attested"] = _text([statement._asdict() for statement in statements])
+    details["attested"] = _json_text([statement._asdict() for statement in statements])
     if records:
         details["audit_records"] = " ".join(link.address for link in records)
     if isinstance(submission, SubmissionV11) and submission.gaps:
-        details["gaps"] = _text(submission.gaps)
+        details["gaps"] = _json_text(submission.gaps)
     if isinstance(submission, SubmissionV12) and submission.receipt is not None:
-        details["receipt"] = _text(submission.receipt.model_dump(mode="json"))
+        details["receipt"] = _json_text(submission.receipt.model_dump(mode="json"))
     source = _source(entry, site)
     url = {"source_organization_url": source["source_url"]} if source else {}
     return {
@@ -352,13 +365,13 @@ def _model_info(entry: Entry, site: Site) -> dict[str, Any]:
 
 def _results(entry: Entry, site: Site) -> Iterator[dict[str, Any]]:
     benchmark, dataset = site.benchmark, site.benchmark.dataset
-    on_hub = HUB_ID.fullmatch(dataset.repo_id) is not None
+    is_on_hub = HUB_ID.fullmatch(dataset.repo_id) is not None
     for regime, task, values, standing in scored_cells(entry, benchmark):
         evidence = evidence_of(entry, regime, task.id)
         attested_by = STANDING_MEANING[standing]
         size = evidence.n_test if evidence is not None else task.n_test
         source: dict[str, Any] = {"dataset_name": task.label}
-        if on_hub:
+        if is_on_hub:
             source |= {"source_type": "hf_dataset", "hf_repo": dataset.repo_id, "hf_split": "test"}
             source |= {} if size is None else {"samples_number": size}
         else:
@@ -409,12 +422,12 @@ def _details(
 ) -> dict[str, Any]:
     """Return who vouches for a score, and the scores of its seeds.
 
-    What concerns the whole cell is added only to its first metric. The member `attested` of the
-    log's source says who vouches for these.
+    The evidence of the whole cell is added only to its first metric. Who vouches for that evidence
+    is in the member `attested` of the log's source.
     """
     if evidence is None:
         return {"details": {"attested": attested_by}}
-    details = {"attested": attested_by, "per_seed": _text(getattr(evidence.per_seed, metric))}
+    details = {"attested": attested_by, "per_seed": _json_text(getattr(evidence.per_seed, metric))}
     if is_first:
-        details["cell"] = _text(evidence.model_dump(mode="json", exclude={"per_seed"}))
+        details["cell"] = _json_text(evidence.model_dump(mode="json", exclude={"per_seed"}))
     return {"details": details}

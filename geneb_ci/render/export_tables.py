@@ -171,12 +171,12 @@ def croissant_files(site: Site, data: Path | None) -> Iterator[tuple[str, bytes]
     `data` is a folder that `geneb-ci data pull` wrote; its manifest has the digest of each file.
     Raises UsageProblem if it holds other data than the benchmark's.
     """
-    described = None if data is None else _task_data(site, read_manifest(data, site))
+    task_data = None if data is None else _task_data(site, read_manifest(data, site))
     contents = [(table, csv_bytes(table)) for table in tables(site)]
     yield "croissant.json", _encoded(_board(site, contents))
     yield from ((f"{table.name}.csv", content) for table, content in contents)
-    if described is not None:
-        yield "tasks-croissant.json", _encoded(described)
+    if task_data is not None:
+        yield "tasks-croissant.json", _encoded(task_data)
 
 
 def _encoded(value: Mapping[str, Any]) -> bytes:
@@ -204,7 +204,7 @@ def _board(site: Site, contents: Iterable[tuple[Table, bytes]]) -> dict[str, Any
     files = [
         _file(f"{t.name}.csv", f"{t.name}.csv", "text/csv", content) for t, content in contents
     ]
-    sets = [_record_set(table) for table, _ in contents]
+    record_sets = [_record_set(table) for table, _ in contents]
     commit = site.built.commit
     # Croissant requires MAJOR.MINOR.PATCH. The board has no version; its commit is build metadata.
     version = f"0.0.0+{commit[:12]}" if commit else "0.0.0"
@@ -214,24 +214,26 @@ def _board(site: Site, contents: Iterable[tuple[Table, bytes]]) -> dict[str, Any
         f"Scores of frozen embeddings of {site.origin.models} on each task, in each regime. A text "
         "that begins like a formula has an apostrophe before it.",
         site.address("index.html") or site.origin.code or "",
-        {"license": LICENCE, "version": version, "distribution": files, "recordSet": sets},
+        {"license": LICENCE, "version": version, "distribution": files, "recordSet": record_sets},
     )
     return description
 
 
-def _file(name: str, address: str, kind: str, content: bytes) -> dict[str, Any]:
+def _file(name: str, address: str, media_type: str, content: bytes) -> dict[str, Any]:
     digest = hashlib.sha256(content).hexdigest()
-    return _listed(name, address, kind, digest, len(content))
+    return _file_object(name, address, media_type, digest, len(content))
 
 
-def _listed(name: str, address: str, kind: str, sha256: str, size: int) -> dict[str, Any]:
+def _file_object(
+    name: str, address: str, media_type: str, sha256: str, size: int
+) -> dict[str, Any]:
     return {
         "@type": "cr:FileObject",
         "@id": name,
         "name": name,
         "contentUrl": address,
         "contentSize": f"{size} B",
-        "encodingFormat": kind,
+        "encodingFormat": media_type,
         "sha256": sha256,
     }
 
@@ -307,15 +309,17 @@ def read_manifest(folder: Path, site: Site) -> DataManifest:
 def _task_data(site: Site, manifest: DataManifest) -> dict[str, Any]:
     """Return the description of the task data: each file on the Hub, and its two columns."""
     dataset, benchmark = site.benchmark.dataset, site.benchmark
-    files, sets = [], []
-    for name, facts in sorted(manifest.files.items()):
+    files, record_sets = [], []
+    for name, file in sorted(manifest.files.items()):
         match = _REMOTE.fullmatch(name)
         if match is None or match[1] not in benchmark.by_id:
             continue
         address = f"{HUB}/datasets/{dataset.repo_id}/resolve/{dataset.revision}/{name}"
-        kind = "application/gzip" if match[3] else "text/csv"
-        files.append(_listed(name, address, kind, facts.sha256, facts.bytes))
-        sets.append(_split(benchmark.by_id[match[1]].label, f"{match[1]}/{match[2]}", name))
+        media_type = "application/gzip" if match[3] else "text/csv"
+        files.append(_file_object(name, address, media_type, file.sha256, file.bytes))
+        record_sets.append(
+            _split_record_set(benchmark.by_id[match[1]].label, f"{match[1]}/{match[2]}", name)
+        )
     if not files:
         raise UsageProblem(
             f"{MANIFEST} lists none of the benchmark's files tasks/TASK/train.csv or test.csv",
@@ -326,12 +330,12 @@ def _task_data(site: Site, manifest: DataManifest) -> dict[str, Any]:
         f"{benchmark.name} tasks",
         "Sequences and class labels of the benchmark's classification tasks, as it pins them.",
         f"{HUB}/datasets/{dataset.repo_id}/tree/{dataset.revision}",
-        {"version": f"0.0.0+{dataset.revision}", "distribution": files, "recordSet": sets},
+        {"version": f"0.0.0+{dataset.revision}", "distribution": files, "recordSet": record_sets},
     )
     return description
 
 
-def _split(label: str, name: str, file: str) -> dict[str, Any]:
+def _split_record_set(label: str, name: str, file: str) -> dict[str, Any]:
     fields: Iterable[tuple[str, str, str]] = (
         ("text", "Nucleotide sequence.", "text"),
         ("label", "Number of the class.", "count"),

@@ -110,19 +110,21 @@ def skipped_rules(report: Report) -> list[Skipped]:
     """Return which rules were not run and why, one item per unmet need."""
     if not report.skipped:
         return []
-    groups = []
+    skipped = []
     practice = shipped_benchmark(PRACTICE_BENCHMARK).name
     is_only_practice = set(report.benchmarks) == {practice}
     for need in sorted(report.skipped, key=list(Need).index):
         rules = report.skipped[need]
         files = max(rules.values())
         verb_form = "needs" if len(rules) == 1 else "need"
-        where = f" in {files:,} of {len(report.files):,} files" if files < len(report.files) else ""
+        scope_text = (
+            f" in {files:,} of {len(report.files):,} files" if files < len(report.files) else ""
+        )
         fix = (report.proposal is not None and need.pull_request_fix) or need.fix
-        why = f"{practice} {need.in_practice}" if is_only_practice and need.in_practice else fix
-        message = f"{plural(len(rules), 'rule')} {verb_form} {need.text}{where}: {why}"
-        groups.append(Skipped(need, sorted(rules), files, message, fix))
-    return groups
+        reason = f"{practice} {need.in_practice}" if is_only_practice and need.in_practice else fix
+        message = f"{plural(len(rules), 'rule')} {verb_form} {need.text}{scope_text}: {reason}"
+        skipped.append(Skipped(need, sorted(rules), files, message, fix))
+    return skipped
 
 
 def why_nothing(report: Report) -> str:

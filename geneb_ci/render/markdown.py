@@ -96,7 +96,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
 
 
 def fitting_blocks(blocks: Iterator[tuple[str, str]], room: int) -> tuple[str, int]:
-    """Return the blocks that fit, with their headings, and how many were left out."""
+    """Return the first blocks that fit `room` characters, with headings, and how many are left."""
     fitting: list[str] = []
     omitted = 0
     for heading, block in blocks:
@@ -126,14 +126,14 @@ def finding_blocks(
     `rule_counts` is the number of findings per rule, in case a group does not contain all.
     """
     for group in groups:
-        first = group[0]
-        total = (rule_counts or {}).get(first.rule, len(group))
-        heading = f"\n### {first.severity.capitalize()}: {code(first.rule)}"
+        first_finding = group[0]
+        total = (rule_counts or {}).get(first_finding.rule, len(group))
+        heading = f"\n### {first_finding.severity.capitalize()}: {code(first_finding.rule)}"
         heading += f", {plural(total, 'place')}" if total > 1 else ""
         heading += f", the first {len(group)}\n" if total > len(group) else "\n"
-        for fix, run in itertools.groupby(group, lambda finding: finding.fix):
+        for fix, findings_with_fix in itertools.groupby(group, lambda finding: finding.fix):
             heading += f"\n**Fix:** {prose(fix)}\n\n" if fix else "\n"
-            for finding in run:
+            for finding in findings_with_fix:
                 yield heading, _item(finding)
                 heading = ""
 

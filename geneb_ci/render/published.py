@@ -73,8 +73,8 @@ def published_line(resource: str, published: Published) -> str:
 
 def preview_line(resource: str, manifest: Manifest, live: Manifest | None) -> str:
     """Return which generation would replace which one."""
-    former = "as the first board" if live is None else f"in place of {generation_name(live)}"
-    return f"{resource}: would publish {generation_name(manifest)}, {former}"
+    former_text = "as the first board" if live is None else f"in place of {generation_name(live)}"
+    return f"{resource}: would publish {generation_name(manifest)}, {former_text}"
 
 
 def generation_name(manifest: Manifest) -> str:
@@ -112,8 +112,10 @@ def change_lines(preview: Preview) -> Iterator[str]:
 
 def _counts_text(changed: Sequence[SpaceFileChange | RowChange], removed: str) -> str:
     words = {Sign.ADDED: "added", Sign.CHANGED: "changed", Sign.REMOVED: removed}
-    signs = Counter(item.sign for item in changed)
-    counts = [f"{signs[sign]} {word}" for sign, word in words.items() if signs[sign]]
+    count_by_sign = Counter(item.sign for item in changed)
+    counts = [
+        f"{count_by_sign[sign]} {word}" for sign, word in words.items() if count_by_sign[sign]
+    ]
     return ", ".join(counts) or "none would change"
 
 
@@ -148,12 +150,12 @@ def _place_text(position: PublishedPlace) -> str:
 
 def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]:
     """Yield which generation is live, whether it is the expected one, and what to do next."""
-    publish = next_line(f"geneb-ci publish --space {resource.removeprefix('spaces/')}")
+    publish_line = next_line(f"geneb-ci publish --space {resource.removeprefix('spaces/')}")
     live = health.live
     if live is None:
         yield f"{resource} at {health.head[:SHORT]}: {_MEANING[LiveStatus.NOTHING]}"
         yield from _service_lines(health)
-        yield publish
+        yield publish_line
         return
     yield f"{resource} at {health.head[:SHORT]}: {generation_name(live)} is live"
     if health.standing is LiveStatus.ROLLED_BACK and live.rollback is not None:
@@ -175,9 +177,9 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
     if health.standing is LiveStatus.AHEAD:
         yield next_line("git pull")
     elif health.altered and health.standing is LiveStatus.ROLLED_BACK:
-        yield publish.replace("publish", f"rollback {live.generation[:SHORT]}", 1)
+        yield publish_line.replace("publish", f"rollback {live.generation[:SHORT]}", 1)
     elif health.altered or health.standing in {LiveStatus.BEHIND, LiveStatus.OTHER}:
-        yield publish
+        yield publish_line
 
 
 def _service_lines(health: Health) -> Iterator[str]:
@@ -214,13 +216,13 @@ def row_history(ledger: Ledger, model: str, width: int = WIDTH) -> Iterator[str]
 
 
 def _paragraph(events: list[Event], width: int) -> Iterator[str]:
-    first = events[0]
-    yield f"{first.when}  {'; '.join(WORDS[event.kind] + _levels(event) for event in events)}"
-    for title, text in (("why", first.why), ("who", first.who)):
+    first_event = events[0]
+    yield f"{first_event.when}  {'; '.join(WORDS[event.kind] + _levels(event) for event in events)}"
+    for title, text in (("why", first_event.why), ("who", first_event.who)):
         yield textwrap.fill(
             f"{title}: {escape(text)}", width, initial_indent="  ", subsequent_indent="       "
         )
-    yield f"  commit: {first.commit}"
+    yield f"  commit: {first_event.commit}"
     for evidence in dict.fromkeys(event.evidence for event in events):
         yield f"  evidence: {escape(evidence.path)}"
         yield f"    {f'sha256 {evidence.sha256}' if evidence.sha256 else 'deleted'}"

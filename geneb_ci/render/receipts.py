@@ -1,4 +1,4 @@
-"""Renders receipts for a terminal and as JSON: verified, compared in pairs, audited."""
+"""Renders verifications, comparisons and audits of receipts, for a terminal and as JSON."""
 
 import shlex
 from collections.abc import Iterator
@@ -194,14 +194,14 @@ def embedding_plan_text(plan: "EmbeddingPlan", name: str) -> str:
 def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
     """Return the outcome of an audit of embeddings as text."""
     from geneb_ci.audit.compare.embedding_outcome import BY_EMBEDDING  # of audits
-    from geneb_ci.audit.record.verify_embeddings import draws_shown
+    from geneb_ci.audit.record.verify_embeddings import draw_counts
 
     cells, direction = outcome.cells, outcome.direction
     deviations = [deviation for task in outcome.tasks for deviation in task.deviation]
     mismatches = [mismatch for task in outcome.tasks for mismatch in task.mismatch]
     failed = sum(len(task.failed) for task in outcome.tasks)
     largest = f"{max(deviations, default=0.0):.1e}"
-    unit = (
+    deviation_unit = (
         "of the embedding's length"
         if outcome.schema_version == BY_EMBEDDING
         else "times what a column allows"
@@ -209,29 +209,32 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
     mismatch_text = f"{max(mismatches, default=0)} of {outcome.receipt.dim}"
     lines = [
         f"cells recomputed from the receipt: {cells.equal}/{cells.of} are as claimed",
-        f"embeddings drawn: {', '.join(draws_shown(outcome))}",
+        f"embeddings drawn: {', '.join(draw_counts(outcome))}",
         f"embeddings recomputed: {outcome.embedded:,}; {plural(failed, 'embedding')} failed",
-        f"  largest deviation {largest} {unit}; up to {mismatch_text} coordinates round otherwise",
+        (
+            f"  largest deviation {largest} {deviation_unit}; up to {mismatch_text} coordinates "
+            "differ after rounding"
+        ),
         f"direction of the labels: {direction.statistic:+.2f} sd, p = {direction.p:.2g}",
         *(
-            f"effect of what {name} embeddings differ by: {part.statistic:+.2f} sd, {part.rows:,} "
-            "differ"
+            f"effect of the differences between claimed and rerun {name} embeddings: "
+            f"{part.statistic:+.2f} sd; {part.rows:,} embeddings differ"
             for name, part in (outcome.effect or ())
         ),
         *(
-            [f"room that the tolerances leave: {outcome.room:.1g} nats of the test loss"]
+            [f"the tolerances allow changes of the test loss of {outcome.room:.1g} nats"]
             if outcome.effect is not None
             else []
         ),
         *(
-            f"altered test embeddings raise the mean MCC of {bound.regime} by at most "
-            f"{bound.raised:.4f}, with 95 %: {bound.flipped} of {bound.draws:,} draws are decided "
-            "otherwise"
+            f"with 95 % confidence, altered test embeddings raise the mean MCC of {bound.regime} "
+            f"by at most {bound.raised:.4f}: {bound.flipped} of {bound.draws:,} draws change the "
+            "predicted class"
             for bound in outcome.bounds
         ),
         (
-            f"at most {outcome.altered_training:.2%} of the training embeddings are altered, with "
-            "95 %; no bound of a raise counts these"
+            f"with 95 % confidence, at most {outcome.altered_training:.2%} of the training "
+            "embeddings are altered; the bounds above do not include their effect"
         ),
         *(f"unclaimed: {visible(cell)}" for cell in cells.unclaimed),
     ]

@@ -51,9 +51,9 @@ class BuiltBoard:
     files: Mapping[str, bytes]
     """Contents by file name: leaderboard.json, leaderboard_tasks.json and, with diagnostics,
     diagnostics.json; every score as a table in CSV and Parquet, with a codebook; further tables if
-    they were asked for."""
+    they were requested."""
     models: int
-    """How many rows it has."""
+    """Number of rows of the board."""
     unranked: tuple[str, ...]
     """Model and regime of each row that is not ranked because cells are missing."""
     unsized: tuple[str, ...]
@@ -63,10 +63,10 @@ class BuiltBoard:
     write_all: Callable[[Path], None]
     """Writes the board and its page into a folder, without holding all of it in memory."""
     tables: Mapping[str, bytes]
-    """Those of `files` that were asked for in addition to the board."""
+    """The files among `files` that were requested in addition to the board."""
 
     def rows(self, regime: str = "full") -> list[dict[str, Any]]:
-        """Return the rows of a regime as they are in leaderboard.json. Raises KeyError."""
+        """Return the rows of a known regime as they are in leaderboard.json. Raises KeyError."""
         rows: list[dict[str, Any]] = self.to_value()["data"][regime]
         return rows
 
@@ -140,7 +140,7 @@ class Verifications(list["Verification"]):
     """Verifications of audit records, in the order in which they were named."""
 
     rated: "Sequence[RatedSubmission]" = ()
-    """The evidence of each submission that the records are about, if it was asked for."""
+    """The evidence of each submission that the records are about, if it was requested."""
 
     @property
     def hold(self) -> bool:
@@ -149,7 +149,7 @@ class Verifications(list["Verification"]):
 
     @property
     def suffice(self) -> bool:
-        """Whether every submission has the evidence that was asked for."""
+        """Whether every submission has the evidence that was requested."""
         return all(submission.suffices for submission in self.rated)
 
     def text(self) -> str:
@@ -166,13 +166,13 @@ class Verifications(list["Verification"]):
 
     def _repr_html_(self) -> str:
         """Return one line per step that does not hold, or per record that was verified."""
-        rows = [line for verification in self for line in _steps(verification)]
+        rows = [line for verification in self for line in _step_rows(verification)]
         verified_records = sum(verification.holds for verification in self)
         head = ("record", "step", "result", "message", "fix")
         return Table(tuple(head), rows).html(f"{len(self)} records: {verified_records} verified")
 
 
-def _steps(verification: "Verification") -> Iterable[tuple[str, ...]]:
+def _step_rows(verification: "Verification") -> Iterable[tuple[str, ...]]:
     if verification.holds:
         return [(verification.name, "", "verified", "", "")]
     steps = [
@@ -200,7 +200,7 @@ class AuditResult:
     """The file of the signed record, if there is one."""
 
     def text(self, width: int = 110) -> str:
-        """Return the outcome as `geneb-ci audit FILE` prints it; without one, the cost."""
+        """Return the outcome as `geneb-ci audit FILE` prints it; before that, the cost."""
         if self.outcome is None:
             return self.cost
         from geneb_ci.render.audits import outcome_text

@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 class LabelRow(NamedTuple):
-    """One submission."""
+    """The evidence of one submission, with its reasons."""
 
     model_id: str
     decision: Decision | None
@@ -56,16 +56,18 @@ def labels_text(
     blocks: list[list[str]] = []
     width = max(len(_evidence(row)) for row in rows)
     for row in rows:
-        first, *further_reasons = row.reasons
+        first_reason, *further_reasons = row.reasons
         authorship_text, audit_text = "", ""
         if row.decision is not None:
-            first = row.decision.reason
+            first_reason = row.decision.reason
             audit_text = shown_audit(row.decision)
             authorship_text = f"{row.decision.authorship:<{_AUTHORSHIP_WIDTH}}  "
             further_reasons = [line for line in further_reasons if line != OFFICIAL_REASON]
         suffix = f" ({audit_text})" if audit_text else ""
         name = escape(row.model_id)
-        lines = [f"{_evidence(row):<{width}}  {authorship_text}{name}: {escape(first)}{suffix}"]
+        lines = [
+            f"{_evidence(row):<{width}}  {authorship_text}{name}: {escape(first_reason)}{suffix}"
+        ]
         lines += [f"{'':<{width}}    {escape(line)}" for line in further_reasons]
         blocks.append(wrapped_text("\n".join(lines), columns).splitlines())
     row_count_by_evidence = Counter(map(_evidence, rows))
@@ -81,7 +83,7 @@ def labels_text(
 
 def labels_json(rows: Sequence[LabelRow]) -> str:
     """Return the rows and their evidence as JSON."""
-    value = {"schema_version": "1.0", "rows": [_label_row(row) for row in rows]}
+    value = {"schema_version": "1.0", "rows": [_label_json(row) for row in rows]}
     return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
 
 
@@ -89,7 +91,7 @@ def _evidence(row: LabelRow) -> str:
     return str(Evidence.NONE if row.decision is None else row.decision.evidence)
 
 
-def _label_row(row: LabelRow) -> dict[str, Any]:
+def _label_json(row: LabelRow) -> dict[str, Any]:
     decision = row.decision
     audit = asdict(decision.audit) if decision is not None and decision.audit else None
     recomputed = decision.recomputed if decision is not None else None
@@ -166,9 +168,9 @@ def matrices_text(
     fitting_rows = first_that_fit(rows, most - 3)
     aligned = [line for row in fitting_rows for line in row]
     aligned += left_out(len(rows) - len(fitting_rows), "cell")
-    single = sum(cell.matrices == 1 for cell in cells)
-    none = sum(cell.matrices == 0 for cell in cells)
-    count = f"{plural(len(cells), 'cell')}: {single} with one matrix, {none} with none"
+    single_count = sum(cell.matrices == 1 for cell in cells)
+    none_count = sum(cell.matrices == 0 for cell in cells)
+    count = f"{plural(len(cells), 'cell')}: {single_count} with one matrix, {none_count} with none"
     return "\n".join([*aligned, "", count]) + "\n"
 
 

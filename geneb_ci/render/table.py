@@ -35,13 +35,13 @@ def first_that_fit(blocks: Sequence[Sequence[str]], room: int) -> Sequence[Seque
 
 
 def left_out(count: int, noun: str) -> Iterator[str]:
-    """Yield a line that says how much was not printed and how to print it, if there is any."""
+    """Yield a line that says how many items were not printed and how to print them; none if 0."""
     if count:
         yield f"and {plural(count, f'more {noun}')}: --all prints all"
 
 
 def wrapped_lines(text: str, width: int, indent: str = "", first_indent: str = "") -> list[str]:
-    """Return the lines of a wrapped text, of which only words longer than `width` exceed it."""
+    """Return the lines of a wrapped text; only a line with a longer word exceeds `width`."""
     return textwrap.wrap(
         text,
         width,
@@ -124,7 +124,7 @@ class Table:
         return (" " * GAP).join(cells).rstrip()
 
     def html(self, caption: str = "") -> str:
-        """Return the table as HTML: every text is escaped, and what hides text is made visible."""
+        """Return the table as HTML; every text is escaped, and hidden characters are shown."""
         cells = Markup("").join
         lines = [
             Markup("<tr>{}</tr>").format(
@@ -145,9 +145,9 @@ class Table:
         )
 
     def markdown_lines(self) -> list[str]:
-        """Return head, rule and one line a row."""
-        rule = ["---:" if name in self.right_aligned else "---" for name in self.columns]
-        return [f"| {' | '.join(line)} |" for line in (self.columns, rule, *self.rows)]
+        """Return the column names, the separator line and one line per row."""
+        separator = ["---:" if name in self.right_aligned else "---" for name in self.columns]
+        return [f"| {' | '.join(line)} |" for line in (self.columns, separator, *self.rows)]
 
 
 def _value_text(value: object) -> str:

@@ -36,7 +36,7 @@ WIDTH_MAX = 120  # wider, lines are hard to read
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
 _FIX = "    fix: "
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-"""Words of a style to their SGR parameters (ECMA-48)."""
+"""SGR parameter (ECMA-48) by the word of a style."""
 _WORD = re.compile(r"\s*\S+\s*")
 
 
@@ -123,12 +123,12 @@ def rendered(report: Report, *, color: bool, width: int, is_whole: bool) -> str:
 
 
 def _lines(report: Report, width: int, *, is_whole: bool) -> Iterator[Line]:
-    files: dict[str, list[Finding]] = {}
+    findings_by_file: dict[str, list[Finding]] = {}
     for finding in sorted_findings(report):
-        files.setdefault(finding.file, []).append(finding)
-    lines = list(_by_file(files, report, width))
-    if not is_whole and len(files) > FILES_MAX and len(lines) > LINES_MAX:
-        lines = list(_summed_up(report, len(files), width))
+        findings_by_file.setdefault(finding.file, []).append(finding)
+    lines = list(_by_file(findings_by_file, report, width))
+    if not is_whole and len(findings_by_file) > FILES_MAX and len(lines) > LINES_MAX:
+        lines = list(_summed_up(report, len(findings_by_file), width))
     yield from lines
     if report.unreadable:
         yield (StyledText("not checked", "bold"),)
@@ -147,14 +147,16 @@ def _lines(report: Report, width: int, *, is_whole: bool) -> Iterator[Line]:
     yield from _proposal(report, width)
 
 
-def _by_file(files: Mapping[str, list[Finding]], report: Report, width: int) -> Iterator[Line]:
-    alike = _same_finding(files)
-    for file, findings in files.items():
-        if file in alike.later_files:
+def _by_file(
+    findings_by_file: Mapping[str, list[Finding]], report: Report, width: int
+) -> Iterator[Line]:
+    same_finding = _same_finding(findings_by_file)
+    for file, findings in findings_by_file.items():
+        if file in same_finding.later_files:
             continue
-        yield (StyledText(f"{escape(file)}{alike.summaries.get(file, '')}", "bold"),)
+        yield (StyledText(f"{escape(file)}{same_finding.summaries.get(file, '')}", "bold"),)
         for group in by_rule(findings):
-            yield from _group(group, report, width)
+            yield from _group_lines(group, report, width)
         yield ()
 
 
@@ -162,22 +164,22 @@ def _summed_up(report: Report, files: int, width: int) -> Iterator[Line]:
     """Yield, per rule, the number of findings, their files, the first one and its fix."""
     yield (StyledText(f"{plural(files, 'file')} with findings, by rule", "bold"),)
     for group in by_rule(sorted_findings(report)):
-        first, names = group[0], list(dict.fromkeys(finding.file for finding in group))
+        first_finding, file_names = group[0], list(dict.fromkeys(finding.file for finding in group))
         number = sum(1 + finding.unlisted for finding in group)
         yield ()
         yield (
             StyledText("  "),
-            StyledText(f"{first.severity}:", _STYLES[first.severity]),
-            StyledText(f" {escape(first.rule)}", "bold"),
-            StyledText(f"  {plural(number, 'finding')} in {plural(len(names), 'file')}"),
+            StyledText(f"{first_finding.severity}:", _STYLES[first_finding.severity]),
+            StyledText(f" {escape(first_finding.rule)}", "bold"),
+            StyledText(f"  {plural(number, 'finding')} in {plural(len(file_names), 'file')}"),
         )
         yield from _wrapped(
-            "    ", StyledText(escape(first_and_more(names, FILES_NAMED)), "dim"), width
+            "    ", StyledText(escape(first_and_more(file_names, FILES_NAMED)), "dim"), width
         )
-        if first.severity is not Severity.NOTE:
-            yield from _wrapped("    first: ", StyledText(escape(sentence(first))), width)
-            if first.fix:
-                yield from _wrapped(_FIX, StyledText(escape(first.fix), "green"), width)
+        if first_finding.severity is not Severity.NOTE:
+            yield from _wrapped("    first: ", StyledText(escape(sentence(first_finding))), width)
+            if first_finding.fix:
+                yield from _wrapped(_FIX, StyledText(escape(first_finding.fix), "green"), width)
     yield ()
     hint = (
         f"To list all findings: `geneb-ci check FILE` for a file, `--format {FULL_TEXT}` for all."
@@ -199,16 +201,16 @@ class _SameFinding(NamedTuple):
     later_files: frozenset[str]
     """Files after the first."""
     summaries: dict[str, str]
-    """First file of each group to a text with the number of other files."""
+    """By the first file of each group: a text with the number of its other files."""
 
 
-def _same_finding(files: Mapping[str, list[Finding]]) -> _SameFinding:
+def _same_finding(findings_by_file: Mapping[str, list[Finding]]) -> _SameFinding:
     """Return which files have only one and the same finding about the whole file."""
-    reasons: dict[tuple[str, str, str], list[str]] = {}
-    for file, (first, *further_findings) in files.items():
+    files_by_finding: dict[tuple[str, str, str], list[str]] = {}
+    for file, (first, *further_findings) in findings_by_file.items():
         if first.rule in FILE_RULES and not further_findings:
-            reasons.setdefault((first.rule, first.message, first.fix), []).append(file)
-    groups = [names for names in reasons.values() if len(names) >= ALIKE_MIN]
+            files_by_finding.setdefault((first.rule, first.message, first.fix), []).append(file)
+    groups = [names for names in files_by_finding.values() if len(names) >= ALIKE_MIN]
     return _SameFinding(
         frozenset(name for names in groups for name in names[1:]),
         {names[0]: f" and {plural(len(names) - 1, 'more file')}" for names in groups},
@@ -217,17 +219,22 @@ def _same_finding(files: Mapping[str, list[Finding]]) -> _SameFinding:
 
 FILE_RULES = frozenset({POINTER, ENCODING, FOREIGN})
 ALIKE_MIN = 3
-"""Number of files from which only the first is printed."""
+"""From this number of files with the same finding on, only the first file is printed."""
 
 
-def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
-    first, last_position, message = group[0], (0, 0), ""
+def _group_lines(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
+    first_finding, last_position, message = group[0], (0, 0), ""
     yield ()
-    severity = StyledText(f"{first.severity}:", _STYLES[first.severity])
-    yield (StyledText("  "), severity, StyledText(" "), StyledText(escape(first.rule), "bold"))
+    severity = StyledText(f"{first_finding.severity}:", _STYLES[first_finding.severity])
+    yield (
+        StyledText("  "),
+        severity,
+        StyledText(" "),
+        StyledText(escape(first_finding.rule), "bold"),
+    )
     listed = group if len(group) <= SAME_RULE_MAX else group[:LISTED_OF_MANY]
-    for fix, run in itertools.groupby(listed, lambda finding: finding.fix):
-        for finding in run:
+    for fix, findings_with_fix in itertools.groupby(listed, lambda finding: finding.fix):
+        for finding in findings_with_fix:
             position = f"    {finding.line}:{finding.column}  "
             yield from _wrapped(position, StyledText(escape(finding.pointer), "dim"), width)
             if sentence(finding) != message:  # a repeated message is printed once
@@ -240,7 +247,7 @@ def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
             yield from _wrapped(_FIX, StyledText(escape(fix), "green"), width)
     if len(group) > len(listed):
         more = len(group) - len(listed) + sum(finding.unlisted for finding in group)
-        yield (StyledText(f"    and {more:,} more of {escape(first.rule)}", "bold"),)
+        yield (StyledText(f"    and {more:,} more of {escape(first_finding.rule)}", "bold"),)
 
 
 def _frame(finding: Finding, report: Report, width: int) -> Iterator[Line]:

@@ -138,7 +138,7 @@ class _Reader:
             other_models_files=self._other_models_files(models),
             results=self._results(),
             changed_file_count=len(self.committed.files),
-            outdated=self.committed.outdated,
+            outdated=self.committed.outdated_paths,
         )
         if len(models) == 1:
             state = self._with_model(state, models[0])
@@ -167,7 +167,7 @@ class _Reader:
             checked_model = PurePosixPath(files[0]).stem if len(files) == 1 else ""
             return tuple(sorted(rows, key=lambda model: (model != checked_model, model)))
         cards = (f for f in self.change.files if f.path.startswith(f"{self.places.cards}/"))
-        names = {PurePosixPath(f.path).stem for f in cards if self.change.is_own_name(f.path)}
+        names = {PurePosixPath(f.path).stem for f in cards if self.change.is_model_path(f.path)}
         return tuple(sorted(names))
 
     def _other_models_files(self, models: tuple[str, ...]) -> tuple[str, ...]:
@@ -277,7 +277,7 @@ class _Reader:
         return (
             file.after is not None
             and file.path.startswith(folder)
-            and self.change.is_own_name(file.path)
+            and self.change.is_model_path(file.path)
         )
 
     def _run_words(self, state: BranchState, model: str, card: Card | None) -> tuple[str, ...]:

@@ -132,7 +132,7 @@ def test_two_calls_lead_from_a_file_to_a_record_that_is_linked(whole, chain, cap
     (found,) = read(whole).verifications()
     assert found.record is not None
     assert found.record.outcome.started_at >= published
-    assert step(found)[1].startswith("its commitment is a status of commit 0123456789ab")
+    assert step(found)[1].startswith("GitHub dates the commitment: ")
     names = [name_of(path) for path in sorted(folder.iterdir())]
     assert len(names) == 3
     assert name_of(commitment_file) in names
@@ -168,7 +168,7 @@ def test_a_commit_that_is_none_or_has_no_time_is_refused(place, capsys):
     assert main([*words, "main"]) == 2
     assert "--shown-on 'main' is not a commit" in capsys.readouterr().err
     assert main(["audit", FILE, "--unsigned", "--shown-on", COMMIT]) == 2
-    assert "names a commit without the time of its status" in capsys.readouterr().err
+    assert "--shown-on is given without the time of the commit's status" in capsys.readouterr().err
 
 
 def test_a_draw_that_passes_over_a_commitment_is_refused_before_it_is_made(place, capsys):

@@ -317,5 +317,5 @@ def test_a_root_that_cannot_be_used_is_named(tmp_path, monkeypatch, capsys):
     find_layout.cache_clear()
     assert main(["audit", "verify", str(path)]) != 0
     _, err = capsys.readouterr()
-    assert "no trusted root of Sigstore" in err
+    assert "this is not a trusted root of Sigstore" in err
     assert "Traceback" not in err

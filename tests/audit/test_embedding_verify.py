@@ -197,7 +197,7 @@ def test_an_earlier_record_has_no_variants_and_the_same_bytes() -> None:
 def test_flagged_variants_are_a_reason_and_their_counts_decide() -> None:
     check_embeddings(varied(), INPUTS)
     known = varied(40, memorised=True)
-    with pytest.raises(StepMismatch, match="its reasons are not those"):
+    with pytest.raises(StepMismatch, match="the reasons of the verdict are not those"):
         check_embeddings(known, INPUTS)
     check_embeddings(
         known.model_copy(update={"reasons": [MEMORISED], "verdict": "differs"}), INPUTS
@@ -263,7 +263,7 @@ def test_few_shot_probes_decide_by_their_scores() -> None:
     assert EmbeddingOutcome.model_validate_json(text).model_dump_json() == text
     low = "0.0000 " * 19 + "0.0000"
     known = supported(few_shot=fitted(others=low))
-    with pytest.raises(StepMismatch, match="its reasons are not those"):
+    with pytest.raises(StepMismatch, match="the reasons of the verdict are not those"):
         check_embeddings(known, INPUTS)
     (reason,) = reasons_of(known.findings)
     assert reason == (
@@ -281,14 +281,20 @@ def test_few_shot_probes_decide_by_their_scores() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda found: found.pop("few_shot"), "no few-shot probe was fitted on other sequences"),
+        (
+            lambda found: found.pop("few_shot"),
+            "the record has no few-shot probes fitted on other sequences",
+        ),
         (
             lambda found: found.update(few_shot=fitted(varied=None)),
             "whether .* was varied is not what the draw determines",
         ),
         (lambda found: found.update(few_shot=fitted(others="0.1000")), "other numbers of fits"),
         (lambda found: found["few_shot"]["regimes"].pop("1shot"), "probes of 10shot were fitted"),
-        (lambda found: found["refits"][0].update(support=11), "11 sequences of .* were varied, it"),
+        (
+            lambda found: found["refits"][0].update(support=11),
+            "11 sequences of .* were varied, which",
+        ),
         (lambda found: found["variants"].update(rows=40), "40 sequences per task were varied"),
         (lambda found: found["variants"].pop("tasks"), "decisions of each task are not those"),
         (
@@ -300,7 +306,7 @@ def test_few_shot_probes_decide_by_their_scores() -> None:
                 found["refits"][0]["training"].update(worse=1),
                 found["variants"]["training"].update(worse=1),
             ),
-            "the decisions of its",
+            "the decisions of its tasks are not those of all together",
         ),
         (
             lambda found: found.update(schema_version=BOUNDED),
@@ -318,7 +324,7 @@ def test_few_shot_probes_of_another_version_draw_or_count_are_refused(
 def test_records_before_version_2_3_have_no_few_shot_probes() -> None:
     check_embeddings(bounded(), INPUTS)
     assert "few_shot" not in json.loads(bounded().model_dump_json())
-    with pytest.raises(StepMismatch, match="which its version has not"):
+    with pytest.raises(StepMismatch, match="which its version or benchmark has not"):
         check_embeddings(bounded(few_shot=fitted()), INPUTS)
 
 
@@ -371,7 +377,10 @@ TRIED: dict[str, Any] = {
         (lambda found: found["fresh"].update(tasks={"other": TRIED}), "its tasks are not those"),
         (lambda found: own_fresh(found)["public"].update(rows=39), "not decide on all test"),
         (lambda found: own_fresh(found)["fresh"].update(right=201), "are right than were made"),
-        (lambda found: found.update(schema_version="2.1", bounds=[]), "its version have not"),
+        (
+            lambda found: found.update(schema_version="2.1", bounds=[]),
+            "fresh set, unlike version 2.1",
+        ),
     ],
 )
 def test_a_fresh_set_that_contradicts_itself_or_the_record_is_refused(
@@ -408,7 +417,7 @@ def test_a_bound_is_of_what_was_drawn_and_compared() -> None:
         bounded(schema_version="2.1"),
         bounded(cells=CELLS),
     ):
-        with pytest.raises(StepMismatch, match="its bounds are not those of the regimes"):
+        with pytest.raises(StepMismatch, match="the bounds are not those of the regimes"):
             check_embeddings(wrong, INPUTS)
     with pytest.raises(StepMismatch, match="3 of 2 draws of full are flipped"):
         check_embeddings(bounded(bounds=bounds(flipped=3)), INPUTS)
@@ -448,16 +457,22 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
     check_embeddings(
         flagged.model_copy(update={"reasons": [MEMORISED], "verdict": "differs"}), INPUTS
     )
-    with pytest.raises(StepMismatch, match="its reasons are not those"):
+    with pytest.raises(StepMismatch, match="the reasons of the verdict are not those"):
         check_embeddings(flagged, INPUTS)
 
 
 @pytest.mark.parametrize(
     ("outcome", "message"),
     [
-        (refitted(refits=[]), "probes of other tasks were fitted than of "),
-        (refitted(refits=refits(task="another")), "probes of other tasks were fitted than of "),
-        (refitted(refits=refits(rows=11)), "11 training embeddings of .*, 10 can be"),
+        (refitted(refits=[]), "variants: probes of no task were fitted, expected "),
+        (
+            refitted(refits=refits(task="another")),
+            "variants: probes of another were fitted, expected ",
+        ),
+        (
+            refitted(refits=refits(rows=11)),
+            "11 training sequences of .* were varied, expected at most 10",
+        ),
         (refitted(refits=refits(training=None)), "are not the sum of those of the tasks"),
         (
             refitted(refits=refits(training={"rows": 39, "worse": 2, "better": 1})),
@@ -465,17 +480,17 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
         ),
         (
             refitted(schema_version=BY_COLUMN, tasks=varied().model_dump()["tasks"]),
-            "which records of its version have not",
+            "the record has probes fitted on variants, unlike version",
         ),
         (
             refitted(cells={**CELLS, "of_record": 3}),
             "probes of record, whose scores were compared, did not decide",
         ),
-        (refitted(variants=None), "no variants were embedded"),
+        (refitted(variants=None), "the record has no variants, unlike version 2.1"),
         (refitted(tasks=varied().model_dump()["tasks"]), "0 of the strongest training embeddings"),
         (
             refitted().model_copy(update={"schema_version": BY_COLUMN, "refits": []}),
-            "its strongest training embeddings are none, or not of its version",
+            "the strongest training embeddings are test embeddings, or the version",
         ),
     ],
 )
@@ -516,10 +531,10 @@ ONE_KIND = {"substituted": {"rows": 41, "worse": 0, "better": 0}}
         (varied(41), "substituted: 41 of 40 changed"),
         (varied(rows=39), "39 sequences per task were varied, expected 40"),
         (varied(kinds=ONE_KIND, others={}), "41 test sequences were varied"),
-        (varied(kinds={}), "expected those of test sequences of the kind 'substituted' alone"),
+        (varied(kinds={}), "found other kinds of variants of test sequences than .substituted."),
         (
             varied(others={"1shot, canonical": {"fits": 5, "kinds": ONE_KIND}}),
-            "40 test sequences were varied, or not by every probe",
+            "40 test sequences were varied, expected at most 40, and decisions of every probe",
         ),
     ],
 )
@@ -742,7 +757,7 @@ HOSTILE = {
     "more embeddings than bytes": (claiming("proof", "(9**9,2)"), ""),
     "other embeddings": (
         file_of(arrays(row=np.array([1, 4, 13], "<i8"))),
-        "its embeddings are not those of the record",
+        "the file of rerun embeddings has other embeddings than the record",
     ),
 }  # fmt: skip
 
@@ -776,17 +791,23 @@ def setting(*path: str | int, to: Any) -> Change:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (setting("verdict", to="agrees"), "the verdict is 'agrees', its numbers give 'differs'"),
-        (setting("reasons", to=[]), "its reasons are not those that its numbers give"),
+        (setting("verdict", to="agrees"), "the verdict is 'agrees', the numbers give 'differs'"),
+        (
+            setting("reasons", to=[]),
+            "the reasons of the verdict are not those that the numbers give",
+        ),
         (setting("tasks", 0, "failed", to=[]), "the embeddings that fail are not those"),
         (setting("tasks", 0, "deviation", to="2 400 0"), "the embeddings that fail are not those"),
         (setting("tasks", 0, "deviation", to="0 0"), "3 embeddings are drawn, 2 compared"),
         (setting("tasks", 0, "rows", to={"training": "1 4 30"}), "embedding 30 of 20 was drawn"),
-        (setting("tasks", 0, "failed", 0, "again", to=None), "were not embedded again"),
-        (setting("cells", "equal", to=2), "its cells do not add up to 3"),
+        (setting("tasks", 0, "failed", 0, "again", to=None), "that fail were not computed again"),
+        (setting("cells", "equal", to=2), "unclaimed cells do not add up to 3"),
         (setting("receipt", "tasks", to=2), "1 tasks are compared, the receipt has 2"),
         (setting("receipt", "root", to="00" * 32), "not the one that the plan draws from"),
-        (setting("direction", "p", to=1e-9), "its reasons are not those that its numbers give"),
+        (
+            setting("direction", "p", to=1e-9),
+            "the reasons of the verdict are not those that the numbers give",
+        ),
     ],
 )
 def test_what_does_not_follow_is_refused(change: Change, message: str) -> None:
@@ -816,9 +837,11 @@ def test_an_effect_on_the_test_rows_is_a_reason_whatever_its_sign(
         f"what the training rows differ by {what} the loss of the test rows: "
         f"{abs(statistic):.1f} standard deviations over 30 rows that differ, 5 are allowed"
     )
-    with pytest.raises(StepMismatch, match="its reasons are not those"):
+    with pytest.raises(StepMismatch, match="the reasons of the verdict are not those"):
         check_embeddings(outcome.model_copy(update={"effect": effect}), INPUTS)
-    with pytest.raises(StepMismatch, match="its effect on the test embeddings is not that of its"):
+    with pytest.raises(
+        StepMismatch, match="the record lacks the effect on the test embeddings, or its"
+    ):
         check_embeddings(outcome.model_copy(update={"effect": None}), INPUTS)
 
 
@@ -864,7 +887,7 @@ def test_a_record_of_a_second_draw_of_one_commitment_is_refused() -> None:
     assert "this commitment already has a draw" in step.message
     messages = {step.name: step.message for step in found.steps}
     assert messages["round"] == ""
-    assert messages["sample"].endswith("follows from the seed and the receipt")
+    assert messages["sample"].endswith("follows from seed and receipt")
 
 
 @pytest.mark.parametrize("text", ["", "0", "-3", "1.5", "all", "٣", "99999999", "1_000"])

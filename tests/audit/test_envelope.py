@@ -87,9 +87,9 @@ SIGNATURE = VALUE["signatures"][0]
         (rewritten(more=1), "more: Extra inputs are not permitted"),
         (rewritten(payload="QQ="), "invalid base64"),
         # The last digit of "QR==" has bits that no byte takes: it is "QQ==" written otherwise.
-        (rewritten(payload="QR=="), "the JSON is not in the notation of geneb-ci"),
-        (SEALED[:-1], "the JSON is not in the notation of geneb-ci"),
-        (json.dumps(VALUE, indent=1).encode(), "the JSON is not in the notation of geneb-ci"),
+        (rewritten(payload="QR=="), "the envelope is not written as geneb-ci writes it"),
+        (SEALED[:-1], "the envelope is not written as geneb-ci writes it"),
+        (json.dumps(VALUE, indent=1).encode(), "the envelope is not written as geneb-ci writes it"),
         (
             SEALED.replace(b'{"payloadType"', b'{"payload":"QQ==","payloadType"'),
             'the key "payload" occurs twice in one object',

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geneb_ci.audit.record.events import AuditAbort, RunFacts, bounded, parse_event
+from geneb_ci.audit.record.events import AuditAbort, RunFacts, bounded_message, parse_event
 from geneb_ci.audit.record.keys import trusted_keys
 from geneb_ci.audit.record.signing import sign_abort
 from geneb_ci.audit.record.statement import event_files
@@ -130,7 +130,7 @@ def test_what_no_model_returns_is_refused_before_anything_is_fitted(place, name,
         place.score(path, ScoringOptions())
     aborted = place.abort_of(one.value, tmp_path)
     assert (aborted.plan, aborted.stage, aborted.task) == (place.plan, "scoring", TASK)
-    assert (aborted.kind, aborted.message) == ("result", bounded(one.value.message))
+    assert (aborted.kind, aborted.message) == ("result", bounded_message(one.value.message))
 
 
 def ended(place: Place, path: Path) -> ExtractorRefused | Rescored:
@@ -155,7 +155,7 @@ def test_hostile_embeddings_end_within_the_limits(place, name, tmp_path):
         aborted = place.abort_of(error, tmp_path)
         kind = "limit" if isinstance(error, LimitExceeded) else "result"
         assert (aborted.stage, aborted.task, aborted.kind) == ("scoring", TASK, kind)
-        assert aborted.message == bounded(error.message)
+        assert aborted.message == bounded_message(error.message)
     else:
         assert list(error.tasks) == [TASK]
     if isinstance(error, LimitExceeded):

@@ -142,7 +142,7 @@ DEFENCES: dict[Callable[[Path], None], Defence] = {
     renames: Defence("leaves out the earlier draw", _NO_EARLIER),
     aborts: Defence("leaves out the earlier draw", _NO_EARLIER),
     aborts_and_deletes: Defence("was deleted: ", _NO_LINKS),
-    passes_over: Defence("were never drawn", (History, "undrawn", lambda *_: iter(()))),
+    passes_over: Defence("it was never drawn", (History, "undrawn", lambda *_: iter(()))),
 }
 
 

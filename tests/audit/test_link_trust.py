@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.canonical import moment_of, seconds_of
-from geneb_ci.audit.record.events import AuditStart, bounded
+from geneb_ci.audit.record.events import AuditStart, bounded_message
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.sampling.plan import PracticeBeacon
 from geneb_ci.audit.sampling.task_draw import draw
@@ -104,10 +104,10 @@ def test_aborts_that_name_nothing_count_in_order_of_time(tmp_path):
 
 
 def test_the_message_of_an_extractor_is_one_bounded_line():
-    assert bounded("CUDA\nout of\tmemory \x1b[31m\u202e\x7f") == (
+    assert bounded_message("CUDA\nout of\tmemory \x1b[31m\u202e\x7f") == (
         "CUDA out of memory \\u001b[31m\\u202e\\u007f"
     )
-    assert len(bounded("x" * 10_000)) == 500
+    assert len(bounded_message("x" * 10_000)) == 500
 
 
 def test_one_key_verifies_at_most_and_two_people_reproduce(tmp_path):
@@ -156,7 +156,7 @@ def test_records_from_before_the_compromise_count_and_later_ones_stop_nothing(st
     assert found.verification(before).holds
     late = found.verification(after)
     assert [one.name for one in late.differs] == ["signer"]
-    assert "does not come before the heads of revoked_after" in late.differs[0].message
+    assert "does not precede the heads of revoked_after" in late.differs[0].message
     revoke(root)
     assert decision(root).level == "self-reported"
     assert read(root).verification(before).is_revoked
@@ -252,7 +252,7 @@ def test_a_start_by_the_practice_beacon_draws_no_real_commitment(tmp_path):
     record = recorded(root, outcome_of(plan, RAW))
     state, message = step(read(root).verification(record))
     assert state is StepState.DIFFERS
-    assert "were never drawn" in message
+    assert "it was never drawn" in message
 
 
 def test_a_record_without_links_is_not_brought_in_by_a_later_statement(tmp_path):

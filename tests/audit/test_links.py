@@ -183,7 +183,7 @@ def test_a_record_needs_a_start_among_what_it_comes_after(tmp_path):
     path = recorded(root, outcome_of(plan, RAW))
     assert step(verified(root, path)) == (
         StepState.UNKNOWN,
-        "it does not come after a start of this draw",
+        "no signed start of its draw precedes the record",
     )
 
 
@@ -197,7 +197,7 @@ def test_who_says_when_a_commitment_became_public_is_named(tmp_path):
     again = recorded(root, outcome_of(plan, RAW).model_copy(update={"notes": []}))
     assert step(verified(root, again)) == (
         StepState.HOLDS,
-        "its commitment is a status of commit 0123456789ab on GitHub, which dates it",
+        "GitHub dates the commitment: its digest is in a status of commit 0123456789ab",
     )
 
 
@@ -209,7 +209,7 @@ def test_a_commitment_that_was_never_drawn_blocks_the_next_one(tmp_path):
     state, message = step(verified(root, path))
     assert (state, message) == (
         StepState.DIFFERS,
-        f"{name_of(skipped)} is a commitment of the same model id, and its tasks were never drawn",
+        f"{name_of(skipped)} is a commitment of the same model id, and it was never drawn",
     )
     # Drawn late, its draw is one that the plan should have listed.
     started(root, plan_for(submission_bytes(" before"), FIRST), shown_on=COMMIT)
@@ -251,7 +251,7 @@ def test_what_names_nothing_counts_only_where_others_name_it(tmp_path):
     root = repository(tmp_path)
     old = put(root, outcome_of(plan_for(RAW), RAW))
     state, message = step(verified(root, old))
-    assert (state, message.startswith("it names no earlier statement")) == (
+    assert (state, message.startswith("the record names no earlier statement")) == (
         StepState.HOLDS,
         True,
     )
@@ -260,7 +260,10 @@ def test_what_names_nothing_counts_only_where_others_name_it(tmp_path):
     late = put(root, outcome_of(plan_for(RAW), RAW, FAILED))
     assert step(verified(root, late)) == (
         StepState.DIFFERS,
-        "it names no earlier statement, and none of the first linked statements names it",
+        (
+            "the record names no earlier statement, and none of the first linked statements names "
+            "the record"
+        ),
     )
 
 

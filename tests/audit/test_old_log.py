@@ -121,7 +121,9 @@ def test_what_names_nothing_and_is_not_in_the_log_does_not_count(tmp_path):
     assert state is StepState.DIFFERS
     assert "entry 0 of the log dates it to " in message
     other = put(root, outcome_of(plan_for(submission_bytes(" x"), SECOND), RAW))
-    assert step(read(root).verification(other))[1].startswith("its commitment is not in the log")
+    assert step(read(root).verification(other))[1].startswith(
+        "the commitment is not in the old log"
+    )
 
 
 @pytest.mark.parametrize("name", [RECORD, START])
@@ -157,13 +159,16 @@ def test_a_broken_log_stops_every_record(tmp_path):
     root = kept(tmp_path)
     (root / AUDITS / "log/checkpoint").write_bytes(b"no checkpoint\n")
     state, message = links(root)
-    assert (state, "its checkpoint cannot be used" in message) == (StepState.DIFFERS, True)
+    assert (state, "the checkpoint of the log cannot be used" in message) == (
+        StepState.DIFFERS,
+        True,
+    )
 
 
 def test_another_log_and_another_key_are_refused(tmp_path):
     files = log_files(OLD / "audits/log")
     other = "example.org/other"
-    with pytest.raises(ValueError, match="not of the log"):
+    with pytest.raises(ValueError, match="is not a key of the log"):
         LogKeys.model_validate({"origin": other, "keys": KEYS["log"]["keys"]})
     root = kept(tmp_path)
     text = (root / AUDITS / "log/checkpoint").read_text(encoding="utf-8")
@@ -180,10 +185,10 @@ def test_a_log_that_was_cut_does_not_follow_the_published_one():
     with pytest.raises(LogBroken, match="existed before"):
         check_extends({}, files["checkpoint"])
     longer = files["checkpoint"].replace(b"\n6\n", b"\n7\n")
-    with pytest.raises(LogBroken, match="it has 6 entries, and had 7 before"):
+    with pytest.raises(LogBroken, match="the log has 6 entries, and had 7 before"):
         check_extends(files, longer)
     other = files["checkpoint"].replace(b"\n6\n", b"\n5\n")
-    with pytest.raises(LogBroken, match="its first 5 entries are not those"):
+    with pytest.raises(LogBroken, match="the log's first 5 entries are not those"):
         check_extends(files, other)
 
 

@@ -161,10 +161,10 @@ def _early_start(value: dict[str, Any]) -> None:
         (
             _flip_verdict,
             "comparison",
-            "the whole audit: the verdict is 'differs', its numbers give",
+            "the whole audit: the verdict is 'differs', the numbers give",
         ),
-        (_flip_cell, "comparison", "full: the verdict is 'differs', its numbers give 'agrees'"),
-        (_memorised, "comparison", "the verdict is 'agrees', its numbers give 'differs'"),
+        (_flip_cell, "comparison", "full: the verdict is 'differs', the numbers give 'agrees'"),
+        (_memorised, "comparison", "the verdict is 'agrees', the numbers give 'differs'"),
         (_kinder_claim, "comparison", "the submission does not claim MCC"),
         (_drop_task, "comparison", "the tasks compared are not those of the plan"),
         (
@@ -386,7 +386,7 @@ NONE: dict[str, Any] = {"kinds": {}, "training": None, "others": {}}
             "variants: 1shot, record, cropped: 300 of 200 changed",
         ),
         ({"tasks": {"t": NONE}}, "the decisions of its tasks are not those of all together"),
-        ({"tasks": {"t": NONE}} | NONE, "variants: they are not of the tasks of the audit"),
+        ({"tasks": {"t": NONE}} | NONE, "variants: their tasks are not those of the audit"),
         ({"rows": 1}, "1 sequences per task were varied, expected 2000"),
         (
             {"training": {"rows": 10, "worse": 6, "better": 6}},
@@ -407,7 +407,7 @@ def test_what_variants_show_is_computed_again(tmp_path, variants, said):
     ("others", "said"),
     [
         ([0.1] * 20, ""),
-        ([0.0] * 20, "the whole audit: the verdict is 'agrees', its numbers give 'differs'"),
+        ([0.0] * 20, "the whole audit: the verdict is 'agrees', the numbers give 'differs'"),
         ([0.1] * 19, "few-shot probes: 10shot: "),
     ],
 )

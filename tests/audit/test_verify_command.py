@@ -51,7 +51,7 @@ claim agrees
   ✓ seed        follows from commitment and beacon value
   ✓ tickets     follow from seed and tasks
   ✓ sample      the tasks with the smallest tickets, and those of earlier draws
-  ✓ links       it names no earlier statement, so that the loss of one would not be detected
+  ✓ links       the record names no earlier statement: if one were deleted, nothing would show it
   ✓ earlier     includes every earlier draw in the repository
   ✓ comparison  every verdict follows from its numbers
   ✓ submission  the file is the audited one

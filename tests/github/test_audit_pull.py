@@ -361,7 +361,7 @@ def test_from_the_label_to_the_level_there_is_one_merge(flow):
     assert found.holds
     head = flow.forge.pulls[number]["head"]["sha"]
     assert step(found)[1] == (
-        f"its commitment is a status of commit {head[:12]} on GitHub, which dates it"
+        f"GitHub dates the commitment: its digest is in a status of commit {head[:12]}"
     )
     assert name_of(start) not in heads_of(flow.checkout)
     assert flow.run("explain", MODEL)[1].startswith(f"{MODEL}  audited: audit ")

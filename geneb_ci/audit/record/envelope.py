@@ -45,8 +45,8 @@ MESSAGE_MAX = 300
 NOT_INSTALLED = "sigstore, which verifies what a workflow signed, is not installed"
 INSTALL = "pip install 'geneb-ci[sigstore]'"
 
-_ISSUER = "1.3.6.1.4.1.57264.1.8"
-_REPOSITORY = "1.3.6.1.4.1.57264.1.12"
+_ISSUER_OID = "1.3.6.1.4.1.57264.1.8"
+_REPOSITORY_OID = "1.3.6.1.4.1.57264.1.12"
 """Extensions of a certificate, by github.com/sigstore/fulcio/blob/main/docs/oid-info.md."""
 
 _Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
@@ -73,7 +73,7 @@ class Workflow(NamedTuple):
 
 
 class _Part(StrictModel):
-    """A part of a bundle; the library verifies its other members later."""
+    """A part of a bundle; sigstore later verifies the members that are not declared here."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -123,15 +123,17 @@ def parts_of(value: Any) -> BundleParts:
         bundle = _Bundle.model_validate(value)
         payload = base64.b64decode(bundle.dsseEnvelope.payload, validate=True)
         signature = base64.b64decode(bundle.dsseEnvelope.signatures[0].sig, validate=True)
-        raw = base64.b64decode(bundle.verificationMaterial.certificate.rawBytes, validate=True)
+        certificate = base64.b64decode(
+            bundle.verificationMaterial.certificate.rawBytes, validate=True
+        )
     except ValidationError as error:
         raise InvalidBundle(f"not a bundle that can be verified: {first_error(error)}") from error
     except binascii.Error as error:
         raise InvalidBundle(f"invalid base64: {error}") from error
-    return BundleParts(payload, signature, *_names(raw))
+    return BundleParts(payload, signature, *_workflow_in(certificate))
 
 
-def _names(raw: bytes) -> tuple[Workflow, str]:
+def _workflow_in(der: bytes) -> tuple[Workflow, str]:
     """Return the workflow that a DER certificate names, and the time from which it is valid."""
     try:  # it costs 30 ms to import
         from cryptography import x509
@@ -139,7 +141,7 @@ def _names(raw: bytes) -> tuple[Workflow, str]:
     except ImportError as error:
         raise BrokenInstallation(NOT_INSTALLED, INSTALL) from error
     try:
-        certificate = x509.load_der_x509_certificate(raw)
+        certificate = x509.load_der_x509_certificate(der)
         names = list(
             certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         )
@@ -147,25 +149,25 @@ def _names(raw: bytes) -> tuple[Workflow, str]:
             asn1.decode_der(
                 str, certificate.extensions.get_extension_for_oid(oid).value.public_bytes()
             )
-            for oid in map(x509.ObjectIdentifier, (_ISSUER, _REPOSITORY))
+            for oid in map(x509.ObjectIdentifier, (_ISSUER_OID, _REPOSITORY_OID))
         )
-        begins = moment_of(int(certificate.not_valid_before_utc.timestamp()))
+        valid_from = moment_of(int(certificate.not_valid_before_utc.timestamp()))
     except Exception as error:  # a parser of untrusted bytes may raise anything
-        raise InvalidBundle(f"its certificate names no workflow: {_message_of(error)}") from error
+        raise InvalidBundle(f"the certificate names no workflow: {_message_of(error)}") from error
     if len(names) != 1 or not isinstance(names[0], x509.UniformResourceIdentifier):
         raise InvalidBundle(
-            "its certificate names no workflow: expected one address as its alternative name"
+            "the certificate names no workflow: expected one URI as subject alternative name"
         )
-    return Workflow(issuer, names[0].value, repository), begins
+    return Workflow(issuer, names[0].value, repository), valid_from
 
 
 def verify_bundle(raw: bytes, parts: BundleParts, root: Path) -> None:
     """Verify a bundle, given by its bytes and parts, with the trusted root in the file `root`.
 
-    Checks the signature, the certificate chain at the time of signing, the SCT of the certificate,
-    the log's inclusion proof and checkpoint, and that the certificate was valid at the time of
-    signing. Raises InvalidBundle, BadConfiguration for a root that cannot be used,
-    BrokenInstallation without sigstore.
+    Checks the signature, the certificate chain at the time of signing, the certificate's signed
+    timestamp (SCT), the log's inclusion proof and checkpoint, and that the certificate was valid at
+    the time of signing. Raises InvalidBundle if one of these checks fails, BadConfiguration if the
+    root cannot be used, and BrokenInstallation if sigstore is not installed.
     """
     verifier = _verifier(root, _stamp(root))
     from sigstore.errors import Error  # half a second
@@ -191,7 +193,7 @@ def verify_bundle(raw: bytes, parts: BundleParts, root: Path) -> None:
 
 
 def _message_of(error: Exception) -> str:
-    """Return an error of the library, parts of which the signer chose, as one line of ASCII."""
+    """Return the message of an error of sigstore, parts of which the signer chose, as ASCII."""
     cause = error.__cause__ or error.__context__ or error
     text = (
         first_error(cause) if isinstance(cause, ValidationError) else " ".join(str(error).split())
@@ -223,16 +225,16 @@ def _verifier(root: Path, _: tuple[int, int]) -> "Verifier":
     except NotReadable as error:
         raise BadConfiguration(f"{root}: {error.reason}", fix) from error
     except Exception as error:  # the library raises many errors for an invalid file
-        message = f"{root}: no trusted root of Sigstore: {_message_of(error)}"
+        message = f"{root}: this is not a trusted root of Sigstore: {_message_of(error)}"
         raise BadConfiguration(message, fix) from error
 
 
 PAYLOAD_TYPE: Literal["application/vnd.in-toto+json"] = "application/vnd.in-toto+json"
 
 ENVELOPE, SIGNER, STATEMENT = "envelope", "signer", "statement"
-"""The first steps of a verification. The step "signature" is that of the beacon."""
+"""Names of the first steps of a verification. The later step "signature" verifies the beacon."""
 
-RESTORE = "restore the file from the main branch, or sign the outcome again"
+RESTORE = "restore the file from the main branch, or run the audit again"
 
 
 class Signature(StrictModel):
@@ -312,7 +314,9 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
         raise StepMismatch(ENVELOPE, f"invalid base64: {error}", RESTORE) from error
     parsed = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
     if _encoded(parsed.payload, parsed.keyid, parsed.signature) != raw:
-        raise StepMismatch(ENVELOPE, "the JSON is not in the notation of geneb-ci", RESTORE)
+        raise StepMismatch(
+            ENVELOPE, "the envelope is not written as geneb-ci writes it, byte for byte", RESTORE
+        )
     return parsed
 
 
@@ -343,15 +347,15 @@ def strict_json(raw: bytes, step: str) -> Any:
 
 
 def is_signed_by(envelope: ParsedEnvelope, public_key: bytes) -> bool:
-    """Whether the signature of the payload and its type is that of a raw public key.
+    """Whether an envelope's signature of payload type and payload is valid for a raw public key.
 
     Raises BrokenInstallation when cryptography is not installed.
     """
-    return is_ed25519(envelope.signature, pae(PAYLOAD_TYPE, envelope.payload), public_key)
+    return is_valid_ed25519(envelope.signature, pae(PAYLOAD_TYPE, envelope.payload), public_key)
 
 
-def is_ed25519(signature: bytes, message: bytes, public_key: bytes) -> bool:
-    """Whether a signature is that of a raw Ed25519 key over a message.
+def is_valid_ed25519(signature: bytes, message: bytes, public_key: bytes) -> bool:
+    """Whether a signature of a message is valid for a raw Ed25519 public key.
 
     Raises BrokenInstallation when cryptography is not installed.
     """

@@ -148,9 +148,9 @@ class AuditEvent(NamedTuple):
     plan: TaskPlan | EmbeddingPlan | None = None
     aborted: AuditAbort | None = None
     signed_after: str = ""
-    """Time from which the certificate of a bundle is valid, hence before its signing; else ""."""
+    """Time from which a bundle's certificate is valid: it was signed later. "" if a key signed."""
     heads: Mapping[str, str] | None = None
-    """The heads that it names; None in earlier events."""
+    """The heads that the event names; None in events of earlier versions."""
     shown_on: str = ""
     """`AuditStart.shown_on`, or ""."""
     pull: int | None = None
@@ -162,7 +162,7 @@ def signed_event(
     key: "Ed25519PrivateKey",
     heads: Mapping[str, str] | None = None,
 ) -> SignedRecord:
-    """Sign a commitment, a start or an abort, which names `heads`.
+    """Return a signed commitment, start or abort that names the statements in `heads`.
 
     The same content, key and heads produce the same bytes.
     """
@@ -174,7 +174,7 @@ def signed_event(
 def event_statement(
     predicate: Commitment | AuditStart | AuditAbort, heads: Mapping[str, str] | None = None
 ) -> tuple[bytes, Path]:
-    """Return the bytes to sign for a commitment, a start or an abort, and the path."""
+    """Return the bytes to sign for a commitment, start or abort, and its path below the audits."""
     if isinstance(predicate, Commitment):
         kind, commitment = StatementKind.COMMITMENT, predicate
     else:
@@ -227,14 +227,22 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     subject, sha256 = statement.subject[0], hashlib.sha256(envelope.payload).hexdigest()
     name = commitment.sha256 if kind is StatementKind.COMMITMENT else sha256
     expected = f"{commitment.model_id}/{name[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
-    if path != expected or (subject.name, subject.digest.get("sha256")) != (
+    if path != expected:
+        raise StepMismatch(STATEMENT, f"the file is at {path}, expected {expected}", RESTORE)
+    if (subject.name, subject.digest.get("sha256")) != (
         f"{commitment.model_id}.json",
         commitment.submission_sha256,
     ):
-        raise StepMismatch(STATEMENT, f"the file is at {path}, expected {expected}", RESTORE)
+        raise StepMismatch(
+            STATEMENT,
+            "the statement's subject is not the submission that its commitment names",
+            RESTORE,
+        )
     check_commitment(commitment, commitment.sha256)
-    begins = envelope.bundle[1].valid_from if envelope.bundle is not None else ""
-    event = AuditEvent(kind, signer, sha256, commitment, signed_after=begins, heads=statement.heads)
+    signed_after = envelope.bundle[1].valid_from if envelope.bundle is not None else ""
+    event = AuditEvent(
+        kind, signer, sha256, commitment, signed_after=signed_after, heads=statement.heads
+    )
     if isinstance(predicate, Commitment):
         return event
     if isinstance(predicate, AuditAbort):
@@ -243,7 +251,7 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     return event._replace(plan=predicate.plan, shown_on=shown_on, pull=predicate.pull)
 
 
-def bounded(message: str) -> str:
+def bounded_message(message: str) -> str:
     """Return a message as one line of printable ASCII with at most `MESSAGE_MAX` characters."""
     text = json.dumps(" ".join(message.split()), ensure_ascii=True)[1:-1].replace("\x7f", "\\u007f")
     return text if len(text) <= MESSAGE_MAX else f"{text[: MESSAGE_MAX - len(_CUT)]}{_CUT}"
@@ -295,9 +303,9 @@ def withdrawal_of(
 ) -> bytes:
     """Return the signed withdrawal of a record, given by its bytes.
 
-    `now` is the time of signing, `heads` the statements that it names. Raises StepMismatch when the
-    record is not an envelope or the reason has invalid characters, UsageProblem when the reason is
-    empty or too long.
+    `now` is the time of signing, `heads` the statements that the withdrawal names. Raises
+    StepMismatch when the record is not an envelope or the reason has invalid characters, and
+    UsageProblem when the reason is empty or too long.
     """
     payload = parse_envelope(record).payload
     name = f"{model_id}/{audit_id_of(payload)}.json"
@@ -324,7 +332,7 @@ def withdrawal_of(
 
 
 def withdrawal_heads(payload: bytes) -> dict[str, str] | None:
-    """Return the heads that the signed bytes of a withdrawal name, or None."""
+    """Return the heads that a withdrawal names, from its signed bytes; None without valid heads."""
     try:
         return WithdrawalStatement.model_validate(strict_json(payload, STATEMENT)).heads
     except (ValidationError, StepMismatch):
@@ -343,18 +351,18 @@ def read_withdrawal(
     """Return a withdrawal after comparing it with the record beside it.
 
     `raw` and `record` are the bytes of the two files; `record` is None if the file is missing.
-    `index` and `is_covered` are as in `check_revoked`. Raises RevokedKey if its key was revoked
-    before, StepMismatch, of the steps "envelope", "signer" or "statement", also for a missing
-    record.
+    `index` and `is_covered` are as in `check_revoked`. Raises RevokedKey if the key that signed the
+    withdrawal was revoked before; StepMismatch, of the step "envelope", "signer" or "statement", if
+    the withdrawal is invalid or the record is missing.
     """
     envelope = parse_envelope(raw)
-    key = signer_of(envelope, keys)
-    check_revoked(key, index, is_covered=is_covered)
+    signer = signer_of(envelope, keys)
+    check_revoked(signer, index, is_covered=is_covered)
     try:
         statement = WithdrawalStatement.model_validate(strict_json(envelope.payload, STATEMENT))
     except ValidationError as error:
         raise StepMismatch(STATEMENT, first_error(error)) from error
-    check_validity(key, statement.predicate.withdrawn_at, "this withdrawal was signed")
+    check_validity(signer, statement.predicate.withdrawn_at, "this withdrawal was signed")
     audit_id = path.name.removesuffix(WITHDRAWN)
     if record is None:
         raise StepMismatch(
@@ -369,7 +377,8 @@ def read_withdrawal(
     ):
         raise StepMismatch(
             STATEMENT,
-            f"it withdraws {subject.name}: its name or digest is not that of the record beside it",
+            f"the withdrawal names {subject.name}, but path or digest of the record beside it is "
+            "another",
             RESTORE,
         )
     predicate = statement.predicate
@@ -377,5 +386,5 @@ def read_withdrawal(
         audit_id=audit_id,
         reason=predicate.reason,
         withdrawn_at=predicate.withdrawn_at,
-        signer=key.owner,
+        signer=signer.owner,
     )

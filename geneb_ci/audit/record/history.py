@@ -32,14 +32,14 @@ class SignedFile(NamedTuple):
     """A file of the audits: a record, an event or a withdrawal."""
 
     sha256: str
-    """Digest of its bytes, by which other statements name it."""
+    """Digest of the bytes of the file, by which other statements name it."""
     statement: str = ""
     """SHA-256 of the signed bytes, which an old log contains; "" if it cannot be read."""
     keyid: str = ""
     signer: Signer | None = None
-    """The listed key that signed; None if there is none."""
+    """The trusted key or workflow that signed the file; None if no trusted one did."""
     heads: Mapping[str, str] | None = None
-    """The heads that it names, path to SHA-256; None if it names none or its signature is
+    """The heads that the file names, path to SHA-256; None if it names none or its signature is
     invalid."""
     event: AuditEvent | None = None
     plan: AnyPlan | None = None
@@ -57,8 +57,8 @@ class History:
 
     files: Mapping[str, SignedFile] = field(default_factory=dict)
     other_facts: Mapping[str, str] = field(default_factory=dict)
-    """Name to digest of the old log's checkpoint and of each revocation, which are no such
-    files."""
+    """Name to digest of what statements name besides `files`: the old log's checkpoint, and each
+    revocation of a key."""
     log: AuditLog | None = None
     """The old log; None if the policy names none."""
     log_fault: str = ""
@@ -75,9 +75,10 @@ class History:
 
     @functools.cached_property
     def heads(self) -> dict[str, str]:
-        """The statements that no other names, in order of name: a new statement names these.
+        """Name to digest of the statements that no other one names, in order of name.
 
-        Statements with an invalid signature, or by a key revoked before, are left out.
+        A new statement names all of these. Statements with an invalid signature, or by a key that
+        was revoked before, are left out.
         """
         superseded = {name for path in self._counted for name in self.files[path].heads or {}}
         valid = {name for name, file in self.files.items() if self.is_valid(name, file)}
@@ -104,7 +105,7 @@ class History:
         return self._reached[digests]
 
     def counts(self, name: str, kind: StatementKind) -> bool:
-        """Whether a statement names others, or is older than every statement that does.
+        """Whether a statement counts: it names others, or is older than every statement that does.
 
         It is older if the old log contains it. Without such a log, it is older if the first linked
         statements name it: later ones cannot introduce statements without links.
@@ -114,7 +115,7 @@ class History:
             return True
         if self.log is not None:
             return self.log.index_of(kind.value, file.statement) is not None
-        return not self._is_linked or name in self._older
+        return not self._is_linked or name in self._older_names
 
     @functools.cached_property
     def _is_linked(self) -> bool:
@@ -125,8 +126,8 @@ class History:
         )
 
     @functools.cached_property
-    def _older(self) -> frozenset[str]:
-        """The statements without links that the first linked statements name."""
+    def _older_names(self) -> frozenset[str]:
+        """Names of the statements without links that the first linked statements name."""
         older: set[str] = set()
         for name, file in self.files.items():
             if file.heads is None or not self.is_valid(name, file):
@@ -136,8 +137,11 @@ class History:
                 older |= earlier
         return frozenset(older)
 
-    def before_revocation(self, name: str, kind: StatementKind) -> tuple[int | None, bool]:
-        """Return the entry of a statement in the old log, or None, and `is_covered` of it."""
+    def place_in_time(self, name: str, kind: StatementKind) -> tuple[int | None, bool]:
+        """Return what `check_revoked` asks: a statement's entry in the old log, and `is_covered`.
+
+        The entry is a number, or None if no old log contains the statement.
+        """
         file = self.files.get(name)
         if file is None:
             return None, False
@@ -146,7 +150,7 @@ class History:
 
     @functools.cached_property
     def _counted(self) -> frozenset[str]:
-        """The valid statements with links, and all that they name.
+        """Names of the valid statements with links, and of all their predecessors.
 
         A statement by a stolen key cannot make others look lost, and a statement that honest ones
         name is not removed by revoking its key.
@@ -220,7 +224,10 @@ class History:
         return reasons
 
     def losses_of(self, model_id: str | None) -> dict[str, str]:
-        """Return the lost statements of a model, or of every model, and those that are of none."""
+        """Return name to reason of the lost statements of a model, or of all models if it is None.
+
+        Lost statements that are of no model are always included.
+        """
         return {
             name: reason
             for name, reason in self.lost.items()
@@ -238,7 +245,7 @@ class History:
                 yield name, file.event
 
     @functools.cached_property
-    def drawn(self) -> frozenset[str]:
+    def drawn_commitments(self) -> frozenset[str]:
         """Digests of the commitments that were drawn by a beacon that their benchmark allows."""
         plans = (file.plan for file in self.files.values())
         return frozenset(
@@ -252,12 +259,13 @@ class History:
     def undrawn(self, commitment: Commitment) -> Iterator[tuple[str, str]]:
         """Yield path and reason of each other commitment to this method that was never drawn.
 
-        Commitments for another benchmark, or another version of it, are left out.
+        The reason is why it is about the same method, such as "of the same model id". Commitments
+        for another benchmark, or another version of it, are left out.
         """
         identity = identity_of(commitment)
         for name, event in self.events(_COMMITMENT):
             sha256 = event.commitment.sha256
-            is_other = sha256 != commitment.sha256 and sha256 not in self.drawn
+            is_other = sha256 != commitment.sha256 and sha256 not in self.drawn_commitments
             if is_other and event.commitment.benchmark.sha256 == commitment.benchmark.sha256:
                 reason = same_method_reason(identity_of(event.commitment), identity)
                 if reason:
@@ -269,25 +277,27 @@ class History:
         Raises StepMismatch, of the step "links".
         """
         for name, reason in self.undrawn(commitment):
-            raise _passed_over(StepMismatch, name, reason)
+            raise _never_drawn(StepMismatch, name, reason)
 
-    def check_here(self, model_id: str) -> None:
+    def check_nothing_lost(self, model_id: str) -> None:
         """Raise LogBroken if a statement about a model was lost."""
         for reason in self.losses_of(model_id).values():
             raise LogBroken(reason)
 
 
-def _passed_over(kind: type[StepMismatch], name: str, reason: str) -> StepMismatch:
+def _never_drawn(kind: type[StepMismatch], name: str, reason: str) -> StepMismatch:
     return kind(
         LINKS,
-        f"{name} is a commitment {reason}, and its tasks were never drawn",
+        f"{name} is a commitment {reason}, and it was never drawn",
         f"draw it: geneb-ci audit plan leaderboard/audits/{name} --committed-at TIME --key KEY "
         "--output PLAN.json",
     )
 
 
-NO_SERVER_NAMED = "it names no server that shows its commitment: its signer alone states the time"
-UNLINKED = "it names no earlier statement, so that the loss of one would not be detected"
+NO_SERVER_NAMED = (
+    "the draw names no server that shows its commitment: its signer alone states the time"
+)
+UNLINKED = "the record names no earlier statement: if one were deleted, nothing would show it"
 
 
 def check_history(record: Record, history: History) -> str:
@@ -298,31 +308,35 @@ def check_history(record: Record, history: History) -> str:
     """
     plan = record.outcome.plan
     name = f"{plan.commitment.model_id}/{record.audit_id}.json"
-    history.check_here(plan.commitment.model_id)
+    history.check_nothing_lost(plan.commitment.model_id)
     if record.heads is None:
         _check_unlinked(record, name, history)
         return UNLINKED if history.log is None else ""
-    before = history.with_predecessors(record.heads)
-    time_text = _check_time(plan, before, history)
+    predecessors = history.with_predecessors(record.heads)
+    time_remark = _check_time(plan, predecessors, history)
     for undrawn, reason in history.undrawn(plan.commitment):
-        if undrawn in before:
-            raise _passed_over(StepMismatch, undrawn, reason)
+        if undrawn in predecessors:
+            raise _never_drawn(StepMismatch, undrawn, reason)
         if name not in history.with_predecessors(history.files[undrawn].heads or {}):
-            raise _passed_over(MissingInput, undrawn, reason)
-    return time_text
+            raise _never_drawn(MissingInput, undrawn, reason)
+    return time_remark
 
 
-def _check_time(plan: AnyPlan, before: frozenset[str], history: History) -> str:
-    """Check the time of the commitment of a linked record; return who attests that time."""
+def _check_time(plan: AnyPlan, predecessors: frozenset[str], history: History) -> str:
+    """Return who attests the time of a linked record's commitment, as a remark.
+
+    Raises MissingInput if no start of the draw precedes the record, StepMismatch if the time is
+    dated back.
+    """
     if plan.beacon.kind == "practice":
         return "a practice draw, which anybody could foresee"
     starts = [
         (name, event)
         for name, event in history.events(_START)
-        if name in before and event.plan == plan
+        if name in predecessors and event.plan == plan
     ]
     if not starts:
-        raise MissingInput(LINKS, "it does not come after a start of this draw", RESTORE)
+        raise MissingInput(LINKS, "no signed start of its draw precedes the record", RESTORE)
     commitments = [
         (name, event)
         for name, event in history.events(_COMMITMENT)
@@ -337,26 +351,26 @@ def _check_time(plan: AnyPlan, before: frozenset[str], history: History) -> str:
     status_commit = next((event.shown_on for _, event in starts if event.shown_on), "")
     if status_commit:
         sha = status_commit[:DIGITS]
-        return f"its commitment is a status of commit {sha} on GitHub, which dates it"
+        return f"GitHub dates the commitment: its digest is in a status of commit {sha}"
     return NO_SERVER_NAMED
 
 
 def _check_not_dated_back(plan: AnyPlan, name: str, event: AuditEvent, history: History) -> None:
-    """Refuse a time before the beacon rounds of statements that a commitment comes after."""
-    at = seconds_of(plan.committed_at)
+    """Refuse a plan that dates its commitment before an earlier statement, or its certificate."""
+    committed_at = seconds_of(plan.committed_at)
     for path in history.with_predecessors(history.files[name].heads or {}):
         earlier = history.files[path].plan
         if earlier is None or not isinstance(earlier.beacon, DrandBeacon):
             continue
-        due = time_of(earlier.beacon.round)
-        if at < due:
+        round_time = time_of(earlier.beacon.round)
+        if committed_at < round_time:
             raise StepMismatch(
                 LINKS,
                 f"the plan dates the commitment to {plan.committed_at}, but {name} comes after "
-                f"{path}, whose beacon round is later: {moment_of(due)}",
+                f"{path}, whose beacon round is later: {moment_of(round_time)}",
                 "do not trust this draw: its commitment is dated back",
             )
-    if event.signed_after and seconds_of(event.signed_after) > at + DELAY:
+    if event.signed_after and seconds_of(event.signed_after) > committed_at + DELAY:
         raise StepMismatch(
             LINKS,
             f"the plan says that the commitment was published at {plan.committed_at}, but it was "
@@ -367,29 +381,30 @@ def _check_not_dated_back(plan: AnyPlan, name: str, event: AuditEvent, history: 
 
 
 def _check_unlinked(record: Record, name: str, history: History) -> None:
-    """Check that the old log, or a linked statement, contains a record without links."""
+    """Refuse a record without links that neither the old log nor a linked statement contains."""
     if history.log is not None:
         _check_logged(record, history.log, history)
         return
     if not history.counts(name, StatementKind.RESULT):
         raise StepMismatch(
             LINKS,
-            "it names no earlier statement, and none of the first linked statements names it",
-            "sign it again with this version: `geneb-ci audit SUBMISSION`",
+            "the record names no earlier statement, and none of the first linked statements names "
+            "the record",
+            "run the audit again with this version of geneb-ci: `geneb-ci audit SUBMISSION.json`",
         )
 
 
 def _check_logged(record: Record, log: AuditLog, history: History) -> None:
-    """Check that commitment, start and record are entries of the old log, in this order."""
+    """Refuse a record unless commitment, start and record are entries of the old log, in order."""
     plan = record.outcome.plan
-    committed = min(log.indices_of(_COMMITMENT.value, plan.commitment_sha256), default=None)
-    if committed is None:
-        raise StepMismatch(LINKS, "its commitment is not in the log, so that its time is unknown")
-    if plan.committed_at != log.entries[committed].not_before:
+    commitment_entry = min(log.indices_of(_COMMITMENT.value, plan.commitment_sha256), default=None)
+    if commitment_entry is None:
+        raise StepMismatch(LINKS, "the commitment is not in the old log, so its time is unknown")
+    if plan.committed_at != log.entries[commitment_entry].not_before:
         raise StepMismatch(
             LINKS,
-            f"the plan dates the commitment to {plan.committed_at}; entry {committed} of the log "
-            f"dates it to {log.entries[committed].not_before}",
+            f"the plan dates the commitment to {plan.committed_at}; entry {commitment_entry} of "
+            f"the log dates it to {log.entries[commitment_entry].not_before}",
         )
     for _, event in history.events(_COMMITMENT):
         is_own = event.commitment.sha256 == plan.commitment_sha256
@@ -400,26 +415,28 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
         ):
             raise StepMismatch(
                 LINKS,
-                "by the certificate of its workflow, its commitment was signed after "
-                f"{event.signed_after}; entry {committed} dates it earlier: {plan.committed_at}",
+                "by the certificate of its workflow, the commitment was signed after "
+                f"{event.signed_after}; entry {commitment_entry} of the log dates it to "
+                f"{plan.committed_at}, which is earlier",
                 "do not trust this draw: the entry is dated back",
             )
-    index = log.index_of(StatementKind.RESULT.value, record.sha256)
-    if index is None:
+    record_entry = log.index_of(StatementKind.RESULT.value, record.sha256)
+    if record_entry is None:
         raise MissingInput(
             LINKS,
-            "it names no earlier statement and is not in the log, so it does not count",
-            "sign it again with this version: `geneb-ci audit SUBMISSION`",
+            "the record names no earlier statement and is not in the log, so it does not count",
+            "run the audit again with this version of geneb-ci: `geneb-ci audit SUBMISSION.json`",
         )
-    starts = log.indices_of(_START.value, plan.commitment_sha256)
-    if not starts or not committed < min(starts) < index:
+    start_entries = log.indices_of(_START.value, plan.commitment_sha256)
+    if not start_entries or not commitment_entry < min(start_entries) < record_entry:
         raise StepMismatch(
             LINKS,
-            f"the order of its entries is wrong: commitment {committed}, start "
-            f"{min(starts) if starts else 'none'}, record {index}",
+            f"the entries of the log are out of order: commitment {commitment_entry}, start "
+            f"{min(start_entries) if start_entries else 'none'}, record {record_entry}; expected "
+            "the commitment first and the record last",
             RESTORE,
         )
     for undrawn, reason in history.undrawn(plan.commitment):
         entry = log.index_of(_COMMITMENT.value, history.files[undrawn].statement)
-        if entry is not None and entry < committed:
-            raise _passed_over(StepMismatch, undrawn, reason)
+        if entry is not None and entry < commitment_entry:
+            raise _never_drawn(StepMismatch, undrawn, reason)

@@ -15,6 +15,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from geneb_ci.audit.canonical import checked_moment
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
+    RESTORE,
     ROOT_FILE,
     SIGNER,
     BundleParts,
@@ -66,8 +67,8 @@ class TrustedSigner(StrictModel):
     valid_until: Moment | None = None
     """Audits that ended later are not accepted; set when a key is replaced."""
     revoked_at: Moment | None = None
-    """Time at which it was found to be compromised. Nothing that it signed counts, whatever its
-    date, since the thief of a key chooses the dates; but see `revoked_after`."""
+    """Time at which the key was found to be compromised. Nothing that it signed counts, whatever
+    the date, since the thief of a key chooses the dates; but see `revoked_after`."""
     revoked_from: Count | None = Field(default=None, exclude_if=operator.not_)
     """Number of entries of an old log at a time when the key was safe: these entries still count,
     since nobody can add to them."""
@@ -110,7 +111,7 @@ class TrustedKey(TrustedSigner):
         return f"key {self.keyid[:16]}..."
 
     @model_validator(mode="after")
-    def _names_itself(self) -> Self:
+    def _has_its_keyid(self) -> Self:
         if len(self.raw) != _RAW_BYTES or base64.b64encode(self.raw).decode() != self.public_key:
             raise ValueError("public_key is not the base64 of 32 bytes")
         if key_id(self.raw) != self.keyid:
@@ -256,12 +257,9 @@ def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
         )
     if not is_signed_by(envelope, signer.raw):
         raise StepMismatch(
-            SIGNER, f"the signature is not that of the {signer.title} over this payload", _RETRY_FIX
+            SIGNER, f"the signature is not that of the {signer.title} over this payload", RESTORE
         )
     return signer
-
-
-_RETRY_FIX = "restore the file from the main branch, or sign the outcome again"
 
 
 def _listed_workflow(raw: bytes, parts: BundleParts, signer: Signer | None, keys: Keys) -> Signer:
@@ -270,16 +268,16 @@ def _listed_workflow(raw: bytes, parts: BundleParts, signer: Signer | None, keys
         workflow = parts.workflow
         raise StepMismatch(
             SIGNER,
-            f"it is signed by the workflow {quoted(workflow.workflow)} in "
+            f"the bundle is signed by the workflow {quoted(workflow.workflow)} in "
             f"{quoted(workflow.repository)}, according to {quoted(workflow.issuer)}: not one of "
-            f"the {_number(keys, TrustedWorkflow)} trusted ones",
+            f"the {_number(keys, TrustedWorkflow)} trusted workflows",
             f"ask a maintainer to add it to `workflows` of leaderboard/policy/{KEYS_FILE}",
         )
     try:
         verify_bundle(raw, parts, signer.root)
     except InvalidBundle as error:
         raise StepMismatch(
-            SIGNER, f"the bundle of the {signer.title} is not valid: {error}", _RETRY_FIX
+            SIGNER, f"the bundle of the {signer.title} is not valid: {error}", RESTORE
         ) from error
     check_validity(signer, parts.valid_from, "this bundle was signed")
     return signer
@@ -290,22 +288,23 @@ def _number(keys: Keys, kind: type[TrustedSigner]) -> int:
 
 
 def check_revoked(signer: Signer, index: int | None, *, is_covered: bool = False) -> None:
-    """Refuse a statement by a revoked key or workflow, unless it was signed before.
+    """Refuse a statement by a revoked key or workflow, unless it was signed while that was safe.
 
-    `index` is the number of its entry in an old log, or None; `is_covered` is whether the heads of
-    `revoked_after` come after it. Raises RevokedKey, of the step "signer".
+    `index` is the number of the statement's entry in an old log, or None; `is_covered` is whether
+    the statement is among the heads of `revoked_after` and their predecessors. Raises RevokedKey,
+    of the step "signer".
     """
     if signer.revoked_at is None or is_covered:
         return
     if index is None or signer.revoked_from is None or index >= signer.revoked_from:
         log_text = f", from entry {signer.revoked_from} of the log on"
-        heads_text = ", and this does not come before the heads of revoked_after"
+        heads_text = ", and this statement does not precede the heads of revoked_after"
         raise RevokedKey(
             SIGNER,
             f"the {signer.title} was revoked at {signer.revoked_at}"
             f"{'' if signer.revoked_from is None else log_text}"
             f"{heads_text if signer.revoked_after else ''}",
-            "run the audit again: this one does not count, and its draw still does",
+            "run the audit again: this record does not count, but its draw does",
         )
 
 

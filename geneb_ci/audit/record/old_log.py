@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from geneb_ci.audit.canonical import canonical, moment_of
 from geneb_ci.audit.errors import StepMismatch
-from geneb_ci.audit.record.envelope import is_ed25519
+from geneb_ci.audit.record.envelope import is_valid_ed25519
 from geneb_ci.audit.sampling.beacon import time_of
 from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, first_error
 from reference_harness.formats.files import NotReadable, read_regular
@@ -42,8 +42,8 @@ FILES_MAX = 100_000
 _LENGTH_BYTES = 2
 FILE_BYTES_MAX = WIDTH * (2**16 - 1 + _LENGTH_BYTES)
 """Largest size of a file: a full bundle of entries whose lengths have two bytes."""
-_GROUP = 1000
-_ED25519 = 1
+_PATHS_PER_GROUP = 1000
+_ED25519_TYPE = 1
 _ID_BYTES, _KEY_BYTES = 4, 32
 _DASH = "\N{EM DASH} "
 _HEAD = re.compile(r"([^\n]+)\n(0|[1-9][0-9]{0,18})\n([A-Za-z0-9+/]{43}=)\n")
@@ -77,20 +77,20 @@ class LogKeys(StrictModel):
 def _raw_key(origin: str, text: str) -> bytes:
     """Return the Ed25519 key in a text. Raises ValueError unless it is a key of this log."""
     raw = _decoded(text.rpartition("+")[2])
-    if len(raw) != 1 + _KEY_BYTES or raw[0] != _ED25519 or text != key_text(origin, raw[1:]):
-        raise ValueError(f"keys has one that is not of the log {origin}, NAME+ID+KEY of type 1")
+    if len(raw) != 1 + _KEY_BYTES or raw[0] != _ED25519_TYPE or text != key_text(origin, raw[1:]):
+        raise ValueError(f"keys: {text!r} is not a key of the log {origin}, NAME+ID+KEY of type 1")
     return raw[1:]
 
 
 def key_text(origin: str, raw: bytes) -> str:
     """Return a key of a log as text: name, id and key, with a plus sign between them."""
-    encoded = base64.b64encode(bytes([_ED25519]) + raw).decode()
+    encoded = base64.b64encode(bytes([_ED25519_TYPE]) + raw).decode()
     return f"{origin}+{key_id(origin, raw).hex()}+{encoded}"
 
 
 def key_id(origin: str, raw: bytes) -> bytes:
     """Return the id of a key: four bytes of SHA-256 over name, newline, type and key."""
-    identity = origin.encode() + b"\n" + bytes([_ED25519]) + raw
+    identity = origin.encode() + b"\n" + bytes([_ED25519_TYPE]) + raw
     return hashlib.sha256(identity).digest()[:_ID_BYTES]
 
 
@@ -108,7 +108,7 @@ class Checkpoint(NamedTuple):
 
 def parse_checkpoint(raw: bytes) -> Checkpoint:
     """Parse a checkpoint without verifying signatures. Raises LogBroken."""
-    objection = "its checkpoint cannot be used: "
+    objection = "the checkpoint of the log cannot be used: "
     try:
         note = raw.decode() if len(raw) <= NOTE_BYTES_MAX else ""
     except UnicodeDecodeError as error:
@@ -134,18 +134,20 @@ def _decoded(text: str) -> bytes:
 
 
 def _check_signed(checkpoint: Checkpoint, keys: LogKeys) -> None:
-    """Raise LogBroken unless a key of the log signed; signatures of unknown keys are ignored."""
+    """Raise LogBroken unless a key of the log signed the checkpoint; unknown keys are ignored."""
     if checkpoint.origin != keys.origin:
-        raise LogBroken(f"it is the log {checkpoint.origin!r}, the policy names {keys.origin!r}")
+        raise LogBroken(
+            f"this is the log {checkpoint.origin!r}, expected {keys.origin!r} of the policy"
+        )
     for text in keys.keys:
         raw = _raw_key(keys.origin, text)
-        own_key = key_id(keys.origin, raw)
+        expected_id = key_id(keys.origin, raw)
         for name, signature in checkpoint.signatures:
-            if (name, signature[:_ID_BYTES]) == (keys.origin, own_key) and is_ed25519(
+            if (name, signature[:_ID_BYTES]) == (keys.origin, expected_id) and is_valid_ed25519(
                 signature[_ID_BYTES:], checkpoint.text.encode(), raw
             ):
                 return
-    raise LogBroken("its checkpoint cannot be used: none of the log's keys signed it")
+    raise LogBroken("the checkpoint of the log cannot be used: none of the log's keys signed it")
 
 
 class LogEntry(StrictModel):
@@ -227,20 +229,23 @@ def read_log(files: Mapping[str, bytes], keys: LogKeys) -> AuditLog:
     read.
     """
     if CHECKPOINT not in files:
-        raise LogBroken("its checkpoint cannot be used: it is missing")
+        raise LogBroken("the checkpoint of the log cannot be used: it is missing")
     checkpoint = parse_checkpoint(files[CHECKPOINT])
     _check_signed(checkpoint, keys)
     raws = _entries_of(files, checkpoint.size)
     if root_of([leaf_hash(raw) for raw in raws]) != checkpoint.root:
         raise LogBroken(
-            f"the root over its {len(raws)} entries is not that of the checkpoint: one was changed"
+            f"the Merkle root of the log's {len(raws)} entries is not that of its checkpoint: "
+            "an entry was changed"
         )
-    entries = _parsed(raws)
+    entries = _parsed_entries(raws)
     for number, entry in enumerate(entries[1:], 1):
         if entry.round < entries[number - 1].round:
-            raise LogBroken(f"entry {number} has an earlier round than the entry before it")
+            raise LogBroken(
+                f"entry {number} of the log has an earlier round than the entry before it"
+            )
     if len({(entry.kind, entry.statement) for entry in entries}) < len(entries):
-        raise LogBroken("it contains an entry twice")
+        raise LogBroken("the log contains an entry twice")
     return AuditLog(entries)
 
 
@@ -249,24 +254,24 @@ def entries_in(files: Mapping[str, bytes]) -> tuple[LogEntry, ...]:
 
     Raises LogBroken.
     """
-    return _parsed(_entries_of(files, parse_checkpoint(files.get(CHECKPOINT, b"")).size))
+    return _parsed_entries(_entries_of(files, parse_checkpoint(files.get(CHECKPOINT, b"")).size))
 
 
 def check_extends(files: Mapping[str, bytes], earlier: bytes) -> None:
     """Raise LogBroken unless a log begins with the entries of an earlier checkpoint."""
     if CHECKPOINT not in files:
-        raise LogBroken("its checkpoint is missing, and existed before")
+        raise LogBroken("the checkpoint of the log is missing, and existed before")
     checkpoint, older = parse_checkpoint(files[CHECKPOINT]), parse_checkpoint(earlier)
     leaves = [leaf_hash(raw) for raw in _entries_of(files, checkpoint.size)]
     if older.size > len(leaves):
         raise LogBroken(
-            f"it has {plural(len(leaves), 'entry')}, and had {older.size} before: "
+            f"the log has {plural(len(leaves), 'entry')}, and had {older.size} before: "
             "entries were removed"
         )
     if checkpoint.origin != older.origin or root_of(leaves[: older.size]) != older.root:
         raise LogBroken(
-            f"its first {older.size} entries are not those of the earlier checkpoint: one was "
-            "changed or removed"
+            f"the log's first {older.size} entries are not those of the earlier checkpoint: one "
+            "was changed or removed"
         )
 
 
@@ -287,9 +292,9 @@ def _entries_of(files: Mapping[str, bytes], size: int) -> list[bytes]:
 
 def bundle_path(number: int, width: int) -> str:
     """Return the path of a bundle: groups of three digits, all but the last after an `x`."""
-    groups = [f"{number % _GROUP:03}"]
-    while number := number // _GROUP:
-        groups.insert(0, f"x{number % _GROUP:03}")
+    groups = [f"{number % _PATHS_PER_GROUP:03}"]
+    while number := number // _PATHS_PER_GROUP:
+        groups.insert(0, f"x{number % _PATHS_PER_GROUP:03}")
     return f"tile/entries/{'/'.join(groups)}" + (f".p/{width}" if width < WIDTH else "")
 
 
@@ -305,7 +310,7 @@ def _split(raw: bytes) -> list[bytes] | None:
     return entries
 
 
-def _parsed(raws: Sequence[bytes]) -> tuple[LogEntry, ...]:
+def _parsed_entries(raws: Sequence[bytes]) -> tuple[LogEntry, ...]:
     entries = []
     for number, raw in enumerate(raws):
         try:

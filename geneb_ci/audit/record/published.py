@@ -74,7 +74,8 @@ def lost_since(published: Mapping[str, str], present: Mapping[str, str]) -> list
 def require_published(files: Sequence[Path], layout: Layout) -> None:
     """Raise LogBroken if the repository lost a statement of a published board.
 
-    `files` are lists of published boards. Raises NothingChecked for another file.
+    `files` are copies of audits/statements.json of published boards. Raises NothingChecked for
+    another file, and for a list without statements.
     """
     digest_by_name = AuditRepository(layout).history.digests if files else {}
     for file in files:

@@ -1,4 +1,4 @@
-"""An audit by receipt computed again: its files beside the record, and all from the receipt."""
+"""Computes an audit by receipt again, from the file beside its record and from the receipt."""
 
 import math
 import tempfile
@@ -96,44 +96,48 @@ class ReceiptTools(NamedTuple):
     say: Say
 
 
-def with_files(
-    verification: Verification, path: Path, inputs: TrustInputs, receipt: ReceiptTools | None = None
+def _with_files(
+    verification: Verification, path: Path, inputs: TrustInputs, tools: ReceiptTools | None
 ) -> Verification:
     """Return a verification with the steps that need more than the record.
 
     The file of rerun embeddings beside the record at `path` gives its digest, the proofs and every
-    comparison. With `receipt`, drawn embeddings, cells, direction and effect are computed as well.
+    comparison. With `tools`, drawn embeddings, cells, direction and effect are computed as well.
     """
     outcome = verification.record.outcome if verification.record is not None else None
     if not isinstance(outcome, EmbeddingOutcome):
         return verification
-    steps, rows = [], None
-    audited = audited_receipt(outcome, inputs)
-    if audited is None:
-        missing = "the audited submission is not here"
+    steps, embeddings = [], None
+    receipt = audited_receipt(outcome, inputs)
+    if receipt is None:
+        missing = "the audited submission was not found"
         steps = [
-            VerificationStep(name, StepState.UNKNOWN, missing, _SUBMISSION)
+            VerificationStep(name, StepState.UNKNOWN, missing, _SUBMISSION_FIX)
             for name in EMBEDDING_STEPS
         ]
     else:
-        rows = _rerun_of(path, outcome, steps)
-        steps += _compared(rows, outcome, audited)
-        if receipt is not None:
-            steps.append(_from_receipt(rows, outcome, audited, inputs, receipt))
+        embeddings = _rerun_of(path, outcome, steps)
+        steps += _compared(embeddings, outcome, receipt)
+        if tools is not None:
+            steps.append(_from_receipt(embeddings, outcome, receipt, inputs, tools))
     return verification._replace(steps=(*verification.steps, *steps))
 
 
-_SUBMISSION = "name the folder of submissions: --submissions DIR"
+_SUBMISSION_FIX = "name the folder of submissions: --submissions DIR"
 
 
 def _rerun_of(
     path: Path, outcome: EmbeddingOutcome, steps: list[VerificationStep]
 ) -> RerunEmbeddings | None:
+    """Return the rerun embeddings beside a record; None if they are missing or wrong.
+
+    The result of this step is added to `steps`.
+    """
     beside = path.with_name(f"{path.stem}{RERUN_SUFFIX}")
     try:
-        rows = read_rerun(read_regular(beside, RERUN_BYTES_MAX), outcome)
+        embeddings = read_rerun(read_regular(beside, RERUN_BYTES_MAX), outcome)
     except NotReadable as error:
-        fix = "fetch it from where the record is published, and put it beside the record"
+        fix = "download this file from where the record is published, and put it beside the record"
         steps.append(
             VerificationStep(RERUN, StepState.UNKNOWN, f"{beside.name}: {error.reason}", fix)
         )
@@ -142,18 +146,18 @@ def _rerun_of(
         steps.append(_failed(RERUN, error))
         return None
     steps.append(VerificationStep(RERUN, StepState.HOLDS))
-    return rows
+    return embeddings
 
 
 def _compared(
-    rows: RerunEmbeddings | None, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
+    embeddings: RerunEmbeddings | None, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
 ) -> Iterator[VerificationStep]:
     for name, check in ((PROOFS, check_proofs), (EMBEDDINGS, check_comparisons)):
-        if rows is None:
+        if embeddings is None:
             yield VerificationStep(name, StepState.UNKNOWN)
             continue
         try:
-            check(rows, outcome, receipt)
+            check(embeddings, outcome, receipt)
         except StepMismatch as error:
             yield _failed(name, error)
         else:
@@ -161,44 +165,46 @@ def _compared(
 
 
 def _from_receipt(
-    rows: RerunEmbeddings | None,
+    embeddings: RerunEmbeddings | None,
     outcome: EmbeddingOutcome,
     receipt: EmbeddingReceipt,
     inputs: TrustInputs,
     receipt_tools: ReceiptTools,
 ) -> VerificationStep:
-    """Compute cells, drawn embeddings, direction and effect from the receipt, and compare them."""
+    """Return the step that computes all numbers of a record again from the receipt."""
     current = inputs.submission(outcome.plan.commitment.model_id)
     submission = current.submission if current is not None else None
     if current is None or not isinstance(submission, SubmissionV12):
-        return VerificationStep(CELLS, StepState.UNKNOWN, "the submission is not here", _SUBMISSION)
+        return VerificationStep(
+            CELLS, StepState.UNKNOWN, "the submission was not found", _SUBMISSION_FIX
+        )
     plan, benchmark = outcome.plan, inputs.benchmark
     shares = task_shares(plan.rows, receipt, benchmark)
     seeds = [plan.seed, *(draw.seed for draw in plan.earlier)]
     drawn: dict[str, DrawnTask] = {}
     variants, refits = SampleVariants({}, {}, {}), dict[str, Refit]()
-    is_before = outcome.schema_version in WITHOUT_FEW_SHOT
-    names = [audited.task for audited in outcome.tasks]
-    parts = {audited.task: audited.rows for audited in outcome.tasks}
+    is_without_few_shot = outcome.schema_version in WITHOUT_FEW_SHOT
+    task_ids = [audited.task for audited in outcome.tasks]
+    rows_by_part = {audited.task: audited.rows for audited in outcome.tasks}
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-rows-") as folder,
         HarnessProcess() as harness,
         receipt_tools.files(receipt) as files,
     ):
 
-        def take(task: str, file: Path) -> None:
+        def compare_task(task: str, file: Path) -> None:
             task_files = read_task(
                 Path(folder), task, benchmark, by_record=outcome.schema_version not in NOT_REFITTED
             )
             task_draw = drawn_embeddings(seeds, task_files.strata, shares[task])
-            recorded = parts[task].get(STRONGEST_PART, [])
+            recorded = rows_by_part[task].get(STRONGEST_PART, [])
             before = outcome.schema_version in WITHOUT_BOUNDS
             drawn[task] = drawn_task(
                 task, receipt, file, task_files, task_draw, recorded, as_before=before
             )
             varied = variants.training.get(task)
             support = variants.support.get(task, TaskVariants.none())
-            values = None if rows is None else _refit_values(rows, names.index(task))
+            values = None if embeddings is None else _refit_values(embeddings, task_ids.index(task))
             if (
                 varied is not None
                 and values is not None
@@ -213,7 +219,7 @@ def _from_receipt(
         if outcome.variants is not None:
             variants = sample_variants(
                 plan,
-                names,
+                task_ids,
                 outcome.variants.nonce,
                 receipt_tools.source,
                 harness,
@@ -221,9 +227,9 @@ def _from_receipt(
                 outcome.schema_version,
             )
         cells = recompute(
-            current.path, receipt, files, receipt_tools.source, harness, names, benchmark=benchmark,
-            say=receipt_tools.say, strata=Path(folder),
-            other_draws=None if is_before else plan.seed, on_file=take,
+            current.path, receipt, files, receipt_tools.source, harness, task_ids,
+            benchmark=benchmark, say=receipt_tools.say, strata=Path(folder),
+            other_draws=None if is_without_few_shot else plan.seed, on_file=compare_task,
         )  # fmt: skip
     different_draws = [
         audited.task
@@ -235,44 +241,46 @@ def _from_receipt(
         task
         for task, sample in drawn.items()
         if outcome.schema_version not in NOT_REFITTED
-        and not sample.strongest.allows(parts[task].get(STRONGEST_PART, []))
+        and not sample.strongest.allows(rows_by_part[task].get(STRONGEST_PART, []))
     ]
-    wrong = {
+    contradictions = {
         f"other embeddings of {', '.join(different_draws)} follow from the seed": bool(
             different_draws
         ),
         f"other training embeddings of {', '.join(weaker_tasks)} are the strongest": bool(
             weaker_tasks
         ),
-        "its cells are not those of the receipt": (
+        "the cells of the record are not those that the receipt gives": (
             compared_cells(submission, cells) != outcome.cells
         ),
-        "its test of direction is another": rows is not None
+        "the test of direction has another result than in the record": embeddings is not None
         and not different_draws
-        and not _is_near(_direction(outcome, rows, drawn), outcome.direction),
-        "its effect on the test embeddings is another": rows is not None
+        and not _is_same_direction(_direction(outcome, embeddings, drawn), outcome.direction),
+        "the effect on the test embeddings is another than in the record": embeddings is not None
         and not different_draws
-        and not _is_same_effect(_effect(outcome, rows, drawn), outcome.effect),
-        "its bounds of what altered test embeddings can hide are others": rows is not None
+        and not _is_same_effect(_effect(outcome, embeddings, drawn), outcome.effect),
+        "the bounds of raises by altered test embeddings are others than in the record": embeddings
+        is not None
         and not different_draws
         and bool(outcome.bounds)
-        and not _are_same_bounds(outcome, rows, drawn, shares, benchmark),
-        "the room that its tolerances leave is another": rows is not None
+        and not _are_same_bounds(outcome, embeddings, drawn, shares, benchmark),
+        "the tolerances let the test loss fall by another amount than in the record": embeddings
+        is not None
         and not different_draws
-        and not _is_same_room(outcome, rows, drawn),
-        "its variants are not those of the seed, or the probes decide otherwise on them": (
-            rows is not None
+        and not _is_same_room(outcome, embeddings, drawn),
+        "the variants are not those of the seed, or the probes decide otherwise on them": (
+            embeddings is not None
             and outcome.variants is not None
-            and _variants(outcome.variants, outcome, rows, drawn, variants, refits)
+            and _variants(outcome.variants, outcome, embeddings, drawn, variants, refits)
             != outcome.variants
         ),
-        "few-shot probes score otherwise on other sequences or on variants": (
-            rows is not None
-            and not is_before
+        "few-shot probes score otherwise on other sequences or variants than in the record": (
+            embeddings is not None
+            and not is_without_few_shot
             and not _is_same_few_shot(outcome.few_shot, cells, refits)
         ),
     }
-    reasons = [text for text, holds in wrong.items() if holds]
+    reasons = [text for text, is_found in contradictions.items() if is_found]
     if reasons:
         return VerificationStep(CELLS, StepState.DIFFERS, "; ".join(reasons), RESTORE)
     return VerificationStep(CELLS, StepState.HOLDS)
@@ -281,31 +289,31 @@ def _from_receipt(
 def _is_same_few_shot(
     recorded: FewShotResult | None, cells: ReceiptCells, refits: Mapping[str, Refit]
 ) -> bool:
-    """Whether few-shot probes score as recorded; fits on test sequences if there are any."""
+    """Whether few-shot probes score as recorded; a record may lack fits on test sequences."""
     varied = {task: task_refit.varied for task, task_refit in refits.items()}
     recomputed = receipt_few_shot(cells, varied)
     return recorded in (recomputed, without_tests(recomputed))
 
 
 def _direction(
-    outcome: EmbeddingOutcome, rows: RerunEmbeddings, drawn: dict[str, DrawnTask]
+    outcome: EmbeddingOutcome, embeddings: RerunEmbeddings, drawn: dict[str, DrawnTask]
 ) -> Direction:
     strata = [
         stratum
         for number, task in enumerate(outcome.tasks)
-        for stratum in directions(drawn[task.task], rows.rerun[rows.task == number])
+        for stratum in directions(drawn[task.task], embeddings.rerun[embeddings.task == number])
     ]
     result = direction_test(strata, outcome.plan.seed)
     return Direction(rows=result.rows, statistic=result.statistic, p=result.p)
 
 
 def _effect(
-    outcome: EmbeddingOutcome, rows: RerunEmbeddings, drawn: dict[str, DrawnTask]
+    outcome: EmbeddingOutcome, embeddings: RerunEmbeddings, drawn: dict[str, DrawnTask]
 ) -> Effect | None:
     if outcome.schema_version == BY_EMBEDDING:
         return None
     return effect_of(
-        influences(drawn[task.task], rows.rerun[rows.task == number])
+        influences(drawn[task.task], embeddings.rerun[embeddings.task == number])
         for number, task in enumerate(outcome.tasks)
     )
 
@@ -313,45 +321,49 @@ def _effect(
 def _variants(
     signed: VariantResult,
     outcome: EmbeddingOutcome,
-    rows: RerunEmbeddings,
+    embeddings: RerunEmbeddings,
     drawn: dict[str, DrawnTask],
     variants: SampleVariants,
     refits: dict[str, Refit],
 ) -> VariantResult | None:
-    """Return the result of the recorded variants; None if they are of other sequences."""
-    names = [audited.task for audited in outcome.tasks]
-    again = [refits[task].task for task in variants.training if task in refits]
+    """Return the result of the variants computed again; None if the record has other sequences."""
+    task_ids = [audited.task for audited in outcome.tasks]
+    refitted_tasks = [refits[task].task for task in variants.training if task in refits]
     if (
-        rows.variants is None
-        or not _are_of(rows.variants, names, variants.test)
-        or not _are_of(rows.refits, names, variants.training)
-        or not _are_of(rows.support, names, variants.support)
-        or again != outcome.refits
+        embeddings.variants is None
+        or not _are_of(embeddings.variants, task_ids, variants.test)
+        or not _are_of(embeddings.refits, task_ids, variants.training)
+        or not _are_of(embeddings.support, task_ids, variants.support)
+        or refitted_tasks != outcome.refits
     ):
         return None
-    by_record = signed.others.keys()
+    other_probes = signed.others.keys()
     changes = {}
-    for number, name in enumerate(names):
+    for number, name in enumerate(task_ids):
         task = drawn[name]
-        changed = decision_changes(
+        changes_by_probe = decision_changes(
             task.strata.labels,
             task.deciders,
             task.entry.scale_log2,
             variants.test[name].rows,
-            rows.variants.values[rows.variants.task == number],
+            embeddings.variants.values[embeddings.variants.task == number],
         )
         changes[name] = {
-            probe: fits for probe, fits in changed.items() if probe in {MAIN_PROBE, *by_record}
+            probe: fits
+            for probe, fits in changes_by_probe.items()
+            if probe in {MAIN_PROBE, *other_probes}
         }
-    return receipt_variant_result(changes, again, signed.nonce, outcome.schema_version)
+    return receipt_variant_result(changes, refitted_tasks, signed.nonce, outcome.schema_version)
 
 
-def _refit_values(rows: RerunEmbeddings, number: int) -> "npt.NDArray[np.float32] | None":
+def _refit_values(embeddings: RerunEmbeddings, number: int) -> "npt.NDArray[np.float32] | None":
     """Return the recorded embeddings of variants that probes of one task are fitted on."""
     import numpy as np  # slow to import, and only needed here
 
     parts = [
-        part.values[part.task == number] for part in (rows.refits, rows.support) if part is not None
+        part.values[part.task == number]
+        for part in (embeddings.refits, embeddings.support)
+        if part is not None
     ]
     return np.concatenate(parts) if parts else None
 
@@ -371,8 +383,8 @@ def _are_of(
     return list(zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True)) == expected
 
 
-def _is_near(first: Direction, second: Direction) -> bool:
-    """Whether two results are equal up to differences between machines."""
+def _is_same_direction(first: Direction, second: Direction) -> bool:
+    """Whether two tests of direction are equal up to differences between machines."""
     return (
         first.rows == second.rows
         and abs(first.statistic - second.statistic) <= STATISTIC_SLACK
@@ -395,13 +407,13 @@ def _is_same_effect(first: Effect | None, second: Effect | None) -> bool:
 
 
 def _is_same_room(
-    outcome: EmbeddingOutcome, rows: RerunEmbeddings, drawn: dict[str, DrawnTask]
+    outcome: EmbeddingOutcome, embeddings: RerunEmbeddings, drawn: dict[str, DrawnTask]
 ) -> bool:
     if outcome.schema_version == BY_EMBEDDING:
         return all(task.room is None for task in outcome.tasks)
     return all(
         math.isclose(
-            room_of(drawn[task.task], rows.rerun[rows.task == number]),
+            room_of(drawn[task.task], embeddings.rerun[embeddings.task == number]),
             task.room or 0.0,
             rel_tol=ROOM_SLACK,
         )
@@ -411,7 +423,7 @@ def _is_same_room(
 
 def _are_same_bounds(
     outcome: EmbeddingOutcome,
-    rows: RerunEmbeddings,
+    embeddings: RerunEmbeddings,
     drawn: dict[str, DrawnTask],
     shares: Mapping[str, TaskShare],
     benchmark: Benchmark,
@@ -419,7 +431,7 @@ def _are_same_bounds(
     from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
 
     tasks = [drawn[task.task] for task in outcome.tasks]
-    reruns = [rows.rerun[rows.task == number] for number in range(len(tasks))]
+    reruns = [embeddings.rerun[embeddings.task == number] for number in range(len(tasks))]
     bounds = bounds_of(tasks, reruns, shares, benchmark)
     return len(bounds) == len(outcome.bounds) and all(
         (computed.regime, computed.draws, computed.flipped)
@@ -434,9 +446,11 @@ def _failed(name: str, error: StepMismatch) -> VerificationStep:
 
 
 def from_receipt(layout: Layout, folder: Path | None, data: Path | None, say: Say) -> ReceiptTools:
-    """Return what computing an audit again needs; the receipt is in `folder` or downloaded.
+    """Return the tools to compute an audit by receipt again.
 
-    Raises UsageProblem when the benchmark needs a folder of task data.
+    The files of the receipt are read from `folder`, or downloaded if it is None; `data` is the
+    folder of task data, or None for the usual one. Raises UsageProblem when the benchmark needs a
+    folder of task data.
     """
     return ReceiptTools(
         lambda receipt: receipt_files(receipt, folder, say=say),
@@ -449,12 +463,12 @@ def with_embeddings(
     repository: AuditRepository,
     path: Path,
     name: str,
-    again: ReceiptTools | None,
+    tools: ReceiptTools | None,
     *,
     is_named: bool,
 ) -> Verification:
-    """Verify a record, and the embeddings of an audit by receipt if it is named or has them."""
+    """Verify a record, and its rerun embeddings if the user named it or they are beside it."""
     verification = repository.verification(path, name)
-    if is_named or again is not None or path.with_name(f"{path.stem}{RERUN_SUFFIX}").exists():
-        return with_files(verification, path, repository.inputs, again)
+    if is_named or tools is not None or path.with_name(f"{path.stem}{RERUN_SUFFIX}").exists():
+        return _with_files(verification, path, repository.inputs, tools)
     return verification

@@ -82,7 +82,7 @@ class AuditRepository:
 
     @functools.cached_property
     def files(self) -> list[Path]:
-        """The records of the repository, in order of their paths."""
+        """Paths of the records of the repository, in order."""
         return record_files(self.layout.audits) if self.layout.audits is not None else []
 
     @functools.cached_property
@@ -98,9 +98,7 @@ class AuditRepository:
                 withdrawn = self.read(record) if record.is_file() else None
                 name = f"{path.parent.name}/{path.name}"
                 if self.history.counts(name, StatementKind.WITHDRAWAL):
-                    index, is_covered = self.history.before_revocation(
-                        name, StatementKind.WITHDRAWAL
-                    )
+                    index, is_covered = self.history.place_in_time(name, StatementKind.WITHDRAWAL)
                     by_record[record] = read_withdrawal(
                         path, self.read(path), self.keys, withdrawn, index, is_covered=is_covered
                     )
@@ -150,7 +148,7 @@ class AuditRepository:
         return file._replace(event=signed, plan=signed.plan)
 
     def _unparsed(self, sha256: str, raw: bytes, *, is_withdrawal: bool = False) -> SignedFile:
-        """Return a withdrawal, or a file whose statement or signature is invalid."""
+        """Return what can be read of a withdrawal, or of a file whose statement is invalid."""
         file = SignedFile(sha256)
         try:
             envelope = parse_envelope(raw)
@@ -223,7 +221,9 @@ class AuditRepository:
         name = name or str(path)
         withdrawn = self.withdrawals.get(path)
         if isinstance(withdrawn, StepMismatch):
-            error = StepMismatch(withdrawn.step, f"its withdrawal: {message_of(withdrawn)}")
+            error = StepMismatch(
+                withdrawn.step, f"its withdrawal is invalid: {message_of(withdrawn)}"
+            )
             return unreadable_record(name, error)
         record = self.parsed(path)
         if isinstance(record, StepMismatch):
@@ -231,7 +231,10 @@ class AuditRepository:
         return verify_record(name, record, self._inputs_for(record), withdrawn)
 
     def _inputs_for(self, record: Record) -> TrustInputs:
-        """Return the inputs, outside of a repository with the practice benchmark for practice."""
+        """Return the inputs to verify a record with.
+
+        Outside of a repository, a record of the practice benchmark is verified with that one.
+        """
         if self.layout.kind is LayoutKind.ALONE:
             practice = shipped_benchmark(PRACTICE_BENCHMARK)
             if record.outcome.plan.commitment.benchmark.name == practice.name:
@@ -260,9 +263,9 @@ class AuditRepository:
             yield lost_statement(name, reason)
 
     def plans_of(self, model_id: str) -> list[TaskPlan | EmbeddingPlan]:
-        """Return every plan of the repository, since any may be for the same method.
+        """Return every plan of the repository, since plans of other models may be for one method.
 
-        Raises StepMismatch, of the step "earlier", when a record cannot be read.
+        Raises StepMismatch, of the step "earlier", when a record of `model_id` cannot be read.
         """
         self.check_readable(model_id)
         return list(self.inputs.plans)
@@ -301,21 +304,21 @@ def earlier_plans(
     files: Sequence[Path],
     near_roots: Collection[str] = (),
 ) -> list[_P]:
-    """Return the plans of a class for this method, from the repository and from `files`, by time.
+    """Return the plans of the class `kind` for the method of a commitment, in order of time.
 
-    Receipts whose root is among `near_roots` count as of this method. Raises AuditRefused if this
-    commitment was drawn as of another time; StepMismatch if a plan computed again is another, or if
-    a record cannot be read, so that its draw is unknown; UsageProblem for a file with a plan of
-    another method or class.
+    They are those of the repository and of `files`. Receipts whose root is among `near_roots` count
+    as of this method. Raises AuditRefused if the commitment was already drawn with another
+    `committed_at`; StepMismatch if a plan is not the one that its inputs give, or if a record of
+    the model cannot be read; UsageProblem for a file with a plan of another method or class.
     """
     candidates = repository.plans_of(commitment.model_id)
     for file in files:
         plan = read_any_plan(file)
         if not plans_of_method(kind, [plan], commitment):
-            drawn, expected = (_DRAWN[type(plan)], _DRAWN[kind])
+            drawn, expected = (_UNITS_DRAWN[type(plan)], _UNITS_DRAWN[kind])
             raise UsageProblem(
-                f"{file}: this plan is of {drawn} of {plan.commitment.model_id!r}, expected one of "
-                f"{expected} of {commitment.model_id!r}",
+                f"{file}: this plan drew {drawn} of {plan.commitment.model_id!r}, expected a plan "
+                f"that drew {expected} of {commitment.model_id!r}",
                 f"pass to --earlier only plans that drew {expected} of {commitment.model_id}",
             )
         candidates.append(plan)
@@ -326,4 +329,7 @@ def earlier_plans(
     return earlier
 
 
-_DRAWN: dict[type[TaskPlan | EmbeddingPlan], str] = {TaskPlan: "tasks", EmbeddingPlan: "embeddings"}
+_UNITS_DRAWN: dict[type[TaskPlan | EmbeddingPlan], str] = {
+    TaskPlan: "tasks",
+    EmbeddingPlan: "embeddings",
+}

@@ -13,7 +13,7 @@ from geneb_ci.audit.record.events import (
     AuditStart,
     RunFacts,
     StatementKind,
-    bounded,
+    bounded_message,
     parse_event,
     signed_event,
 )
@@ -39,7 +39,7 @@ MACHINE_LIMIT = "host_floor_mib"
 
 
 def check_moment(committed_at: str | None) -> None:
-    """Refuse a time of publication that is not a valid time. Raises UsageProblem."""
+    """Refuse a value of --committed-at that is not a time. Raises UsageProblem."""
     if committed_at is None:
         return
     try:
@@ -58,7 +58,7 @@ def check_shown_on(commit: str | None, committed_at: str | None) -> None:
         )
     if committed_at is None:
         raise UsageProblem(
-            "--shown-on names a commit without the time of its status",
+            "--shown-on is given without the time of the commit's status",
             "add --committed-at TIME, as GitHub shows it",
         )
 
@@ -161,17 +161,20 @@ def sign_abort(
     audits: Path,
     say: Say,
 ) -> None:
-    """Write the signed abort of a run that the extractor ended, and add that to the error's fix."""
-    at = error.at
-    if not isinstance(at, RunFacts) or getattr(error, "limit", "") == MACHINE_LIMIT:
+    """Write the signed abort of a run that the extractor ended; name its file in the error's fix.
+
+    Nothing is written if the error has no facts of a run, or if other programs may have caused it.
+    """
+    run_facts = error.at
+    if not isinstance(run_facts, RunFacts) or getattr(error, "limit", "") == MACHINE_LIMIT:
         return
     aborted = AuditAbort.model_validate(
         {
             "schema_version": "1.0",
             "plan": plan,
-            "kind": _kind(error),
-            "message": bounded(error.message),
-            **at._asdict(),
+            "kind": _abort_kind(error),
+            "message": bounded_message(error.message),
+            **run_facts._asdict(),
         }
     )
     heads = heads_after(plan, AuditRepository(layout))
@@ -182,7 +185,7 @@ def sign_abort(
     )
 
 
-def _kind(error: ExtractorRefused) -> str:
+def _abort_kind(error: ExtractorRefused) -> str:
     if isinstance(error, LimitExceeded):
         return "limit"
     return "result" if isinstance(error, ResultRefused) else "failed"

@@ -95,12 +95,12 @@ def statement_of(outcome: AnyOutcome, heads: Mapping[str, str] | None = None) ->
     """
     commitment = outcome.plan.commitment
     name, sha256 = f"{commitment.model_id}.json", commitment.submission_sha256
-    rows = isinstance(outcome, EmbeddingOutcome)
-    statement = (EmbeddingStatement if rows else Statement).model_validate(
+    is_by_receipt = isinstance(outcome, EmbeddingOutcome)
+    statement = (EmbeddingStatement if is_by_receipt else Statement).model_validate(
         {
             "_type": STATEMENT_TYPE,
             "subject": [{"name": name, "digest": {"sha256": sha256}}],
-            "predicateType": EMBEDDING_PREDICATE if rows else PREDICATE_TYPE,
+            "predicateType": EMBEDDING_PREDICATE if is_by_receipt else PREDICATE_TYPE,
             "predicate": outcome,
             "heads": None if heads is None else dict(heads),
         }
@@ -118,7 +118,7 @@ def statement_of(outcome: AnyOutcome, heads: Mapping[str, str] | None = None) ->
 def record_of(
     outcome: AnyOutcome, key: "Ed25519PrivateKey", heads: Mapping[str, str] | None = None
 ) -> SignedRecord:
-    """Sign an outcome. The same outcome, key and heads produce the same bytes.
+    """Return the signed record of an outcome; the same arguments give the same bytes.
 
     Raises what `statement_of` raises.
     """
@@ -135,7 +135,7 @@ def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) 
     if key_id(raw) not in trusted_keys(layout):
         raise UsageProblem(
             f"the key {key_id(raw)[:16]}... is not trusted, so nobody would accept its record",
-            "add it to leaderboard/policy/keys.json of the main branch first, or run --unsigned",
+            "add it to leaderboard/policy/keys.json of the main branch first, or pass --unsigned",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) 
     except OSError as error:
         raise UsageProblem(
             f"{folder}: no record can be written here: {error.strerror}",
-            "name another folder: --output DIR, or run --unsigned",
+            "name another folder with --output DIR, or pass --unsigned",
         ) from error
 
 
@@ -154,10 +154,10 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
     Raises StepMismatch, of the step "statement".
     """
     value = strict_json(payload, STATEMENT)
-    rows = isinstance(value, dict) and value.get("predicateType") == EMBEDDING_PREDICATE
+    is_by_receipt = isinstance(value, dict) and value.get("predicateType") == EMBEDDING_PREDICATE
     statement: Statement | EmbeddingStatement
     try:
-        statement = (EmbeddingStatement if rows else Statement).model_validate(value)
+        statement = (EmbeddingStatement if is_by_receipt else Statement).model_validate(value)
     except ValidationError as error:
         raise StepMismatch(STATEMENT, first_error(error), RESTORE) from error
     commitment, subject = statement.predicate.plan.commitment, statement.subject[0]
@@ -167,7 +167,8 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
     if subject.name != f"{model_id}.json":
         raise StepMismatch(
             STATEMENT,
-            f"its subject is {quoted(subject.name)}, that of its commitment {model_id}.json",
+            f"the statement's subject is {quoted(subject.name)}, expected {model_id}.json by its "
+            "commitment",
             RESTORE,
         )
     outcome, pin = statement.predicate, commitment.benchmark
@@ -178,7 +179,9 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
     ):
         if stated != committed:
             raise StepMismatch(
-                STATEMENT, f"its {kind} is {stated}, that of its commitment {committed}", RESTORE
+                STATEMENT,
+                f"the statement's {kind} is {stated}, expected {committed} by its commitment",
+                RESTORE,
             )
     return statement
 
@@ -195,12 +198,12 @@ def check_model_id(model_id: str) -> None:
 def _check_moments(outcome: AnyOutcome) -> None:
     """Refuse malformed times, and times in the wrong order."""
     try:
-        begun, ended = seconds_of(outcome.started_at), seconds_of(outcome.finished_at)
-        committed = seconds_of(outcome.plan.committed_at)
+        started_at, finished_at = seconds_of(outcome.started_at), seconds_of(outcome.finished_at)
+        committed_at = seconds_of(outcome.plan.committed_at)
     except UsageProblem as error:
         raise StepMismatch(STATEMENT, error.message, RESTORE) from error
     # A rerun cannot begin before the draw, which follows the commitment by `DELAY`.
-    if not committed + DELAY <= begun <= ended:
+    if not committed_at + DELAY <= started_at <= finished_at:
         raise StepMismatch(
             STATEMENT,
             f"timestamps out of order: committed_at {outcome.plan.committed_at}, started_at "
@@ -216,12 +219,12 @@ def parse_record(raw: bytes, keys: Keys) -> Record:
     Raises StepMismatch, of the first of these steps that fails.
     """
     envelope = parse_envelope(raw)
-    key = signer_of(envelope, keys)
+    signer = signer_of(envelope, keys)
     statement = statement_in(envelope.payload)
     outcome = statement.predicate
-    check_validity(key, outcome.finished_at, "this audit ended")
+    check_validity(signer, outcome.finished_at, "this audit ended")
     sha256 = hashlib.sha256(envelope.payload).hexdigest()
-    return Record(audit_id_of(envelope.payload), key, outcome, sha256, statement.heads)
+    return Record(audit_id_of(envelope.payload), signer, outcome, sha256, statement.heads)
 
 
 def read_record(path: Path) -> bytes:

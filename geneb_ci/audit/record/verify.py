@@ -70,16 +70,16 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             if submission is not None:
                 _check_claim(where, compared, *_cell(submission, regime, audited.task))
             _check_verdicts(where, compared)
-        _check(audited.task, audited.verdict, task_verdict(audited.regimes.values()))
-    _check_memory(outcome, inputs.benchmark)
+        _check_verdict(audited.task, audited.verdict, task_verdict(audited.regimes.values()))
+    _check_other_results(outcome, inputs.benchmark)
     expected_verdict = overall_verdict(
         outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh, outcome.few_shot
     )
-    _check("the whole audit", outcome.verdict, expected_verdict)
+    _check_verdict("the whole audit", outcome.verdict, expected_verdict)
 
 
-def _check_memory(outcome: AuditOutcome, benchmark: Benchmark) -> None:
-    """Refuse few-shot probes, variants, fresh set or precision if their numbers contradict them."""
+def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:
+    """Refuse few-shot probes, variants, a fresh set or noise that contradict their own numbers."""
     variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
     tasks, protocol = [task.task for task in outcome.tasks], benchmark.protocol
     if outcome.few_shot is not None:
@@ -93,11 +93,13 @@ def _check_memory(outcome: AuditOutcome, benchmark: Benchmark) -> None:
         if fault:
             _refuse(f"variants: {fault}")
         if variants.tasks and variants.tasks.keys() != set(tasks):
-            _refuse("variants: they are not of the tasks of the audit")
+            _refuse("variants: their tasks are not those of the audit")
     if fresh is not None and (fault := fresh_contradiction(fresh)):
         _refuse(f"fresh set: {fault}")
     if precision is not None and outcome.noise != precision.noise:
-        _refuse(f"noise: {outcome.noise} was used, the embeddings give {precision.noise}")
+        _refuse(
+            f"noise: {outcome.noise} was used, expected {precision.noise} by the measured precision"
+        )
 
 
 def _cell(
@@ -111,35 +113,38 @@ def _cell(
 def _check_claim(
     where: str, compared: CellComparison, scores: Scores | None, evidence: CellEvidence | None
 ) -> None:
-    if not _same(compared.claimed, scores):
-        _refuse(f"{where}: the submission does not claim {_text(compared.claimed)}")
+    if not _are_equal(compared.claimed, scores):
+        _refuse(f"{where}: the submission does not claim {_scores_text(compared.claimed)}")
     if (compared.predictions_equal is None) != (evidence is None):
         _refuse(
-            f"{where}: predictions are compared without a digest, or have one and are not compared"
+            f"{where}: predictions were compared without a digest in the submission, or there is "
+            "one and they were not compared"
         )
     canonical = evidence.canonical if evidence is not None else None
     # Only earlier records compare canonical scores.
-    if compared.canonical is not None and not _same(compared.canonical.claimed, canonical):
+    if compared.canonical is not None and not _are_equal(compared.canonical.claimed, canonical):
         _refuse(f"{where}: the canonical scores are not those that the submission claims")
 
 
-def _same(claimed: Scores, scores: Scores | None) -> bool:
+def _are_equal(claimed: Scores, scores: Scores | None) -> bool:
     return scores is not None and claimed.model_dump() == scores.model_dump()
 
 
 def _check_verdicts(where: str, compared: CellComparison) -> None:
     if compared.canonical is not None:
-        _check(f"{where}, canonical", compared.canonical.verdict, verdict_of(compared.canonical))
-    _check(where, compared.verdict, verdict_of(compared))
+        _check_verdict(
+            f"{where}, canonical", compared.canonical.verdict, verdict_of(compared.canonical)
+        )
+    _check_verdict(where, compared.verdict, verdict_of(compared))
 
 
-def _check(where: str, verdict: Verdict, expected: Verdict) -> None:
+def _check_verdict(where: str, verdict: Verdict, expected: Verdict) -> None:
     if verdict != expected:
-        _refuse(f"{where}: the verdict is {verdict!r}, its numbers give {expected!r}")
+        _refuse(f"{where}: the verdict is {verdict!r}, the numbers give {expected!r}")
 
 
-def _text(triple: Scores) -> str:
-    return f"MCC {triple.MCC}, Acc {triple.Acc}, F1 {triple.F1}"
+def _scores_text(scores: Scores) -> str:
+    return f"MCC {scores.MCC}, Acc {scores.Acc}, F1 {scores.F1}"
 
 
 def _refuse(message: str) -> None:
@@ -148,7 +153,7 @@ def _refuse(message: str) -> None:
 
 EARLIER = "earlier"
 PARSING = (ENVELOPE, SIGNER, STATEMENT)
-_Check = Callable[[AnyOutcome, TrustInputs], None]
+_CheckFunction = Callable[[AnyOutcome, TrustInputs], None]
 
 
 class StepState(StrEnum):
@@ -174,11 +179,12 @@ class Verification(NamedTuple):
 
     name: str
     record: Record | None
-    """None if it could not be parsed."""
+    """None if the file could not be parsed."""
     steps: tuple[VerificationStep, ...]
     withdrawn: WithdrawnAudit | None = None
     is_revoked: bool = False
-    """Whether its key was revoked: then the record does not count, but its draw does."""
+    """Whether the key of the record was revoked: then the record does not count, but its draw
+    does."""
 
     @property
     def holds(self) -> bool:
@@ -226,13 +232,13 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     except AuditRefused as error:
         raise StepMismatch(EARLIER, error.message, error.fix) from error
     if isinstance(plan, EmbeddingPlan):
-        lacking = _embeddings_left_out(plan, before)
+        omitted = _embeddings_left_out(plan, before)
     else:
-        lacking = _tasks_left_out(plan, before)
-    if lacking is not None:
+        omitted = _tasks_left_out(plan, before)
+    if omitted is not None:
         raise StepMismatch(
             EARLIER,
-            f"the plan leaves out the earlier draw for commitment {lacking[:16]}...",
+            f"the plan leaves out the earlier draw for commitment {omitted[:16]}...",
             "plan the audit again with the records of the repository",
         )
     if model_id in inputs.unreadable:
@@ -246,12 +252,12 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 def _tasks_left_out(plan: TaskPlan, before: Sequence[TaskPlan | EmbeddingPlan]) -> str | None:
     """Return the commitment of the first earlier draw of tasks that a plan leaves out."""
     listed = {draw.commitment: set(draw.drawn) for draw in plan.earlier}
-    lacking = (
+    omitted = (
         draw.commitment
         for draw in earlier_draws(before, plan.commitment)
         if not set(draw.drawn) <= listed.get(draw.commitment, set())
     )
-    return next(lacking, None)
+    return next(omitted, None)
 
 
 def _embeddings_left_out(
@@ -296,14 +302,14 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 # Steps that compare a record with data that may change after it was signed.
-_APPLICABILITY: dict[str, _Check] = {
+_APPLICABILITY: dict[str, _CheckFunction] = {
     applicability.SUBMISSION: applicability.check_submission,
     applicability.BENCHMARK: applicability.check_benchmark,
     applicability.POLICY: applicability.check_policy,
     applicability.HARNESS: applicability.check_harness,
     applicability.SANDBOX: applicability.check_sandbox,
 }
-_CONSISTENCY: dict[str, _Check] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
+_CONSISTENCY: dict[str, _CheckFunction] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
 STEPS = (*PARSING, *canonical.STEPS, LINKS, *_CONSISTENCY, *_APPLICABILITY)
 """All steps, in the order in which they are shown."""
 
@@ -312,7 +318,7 @@ def unreadable_record(
     name: str, error: StepMismatch, withdrawn: WithdrawnAudit | None = None
 ) -> Verification:
     """Return the verification of a record that could not be parsed."""
-    steps = [*_up_to(PARSING, error)]
+    steps = [*_steps_up_to(PARSING, error)]
     unknown_steps = [VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(PARSING) :]]
     return Verification(name, None, (*steps, *unknown_steps), withdrawn)
 
@@ -322,7 +328,7 @@ def verify_record(
 ) -> Verification:
     """Return the verification of a parsed record; each step is computed, even if others differ."""
     steps = [VerificationStep(step, StepState.HOLDS) for step in PARSING]
-    revoked = _revoked(record, inputs)
+    revoked = _revocation_of(record, inputs)
     if revoked is not None:
         steps[PARSING.index(SIGNER)] = _failed(SIGNER, revoked)
     steps += _draw(record.outcome, inputs)
@@ -338,7 +344,7 @@ def verify_record(
     return Verification(name, record, tuple(steps), withdrawn, revoked is not None)
 
 
-def _revoked(record: Record, inputs: TrustInputs) -> RevokedKey | None:
+def _revocation_of(record: Record, inputs: TrustInputs) -> RevokedKey | None:
     log, signer = inputs.history.log, record.signer
     index = log.index_of(StatementKind.RESULT, record.sha256) if log is not None else None
     name = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
@@ -369,12 +375,12 @@ def lost_statement(name: str, reason: str) -> Verification:
 
 
 def _draw(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:
-    """Return the steps of the draw; each follows from the one before."""
+    """Yield the steps of the draw, each of which depends on the one before."""
     try:
         recompute_any(outcome.plan)
         _check_beacon(outcome, inputs)
     except StepMismatch as error:
-        steps = list(_up_to(canonical.STEPS, error))
+        steps = list(_steps_up_to(canonical.STEPS, error))
     else:
         steps = [VerificationStep(step, StepState.HOLDS) for step in canonical.STEPS]
     if isinstance(outcome, EmbeddingOutcome):
@@ -384,10 +390,13 @@ def _draw(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep
     yield from steps
 
 
-_SAMPLE_OF_EMBEDDINGS = "its size; which embeddings it has follows from the seed and the receipt"
+_SAMPLE_OF_EMBEDDINGS = (
+    "only the size of the sample: which embeddings it contains follows from seed and receipt"
+)
 
 
-def _up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
+def _steps_up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
+    """Yield the steps before the failed one, which hold, the failed one, and the unknown ones."""
     index = names.index(error.step)
     yield from (VerificationStep(name, StepState.HOLDS) for name in names[:index])
     yield _failed(error.step, error)

@@ -64,10 +64,10 @@ RERUN_BYTES_MAX = 8 << 30
 
 
 def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
-    """Compute the verdict again from its numbers, and compare the facts of the receipt.
+    """Compute the verdict of an audit by receipt again, and compare it with the submission.
 
-    The facts are not compared if the audited submission is missing. Raises StepMismatch, of the
-    step "comparison".
+    The facts of the receipt are not compared if the audited submission is missing. Raises
+    StepMismatch, of the step "comparison".
     """
     receipt = audited_receipt(outcome, inputs)
     if receipt is not None:
@@ -76,17 +76,17 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     if len(set(names)) != len(names) or len(names) != outcome.receipt.tasks:
         _refuse(f"{len(names)} tasks are compared, the receipt has {outcome.receipt.tasks}")
     if outcome.receipt.root != outcome.plan.root:
-        _refuse("its receipt is not the one that the plan draws from")
+        _refuse("the receipt of the record is not the one that the plan draws from")
     findings = outcome.findings
     for task in outcome.tasks:
         _check_task(task, findings)
-        _check_strongest(task, with_some=outcome.schema_version not in NOT_REFITTED)
+        _check_strongest(task, is_expected=outcome.schema_version not in NOT_REFITTED)
     _check_again(findings)
     if (outcome.effect is None) != (outcome.schema_version == BY_EMBEDDING):
-        _refuse("its effect on the test embeddings is not that of its version")
+        _refuse("the record lacks the effect on the test embeddings, or its version has none")
     cells = outcome.cells
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
-        _refuse(f"its cells do not add up to {cells.of}")
+        _refuse(f"the numbers of equal, differing and unclaimed cells do not add up to {cells.of}")
     if outcome.variants is not None:
         _check_variants(outcome.variants, outcome)
     _check_refits(outcome, names)
@@ -95,12 +95,13 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     _check_bounds(outcome)
     reasons = reasons_of(findings)
     if outcome.reasons != reasons:
-        _refuse("its reasons are not those that its numbers give")
+        _refuse("the reasons of the verdict are not those that the numbers give")
     if outcome.verdict != verdict_by(reasons):
-        _refuse(f"the verdict is {outcome.verdict!r}, its numbers give {verdict_by(reasons)!r}")
+        _refuse(f"the verdict is {outcome.verdict!r}, the numbers give {verdict_by(reasons)!r}")
 
 
 def _check_variants(result: VariantResult, outcome: EmbeddingOutcome) -> None:
+    """Refuse variants of other kinds, tasks or numbers than the version and the receipt allow."""
     varied = tests_varied(outcome.schema_version, len(outcome.tasks))
     if wrong := contradiction(result, varied):
         _refuse(f"variants: {wrong}")
@@ -113,73 +114,89 @@ def _check_variants(result: VariantResult, outcome: EmbeddingOutcome) -> None:
         *((probe.fits, probe.kinds) for probe in result.others.values()),
     ]
     if any(set(kinds) != {KIND} for _, kinds in fits_and_kinds):
-        _refuse(f"variants: expected those of test sequences of the kind {KIND!r} alone")
+        _refuse(f"variants: found other kinds of variants of test sequences than {KIND!r}")
     rows = result.kinds[KIND].rows
     if rows > most or any(kinds[KIND].rows != fits * rows for fits, kinds in fits_and_kinds):
         _refuse(
-            f"variants: {rows} test sequences were varied, or not by every probe; {most} can be"
+            f"variants: {rows} test sequences were varied, expected at most {most}, and decisions "
+            "of every probe on each"
         )
 
 
 def _check_refits(outcome: EmbeddingOutcome, names: list[str]) -> None:
-    """Compare tasks and counts of the refitted probes with the draw and the variants."""
+    """Refuse tasks or counts of refitted probes that contradict the draw or the variants."""
     if outcome.schema_version in NOT_REFITTED:
         if outcome.refits or (outcome.variants is not None and outcome.variants.training):
-            _refuse("probes were fitted on variants, which records of its version have not")
+            _refuse(
+                f"the record has probes fitted on variants, unlike version {outcome.schema_version}"
+            )
         return
     if outcome.variants is None:
-        _refuse("no variants were embedded, which records of its version have")
+        _refuse(f"the record has no variants, unlike version {outcome.schema_version}")
         return
     expected = refit_tasks(outcome.plan, names)
     if [refitted.task for refitted in outcome.refits] != expected:
-        _refuse(f"variants: probes of other tasks were fitted than of {', '.join(expected)}")
-    sizes = {task.task: task for task in outcome.tasks}
+        _refuse(
+            "variants: probes of "
+            f"{', '.join(refitted.task for refitted in outcome.refits) or 'no task'} were fitted, "
+            f"expected {', '.join(expected)}"
+        )
+    task_by_name = {task.task: task for task in outcome.tasks}
     for refitted in outcome.refits:
-        task = sizes[refitted.task]
+        task = task_by_name[refitted.task]
         most = min(sequences_varied(len(expected)), task.train)
         if refitted.rows > most:
-            _refuse(f"variants: {refitted.rows} training embeddings of {task.task}, {most} can be")
+            _refuse(
+                f"variants: {refitted.rows} training sequences of {task.task} were varied, "
+                f"expected at most {most}"
+            )
         if refitted.training is not None and refitted.training.rows != task.test:
             _refuse(f"variants: a probe did not decide on all test embeddings of {task.task}")
     _check_training(outcome.variants, outcome.refits)
     if outcome.variants.training != training_of(outcome.refits):
         _refuse("variants: the decisions of refitted probes are not the sum of those of the tasks")
-    of_record = {f"{regime}, record" for regime in _test_draws(outcome)}
-    if outcome.cells.of_record and not of_record <= outcome.variants.others.keys():
+    probes_of_record = {f"{regime}, record" for regime in _test_draws(outcome)}
+    if outcome.cells.of_record and not probes_of_record <= outcome.variants.others.keys():
         _refuse("variants: probes of record, whose scores were compared, did not decide on them")
 
 
 def _check_training(variants: VariantResult, refits: list[RefitTask]) -> None:
-    """Compare the decisions of each refitted probe with those of its task."""
+    """Refuse decisions of a refitted probe that the variants of its task have otherwise."""
     training = {task.task: task.training for task in refits}
     for name, part in variants.tasks.items():
         if part.training != training.get(name):
-            _refuse(f"variants: {name}: the decisions of its refitted probe are others")
+            _refuse(
+                f"variants: {name}: the decisions of the refitted probe are not those in `refits`"
+            )
 
 
 def _check_few_shot(outcome: EmbeddingOutcome, names: list[str], benchmark: Benchmark) -> None:
-    """Compare the fits of the few-shot probes with the version, the benchmark and the draw."""
+    """Refuse fits of few-shot probes that contradict the version, the benchmark or the draw."""
     result, shots_by_regime = outcome.few_shot, benchmark.protocol.few_shot_k
     is_before = outcome.schema_version in WITHOUT_FEW_SHOT
     if is_before or not shots_by_regime:
         if result is not None or (is_before and any(task.support for task in outcome.refits)):
-            _refuse("few-shot probes were fitted on other sequences, which its version has not")
+            _refuse(
+                "the record has few-shot probes fitted on other sequences, which its version or "
+                "benchmark has not"
+            )
         return
     if result is None:
         _refuse(
-            "no few-shot probe was fitted on other sequences, which records of its version have"
+            "the record has no few-shot probes fitted on other sequences, unlike version "
+            f"{outcome.schema_version}"
         )
         return
     varied = [refitted.task for refitted in outcome.refits]
-    fits = len(benchmark.protocol.seeds)
-    if wrong := few_shot_contradiction(result, shots_by_regime, names, varied, fits):
+    fit_count = len(benchmark.protocol.seeds)
+    if wrong := few_shot_contradiction(result, shots_by_regime, names, varied, fit_count):
         _refuse(f"few-shot probes: {wrong}")
-    sizes = {task.task: task.train for task in outcome.tasks}
+    train_counts = {task.task: task.train for task in outcome.tasks}
     for refitted in outcome.refits:
-        if refitted.support > sizes[refitted.task]:
+        if refitted.support > train_counts[refitted.task]:
             _refuse(
-                f"few-shot probes: {refitted.support} sequences of {refitted.task} were varied, it "
-                f"has {sizes[refitted.task]}"
+                f"few-shot probes: {refitted.support} sequences of {refitted.task} were varied, "
+                f"which has {train_counts[refitted.task]}"
             )
 
 
@@ -188,16 +205,16 @@ def _check_fresh(result: FreshResult | None, outcome: EmbeddingOutcome) -> None:
     if result is None:
         return
     if outcome.schema_version in WITHOUT_BOUNDS or outcome.variants is None:
-        _refuse("a fresh set was embedded, which records of its version have not")
+        _refuse(f"the record has a fresh set, unlike version {outcome.schema_version}")
         return
-    sizes = {task.task: task.test for task in outcome.tasks}
+    test_counts = {task.task: task.test for task in outcome.tasks}
     if set(result.others) != set(outcome.variants.others):
         _refuse("fresh set: other probes decided on it than on the variants")
     for tasks in (result.tasks, *result.others.values()):
-        if tasks.keys() != result.tasks.keys() or not tasks.keys() <= sizes.keys():
+        if tasks.keys() != result.tasks.keys() or not tasks.keys() <= test_counts.keys():
             _refuse("fresh set: its tasks are not those of the receipt, or not of every probe")
         for name, task in tasks.items():
-            if task.public.rows != task.fits * sizes[name]:
+            if task.public.rows != task.fits * test_counts[name]:
                 _refuse(f"fresh set: a probe did not decide on all test embeddings of {name}")
     if wrong := fresh_contradiction(result):
         _refuse(f"fresh set: {wrong}")
@@ -215,11 +232,11 @@ def _test_draws(outcome: EmbeddingOutcome) -> dict[str, int]:
 
 
 def _check_bounds(outcome: EmbeddingOutcome) -> None:
-    """Compare the regimes and draws of the bounds with the version and the draw."""
+    """Refuse bounds of other regimes or numbers of draws than the version and the draw allow."""
     drawn = _test_draws(outcome)
-    has_some = outcome.schema_version not in WITHOUT_BOUNDS and bool(outcome.cells.of_record)
-    if {bound.regime: bound.draws for bound in outcome.bounds} != (drawn if has_some else {}):
-        _refuse("its bounds are not those of the regimes that were drawn from and compared")
+    has_bounds = outcome.schema_version not in WITHOUT_BOUNDS and bool(outcome.cells.of_record)
+    if {bound.regime: bound.draws for bound in outcome.bounds} != (drawn if has_bounds else {}):
+        _refuse("the bounds are not those of the regimes that were drawn from and compared")
     for bound in outcome.bounds:
         if bound.flipped > bound.draws:
             _refuse(f"bounds: {bound.flipped} of {bound.draws} draws of {bound.regime} are flipped")
@@ -241,24 +258,29 @@ def _check_receipt(
     facts = outcome.receipt
     declared = (receipt.root, receipt.dim, receipt.compute_dtype, receipt.tf32, len(receipt.tasks))
     if declared != (facts.root, facts.dim, facts.compute_dtype, facts.tf32, facts.tasks):
-        _refuse("what it says of the receipt is not what the submission says")
+        _refuse("the record states other facts of the receipt than the submission")
     if receipt_root(receipt, benchmark.task_ids) != receipt.root:
         _refuse("the root of the receipt is not that of its tasks")
     if weak := weakness_of(receipt.compute_dtype, tf32=receipt.tf32):
         _refuse(f"the receipt is weak: {weak}")
     order = [task for task in benchmark.task_ids if task in receipt.tasks]
     if [audited.task for audited in outcome.tasks] != order:
-        _refuse("its tasks are not those of the receipt, in the order of the benchmark")
+        _refuse(
+            "the tasks of the record are not those of the receipt, in the order of the benchmark"
+        )
     shares = task_shares(outcome.plan.rows, receipt, benchmark)
     for task in outcome.tasks:
         counts = receipt.tasks[task.task]
         if (task.train, task.test) != (counts.train, counts.test):
-            _refuse(f"{task.task} has other numbers of embeddings than the receipt")
+            _refuse(f"{task.task}: the record has other numbers of embeddings than the receipt")
         _check_draw(task, shares[task.task], bytes.fromhex(outcome.plan.seed))
 
 
 def _check_draw(task: ComparedTask, share: TaskShare, seed: bytes) -> None:
-    """Compare the size of each part and the training embeddings, which need no strata."""
+    """Refuse other training embeddings than the seed gives, and test parts of another size.
+
+    Which test embeddings the seed gives depends on the strata, which are not known here.
+    """
     training = task.rows.get("training", [])
     expected = [
         number_of(seed, f"{task.task} training", j, task.train) for j in range(share.training)
@@ -283,25 +305,29 @@ def _check_task(task: ComparedTask, findings: EmbeddingFindings) -> None:
         _refuse(f"{task.task}: the embeddings that fail are not those that its numbers give")
 
 
-def _check_strongest(task: ComparedTask, *, with_some: bool) -> None:
-    """Check the number of the strongest training embeddings, which come from two lists."""
+def _check_strongest(task: ComparedTask, *, is_expected: bool) -> None:
+    """Refuse another number of the strongest training embeddings than two lists can give."""
     rows = task.rows.get(STRONGEST_PART, [])
     least, most = (min(count, task.train) for count in (STRONGEST, 2 * STRONGEST))
-    if with_some and not least <= len(set(rows)) <= most:
+    if is_expected and not least <= len(set(rows)) <= most:
         _refuse(
-            f"{task.task}: {len(set(rows))} of the strongest training embeddings, expected {least}"
+            f"{task.task}: {len(set(rows))} of the strongest training embeddings, expected {least} "
+            f"to {most}"
         )
-    if rows and (not with_some or max(rows) >= task.train):
-        _refuse(f"{task.task}: its strongest training embeddings are none, or not of its version")
+    if rows and (not is_expected or max(rows) >= task.train):
+        _refuse(
+            f"{task.task}: the strongest training embeddings are test embeddings, or the version "
+            "of the record has none"
+        )
 
 
 def _check_again(findings: EmbeddingFindings) -> None:
-    """Refuse an audit that did not compute failed embeddings again, unless it had to end."""
+    """Refuse an audit that left failed embeddings alone before its verdict was certain."""
     failed = [failed_row for task in findings.tasks for failed_row in task.failed]
     if any(failed_row.again is None for failed_row in failed) and not findings.may_end:
         _refuse(
-            "embeddings that fail were not embedded again, and neither is one of them altered nor "
-            "are there too many that pass then"
+            "embeddings that fail were not computed again, although none of the others was altered "
+            "and not too many passed then"
         )
 
 
@@ -310,13 +336,16 @@ def _refuse(message: str, step: str = COMPARISON) -> None:
 
 
 class RerunEmbeddings(NamedTuple):
-    """The contents of the file of rerun embeddings."""
+    """The contents of the file of rerun embeddings: n drawn embeddings of d columns."""
 
     task: "npt.NDArray[np.int64]"
+    """(n,) index of the task in the record."""
     row: "npt.NDArray[np.int64]"
+    """(n,) index of the embedding in the file of the task."""
     committed: "npt.NDArray[np.float16]"
     rerun: "npt.NDArray[np.float32]"
     proofs: list[list[bytes]]
+    """Merkle proof of each committed embedding, as hashes."""
     repeats: "npt.NDArray[np.float32]"
     """(k, d) failed embeddings that were computed again, in the order of the record."""
     variants: "VariantEmbeddings | None" = None
@@ -331,9 +360,11 @@ class VariantEmbeddings(NamedTuple):
     """The embeddings of v variants."""
 
     task: "npt.NDArray[np.int64]"
+    """(v,) index of the task in the record."""
     row: "npt.NDArray[np.int64]"
-    """Indices of the varied sequences in their split."""
+    """(v,) indices of the varied sequences in their split."""
     values: "npt.NDArray[np.float32]"
+    """(v, d) embeddings."""
 
 
 def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
@@ -344,68 +375,73 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
     import numpy as np  # slow to import, and only needed here
 
     if hashlib.sha256(raw).hexdigest() != outcome.rerun_sha256:
-        _refuse("the file beside the record is not the one that was signed", RERUN)
+        _refuse(
+            "the file of rerun embeddings beside the record is not the one that the record names",
+            RERUN,
+        )
     expected = [(number, row) for number, task in enumerate(outcome.tasks) for row in task.distinct]
     count, dim = len(expected), outcome.receipt.dim
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            lengths = _array(archive, "length", "<i8", (count,)).tolist()
+            lengths = _array_in(archive, "length", "<i8", (count,)).tolist()
             if wrong := [length for length in lengths if not 0 <= length <= PROOF_MAX]:
                 raise ValueError(f"a proof has {wrong[0]} hashes, expected 0 to {PROOF_MAX}")
             ends = np.cumsum([0, *lengths], dtype=np.int64).tolist()
-            hashes = _array(archive, "proof", "|u1", (ends[-1], HASH_BYTES))
+            hashes = _array_in(archive, "proof", "|u1", (ends[-1], HASH_BYTES))
             proofs = [
                 [digest.tobytes() for digest in hashes[begin:end]]
                 for begin, end in itertools.pairwise(ends)
             ]
             rows = RerunEmbeddings(
-                _array(archive, "task", "<i8", (count,)),
-                _array(archive, "row", "<i8", (count,)),
-                _array(archive, "committed", "<f2", (count, dim)),
-                _array(archive, "rerun", "<f4", (count, dim)),
+                _array_in(archive, "task", "<i8", (count,)),
+                _array_in(archive, "row", "<i8", (count,)),
+                _array_in(archive, "committed", "<f2", (count, dim)),
+                _array_in(archive, "rerun", "<f4", (count, dim)),
                 proofs,
-                _again(archive, outcome),
-                *_all_variants(archive, outcome),
+                _repeats_in(archive, outcome),
+                *_all_variants_in(archive, outcome),
             )
     except UNREADABLE as error:
-        raise StepMismatch(RERUN, f"it cannot be read: {error}", RESTORE) from error
+        raise StepMismatch(
+            RERUN, f"the file of rerun embeddings cannot be read: {error}", RESTORE
+        ) from error
     if list(zip(rows.task.tolist(), rows.row.tolist(), strict=True)) != expected:
-        _refuse("its embeddings are not those of the record", RERUN)
+        _refuse("the file of rerun embeddings has other embeddings than the record", RERUN)
     return rows
 
 
-def _again(archive: zipfile.ZipFile, outcome: EmbeddingOutcome) -> "npt.NDArray[np.float32]":
+def _repeats_in(archive: zipfile.ZipFile, outcome: EmbeddingOutcome) -> "npt.NDArray[np.float32]":
     import numpy as np
 
     if outcome.schema_version == BY_EMBEDDING:
         return np.empty((0, outcome.receipt.dim), dtype=np.float32)
     count = sum(failed.again is not None for task in outcome.tasks for failed in task.failed)
-    return _array(archive, "again", "<f4", (count, outcome.receipt.dim))
+    return _array_in(archive, "again", "<f4", (count, outcome.receipt.dim))
 
 
-def _all_variants(
+def _all_variants_in(
     archive: zipfile.ZipFile, outcome: EmbeddingOutcome
 ) -> Iterator[VariantEmbeddings | None]:
     """Yield the embeddings of variants of test, of training and of few-shot sequences."""
     variants, dim = outcome.variants, outcome.receipt.dim
-    tested = sum(decisions.rows for decisions in variants.kinds.values()) if variants else 0
-    yield _variants(archive, "varied", tested, dim) if variants else None
-    trained = sum(refitted.rows for refitted in outcome.refits)
-    yield _variants(archive, "refit", trained, dim) if outcome.refits else None
-    supported = sum(refitted.support for refitted in outcome.refits)
+    test_count = sum(decisions.rows for decisions in variants.kinds.values()) if variants else 0
+    yield _variants_in(archive, "varied", test_count, dim) if variants else None
+    training_count = sum(refitted.rows for refitted in outcome.refits)
+    yield _variants_in(archive, "refit", training_count, dim) if outcome.refits else None
+    support_count = sum(refitted.support for refitted in outcome.refits)
     has_support = outcome.schema_version not in WITHOUT_FEW_SHOT
-    yield _variants(archive, "support", supported, dim) if has_support else None
+    yield _variants_in(archive, "support", support_count, dim) if has_support else None
 
 
-def _variants(archive: zipfile.ZipFile, name: str, count: int, dim: int) -> VariantEmbeddings:
+def _variants_in(archive: zipfile.ZipFile, name: str, count: int, dim: int) -> VariantEmbeddings:
     return VariantEmbeddings(
-        _array(archive, f"{name}_task", "<i8", (count,)),
-        _array(archive, f"{name}_row", "<i8", (count,)),
-        _array(archive, name, "<f4", (count, dim)),
+        _array_in(archive, f"{name}_task", "<i8", (count,)),
+        _array_in(archive, f"{name}_row", "<i8", (count,)),
+        _array_in(archive, name, "<f4", (count, dim)),
     )
 
 
-def _array(
+def _array_in(
     archive: zipfile.ZipFile, name: str, kind: str, shape: tuple[int, ...]
 ) -> "npt.NDArray[Any]":
     """Return an array of a rerun file. Raises ValueError for another type or shape."""
@@ -420,9 +456,9 @@ def _array(
     if version != (1, 0):
         msg = f"{name} is of version {version}, expected (1, 0)"
         raise ValueError(msg)
-    stored, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    if (stored, fortran, dtype) != (shape, False, np.dtype(kind)):
-        msg = f"{name} has the shape {stored} of {dtype.str}, expected {shape} of {kind}"
+    stored_shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    if (stored_shape, is_fortran, dtype) != (shape, False, np.dtype(kind)):
+        msg = f"{name} has the shape {stored_shape} of {dtype.str}, expected {shape} of {kind}"
         raise ValueError(msg)
     return np.frombuffer(stream.read(), dtype=kind).reshape(shape)
 
@@ -430,7 +466,7 @@ def _array(
 def check_proofs(
     rows: RerunEmbeddings, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
 ) -> None:
-    """Compare the committed embeddings with the roots of their tasks. Raises StepMismatch."""
+    """Raise StepMismatch if a committed embedding does not lead to the Merkle root of its task."""
     for index, number in enumerate(rows.task.tolist()):
         task = outcome.tasks[number]
         entry, row = receipt.tasks[task.task], int(rows.row[index])
@@ -445,11 +481,11 @@ def check_proofs(
 def check_comparisons(
     rows: RerunEmbeddings, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
 ) -> None:
-    """Compare every drawn embedding with its rerun, by the rule of the record's version.
+    """Raise StepMismatch if an embedding and its rerun do not compare as the record says.
 
-    Raises StepMismatch.
+    The rule of comparison is that of the record's version.
     """
-    at = 0
+    first_repeat = 0
     for number, task in enumerate(outcome.tasks):
         is_of_task = rows.task == number
         scale = receipt.tasks[task.task].scale_log2
@@ -461,13 +497,14 @@ def check_comparisons(
             compared = (comparison.deviation.tolist(), comparison.mismatch.tolist())
         else:
             repeats = [failed for failed in task.failed if failed.again is not None]
-            again = rows.repeats[at : at + len(repeats)]
-            at += len(repeats)
+            again = rows.repeats[first_repeat : first_repeat + len(repeats)]
+            first_repeat += len(repeats)
             has_bounds = outcome.schema_version in WITHOUT_BOUNDS
             compared = _by_column(task, committed, rerun, again, scale, with_foreseen=has_bounds)
         if (task.deviation, task.mismatch) != compared:
             _refuse(
-                f"{task.task}: its embeddings compare otherwise than the record says", EMBEDDINGS
+                f"{task.task}: embeddings and reruns compare otherwise than the record says",
+                EMBEDDINGS,
             )
 
 
@@ -495,8 +532,8 @@ def _by_column(
     allowed = tolerances(rerun, scale, drawn)
     repeats = [failed for failed in task.failed if failed.again is not None]
     for failed, values in zip(repeats, again, strict=True):
-        at = task.distinct.index(failed.row)
-        repeat = judge_again(committed[at], rerun[at], values, allowed[at], scale)
+        index = task.distinct.index(failed.row)
+        repeat = judge_again(committed[index], rerun[index], values, allowed[index], scale)
         recorded = failed.again
         if recorded is not None and repeat != (
             recorded.deviation,
@@ -511,7 +548,7 @@ def _by_column(
     return comparison.deviation.tolist(), comparison.mismatch.tolist()
 
 
-def draws_shown(outcome: EmbeddingOutcome) -> Iterator[str]:
+def draw_counts(outcome: EmbeddingOutcome) -> Iterator[str]:
     """Yield the number of drawn embeddings of each part, as text."""
     parts: dict[str, int] = {}
     for task in outcome.tasks:

@@ -254,7 +254,7 @@ def _run_order(
     name, history = f"{path.parent.name}/{path.name}", repository.history
     if not history.counts(name, kind):
         return None
-    index, is_covered = history.before_revocation(name, kind)
+    index, is_covered = history.place_in_time(name, kind)
     try:
         check_revoked(signer, index, is_covered=is_covered)
     except RevokedKey:
