@@ -317,7 +317,7 @@ def plan_command(
     The time at which the commitment became public determines the round of the beacon, whose value
     nobody knew then. COMMITMENT may also be a signed commitment below leaderboard/audits. --detect
     and --confidence print a table of what a sample of tasks detects, and make the sample large
-    enough. Without --committed-at nothing is drawn: only that table is printed, or what a sample of
+    enough. Nothing is drawn without --committed-at: only that table is printed, or what a sample of
     embeddings detects and costs.
     """
     layout = find_layout(Path.cwd())

@@ -293,7 +293,7 @@ INCOMPLETE = (
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--model", "org/model"], "weights are given without --extractor"),
+        (["--model", "org/model"], "--no-weights is given without --extractor"),
         (["--extractor", "x.py:X"], INCOMPLETE),
         (["--extractor", "x.py:X", "--model", "org/m"], INCOMPLETE),
         # Without digests it was refused by `audit run` alone, when the draw was spent.
