@@ -44,13 +44,14 @@ from geneb_ci.board.tables import (
     parquet_text,
     values_table,
 )
-from geneb_ci.board.texts import Text, Texts, write_texts
+from geneb_ci.board.texts import Texts
 from geneb_ci.check.cached import CachedChecker
 from geneb_ci.check.registry import chosen_rule_ids
 from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
+from geneb_ci.common.files import Text, write_files
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.models.registry import ModelRegistry
@@ -415,8 +416,8 @@ def write_board(
     from geneb_ci.board.site.render import write_site  # Jinja2
 
     scripts = board.scripts()
-    texts = Texts(board.files.makers | scripts.makers)
-    write_texts(folder, texts, jobs or jobs_for(len(entries)))
+    makers = board.files.makers | scripts.makers
+    write_files(folder, makers, jobs or jobs_for(len(entries)))
     site, page = _site_and_page(entries, board, layout)
     write_page(folder, page)
     delete_former_scripts(folder, scripts)

@@ -3,7 +3,7 @@
 import functools
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from geneb_ci import __version__
 from geneb_ci.board.advice import Advice, Claim
@@ -15,7 +15,6 @@ from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.board.site.inputs import slugs
 from geneb_ci.board.texts import (
     DIGEST_DIGITS,
-    Text,
     Texts,
     ascii_text,
     script_name,
@@ -25,6 +24,9 @@ from geneb_ci.check.claims import results_of
 from geneb_ci.common.json_text import json_text
 from geneb_ci.statistics.metrics import Standings
 from reference_harness.formats.benchmark import Benchmark
+
+if TYPE_CHECKING:
+    from geneb_ci.common.files import Text
 
 SCORE_UNIT = 10**6
 NORMAL = 1.96

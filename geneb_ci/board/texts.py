@@ -1,20 +1,11 @@
-"""Large files of a board, made and written chunk by chunk, so that they need little memory."""
+"""Large files of a board, made chunk by chunk, so that they need little memory."""
 
-import contextlib
-import filecmp
 import json
-import os
 import re
-import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 
-from geneb_ci.common.errors import unwritable
-from geneb_ci.common.files import MODE
-from geneb_ci.common.parallel import in_processes
+from geneb_ci.common.files import Text
 
-Text = Callable[[], Iterable[bytes]]
-"""Returns the chunks of a text, in order."""
 DIGEST_DIGITS = 16
 """Hexadecimal digits of the digest in a script's name, enough to distinguish cached boards."""
 _SCRIPT = re.compile(rf"board-(?P<part>[a-z]+(?:-[0-9]+)?)\.[0-9a-f]{{{DIGEST_DIGITS}}}\.js")
@@ -51,7 +42,7 @@ def script_part(name: str) -> str | None:
 
 
 class Texts(Mapping[str, bytes]):
-    """Files by name; reading one makes it, `write_texts` writes it chunk by chunk."""
+    """Files by name; reading one makes it, `write_files` writes its makers' chunks."""
 
     def __init__(self, makers: Mapping[str, Text]) -> None:
         self.makers = dict(makers)
@@ -80,45 +71,3 @@ class Texts(Mapping[str, bytes]):
 
     def __ror__(self, others: Mapping[str, bytes]) -> dict[str, bytes]:
         return {**others, **self}
-
-
-def write_texts(folder: Path, texts: Texts, jobs: int) -> None:
-    """Write files with `jobs` processes; each is replaced atomically after all have been made.
-
-    A file that already has the same bytes is not touched.
-    Raises UsageProblem for a folder that cannot be written, MachineFault for a full or broken disk.
-    """
-    names, token = list(texts), secrets.token_hex(4)
-    staged = [folder / f".{name}.{token}" for name in names]
-
-    def write(number: int) -> None:
-        staged[number].unlink(missing_ok=True)  # left by a killed process
-        with staged[number].open("xb") as stream:
-            stream.writelines(texts.makers[names[number]]())
-            stream.flush()
-            os.fsync(stream.fileno())
-        staged[number].chmod(MODE)
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for _ in in_processes(write, range(len(names)), jobs, 1):
-            pass
-        for name, temporary in zip(names, staged, strict=True):
-            if not _is_there(folder / name, temporary):
-                temporary.replace(folder / name)
-    except OSError as error:
-        raise unwritable(str(folder), error, "name a folder that you may write to") from error
-    finally:
-        for temporary in staged:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-
-def _is_there(path: Path, temporary: Path) -> bool:
-    """Whether a regular file, not a link, has the bytes and the mode of the new file."""
-    return (
-        path.is_file()
-        and not path.is_symlink()
-        and path.stat().st_mode == temporary.stat().st_mode
-        and filecmp.cmp(path, temporary, shallow=False)
-    )

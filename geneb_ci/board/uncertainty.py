@@ -27,7 +27,7 @@ from geneb_ci.board.decisions import (
 )
 from geneb_ci.board.means import ranked_regimes, weighted_sums
 from geneb_ci.board.variance import DRAW_SPREAD, Floats, cells_of
-from geneb_ci.check.claims import Results, fits_of
+from geneb_ci.check.claims import Results, fit_count_of
 from geneb_ci.receipt.seen import SharedErrors, Triangle
 from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings
 from reference_harness.formats.benchmark import Benchmark
@@ -180,7 +180,7 @@ def draw_variance(regime: str, benchmark: Benchmark) -> float:
     """Return the assumed variance of a task's score between training draws; 0 without draws."""
     if regime not in benchmark.protocol.few_shot_k:
         return 0.0
-    return DRAW_SPREAD * DRAW_SPREAD / fits_of(benchmark, regime)
+    return DRAW_SPREAD * DRAW_SPREAD / fit_count_of(benchmark, regime)
 
 
 def spread_of(scores: ScoreColumn) -> Floats:

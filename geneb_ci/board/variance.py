@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.check.claims import Results, fits_of, readings, results_of
+from geneb_ci.check.claims import Results, fit_count_of, readings, results_of
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.statistics.binary import BinaryTable, Classes, fitting_runs, table
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
@@ -102,7 +102,7 @@ def cells_of(
     cells = (results or results_of(submission))[regime]
     columns = np.array([_SCORES(cells[task]) for task in benchmark.task_ids], dtype=float).T
     mcc, acc, _ = columns
-    fits = fits_of(benchmark, regime)
+    fits = fit_count_of(benchmark, regime)
     variance = np.zeros(len(mcc))
     means = Triple(*columns[:, sizes.two_class])
     correct_counts = near_mean(sizes.small, sizes.large, means)
@@ -190,7 +190,7 @@ def recovered_table(classes: Classes, reported: ReportedTriple) -> BinaryTable:
     """
     first = next(fitting_runs(classes, reported), None)
     if first is not None:
-        return table(classes, first.right, first.first + (len(first) // 2) * 2)
+        return table(classes, first.correct, first.first + (len(first) // 2) * 2)
     closest = near_mean(np.float64(classes.small), np.float64(classes.large), reported.value)
     small, large = (round(float(count)) for count in closest)
     return BinaryTable(small, classes.small - small, large, classes.large - large)
@@ -242,7 +242,7 @@ def _spread(submission: Submission, regime: str, benchmark: Benchmark) -> tuple[
     """Return the variance of each task's mean over seeds, 0 if unknown, and the number known."""
     evidence = submission.evidence if isinstance(submission, SubmissionV11) else {}
     variances, known_count = np.zeros(len(benchmark.tasks)), 0
-    seeds = fits_of(benchmark, regime)
+    seeds = fit_count_of(benchmark, regime)
     if seeds == 1:
         return variances, known_count
     for index, task in enumerate(benchmark.task_ids):

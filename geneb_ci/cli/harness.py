@@ -141,8 +141,8 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
             return process.returncode
         remote = Remote("dataset", name, token=find_token(f"datasets/{name}"))
         uploaded = upload(remote, staged_files(Path(folder_name)), say=say)
-    echo(f"{remote.resource}: {'pushed' if uploaded.new else 'nothing changed'}")
-    echo(f"revision to pin in schemas/benchmark.json: {uploaded.revision}")
+    echo(f"{remote.resource}: {'pushed' if uploaded.is_new else 'nothing changed'}")
+    echo(f"revision to pin in schemas/benchmark.json: {uploaded.commit}")
     return Exit.CLEAN
 
 

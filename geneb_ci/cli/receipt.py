@@ -204,8 +204,8 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     written to `receipt.location` of FILE; nothing else of it changes.
     """
     # Imported here: only push needs them.
-    from geneb_ci.publish.session import find_token
-    from geneb_ci.publish.space import Remote, lacking_there, upload
+    from geneb_ci.publish.session import attempt, find_token
+    from geneb_ci.publish.space import Remote, upload
     from geneb_ci.receipt.source import (
         HUB,
         REPOSITORY,
@@ -226,17 +226,17 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
         if (predicted := files.predictions()) is not None:
             paths[predicted.name] = predicted
     remote = Remote("dataset", repo, token=find_token(f"datasets/{repo}"))
-    missing_paths = lacking_there(remote, paths, say)
+    missing_paths = attempt(remote.state, say=say).differing(paths)
     size = sum(path.stat().st_size for path in missing_paths.values())
     embeddings = plural(subject.receipt.rows, "embedding")
     count = f"{plural(len(missing_paths), 'file')} of {len(paths)}, {embeddings} in all"
     say(f"{count}; {network_text(size, 'send')}")
     uploaded = upload(remote, paths, say=say, message=COMMIT_MESSAGE, folders=())
     written = write_location(
-        file, ReceiptLocation(kind=HUB, address=repo, revision=uploaded.revision)
+        file, ReceiptLocation(kind=HUB, address=repo, revision=uploaded.commit)
     )
-    echo(f"{remote.resource}: {'pushed' if uploaded.new else 'nothing changed'}")
-    echo(f"{file}: location {'written' if written else 'unchanged'}, {uploaded.revision}")
+    echo(f"{remote.resource}: {'pushed' if uploaded.is_new else 'nothing changed'}")
+    echo(f"{file}: location {'written' if written else 'unchanged'}, {uploaded.commit}")
     echo(next_line(shlex.join(["geneb-ci", "receipt", "verify", str(file)])))
     return Exit.CLEAN
 

@@ -1,65 +1,63 @@
 """Write files of a folder atomically."""
 
+import contextlib
+import filecmp
 import os
-import stat
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from geneb_ci.common.errors import unwritable
-from reference_harness.formats.files import NotReadable, read_regular
+from geneb_ci.common.parallel import in_processes
 
-WRITERS = 8
-"""Number of files written at the same time: eight take a disk little more time than one."""
+Text = Callable[[], Iterable[bytes]]
+"""Returns the chunks of a text, in order."""
 MODE = 0o644
 """Mode of published files."""
 
 
-def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files under temporary names, then rename them, so that each is replaced atomically.
+def write_files(folder: Path, files: Mapping[str, bytes | Text], jobs: int = 1) -> None:
+    """Write files with `jobs` processes; each is replaced atomically after all have been made.
 
-    A file that already has these bytes is not written.
+    A file that already has the same bytes is not touched; a text is made chunk by chunk, so that it
+    needs little memory.
     Raises UsageProblem for a folder that cannot be written, MachineFault for a full or broken disk.
     """
-    staged: dict[str, str] = {}
+    contents, token = list(files.values()), os.urandom(4).hex()
+    staged = [folder / f".{name}.{token}" for name in files]
 
-    def stage(name: str) -> None:
-        handle, staged[name] = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
-        with open(handle, "wb") as stream:  # noqa: PTH123 (a descriptor has no Path)
-            os.fchmod(handle, MODE)
-            stream.write(files[name])
-            stream.flush()
-            os.fsync(handle)
+    def stage(number: int) -> None:
+        content = contents[number]
+        with staged[number].open("wb") as stream:
+            stream.writelines([content] if isinstance(content, bytes) else content())
+        staged[number].chmod(MODE)
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        changed = [name for name, content in files.items() if not _has(f"{folder}/{name}", content)]
-        if len(changed) < WRITERS:
-            for name in changed:
-                stage(name)
-        else:
-            from concurrent.futures import ThreadPoolExecutor  # 10 ms that few files do not need
-
-            with ThreadPoolExecutor(WRITERS) as pool:
-                for _ in pool.map(stage, changed):
-                    pass
-        for name in changed:
-            os.replace(staged[name], f"{folder}/{name}")  # noqa: PTH105 (paths of many files)
-            del staged[name]
+        for _ in in_processes(stage, range(len(staged)), jobs, 1):
+            pass
+        targets = {
+            temporary: folder / name
+            for name, temporary in zip(files, staged, strict=True)
+            if not _is_there(folder / name, temporary)
+        }
+        for temporary in targets:  # only now, so that the disk writes them together
+            with temporary.open("rb") as stream:
+                os.fsync(stream.fileno())
+        for temporary, target in targets.items():
+            temporary.replace(target)
     except OSError as error:
         raise unwritable(str(folder), error, "name a folder that you may write to") from error
     finally:
-        for temporary in staged.values():
-            Path(temporary).unlink(missing_ok=True)
+        for temporary in staged:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
-def _has(path: str, content: bytes) -> bool:
-    """Whether a regular file, not a link, has these bytes and the mode of published files."""
-    try:
-        status = os.lstat(path)
-        is_published_file = stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) == MODE
-        if not is_published_file or status.st_size != len(content):
-            return False
-        return read_regular(Path(path), len(content), links=False) == content
-    except (OSError, NotReadable):
-        return False
+def _is_there(path: Path, temporary: Path) -> bool:
+    """Whether a regular file, not a link, has the bytes and the mode of the new file."""
+    return (
+        path.is_file()
+        and not path.is_symlink()
+        and path.stat().st_mode == temporary.stat().st_mode
+        and filecmp.cmp(path, temporary, shallow=False)
+    )

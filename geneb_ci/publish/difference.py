@@ -79,8 +79,8 @@ def file_changes(state: SpaceState, generation: Generation) -> list[SpaceFileCha
     changes = []
     for name, content in generation.published.items():
         is_published = name in state.files
-        same = state.holds({name: content})
-        sign = Sign.SAME if same else Sign.CHANGED if is_published else Sign.ADDED
+        is_same = not state.differing({name: content})
+        sign = Sign.SAME if is_same else Sign.CHANGED if is_published else Sign.ADDED
         changes.append(SpaceFileChange(sign, name, len(content)))
     changes += [SpaceFileChange(Sign.REMOVED, name, 0) for name in dropped_files(state, generation)]
     return sorted(changes, key=lambda change: change.name)

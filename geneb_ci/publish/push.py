@@ -4,7 +4,6 @@ import enum
 import hashlib
 import re
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -17,12 +16,12 @@ from geneb_ci.audit.record.old_log import (
 )
 from geneb_ci.audit.record.published import BYTES_MAX, PATH, lost_since, statements_in
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.publish.faults import HubRefused, NotFastForward, SpaceDiffers, UnknownOutcome
+from geneb_ci.publish.faults import HubRefused, NotFastForward, SpaceDiffers
 from geneb_ci.publish.generation import PUBLISHED_LOG, Generation
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import NAME, Manifest, Rollback
-from geneb_ci.publish.session import Clock, attempt
-from geneb_ci.publish.space import Space, SpaceState
+from geneb_ci.publish.session import Clock
+from geneb_ci.publish.space import Change, RemoteState, Space, SpaceState, commit_change
 from geneb_ci.receipt.cells import network_text
 from reference_harness.formats.text import Say, plural, silent
 
@@ -73,7 +72,7 @@ def _live_manifest(built: Generation, state: SpaceState) -> Manifest | None:
     """Return the manifest of the Space if every byte of it is from this generation; else None."""
     live = state.manifest
     is_same = live is not None and live.generation == built.manifest.generation
-    return live if is_same and state.holds(built.files | built.editions) else None
+    return live if is_same and not state.differing(built.files | built.editions) else None
 
 
 @dataclass(frozen=True)
@@ -122,6 +121,18 @@ def must_follow(live: Manifest, commit: str, repository: GitRepository) -> None:
         )
 
 
+@dataclass(frozen=True)
+class BoardChange(Change):
+    """What publishing makes of the Space."""
+
+    manifest: Manifest
+
+    def missed(self, after: RemoteState) -> set[str]:
+        """Return the names of the files that are not as published; the manifest is read as well."""
+        is_read_back = isinstance(after, SpaceState) and after.manifest == self.manifest
+        return super().missed(after) | (set() if is_read_back else {NAME})
+
+
 def push(
     space: Space,
     intent: Intent,
@@ -134,41 +145,27 @@ def push(
 
     `is_new` allows a board with signed statements on a Space that has no board.
     """
-    may_be_made = False  # whether an earlier try may have made the commit
+    manifest: Manifest
 
-    def once() -> Published:
-        nonlocal may_be_made
-        # 1. Read the state; this also shows whether a try without an answer succeeded.
+    def plan() -> BoardChange:
+        nonlocal manifest
         state = space.state()
         if state.manifest is not None and intent.is_live(state):
-            outcome = PublishOutcome.PUBLISHED if may_be_made else PublishOutcome.UNCHANGED
-            return Published(outcome, state.head, state.manifest)
-        # 2. Check that it may be replaced.
+            manifest = state.manifest
+            return BoardChange(state, {}, (), "", manifest)
         generation = intent.generation(state)
         must_keep_statements(space, state, generation, is_new=is_new)
-        dropped_names = dropped_files(state, generation)
-        # 3. One commit on this head: changed files, and deletion of files published earlier.
-        changed_files = differing_files(state, generation.published)
+        changed_files = state.differing(generation.published)
         if (size := sum(map(len, changed_files.values()))) > PROGRESS_BYTES:
             say(f"{plural(len(changed_files), 'file')}, {network_text(size, 'send')}")
-        try:
-            commit = space.commit(
-                state.head, changed_files, dropped_names, intent.message(generation)
-            )
-        except UnknownOutcome:
-            may_be_made = True
-            raise
-        may_be_made = True
-        # 4. Read back and compare.
-        after = space.state(commit)
-        if wrong_names := _differing_names(after, generation, dropped_names):
-            raise SpaceDiffers(
-                f"{space.resource} at {commit} differs from the upload: {', '.join(wrong_names)}",
-                "check for a .gitignore on the Space and for other writers, then publish again",
-            )
-        return Published(PublishOutcome.PUBLISHED, commit, generation.manifest)
+        manifest = generation.manifest
+        dropped_names = dropped_files(state, generation)
+        message = intent.message(generation)
+        return BoardChange(state, generation.published, dropped_names, message, manifest)
 
-    return attempt(once, clock=clock, say=say)
+    commit, is_new_commit = commit_change(space, plan, clock=clock, say=say)
+    outcome = PublishOutcome.PUBLISHED if is_new_commit else PublishOutcome.UNCHANGED
+    return Published(outcome, commit, manifest)
 
 
 def must_keep_statements(
@@ -254,19 +251,6 @@ def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> N
             f"{error.message.removeprefix(f'{LINKS}: ')}",
             "restore leaderboard/audits/log on main from the Space, then publish",
         ) from error
-
-
-def _differing_names(after: SpaceState, generation: Generation, deleted: list[str]) -> list[str]:
-    """Return the names of files that differ from the upload, by the Hub's digests."""
-    names = {*differing_files(after, generation.published), *after.files.keys() & set(deleted)}
-    if after.manifest != generation.manifest:
-        names.add(NAME)
-    return sorted(names)
-
-
-def differing_files(state: SpaceState, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files that are missing or different in a state."""
-    return {name: content for name, content in files.items() if not state.holds({name: content})}
 
 
 def dropped_files(state: SpaceState, generation: Generation) -> list[str]:

@@ -2,10 +2,10 @@
 
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from geneb_ci.publish import manifest
@@ -26,6 +26,7 @@ FILE_BYTES_MAX = 400_000_000  # of a file that is read back; values.csv has 132 
 
 Content = bytes | Path
 """Bytes, or the file that contains them."""
+C = TypeVar("C", bound=Content)
 
 
 class HubFileDigest(NamedTuple):
@@ -54,12 +55,21 @@ class PastCommit(NamedTuple):
     message: str
 
 
-class Listing(NamedTuple):
-    """The files of a repository at one commit."""
+@dataclass(frozen=True)
+class RemoteState:
+    """The files of a repository on the Hub at one commit."""
 
     head: str
     """Id of the commit."""
-    files: dict[str, HubFileDigest]
+    files: Mapping[str, HubFileDigest] = field(default_factory=dict)
+
+    def differing(self, files: Mapping[str, C]) -> dict[str, C]:
+        """Return those of these files that the repository lacks or has with other bytes."""
+        return {
+            name: content
+            for name, content in files.items()
+            if name not in self.files or not self.files[name].are_of(content)
+        }
 
 
 class Remote:
@@ -88,8 +98,8 @@ class Remote:
         # False means anonymous; None would make the client search for a token.
         self._api = HfApi(endpoint=endpoint, token=token or False)
 
-    def listing(self, revision: str | None = None) -> Listing:
-        """List the files of the head, or of a commit."""
+    def state(self, revision: str | None = None) -> RemoteState:
+        """Return the files of the head, or of a commit."""
         session(self._timeout_s)
         with translated_errors(self.resource, writing=False):
             ask = self._api.space_info if self._kind == "space" else self._api.dataset_info
@@ -101,7 +111,7 @@ class Remote:
             }
             if not info.sha:
                 raise UnknownOutcome(f"the Hub returned no commit of {self.resource}")
-            return Listing(info.sha, files)
+            return RemoteState(info.sha, files)
 
     def read(self, path: str, revision: str = "main", bytes_max: int = FILE_BYTES_MAX) -> bytes:
         """Return the bytes of one file. Raises HubRefused if it is larger than `bytes_max`."""
@@ -181,19 +191,10 @@ class Remote:
 
 
 @dataclass(frozen=True)
-class SpaceState:
+class SpaceState(RemoteState):
     """The Space at one commit."""
 
-    head: str
-    files: Mapping[str, HubFileDigest] = field(default_factory=dict)
     manifest: Manifest | None = None
-
-    def holds(self, files: Mapping[str, Content]) -> bool:
-        """Whether the Space has all these files with these bytes."""
-        return all(
-            name in self.files and self.files[name].are_of(content)
-            for name, content in files.items()
-        )
 
 
 class Service(NamedTuple):
@@ -224,12 +225,12 @@ class Space(Remote):
 
     def state(self, revision: str | None = None) -> SpaceState:
         """Return the files and the manifest of the head, or of a commit."""
-        head, files = self.listing(revision)
+        state = super().state(revision)
         published_manifest = None
-        if manifest.NAME in files:
-            raw = self.read(manifest.NAME, head, manifest.BYTES_MAX)
-            published_manifest = manifest.parse_manifest(raw, f"{self.resource} at {head}")
-        return SpaceState(head, files, published_manifest)
+        if manifest.NAME in state.files:
+            raw = self.read(manifest.NAME, state.head, manifest.BYTES_MAX)
+            published_manifest = manifest.parse_manifest(raw, f"{self.resource} at {state.head}")
+        return SpaceState(state.head, state.files, published_manifest)
 
     def service(self) -> Service:
         """Return the state of the Space's site, according to the Hub."""
@@ -248,16 +249,65 @@ class Space(Remote):
         return self._fetched(f"{address}/{path}", path, bytes_max, {})
 
 
+@dataclass(frozen=True)
+class Change:
+    """What a commit makes of a repository in a state."""
+
+    before: RemoteState
+    files: Mapping[str, Content]
+    """Files that it must have afterwards; those that it has already are not sent."""
+    deleted: Sequence[str]
+    """Names of files that it has and must not have afterwards."""
+    message: str
+
+    def missed(self, after: RemoteState) -> set[str]:
+        """Return the names of the files that are not as the change makes them."""
+        return {*after.differing(self.files), *after.files.keys() & set(self.deleted)}
+
+
+class CommitResult(NamedTuple):
+    """The commit that has the files, and whether this program made it."""
+
+    commit: str
+    is_new: bool
+
+
+def commit_change(
+    remote: Remote, plan: Callable[[], Change], *, clock: Clock = time, say: Say = silent
+) -> CommitResult:
+    """Make the change that `plan` returns in one commit, read it back, and compare digests.
+
+    `plan` reads the head of the repository; it is called again before each retry. No commit is made
+    if nothing differs. Raises PublishFault.
+    """
+    may_be_made = False  # whether an earlier try may have made the commit
+
+    def once() -> CommitResult:
+        nonlocal may_be_made
+        change = plan()  # this also shows whether a try without an answer succeeded
+        head, changed_files = change.before.head, change.before.differing(change.files)
+        if not changed_files and not change.deleted:
+            return CommitResult(head, may_be_made)
+        try:
+            commit = remote.commit(head, changed_files, change.deleted, change.message)
+        except UnknownOutcome:
+            may_be_made = True
+            raise
+        may_be_made = True
+        if wrong_names := sorted(change.missed(remote.state(commit))):
+            raise SpaceDiffers(
+                f"{remote.resource} at {commit} differs from the upload: {', '.join(wrong_names)}",
+                "check for a .gitignore in the repository and for other writers, then run the "
+                "command again",
+            )
+        return CommitResult(commit, is_new=True)
+
+    return attempt(once, clock=clock, say=say)
+
+
 # Folders of task data in the repository, in which files that are not uploaded are deleted.
 TASK_FOLDERS = ("tasks/", "flat/")
 MESSAGE = "Task data in both layouts"
-
-
-class UploadResult(NamedTuple):
-    """The revision with the uploaded files, and whether this upload made it."""
-
-    revision: str
-    new: bool
 
 
 def staged_files(folder: Path) -> dict[str, Path]:
@@ -277,52 +327,18 @@ def upload(
     say: Say = silent,
     message: str = MESSAGE,
     folders: tuple[str, ...] = TASK_FOLDERS,
-) -> UploadResult:
+) -> CommitResult:
     """Upload these files in one commit, unless the repository already has them.
 
     Other files below `folders` are deleted. Large files that an earlier try uploaded are not
     uploaded again. Raises PublishFault.
     """
-    may_be_made = False  # whether an earlier try may have made the commit
 
-    def once() -> UploadResult:
-        nonlocal may_be_made
-        listing = remote.listing()
-        changed_files, dropped_names = _difference(listing, files, folders)
-        if not changed_files and not dropped_names:
-            return UploadResult(listing.head, may_be_made)
-        try:
-            commit = remote.commit(listing.head, changed_files, dropped_names, message)
-        except UnknownOutcome:
-            may_be_made = True
-            raise
-        may_be_made = True
-        changed_files, dropped_names = _difference(remote.listing(commit), files, folders)
-        if changed_files or dropped_names:
-            raise SpaceDiffers(
-                f"{remote.resource} at {commit} differs from the upload: "
-                f"{', '.join([*changed_files, *dropped_names])}",
-                "check for a .gitignore in the repository, then push again",
-            )
-        return UploadResult(commit, new=True)
+    def plan() -> Change:
+        state = remote.state()
+        dropped = sorted(
+            name for name in state.files if name.startswith(folders) and name not in files
+        )
+        return Change(state, files, dropped, message)
 
-    return attempt(once, clock=clock, say=say)
-
-
-def _difference(
-    listing: Listing, files: dict[str, Path], folders: tuple[str, ...]
-) -> tuple[dict[str, Path], list[str]]:
-    changed_files = {
-        name: path
-        for name, path in files.items()
-        if name not in listing.files or not listing.files[name].are_of(path)
-    }
-    dropped_names = sorted(
-        name for name in listing.files if name.startswith(folders) and name not in files
-    )
-    return changed_files, dropped_names
-
-
-def lacking_there(remote: Remote, files: dict[str, Path], say: Say) -> dict[str, Path]:
-    """Return the files that a repository lacks or has with other bytes. Raises PublishFault."""
-    return _difference(attempt(remote.listing, say=say), files, ())[0]
+    return commit_change(remote, plan, clock=clock, say=say)

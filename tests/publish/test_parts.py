@@ -12,7 +12,7 @@ from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.publish.difference import Sign, SpaceFileChange, file_changes
 from geneb_ci.publish.generation import Generation, _page, _require_usual_places
 from geneb_ci.publish.manifest import NAME, manifest_of
-from geneb_ci.publish.push import _differing_names, differing_files, dropped_files
+from geneb_ci.publish.push import BoardChange, dropped_files
 from geneb_ci.publish.space import HubFileDigest, SpaceState
 
 FILES = {"a.json": b"a", "b.json": b"bb", "z/c.js": b"ccc"}
@@ -72,8 +72,8 @@ def test_settings_that_the_ledger_does_not_follow_are_refused(tmp_path, name):
 
 def test_a_space_that_holds_what_was_sent_has_nothing_wrong():
     after = live(MADE, ["README.md"])
-    assert _differing_names(after, MADE, ["gone.json"]) == []
-    assert differing_files(after, MADE.published) == {}
+    change = BoardChange(after, MADE.published, ["gone.json"], "", MADE.manifest)
+    assert change.missed(after) == set()
     assert dropped_files(after, MADE) == []
 
 
@@ -81,14 +81,10 @@ def test_all_that_is_wrong_is_named():
     after = live(MADE, ["README.md", "gone.json"])
     files = dict(after.files) | {"b.json": facts(b"other")}
     del files["a.json"]
-    assert _differing_names(
-        dataclasses.replace(after, files=files), MADE, ["gone.json", "x.json"]
-    ) == [
-        "a.json",
-        "b.json",
-        "gone.json",
-    ]
-    assert _differing_names(dataclasses.replace(after, manifest=None), MADE, []) == [NAME]
+    change = BoardChange(after, MADE.published, ["gone.json", "x.json"], "", MADE.manifest)
+    missed = change.missed(dataclasses.replace(after, files=files))
+    assert missed == {"a.json", "b.json", "gone.json"}
+    assert NAME in change.missed(dataclasses.replace(after, manifest=None))
 
 
 def test_only_what_we_published_and_no_longer_have_is_dropped():

@@ -238,7 +238,7 @@ ARCHIVE_MAX = 1 << 36
 WEIGHTS = Purpose(
     not_served=WeightsRefused,
     wrong_content=WeightsRefused,
-    folder="--weights DIR",
+    folder_option="--weights DIR",
     changed_fix="the file was changed since it was pinned: audit another submission, or "
     "correct the entry of the model registry",
 )

@@ -399,7 +399,7 @@ class PullChecker:
             files[change.lock.path.rsplit("/", 1)[-1]] = b""  # deleted, or no regular file
         proposed = ProposedRow(raws[row], _card(raws, card_path), files)
         file = Path(str(self.layout.submissions)) / f"{change.model}.json"
-        return self.checker.proposed(file, row, proposed)
+        return self.checker.proposed_context(file, row, proposed)
 
 
 def _with_replaced(change: Change) -> Change:
