@@ -59,7 +59,7 @@ def _check(subject: Subject, text: Text) -> str:
         )
         raise BrokenError(msg, _example(sequence, len(sequence) - 1))
     if truncation not in (reach.side, UNDECLARED):
-        msg = f"it declares truncation {truncation!r}, and cuts {reach.words}"
+        msg = f"it declares truncation {truncation!r}, and cuts {reach.side_text}"
         raise BrokenError(msg, _example(sequence, 0 if reach.start else -1))
     return _compare(reach, sequence, limit, count)
 
@@ -72,7 +72,7 @@ def _compare(reach: ReadSpan, sequence: str, limit: int, count: Callable[[str], 
         read_length = f"{letters} letters"
         if limit - SPECIALS_MAX <= letters <= limit * TOKEN_LETTERS_MAX:
             msg = (
-                f"It reads {read_length} and cuts {reach.words}; whether these are the {limit} "
+                f"It reads {read_length} and cuts {reach.side_text}; whether these are the {limit} "
                 "tokens of max_length is not known: add a method "
                 "count_tokens(sequences) -> list[int]"
             )
@@ -87,7 +87,7 @@ def _compare(reach: ReadSpan, sequence: str, limit: int, count: Callable[[str], 
         )
         read_length = f"{letters} letters, {count(letters_read)} tokens"
     if is_as_declared:
-        return f"It reads {read_length} and cuts {reach.words}, as max_length {limit} says."
+        return f"It reads {read_length} and cuts {reach.side_text}, as max_length {limit} says."
     msg = f"it declares max_length {limit}, and reads {read_length}: declare the real limit"
     raise BrokenError(msg, _example(sequence, reach.start or reach.stop - 1))
 
@@ -113,7 +113,7 @@ def _reads_all(subject: Subject, limit: object, truncation: str, text: Text) -> 
     )
     msg = (
         f"it {declaration}, and reads only {reach.letters} of {letters} letters, cutting "
-        f"{reach.words}: declare max_length in tokens, and truncation"
+        f"{reach.side_text}: declare max_length in tokens, and truncation"
     )
     raise BrokenError(msg, _example(sequence, 0 if reach.start else reach.letters))
 

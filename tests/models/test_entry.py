@@ -67,7 +67,7 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
     "a text for a number": ('schema_version = "1.0"\nparams = "1"', "params: Input should be"),
     "neither extractor nor missing": (
         'schema_version = "1.0"\n[run]\ndtype = "float32"',
-        "run: Value error, expected either extractor or missing",
+        "run: Value error, expected one of extractor and missing, found both or neither",
     ),
     "no revision": (
         source(kind="huggingface", location="org/model"),
@@ -80,7 +80,7 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
     "no location": (source(kind="zenodo"), "no location; kind 'zenodo' needs one"),
     "files of none": (
         source(kind="none") + f'\n[weights.files]\n"a.bin" = "{SHA}"',
-        "files of a method without weights",
+        "kind 'none' is a method without weights, but files or a location are named",
     ),
     "http": (
         source(kind="zenodo", location="1", host="http://zenodo.org"),
