@@ -60,8 +60,8 @@ def dating_errors(
     elif not any(_adds(commit, path, sha, github, main) for commit in dated_commits):
         yield (
             f"dating: {dated_commits[0][:DIGITS]} did not add its commitment to main, so the "
-            "draw may be one of many: publish the digest on the commit of main that added it, and draw with "
-            "--shown-on that commit"
+            "draw may be one of many: publish the digest on the commit of main that added it, "
+            "and draw with --shown-on that commit"
         )
 
 
