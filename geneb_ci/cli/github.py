@@ -185,7 +185,7 @@ def report_command(repo: str | None, author_id: int, health: str | None, run: st
 def _print_written(result: report.WriteResult) -> report.WriteResult:
     """Print what was written to one pull request, and return the result unchanged."""
     if result.problem is not None:
-        say(f"geneb-ci: {result.what}: {visible(result.problem.message)}")
+        say(f"geneb-ci: {result.subject}: {visible(result.problem.message)}")
     if result.written is not None:
         written_parts = [name for name, is_new in result.written._asdict().items() if is_new]
         sentence = (
@@ -193,7 +193,7 @@ def _print_written(result: report.WriteResult) -> report.WriteResult:
             if written_parts
             else "nothing to write, already up to date"
         )
-        say(f"{result.what}: {result.outcome}; {sentence}")
+        say(f"{result.subject}: {result.outcome}; {sentence}")
     return result
 
 
