@@ -227,7 +227,7 @@ class Need(enum.StrEnum):
     @property
     def pull_request_fix(self) -> str:
         """What a report on a pull request says instead of `fix`; "" if `fix` applies."""
-        return _FEW_ROWS if _TEXTS[self][1] == _ROWS else ""
+        return _FEW_ROWS if _TEXTS[self][1] == _ROWS_FIX else ""
 
     @property
     def in_practice(self) -> str:
@@ -235,22 +235,22 @@ class Need(enum.StrEnum):
         return _IN_PRACTICE.get(self, "")
 
 
-_ROWS = "run inside the repository or pass --against DIR"
+_ROWS_FIX = "run inside the repository or pass --against DIR"
 _FEW_ROWS = "main has fewer rows: these rules run as soon as it has enough"
-_INSIDE = "put the file in a repository of submissions"
-_IN_FOLDER = (
-    f"{_INSIDE}: in submissions/ beside schemas/benchmark.json, or in the folder of the setting "
-    "[tool.geneb-ci] submissions"
+_INSIDE_FIX = "put the file in a repository of submissions"
+_IN_FOLDER_FIX = (
+    f"{_INSIDE_FIX}: in submissions/ beside schemas/benchmark.json, or in the folder of the "
+    "setting [tool.geneb-ci] submissions"
 )
 _TEXTS = {
-    Need.OTHER_ROWS: ("the other rows", _ROWS),
-    Need.MANY_ROWS: (f"at least {ROWS_MIN} other rows", _ROWS),
-    Need.COMPLETE_ROWS: (f"at least {ROWS_MIN} other rows without missing cells", _ROWS),
-    Need.FOLDER: ("the folder of submissions", _IN_FOLDER),
-    Need.CARD: ("the model card", f"{_INSIDE}, and its card in submissions/cards/"),
+    Need.OTHER_ROWS: ("the other rows", _ROWS_FIX),
+    Need.MANY_ROWS: (f"at least {ROWS_MIN} other rows", _ROWS_FIX),
+    Need.COMPLETE_ROWS: (f"at least {ROWS_MIN} other rows without missing cells", _ROWS_FIX),
+    Need.FOLDER: ("the folder of submissions", _IN_FOLDER_FIX),
+    Need.CARD: ("the model card", f"{_INSIDE_FIX}, and its card in submissions/cards/"),
     Need.EXTRACTOR: (
         "the extractor that the run names",
-        f"{_INSIDE}, and its extractor in submissions/extractors/",
+        f"{_INSIDE_FIX}, and its extractor in submissions/extractors/",
     ),
     Need.TEST_SIZES: (
         "the sizes of test splits",

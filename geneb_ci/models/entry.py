@@ -60,9 +60,9 @@ class WeightsSource(StrictModel):
     folder: FileName | None = None
     """Folder of the files in the archive."""
     files: dict[FileName, Hex64] = {}  # noqa: RUF012 (pydantic copies it)
-    """File name to SHA-256, of weights, configuration, tokenizer and remote code."""
+    """SHA-256 by file name, of weights, configuration, tokenizer and remote code."""
     ids: dict[FileName, FileNumber] = {}  # noqa: RUF012 (pydantic copies it)
-    """File name to the number of the file on Drive or Dataverse."""
+    """Number of the file on Drive or Dataverse, by file name."""
 
     @model_validator(mode="after")
     def _is_usable(self) -> Self:
@@ -232,9 +232,9 @@ class ModelEntry(StrictModel):
     """Name in the paper."""
     params: Annotated[int, Field(ge=0)] | None = None
     params_in_paper: Positive | None = None
-    """The paper's number of parameters, if it differs."""
+    """The paper's number of parameters, if it differs from `params`."""
     params_trained: Positive | None = None
-    """Number of trained weights without tables of positions and filters, if it differs."""
+    """Number of trained weights, without tables of positions and filters, if not `params`."""
     params_unknown: Text | None = None
     """What is not explained of the difference between `params` and the number in the files."""
     architecture: Name | None = None

@@ -156,7 +156,7 @@ SCORE_MAX = 10.0
 
 
 def score_of(size: float, limit: float) -> float:
-    """Return size / limit, rounded and clipped to 1 ... `SCORE_MAX`."""
+    """Return how unusual a value is: size / limit, rounded, from 1 to `SCORE_MAX`."""
     return round(min(SCORE_MAX, max(1.0, size / limit)), 1)
 
 
