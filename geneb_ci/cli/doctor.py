@@ -136,7 +136,7 @@ def show_machine(*, network: bool) -> None:
     print_line("sandbox levels")
     with tempfile.TemporaryDirectory() as folder:
         for level, name in levels.LEVELS.items():
-            print_line(f"  {level}  {name}: {_state(level, Path(folder))}")
+            print_line(f"  {level}  {name}: {_level_state(level, Path(folder))}")
     print_line(f"number of processes limited by: {processes.kernel_holder()}")
     print_line(f"GPU devices: {', '.join(mounts.gpu_devices()) or 'none'}")
     print_line(f"left from an earlier audit: {_leftovers()}")
@@ -149,7 +149,7 @@ def print_line(line: str) -> None:
     click.echo(wrapped_text(line, width()), nl=False)
 
 
-def _state(level: int, folder: Path) -> str:
+def _level_state(level: int, folder: Path) -> str:
     cause = levels.unavailable_because(level, folder)
     if cause is not None:
         return f"no, {cause}"

@@ -1,4 +1,4 @@
-"""Read benchmark definitions: from any file, the shipped ones, and in upstream's format."""
+"""Read benchmark definitions: of a file, shipped ones, and those in upstream's format."""
 
 import functools
 import json

@@ -164,15 +164,15 @@ def renaming(unknown: Iterable[str], missing: Iterable[str], fix: str) -> str:
 
     It ends with `fix` if further names are missing.
     """
-    unmatched, pairs = [*missing], []
-    for name in [*unknown][:HINTS_MAX] if unmatched else ():
-        nearest_name = nearest(name, unmatched)
+    unmatched_names, pairs = [*missing], []
+    for name in [*unknown][:HINTS_MAX] if unmatched_names else ():
+        nearest_name = nearest(name, unmatched_names)
         if nearest_name is not None:
-            unmatched.remove(nearest_name)
+            unmatched_names.remove(nearest_name)
             pairs.append(f"{quoted(name)} to {quoted(nearest_name)}")
     if not pairs:
         return ""
-    further_fix = f" {fix}" if unmatched and fix else ""
+    further_fix = f" {fix}" if unmatched_names and fix else ""
     return f"Rename {first_and_more(pairs, RENAMED_MAX)}, if that is meant.{further_fix}"
 
 

@@ -89,7 +89,7 @@ FEW_SHOT_STEPS = 600
 FEW_SHOT_SEQUENCES = 10
 """Training sequences per class of a few-shot fit."""
 FEW_SHOT_TIMES = 4
-"""Copies of a few-shot fit, plain and stressed, as a multiple of those of the full regime."""
+"""Number of copies with noise of each few-shot fit, as a multiple of the number of copies."""
 NOISE_FLOPS = 40
 """Operations per value to draw and add noise."""
 START_SECONDS = 15

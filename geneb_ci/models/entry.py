@@ -24,7 +24,7 @@ DEFAULT_HOSTS = {
     "dataverse": "https://dataverse.harvard.edu",
 }
 """Default server of each kind of publication; Zenodo and Dataverse also run on other servers."""
-_ODD = re.compile(r"[?#\s@]")
+_FORBIDDEN_IN_ADDRESS = re.compile(r"[?#\s@]")
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Host = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:-]+$")]
 FILE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$")
@@ -94,7 +94,10 @@ class WeightsSource(StrictModel):
                 f"location {location!r} is not the number of a record, such as 7995778",
             ),
             (
-                kind == "url" and (_ODD.search(location) is not None or not _is_server(location)),
+                kind == "url"
+                and (
+                    _FORBIDDEN_IN_ADDRESS.search(location) is not None or not _is_server(location)
+                ),
                 f"location {location!r} is not an https address of a named server, without a query",
             ),
             (

@@ -224,7 +224,7 @@ def _assignments(table: Mapping[str, Any]) -> list[str]:
 
 
 def card_text(model: HubModel, author_facts: AuthorFacts) -> str:
-    """Return the model card."""
+    """Return the text of the model card."""
     layers, width = model.number(LAYERS), model.width
     shape = [model.model_class]
     shape += [f"{layers} layers"] if layers else []

@@ -270,12 +270,12 @@ class BoardReader:
                 tested_count += 1
                 refusal = self._refusal(result.document.path, shortfall)
                 has_auditable_row = not refusal
-            withdrawn = [a for a in evidence.of_model(model) if a.withdrawn]
+            withdrawn_audits = [a for a in evidence.of_model(model) if a.withdrawn]
             yield AuditCandidate(
                 model,
                 os.path.relpath(result.document.path, self.root),
                 weight_of(result.findings),
-                withdrawn[-1].withdrawn if withdrawn else "",
+                withdrawn_audits[-1].withdrawn if withdrawn_audits else "",
                 refusal,
             )
 

@@ -48,7 +48,7 @@ class LeaveOneOut:
 
     predicted: list[float]
     distances: list[float]
-    """In standard deviations of the residuals of real rows."""
+    """Distance of each cell from its prediction, in standard deviations of real rows' residuals."""
     spread: tuple[float, ...]
     """Relative residual spread by regime: about 1 for real rows, near 0 for a blend of rows."""
     weights: dict[int, float]
