@@ -59,7 +59,7 @@ def limits_digest() -> str:
 
 
 def are_current(committed: str) -> bool:
-    """Whether the limits in a commitment are those of now.
+    """Whether the limits in a commitment are those of this version.
 
     Commitments before rule 5 have the digest of the tolerance alone.
     """
