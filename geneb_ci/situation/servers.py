@@ -60,7 +60,7 @@ def server_answers(
 def _shown_at(github: GitHub, audits: tuple[OpenAudit, ...]) -> dict[str, str]:
     """Return when each commitment became a status of the commit that added it to main."""
     time_by_commitment = {
-        audit.commitment: github.shown_at(audit.shown_on, audit.commitment)
+        audit.commitment: github.publication_time(audit.shown_on, audit.commitment)
         for audit in audits
         if audit.shown_on and not audit.is_drawn
     }

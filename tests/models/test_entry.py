@@ -228,7 +228,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         f'[run.environment]\nlock = "absent.txt"\nsha256 = "{SHA}"\n'
     )
     typos = said("verify", "typos", code=11)
-    assert "typos: wrong: there is no mine.py; " in typos
+    assert "typos: wrong: there is no extractor mine.py; " in typos
     assert "absent.txt: cannot be read: No such file" in typos
     (folder / "typos.toml").write_text(
         'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nextractor = "builtin:nope"\n'
