@@ -42,7 +42,8 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from geneb_ci.audit.rerun.honesty import TASK_MARGIN, VARIANT_ALARM, alarm_of_one
 from reference_harness.formats.base import Name, StrictModel
-from reference_harness.formats.rescored import OTHER_DRAWS, FewShotScores
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.rescored import OTHER_DRAWS, TEST_TIMES, FewShotScores
 from reference_harness.formats.text import plural
 
 MARGIN = 0.02
@@ -237,12 +238,18 @@ def flagged_gains(result: FewShotResult, beside: str) -> list[Gain]:
 
 def few_shot_contradiction(
     result: FewShotResult,
-    regimes: Iterable[str],
+    benchmark: Benchmark,
     tasks: Iterable[str],
     varied: Iterable[str],
-    fits: int,
+    *,
+    requires_tests: bool,
 ) -> str:
-    """Return why a result is not of these regimes, tasks, varied tasks and fits, or ""."""
+    """Return how a result differs from what an audit of these tasks measures, or "".
+
+    `varied` are the tasks whose published fits were repeated on variants. `requires_tests` says
+    that fits on test sequences may not be left out of a task whose classes are large enough.
+    """
+    regimes, fits = benchmark.protocol.few_shot_k, len(benchmark.protocol.seeds)
     if set(result.regimes) != set(regimes):
         return f"probes of {', '.join(result.regimes)} were fitted, expected {', '.join(regimes)}"
     names, varied_names = set(tasks), set(varied)
@@ -259,6 +266,13 @@ def few_shot_contradiction(
                 return f"{regime}: {task} has other numbers of fits than {fits} and {OTHER_DRAWS}"
             if (scores.varied is not None) != (task in varied_names):
                 return f"{regime}: whether {task} was varied is not what the draw determines"
+            counts = benchmark.by_id[task].test_class_counts
+            least = TEST_TIMES * regimes[regime]
+            if requires_tests and counts and (scores.tests is not None) != (min(counts) >= least):
+                return (
+                    f"{regime}: fits on test sequences of {task}, whose smallest class has "
+                    f"{min(counts)}, are to be there from {least} and else left out"
+                )
     return ""
 
 
