@@ -115,7 +115,7 @@ def _true(classes: Classes, cell: dict[str, float]) -> tuple[int, int]:
     """Return right predictions and rho of the one table behind a real cell."""
     value = Triple(cell["MCC"], cell["Acc"], cell["F1"])
     first = next(fitting_runs(classes, ReportedTriple(value, Triple(EXACT, EXACT, EXACT))))
-    return first.right, first.first
+    return first.correct, first.first
 
 
 def feasible(board: Board, rng: random.Random) -> Forgery:

@@ -222,7 +222,7 @@ def _spec(options: dict[str, Any], option_texts: dict[str, str]) -> EmbedderSpec
         msg = "--receipt and --option compile=true exclude each other, as an audit compares "
         msg += "embeddings with those of the uncompiled model: leave one out"
         raise OptionError(msg)
-    token_budget, measured = budget_of(options["token_budget"], options["device"])
+    token_budget, measures_budget = budget_of(options["token_budget"], options["device"])
     batching = Batching(options["batching"], token_budget, options["batch_size"] or FILE_BATCH)
     return EmbedderSpec(
         extractor=options["extractor"],
@@ -230,7 +230,7 @@ def _spec(options: dict[str, Any], option_texts: dict[str, str]) -> EmbedderSpec
         device=options["device"],
         keywords=keywords(options["extractor"], option_texts, batching),
         batching=batching,
-        measured=measured,
+        measures_budget=measures_budget,
         # An audit compares a receipt with a rerun to 1e-5; TF32 differs by 1e-3.
         tf32=options["receipt"] is None,
     )

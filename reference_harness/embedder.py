@@ -105,7 +105,7 @@ class EmbedderSpec:
     keywords: Mapping[str, Any]
     """Keyword arguments of the extractor's constructor."""
     batching: Batching
-    measured: bool
+    measures_budget: bool
     """Whether the token budget is measured, instead of taken from `batching`."""
     tf32: bool = True
     """False forbids TF32 on a GPU; True keeps the setting of torch or the extractor."""
@@ -123,7 +123,7 @@ class EmbedderSpec:
                     environment.set_tf32(allowed=False)
                 if self.batching.mode == "exact" and self.device.startswith("cuda"):
                     environment.set_exact()
-                room = room_of(self.device) if self.measured else None
+                room = room_of(self.device) if self.measures_budget else None
                 facts = facts_of(loaded, self.device)
             encode_in_processes = getattr(loaded.extractor, "encode_in_processes", None)
             if encode_in_processes is not None and self.device != "cpu":

@@ -29,7 +29,7 @@ OTHER_DISTRIBUTIONS = (DISTRIBUTION, "huggingface-hub", "ray", "msgpack", "proto
 """Distributions that move files and text and change no number. They and all that they require are
 not recorded unless in `PACKAGES`, so that neither a download of weights nor a cluster changes the
 identity of a run. Ray's requirements are listed here too, as they may be installed without Ray."""
-SHORT = "ACGT" * 16
+SHORT_SEQUENCE = "ACGT" * 16
 """A sequence that every model accepts; embedding it imports what a forward pass needs."""
 GIT_SECONDS = 10  # git status of this repository takes well under a second
 
@@ -66,7 +66,7 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
     embedded a short sequence. A failure to embed it is ignored, as the first task will fail too.
     """
     with contextlib.suppress(Exception):
-        extractor.extract_embeddings([SHORT], batch_size=1)
+        extractor.extract_embeddings([SHORT_SEQUENCE], batch_size=1)
     modules = {name.partition(".")[0] for name in sys.modules}
     installed = importlib.metadata.distributions()
     users = (package for package in installed if modules & _modules_of(package))

@@ -61,7 +61,7 @@ def list_() -> None:
     click.echo("built in")
     width = max(map(len, BUILTINS))
     for name, builtin in BUILTINS.items():
-        click.echo(f"  {name:<{width}}  {builtin.what}")
+        click.echo(f"  {name:<{width}}  {builtin.summary}")
     click.echo("yours\n  MODULE:CLASS, for example submissions/extractors/mine.py:MyExtractor")
     click.echo("properties")
     width = max(len(p.slug) for p in PROPERTIES)
@@ -188,7 +188,7 @@ def check(
                 select=select,
                 full=not quick,
                 batching=plan,
-                measured=is_measured,
+                measures_budget=is_measured,
                 listener=progress,
             )
     except (ExtractorError, OptionError, conformance.UnknownPropertyError) as error:

@@ -190,7 +190,7 @@ def recovered_table(classes: Classes, reported: ReportedTriple) -> BinaryTable:
     """
     first = next(fitting_runs(classes, reported), None)
     if first is not None:
-        return table(classes, first.right, first.first + (len(first) // 2) * 2)
+        return table(classes, first.correct, first.first + (len(first) // 2) * 2)
     closest = near_mean(np.float64(classes.small), np.float64(classes.large), reported.value)
     small, large = (round(float(count)) for count in closest)
     return BinaryTable(small, classes.small - small, large, classes.large - large)

@@ -92,7 +92,7 @@ def init_command(
     if first_commit(folder):
         echo("made the first commit")
     elif is_changed(folder):
-        echo("merge the changes by a pull request: they have no effect before")
+        echo("merge the changes by a pull request: until then they have no effect")
     if not force and board.differs:
         echo(
             "  fix: compare your files with the new ones, or overwrite them: geneb-ci init --force",

@@ -4,7 +4,7 @@ GenebError
 ├── BrokenInstallation   exit 1   a file of the package is missing or damaged
 ├── BadConfiguration     exit 1   benchmark.json or [tool.geneb-ci] cannot be used
 ├── MachineFault         exit 1   machine or network failure: disk full, permission denied
-├── UsageProblem         exit 2   the command line names something that does not exist
+├── UsageProblem         exit 2   the command line is wrong, or names what does not exist
 ├── NothingChecked       exit 3   no file matched, or none could be read
 ├── SandboxUnavailable   exit 3   this machine does not support the requested sandbox level
 ├── SandboxLeaks         exit 3   an escape attempt of the probe suite succeeded
@@ -30,10 +30,11 @@ class Exit(IntEnum):
     CLEAN = 0
     OWN_FAULT = 1
     USAGE = 2
-    """The command line is wrong: an option, a rule, a folder or a commit that does not exist."""
+    """The command line is wrong, or names a rule, a folder or a commit that does not exist."""
     NOT_CHECKED = 3
     """There is no input: no file, a file that is not a submission, or no model for a request."""
     MOVED = 4
+    """The pull request has new commits since it was read."""
     WARNINGS = 10
     ERRORS = 11
 
@@ -62,7 +63,7 @@ class MachineFault(GenebError):
 
 
 class UsageProblem(GenebError):
-    """The command line names something that does not exist."""
+    """The command line is wrong, or names something that does not exist."""
 
     exit_code = Exit.USAGE
 
@@ -104,7 +105,8 @@ class WeightsRefused(GenebError):
 class ExtractorRefused(GenebError):
     """The extractor in the sandbox returned no valid embeddings; `log` is what it printed.
 
-    `stage` is the step that failed, and `task` the task of its sequences, "" if they have none.
+    `stage` is the step that failed. `task` is the task whose sequences it embedded, "" if they
+    belong to no task.
     """
 
     exit_code = Exit.NOT_CHECKED
@@ -112,7 +114,7 @@ class ExtractorRefused(GenebError):
     stage: str = "embedding"
     task: str = ""
     at: object = None
-    """The position in an audit; None outside of audits."""
+    """The `RunFacts` of the audit, which its signed abort contains; None outside of audits."""
 
 
 class ExtractorFailed(ExtractorRefused):

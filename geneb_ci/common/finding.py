@@ -144,7 +144,7 @@ def nearest(name: str, known_names: list[str]) -> str | None:
 
 
 def near_member(name: str, known_names: Iterable[str], present: Container[str]) -> str:
-    """Return a suggestion: a similar missing member, else a similar present one, else ""."""
+    """Return a hint: the similar member that is missing, or that is there already, or ""."""
     members = [*known_names]
     missing = near(name, [member for member in members if member not in present])
     if missing:
@@ -183,16 +183,16 @@ def known_name(name: str, known_names: Iterable[str]) -> str | None:
     return name if name in names else folded[0] if len(folded) == 1 else None
 
 
-def exact_name(name: str, known_names: Sequence[str], what: str, fix: str = "") -> str:
+def exact_name(name: str, known_names: Sequence[str], kind: str, fix: str = "") -> str:
     """Return the known name that `known_name` finds.
 
-    Raises UsageProblem if there is none. Its message is that `name` is not a `what`, with a
-    suggestion; its fix is `fix`, by default the list of the known names.
+    Raises UsageProblem if there is none. Its message says that `name` is not a `kind`, and suggests
+    a similar name; its fix is `fix`, by default the list of the known names.
     """
     match = known_name(name, known_names)
     if match is None:
         raise UsageProblem(
-            f"{quoted(name)} is not a {what}{near(name, list(known_names))}",
+            f"{quoted(name)} is not a {kind}{near(name, list(known_names))}",
             fix or f"name one of {', '.join(known_names)}",
         )
     return match
@@ -225,18 +225,18 @@ class Need(enum.StrEnum):
         return _TEXTS[self][1]
 
     @property
-    def of_main(self) -> str:
-        """How to provide it for a pull request; "" if `fix` applies."""
-        return _FEWER if _TEXTS[self][1] == _ROWS else ""
+    def pull_request_fix(self) -> str:
+        """What a report on a pull request says instead of `fix`; "" if `fix` applies."""
+        return _FEW_ROWS if _TEXTS[self][1] == _ROWS else ""
 
     @property
     def in_practice(self) -> str:
-        """Why a file of the practice benchmark cannot have it; "" if it can."""
+        """Why a file of the practice benchmark lacks what the rule needs; "" if it can have it."""
         return _IN_PRACTICE.get(self, "")
 
 
 _ROWS = "run inside the repository or pass --against DIR"
-_FEWER = "main has fewer rows: these rules run as soon as it has enough"
+_FEW_ROWS = "main has fewer rows: these rules run as soon as it has enough"
 _INSIDE = "put the file in a repository of submissions"
 _IN_FOLDER = (
     f"{_INSIDE}: in submissions/ beside schemas/benchmark.json, or in the folder of the setting "

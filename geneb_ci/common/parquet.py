@@ -57,19 +57,19 @@ _PHYSICAL: Mapping[ColumnKind, _Physical] = {
 
 
 class _Chunk(NamedTuple):
-    """The pages of a column, and their facts for the footer."""
+    """The pages of a column, and what the footer says of them."""
 
     content: bytes
-    values: int
-    data_at: int
-    """Offset of the data page, which follows the page of the distinct values."""
+    value_count: int
+    data_offset: int
+    """Offset of the data page in `content`, where it follows the page of the distinct values."""
     encodings: tuple[int, ...]
 
 
 def parquet_bytes(
     columns: Sequence[ParquetColumn], rows: Iterable[Sequence[Any]], notes: Mapping[str, str]
 ) -> bytes:
-    """Return a table as a file; its footer has `notes` as key-value metadata."""
+    """Return a table as a Parquet file, whose footer has `notes` as key-value metadata."""
     all_rows = list(rows)
     by_column = list(zip(*all_rows, strict=True)) or [()] * len(columns)
     parts, chunk_facts, offset = [MAGIC], [], len(MAGIC)
@@ -101,6 +101,7 @@ class _Struct(list[tuple[int, Any]]):
 
 
 def _root(columns: Sequence[ParquetColumn]) -> _Struct:
+    """Return the first element of the schema, which is the table."""
     return _Struct([(4, "table"), (5, len(columns))])
 
 
@@ -119,6 +120,7 @@ def _schema(column: ParquetColumn) -> list[_Struct]:
 
 
 def _described_chunk(column: ParquetColumn, chunk: _Chunk, offset: int) -> _Struct:
+    """Return what the footer says of a column, whose pages are at `offset` in the file."""
     path = [column.name, "list", "element"] if column.kind == "numbers" else [column.name]
     size = _Long(len(chunk.content))
     fields: list[tuple[int, Any]] = [
@@ -126,12 +128,12 @@ def _described_chunk(column: ParquetColumn, chunk: _Chunk, offset: int) -> _Stru
         (2, list(chunk.encodings)),
         (3, path),
         (4, 0),
-        (5, _Long(chunk.values)),
+        (5, _Long(chunk.value_count)),
         (6, size),
         (7, size),
-        (9, _Long(offset + chunk.data_at)),
+        (9, _Long(offset + chunk.data_offset)),
     ]
-    if chunk.data_at:
+    if chunk.data_offset:
         fields.append((11, _Long(offset)))
     return _Struct([(2, _Long(offset)), (3, _Struct(fields))])
 
@@ -238,11 +240,11 @@ def _varint(number: int) -> bytes:
 
 def _struct(members: Iterable[tuple[int, Any]]) -> bytes:
     """Return a record in Thrift's compact protocol."""
-    encoded, last = [], 0
+    encoded, last_number = [], 0
     for number, value in members:
         kind, content = _encoded(value)
-        encoded.append(bytes([(number - last) << 4 | kind]) + content)
-        last = number
+        encoded.append(bytes([(number - last_number) << 4 | kind]) + content)
+        last_number = number
     return b"".join([*encoded, b"\0"])
 
 

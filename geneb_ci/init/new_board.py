@@ -204,7 +204,7 @@ def _line(client: SettingsClient, applied: AppliedSettings) -> str:
     names = ", ".join(applied.ids)
     if applied.error:
         return f"not set: {names}: {applied.error}"
-    return f"{'would set' if client.dry else 'set'}: {names} ({', '.join(applied.requests)})"
+    return f"{'would set' if client.is_dry_run else 'set'}: {names} ({', '.join(applied.requests)})"
 
 
 def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
@@ -215,7 +215,7 @@ def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
             return
     except Unseen:
         return  # the final report has it
-    if client.dry:
+    if client.is_dry_run:
         say(f"would create the Space {client.space}")
         return
     try:

@@ -165,7 +165,7 @@ def _is_plain(kinds: bytes, members: _Members) -> bool:
 
 
 _skip = json.JSONDecoder().raw_decode
-"""Returns a value and the offset of its end."""
+"""Function that parses the value at an offset, and returns it with the offset of its end."""
 
 
 def locate(text: str, path: KeyPath) -> Span | None:
@@ -254,7 +254,7 @@ class Document:
         return starts
 
     def offset(self, fault: Fault) -> int:
-        """Return the offset of a fault: its own, or that of the closest existing ancestor."""
+        """Return the offset of a fault: its own, or that of the closest existing parent member."""
         if fault.at is not None:
             return fault.at
         path = fault.path
@@ -270,8 +270,8 @@ class Document:
     @functools.cached_property
     def origin(self) -> str:
         """SHA-256 of the file of format 1.0 that was upgraded to this one, or else of this file."""
-        older = downgraded(self)
-        return self.sha256 if older is None else hashlib.sha256(older.encode()).hexdigest()
+        original = downgraded(self)
+        return self.sha256 if original is None else hashlib.sha256(original.encode()).hexdigest()
 
     @property
     def scorer(self) -> str:

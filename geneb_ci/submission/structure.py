@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _MEMBERS = {"schema_version", "model_id", "harness_version", "meta", "results"}
 _WITH_SCHEMA = _MEMBERS | {"$schema"}
 _METRICS = {"MCC": -1, "Acc": 0, "F1": 0}
-"""Metric to its minimum score."""
+"""Minimum score of each metric."""
 _NUMBERS = {int, float}
 _LINES = {
     "display": (1, DISPLAY_MAX),
@@ -46,7 +46,7 @@ _LINES = {
     "provenance": (0, LINE_MAX),
     "submitted_by": (0, LINE_MAX),
 }
-"""Text field of the metadata to the minimum and maximum number of characters."""
+"""Minimum and maximum number of characters of each text field of the metadata."""
 _META = {*_LINES, "params", "zero_shot"}
 _MODEL_ID = re.compile(MODEL_ID_PATTERN.removeprefix("^").removesuffix("$"))
 
@@ -104,7 +104,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$-]{1,80}")
 
 
 Engine = Callable[[object], "tuple[Submission | None, list[Fault]]"]
-"""Validates a value: returns the typed submission or None, and the faults."""
+"""A function that validates a value, and returns the typed submission or None, and the faults."""
 
 
 def version_of(value: object) -> str | None:
@@ -190,7 +190,7 @@ _LONG_NAMES = {
     "Acc": {"acc", "accuracy", "accuracy_score"},
     "F1": {"f1", "f1_score", "f1_macro", "macro_f1", "f1score"},
 }
-"""Metric to its names in other programs, in lower case."""
+"""Names of each metric in other programs, in lower case."""
 
 
 def explained(faults: list[Fault]) -> list[Fault]:
@@ -213,7 +213,7 @@ def explained(faults: list[Fault]) -> list[Fault]:
 
 
 def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
-    """Return faults in which a single one replaces all that come from other names of metrics.
+    """Return the faults, of which a single one replaces all that come from misnamed metrics.
 
     Otherwise a cell with `accuracy` would have two faults, the unknown `accuracy` and the missing
     `Acc`, and so would its evidence. Faults of fewer than MISNAMED_MIN cells are not replaced.
@@ -231,10 +231,10 @@ def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
     parts = [plural(cells, "cell")] if cells else []
     if len(paths) > cells:
         parts.append(f"the evidence of {plural(len(paths) - cells, 'cell')}")
-    first, joined_ids = next(iter(misnamed.values())), set(map(id, misnamed.values()))
+    first_fault, joined_ids = next(iter(misnamed.values())), set(map(id, misnamed.values()))
     message, expected = f"{' and '.join(parts)} name their metrics {names}", ", ".join(_LONG_NAMES)
     joined_fault = dataclasses.replace(
-        first, rule="unknown-metric", message=message, found=names, expected=expected
+        first_fault, rule="unknown-metric", message=message, found=names, expected=expected
     )
     other_faults = [
         fault

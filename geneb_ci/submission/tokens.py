@@ -107,7 +107,7 @@ class Scalars(Cursor):
     """Parses numbers and literals."""
 
     def scalar(self, path: KeyPath) -> Any:
-        """Parse a number or a literal."""
+        """Parse the number or the literal at the current offset."""
         match = _NUMBER.match(self.text, self.at)
         if match is not None and self.text[match.end() : match.end() + 1] in _NUMBER_ENDS:
             self.at = match.end()
@@ -183,7 +183,7 @@ class Strings(Cursor):
     """Parses strings."""
 
     def string(self, path: KeyPath) -> str:
-        """Parse the string that begins here."""
+        """Parse the string at the current offset."""
         start = self.at
         match = _PLAIN.match(self.text, start)
         if match is not None:

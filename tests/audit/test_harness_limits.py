@@ -193,7 +193,7 @@ def test_what_is_not_the_embeddings_fault_is_no_refusal(place):
              "--embeddings", str(place.folder / "honest.npy"), "--noise", "float32", "--seed", "1",
              "--output", "o"],
         )  # fmt: skip
-    assert "fix what it names" in caught.value.fix
+    assert "fix what the message names" in caught.value.fix
 
 
 def test_a_harness_that_is_killed_is_named(place):

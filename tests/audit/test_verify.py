@@ -377,16 +377,19 @@ NONE: dict[str, Any] = {"kinds": {}, "training": None, "others": {}}
 @pytest.mark.parametrize(
     ("variants", "said"),
     [
-        ({"memorised": True}, "memorised is True, which contradicts its numbers"),
+        ({"memorised": True}, "memorised is True, which contradicts the numbers"),
         (
             {"others": {"1shot, record": {"fits": 5, "kinds": {"cropped": FIVE_FITS}}}},
-            "memorised is False, which contradicts its numbers",
+            "memorised is False, which contradicts the numbers",
         ),
         (
             {"others": {"1shot, record": {"fits": 5, "kinds": {"cropped": TOO_MANY}}}},
             "variants: 1shot, record, cropped: 300 of 200 changed",
         ),
-        ({"tasks": {"t": NONE}}, "the decisions of its tasks are not those of all together"),
+        (
+            {"tasks": {"t": NONE}},
+            "the sums of the decisions of the tasks are not the decisions of all together",
+        ),
         ({"tasks": {"t": NONE}} | NONE, "variants: their tasks are not those of the audit"),
         ({"rows": 1}, "1 sequences per task were varied, expected 2000"),
         (

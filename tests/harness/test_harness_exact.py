@@ -99,7 +99,7 @@ def above(folder: Path) -> EmbedderSpec:
         device="cpu",
         keywords={},
         batching=Batching("exact"),
-        measured=False,
+        measures_budget=False,
     )
 
 
@@ -137,7 +137,7 @@ def test_a_model_of_transformers_keeps_its_limits(tmp_path):
         device="cpu",
         keywords={"batching": "exact"},
         batching=Batching("exact"),
-        measured=False,
+        measures_budget=False,
     )
     one = spec.load()
     extractor = one.extractor.extractor

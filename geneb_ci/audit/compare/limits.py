@@ -64,7 +64,7 @@ def are_of_every_defence(committed: str) -> bool:
 
 
 def are_current(committed: str) -> bool:
-    """Whether the limits in a commitment are those of now.
+    """Whether the limits in a commitment are those of this version.
 
     Commitments before rule 5 have the digest of the tolerance alone.
     """

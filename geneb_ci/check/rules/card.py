@@ -316,7 +316,7 @@ def _is_explained(name: str, facts: CardFacts, row: RowFacts, other_row: RowFact
     if name == TRAINING:
         return row.training == other_row.training
     confirmed_links = facts.links & row.links or facts.repositories & row.repositories
-    return bool(confirmed_links) or row.is_of_same(other_row)
+    return bool(confirmed_links) or row.names_same_weights(other_row)
 
 
 def _copied_fault(message: str, actual: str, line: int) -> Fault:

@@ -31,7 +31,7 @@ def contradicted(folder: Path, extractor: str, model: str = "", **options: Any) 
         device="cpu",
         keywords=options,
         batching=BATCHING,
-        measured=False,
+        measures_budget=False,
     )
     embedder, draw = spec.load(), random.Random(0)
     sequences = ["".join(draw.choices("ACGT", k=draw.randint(18, 32))) for _ in range(100)]

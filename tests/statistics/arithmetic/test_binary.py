@@ -48,7 +48,7 @@ def place(one: BinaryTable) -> tuple[int, int]:
 
 def found(classes: Classes, reading: ReportedTriple) -> set[BinaryTable]:
     return {
-        table(classes, run.right, rho)
+        table(classes, run.correct, rho)
         for run in fitting_runs(classes, reading)
         for rho in range(run.first, run.last + 1, 2)
     }
@@ -59,7 +59,7 @@ def is_held(drawn: Drawn, runs: Iterable[TableRun]) -> bool:
     right, rho = place(drawn.table)
     wanted = {rho, -rho} if drawn.classes.small == drawn.classes.large else {rho}
     return any(
-        run.right == right and run.first <= at <= run.last and (at - run.first) % 2 == 0
+        run.correct == right and run.first <= at <= run.last and (at - run.first) % 2 == 0
         for run in runs
         for at in wanted
     )
@@ -241,7 +241,7 @@ def test_of_scores_of_few_decimals_every_table_is_found_the_nearest_accuracies_f
         expected = {each for each in all_tables(classes) if reading.holds(scores_of(each), 1e-14)}
         assert found(classes, reading) == expected
         middle = reading.value.acc * classes.total
-        distances = [abs(run.right - middle) for run in fitting_runs(classes, reading)]
+        distances = [abs(run.correct - middle) for run in fitting_runs(classes, reading)]
         assert distances == sorted(distances)
 
 
