@@ -195,7 +195,12 @@ def test_a_result_of_other_tasks_or_fits_contradicts_the_audit(
     changed = result.regimes["1shot"]["t1"].model_copy(update=change)
     result = FewShotResult(regimes={"1shot": result.regimes["1shot"] | {"t1": changed}})
     names = ["t0", "t1"]
-    given = {"regimes": ["1shot"], "tasks": names, "varied": names, "smallest_class": None}
+    given: dict[str, Any] = {
+        "regimes": ["1shot"],
+        "tasks": names,
+        "varied": names,
+        "smallest_class": None,
+    }
     given |= expected
     benchmark = benchmark_of(given["regimes"], given["smallest_class"])
     contradiction = few_shot_contradiction(

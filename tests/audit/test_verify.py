@@ -438,7 +438,8 @@ def test_an_audit_that_leaves_a_defence_out_is_refused_unless_its_limits_are_ear
 ):
     root = repository(tmp_path)
     earlier = commitment(RAW).policy.model_dump() | {"tolerance": tolerance_digest()}
-    for changes, expected in (({}, message), ({"policy": earlier}, "")):
+    cases: list[tuple[dict[str, Any], str]] = [({}, message), ({"policy": earlier}, "")]
+    for changes, expected in cases:
         outcome = outcome_of(plan_for(RAW, **changes), RAW)
         raw = mutated(outcome, lambda statement: leave_out(statement["predicate"]))
         differing = verified(root, raw).differs
