@@ -149,16 +149,28 @@ def _early_start(value: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "step", "message"),
     [
-        (_round(3), "round", "it is 126, expected 123 for a commitment at 2023-08-23T15:14:33Z"),
-        (_round(-3), "round", "it is 120, expected 123 for a commitment at 2023-08-23T15:14:33Z"),
-        (_moved(3), "round", "it is 123, expected 124 for a commitment at 2023-08-23T15:14:36Z"),
+        (
+            _round(3),
+            "round",
+            "the plan has round 126, expected 123 for a commitment at 2023-08-23T15:14:33Z",
+        ),
+        (
+            _round(-3),
+            "round",
+            "the plan has round 120, expected 123 for a commitment at 2023-08-23T15:14:33Z",
+        ),
+        (
+            _moved(3),
+            "round",
+            "the plan has round 123, expected 124 for a commitment at 2023-08-23T15:14:36Z",
+        ),
         (_moved(-3), "round", "expected 122"),
         (_lower_k, "sample", "1 tasks are drawn, expected the 2 committed or more"),
         (_relabel, "sample", "1 tasks are drawn, expected the 2 committed or more"),
         (_other_task, "sample", "the drawn tasks are not those of the smallest tickets"),
-        (_swap_tickets, "tickets", "they do not follow from the seed"),
-        (_other_seed, "seed", "commitment and beacon give"),
-        (_other_commitment, "commitment", "its digest is"),
+        (_swap_tickets, "tickets", "the tickets do not follow from the seed"),
+        (_other_seed, "seed", " of commitment and beacon"),
+        (_other_commitment, "commitment", "the commitment has the digest"),
         (
             _flip_verdict,
             "comparison",
