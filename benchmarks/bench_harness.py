@@ -141,7 +141,7 @@ def jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[job.Job]:
 
 
 def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
-    """Print times of stock fits with default threads and one, and of ours in one or two processes."""
+    """Print times of stock fits with default threads and one, and of ours in 1 and 2 processes."""
     with tempfile.TemporaryDirectory() as folder:
         todo = jobs(Path(folder) / "cache", sets, regimes)
         totals: dict[str, list[float]] = {k: [] for k in ("default", "one", "serial", "parallel")}

@@ -103,7 +103,7 @@ def audit(made: Document, found: Rescored, group: Group, bench: Benchmark) -> li
 
 
 def false_alarms(audits: Audits) -> tuple[int, list[str], dict[str, list[float]]]:
-    """Run each honest audit; return their number, differences, and each regime's use of its limit."""
+    """Run each honest audit; return their number, differences, and how near each limit was."""
     count, wrong = 0, []
     nearest: defaultdict[str, list[float]] = defaultdict(list)
     for auditor, found in audits.rescored.items():

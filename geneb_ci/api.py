@@ -357,9 +357,9 @@ def board(
     without the extra `tables`.
     """
     from geneb_ci.board import board as boards  # 0.3 s
-    from geneb_ci.board.rows import extra_at_hand
+    from geneb_ci.board.rows import extra_required
 
-    with extra_at_hand():
+    with extra_required():
         from geneb_ci.board.frame import score_frame  # pandas
     path = None if folder is None else Path(folder)
     layout, paths = boards.files_at(path, "geneb_ci.board(FOLDER)")
@@ -404,7 +404,8 @@ def verify(
         raise NothingChecked("there is no record to verify", fix)
     if not cells and (receipt is not None or data is not None):
         raise UsageProblem(
-            "--receipt and --data have no effect without --cells", "add --cells, or leave them out"
+            "--receipt and --data have no effect without --cells",
+            "add --cells, or leave out --receipt and --data",
         )
     receipt_folder, data_folder = (None if f is None else Path(f) for f in (receipt, data))
     recompute = from_receipt(repository.layout, receipt_folder, data_folder, say) if cells else None
@@ -522,13 +523,13 @@ def recommend(
     for an unknown name, and the exceptions of `build`.
     """
     from geneb_ci.board.advice import MARGIN, is_built, model_request  # pydantic
-    from geneb_ci.board.rows import extra_at_hand
+    from geneb_ci.board.rows import extra_required
     from geneb_ci.render.results import Recommendation
 
     path = None if folder is None else Path(folder)
     margin = MARGIN if margin is None else margin
     need = model_request(category, species, regime, max_params, memory, evidence, margin)
-    with extra_at_hand(", which brings numpy"), _notebook_report():
+    with extra_required(", which brings numpy"), _notebook_report():
         if path is not None and is_built(path):
             from geneb_ci.board.recommend import advise_built  # 0.3 s
 

@@ -14,7 +14,7 @@ import click
 
 from geneb_ci.board.board import layout_of
 from geneb_ci.board.page import write_page
-from geneb_ci.board.rows import encode, extra_at_hand
+from geneb_ci.board.rows import encode, extra_required
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import echo, say
@@ -350,7 +350,7 @@ def _refuse_early(
                 "pip install 'geneb-ci[hub]'",
             )
     if format_ in TABLES:
-        with extra_at_hand():
+        with extra_required():
             importlib.import_module("numpy")
     site = site_of((), {}, benchmark_of(layout), layout, _built(layout, when))
     if format_ == "eval-results":
