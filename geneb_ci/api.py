@@ -404,7 +404,8 @@ def verify(
         raise NothingChecked("there is no record to verify", fix)
     if not cells and (receipt is not None or data is not None):
         raise UsageProblem(
-            "--receipt and --data have no effect without --cells", "add --cells, or leave them out"
+            "--receipt and --data have no effect without --cells",
+            "add --cells, or leave out --receipt and --data",
         )
     receipt_folder, data_folder = (None if f is None else Path(f) for f in (receipt, data))
     recompute = from_receipt(repository.layout, receipt_folder, data_folder, say) if cells else None

@@ -243,7 +243,9 @@ def run_command(
     # Before anything is printed: a closed pipe must not lose the record.
     record = signing.record(result)
     if record is None and result.embeddings is not None and work is None:
-        say("the rerun embeddings, which a record needs beside it, are not kept: pass --work DIR")
+        say(
+            "the rerun embeddings, which a record needs, are not kept: pass --work DIR to keep them"
+        )
     outcome = result.outcome
     click.echo(
         encoded(outcome) if format_ == "json" else outcome_text(outcome, _columns()), nl=False

@@ -282,7 +282,9 @@ def _note(text: str) -> None:
 def _write(report: CheckReport, outputs: list[Output]) -> None:
     """Write a report in each format, and print the verdict on a pull request beside them."""
     for output in outputs:
-        text = render(output.format, report, color=_color(output.path), width=width(output.path))
+        text = render(
+            output.format, report, color=_has_color(output.path), width=width(output.path)
+        )
         write(output, text)
     if Output("text", STDOUT) not in outputs:
         for line in proposal_lines(report):
@@ -306,7 +308,7 @@ def _print_next(report: CheckReport, paths: tuple[Path, ...], outputs: list[Outp
         echo(next_line(command))
 
 
-def _color(path: str) -> bool:
+def _has_color(path: str) -> bool:
     return path == STDOUT and sys.stdout.isatty() and not is_plain()
 
 

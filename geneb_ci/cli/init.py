@@ -103,7 +103,7 @@ def init_command(
 
 
 def _apply(folder: Path, answers: BoardAnswers, *, dry_run: bool) -> Exit:
-    """Set up GitHub and the Hub, and print the open settings as a checklist."""
+    """Set up GitHub and the Hub, and print the settings that are not set yet as a checklist."""
 
     def say_setting(line: str) -> None:
         click.echo(wrapped_text(line, width()), nl=False)

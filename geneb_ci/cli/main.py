@@ -125,7 +125,7 @@ COMMANDS = {
     "serve": ("board", "build the board and serve its page on this machine"),
     "recommend": ("recommend", "recommend a model: the best, or a smaller one with a small loss"),
     "compare": ("compare", "compare two models or checkpoints, with intervals of differences"),
-    "figures": ("recommend", "compute the figures of the paper, in its scope or the board's"),
+    "figures": ("recommend", "compute the figures of the paper, from its rows or the board's"),
     "publish": ("publish", "publish the board on its Hugging Face Space"),
     "rollback": ("publish", "publish an earlier generation of the board again"),
     "ledger": ("publish", "list the changes of every row: when, by whom, and why"),

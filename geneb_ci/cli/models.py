@@ -48,7 +48,7 @@ FORMATS = ("text", "json")
 
 
 def registry() -> ModelRegistry:
-    """Return the registry of the current folder's repository, or the shipped one outside of any."""
+    """Return the registry of the repository that the current folder is in, or the shipped one."""
     return ModelRegistry(find_layout(Path.cwd()))
 
 

@@ -80,7 +80,7 @@ def pack_command(
         _print_unused(packed)
         raise NothingChecked(
             f"{results}: no file has a result of {benchmark.name}, so nothing was written",
-            "fix the files that are named above, each for its reason"
+            "fix the files that are named above, each with its reason"
             if packed.broken
             else "name the folder of results_*.json, or of results of MTEB, with task ids of "
             "the benchmark as file names",

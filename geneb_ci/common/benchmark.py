@@ -1,4 +1,4 @@
-"""Read benchmark definitions: from any file, the shipped ones, and in upstream's format."""
+"""Read benchmark definitions: of a file, shipped ones, and those in upstream's format."""
 
 import functools
 import json
@@ -17,7 +17,7 @@ def parse_benchmark(raw: bytes, name: str) -> Benchmark:
     Raises BadConfiguration, with the file and each wrong key, if it is invalid.
     """
     try:
-        return parse(raw, valid=known_files().benchmarks, example=_geneb)
+        return parse(raw, valid=known_files().benchmarks, example=_shipped_bytes)
     except UnusableBenchmarkError as error:
         raise BadConfiguration(
             f"{name}: {'; '.join(error.faults)}",
@@ -25,7 +25,7 @@ def parse_benchmark(raw: bytes, name: str) -> Benchmark:
         ) from error
 
 
-def _geneb() -> bytes:
+def _shipped_bytes() -> bytes:
     return _read(shipped("schemas", "benchmark.json"))
 
 
@@ -48,7 +48,7 @@ def _read(path: Path) -> bytes:
         ) from error
 
 
-_RESTORE = "restore the file from upstream's main branch"
+_RESTORE_FIX = "restore the file from upstream's main branch"
 
 
 @functools.cache
@@ -61,7 +61,7 @@ def upstream_benchmark(path: Path) -> Benchmark:
     try:
         spec = read_json(_read(path))
     except ValueError as error:
-        raise BadConfiguration(f"{path}: not valid JSON: {error}", _RESTORE) from error
+        raise BadConfiguration(f"{path}: not valid JSON: {error}", _RESTORE_FIX) from error
 
     def at(*keys: str | int) -> Any:
         value = spec
@@ -70,7 +70,7 @@ def upstream_benchmark(path: Path) -> Benchmark:
                 value = value[key]
             except (LookupError, TypeError):
                 key_path = "/".join(map(str, keys))
-                raise BadConfiguration(f"{path}: {key_path}: missing", _RESTORE) from None
+                raise BadConfiguration(f"{path}: {key_path}: missing", _RESTORE_FIX) from None
         return value
 
     shipped_document = shipped.document()

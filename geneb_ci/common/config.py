@@ -35,7 +35,7 @@ LINKS = ("repository", "site", "space")
 the Hugging Face Space that shows it in a frame."""
 _LINK = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~-]+)*/?")
 
-_ISOLATED = "or use no settings at all: geneb-ci check --isolated"
+_ISOLATED_FIX = "or use no settings at all: geneb-ci check --isolated"
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _table(path: Path) -> dict[str, Any] | None:
             return None
         raise BadConfiguration(
             f"{path}: {error.reason}, so its table {TABLE} cannot be read",
-            f"make it a readable file, {_ISOLATED}",
+            f"make it a readable file, {_ISOLATED_FIX}",
         ) from error
     if b"geneb-ci" not in raw:
         return None
@@ -94,7 +94,7 @@ def _table(path: Path) -> dict[str, Any] | None:
         raise BadConfiguration(
             f"{path}: {TABLE}: a dotted key, or a string that looks like one, has more than "
             f"{KEY_PARTS_MAX} parts",
-            f"shorten it, {_ISOLATED}",
+            f"shorten it, {_ISOLATED_FIX}",
         )
     try:
         document = tomllib.loads(raw.decode("utf-8"))
@@ -371,7 +371,7 @@ def benchmark_of(layout: Layout) -> Benchmark:
         return load_benchmark(layout.benchmark)
 
 
-_RESTORE = "restore the file from the main branch"
+_RESTORE_FIX = "restore the file from the main branch"
 
 
 def cache_folder(name: str) -> Path:
@@ -394,7 +394,7 @@ def policy_bytes(path: Path, limit: int) -> bytes:
     try:
         return read_text(path, limit)
     except NotReadable as error:
-        raise BadConfiguration(f"{path}: {error.reason}", _RESTORE) from error
+        raise BadConfiguration(f"{path}: {error.reason}", _RESTORE_FIX) from error
 
 
 OFFICIAL = "official.json"
@@ -411,14 +411,16 @@ def official_files(layout: Layout) -> dict[str, str]:
         try:
             value = read_json(policy_bytes(path, POLICY_BYTES_MAX))["files"]
         except (ValueError, KeyError, TypeError) as error:
-            raise BadConfiguration(f"{path}: 'files' cannot be read: {error}", _RESTORE) from error
+            raise BadConfiguration(
+                f"{path}: 'files' cannot be read: {error}", _RESTORE_FIX
+            ) from error
         if not isinstance(value, dict):
-            raise BadConfiguration(f"{path}: 'files' is not an object", _RESTORE)
+            raise BadConfiguration(f"{path}: 'files' is not an object", _RESTORE_FIX)
         for key, digest in value.items():
             if not isinstance(digest, str) or _DIGEST.fullmatch(digest) is None:
                 raise BadConfiguration(
                     f"{path}: 'files': {quoted(key)} is {quoted(digest)}; expected the sha256 of a "
                     "file, 64 hex digits in lower case",
-                    _RESTORE,
+                    _RESTORE_FIX,
                 )
     return value

@@ -7,7 +7,7 @@ GenebError
 ├── UsageProblem         exit 2   the command line is wrong, or names what does not exist
 ├── NothingChecked       exit 3   no file matched, or none could be read
 ├── SandboxUnavailable   exit 3   this machine does not support the requested sandbox level
-├── SandboxLeaks         exit 3   an escape attempt of the probe suite succeeded
+├── SandboxLeaks         exit 3   an attempt of the escape suite succeeded
 ├── StillRunning         exit 1   a process of the sandbox could not be killed
 ├── LeftOver             exit 3   a folder or process of an earlier audit still exists
 ├── WeightsRefused       exit 3   weights are not pinned, not those committed to, or malformed
@@ -81,7 +81,7 @@ class SandboxUnavailable(GenebError):
 
 
 class SandboxLeaks(GenebError):
-    """An escape attempt of the probe suite succeeded: no untrusted code may run."""
+    """An attempt of the escape suite succeeded: no untrusted code may run."""
 
     exit_code = Exit.NOT_CHECKED
 
@@ -113,7 +113,7 @@ class ExtractorRefused(GenebError):
     log: str = ""
     stage: str = "embedding"
     task: str = ""
-    at: object = None
+    run_facts: object = None
     """The `RunFacts` of the audit, which its signed abort contains; None outside of audits."""
 
 
@@ -133,22 +133,22 @@ class ResultRefused(ExtractorRefused):
     """The result is not a matrix of finite numbers of the expected shape."""
 
 
-_SPACE = "free disk space, or write to another disk; TMPDIR sets the folder of temporary files"
-_RIGHTS = (
+_SPACE_FIX = "free disk space, or write to another disk; TMPDIR sets the folder of temporary files"
+_RIGHTS_FIX = (
     "write to another folder, or change its permissions; TMPDIR sets the folder of temporary files"
 )
 _OTHER_PATH_FIX = "name another file or folder"
-_FILES = "raise the limit of open files (ulimit -n), or close other programs"
+_OPEN_FILES_FIX = "raise the limit of open files (ulimit -n), or close other programs"
 _MACHINE_FIXES = {
-    errno.ENOSPC: _SPACE,
-    errno.EDQUOT: _SPACE,
+    errno.ENOSPC: _SPACE_FIX,
+    errno.EDQUOT: _SPACE_FIX,
     errno.EFBIG: "raise the file size limit (ulimit -f), or write to another disk",
-    errno.EROFS: _RIGHTS,
-    errno.EACCES: _RIGHTS,
-    errno.EPERM: _RIGHTS,
+    errno.EROFS: _RIGHTS_FIX,
+    errno.EACCES: _RIGHTS_FIX,
+    errno.EPERM: _RIGHTS_FIX,
     errno.EIO: "the disk failed: check the system log, and use another disk",
-    errno.EMFILE: _FILES,
-    errno.ENFILE: _FILES,
+    errno.EMFILE: _OPEN_FILES_FIX,
+    errno.ENFILE: _OPEN_FILES_FIX,
     errno.ENOMEM: "close other programs, or use a machine with more memory",
     errno.ENOTDIR: _OTHER_PATH_FIX,
     errno.EISDIR: _OTHER_PATH_FIX,

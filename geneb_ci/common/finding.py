@@ -164,15 +164,15 @@ def renaming(unknown: Iterable[str], missing: Iterable[str], fix: str) -> str:
 
     It ends with `fix` if further names are missing.
     """
-    unmatched, pairs = [*missing], []
-    for name in [*unknown][:HINTS_MAX] if unmatched else ():
-        nearest_name = nearest(name, unmatched)
+    unmatched_names, pairs = [*missing], []
+    for name in [*unknown][:HINTS_MAX] if unmatched_names else ():
+        nearest_name = nearest(name, unmatched_names)
         if nearest_name is not None:
-            unmatched.remove(nearest_name)
+            unmatched_names.remove(nearest_name)
             pairs.append(f"{quoted(name)} to {quoted(nearest_name)}")
     if not pairs:
         return ""
-    further_fix = f" {fix}" if unmatched and fix else ""
+    further_fix = f" {fix}" if unmatched_names and fix else ""
     return f"Rename {first_and_more(pairs, RENAMED_MAX)}, if that is meant.{further_fix}"
 
 
@@ -227,7 +227,7 @@ class Need(enum.StrEnum):
     @property
     def pull_request_fix(self) -> str:
         """What a report on a pull request says instead of `fix`; "" if `fix` applies."""
-        return _FEW_ROWS if _TEXTS[self][1] == _ROWS else ""
+        return _FEW_ROWS if _TEXTS[self][1] == _ROWS_FIX else ""
 
     @property
     def in_practice(self) -> str:
@@ -235,22 +235,22 @@ class Need(enum.StrEnum):
         return _IN_PRACTICE.get(self, "")
 
 
-_ROWS = "run inside the repository or pass --against DIR"
+_ROWS_FIX = "run inside the repository or pass --against DIR"
 _FEW_ROWS = "main has fewer rows: these rules run as soon as it has enough"
-_INSIDE = "put the file in a repository of submissions"
-_IN_FOLDER = (
-    f"{_INSIDE}: in submissions/ beside schemas/benchmark.json, or in the folder of the setting "
-    "[tool.geneb-ci] submissions"
+_INSIDE_FIX = "put the file in a repository of submissions"
+_IN_FOLDER_FIX = (
+    f"{_INSIDE_FIX}: in submissions/ beside schemas/benchmark.json, or in the folder of the "
+    "setting [tool.geneb-ci] submissions"
 )
 _TEXTS = {
-    Need.OTHER_ROWS: ("the other rows", _ROWS),
-    Need.MANY_ROWS: (f"at least {ROWS_MIN} other rows", _ROWS),
-    Need.COMPLETE_ROWS: (f"at least {ROWS_MIN} other rows without missing cells", _ROWS),
-    Need.FOLDER: ("the folder of submissions", _IN_FOLDER),
-    Need.CARD: ("the model card", f"{_INSIDE}, and its card in submissions/cards/"),
+    Need.OTHER_ROWS: ("the other rows", _ROWS_FIX),
+    Need.MANY_ROWS: (f"at least {ROWS_MIN} other rows", _ROWS_FIX),
+    Need.COMPLETE_ROWS: (f"at least {ROWS_MIN} other rows without missing cells", _ROWS_FIX),
+    Need.FOLDER: ("the folder of submissions", _IN_FOLDER_FIX),
+    Need.CARD: ("the model card", f"{_INSIDE_FIX}, and its card in submissions/cards/"),
     Need.EXTRACTOR: (
         "the extractor that the run names",
-        f"{_INSIDE}, and its extractor in submissions/extractors/",
+        f"{_INSIDE_FIX}, and its extractor in submissions/extractors/",
     ),
     Need.TEST_SIZES: (
         "the sizes of test splits",

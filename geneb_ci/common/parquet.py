@@ -19,8 +19,8 @@ DATA_PAGE, DICTIONARY_PAGE = 0, 2
 OPTIONAL, REPEATED = 1, 2
 UTF8, LIST = 0, 3
 """Numbers of the logical types in the format."""
-GROUP = 8
-"""Count of numbers in a group of bit-packed numbers."""
+GROUP_SIZE = 8
+"""Number of numbers in a group of bit-packed numbers."""
 _SHORT_LIST = 15
 """Number of members from which the length of a list is written after its head."""
 
@@ -206,7 +206,7 @@ def _levels(levels: Sequence[int], maximum: int) -> bytes:
 def _hybrid(numbers: Sequence[int], width: int) -> bytes:
     """Encode numbers of `width` bits as Parquet RLE or bit-packed, whichever is shorter."""
     size = (width + 7) // 8
-    groups = -(-len(numbers) // GROUP)
+    groups = -(-len(numbers) // GROUP_SIZE)
     if numbers and min(numbers) == max(numbers):
         return _varint(len(numbers) << 1) + int(numbers[0]).to_bytes(size, "little")
     changes = map(operator.ne, numbers, itertools.islice(numbers, 1, None))
@@ -226,7 +226,7 @@ def _packed(numbers: Sequence[int], width: int) -> bytes:
     """Return numbers bit-packed with `width` bits each, lowest bits first, in complete groups."""
     digits = [f"{number:0{width}b}" for number in range(max(numbers, default=0) + 1)]
     bits = "".join(map(digits.__getitem__, reversed(numbers)))
-    return int(bits or "0", 2).to_bytes(-(-len(numbers) // GROUP) * width, "little")
+    return int(bits or "0", 2).to_bytes(-(-len(numbers) // GROUP_SIZE) * width, "little")
 
 
 def _varint(number: int) -> bytes:

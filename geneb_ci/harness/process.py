@@ -81,7 +81,7 @@ STEPS_OPTIMUM = 100
 """Duration of the probe at its optimum, which a receipt has, in steps of the stock solver: 2 to 33
 were measured with 256 to 4,096 columns (`make bench-harness`)."""
 STEPS_STOPS = 96 * 96 // 2
-"""Steps of the fits that search for stopping points: 96 fits, each one step longer."""
+"""Steps of the fits that search for stopping points: 96 fits, of which each is one step longer."""
 FEW_SHOT_FITS = 10
 """Number of few-shot fits: two regimes with five seeds each."""
 FEW_SHOT_STEPS = 600
@@ -89,7 +89,7 @@ FEW_SHOT_STEPS = 600
 FEW_SHOT_SEQUENCES = 10
 """Training sequences per class of a few-shot fit."""
 FEW_SHOT_TIMES = 4
-"""Copies of a few-shot fit, plain and stressed, as a multiple of those of the full regime."""
+"""Number of copies with noise of each few-shot fit, as a multiple of the number of copies."""
 NOISE_FLOPS = 40
 """Operations per value to draw and add noise."""
 START_SECONDS = 15
@@ -139,7 +139,7 @@ class Shape(NamedTuple):
 def scoring_limits(
     shape: Shape, copies: int, workers: int, options: ScoringOptions = DERIVED
 ) -> ScoringLimits:
-    """Return the limits of scoring one task, by the number of jittered copies and workers."""
+    """Return the limits of scoring one task with some copies with added noise and some workers."""
     seconds = options.seconds or round(FACTOR * honest_seconds(shape, copies, workers))
     matrix_mib = MATRICES * shape.rows * shape.width * 8 // MIB
     memory = (workers + 1) * START_MIB + FACTOR * workers * matrix_mib

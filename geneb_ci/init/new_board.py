@@ -52,7 +52,7 @@ from geneb_ci.init.new_repository import (
 from reference_harness.formats.text import Say
 
 AFTER_PUSH = "main-"
-"""Beginning of the ids of settings that are set after the first push, which they would refuse."""
+"""Beginning of the ids of settings that would refuse the first push, so they are set after it."""
 KEYS = f"leaderboard/policy/{KEYS_FILE}"
 AUDIT_KEY, KEYS_IGNORED = "keys/audit.pem", "keys/.gitignore"
 ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_ROW}.md"

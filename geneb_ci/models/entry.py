@@ -24,7 +24,7 @@ DEFAULT_HOSTS = {
     "dataverse": "https://dataverse.harvard.edu",
 }
 """Default server of each kind of publication; Zenodo and Dataverse also run on other servers."""
-_ODD = re.compile(r"[?#\s@]")
+_FORBIDDEN_IN_ADDRESS = re.compile(r"[?#\s@]")
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Host = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:-]+$")]
 FILE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$")
@@ -60,9 +60,9 @@ class WeightsSource(StrictModel):
     folder: FileName | None = None
     """Folder of the files in the archive."""
     files: dict[FileName, Hex64] = {}  # noqa: RUF012 (pydantic copies it)
-    """File name to SHA-256, of weights, configuration, tokenizer and remote code."""
+    """SHA-256 by file name, of weights, configuration, tokenizer and remote code."""
     ids: dict[FileName, FileNumber] = {}  # noqa: RUF012 (pydantic copies it)
-    """File name to the number of the file on Drive or Dataverse."""
+    """Number of the file on Drive or Dataverse, by file name."""
 
     @model_validator(mode="after")
     def _is_usable(self) -> Self:
@@ -94,7 +94,10 @@ class WeightsSource(StrictModel):
                 f"location {location!r} is not the number of a record, such as 7995778",
             ),
             (
-                kind == "url" and (_ODD.search(location) is not None or not _is_server(location)),
+                kind == "url"
+                and (
+                    _FORBIDDEN_IN_ADDRESS.search(location) is not None or not _is_server(location)
+                ),
                 f"location {location!r} is not an https address of a named server, without a query",
             ),
             (
@@ -232,9 +235,9 @@ class ModelEntry(StrictModel):
     """Name in the paper."""
     params: Annotated[int, Field(ge=0)] | None = None
     params_in_paper: Positive | None = None
-    """The paper's number of parameters, if it differs."""
+    """The paper's number of parameters, if it differs from `params`."""
     params_trained: Positive | None = None
-    """Number of trained weights without tables of positions and filters, if it differs."""
+    """Number of trained weights, without tables of positions and filters, if not `params`."""
     params_unknown: Text | None = None
     """What is not explained of the difference between `params` and the number in the files."""
     architecture: Name | None = None

@@ -91,14 +91,14 @@ class HubModel:
 
     @property
     def model_class(self) -> str:
-        """Class in the configuration; without one, the model's type."""
+        """Class that the configuration names; if it names none, the model's type."""
         architectures = self.config.get("architectures")
         name = architectures[0] if isinstance(architectures, list) and architectures else None
         return word(name) or word(self.config.get("model_type")) or "AutoModel"
 
     @property
     def tokenizer_class(self) -> str:
-        """Class in the configuration of the tokenizer."""
+        """Class that the configuration of the tokenizer names."""
         return word(self.tokenizer.get("tokenizer_class")) or "AutoTokenizer"
 
 
@@ -224,7 +224,7 @@ def _assignments(table: Mapping[str, Any]) -> list[str]:
 
 
 def card_text(model: HubModel, author_facts: AuthorFacts) -> str:
-    """Return the model card."""
+    """Return the text of the model card."""
     layers, width = model.number(LAYERS), model.width
     shape = [model.model_class]
     shape += [f"{layers} layers"] if layers else []

@@ -95,9 +95,7 @@ def _mcnemar_lines(regime: ComparedRegime) -> list[str]:
         task: cell.discordant[0] for task, cell in cells.items() if len(cell.discordant) == 1
     }
     if not fit_by_task:
-        return [
-            "no McNemar test listed: few-shot fits share test sequences; the JSON has one per fit"
-        ]
+        return ["no McNemar test: few-shot fits share test sequences; the JSON has one per fit"]
     rows = [
         (task, str(fit.only_a), str(fit.only_b), "< 0.001" if fit.p < P_SMALL else f"{fit.p:.3f}")
         for task, fit in fit_by_task.items()

@@ -4,7 +4,7 @@ import os
 import shlex
 from pathlib import Path
 
-from geneb_ci.audit.workflow import LOOK
+from geneb_ci.audit.workflow import NEXT_COMMAND
 from geneb_ci.common.config import find_layout
 from geneb_ci.publish.git import BadRepository, GitRepository
 
@@ -25,7 +25,7 @@ def command_after_record(record: Path) -> str:
     except BadRepository:
         return shlex.join(["geneb-ci", "audit", "verify", os.path.relpath(record)])
     # Whoever has an uncommitted row is its contributor as well, so no role is given.
-    next_command = "geneb-ci next" if is_row_uncommitted else LOOK
+    next_command = "geneb-ci next" if is_row_uncommitted else NEXT_COMMAND
     if not is_uncommitted:
         return next_command
     name = os.path.relpath(folder)

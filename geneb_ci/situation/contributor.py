@@ -309,7 +309,7 @@ def _edit_extractor(state: BranchState) -> str:
     return f"${{EDITOR:-vi}} {shlex.quote(state.module)} && {check}"
 
 
-def _practised(state: BranchState) -> Iterator[str]:
+def _practice_row(state: BranchState) -> Iterator[str]:
     yield f"{state.row} passes, on a practice board that is only on this machine"
     yield "commit it, as if a maintainer had merged it; a real board needs a pull request"
     if state.receipt is not None and not state.receipt.is_published:
@@ -560,7 +560,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "practice-row",
         "the row passes, but is not committed, on a practice board without a remote",
         lambda s: s.is_practice_board and s.row in s.pending,
-        _practised,
+        _practice_row,
         _commit_practised,
     ),
     Situation(

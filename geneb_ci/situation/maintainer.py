@@ -141,7 +141,7 @@ class WaitingPull(NamedTuple):
     name: str
     """Name of the model or of the author."""
     age: str
-    """Time for which it has been open, as text."""
+    """Time for which the pull request has been open, as text."""
     action: str
     """The next action of a maintainer."""
     number_waiting: int
@@ -223,7 +223,7 @@ def _outside(_: BoardState) -> Iterator[str]:
 
 def _setup(_: BoardState) -> Iterator[str]:
     yield "the repository has neither the settings of a board nor a trusted key"
-    yield "init writes the missing files and keeps the existing ones"
+    yield "geneb-ci init writes the missing files and keeps the existing ones"
 
 
 def _init(state: BoardState) -> str:
@@ -333,7 +333,7 @@ def _no_key(_: BoardState) -> Iterator[str]:
     yield "make a key; the command prints its entry, which counts as soon as main has it"
 
 
-def _dead_key(state: BoardState) -> Iterator[str]:
+def _unusable_key(state: BoardState) -> Iterator[str]:
     if state.key.state == REVOKED:
         yield f"your key {state.key.path} is revoked, so none of its signatures counts"
     else:
@@ -436,7 +436,7 @@ def _publish_commitment(state: BoardState) -> str:
     return shlex.join([*words, *(["--repo", state.repository] if state.repository else [])])
 
 
-def _practice(state: BoardState) -> Iterator[str]:
+def _practice_not_drawn(state: BoardState) -> Iterator[str]:
     yield f"the commitment of {state.audit.model} is made; a practice sample can be drawn at once"
 
 
@@ -511,7 +511,7 @@ def _stay_or_push(state: BoardState) -> str:
     )
 
 
-def _candidate(state: BoardState) -> Iterator[str]:
+def _row_to_audit(state: BoardState) -> Iterator[str]:
     candidate = _first_candidate(state)
     if candidate is not None:
         weight_text = f"; weight of its warnings: {candidate.weight:g}" if candidate.weight else ""
@@ -648,14 +648,14 @@ TABLE: tuple[Situation[BoardState], ...] = (
         "key-revoked",
         "your key is revoked",
         lambda s: s.key.state == REVOKED,
-        _dead_key,
+        _unusable_key,
         _keygen,
     ),
     Situation(
         "key-expired",
         "your key has expired",
         lambda s: s.key.state == EXPIRED,
-        _dead_key,
+        _unusable_key,
         _keygen,
     ),
     Situation(
@@ -690,7 +690,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
         "practice-not-drawn",
         "a commitment on a practice board is not drawn",
         lambda s: (a := _most_urgent_audit(s)) and a.is_practice,
-        _practice,
+        _practice_not_drawn,
         _draw,
     ),
     Situation(
@@ -760,7 +760,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
         "row-to-audit",
         "no audit confirms a contributed row; rows with the heaviest warnings come first",
         _first_candidate,
-        _candidate,
+        _row_to_audit,
         _audit_first,
     ),
     Situation(

@@ -270,12 +270,12 @@ class BoardReader:
                 tested_count += 1
                 refusal = self._refusal(result.document.path, shortfall)
                 has_auditable_row = not refusal
-            withdrawn = [a for a in evidence.of_model(model) if a.withdrawn]
+            withdrawn_audits = [a for a in evidence.of_model(model) if a.withdrawn]
             yield AuditCandidate(
                 model,
                 os.path.relpath(result.document.path, self.root),
                 weight_of(result.findings),
-                withdrawn[-1].withdrawn if withdrawn else "",
+                withdrawn_audits[-1].withdrawn if withdrawn_audits else "",
                 refusal,
             )
 
@@ -345,7 +345,7 @@ class BoardReader:
         commit_id, added = self._added(statement)
         audit = OpenAudit(
             model=commitment.model_id,
-            file=self._row(commitment.model_id),
+            file=self._row_path(commitment.model_id),
             commitment=commitment.sha256,
             statement=statement,
             is_practice=is_practice(commitment.benchmark.sha256),
@@ -375,7 +375,7 @@ class BoardReader:
     def _of_plan(self, plan: AnyPlan) -> OpenAudit:
         return OpenAudit(
             model=plan.commitment.model_id,
-            file=self._row(plan.commitment.model_id),
+            file=self._row_path(plan.commitment.model_id),
             commitment=plan.commitment_sha256,
             sample=_sample_words(plan),
             is_drawn=True,
@@ -384,7 +384,7 @@ class BoardReader:
             age_seconds=int(self.now.timestamp()) - seconds_of(plan.committed_at),
         )
 
-    def _row(self, model: str) -> str:
+    def _row_path(self, model: str) -> str:
         folder = self.layout.submissions or self.root
         return os.path.relpath(folder / f"{model}.json", self.root)
 

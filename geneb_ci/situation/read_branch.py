@@ -122,9 +122,9 @@ class _Reader:
         for path in self.tree.pending:
             after = blob_here(self.layout.root, path)
             files[path] = FileChange(path, files_of_main.get(path), after)
-        differing = (f for f in files.values() if f.before is not None or f.after is not None)
+        existing_files = (f for f in files.values() if f.before is not None or f.after is not None)
         return dataclasses.replace(
-            self.committed, files=tuple(sorted(differing, key=lambda file: file.path))
+            self.committed, files=tuple(sorted(existing_files, key=lambda file: file.path))
         )
 
     def state(self) -> BranchState:

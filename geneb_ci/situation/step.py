@@ -17,7 +17,7 @@ from geneb_ci.submission.reading import files_in
 
 NOTHING_CHANGED = "nothing-changed"
 NOTHING_TO_SUBMIT = frozenset({NOTHING_CHANGED, "no-base-branch"})
-"""Situations of a contributor without changes: whoever has a key is taken for a maintainer."""
+"""Situations without changes to submit, in which whoever has a key is taken for a maintainer."""
 AS_MAINTAINER = "geneb-ci next --as maintainer"
 NO_REMOTE = "the clone has no remote to send a pull request to: you are taken for a maintainer"
 OTHER_ROLE = f"you have a key as well: {AS_MAINTAINER} shows a maintainer's next step"

@@ -178,7 +178,7 @@ def _may_agree(classes: Classes, low: int, high: int, reported: ReportedTriple) 
     return False
 
 
-def fits(classes: Classes, reported: ReportedTriple) -> bool:
+def has_table(classes: Classes, reported: ReportedTriple) -> bool:
     """Whether any table has the reported metrics within their half-widths.
 
     The table nearest to accuracy and F1 is tried first.

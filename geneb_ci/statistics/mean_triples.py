@@ -245,8 +245,8 @@ def _is_below(hull: Hull, reported: ReportedTriple) -> bool:
 
 def _line(hull: Hull, acc: float) -> tuple[float, float]:
     """Return the least F1 of means with this accuracy, and its slope over accuracy."""
-    none, one_class, perfect = hull.lower
-    start, end = (none, one_class) if acc < one_class.acc else (one_class, perfect)
+    all_wrong, one_class, perfect = hull.lower
+    start, end = (all_wrong, one_class) if acc < one_class.acc else (one_class, perfect)
     slope = (end.f1 - start.f1) / (end.acc - start.acc)
     return start.f1 + slope * (acc - start.acc), slope
 

@@ -115,16 +115,16 @@ def is_near_copy(view: RowView, number: int) -> bool:
     """Whether another row is similar enough to count as a copy."""
     other = view.table.vectors[number]
     count = sum(abs(x - y) < NEAR and x not in WHOLE for x, y in zip(view.row, other, strict=True))
-    near = _resemblance(view.row, number, other, count)
-    return near.near_cells >= near_cells_of_copy(near.cells)
+    resemblance = _resemblance(view.row, number, other, count)
+    return resemblance.near_cells >= near_cells_of_copy(resemblance.cells)
 
 
-def _resemblance(row: Vector, number: int, other: Vector, near: int) -> Resemblance:
-    if near < COUNT_MIN:  # nearly always: skip the rest
-        return Resemblance(number, len(row), near, 0)
+def _resemblance(row: Vector, number: int, other: Vector, near_cells: int) -> Resemblance:
+    if near_cells < COUNT_MIN:  # nearly always: skip the rest
+        return Resemblance(number, len(row), near_cells, 0)
     cells = _count(tuple(map(add, row, other)))
     equal = sum(x == y and x not in WHOLE for x, y in zip(row, other, strict=True))
-    return Resemblance(number, cells, near, equal)
+    return Resemblance(number, cells, near_cells, equal)
 
 
 class AffineFit(NamedTuple):

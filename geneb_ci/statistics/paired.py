@@ -42,7 +42,7 @@ class DiscordantCounts(NamedTuple):
 
 
 class PairedCell(NamedTuple):
-    """Two models on one task in one regime."""
+    """The comparison of two models on one task in one regime."""
 
     difference: float
     """MCC of a minus that of b, both means over the fits."""
@@ -159,12 +159,15 @@ def _probability(value: float, se: float) -> float:
     return 0.5 * math.erfc(-value / (se * math.sqrt(2)))
 
 
-def _influence(truth: Codes, fits: Codes, classes: int) -> tuple[float, Reals, float]:
-    """Return the mean MCC, (n,) influences of the rows, and the variance of degenerate classes."""
+def _influence(truth: Codes, predictions_by_fit: Codes, classes: int) -> tuple[float, Reals, float]:
+    """Return the mean MCC, (n,) influences of the rows, and the variance of constant classes.
+
+    In a constant class, all rows have the same prediction.
+    """
     sizes = np.bincount(truth, minlength=classes).astype(np.float64)
     values, psi = [], np.zeros(len(truth))
     spreads = np.zeros(classes)
-    for predictions in fits:
+    for predictions in predictions_by_fit:
         counts = np.bincount(truth.astype(np.int64) * classes + predictions, minlength=classes**2)
         counts = counts.reshape(classes, classes)
         values.append(scores_of_matrix(counts.tolist()).mcc)
@@ -179,7 +182,7 @@ def _influence(truth: Codes, fits: Codes, classes: int) -> tuple[float, Reals, f
         mean = (shares * gradient).sum(axis=1, keepdims=True)
         variance = sizes * (shares * (gradient - mean) ** 2).sum(axis=1)
         spreads += np.where(is_constant, np.sqrt(variance), 0.0)
-    count = len(fits)
+    count = len(predictions_by_fit)
     # Fits of one model err on the same rows; taken as always the same, which is the widest case.
     return math.fsum(values) / count, psi / count, float(((spreads / count) ** 2).sum())
 

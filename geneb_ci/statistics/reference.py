@@ -156,7 +156,7 @@ class Centre(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The fit of a score table."""
+    """The ridge regression of the rows of a score table on each other."""
 
     table: ScoreTable
     rows: tuple[int, ...]
@@ -263,7 +263,7 @@ def _doubles(fitted: Fitted) -> bytes:
 
 
 def _identity(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
-    """Return a digest of all that a fit depends on."""
+    """Return a digest of everything that a fit depends on."""
     settings = (RIDGE, CLIP, SCALE_FLOOR, FIRST_SCALE, *BULK, POOLING, len(rows))
     bounds = [bound for part in regimes for bound in (part.start, part.stop)]
     return hashlib.sha256(shipped.packed([settings, bounds, *rows])).hexdigest()

@@ -9,18 +9,18 @@ FREEDOM_MAX = 1e5
 """Degrees of freedom from which Student's t counts as the normal distribution."""
 
 
-def student_quantile(constant: float, freedom: Floats | float) -> Floats:
-    """Return the quantile of Student's t at the probability whose normal quantile is `constant`.
+def student_quantile(normal_quantile: float, freedom: Floats | float) -> Floats:
+    """Return the quantile of Student's t at the probability of a normal quantile.
 
-    The approximation is Gaver and Kafadar's (Am. Stat. 38:308, 1984). From constants of 1.96 on it
-    is never too narrow by more than 0.6 %. At a constant of 4 it is 5 % too wide with 4 degrees of
-    freedom and 1 % with 8; at a constant of 5, 0.4 % with 16.
+    `freedom` are the degrees of freedom. The approximation is Gaver and Kafadar's (Am. Stat.
+    38:308, 1984). From normal quantiles of 1.96 on it is never too narrow by more than 0.6 %. At
+    4 it is 5 % too wide with 4 degrees of freedom and 1 % with 8; at 5, 0.4 % with 16.
     """
     if np.asarray(freedom >= FREEDOM_MAX).all():
-        return np.broadcast_to(constant, np.shape(freedom))
+        return np.broadcast_to(normal_quantile, np.shape(freedom))
     finite = np.minimum(freedom, FREEDOM_MAX)
-    stretched = np.sqrt(finite * np.expm1(constant * constant * _growth(finite)))
-    return np.where(freedom < FREEDOM_MAX, stretched, constant)
+    quantiles = np.sqrt(finite * np.expm1(normal_quantile**2 * _growth(finite)))
+    return np.where(freedom < FREEDOM_MAX, quantiles, normal_quantile)
 
 
 def as_normal(statistic: Floats, freedom: Floats) -> Floats:
@@ -31,4 +31,5 @@ def as_normal(statistic: Floats, freedom: Floats) -> Floats:
 
 
 def _growth(freedom: Floats) -> Floats:
+    """Return the factor of the approximation that depends only on the degrees of freedom."""
     return (freedom - 1.5) / ((freedom - 1) * (freedom - 1))

@@ -48,7 +48,7 @@ class LeaveOneOut:
 
     predicted: list[float]
     distances: list[float]
-    """In standard deviations of the residuals of real rows."""
+    """Distance of each cell from its prediction, in standard deviations of real rows' residuals."""
     spread: tuple[float, ...]
     """Relative residual spread by regime: about 1 for real rows, near 0 for a blend of rows."""
     weights: dict[int, float]
@@ -156,7 +156,7 @@ SCORE_MAX = 10.0
 
 
 def score_of(size: float, limit: float) -> float:
-    """Return size / limit, rounded and clipped to 1 ... `SCORE_MAX`."""
+    """Return how unusual a value is: size / limit, rounded, from 1 to `SCORE_MAX`."""
     return round(min(SCORE_MAX, max(1.0, size / limit)), 1)
 
 

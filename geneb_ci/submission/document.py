@@ -21,7 +21,7 @@ from geneb_ci.submission.scanner import (
     NUMBERS_MAX,
     VALUES_MAX,
     Span,
-    blank,
+    after_blank,
     member_key,
     scan,
 )
@@ -173,7 +173,7 @@ def locate(text: str, path: KeyPath) -> Span | None:
 
     `quick_value` must have accepted the text, so that it has neither faults nor escapes.
     """
-    start = blank(text, 0)
+    start = after_blank(text, 0)
     if not path:
         return Span(-1, start, _skip(text, start)[1])
     span = Span(-1, start, len(text))
@@ -190,7 +190,7 @@ def _step(text: str, start: int, part: str | int) -> Span | None:
     closing = {"{": "}", "[": "]"}.get(text[start])
     if closing is None or (closing == "}") != isinstance(part, str):
         return None
-    offset, number = blank(text, start + 1), 0
+    offset, number = after_blank(text, start + 1), 0
     while text[offset] != closing:
         key_at, name = -1, ""
         if closing == "}":
@@ -200,8 +200,8 @@ def _step(text: str, start: int, part: str | int) -> Span | None:
         if part == (name if closing == "}" else number):
             return Span(key_at, offset, end)
         number += 1
-        offset = blank(text, end)
-        offset = blank(text, offset + 1) if text[offset] == "," else offset
+        offset = after_blank(text, end)
+        offset = after_blank(text, offset + 1) if text[offset] == "," else offset
     return None
 
 

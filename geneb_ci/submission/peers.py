@@ -137,9 +137,9 @@ class RowWithoutFile(NamedTuple):
         """The file name that the row would have."""
         return Path(f"{self.model_id}.json")
 
-    def as_read(self, path: Path, *, keep: bool) -> "ReadRow":
-        """Return the row as if read from a file at `path`; with `keep`, it includes the scores."""
-        row = PeerRow(path, self.names, self.values) if keep else None
+    def as_read(self, path: Path, *, keep_scores: bool) -> "ReadRow":
+        """Return the row as if read from a file at `path`; with its scores if `keep_scores`."""
+        row = PeerRow(path, self.names, self.values) if keep_scores else None
         return ReadRow(
             path, self.model_id, self.digest, _skeleton_pairs(self.model_id, self.display), row
         )
@@ -222,7 +222,9 @@ class Peers:
         if len(candidates) > ROWS_MAX:
             candidates = set(sorted(self._candidates, key=random_sort_key)[:ROWS_MAX])
         shared_names: NameTuples = {}
-        rows_read = [self._row(path, shared_names, keep=path in candidates) for path in self.paths]
+        rows_read = [
+            self._row(path, shared_names, keep_scores=path in candidates) for path in self.paths
+        ]
         replaced_ids = {read.model_id for read in rows_read if read.model_id}
         for peer in self.population:
             if isinstance(peer, RowWithoutFile):
@@ -233,7 +235,7 @@ class Peers:
                     peer.path, peer.model_id, peer.digest, _skeleton_pairs(peer.model_id, ""), row
                 )
             elif peer not in self._path_set:
-                read = self._row(peer, shared_names, keep=peer in candidates)
+                read = self._row(peer, shared_names, keep_scores=peer in candidates)
             else:
                 continue
             if read.model_id not in replaced_ids:
@@ -249,7 +251,7 @@ class Peers:
             tuple(read.path for read in rows_read), _by_skeleton(rows_read), digests, rows
         )
 
-    def _row(self, path: Path, shared_names: NameTuples, *, keep: bool) -> "ReadRow":
+    def _row(self, path: Path, shared_names: NameTuples, *, keep_scores: bool) -> "ReadRow":
         raw: bytes | Fault | None = self.contents.get(path)
         if raw is None and self.rows_by_digest:
             with contextlib.suppress(NothingChecked):
@@ -260,8 +262,8 @@ class Peers:
             else None
         )
         if listed_row is not None:
-            return listed_row.as_read(path, keep=keep)
-        return read_row(path, shared_names, keep=keep, raw=raw)
+            return listed_row.as_read(path, keep_scores=keep_scores)
+        return read_row(path, shared_names, keep_scores=keep_scores, raw=raw)
 
     @property
     def _candidates(self) -> list[Path]:
@@ -291,13 +293,13 @@ def read_row(
     path: Path,
     shared_names: NameTuples,
     *,
-    keep: bool,
+    keep_scores: bool,
     raw: bytes | Fault | None = None,
 ) -> ReadRow:
     """Return the row in a file; a file that cannot be read has no scores.
 
-    `raw` is its content, if the caller has read it. With `keep`, the row includes its scores. Rows
-    with the same cells share one tuple of names in `shared_names`.
+    `raw` is its content, if the caller has read it. The row includes its scores if `keep_scores`.
+    Rows with the same cells share one tuple of names in `shared_names`.
     """
     try:
         content = read_bytes(path) if raw is None else raw
@@ -309,7 +311,7 @@ def read_row(
         value = None
     names, values = named_scores(member_at(value, "results"))
     row = None
-    if values and keep:
+    if values and keep_scores:
         row = PeerRow(path, shared_names.setdefault(names, names), values)
     model_id = text_at(value, "model_id")
     forms = _skeleton_pairs(model_id, text_at(value, "meta", "display"))

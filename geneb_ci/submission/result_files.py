@@ -262,8 +262,7 @@ def _mteb_scores(
         candidates = [subset for subset in candidates if subset.get("hf_subset") == DEFAULT_SUBSET]
     if len(candidates) != 1:
         raise UnusableResultError(
-            f"scores.{TEST} has several subsets or none, expected one or one named "
-            f"{DEFAULT_SUBSET!r}"
+            f"scores.{TEST} has no subset, or several of which none is named {DEFAULT_SUBSET!r}"
         )
     (scores,) = candidates
     _require_same_protocol((settings, value, scores), regime, benchmark)

@@ -44,8 +44,8 @@ class Scan(NamedTuple):
 _KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*')
 
 
-def blank(text: str, at: int) -> int:
-    """Return the offset after the whitespace at an offset."""
+def after_blank(text: str, at: int) -> int:
+    """Return the offset after the whitespace that begins at an offset."""
     return _blank(text, at).end()
 
 

@@ -201,11 +201,15 @@ def explained(faults: list[Fault]) -> list[Fault]:
     faults = misnamed_metrics(faults)
     names_by_path: dict[KeyPath, list[str]] = {}
     for fault in faults:
-        if fault.rule in _UNKNOWN:
+        if fault.rule in _UNKNOWN_RULES:
             names_by_path.setdefault(fault.path[:-1], []).append(str(fault.path[-1]))
     searched_count = 0
     for number, fault in enumerate(faults):
-        if fault.rule in _MISSING and fault.path in names_by_path and searched_count < HINTS_MAX:
+        if (
+            fault.rule in _MISSING_RULES
+            and fault.path in names_by_path
+            and searched_count < HINTS_MAX
+        ):
             searched_count += len(names_by_path[fault.path])
             fix = renaming(names_by_path[fault.path], [_name_of(fault)], "")
             faults[number] = dataclasses.replace(fault, fix=fix)
@@ -221,7 +225,7 @@ def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
     misnamed = {
         (fault.path[:-1], metric): fault
         for fault in faults
-        if fault.rule in _UNKNOWN and (metric := _metric_meant(fault.path))
+        if fault.rule in _UNKNOWN_RULES and (metric := _metric_meant(fault.path))
     }
     paths = {table for table, _ in misnamed}
     if len(paths) < MISNAMED_MIN:
@@ -240,13 +244,13 @@ def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
         fault
         for fault in faults
         if id(fault) not in joined_ids
-        and not (fault.rule in _MISSING and (fault.path, _name_of(fault)) in misnamed)
+        and not (fault.rule in _MISSING_RULES and (fault.path, _name_of(fault)) in misnamed)
     ]
     return [*other_faults, joined_fault]
 
 
-_UNKNOWN = {"unknown-metric", "unknown-field"}
-_MISSING = {"missing-metric", "missing-field"}
+_UNKNOWN_RULES = {"unknown-metric", "unknown-field"}
+_MISSING_RULES = {"missing-metric", "missing-field"}
 _TABLES_OF_METRICS = {"per_seed", "canonical"}
 """Members of evidence that have a member for each metric."""
 

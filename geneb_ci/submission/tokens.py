@@ -104,7 +104,7 @@ NO_SUBMISSION = (
 
 
 class Scalars(Cursor):
-    """Parses numbers and literals."""
+    """The part of the scanner that parses numbers and literals."""
 
     def scalar(self, path: KeyPath) -> Any:
         """Parse the number or the literal at the current offset."""
@@ -180,7 +180,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Strings(Cursor):
-    """Parses strings."""
+    """The part of the scanner that parses strings."""
 
     def string(self, path: KeyPath) -> str:
         """Parse the string at the current offset."""

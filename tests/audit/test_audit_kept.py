@@ -157,7 +157,7 @@ def test_the_file_is_compared_with_the_commitment(place: Installed) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--copies", "32"), "this audit is finished, with copies 16; asked for is 32"),
+        (("--copies", "32"), "this audit is finished, with copies 16; 32 was requested"),
         (FRESH, "this audit is finished, and its fresh set is not fresh.json"),
     ],
 )

@@ -407,8 +407,8 @@ def test_a_bound_is_of_what_was_drawn_and_compared() -> None:
     )
     text = embedding_outcome_text(bounded())
     assert (
-        "altered test embeddings raise the mean MCC of full by at most 0.9000, with 95 %: 0 of 2 "
-        "draws are decided otherwise\n"
+        "with 95 % confidence, altered test embeddings raise the mean MCC of full by at most "
+        "0.9000: 0 of 2 draws change the predicted class\n"
     ) in text
     for wrong in (
         bounded(bounds=[]),
@@ -614,7 +614,7 @@ def test_an_earlier_record_keeps_to_its_own_rule_and_shows_nothing() -> None:
     [
         (0, limits_digest(), "cells were not recomputed"),
         (1, limits_digest(), "test embeddings? of each regime drawn, the policy requires"),
-        (0, "0" * 64, "it was judged by earlier limits"),
+        (0, "0" * 64, "the audit was judged by earlier limits"),
     ],
 )
 def test_the_policy_asks_for_enough_embeddings_and_for_the_limits_of_today(

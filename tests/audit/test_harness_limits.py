@@ -73,7 +73,9 @@ class Place:
         """Sign the abort that a run writes for what ended it, and read it as a trusted one."""
         assert error.stage == "scoring"
         ran = self.outcome
-        error.at = RunFacts("scoring", error.task, ran.sandbox, ran.started_at, ran.finished_at)
+        error.run_facts = RunFacts(
+            "scoring", error.task, ran.sandbox, ran.started_at, ran.finished_at
+        )
         sign_abort(error, self.plan, key(), self.layout, audits, lambda _: None)
         (file,) = event_files(audits)
         found = parse_event(file.read_bytes(), f"{file.parent.name}/{file.name}", self.keys)

@@ -141,7 +141,7 @@ UNUSABLE: dict[str, tuple[Change | str, str]] = {
     "another revision": (root("dataset_revision", "0" * 40), "the revision of its data is"),
     "two subsets": (
         lambda result: result["scores"].update(test=[{"hf_subset": "a"}, {"hf_subset": "b"}]),
-        "has several subsets or none",
+        "has no subset, or several of which none is named 'default'",
     ),
     "mcc twice": (
         json.dumps(result_of(TASKS[0])).replace('"ap": null', '"mcc": 0.123'),

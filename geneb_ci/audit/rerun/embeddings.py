@@ -196,7 +196,7 @@ class _EmbeddingRun:
             refits = self._refitted(varied, training, support)
         except ExtractorRefused as error:
             finished_at = moment_of(int(clock()))
-            error.at = RunFacts(
+            error.run_facts = RunFacts(
                 stage, error.task, self.prepared.facts(self.embedder.parts), started_at, finished_at
             )
             raise

@@ -66,7 +66,7 @@ def outcome_of(
     try:
         rescoring, embedded = run.results()
     except ExtractorRefused as error:
-        error.at = RunFacts(
+        error.run_facts = RunFacts(
             *run.running,
             prepared.facts(run.embedded.values()),
             started_at,

@@ -7,7 +7,14 @@ from geneb_ci.check.claims import ScoreClaim, two_classes
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.statistics import metrics
-from geneb_ci.statistics.binary import Classes, acc_limits, fits, fitting_runs, nearest, scores
+from geneb_ci.statistics.binary import (
+    Classes,
+    acc_limits,
+    fitting_runs,
+    has_table,
+    nearest,
+    scores,
+)
 from geneb_ci.statistics.mean_triples import ImpossibleMetric, hull_of, outside
 from geneb_ci.statistics.metrics import ReportedTriple, Triple, distinct_text
 from reference_harness.formats.benchmark import Task
@@ -64,7 +71,7 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
         classes = claim.classes
         if classes is None or claim.fit_count > 1:
             continue
-        if not fits(classes, _lenient(context, claim)):
+        if not has_table(classes, _lenient(context, claim)):
             subject = f'{quoted(claim.task.id)} in "{claim.regime}": '
             misfit = wrong_metric(classes, claim.reading)
             if misfit is None:
@@ -320,7 +327,7 @@ def matrix_may_exist(task: Task, reported: ReportedTriple) -> bool:
     """Whether some confusion matrix may have these scores; True if no size is known."""
     classes = two_classes(task)
     if classes is not None:
-        return fits(classes, reported)
+        return has_table(classes, reported)
     if task.n_test is None:
         return True
     low, high = acc_limits(task.n_test, reported)
