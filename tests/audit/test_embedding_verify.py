@@ -407,8 +407,8 @@ def test_a_bound_is_of_what_was_drawn_and_compared() -> None:
     )
     text = embedding_outcome_text(bounded())
     assert (
-        "altered test embeddings raise the mean MCC of full by at most 0.9000, with 95 %: 0 of 2 "
-        "draws are decided otherwise\n"
+        "with 95 % confidence, altered test embeddings raise the mean MCC of full by at most "
+        "0.9000: 0 of 2 draws change the predicted class\n"
     ) in text
     for wrong in (
         bounded(bounds=[]),

@@ -10,9 +10,9 @@ import pytest
 
 from geneb_ci.audit.canonical import moment_of, seconds_of
 from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.verify import StepState, Verification
-from geneb_ci.audit.rerun.few_shot import FewShotTask
 from geneb_ci.audit.sampling.plan import EarlierDraw, FallbackBeacon
 from geneb_ci.audit.sampling.task_draw import draw
 from geneb_ci.common.config import find_layout
@@ -22,6 +22,7 @@ from tests.audit.recorded import (
     POLICY,
     SECOND,
     commitment,
+    few_shot_of,
     mutated,
     outcome_of,
     plan_for,
@@ -429,10 +430,30 @@ def test_what_variants_show_is_computed_again(tmp_path, variants, said):
 def test_what_few_shot_probes_show_is_computed_again(tmp_path, others, said):
     def change(statement: dict[str, Any]) -> None:
         outcome = statement["predicate"]
-        fits = FewShotTask(published=[0.1] * 5, others=others, varied=[0.1] * 5).model_dump()
-        by_task = {task["task"]: fits for task in outcome["tasks"]}
-        outcome["few_shot"] = {"regimes": {"10shot": by_task, "1shot": by_task}}
+        tasks = [task["task"] for task in outcome["tasks"]]
+        outcome["few_shot"] = few_shot_of(tasks, others=others)
 
     found = verified(repository(tmp_path), mutated(OUTCOME, change))
     assert [step.name for step in found.differs] == ["comparison"] * bool(said)
     assert said in "".join(step.message for step in found.differs)
+
+
+@pytest.mark.parametrize(
+    ("leave_out", "message"),
+    [
+        (lambda outcome: outcome.update(variants=None), "variants: none were embedded"),
+        (lambda outcome: outcome.pop("few_shot"), "few-shot probes: none was fitted on other"),
+    ],
+)
+def test_an_audit_that_leaves_a_defence_out_is_refused_unless_its_limits_are_earlier(
+    tmp_path, leave_out, message
+):
+    root = repository(tmp_path)
+    earlier = commitment(RAW).policy.model_dump() | {"tolerance": tolerance_digest()}
+    cases: list[tuple[dict[str, Any], str]] = [({}, message), ({"policy": earlier}, "")]
+    for changes, expected in cases:
+        outcome = outcome_of(plan_for(RAW, **changes), RAW)
+        raw = mutated(outcome, lambda statement: leave_out(statement["predicate"]))
+        differing = verified(root, raw).differs
+        assert [step.name for step in differing] == ["comparison"] * bool(expected)
+        assert expected in "".join(step.message for step in differing)

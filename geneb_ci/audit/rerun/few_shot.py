@@ -42,7 +42,8 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from geneb_ci.audit.rerun.honesty import TASK_MARGIN, VARIANT_ALARM, alarm_of_one
 from reference_harness.formats.base import Name, StrictModel
-from reference_harness.formats.rescored import OTHER_DRAWS, FewShotScores
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.rescored import OTHER_DRAWS, TEST_TIMES, FewShotScores
 from reference_harness.formats.text import plural
 
 MARGIN = 0.02
@@ -241,12 +242,18 @@ def flagged_gains(result: FewShotResult, beside: str) -> list[Gain]:
 
 def few_shot_contradiction(
     result: FewShotResult,
-    regimes: Iterable[str],
+    benchmark: Benchmark,
     tasks: Iterable[str],
     varied: Iterable[str],
-    fit_count: int,
+    *,
+    requires_tests: bool,
 ) -> str:
-    """Return why a result is not of these regimes, tasks, varied tasks and fits; "" if it is."""
+    """Return how a result differs from what an audit of these tasks measures, or "".
+
+    `varied` are the tasks whose published fits were repeated on variants. `requires_tests` says
+    that fits on test sequences may not be left out of a task whose classes are large enough.
+    """
+    regimes, fit_count = benchmark.protocol.few_shot_k, len(benchmark.protocol.seeds)
     if set(result.regimes) != set(regimes):
         return f"probes of {', '.join(result.regimes)} were fitted, expected {', '.join(regimes)}"
     task_ids, varied_ids = set(tasks), set(varied)
@@ -265,6 +272,14 @@ def few_shot_contradiction(
                 )
             if (scores.varied is not None) != (task in varied_ids):
                 return f"{regime}: {task} has fits on variants, unlike the draw, or lacks them"
+            counts = benchmark.by_id[task].test_class_counts
+            least = TEST_TIMES * regimes[regime]
+            if requires_tests and counts and (scores.tests is None) == (min(counts) >= least):
+                verb = "lacks" if scores.tests is None else "has"
+                return (
+                    f"{regime}: {task} {verb} fits on test sequences; its smallest class has "
+                    f"{min(counts)} of them, {least} are needed"
+                )
     return ""
 
 
