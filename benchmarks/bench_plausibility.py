@@ -45,7 +45,7 @@ class Forged:
         """Store the view of the row that the rules read."""
         self.view, self.benchmark = view, view.benchmark
         self.reported: dict[str, tuple[()]] = {}
-        self.facts: dict[str, int] = {}
+        self.registry_facts: dict[str, int] = {}
         self.digest: str | None = None
         self.rounding = None
         self.vector = view.row
