@@ -64,16 +64,7 @@ class Flow:
 
     def propose(self, files: row.Files, model: str = MODEL) -> int:
         """Open a pull request from the fork, and label it."""
-        work = self.checkout.parent / f"work-{len(self.forge.pulls)}"
-        clone(self.forge.fork, work, "refs/heads/main", depth=1)
-        for path, raw in files.items():
-            (work / path).parent.mkdir(parents=True, exist_ok=True)
-            (work / path).write_bytes(raw)
-        git(work, "add", "--all")
-        git(work, "commit", "--quiet", "-m", f"Add {model}")
-        git(work, "push", "--quiet", "--force", "origin", f"HEAD:refs/heads/{model}")
-        self.forge.make_pull({}, {"head": f"stranger:{model}", "title": f"Add {model}"})
-        number = max(self.forge.pulls)
+        number = self.forge.propose(model, f"Add {model}", files)
         self.forge.pulls[number]["labels"] = [{"name": "audit"}, {"name": "by hand"}]
         return number
 
@@ -142,7 +133,6 @@ def flow(committed, tmp_path, monkeypatch: pytest.MonkeyPatch, capsys) -> Iterat
     template, sha = committed
     bare = shutil.copytree(template, tmp_path / "board.git")
     forge = GitForge(tmp_path)
-    forge.make_fork({}, None)
     forge.learn(sha)
     forge.stamp = committed_at(FIRST)
     forge.known_labels = {"audit", "by hand", *report.AUDIT_STATES}
