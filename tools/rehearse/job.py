@@ -330,8 +330,7 @@ class Job:
             installs.borrow(environment, root)
             self.outcome.steps.append(Step(title, "success", 0.0, "left out: --borrow"))
             return True, {}
-        if key and key in installs.stored:
-            job = installs.restore(key, places)
+        if key and (job := installs.restore(key, places)) is not None:
             self.installed.append(key)
             note = f"the environment of {job}"
             self.outcome.steps.append(Step(title, "success", time.monotonic() - begun, note))

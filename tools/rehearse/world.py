@@ -3,7 +3,6 @@
 import json
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from uv import find_uv_bin
 
 from geneb_ci.github.settings.required import SETTINGS
 from tests.github.server import REPOSITORY
@@ -23,7 +24,6 @@ from tools.rehearse.expressions import ExpressionError, StrictContext, condition
 from tools.rehearse.forge import GitForge, git, git_raw, identity
 from tools.rehearse.job import Job, Outcome, Step
 from tools.rehearse.triggers import Event, starts
-from tools.rehearse.workflow import Unsound
 
 SPACE = "geneb/board"
 RESOURCE = f"spaces/{SPACE}"
@@ -247,18 +247,10 @@ def _machine_variables(hub: Hub) -> dict[str, str]:
         "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR") or f"{cache}/pip",
         "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR") or f"{cache}/uv",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "REHEARSAL_UV": _uv(),
+        # The hosted jobs themselves use pip.
+        "REHEARSAL_UV": find_uv_bin(),
         "REHEARSAL_TESTS": " ".join(WITHOUT_TORCH),
     } | _index()
-
-
-def _uv() -> str:
-    """Return the path of uv, which installs a lock quickly; the hosted jobs themselves use pip."""
-    beside = Path(sys.executable).with_name("uv")
-    path = str(beside) if beside.exists() else shutil.which("uv")
-    if path is None:
-        raise Unsound("uv is missing, which requirements/dev.txt installs: run `make rehearse`")
-    return path
 
 
 def _index() -> dict[str, str]:
