@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives import serialization
 
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.rerun.credentials import variables_of
@@ -17,7 +16,7 @@ from geneb_ci.cli.main import main
 from geneb_ci.github import audits, errors, report
 from geneb_ci.github.one_line import decode, encode
 from tests.audit.examples import ROUNDS
-from tests.audit.recorded import FIRST, committed_at, key, repository
+from tests.audit.recorded import FIRST, committed_at, pem_of, repository
 from tests.audit.relay import relay, says
 from tests.audit.test_commit import ENTRY
 from tests.github.conftest import IMPATIENT
@@ -141,17 +140,12 @@ def flow(committed, tmp_path, monkeypatch: pytest.MonkeyPatch, capsys) -> Iterat
     clone(bare, checkout, "refs/heads/main", depth=1)
     monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
     monkeypatch.chdir(checkout)
-    pem = key().private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
     with serving(forge), relay(says(ROUND)) as (address, _):
         for name, value in {
             **dict.fromkeys(variables_of(os.environ), ""),
             "GH_TOKEN": JOB,
             "AUDIT_TOKEN": APP_TOKEN,
-            "AUDIT_KEY": pem.decode(),
+            "AUDIT_KEY": pem_of().decode(),
             "GITHUB_API_URL": forge.address,
             "GITHUB_REPOSITORY": REPOSITORY,
             "GITHUB_SERVER_URL": forge.clones,

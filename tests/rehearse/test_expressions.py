@@ -8,6 +8,7 @@ from tools.rehearse.expressions import (
     StrictContext,
     condition,
     evaluate,
+    status_functions,
     substitute,
 )
 
@@ -16,13 +17,7 @@ CONTEXTS = {
     "inputs": StrictContext({"pr": None}),
     "matrix": StrictContext({"python": "3.13"}),
     "steps": StrictContext({"build": {"outputs": {"generation": "ab"}}}),
-    "()": {
-        "success": lambda: True,
-        "failure": lambda: False,
-        "always": lambda: True,
-        "cancelled": lambda: False,
-    },
-}
+} | status_functions(success=True)
 
 
 @each(

@@ -27,8 +27,6 @@ def event(name: str, **facts) -> Event:
         ("{push: {branches: [main]}}", event("push", branch="fork"), False),
         ("{push: {paths: [a/**]}}", event("push", paths=("a/b/c",)), True),
         ("{push: {paths: [a/**]}}", event("push", paths=("b/a",)), False),
-        ("{push: {paths-ignore: [a/**]}}", event("push", paths=("a/b",)), False),
-        ("{push: {paths-ignore: [a/**]}}", event("push", paths=("a/b", "c")), True),
         ("{pull_request: }", event("pull_request", payload={"action": "opened"}), True),
         ("{pull_request: }", event("pull_request", payload={"action": "labeled"}), False),
         (

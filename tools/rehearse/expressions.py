@@ -19,6 +19,8 @@ _SIGNS = {"&&": " and ", "||": " or ", "!": "~"}
 _EMBEDDED = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _WORDS = {"true": True, "false": False, "null": None}
 STATUS = ("success", "failure", "always", "cancelled")
+STATUS_FUNCTIONS = "()"
+"""Key of the status functions among the contexts."""
 
 
 class ExpressionError(Exception):
@@ -49,6 +51,15 @@ def condition(text: str | None, contexts: Mapping[str, Any], *, success: bool) -
     calls_status_function = any(re.search(rf"\b{name}\s*\(", expression) for name in STATUS)
     value = truth(evaluate(expression, contexts))
     return value if calls_status_function else success and value
+
+
+def status_functions(*, success: bool) -> dict[str, Any]:
+    """Return the status functions as contexts; `success` is whether all succeeded so far."""
+    results = (success, not success, True, False)
+    functions = {
+        name: lambda value=value: value for name, value in zip(STATUS, results, strict=True)
+    }
+    return {STATUS_FUNCTIONS: functions}
 
 
 def truth(value: Any) -> bool:
@@ -136,7 +147,7 @@ def _value(node: ast.expr, contexts: Mapping[str, Any]) -> Any:
             is_equal = _equal(_value(left, contexts), _value(right, contexts))
             value = is_equal is isinstance(comparison, ast.Eq)
         case ast.Call(ast.Name(name), arguments):
-            functions = {**FUNCTIONS, **contexts.get("()", {})}
+            functions = {**FUNCTIONS, **contexts.get(STATUS_FUNCTIONS, {})}
             function = _named(name, functions, "the rehearsal does not know the function {}()")
             value = function(*(_value(argument, contexts) for argument in arguments))
         case _:

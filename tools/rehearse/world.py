@@ -20,10 +20,17 @@ from tests.house.workflow_file import Workflow
 from tests.publish.hub import Hub
 from tools.rehearse import workflow as reading
 from tools.rehearse.environments import Environments
-from tools.rehearse.expressions import ExpressionError, StrictContext, condition, substitute
+from tools.rehearse.expressions import (
+    ExpressionError,
+    StrictContext,
+    condition,
+    status_functions,
+    substitute,
+)
 from tools.rehearse.forge import GitForge, git, git_raw, identity
 from tools.rehearse.job import Job, Outcome, Step
 from tools.rehearse.triggers import Event, starts
+from tools.tutorials import snapshot
 
 SPACE = "geneb/board"
 RESOURCE = f"spaces/{SPACE}"
@@ -157,7 +164,6 @@ class World:
                     for needed_job, outcome in needed.items()
                 }
             ),
-            "()": {},
         }
         good = all(outcome.conclusion == "success" for outcome in needed.values())
         outcome_of_all = Outcome(f"{name}.{job}", "skipped")
@@ -166,12 +172,7 @@ class World:
             run = Job(self, workflow, job, tree, event, contexts, granted)
             suffix = f" ({', '.join(combination.values())})" if combination else ""
             run.outcome.job += suffix
-            run.context["()"] = {
-                "success": lambda: good,
-                "failure": lambda: not good,
-                "always": lambda: True,
-                "cancelled": lambda: False,
-            }
+            run.context |= status_functions(success=good)
             try:
                 started = condition(tree.get("if"), run.context, success=good)
                 for text in (
@@ -211,7 +212,8 @@ def world(
     borrow: bool,
 ) -> Iterator[World]:
     """Set up GitHub with the files of `root` as main, and a Hub with an empty Space."""
-    repository = _repository(root, folder)
+    repository = snapshot(folder / "board.git", root)
+    git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
     forge = GitForge(folder)
     hub = Hub()
     try:
@@ -262,18 +264,3 @@ def _index() -> dict[str, str]:
         check=False,
     )
     return {"PIP_INDEX_URL": process.stdout.strip()} if process.returncode == 0 else {}
-
-
-def _repository(root: Path, folder: Path) -> Path:
-    """Create a bare repository whose main is one commit of the files in `root` as they are."""
-    repository = folder / "board.git"
-    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(repository))
-    git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
-    git_variables = {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(root)}
-    git_raw(root, "add", "--all", env=git_variables)
-    tree = git_raw(root, "write-tree", env=git_variables).decode().strip()
-    sha = git(repository, "commit-tree", tree, "-m", "Lay the ground")
-    git(repository, "update-ref", "refs/heads/main", sha)
-    # Each checkout fetches from it, which takes a second longer from two thousand loose objects.
-    git(repository, "repack", "-a", "-d", "--quiet")
-    return repository
