@@ -101,7 +101,7 @@ def fitted(given: tuple[str, Size]) -> float:
     from reference_harness import probe
 
     name, size = given
-    device = probe.CPU if name == "numpy" else probe.Device(name, torch=True, least=0)
+    device = probe.CPU if name == "numpy" else probe.Device(name, torch=True, numbers_min=0)
     train, labels, test = language_like(size)
     probe.fit(device.put(train[:64]), labels[:64], device.put(test), device)
     began = time.perf_counter()

@@ -47,8 +47,8 @@ def context_of(forgery: Forgery, benchmark: Benchmark, peers: Peers) -> Context:
         policy=Policy(),
         peers=peers,
         card=None,
-        in_repository=True,
-        practice=False,
+        is_in_repository=True,
+        is_practice=False,
         extractor=None,
     )
 

@@ -28,8 +28,8 @@ SEED = 20261120
 CACHES = (
     reference.reference_of,
     neighbours._best_scores,
-    view._profiles,
-    neighbours._regimes,
+    view._category_means,
+    neighbours._complete_rows,
     neighbours._sorted_cells,
     neighbours._relation_gaps,
 )

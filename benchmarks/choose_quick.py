@@ -21,14 +21,14 @@ import numpy.typing as npt
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.statistics.paired import macro_weights
 from reference_harness.formats.benchmark import FULL
-from reference_harness.quick import FILE
+from reference_harness.quick import QUICK_FILE
 from tests.paths import ROOT, SUBMISSIONS
 
 COUNT = 10
 TEST_MAX = 10_000
 """Test sequences of a task: a few have as many as fifty others."""
 DIGITS = 4
-PATH = ROOT / "schemas" / FILE
+PATH = ROOT / "schemas" / QUICK_FILE
 Reals = npt.NDArray[np.float64]
 
 

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from geneb_ci.check.claims import fits_of, two_classes
+from geneb_ci.check.claims import fit_count_of, two_classes
 from geneb_ci.statistics.binary import Classes, fitting_runs, scores
 from geneb_ci.statistics.metrics import EXACT, ReportedTriple, Triple
 from reference_harness.formats.benchmark import Benchmark
@@ -34,7 +34,7 @@ class Scope(NamedTuple):
             (regime, task.id)
             for regime in benchmark.regimes
             for task in benchmark.tasks
-            if (fits_of(benchmark, regime) == 1) == self.full
+            if (fit_count_of(benchmark, regime) == 1) == self.full
             and (two_classes(task) is not None) == self.two_classes
         ]
 
@@ -115,7 +115,7 @@ def _true(classes: Classes, cell: dict[str, float]) -> tuple[int, int]:
     """Return right predictions and rho of the one table behind a real cell."""
     value = Triple(cell["MCC"], cell["Acc"], cell["F1"])
     first = next(fitting_runs(classes, ReportedTriple(value, Triple(EXACT, EXACT, EXACT))))
-    return first.right, first.first
+    return first.correct, first.first
 
 
 def feasible(board: Board, rng: random.Random) -> Forgery:
@@ -141,7 +141,7 @@ def scaled(board: Board, rng: random.Random) -> Forgery:
     for regime, cells in results.items():
         for task, cell in cells.items():
             mcc, classes = min(1.02 * cell["MCC"], 1.0), two_classes(board.benchmark.by_id[task])
-            if classes is not None and fits_of(board.benchmark, regime) == 1:
+            if classes is not None and fit_count_of(board.benchmark, regime) == 1:
                 right, rho = _true(classes, cell)
                 start, end = scores(classes, 0, rho).mcc, scores(classes, classes.total, rho).mcc
                 share = (mcc - start) / (end - start) if end > start else right / classes.total

@@ -1,8 +1,8 @@
 """Checks, audits and publishes a leaderboard of DNA foundation models.
 
-`import geneb_ci` gives functions for what the commands do, such as `check`, `build` and `compare`,
-and what they take, return and raise: docs/developer/python.md. They are imported when they are
-first used; `__init__.pyi` has their types.
+`import geneb_ci` gives the functions behind the commands, such as `check`, `build` and `compare`,
+with the types of their arguments and results and their exceptions (docs/developer/python.md). Each
+name is imported when it is first used; `__init__.pyi` declares the types.
 """
 
 import importlib
@@ -37,17 +37,17 @@ _PUBLIC = {
     "geneb_ci.sandbox.limits": ("Limits",),
     "geneb_ci.situation.table": ("NextStep",),
 }
-"""Module to the names that it gives to this package."""
+"""Public names of this package, by the module that defines them."""
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
-_CALLED = ("check", "audit", "board")
-"""Functions of `geneb_ci.api` that share their name with a package, which is called instead."""
+_CALLABLE_PACKAGES = ("check", "audit", "board")
+"""Packages that share their name with a function of `geneb_ci.api`; a call of one calls it."""
 
 # Every element is a string; ruff does not look into what is unpacked.
-__all__ = ["__version__", *_CALLED, *_MODULE_OF]  # noqa: PLE0604
+__all__ = ["__version__", *_CALLABLE_PACKAGES, *_MODULE_OF]  # noqa: PLE0604
 
 
 class _CalledPackage(types.ModuleType):
-    """A package that is called as the function of its name, since both are `geneb_ci.<name>`."""
+    """A package that can be called like the function of its name: both are `geneb_ci.<name>`."""
 
     def __call__(self, *arguments: object, **options: object) -> object:
         """Call the function of `geneb_ci.api` that has the name of this package."""
@@ -55,20 +55,20 @@ class _CalledPackage(types.ModuleType):
 
     @property
     def __wrapped__(self) -> Callable[..., object]:
-        """The function; `inspect.signature` and `help` follow it."""
+        """The function of `geneb_ci.api`; `inspect.signature` and `help` describe it."""
         api = importlib.import_module("geneb_ci.api")
         function: Callable[..., object] = getattr(api, self.__name__.rpartition(".")[2])
         return function
 
 
 def make_called(package: str) -> None:
-    """Make a package callable as the function of its name; it stays the same package."""
+    """Make a package callable like the function of its name; its modules stay importable."""
     sys.modules[package].__class__ = _CalledPackage
 
 
 def __getattr__(name: str) -> object:
-    """Return a public name, imported now. Raise AttributeError for any other."""
-    if name in _CALLED:
+    """Return what a public name means, imported now. Raise AttributeError for another name."""
+    if name in _CALLABLE_PACKAGES:
         return importlib.import_module(f"geneb_ci.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

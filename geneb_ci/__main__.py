@@ -1,4 +1,4 @@
-"""`python -m geneb_ci`."""
+"""Run the command line as `python -m geneb_ci`."""
 
 import sys
 

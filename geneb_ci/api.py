@@ -48,7 +48,7 @@ STDIN = "-"
 """Name of a submission that was given as bytes, in findings."""
 
 
-def _unwatched(results: Iterable[Any], _: int) -> Iterator[Any]:
+def _no_progress(results: Iterable[Any], _: int) -> Iterator[Any]:
     return iter(results)
 
 
@@ -58,7 +58,7 @@ class CheckReport(Report):
 
     @property
     def verdict(self) -> Verdict:
-        """The result: errors outweigh unchecked files, which outweigh warnings."""
+        """The verdict: errors outweigh unchecked files, which outweigh warnings."""
         return verdict(self)
 
     def text(self, width: int = WIDTH, format_: str = "text") -> str:
@@ -129,7 +129,7 @@ def check(
     baseline: PathLike | None = None,
     jobs: int | None = None,
     cache: bool = True,
-    progress: Progress = _unwatched,
+    progress: Progress = _no_progress,
 ) -> CheckReport:
     """Check submissions: files, folders, or the bytes of one file.
 
@@ -178,11 +178,11 @@ def check_branch(base: str | None = None, *, say: Say = silent) -> CheckReport:
 
 
 def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> CheckReport:
-    """Check an open pull request over GitHub's API, together with the other open ones.
+    """Check an open pull request as the server does, and compare it with the other open ones.
 
-    The server does the same. `repo` is OWNER/NAME; default: GITHUB_REPOSITORY. The verdict is in
-    `proposal` of the report. Raises UsageProblem without a repository or where no such pull request
-    is open, and ForgeProblem where GitHub does not answer.
+    All of them are read over GitHub's API. `repo` is OWNER/NAME; default: GITHUB_REPOSITORY. The
+    verdict is in `proposal` of the report. Raises UsageProblem without a repository or where no
+    such pull request is open, and ForgeProblem where GitHub does not answer.
     """
     from geneb_ci.github.open_pull import judge_pull  # of the extra
     from geneb_ci.github.verdict.branch import report_of
@@ -210,9 +210,9 @@ def _check_files(
     checker: "CachedChecker",
     progress: Progress,
 ) -> CheckReport:
-    """Check all files.
+    """Return the report on all files.
 
-    A settings error after the first result is added to the report; before it, it is raised.
+    A BadConfiguration is raised before the first result, and added to the report after it.
     """
     report = CheckReport(rules=len(checker.rules), unreadable=[*unreadable])
     try:
@@ -247,7 +247,7 @@ def _check_bytes(
     (raw, *further_sources) = sources
     if further_sources or not isinstance(raw, bytes):
         raise UsageProblem(
-            f"{STDIN} (standard input) is given with {len(sources) - 1} more, expected it alone",
+            f"{STDIN} (standard input) is named with {len(sources) - 1} other files, expected none",
             "check standard input and the files with two commands",
         )
     content = too_large(len(raw)) if len(raw) > BYTES_MAX else raw
@@ -297,7 +297,7 @@ def build(
     out: PathLike | None = None,
     cache: bool = True,
     jobs: int | None = None,
-    progress: Progress = _unwatched,
+    progress: Progress = _no_progress,
 ) -> "BuiltBoard":
     """Build the board of the submissions in `folder`, by default those of the repository.
 
@@ -311,8 +311,8 @@ def build(
 
     if parquet:
         from geneb_ci.render.export_tables import parquet_of
-    path, how = None if folder is None else Path(folder), "geneb-ci build FOLDER --output DIR"
-    layout, paths = boards.files_at(path, how)
+    path, example = None if folder is None else Path(folder), "geneb-ci build FOLDER --output DIR"
+    layout, paths = boards.files_at(path, example)
     if out is not None:
         boards.require_apart(Path(out), layout, paths)
     numbers = boards.Numbers.ERRORS if diagnostics else boards.Numbers.SCORES
@@ -346,7 +346,7 @@ def board(
     *,
     cache: bool = True,
     jobs: int | None = None,
-    progress: Progress = _unwatched,
+    progress: Progress = _no_progress,
 ) -> "pd.DataFrame":
     """Return every score of the submissions of a folder as one long table.
 
@@ -357,9 +357,9 @@ def board(
     without the extra `tables`.
     """
     from geneb_ci.board import board as boards  # 0.3 s
-    from geneb_ci.board.rows import extra_at_hand
+    from geneb_ci.board.rows import extra_required
 
-    with extra_at_hand():
+    with extra_required():
         from geneb_ci.board.frame import score_frame  # pandas
     path = None if folder is None else Path(folder)
     layout, paths = boards.files_at(path, "geneb_ci.board(FOLDER)")
@@ -376,16 +376,17 @@ def verify(
     data: PathLike | None = None,
     evidence: str | None = None,
     say: Say = silent,
-    progress: Progress = _unwatched,
+    progress: Progress = _no_progress,
 ) -> "Verifications":
     """Verify audit records, given as files or folders, from public data.
 
     Without `records`, all records of the repository are verified. `submissions` is the folder of
     their submissions, by default the repository's. With `cells`, cells and embeddings of audits by
-    receipt are computed again, from the folders `receipt` and `data`. With `evidence`, `rated` of
-    the result has the submissions, and whether each has at least this evidence. A record that does
-    not verify raises no exception: see `hold` of the result. Raises NothingChecked if there is no
-    record, and UsageProblem for options that contradict each other.
+    receipt are computed again, from the files of the receipt in the folder `receipt` and the task
+    data in the folder `data`. With `evidence`, `rated` of the result says of each submission
+    whether it has at least this evidence. A record that does not verify raises no exception: see
+    `hold` of the result. Raises NothingChecked if there is no record, and UsageProblem for
+    `receipt` or `data` without `cells`.
     """
     from geneb_ci.audit.record.recompute_embeddings import from_receipt, with_embeddings
     from geneb_ci.audit.record.repository import AuditRepository
@@ -403,10 +404,11 @@ def verify(
         raise NothingChecked("there is no record to verify", fix)
     if not cells and (receipt is not None or data is not None):
         raise UsageProblem(
-            "--receipt and --data have no effect without --cells", "add --cells, or leave them out"
+            "--receipt and --data have no effect without --cells",
+            "add --cells, or leave out --receipt and --data",
         )
-    receipts, tasks = (None if path is None else Path(path) for path in (receipt, data))
-    recompute = from_receipt(repository.layout, receipts, tasks, say) if cells else None
+    receipt_folder, data_folder = (None if f is None else Path(f) for f in (receipt, data))
+    recompute = from_receipt(repository.layout, receipt_folder, data_folder, say) if cells else None
 
     def verified_files() -> Iterator[Any]:
         for path in files:
@@ -508,7 +510,7 @@ def recommend(
     evidence: str | None = None,
     margin: float | None = None,
     cache: bool = True,
-    progress: Progress = _unwatched,
+    progress: Progress = _no_progress,
 ) -> "Recommendation":
     """Return the models of a folder that meet a need, ordered by their mean over matching tasks.
 
@@ -521,13 +523,13 @@ def recommend(
     for an unknown name, and the exceptions of `build`.
     """
     from geneb_ci.board.advice import MARGIN, is_built, model_request  # pydantic
-    from geneb_ci.board.rows import extra_at_hand
+    from geneb_ci.board.rows import extra_required
     from geneb_ci.render.results import Recommendation
 
     path = None if folder is None else Path(folder)
     margin = MARGIN if margin is None else margin
     need = model_request(category, species, regime, max_params, memory, evidence, margin)
-    with extra_at_hand(", which brings numpy"), _notebook_report():
+    with extra_required(", which brings numpy"), _notebook_report():
         if path is not None and is_built(path):
             from geneb_ci.board.recommend import advise_built  # 0.3 s
 
@@ -561,8 +563,8 @@ def compare(
     names = (os.fspath(a), os.fspath(b))
     if names[0] == names[1]:
         raise UsageProblem(
-            f"both models are {names[0]}, expected two different ones",
-            "name another model second",
+            f"both models are {names[0]}, expected two different models",
+            "name another file as the second model",
         )
     definition = None if benchmark is None else Path(benchmark)
     first, second = (scored_model(name, definition) for name in names)
@@ -570,7 +572,7 @@ def compare(
     return ModelComparison(first.model_id, second.model_id, regimes)
 
 
-def trust(folder: PathLike | None = None, *, progress: Progress = _unwatched) -> "RowTrust":
+def trust(folder: PathLike | None = None, *, progress: Progress = _no_progress) -> "RowTrust":
     """Return the evidence of every submission in `folder`, from checks and audits.
 
     The default folder has the submissions of the repository. A file with errors becomes a row

@@ -17,6 +17,7 @@ class SplitAudit:
 
     rows: int
     classes: dict[str, int]
+    """Number of sequences by label."""
     majority: float
     """Accuracy of always predicting the largest class."""
     length_min: int
@@ -38,18 +39,21 @@ class TaskAudit:
     overlap: int
     """Number of test sequences that are also training sequences (leakage)."""
     overlap_other_label: int
-    """Number of these whose label differs from all their labels in training."""
+    """Number of these test sequences whose label they never have in training."""
     overlap_reverse: int
     """Number of test sequences of which only the reverse complement is a training sequence."""
 
     @property
     def clean(self) -> bool:
-        """Whether no sequence occurs twice, within a split or across splits."""
+        """Whether the task has neither duplicates nor test sequences that are in training.
+
+        The reverse complement of a training sequence counts as being in training.
+        """
         counts = (self.train.duplicates, self.test.duplicates, self.overlap, self.overlap_reverse)
         return not any(counts)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the values as JSON."""
+        """Return the statistics and `clean` as a JSON object."""
         return asdict(self) | {"clean": self.clean}
 
 

@@ -38,15 +38,15 @@ class Workers:
             self.close(type(error))
             raise
 
-    def close(self, kind: object = None) -> None:
-        """End the workers; if `kind` is an exception, also those at work."""
+    def close(self, error_class: object = None) -> None:
+        """End the workers, also busy ones if an error of the class `error_class` was raised."""
         pool, self._pool, self._count = self._pool, None, 0
         if pool is not None:
-            pool.__exit__(kind)
+            pool.__exit__(error_class)
 
 
 def serve(run: Callable[[list[str], Workers], object]) -> None:
-    """Run the command on each line of standard input, until the input ends, and print answers."""
+    """Call `run` with the arguments on each line of standard input, and print its answer."""
     workers = Workers()
     try:
         for line in sys.stdin:

@@ -14,8 +14,9 @@ TOKEN_BUDGET = 2048
 Accelerators need more; none was measured."""
 
 EXACT_ROWS = 64
-"""Most rows per batch of equal lengths if not measured on the device: up to so many, no row
-differed from a batch of one in eight settings of length, dtype and attention on CPUs."""
+"""Most rows per batch of equal lengths, unless the limit is measured on the device: in batches of
+up to 64, no row differed from a batch of one in eight settings of length, dtype and attention on
+CPUs."""
 
 EXACT_ALONE = 16
 """Under exact batching, sequences with fewer tokens are batches of one, as matrix libraries use
@@ -24,7 +25,7 @@ batch of one, and none of 13 or more tokens did."""
 
 
 class RowLimit(NamedTuple):
-    """The most rows of a length in a batch whose bits equal those of batches of one."""
+    """The largest batch of rows of one length in which each has the bits that it has alone."""
 
     tokens: int
     """Number of tokens of each row."""
@@ -37,8 +38,8 @@ EXACT_LIMITS = (RowLimit(EXACT_ALONE, EXACT_ROWS),)
 def rows_at(limits: Sequence[RowLimit], tokens: int) -> int:
     """Return the number of rows that may share a batch, by limits in ascending order of tokens.
 
-    Between two lengths the smaller limit applies, above the last length its limit; below the first
-    length the result is 1.
+    Between the lengths of two limits the smaller limit applies, and above the last length the last
+    limit. Below the first length the result is 1.
     """
     if not limits or tokens < limits[0].tokens:
         return 1
@@ -61,7 +62,7 @@ def token_budget(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> list[np.
     The longest are first so that a lack of memory shows at once. A row longer than the budget is a
     batch of one. Rows of equal length keep their order.
     """
-    _positive(budget)
+    _refuse_below_one(budget)
     order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
     batches: list[np.ndarray] = []
     start = 0
@@ -83,8 +84,8 @@ def exact_length(
     If `limits` were measured on the device (`exact.py`), embeddings do not depend on other
     sequences, bit for bit; otherwise kernels may depend on the shape of the batch.
     """
-    _positive(budget)
-    _positive(min((limit.rows for limit in limits), default=1))
+    _refuse_below_one(budget)
+    _refuse_below_one(min((limit.rows for limit in limits), default=1))
     values = np.asarray(lengths, dtype=np.int64)
     order = np.argsort(-values, kind="stable")
     edges = np.flatnonzero(np.diff(values[order])) + 1
@@ -96,7 +97,7 @@ def exact_length(
     return batches
 
 
-def _positive(value: int) -> None:
+def _refuse_below_one(value: int) -> None:
     if value < 1:
         msg = f"the batch limit is {value}, expected at least 1: pass a larger token budget"
         raise ValueError(msg)

@@ -18,7 +18,8 @@ HOW_TO_DEFINE = "geneb-harness data define DIR writes a definition for the task 
 def load(path: Path) -> Benchmark:
     """Return the benchmark definition in a file.
 
-    Raise OptionError, which names the file and each missing or invalid key, with what was expected.
+    Raise OptionError, which names the file and, for each missing or invalid key, the expected
+    value.
     """
     try:
         raw = read_text(path, BYTES_MAX)
@@ -49,8 +50,8 @@ def of_board() -> Benchmark | None:
     return None
 
 
-def usual() -> Benchmark:
-    """Return the benchmark if no option names one: the board's, else GENEB."""
+def default() -> Benchmark:
+    """Return the default benchmark: that of the board with the current folder, else GENEB."""
     return of_board() or geneb()
 
 

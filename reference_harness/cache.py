@@ -5,7 +5,7 @@ sequence. It contains shards (`shard.py`), which are written under a temporary n
 complete.
 
 A shard that is found damaged is renamed, so that its embeddings count as missing and are computed
-again. Of several runs that share a cache and find it at once, one renames it.
+again. If several runs that share a cache find it at the same time, only one renames it.
 """
 
 import hashlib
@@ -35,15 +35,15 @@ from .shard import (
     ForeignShardError,
     blocks_in,
     checksum,
+    header_of,
     names_in,
-    shape_of,
 )
 from .tasks import DIGEST_BYTES
 
 SHARD_BYTES = 1 << 26
 """Bytes of embeddings after which the buffer is written."""
 FLUSH_SECONDS = 30.0
-"""Seconds after which the buffer is written in any case: a kill loses at most so much work."""
+"""Seconds after which the buffer is written in any case: a killed run loses no more work."""
 
 _KEY = np.dtype(f"S{DIGEST_BYTES}")
 
@@ -70,11 +70,13 @@ def user_cache(name: str) -> Path:
 
 
 class EmbeddingPositions(NamedTuple):
-    """Positions of n embeddings: (n,) index of the shard, -1 for none, and (n,) index in it."""
+    """Positions of n embeddings in the shards of a cache."""
 
     shards: list[Path]
-    shard: npt.NDArray[np.int64]
-    row: npt.NDArray[np.int64]
+    shard_indices: npt.NDArray[np.int64]
+    """(n,) index of the shard that has each embedding; -1 if none has it."""
+    row_indices: npt.NDArray[np.int64]
+    """(n,) index of each embedding in its shard."""
 
 
 def key(parts: Mapping[str, Any]) -> str:
@@ -96,43 +98,43 @@ class Cache:
         if not (self.folder / "key.json").exists():
             write_json(self.folder / "key.json", dict(parts))
         self._mirror = Mirror(f"{root}/{key(parts)}", self.folder) if is_shared else None
-        self.set_aside: list[str] = []
+        self.damage_notes: list[str] = []
         """One sentence per damaged shard that this object renamed."""
         self.token_budgets: set[int] = set()
         """Token budgets under which the embeddings read by this object were computed."""
 
     def find(self, digests: Iterable[bytes]) -> set[bytes]:
-        """Return those of the digests whose sequences are in the cache.
+        """Return the digests whose embeddings are in the cache.
 
-        Only headers and digests are read. A shard in which these are damaged is set aside, so its
-        embeddings are computed again.
+        Only headers and digests are read. A shard in which these are damaged is renamed, so that
+        its embeddings are computed again.
         """
-        names = list(digests)
-        shard = self._locate(names).shard
+        digests = list(digests)
+        shard_indices = self._locate(digests).shard_indices.tolist()
         return {
-            name
-            for name, shard_index in zip(names, shard.tolist(), strict=True)
+            digest
+            for digest, shard_index in zip(digests, shard_indices, strict=True)
             if shard_index >= 0
         }
 
-    def _locate(self, names: Sequence[bytes]) -> EmbeddingPositions:
+    def _locate(self, digests: Sequence[bytes]) -> EmbeddingPositions:
         """Return the result of `_search`, after fetching missing shards of other machines."""
-        positions = self._search(names)
-        if self._mirror is not None and (positions.shard < 0).any() and self._mirror.pull():
-            return self._search(names)
+        positions = self._search(digests)
+        if self._mirror is not None and (positions.shard_indices < 0).any() and self._mirror.pull():
+            return self._search(digests)
         return positions
 
-    def _search(self, names: Sequence[bytes]) -> EmbeddingPositions:
-        """Return for each name the index of its shard, -1 for none, and the index in the shard.
+    def _search(self, digests: Sequence[bytes]) -> EmbeddingPositions:
+        """Return the positions of the embeddings of n digests on this machine.
 
-        Vectorised, since a cache of the benchmark has millions of digests. The search begins with
-        the newest shard and ends when all are found, so that a task just embedded is found fast. If
-        two names share eight bytes (probability 3e-10 for 100,000 names), one counts as missing,
-        which leads to an error, never to a wrong embedding.
+        The search is vectorised, since a cache of the benchmark has millions of digests. It begins
+        with the newest shard and ends when all are found, so that a task just embedded is found
+        fast. If two digests share their first eight bytes (probability 3e-10 for 100,000 digests),
+        one counts as missing, which leads to an error, never to a wrong embedding.
         """
-        if not names:
+        if not digests:
             return EmbeddingPositions([], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-        keys = np.frombuffer(b"".join(names), dtype=_KEY)
+        keys = np.frombuffer(b"".join(digests), dtype=_KEY)
         unique, inverse = np.unique(keys, return_inverse=True)
         heads = _key_heads(unique)  # sorted like the keys
         positions = EmbeddingPositions(
@@ -141,18 +143,18 @@ class Cache:
             np.zeros(len(unique), dtype=np.int64),
         )
         for number, shard in enumerate(positions.shards):
-            if not (positions.shard < 0).any():
+            if not (positions.shard_indices < 0).any():
                 break
-            digests = self._digests(shard)
-            if len(digests):
-                name_indices = np.minimum(
-                    np.searchsorted(heads, _key_heads(digests)), len(unique) - 1
+            shard_keys = self._digests(shard)
+            if len(shard_keys):
+                key_indices = np.minimum(
+                    np.searchsorted(heads, _key_heads(shard_keys)), len(unique) - 1
                 )
-                rows = np.flatnonzero(unique[name_indices] == digests)
-                positions.shard[name_indices[rows]] = number
-                positions.row[name_indices[rows]] = rows
+                rows = np.flatnonzero(unique[key_indices] == shard_keys)
+                positions.shard_indices[key_indices[rows]] = number
+                positions.row_indices[key_indices[rows]] = rows
         return EmbeddingPositions(
-            positions.shards, positions.shard[inverse], positions.row[inverse]
+            positions.shards, positions.shard_indices[inverse], positions.row_indices[inverse]
         )
 
     def _digests(self, shard: Path) -> npt.NDArray[np.bytes_]:
@@ -181,7 +183,7 @@ class Cache:
         except OSError as error:
             msg = f"{shard}: {reason}, and the file cannot be renamed ({error.strerror}): delete it"
             raise StateError(msg) from error
-        self.set_aside.append(
+        self.damage_notes.append(
             f"{shard}: {reason}; renamed to {aside.name}, its embeddings are computed again"
         )
 
@@ -211,9 +213,9 @@ class Cache:
     def read(self, digests: Sequence[bytes]) -> Embeddings:
         """Return the (n, d) embeddings of n sequences as one array.
 
-        Raise LostEmbeddingsError if an embedding is missing, or was in a damaged shard, which is
-        set aside; it has to be computed again. Raise StateError if widths or types of embeddings
-        differ.
+        Raise LostEmbeddingsError if an embedding has to be computed again: because it is missing,
+        or because its shard is damaged and is renamed. Raise StateError if widths or types of
+        embeddings differ.
         """
         shards, shard_of, row_of = self._locate(digests)
         missing_count = int((shard_of < 0).sum())
@@ -226,7 +228,10 @@ class Cache:
             else:
                 embeddings = updated
         if missing_count:
-            msg = f"{self.folder}: {missing_count} embeddings are missing or damaged: run again"
+            msg = (
+                f"{self.folder}: {missing_count} embeddings are missing or damaged: run the "
+                "command again"
+            )
             raise LostEmbeddingsError(msg)
         if isinstance(embeddings, int):
             msg = "the task has no sequence to embed, expected at least one"
@@ -240,25 +245,27 @@ class Cache:
         out: Embeddings | int,
         places: npt.NDArray[np.int64],
     ) -> Embeddings | None:
-        """Return `out` with the embeddings of these rows of a shard at their positions.
+        """Return `out` after copying row `shard_rows[i]` of a shard to its row `places[i]`.
 
-        If `out` is a number, an array of so many embeddings is created. Return None if the shard is
-        damaged or gone. Raise StateError if its embeddings have another width or type.
+        If `out` is a number, it is the number of embeddings of the array that is created. Return
+        None if the shard is damaged or gone. Raise StateError if its embeddings have another width
+        or type.
         """
         order = np.argsort(shard_rows)
         shard_rows, places = shard_rows[order], places[order]
         try:
-            shape = shape_of(shard)
+            header = header_of(shard)
             if isinstance(out, int):
-                out = np.empty((out, shape.dim), dtype=shape.dtype)
-            if (shape.dim, np.dtype(shape.dtype)) != (out.shape[1], out.dtype):
+                out = np.empty((out, header.dim), dtype=header.dtype)
+            if (header.dim, np.dtype(header.dtype)) != (out.shape[1], out.dtype):
                 msg = (
-                    f"{shard}: embeddings are {shape.dim} numbers of {np.dtype(shape.dtype)}, "
+                    f"{shard}: embeddings are {header.dim} numbers of {np.dtype(header.dtype)}, "
                     "expected "
-                    f"{out.shape[1]} of {out.dtype} as in others: delete the folder and run again"
+                    f"{out.shape[1]} of {out.dtype} as in other shards: delete the "
+                    f"folder {self.folder} and run the command again"
                 )
                 raise StateError(msg)
-            for start, block in blocks_in(shard, shape):
+            for start, block in blocks_in(shard, header):
                 first, end = np.searchsorted(shard_rows, (start, start + len(block)))
                 out[places[first:end]] = block[shard_rows[first:end] - start]
         except FileNotFoundError:  # another run has renamed it
@@ -269,7 +276,7 @@ class Cache:
         except OSError as error:  # for example an unreadable sector
             self._put_aside(shard, f"cannot be read: {error.strerror}")
             return None
-        self.token_budgets.add(shape.token_budget)
+        self.token_budgets.add(header.token_budget)
         return out
 
 
@@ -294,7 +301,7 @@ class ShardWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Write the rest, also after an error or Ctrl-C, and wait for it."""
+        """Write the buffered embeddings, also after an error or Ctrl-C, and wait for it."""
         with self._pool:
             self.flush()
             self._wait()

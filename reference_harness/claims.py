@@ -1,4 +1,4 @@
-"""Decide which task of a run embeds a sequence that several have: the first of the benchmark."""
+"""Decide which task of a run embeds a sequence that several tasks have: the first one."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class EmbeddingClaim(NamedTuple):
 
 
 def distinct(data: TaskData) -> dict[bytes, str]:
-    """Return digest to sequence of both splits, without repetitions, in file order."""
+    """Return the distinct sequences of both splits by digest, in file order."""
     sequences = [*data.train.sequences, *data.test.sequences]
     digests = [*data.digests["train"], *data.digests["test"]]
     return dict(zip(digests, sequences, strict=True))
@@ -33,16 +33,16 @@ def packed(digests: Iterable[bytes]) -> Digests:
 
 
 def claims(digests_by_task: Mapping[str, Digests], cache: Cache) -> dict[str, EmbeddingClaim]:
-    """Return the claim of each task, in the given order, without sequences in the cache."""
+    """Return the claim of each task, in the given order; cached sequences are in no claim."""
     tasks = list(digests_by_task)
     missing_by_task = {}
     for task_id, digests in digests_by_task.items():
-        names = digests.tolist()
-        present = cache.find(names)
-        is_missing = np.array([name not in present for name in names], dtype=np.bool_)
+        digest_list = digests.tolist()
+        present = cache.find(digest_list)
+        is_missing = np.array([digest not in present for digest in digest_list], dtype=np.bool_)
         missing_by_task[task_id] = digests[is_missing]
     all_digests = np.concatenate([*missing_by_task.values()]) if tasks else packed(())
-    owner = np.repeat(
+    task_of_digest = np.repeat(
         np.arange(len(tasks)),
         [len(digests_of_task) for digests_of_task in missing_by_task.values()],
     )
@@ -50,14 +50,14 @@ def claims(digests_by_task: Mapping[str, Digests], cache: Cache) -> dict[str, Em
     _, first_indices, inverse = np.unique(
         all_digests.view(f"S{DIGEST_BYTES}"), return_index=True, return_inverse=True
     )
-    lender = owner[first_indices][inverse]
+    lender_of_digest = task_of_digest[first_indices][inverse]
     is_first = np.zeros(len(all_digests), dtype=np.bool_)
     is_first[first_indices] = True
     claim_by_task = {}
-    for number, task_id in enumerate(tasks):
-        rows = owner == number
-        lenders = np.unique(lender[rows & ~is_first]).tolist()
+    for task_index, task_id in enumerate(tasks):
+        is_of_task = task_of_digest == task_index
+        lenders = np.unique(lender_of_digest[is_of_task & ~is_first]).tolist()
         claim_by_task[task_id] = EmbeddingClaim(
-            all_digests[rows & is_first], frozenset(tasks[i] for i in lenders)
+            all_digests[is_of_task & is_first], frozenset(tasks[i] for i in lenders)
         )
     return claim_by_task

@@ -40,9 +40,9 @@ EXTRAS = {
     ),
     **dict.fromkeys(("fsspec", "ray"), "ray"),
 }
-"""Optional modules that commands import to the extra that installs them."""
+"""The extra that installs an optional module, by the module's name."""
 ALIASES = {"extractor": "extractors"}
-"""Other names of commands to their names: `geneb-ci` uses the singular."""
+"""The name of a command by its other name: `geneb-ci` uses the singular."""
 
 
 class CachePlace(click.ParamType[Path | str]):
@@ -156,7 +156,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
 )
 @click.option("--model-id", help="Id of the row; default: derived from the model.")
 @click.option("--display", help="Name on the board.")
-@click.option("--params", type=click.IntRange(min=0), help="Parameters of the encoder.")
+@click.option("--params", type=click.IntRange(min=0), help="Number of parameters of the encoder.")
 @click.option("--url", default="", help="https link to the weights or the paper.")
 @click.option(
     "--zero-shot/--no-zero-shot",
@@ -224,11 +224,11 @@ def run(ctx: click.Context, /, **options: Any) -> None:
     """
     from .several import listed_runs, run_all  # see the module's docstring
 
-    file = options.pop("listed")
-    if file is None and options["output"] is None:
+    list_file = options.pop("listed")
+    if list_file is None and options["output"] is None:
         output_option = next(param for param in ctx.command.params if param.name == "output")
         raise click.MissingParameter(ctx=ctx, param=output_option)
-    run_all([options] if file is None else listed_runs(file, ctx, options))
+    run_all([options] if list_file is None else listed_runs(list_file, ctx, options))
 
 
 @cli.command()
@@ -247,7 +247,7 @@ def tasks(definition: Path | None, *, mini: bool) -> None:
     from . import benchmark  # see the module's docstring
 
     bench = benchmark.load(definition) if definition else (
-        benchmark.mini() if mini else benchmark.usual()
+        benchmark.mini() if mini else benchmark.default()
     )  # fmt: skip
     for task in bench.tasks:
         echo(f"{task.id}\t{task.category}\t{task.n_test or '-'}")

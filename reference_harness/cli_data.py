@@ -43,7 +43,7 @@ def pull(
     """Download the pinned task data into FOLDER and write a manifest."""
     from . import benchmark, download  # NumPy: see cli.py
 
-    bench = benchmark.load(definition) if definition else benchmark.usual()
+    bench = benchmark.load(definition) if definition else benchmark.default()
     pulled = download.pull(bench, folder, revision=revision, tasks=tasks, endpoint=endpoint)
     task_count, files = plural(len(pulled.tasks), "task"), plural(len(pulled.files), "file")
     echo(f"{folder}: {task_count}, {files} at {pulled.revision}")
@@ -56,7 +56,7 @@ def verify(folder: Path, definition: Path | None) -> None:
     """Verify the files of FOLDER against its manifest."""
     from . import benchmark, download  # NumPy: see cli.py
 
-    bench = benchmark.load(definition) if definition else benchmark.usual()
+    bench = benchmark.load(definition) if definition else benchmark.default()
     verified = download.verify(bench, folder)
     echo(f"{folder}: {plural(len(verified.tasks), 'task')} verified, revision {verified.revision}")
 
@@ -71,7 +71,7 @@ def manifest(folder: Path, definition: Path | None) -> None:
     """
     from . import benchmark, download  # NumPy: see cli.py
 
-    bench = benchmark.load(definition) if definition else benchmark.usual()
+    bench = benchmark.load(definition) if definition else benchmark.default()
     described = download.describe(bench, folder, bench.dataset.revision)
     click.echo(dumps(described.model_dump()).decode(), nl=False)
 
@@ -105,7 +105,7 @@ def stage(folder: Path, out: Path, definition: Path | None) -> None:
     from . import benchmark  # NumPy: see cli.py
     from .task_repository import write_repository as write
 
-    bench = benchmark.load(definition) if definition else benchmark.usual()
+    bench = benchmark.load(definition) if definition else benchmark.default()
     staged = write(bench, folder, out)
     echo(f"{out}: {plural(len(staged), 'task')} in both layouts")
 
@@ -130,7 +130,7 @@ def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
     from .data import Folder, MiniSource
 
     bench = benchmark.load(definition) if definition else (
-        benchmark.usual() if folder else benchmark.mini()
+        benchmark.default() if folder else benchmark.mini()
     )  # fmt: skip
     source = Folder(folder, bench) if folder else MiniSource()
     present = [task for task in bench.tasks if task.id in source.available()]

@@ -50,7 +50,8 @@ if TYPE_CHECKING:  # Ray need not be installed
 _META = ("url", "zero_shot", "training_data", "submitted_by")
 """Metadata with the same names as their options."""
 _EMBEDDING = ("layer", "pooling", "max_length", "truncation", "dtype")
-_WORDS = {"truncation": TRUNCATIONS, "dtype": DTYPES, "source": SOURCE_KINDS}
+"""Fields of `embedding` that --declare can set."""
+_ALLOWED_VALUES = {"truncation": TRUNCATIONS, "dtype": DTYPES, "source": SOURCE_KINDS}
 
 
 class RunContext(NamedTuple):
@@ -77,18 +78,18 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         known_name(f"--regimes {name!r}", name, tuple(bench.regimes))
         for name in _names(options["regimes"])
     ]
-    words = [name for words in options["tasks"] for name in _names(words)]
-    tasks = task_names(with_quick(words, bench), bench)
+    names = [name for text in options["tasks"] for name in _names(text)]
+    tasks = task_names(with_quick(names, bench), bench)
     # 3. The extractor, which may take minutes to load.
-    keywords = texts(options["options"], "--option")
+    option_texts = texts(options["options"], "--option")
     try:
         locate(options["extractor"])
     except ExtractorError as error:
         raise OptionError(str(error)) from error
-    spec = _spec(options, keywords)
+    spec = _spec(options, option_texts)
     probe_device = _probe_device(options)
-    requested = set(tasks) or source.available()
-    planned_count = sum(task.id in requested & source.available() for task in bench.tasks)
+    requested_ids = set(tasks) or source.available()
+    planned_count = sum(task.id in requested_ids & source.available() for task in bench.tasks)
     listener = context.listeners(planned_count, context.label)
     with _engine(options, spec, context.cluster, listener, probe_device) as engine:
         facts = engine.facts
@@ -100,7 +101,7 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         _declare(facts, texts(options["declared"], "--declare"))
         # 4. Check that the submission can be written, before the work.
         _check_declared(facts, options)
-        run_model_id = model_id(options["model_id"], options, keywords)
+        run_model_id = model_id(options["model_id"], options, option_texts)
         meta = _meta(options, run_model_id, facts) if options["submission"] else None
         settings = Settings(
             benchmark=bench,
@@ -114,7 +115,7 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
             limit=options["limit"],
             name_model=options["name_model"],
             device=options["device"],
-            options=keywords,
+            options=option_texts,
             batching=spec.batching,
             probe_device=probe_device,
             workers=engine.workers,
@@ -143,7 +144,7 @@ def _engine(
     fail_fast, array_api = options["fail_fast"], probe_device.torch
     if cluster is None:
         # One process per accelerator, as each would need its own context and memory on it.
-        workers = options["jobs"] or (1 if probe_device.accelerator else processors())
+        workers = options["jobs"] or (1 if probe_device.is_accelerator else processors())
         return LocalEngine(
             _embedding(options, spec, listener), workers, array_api=array_api, fail_fast=fail_fast
         )
@@ -163,7 +164,7 @@ def _engine(
 def _embedding(
     options: dict[str, Any], spec: EmbedderSpec, listener: progress.Listener
 ) -> Embedding:
-    """Load the extractor in this process, or in the number of processes of `--embedders`."""
+    """Load the extractor in this process, or in as many others as `--embedders` says."""
     count = options["embedders"] or 1
     if count == 1:
         return InProcess(spec)
@@ -181,8 +182,7 @@ def _check(options: dict[str, Any]) -> None:
     builtin = options["extractor"].removeprefix("builtin:")
     if builtin in {"kmer", "random_init"}:
         _refuse_without_effect(options, builtin)
-    is_of_hub = builtin == "huggingface"
-    if is_of_hub and not options["name_model"]:
+    if builtin == "huggingface" and not options["name_model"]:
         msg = (
             "--extractor huggingface needs a model: add --model FOLDER, or --model OWNER/NAME "
             "--option revision=COMMIT"
@@ -192,7 +192,10 @@ def _check(options: dict[str, Any]) -> None:
         "1.2" if options["receipt"] else "1.1"
     )
     if options["receipt"] and options["submission"] and options["format_version"] != "1.2":
-        msg = f"--format-version {options['format_version']} has no receipt: use 1.2"
+        msg = (
+            f"--receipt needs submission format 1.2, not {options['format_version']}: pass "
+            "--format-version 1.2"
+        )
         raise OptionError(msg)
     if options["definition"] and not options["data"]:
         msg = "--benchmark needs task data: add --data DIR"
@@ -219,7 +222,7 @@ def _spec(options: dict[str, Any], option_texts: dict[str, str]) -> EmbedderSpec
         msg = "--receipt and --option compile=true exclude each other, as an audit compares "
         msg += "embeddings with those of the uncompiled model: leave one out"
         raise OptionError(msg)
-    token_budget, measured = budget_of(options["token_budget"], options["device"])
+    token_budget, measures_budget = budget_of(options["token_budget"], options["device"])
     batching = Batching(options["batching"], token_budget, options["batch_size"] or FILE_BATCH)
     return EmbedderSpec(
         extractor=options["extractor"],
@@ -227,14 +230,14 @@ def _spec(options: dict[str, Any], option_texts: dict[str, str]) -> EmbedderSpec
         device=options["device"],
         keywords=keywords(options["extractor"], option_texts, batching),
         batching=batching,
-        measured=measured,
+        measures_budget=measures_budget,
         # An audit compares a receipt with a rerun to 1e-5; TF32 differs by 1e-3.
         tf32=options["receipt"] is None,
     )
 
 
 def _check_declared(facts: ExtractorFacts, options: dict[str, Any]) -> None:
-    """Raise OptionError when the extractor lacks a field that the submission requires."""
+    """Raise OptionError if the extractor does not declare what the submission requires."""
     missing_fields = submission.undeclared_fields(facts.description)
     if options["submission"] and options["format_version"] != "1.0" and missing_fields:
         msg = (
@@ -259,10 +262,10 @@ def _meta(options: dict[str, Any], run_model_id: str, facts: ExtractorFacts) -> 
 def _write(
     record: RunRecord, settings: Settings, meta: Meta | None, options: dict[str, Any]
 ) -> str:
-    """Write the requested files, and return a line that names them."""
+    """Write the requested files, and return the lines that name them."""
     write_json(settings.output, record.model_dump())
-    tasks = plural(len(record.tasks), "task")
-    lines = f"wrote {settings.output}: {tasks}, model_id {record.model_id}"
+    task_count = plural(len(record.tasks), "task")
+    lines = f"wrote {settings.output}: {task_count}, model_id {record.model_id}"
     if meta is not None:
         document = submission.build(record, settings.benchmark, meta, options["format_version"])
         write_bytes(options["submission"], dumps_tables(document))
@@ -276,7 +279,7 @@ def _benchmark(options: dict[str, Any]) -> Benchmark:
     if options["definition"]:
         return benchmark.load(options["definition"])
     if options["data"]:
-        return benchmark.usual()
+        return benchmark.default()
     of_board, practice = benchmark.of_board(), benchmark.mini()
     if of_board is not None and of_board.sha256 not in {practice.sha256, quick().benchmark}:
         msg = (
@@ -292,31 +295,36 @@ def _names(text: str | None) -> list[str]:
 
 
 def _declare(facts: ExtractorFacts, declared: dict[str, str]) -> None:
-    """Add the user's declarations to the description; they cannot override the extractor's."""
+    """Add the user's declarations to the description.
+
+    Raise OptionError for an unknown key, an invalid value, and what the extractor declares itself.
+    """
     for key, value in declared.items():
-        part, name = ("model", "kind") if key == "source" else ("embedding", key)
+        section, field = ("model", "kind") if key == "source" else ("embedding", key)
         if key not in (keys := (*_EMBEDDING, "source")):
             raise unknown_name(f"--declare {key}", key, keys)
-        if (declared_value := facts.description[part][name]) != submission.UNDECLARED:
+        if (declared_value := facts.description[section][field]) != submission.UNDECLARED:
             msg = (
                 f"--declare {key}={value}: the extractor already declares {declared_value!r}: "
                 "leave it out"
             )
             raise OptionError(msg)
-        allowed_values = _WORDS.get(key)
+        allowed_values = _ALLOWED_VALUES.get(key)
         if allowed_values and value not in allowed_values:
             raise unknown_name(f"--declare {key}={value}", value, tuple(allowed_values))
         if key == "max_length" and not re.fullmatch(r"none|[1-9]\d{0,8}", value):
             msg = f"--declare max_length={value}: expected a number of tokens, or none"
             raise OptionError(msg)
-        length = None if value == "none" else int(value) if key == "max_length" else 0
-        facts.description[part][name] = length if key == "max_length" else value
+        if key == "max_length":
+            facts.description[section][field] = None if value == "none" else int(value)
+        else:
+            facts.description[section][field] = value
 
 
 def model_id(requested: str | None, options: dict[str, Any], option_texts: dict[str, str]) -> str:
     """Return the requested id, or one derived from the model or the extractor.
 
-    Raise OptionError for an id that is not a valid file name.
+    Raise OptionError if the requested id is too long or has invalid characters.
     """
     if requested is not None:
         if not re.fullmatch(MODEL_ID_PATTERN, requested) or len(requested) > MODEL_ID_MAX:
@@ -336,22 +344,25 @@ def model_id(requested: str | None, options: dict[str, Any], option_texts: dict[
 def _probe_device(options: dict[str, Any]) -> probe.Device:
     """Return the probe's device; "torch-cpu" is torch without an accelerator.
 
-    Raise OptionError if the device does not exist or has no float64, and for several processes on
-    it.
+    Raise OptionError if the device does not exist or has no float64, and for an accelerator with
+    several processes or on a cluster.
     """
     name = options["probe_device"]
     if name == "cpu":
         return probe.CPU
     device, fault = _named_by_torch(name.removeprefix("torch-"))
     if fault:
-        msg = f"--probe-device {name}: {fault}: pass a device of torch, or leave it out"
+        msg = f"--probe-device {name}: {fault}: pass a device of torch, or leave --probe-device out"
         raise OptionError(msg)
     probe_device = probe.Device(device, torch=True)
-    if probe_device.accelerator and (options["jobs"] or 1) > 1:
-        msg = f"--jobs {options['jobs']}: on {name}, only one process can fit probes: leave it out"
+    if probe_device.is_accelerator and (options["jobs"] or 1) > 1:
+        msg = (
+            f"--jobs {options['jobs']}: on {name}, only one process can fit probes: leave --jobs "
+            "out"
+        )
         raise OptionError(msg)
-    if probe_device.accelerator and options["engine"] == "ray":
-        msg = f"--probe-device {name}: on a cluster, probes run on CPUs: leave it out"
+    if probe_device.is_accelerator and options["engine"] == "ray":
+        msg = f"--probe-device {name}: on a cluster, probes run on CPUs: leave --probe-device out"
         raise OptionError(msg)
     return probe_device
 
@@ -379,13 +390,13 @@ def _named_by_torch(name: str) -> tuple[str, str]:
 
 _ASK_TORCH = """
 import json, sys, torch
-device, wrong = None, ""
+device, fault = None, ""
 try:
     device = torch.device(sys.argv[1])
     torch.ones(1, dtype=torch.float64, device=device).sum().item()
 except (RuntimeError, AssertionError, TypeError) as error:
-    wrong = str(error).partition("\\n")[0]
-print(json.dumps([str(device), wrong]))
+    fault = str(error).partition("\\n")[0]
+print(json.dumps([str(device), fault]))
 """
 
 

@@ -28,7 +28,7 @@ VALUE_SHOWN = 40
 """Number of characters of an invalid value that a message quotes."""
 # Characters of a field; the default of the csv module is 131,072.
 FIELD_MAX = 10_000_000
-# Labels are class numbers; so many digits fit a signed 64-bit integer.
+# Most digits of a label, which is a class number kept as a signed 64-bit integer.
 LABEL_DIGITS = 9
 
 _SEQUENCE = re.compile(f"[{IUPAC}{IUPAC.lower()}]+")
@@ -45,7 +45,7 @@ class Source(Protocol):
         """Whether the content was verified to be that of `dataset.revision`."""
 
     def available(self) -> set[str]:
-        """Return the ids of the tasks it contains."""
+        """Return the ids of the tasks that the source has."""
 
     def load(self, task: Task) -> TaskData:
         """Return the data of one task. Raise DataError, which names file, line and value."""
@@ -72,7 +72,8 @@ class Folder:
     def __init__(self, path: Path, benchmark: Benchmark) -> None:
         """Read the folder's file names, and its manifest if it has one.
 
-        Raise DataError if it is not a folder, has no task, or has a task twice.
+        Raise DataError if it is not a folder, has no task of the benchmark, or has a task twice or
+        without its test or training file.
         """
         self.path = path
         if not path.is_dir():
@@ -85,8 +86,8 @@ class Folder:
             if task_id not in ids:
                 self.ignored.append(files[0].name if len(files) == 1 else task_id)
             elif task_id in self._files:
-                first = self._files[task_id][0]
-                faults.append(f"{files[0]}: task {task_id} is already in {first}: keep one")
+                first_file = self._files[task_id][0]
+                faults.append(f"{files[0]}: task {task_id} is already in {first_file}: keep one")
             else:
                 self._files[task_id] = files
         if faults:
@@ -99,7 +100,7 @@ class Folder:
             )
             raise DataError([msg])
         self.manifest = Manifest.of_folder(path)
-        self.verified = self.manifest is not None and self.manifest.names(benchmark.dataset)
+        self.verified = self.manifest is not None and self.manifest.is_of(benchmark.dataset)
 
     def available(self) -> set[str]:
         """Return the ids of the tasks that have files in the folder."""
@@ -115,7 +116,7 @@ class Folder:
         if self.manifest:
             self.manifest.verify(self.path, files)
         data = read_task(task.id, files)
-        _against_benchmark(data, task, files[-1])
+        _check_counts(data, task, files[-1])
         return data
 
 
@@ -160,13 +161,13 @@ def read_task(task_id: str, files: tuple[Path, ...]) -> TaskData:
     if faults:
         raise DataError(faults)
     splits = {
-        s: Split(t, np.asarray(labels, dtype=np.int64))
-        for s, (t, labels) in sequences_and_labels.items()
+        split: Split(sequences, np.asarray(labels, dtype=np.int64))
+        for split, (sequences, labels) in sequences_and_labels.items()
     }
     for split, file in zip(SPLITS, (files[0], files[-1]), strict=True):
         counts = splits[split].class_counts
         if not counts:
-            faults.append(f"{file}: no {split} sequence, expected at least one of two classes")
+            faults.append(f"{file}: no {split} sequence, expected sequences of two classes or more")
         elif len(counts) == 1:
             faults.append(f"{file}: every {split} sequence has the label {next(iter(counts))}, "
                           "expected two classes or more")  # fmt: skip
@@ -178,7 +179,7 @@ def read_task(task_id: str, files: tuple[Path, ...]) -> TaskData:
 def _sequences_in(
     file: Path, split: str | None, faults: list[str]
 ) -> Iterator[tuple[str, int, str]]:
-    """Yield (sequence, label, split) of each valid line; append other lines' errors to `faults`."""
+    """Yield (sequence, label, split) of valid lines; append the errors of others to `faults`."""
     header = ["text", "label"] if split else ["text", "label", "split"]
     csv.field_size_limit(FIELD_MAX)
     opener = gzip.open if file.name.endswith(".gz") else open
@@ -228,13 +229,15 @@ def _fault(row: list[str], header: list[str]) -> str | None:
     return None
 
 
-def _against_benchmark(data: TaskData, task: Task, file: Path) -> None:
+def _check_counts(data: TaskData, task: Task, file: Path) -> None:
     counts = sorted(data.test.class_counts.values())
     size = len(data.test.labels)
     if task.n_test is not None and size != task.n_test:
-        raise DataError([f"{file}: {size} test sequences, expected {task.n_test} of the benchmark"])
+        raise DataError(
+            [f"{file}: {size} test sequences, expected {task.n_test} as in the benchmark"]
+        )
     if task.test_class_counts is not None and counts != task.test_class_counts:
         expected = task.test_class_counts
         raise DataError(
-            [f"{file}: test classes of {counts} sequences, expected {expected} of the benchmark"]
+            [f"{file}: test classes of {counts} sequences, expected {expected} as in the benchmark"]
         )

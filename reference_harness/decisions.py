@@ -105,7 +105,7 @@ def decide(
     """Return the decisions on the further sequences of a task. Raise ProbeError.
 
     `fit_rows` has the indices of the training sequences of each fit, by scored regime; `few_shot`
-    has those of the few-shot regimes that are also fitted on other sequences.
+    has them for the few-shot regimes, whose probes are also fitted on other sequences.
     """
     embeddings = np.concatenate([problem.test, further_embeddings.values])
     labels = predictions(problem.train, problem.train_labels, embeddings)
@@ -117,24 +117,27 @@ def decide(
         fresh=record_counts.fresh,
         others={
             f"{regime}, {RECORD}": _decision_counts(
-                problem, further_embeddings, [_fitted(problem, rows, embeddings) for rows in fits]
+                problem,
+                further_embeddings,
+                [_labels_by(problem, rows, embeddings) for rows in rows_by_fit],
             )
-            for regime, fits in (fit_rows or {}).items()
-            if fits[0] is not None
+            for regime, rows_by_fit in (fit_rows or {}).items()
+            if rows_by_fit[0] is not None
         },
         few_shot=few_shot_scores(problem, few_shot or {}),
         varied=varied_scores(problem, further_embeddings, few_shot or {}),
     )
 
 
-def _fitted(problem: probe.Problem, rows: FitRows, all_features: Features) -> Labels:
+def _labels_by(problem: probe.Problem, rows: FitRows, all_features: Features) -> Labels:
+    """Return the labels of features by a probe fitted on rows of the training split."""
     return predictions(*problem.training(rows), all_features)
 
 
 def _decision_counts(
-    problem: probe.Problem, further_embeddings: FurtherEmbeddings, fits: Sequence[Labels]
+    problem: probe.Problem, further_embeddings: FurtherEmbeddings, labels_by_fit: Sequence[Labels]
 ) -> ProbeDecisions:
-    """Count the decisions of fits, given their labels of the test and the further sequences."""
+    """Count the decisions of fits, whose labels are of the test, then the further sequences."""
     truth, test_count = problem.test_labels, len(problem.test_labels)
     kinds = {}
     for kind in dict.fromkeys(further_embeddings.kinds[i] for i in further_embeddings.of("test")):
@@ -145,7 +148,7 @@ def _decision_counts(
                 (labels_of_fit[:test_count] == truth)[rows],
                 labels_of_fit[test_count:][places] == truth[rows],
             )
-            for labels_of_fit in fits
+            for labels_of_fit in labels_by_fit
         ]
         kinds[kind] = ChangedDecisions(
             rows=sum(changes.rows for changes in changes_by_fit),
@@ -155,24 +158,31 @@ def _decision_counts(
     fresh = further_embeddings.of(FRESH)
     labels = further_embeddings.labels[fresh]
     return ProbeDecisions(
-        fits=len(fits),
+        fits=len(labels_by_fit),
         public=_summed(
-            [score_predictions(truth, labels_of_fit[:test_count]) for labels_of_fit in fits]
+            [
+                score_predictions(truth, labels_of_fit[:test_count])
+                for labels_of_fit in labels_by_fit
+            ]
         ),
         kinds=kinds,
         fresh=_summed(
-            [score_predictions(labels, labels_of_fit[test_count:][fresh]) for labels_of_fit in fits]
+            [
+                score_predictions(labels, labels_of_fit[test_count:][fresh])
+                for labels_of_fit in labels_by_fit
+            ]
         )
         if len(fresh)
         else None,
     )
 
 
-def _summed(parts: Sequence[LabelledDecisions]) -> LabelledDecisions:
+def _summed(decisions_by_fit: Sequence[LabelledDecisions]) -> LabelledDecisions:
+    """Return the sums of the counts, and the mean MCC."""
     return LabelledDecisions(
-        rows=sum(part.rows for part in parts),
-        right=sum(part.right for part in parts),
-        MCC=float(np.mean([part.MCC for part in parts])),
+        rows=sum(decisions.rows for decisions in decisions_by_fit),
+        right=sum(decisions.right for decisions in decisions_by_fit),
+        MCC=float(np.mean([decisions.MCC for decisions in decisions_by_fit])),
     )
 
 
@@ -212,16 +222,16 @@ def few_shot_draws(
     labels: Labels, few_shot_k: Mapping[str, int], seeds: Sequence[int], other_draws: str
 ) -> dict[str, FewShotDraws]:
     """Return the draws of each few-shot regime; the text `other_draws` determines other seeds."""
-    others = [
+    other_seeds = [
         int.from_bytes(hashlib.sha256(f"{other_draws}\n{number}".encode()).digest()[:4], "little")
         for number in range(OTHER_DRAWS)
     ]
     return {
         regime: FewShotDraws(
             [probe.few_shot_indices(labels, shots, seed) for seed in seeds],
-            [probe.few_shot_indices(labels, shots, seed) for seed in others],
+            [probe.few_shot_indices(labels, shots, seed) for seed in other_seeds],
             shots,
-            others,
+            other_seeds,
         )
         for regime, shots in few_shot_k.items()
     }
@@ -258,7 +268,10 @@ def few_shot_scores(
 
 
 def _scores_by_tests(problem: probe.Problem, draws: FewShotDraws) -> Iterator[float]:
-    """Yield the score of each probe that is fitted on drawn test sequences, on the others."""
+    """Yield, for each seed, the MCC of a probe that is fitted on drawn test sequences.
+
+    It is scored on the other test sequences. Nothing is yielded if a class is too small for that.
+    """
     features, labels = problem.test, problem.test_labels
     if np.unique(labels, return_counts=True)[1].min() < TEST_TIMES * draws.shots:
         return

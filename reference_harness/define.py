@@ -35,8 +35,10 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
         raise DataError([f"{folder}: no such folder"])
     target = folder / DEFINITION
     if existing := [path for path in (target, folder / MANIFEST) if path.exists()]:
-        first = existing[0]
-        msg = f"{first}: exists and is not replaced: use it, or delete it to define it again"
+        msg = (
+            f"{existing[0]}: exists and is not replaced: use it, or delete it and run the command "
+            "again"
+        )
         raise OptionError(msg)
     task_files = _read(folder)
     title = name or folder.resolve().name
@@ -82,8 +84,8 @@ def _read(folder: Path) -> list[tuple[TaskData, tuple[Path, ...]]]:
                 "letters, digits, '.', '_' and '-': rename it"
             )
         elif task_id in tasks:
-            first = tasks[task_id][1][0]
-            faults.append(f"{files[0]}: task {task_id} is already in {first}: keep one")
+            first_file = tasks[task_id][1][0]
+            faults.append(f"{files[0]}: task {task_id} is already in {first_file}: keep one")
         else:
             try:
                 tasks[task_id] = read_task(task_id, files), files

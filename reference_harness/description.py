@@ -1,4 +1,4 @@
-"""Return what an extractor declares about itself, in the terms of submission format 1.1."""
+"""Read what an extractor declares about itself, in the terms of submission format 1.1."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,10 +17,10 @@ _MISSING = object()
 
 
 def describe(extractor: object, name_model: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return `{"model": ..., "embedding": ...}` and the names of what is undeclared.
+    """Return `{"model": ..., "embedding": ...}` and the names of undeclared fields.
 
     An attribute with an unexpected type or value, such as a pooling layer called `pooling`, counts
-    as undeclared. Which weights were loaded is recorded by `loaded_model`.
+    as undeclared. `loaded_model` records which weights were loaded.
     """
     embedding = {
         "layer": _text(getattr(extractor, "layer", None)),

@@ -32,9 +32,10 @@ def pull(
 ) -> Manifest:
     """Download the named tasks, or all, into `folder`, check them, and write `manifest.json`.
 
-    `endpoint` is the address of another Hub than huggingface.co or that of HF_ENDPOINT. Complete
-    files are not downloaded again. Raise OptionError for a revision that is no commit, DataError if
-    the Hub cannot be read or its data differ from the benchmark's description.
+    `endpoint` is the address of the Hub, by default HF_ENDPOINT or huggingface.co. Complete files
+    are not downloaded again. Raise OptionError for a revision that is no commit, or a benchmark
+    whose data are on no Hub; DataError if the Hub cannot be read or its data differ from the
+    benchmark's description.
     """
     commit = revision or benchmark.dataset.revision
     if not COMMIT.fullmatch(commit):
@@ -63,7 +64,7 @@ def _fetch(
     from huggingface_hub import HfApi, RepoFile, constants
     from huggingface_hub.utils import httpx
 
-    storage.limit()
+    storage.limit_downloads()
     source = f"{endpoint or constants.ENDPOINT}/datasets/{repo_id} at {commit}"
     api = HfApi(endpoint=endpoint)
     files: list[RepoFile] = []
@@ -92,8 +93,8 @@ def _fetch(
         )
     except (OSError, RuntimeError, ValueError, httpx.HTTPError) as error:
         missing = [file.path for file in files if not (folder / file.path).is_file()]
-        more = f" ({len(missing)} of {len(files)} files are missing)" if missing else ""
-        raise DataError([f"{source}: {storage.reason(error)}{more}"]) from error
+        missing_text = f" ({len(missing)} of {len(files)} files are missing)" if missing else ""
+        raise DataError([f"{source}: {storage.reason(error)}{missing_text}"]) from error
     altered = [file.path for file in files if not _is_as_listed(folder / file.path, file)]
     for name in altered:
         (folder / name).unlink()  # else the client takes it for complete the next time
@@ -169,7 +170,10 @@ def verify(benchmark: Benchmark, folder: Path) -> Manifest:
             continue
         facts = manifest.tasks.get(task.id)
         if facts is None or facts.sha256 != data.sha256:
-            faults.append(f"{folder}: task {task.id}: content differs from its digest in {NAME}")
+            faults.append(
+                f"{folder}: task {task.id}: its content does not have the digest in {NAME}: run "
+                f"geneb-harness data pull {folder}"
+            )
     if faults:
         raise DataError(faults)
     return manifest

@@ -45,7 +45,7 @@ def elsewhere(arguments: tuple[str, ...], *, gpu: bool) -> None:
         except ray.exceptions.RayError:
             echo(
                 "geneb-ci: the remote process was killed, or its machine left the cluster: run "
-                "it again",
+                "the command again",
                 err=True,
             )
     sys.exit(code)

@@ -20,15 +20,16 @@ Mode = Literal["budget", "exact", "file"]
 FILE_BATCH = 8
 """Sequences per batch in file order, as in upstream's loop."""
 CALL_SEQUENCES = 2048
-"""Fewest sequences per call of an extractor that plans its own batches. A constant, as which
-sequences share a batch changes the last digits, which must not depend on a machine's speed."""
+"""Fewest sequences per call of an extractor that plans its own batches. The number is constant,
+since sequences that share a batch change the last digits of an embedding, and these must not depend
+on the speed of a machine."""
 BATCHES_PER_CALL = 8
 """Fewest batches per call of such an extractor, as the device is idle between calls. Not measured
 on a GPU."""
 CALL_SEQUENCES_MAX = 1 << 15
 """Most sequences per call: 512 MiB of embeddings with 4,096 columns."""
-TOKENS_MEASURED = 64
-"""Sequences of a sample whose tokens are counted to estimate the tokens per sequence."""
+SAMPLE_SIZE = 64
+"""Number of sequences of a sample whose tokens are counted to estimate the tokens per sequence."""
 LETTERS_SHOWN = 60  # letters of a sequence shown in an error
 
 _FLOATS = ("float16", "float32", "float64")
@@ -64,13 +65,13 @@ BATCHING = Batching()
 
 def budget_now(extractor: LoadedExtractor, batching: Batching, limit: MemoryLimit) -> int:
     """Return the padded tokens that memory and settings allow per batch; 0 if unlimited."""
-    planned = 0 if batching.mode == "file" else limit.budget or batching.token_budget
-    measured_budget = cut_to(extractor, limit)
-    return min(measured_budget or planned, planned or measured_budget)
+    planned_budget = 0 if batching.mode == "file" else limit.budget or batching.token_budget
+    cut_budget = cut_to(extractor, limit)
+    return min(cut_budget or planned_budget, planned_budget or cut_budget)
 
 
 def cut_to(extractor: LoadedExtractor, limit: MemoryLimit) -> int:
-    """Return the padded tokens per batch after memory ran out; 0 if it never did."""
+    """Return the limit of padded tokens per batch since memory ran out; 0 if it never did."""
     limits = (limit, getattr(extractor.extractor, "memory", None))
     cuts = [
         memory_limit.tokens
@@ -89,7 +90,7 @@ def plan(
     """Return the indices of the sequences of each call of the extractor: every sequence once.
 
     A built-in gets several batches per call and plans them by its tokens. For any other extractor a
-    call is one batch. `sizes` are the results of its `count_tokens`, else letters. In mode "exact",
+    call is one batch. `sizes` are the results of `sizes_of`. In mode "exact",
     an extractor without `count_tokens` gets one sequence per call, as equal letters need not be
     equal tokens.
     """
@@ -117,7 +118,7 @@ def _call_size(extractor: LoadedExtractor, batching: Batching, sequences: Sequen
     count_tokens = getattr(extractor.extractor, "count_tokens", None)
     if batching.mode != "budget" or count_tokens is None or len(sequences) <= CALL_SEQUENCES:
         return CALL_SEQUENCES
-    sample = sequences[:: -(-len(sequences) // TOKENS_MEASURED)]
+    sample = sequences[:: -(-len(sequences) // SAMPLE_SIZE)]
     reads_all = extractor.extractor.truncation in ("none", "windows")
     tokens_max = None if reads_all else extractor.extractor.max_length
     tokens = [min(count, tokens_max or count) for count in count_tokens(sample)]
@@ -128,7 +129,7 @@ def _call_size(extractor: LoadedExtractor, batching: Batching, sequences: Sequen
 def sizes_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
     """Return the tokens of each sequence, or its letters if the extractor counts none.
 
-    Letters for a built-in too, which counts its tokens later. Raise EmbeddingError if
+    Return letters for a built-in too, which counts its tokens later. Raise EmbeddingError if
     `count_tokens` fails.
     """
     counter = getattr(extractor.extractor, "count_tokens", None)
@@ -161,7 +162,7 @@ def calls(
     """Call the extractor batch by batch; yield indices of sequences and their (m, d) embeddings.
 
     Only the sequences that `lacking`, (n,), marks are embedded, in the calls planned for all
-    sequences; of these calls, those of a share: (0, 3) is every third one from the first.
+    sequences. If `share` is (i, n), only every n-th of these calls is made, beginning with call i.
 
     A batch that does not fit into memory is halved, and `limit` keeps the size that fits. If
     `limit` has a `room`, the token budget is measured first. Raise EmbeddingError, which begins
@@ -169,10 +170,10 @@ def calls(
     """
     limit = limit or MemoryLimit()
     announce: Callable[[list[str]], None] | None = getattr(extractor.extractor, "ahead", None)
-    following: dict[int, npt.NDArray[np.int64]] = {}
+    next_rows_by_first: dict[int, npt.NDArray[np.int64]] = {}
 
     def call(rows: npt.NDArray[np.int64]) -> Embeddings:
-        next_rows = following.pop(int(rows[0]), None)
+        next_rows = next_rows_by_first.pop(int(rows[0]), None)
         if announce is not None and next_rows is not None:
             announce([sequences[i] for i in next_rows])
         return _call(extractor, batching, label, [sequences[i] for i in rows])
@@ -184,7 +185,9 @@ def calls(
     planned = plan(extractor, batching, sequences, sizes)[number::shares]
     if lacking is not None:
         planned = [lacking_rows for rows in planned if len(lacking_rows := rows[lacking[rows]])]
-    following |= {int(rows[0]): next_rows for rows, next_rows in itertools.pairwise(planned)}
+    next_rows_by_first |= {
+        int(rows[0]): next_rows for rows, next_rows in itertools.pairwise(planned)
+    }
     if announce is not None and planned:
         announce([sequences[i] for i in planned[0]])
     results = limit.fitting(planned, sizes, call)
@@ -200,7 +203,7 @@ def calls(
         if width not in (None, embeddings.shape[1]):
             msg = (
                 f"{batch_label}: embeddings have width {embeddings.shape[1]}, expected {width} "
-                "as before"
+                "as in earlier batches"
             )
             raise EmbeddingError(msg)
         width = embeddings.shape[1]
@@ -236,7 +239,12 @@ def measured(
     extractor: Any = loaded.extractor
     is_builtin = loaded.path.startswith("builtin:")
     plans_batches = is_builtin and hasattr(extractor, "trial")
-    if limit.room is None or batching.mode == "file" or not sequences or is_builtin > plans_batches:
+    if (
+        limit.room is None
+        or batching.mode == "file"
+        or not sequences
+        or (is_builtin and not plans_batches)
+    ):
         return batching
     longest = int(np.argmax(sizes))
 
@@ -244,7 +252,7 @@ def measured(
         return extractor.extract_embeddings([sequences[longest]] * rows, batch_size=rows)
 
     def fits(rows: int) -> bool:
-        _, message = attempt(batch, rows)
+        _, message = attempt(embed_copies, rows)
         if message is not None:
             release_memory()
         return message is None
@@ -254,8 +262,8 @@ def measured(
         trial = (
             extractor.trial(sequences[longest]) if plans_batches else (int(sizes[longest]), call)
         )
-        row, batch = trial
-        measured_budget = limit.measure(max(1, row), fits)
+        tokens, embed_copies = trial
+        measured_budget = limit.measure(max(1, tokens), fits)
     budget = measured_budget or batching.token_budget
     if plans_batches:
         extractor.token_budget = budget
@@ -309,16 +317,17 @@ def embed_sequences(
     limit: MemoryLimit | None = None,
     progress: Callable[[int], object] = lambda _letters: None,
 ) -> Embeddings:
-    """Return the (n, d) embeddings of n sequences without a cache, also of repeated sequences.
+    """Return the (n, d) embeddings of n sequences, which may repeat, without a cache.
 
-    `progress` is called with the letters of each call. Raise EmbeddingError, also if n is 0.
+    `progress` is called with the number of letters of each call. Raise EmbeddingError, also if n is
+    0.
     """
     embeddings: Embeddings | None = None
     for rows, embedded in calls(extractor, batching, "sandbox", sequences, limit):
         if embeddings is None:
             embeddings = np.empty((len(sequences), embedded.shape[1]), dtype=embedded.dtype)
         if embedded.dtype != embeddings.dtype:
-            msg = f"sandbox: embeddings are {embedded.dtype}, expected {embeddings.dtype} as before"
+            msg = f"sandbox: embeddings are {embedded.dtype}, expected {embeddings.dtype}"
             raise EmbeddingError(msg)
         embeddings[rows] = embedded
         progress(sum(len(sequences[row]) for row in rows))

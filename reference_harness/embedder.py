@@ -44,15 +44,15 @@ class EmbedJob:
     measured_sequences: list[str] = field(default_factory=list)
     """All distinct sequences of the task; how many of their letters are read is measured."""
     share: tuple[int, int] | None = None
-    """Number of this part of the planned calls, and of all parts, in which nothing is measured;
-    None for the whole job."""
+    """Index of this part and number of parts of the planned calls; None for the whole job. In a
+    part, neither letters nor drift are measured."""
 
     def parts(self, count: int, *, by_calls: bool) -> "list[EmbedJob]":
-        """Return parts that can be embedded in different processes, none empty of work.
+        """Return parts of the job, each with work, for different processes.
 
-        With `by_calls`, each has calls of one plan, so that an embedding has the bits that it has
-        without parts, where the processes make the same plan. Otherwise each has sequences of its
-        own, and plans their batches.
+        With `by_calls`, each part makes some calls of the plan for the whole job, so that every
+        embedding has the same bits as without parts, if all processes make the same plan. Otherwise
+        each part has some of the sequences, whose batches it plans alone.
         """
         count = max(1, min(count, len(self.sequences) // PART_SEQUENCES))
         if count == 1:
@@ -75,7 +75,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class EmbedResult:
-    """The outcome of a job; an error is a value, so that other tasks can go on."""
+    """The outcome of a job; an error is returned as a text, so that other tasks continue."""
 
     task_id: str
     seconds: float
@@ -105,8 +105,8 @@ class EmbedderSpec:
     keywords: Mapping[str, Any]
     """Keyword arguments of the extractor's constructor."""
     batching: Batching
-    measured: bool
-    """Whether the token budget is measured instead of that of `batching`."""
+    measures_budget: bool
+    """Whether the token budget is measured, instead of taken from `batching`."""
     tf32: bool = True
     """False forbids TF32 on a GPU; True keeps the setting of torch or the extractor."""
 
@@ -123,7 +123,7 @@ class EmbedderSpec:
                     environment.set_tf32(allowed=False)
                 if self.batching.mode == "exact" and self.device.startswith("cuda"):
                     environment.set_exact()
-                room = room_of(self.device) if self.measured else None
+                room = room_of(self.device) if self.measures_budget else None
                 facts = facts_of(loaded, self.device)
             encode_in_processes = getattr(loaded.extractor, "encode_in_processes", None)
             if encode_in_processes is not None and self.device != "cpu":
@@ -163,7 +163,7 @@ class Embedder:
         letters, notes = 0, list[str]()
         try:
             cache = Cache(job.cache, job.key_parts)
-            notes = cache.set_aside
+            notes = cache.damage_notes
             for step in self._fill(cache, job):
                 letters += step.letters
                 yield step
@@ -199,7 +199,7 @@ class Embedder:
     def _drift(self, cache: Cache, job: EmbedJob) -> tuple[Drift | None, list[str]]:
         """Return the drift of the first sequences, embedded again alone, and notes for the user.
 
-        There is a note if they have other bits under exact batching.
+        There is a note if their bits changed although batching is exact.
         """
         sequences = (job.sequences or job.measured_sequences)[:DRIFT_SEQUENCES]
         try:
@@ -216,10 +216,9 @@ class Embedder:
         if self.batching.mode != "exact" or not changed_count:
             return drift, []
         note = (
-            f"{job.task_id}: of {plural(len(sequences), 'sequence')} embedded again alone, "
-            f"{changed_count} "
-            "have other bits than before; --batching exact expects the same: on this device, "
-            "embeddings depend on other sequences; compare runs within a tolerance"
+            f"{job.task_id}: embedding {plural(len(sequences), 'sequence')} again alone changed "
+            f"bits of {changed_count}, although batching is exact: on this device, embeddings "
+            "depend on other sequences; compare runs within a tolerance"
         )
         return drift, [note]
 

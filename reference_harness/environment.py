@@ -27,9 +27,9 @@ PACKAGES = (
 """Packages whose version can change an embedding or a score, recorded if installed."""
 OTHER_DISTRIBUTIONS = (DISTRIBUTION, "huggingface-hub", "ray", "msgpack", "protobuf", "psutil")
 """Distributions that move files and text and change no number. They and all that they require are
-not recorded unless in `PACKAGES`, so that neither a download of weights nor a cluster makes another
-run. Ray's requirements are listed here too, as they may be installed without Ray."""
-SHORT = "ACGT" * 16
+not recorded unless in `PACKAGES`, so that neither a download of weights nor a cluster changes the
+identity of a run. Ray's requirements are listed here too, as they may be installed without Ray."""
+SHORT_SEQUENCE = "ACGT" * 16
 """A sequence that every model accepts; embedding it imports what a forward pass needs."""
 GIT_SECONDS = 10  # git status of this repository takes well under a second
 
@@ -66,7 +66,7 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
     embedded a short sequence. A failure to embed it is ignored, as the first task will fail too.
     """
     with contextlib.suppress(Exception):
-        extractor.extract_embeddings([SHORT], batch_size=1)
+        extractor.extract_embeddings([SHORT_SEQUENCE], batch_size=1)
     modules = {name.partition(".")[0] for name in sys.modules}
     installed = importlib.metadata.distributions()
     users = (package for package in installed if modules & _modules_of(package))
@@ -79,13 +79,14 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
 def _modules_of(distribution: importlib.metadata.Distribution) -> set[str]:
     """Return the names of a distribution's top-level modules.
 
-    Faster by a factor of five than importlib.metadata's `packages_distributions`.
+    This is five times as fast as importlib.metadata's `packages_distributions`.
     """
     if names := (distribution.read_text("top_level.txt") or "").split():
         return set(names)
-    firsts = set(_FIRST.findall(distribution.read_text("RECORD") or ""))
+    first_parts = set(_FIRST.findall(distribution.read_text("RECORD") or ""))
     return {
-        first if is_folder else inspect.getmodulename(first) or "" for first, is_folder in firsts
+        first if is_folder else inspect.getmodulename(first) or ""
+        for first, is_folder in first_parts
     }
 
 
@@ -119,7 +120,7 @@ def _canonical(name: str) -> str:
 def harness() -> "HarnessRef":
     """Return the version; in a checkout also the commit and whether the working tree differs."""
     folder = Path(__file__).resolve().parent
-    commit = _git(folder, "rev-parse", "HEAD") if _tracked(folder) else None
+    commit = _git(folder, "rev-parse", "HEAD") if _is_tracked(folder) else None
     changed = _git(folder, "status", "--porcelain", "--", ".", "../schemas") if commit else ""
     try:
         version = importlib.metadata.version(DISTRIBUTION)
@@ -130,8 +131,8 @@ def harness() -> "HarnessRef":
     return HarnessRef(version=version, commit=commit, dirty=changed != "")
 
 
-def _tracked(folder: Path) -> bool:
-    """Whether git tracks this file, rather than a repository that contains an installation."""
+def _is_tracked(folder: Path) -> bool:
+    """Whether git tracks this file; a repository may also contain an untracked installation."""
     return bool(_git(folder, "ls-files", "--", Path(__file__).name))
 
 

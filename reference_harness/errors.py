@@ -91,14 +91,14 @@ class ScorerError(HarnessError):
 
 
 class WorkerDiedError(ProbeError):
-    """A worker process was killed, and with it every task that waited for it."""
+    """A worker process was killed, so every task that waited for it failed."""
 
 
 class FailedTasksError(HarnessError):
     """Some tasks of a run failed; those that finished are kept for `--resume`."""
 
     def __init__(self, failed: dict[str, str], finished: int, folder: str) -> None:
-        """Take failed tasks and messages, the number of finished tasks and the run's folder."""
+        """Make the message; `failed` has messages by task id, `folder` the finished tasks."""
         self.finished = finished
         total = len(failed) + finished
         lines = [f"{len(failed)} of {total} task{'' if total == 1 else 's'} failed:"]
@@ -115,7 +115,10 @@ class FailedRunsError(HarnessError):
     """Some runs of one command failed; the others have written their records."""
 
     def __init__(self, failed: dict[str, str], finished: int, *, others_began: bool) -> None:
-        """Take failed outputs and messages, the number of finished runs, and if others began."""
+        """Make the message; `failed` has messages by output file.
+
+        `others_began` says whether a failed run has finished tasks, so that `--resume` helps.
+        """
         self.finished = finished + others_began
         total = len(failed) + finished
         lines = [f"{len(failed)} of {total} runs failed:"]

@@ -22,14 +22,16 @@ from .memory import DEVICE_TOKENS, HOST_TOKENS, attempt, release_memory
 
 Embedded = npt.NDArray[np.generic]
 EmbedEqual = Callable[[int, Sequence[int]], Embedded]
-"""Takes a number of tokens and the numbers of sequences; returns their embeddings as one batch."""
+"""Function of a number of tokens and the indices of sequences of that length: returns the
+embeddings of these sequences as one batch."""
 
 DEVICE_ROWS = 4 * EXACT_ROWS
-"""Largest batch tried on an accelerator; `EXACT_ROWS` on a CPU. Not measured on a GPU."""
-LONGEST = 1024
+"""Sequences of the largest batch tried on an accelerator; on a CPU, these are `EXACT_ROWS`. The
+number was not measured on a GPU."""
+LENGTH_MAX = 1024
 """Longest sequence tried, in tokens: longer ones get the limit of this length."""
-COMPARED = 8
-"""Sequences of a batch that are compared with the sequence alone, evenly spaced."""
+COMPARED_ROWS = 8
+"""Number of sequences of a batch, evenly spaced, that are embedded alone for comparison."""
 SECONDS = 3.0
 """Time after which no further length is tried: longer ones get the limit of the last."""
 
@@ -70,7 +72,7 @@ def exact_limits(extractor: Any, device: str, *, is_builtin: bool) -> tuple[RowL
 
 def lengths(tokens_max: int | None) -> list[int]:
     """Return the numbers of tokens to try: powers of two up to `tokens_max`, and `tokens_max`."""
-    longest = min(tokens_max or LONGEST, LONGEST)
+    longest = min(tokens_max or LENGTH_MAX, LENGTH_MAX)
     doubled = [EXACT_ALONE << n for n in range(16) if EXACT_ALONE << n < longest]
     return [*doubled, longest] if longest >= EXACT_ALONE else []
 
@@ -80,8 +82,8 @@ def measured_limits(
 ) -> tuple[RowLimit, ...]:
     """Return the limit at each length: at most `rows_max` rows and `tokens_max` tokens.
 
-    The number of rows is halved while an embedding differs from that alone. Stop before a length at
-    which `embed` raises an error other than lack of memory.
+    The number of rows is halved while an embedding differs from that of the sequence alone. Stop
+    before a length at which `embed` raises an error other than lack of memory.
     """
     limits: list[RowLimit] = []
     end_time = time.monotonic() + SECONDS
@@ -103,7 +105,7 @@ def _is_exact(embed: EmbedEqual, tokens: int, rows: int) -> bool:
         if not together:
             release_memory()
             return False
-        for row in np.unique(np.linspace(0, size - 1, COMPARED, dtype=np.int64)).tolist():
+        for row in np.unique(np.linspace(0, size - 1, COMPARED_ROWS, dtype=np.int64)).tolist():
             if embed(tokens, [row])[0].tobytes() != together[0][row].tobytes():
                 return False
     return True
@@ -111,10 +113,10 @@ def _is_exact(embed: EmbedEqual, tokens: int, rows: int) -> bool:
 
 def _of_letters(extractor: Any, rows_max: int, tokens_max: int) -> tuple[RowLimit, ...]:
     """Return the limits, by tokens, of an extractor that is measured with sequences."""
-    texts = random.Random(0).choices("ACGT", k=LONGEST + rows_max)  # noqa: S311 - no secret
+    random_letters = random.Random(0).choices("ACGT", k=LENGTH_MAX + rows_max)  # noqa: S311 - no secret
 
     def sequences(letters: int, rows: Sequence[int]) -> list[str]:
-        return ["".join(texts[row : row + letters]) for row in rows]
+        return ["".join(random_letters[row : row + letters]) for row in rows]
 
     def embed(letters: int, rows: Sequence[int]) -> Embedded:
         texts_of_rows = sequences(letters, rows)
@@ -122,7 +124,7 @@ def _of_letters(extractor: Any, rows_max: int, tokens_max: int) -> tuple[RowLimi
 
     tokens_by_letters: dict[int, int] = {}
     with contextlib.suppress(Exception):
-        for letters in lengths(LONGEST):
+        for letters in lengths(LENGTH_MAX):
             counts = set(map(int, extractor.count_tokens(sequences(letters, range(rows_max)))))
             if len(counts) == 1:
                 tokens_by_letters[letters] = counts.pop()

@@ -20,7 +20,7 @@ ERRORS_EXIT_CODE = 11
 
 
 AUTO = "auto"
-"""Value of --token-budget with which it is measured."""
+"""Value of --token-budget that has the budget measured."""
 
 
 class TokenBudget(click.ParamType[int | str]):
@@ -61,7 +61,7 @@ def list_() -> None:
     click.echo("built in")
     width = max(map(len, BUILTINS))
     for name, builtin in BUILTINS.items():
-        click.echo(f"  {name:<{width}}  {builtin.what}")
+        click.echo(f"  {name:<{width}}  {builtin.summary}")
     click.echo("yours\n  MODULE:CLASS, for example submissions/extractors/mine.py:MyExtractor")
     click.echo("properties")
     width = max(len(p.slug) for p in PROPERTIES)
@@ -160,7 +160,8 @@ def check(
     would run. A property that cannot be observed is "not verified", which is neither a failure nor
     a success.
 
-    Exit codes: 0 none fails, 11 one does or could not be tried, 2 usage, 1 internal error.
+    Exit codes: 0 no property fails, 11 one fails or could not be tried, 2 usage error, 1
+    internal error.
     """
     from . import conformance  # numpy, after worker threads are set
     from .embed import Batching
@@ -171,7 +172,7 @@ def check(
 
     try:
         start_with_packages([lock_of(spec, folder)])
-        budget, measured = budget_of(token_budget, device)
+        budget, is_measured = budget_of(token_budget, device)
         plan = Batching(mode=batching, token_budget=budget)  # type: ignore[arg-type]
         arguments = keywords(spec, texts(options, "--option"), plan)
         properties = conformance.QUICK if quick else conformance.PROPERTIES
@@ -187,16 +188,16 @@ def check(
                 select=select,
                 full=not quick,
                 batching=plan,
-                measured=measured,
+                measures_budget=is_measured,
                 listener=progress,
             )
     except (ExtractorError, OptionError, conformance.UnknownPropertyError) as error:
         raise click.UsageError(str(error)) from error
     if format_ == "json":
         counts = {str(outcome): _count(results, outcome) for outcome in conformance.Outcome}
-        listed = [r.as_dict() for r in results]
-        shape = {"version": 2, "extractor": spec, "counts": counts, "results": listed}
-        click.echo(json.dumps(shape, indent=2))
+        result_objects = [r.as_dict() for r in results]
+        report = {"version": 2, "extractor": spec, "counts": counts, "results": result_objects}
+        click.echo(json.dumps(report, indent=2))
     else:
         _table(spec, results)
     if any(r.is_refused() for r in results):
@@ -215,27 +216,27 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
 
     from .conformance import Outcome  # numpy, after worker threads are set
 
-    words = {
+    verdict_texts = {
         Outcome.HOLDS: Text("ok", "green"),
         Outcome.FAILS: Text("FAIL", "red"),
         Outcome.NOT_VERIFIED: Text("not verified", "yellow"),
     }
     table = Table(box=None, pad_edge=False, show_edge=False)
-    measured = any(r.measured is not None for r in results)
+    has_measurements = any(r.measured is not None for r in results)
     for title in (
         "",
         "property",
         "what was seen",
-        *(("difference", "allowed") if measured else ()),
+        *(("difference", "allowed") if has_measurements else ()),
     ):
         table.add_column(title, justify="right" if title in ("difference", "allowed") else "left")
-    for r, more in _folded(results):
-        verdict = words[r.outcome] if r.ran else Text("not run", "red")
+    for r, further_text in _folded(results):
+        verdict = verdict_texts[r.outcome] if r.ran else Text("not run", "red")
         result_text = Text(_printable(r.sentence))
         if r.example:
             result_text.append(f"\n{_printable(r.example)}", "dim")
-        numbers = (_number(r.measured), _number(r.tolerance)) if measured else ()
-        table.add_row(verdict, f"{r.property}{more}", result_text, *numbers)
+        numbers = (_number(r.measured), _number(r.tolerance)) if has_measurements else ()
+        table.add_row(verdict, f"{r.property}{further_text}", result_text, *numbers)
     console = Console()
     console.print(table)
     not_run_count = sum(not r.ran for r in results)

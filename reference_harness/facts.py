@@ -1,4 +1,4 @@
-"""The facts of an extractor that a run needs; it may be loaded in another process or machine."""
+"""The facts of an extractor that a run needs from the process that loads the extractor."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -12,7 +12,7 @@ from .properties import properties_of
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractorFacts:
-    """Facts of a loaded extractor, small, as they are pickled."""
+    """Facts of a loaded extractor. They are pickled, so nothing large is among them."""
 
     path: str
     class_name: str
@@ -24,7 +24,7 @@ class ExtractorFacts:
     This field and the four before it are those of `LoadedExtractor`.
     """
     parameters: int
-    """Number of parameters of its largest torch module; 0 without one."""
+    """Number of parameters of the extractor's largest torch module; 0 if it has none."""
     packages: dict[str, str]
     hardware: str
     tf32: bool
@@ -39,16 +39,16 @@ class ExtractorFacts:
     exact_limits: tuple[RowLimit, ...] = field(default=(), compare=False)
     """Measured rows that a batch of equal lengths may have without changing a bit.
 
-    Empty unless batching is exact. Machines may differ, as no bit depends on it.
+    Empty unless batching is exact. They may differ between machines, as no bit depends on them.
     """
 
     def of_model(self, model: dict[str, Any], note: str) -> Self:
-        """Return the facts with another model than the extractor declares."""
+        """Return the facts with the model that was loaded, and a note about its weights."""
         return replace(self, description=self.description | {"model": model}, note=note)
 
 
 def facts_of(extractor: LoadedExtractor, device: str) -> ExtractorFacts:
-    """Return the facts of an extractor, for which it embeds a short sequence.
+    """Return the facts of an extractor, after it has embedded a short sequence.
 
     Settings of torch are read afterwards, as the extractor's code may have changed them.
     """

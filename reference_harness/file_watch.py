@@ -22,7 +22,7 @@ class FileWatch:
 
     def __init__(self) -> None:
         self.opened: dict[str, str] = {}
-        """Real path of each file to the path under which it was first opened."""
+        """The path under which each file was first opened, by the file's real path."""
         self._scopes: list[dict[str, str]] = []
         self._written: set[str] = set()
         self._is_in_hook = False
@@ -43,7 +43,7 @@ class FileWatch:
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[dict[str, str]]:
-        """Yield a mapping like `opened` of the files read within the block, even its own ones."""
+        """Yield a mapping like `opened` of the files read within the block, even written ones."""
         self._hook_in()
         scope: dict[str, str] = {}
         self._scopes.append(scope)
@@ -55,12 +55,12 @@ class FileWatch:
     def note(self, path: str | bytes | Path) -> None:
         """Record that a file is read, if it exists."""
         name = os.fsdecode(path)
-        real = os.path.realpath(name)
-        if not Path(real).is_file():
+        real_path = os.path.realpath(name)
+        if not Path(real_path).is_file():
             return
-        is_read = self._is_started and real not in self._written
+        is_read = self._is_started and real_path not in self._written
         for files in (*self._scopes, *((self.opened,) if is_read else ())):
-            files.setdefault(real, name)
+            files.setdefault(real_path, name)
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
         is_ignored = self._is_in_hook or not (self._is_started or self._scopes)
@@ -96,17 +96,17 @@ def _watch_safetensors(watch: FileWatch) -> None:
         import safetensors
     except ImportError:  # a practice run does not need it
         return
-    inner = safetensors.safe_open
-    if hasattr(inner, _MARK):
+    original_safe_open = safetensors.safe_open
+    if hasattr(original_safe_open, _MARK):
         return
 
     def safe_open(filename: Any, *args: Any, **keywords: Any) -> Any:
         watch.note(filename)
-        return inner(filename, *args, **keywords)
+        return original_safe_open(filename, *args, **keywords)
 
     setattr(safe_open, _MARK, True)
     for module in list(sys.modules.values()):
-        if getattr(module, "__dict__", {}).get("safe_open") is inner:
+        if getattr(module, "__dict__", {}).get("safe_open") is original_safe_open:
             vars(module)["safe_open"] = safe_open
 
 

@@ -58,14 +58,12 @@ def read_further_embeddings(
             f"of {problem.train.shape[1]} columns"
         )
         raise EmbeddingError(msg)
-    train = len(problem.train_labels)
-    sizes = {"train": train, SUPPORT: train, "test": len(problem.test_labels)}
+    train_count = len(problem.train_labels)
+    sizes = {"train": train_count, SUPPORT: train_count, "test": len(problem.test_labels)}
     known_labels = set(problem.train_labels.tolist())
     for number, row in enumerate(rows):
         if row.split == FRESH and row.label not in known_labels:
-            raise DataError(
-                [f"{files.rows}: sequence {number}: label {row.label} is none of the task's"]
-            )
+            raise DataError([f"{files.rows}: sequence {number}: the task has no label {row.label}"])
         if row.split != FRESH and row.row >= sizes[row.split]:
             fault = f"index {row.row} in {row.split}, which has {sizes[row.split]} sequences"
             raise DataError([f"{files.rows}: sequence {number}: {fault}"])

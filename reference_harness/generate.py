@@ -23,11 +23,11 @@ SCHEMAS: dict[str, tuple[type[StrictModel], str]] = {
     "receipt-refit": (ReceiptRefit, "Decisions of a receipt by a refitted probe"),
     "worker-options": (WorkerOptions, "Options of the sandboxed worker"),
 }
-"""Name of a schema to the model of its files and its title."""
+"""The model of the files of each schema, and its title, by the schema's name."""
 
 
 def contents() -> dict[Path, bytes]:
-    """Return path to bytes of each file that this package generates."""
+    """Return the bytes of each file that this package generates, by path."""
     folder = schema("benchmark.json").parent
     return {folder / "benchmark-mini.json": dumps(mini.definition())} | {
         folder / f"{name}.schema.json": dumps(json_schema(kind, title))

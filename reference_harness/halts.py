@@ -17,7 +17,7 @@ from .errors import ProbeError
 from .probe import CPU, MAX_ITER, Fit, Problem
 from .tasks import Labels
 
-UNITS = 2.0
+UNNOTICED_UNITS = 2.0
 """Change of the loss by a step, in units of roundoff, that may go unnoticed: one unit each for the
 losses before and after it."""
 STEPS_MAX = 64
@@ -27,14 +27,15 @@ TOL = 1e-8
 """Tolerance of the gradient, too small to end a fit before the requested number of steps."""
 SMALLEST_CHANCE = float(np.finfo(np.float64).eps)
 """Lower bound to which the probability of a label is clipped, as in scikit-learn's log-loss."""
-BEYOND_MAX = 32
-"""Most examined steps after the stop; word counts need up to five to reach the optimum."""
+STEPS_BEYOND_MAX = 32
+"""Most steps after the stop that are examined; fits of word counts take up to five to the
+optimum."""
 
 Matrix = npt.NDArray[np.float64]
 
 
 def predictions_at_halts(
-    problem: Problem, rows: list[npt.NDArray[np.int64] | None], fits: list[Fit]
+    problem: Problem, rows_by_fit: list[npt.NDArray[np.int64] | None], fits: list[Fit]
 ) -> list[list[Labels]]:
     """Return for each fit the (m,) predictions at every possible stopping point.
 
@@ -42,34 +43,34 @@ def predictions_at_halts(
     steps. Raise ProbeError if a fit fails.
     """
     return [
-        _FitSteps(problem, chosen).stops() if fit.iterations <= STEPS_MAX else []
-        for chosen, fit in zip(rows, fits, strict=True)
+        _FitSteps(problem, rows).stops() if fit.iterations <= STEPS_MAX else []
+        for rows, fit in zip(rows_by_fit, fits, strict=True)
     ]
 
 
 class _FitSteps:
     """The steps of one fit in float64."""
 
-    def __init__(self, problem: Problem, chosen: npt.NDArray[np.int64] | None) -> None:
-        used_rows = slice(None) if chosen is None else chosen
+    def __init__(self, problem: Problem, rows: npt.NDArray[np.int64] | None) -> None:
+        used_rows = slice(None) if rows is None else rows
         self.x: Matrix = problem.train[used_rows].astype(np.float64)
         self.y = problem.train_labels[used_rows]
         self.test: Matrix = problem.test.astype(np.float64)
         # scikit-learn fits float16 in float64.
         is_float32 = problem.train.dtype == np.float32
-        self.unit = float(np.finfo(np.float32 if is_float32 else np.float64).eps) / 2
+        self.roundoff = float(np.finfo(np.float32 if is_float32 else np.float64).eps) / 2
 
     def stops(self) -> list[Labels]:
         stop = self._fit(max_iter=MAX_ITER)
         stop_step, loss = int(np.max(stop.n_iter_)), self._loss(stop)
-        unnoticed_change = UNITS * self.unit * loss
+        unnoticed_change = UNNOTICED_UNITS * self.roundoff * loss
         labels = [self._labels(stop)]
         for steps in range(min(stop_step, STEPS_MAX) - 1, 0, -1):
             earlier = self._fit(max_iter=steps, tol=TOL)
             if self._loss(earlier) - loss > unnoticed_change:
                 break
             labels.append(self._labels(earlier))
-        for steps in range(stop_step + 1, stop_step + 1 + BEYOND_MAX):
+        for steps in range(stop_step + 1, stop_step + 1 + STEPS_BEYOND_MAX):
             later = self._fit(max_iter=steps, tol=TOL)
             if loss - self._loss(later) > unnoticed_change:
                 break

@@ -1,6 +1,7 @@
 """Score one task in a worker process: read embeddings, fit probes in every regime."""
 
 import dataclasses
+import itertools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ class ProbeSettings(Protocol):
 
     @property
     def few_shot_k(self) -> Mapping[str, int]:
-        """Regime to sequences per class; a regime without an entry uses all sequences."""
+        """Training sequences per class by regime; a regime without an entry uses all sequences."""
 
     @property
     def device(self) -> probe.Device:
@@ -61,7 +62,7 @@ class ScoredRegime(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """The input of a worker, small, as it is pickled; the embeddings stay in the cache."""
+    """The input of a worker. It is pickled, so the embeddings stay in the cache."""
 
     task_id: str
     cache: Path | str
@@ -80,24 +81,26 @@ class Job:
     """The regime that is scored a second time, with each embedding at unit scale."""
 
     def execute(self) -> "ProbeResult | ProbeFailure":
-        """Return the result of the task; an error is a value, so that other tasks go on."""
-        set_aside: list[str] = []
+        """Return the result of the task, or a failure, so that other tasks continue."""
+        notes: list[str] = []
         try:
             cache = Cache(self.cache, self.key_parts)
-            set_aside = cache.set_aside
+            notes = cache.damage_notes
             return execute(self, cache)
         except (OptionError, ProbeError, StateError) as error:
-            lost = isinstance(error, LostEmbeddingsError)
+            is_lost = isinstance(error, LostEmbeddingsError)
             return ProbeFailure(
-                self.task_id, str(error), lost_embeddings=lost, notes=tuple(set_aside)
+                self.task_id, str(error), lost_embeddings=is_lost, notes=tuple(notes)
             )
         except Exception as error:  # noqa: BLE001 - libraries of the probe may raise anything
             reason = " ".join(f"{type(error).__name__}: {error}".split())
-            advice = "leave out --probe-device" if self.device.accelerator else "use fewer --jobs"
+            advice = (
+                "leave out --probe-device" if self.device.is_accelerator else "use fewer --jobs"
+            )
             fix = f"; {advice}" if is_out_of_memory(error) else ""
             return ProbeFailure(self.task_id, f"{self.task_id}: the probe failed: {reason}{fix}")
         finally:
-            if self.device.accelerator:
+            if self.device.is_accelerator:
                 release_memory()  # for the embedder, which uses the same device
 
 
@@ -116,7 +119,7 @@ class ProbeResult:
     unit_scale: UnitScale | None = None
     token_budgets: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
-    """One sentence per damaged shard that was set aside."""
+    """One sentence per damaged shard that was renamed."""
     receipt: TaskReceipt | None = None
     predictions: bytes | None = None
     """The task's part of `predictions.bin`; None without a receipt."""
@@ -169,7 +172,7 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
         facts,
         unit_scale,
         tuple(sorted(cache.token_budgets)),
-        tuple(cache.set_aside),
+        tuple(cache.damage_notes),
         receipt,
         None if receipt is None else task_section(problem, scored.values()),
     )
@@ -178,14 +181,14 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
 def at_unit_scale(problem: probe.Problem, job: Job) -> UnitScale | None:
     """Return the scores of one regime with each embedding divided by its root mean square.
 
-    None if it was not requested, or the task has more than `UNIT_NUMBERS` numbers.
+    Return None if it was not requested, or if the task has more than `UNIT_NUMBERS` numbers.
     """
     if job.unit_regime is None or problem.train.size > UNIT_NUMBERS:
         return None
-    unit = dataclasses.replace(
+    unit_problem = dataclasses.replace(
         problem, train=unit_embeddings(problem.train), test=unit_embeddings(problem.test)
     )
-    scores = regime(unit, job.unit_regime, job).regime.scores
+    scores = regime(unit_problem, job.unit_regime, job).regime.scores
     return UnitScale(regime=job.unit_regime, scores=scores)
 
 
@@ -222,20 +225,20 @@ def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> Scored
     started = time.perf_counter()
     rows = fit_indices_of(problem, name, settings)
     fits = probe.run(problem, rows, settings.device)
-    warned = _warnings(problem, fits, settings, name)
+    warnings = _warnings(problem, fits, settings, name)
     fits_by_seed = each_seed(fits, settings)
     predictions = [fit.predictions for fit in fits_by_seed]
-    triples, matrices, classes = score(problem, predictions)
+    scores_by_seed, matrices, classes = score(problem, predictions)
     seconds = time.perf_counter() - started
     result = Regime(
-        scores=Scores(**metrics.mean(triples)._asdict()),
-        per_seed=metric_columns(triples),
+        scores=Scores(**metrics.mean(scores_by_seed)._asdict()),
+        per_seed=metric_columns(scores_by_seed),
         classes=classes.tolist(),
         confusion=[matrix.tolist() for matrix in matrices],
         predictions_sha256=metrics.predictions_sha256(predictions),
         rows=[fit.rows for fit in fits_by_seed],
         iterations=[fit.iterations for fit in fits_by_seed],
-        warnings=warned,
+        warnings=warnings,
         seconds=round(seconds, 6),
     )
     return ScoredRegime(result, fits, predictions)
@@ -249,22 +252,22 @@ def fit_indices_of(
 
 
 def each_seed(results: list[PerFit], settings: ProbeSettings) -> list[PerFit]:
-    """Return one result per seed; if nothing is drawn, the single result for every seed."""
+    """Return one result per seed: if no sequences are drawn, the single result for every seed."""
     return results * len(settings.seeds) if len(results) == 1 else results
 
 
 def score(
     problem: probe.Problem, predictions: list[Labels]
 ) -> tuple[list[metrics.Scores], list[metrics.Confusion], Labels]:
-    """Return the metrics and confusion matrices of each seed's predictions, and the labels."""
+    """Return the metrics and confusion matrix of each seed's predictions, and the task's labels."""
     classes = np.unique(np.concatenate([problem.train_labels, problem.test_labels]))
     matrices = [metrics.confusion_matrix(problem.test_labels, p, classes) for p in predictions]
     return [metrics.scores(matrix) for matrix in matrices], matrices, classes
 
 
-def metric_columns(triples: list[metrics.Scores]) -> PerSeed:
+def metric_columns(scores_by_seed: list[metrics.Scores]) -> PerSeed:
     """Return the values of each metric, one per seed."""
-    mcc, acc, f1 = (list(column) for column in zip(*triples, strict=True))
+    mcc, acc, f1 = (list(column) for column in zip(*scores_by_seed, strict=True))
     return PerSeed(MCC=mcc, Acc=acc, F1=f1)
 
 
@@ -273,16 +276,14 @@ def _warnings(
 ) -> list[Warned]:
     """Return warnings about the scores of a regime, one per kind, with the affected seeds."""
     seeds = list(settings.seeds)
-    warned = []
+    warnings = []
 
     def warn(kind: Kind, message: str, is_affected: list[bool]) -> None:
         if any(is_affected):
             seeds_affected = (
-                seeds
-                if len(is_affected) == 1
-                else [s for s, h in zip(seeds, is_affected, strict=True) if h]
+                seeds if len(is_affected) == 1 else list(itertools.compress(seeds, is_affected))
             )
-            warned.append(Warned(kind=kind, message=message, seeds=seeds_affected))
+            warnings.append(Warned(kind=kind, message=message, seeds=seeds_affected))
 
     warn(
         "not-converged",
@@ -293,16 +294,18 @@ def _warnings(
     warn(
         "constant-prediction",
         "every test sequence got the same label, so MCC is 0: the features may be too small",
-        [fit.constant for fit in fits],
+        [fit.is_constant for fit in fits],
     )
     unseen = sorted(set(problem.test_labels.tolist()) - set(problem.train_labels.tolist()))
     warn("untrained-class", f"test labels that no training sequence has: {unseen}", [bool(unseen)])
     if k := settings.few_shot_k.get(regime):
         counts = np.unique(problem.train_labels, return_counts=True)[1]
-        short = int((counts < k).sum())
+        small_count = int((counts < k).sum())
         warn(
-            "small-class", f"{short} classes have fewer than {k} training sequences", [bool(short)]
+            "small-class",
+            f"classes with fewer than {k} training sequences: {small_count}",
+            [bool(small_count)],
         )
     for note in sorted({note for fit in fits for note in fit.notes}):
         warn("scikit-learn", note, [note in fit.notes for fit in fits])
-    return warned
+    return warnings

@@ -18,14 +18,14 @@ def texts(arguments: Sequence[str], option: str) -> dict[str, str]:
     for word in arguments:
         key, equals, value = word.partition("=")
         if not equals or not key.isidentifier():
-            msg = f"{option} {word!r}: expected KEY=VALUE, with an identifier of Python as KEY"
+            msg = f"{option} {word!r}: expected KEY=VALUE, with a Python identifier as KEY"
             raise OptionError(msg)
         values[key] = value
     return values
 
 
 def values(option_texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of texts: integers, true, false and none are converted."""
+    """Return the options with converted values: integers, true, false and none."""
     constants = {"true": True, "false": False, "none": None}
     return {
         key: int(value) if re.fullmatch(r"-?\d+", value) else constants.get(value, value)
@@ -43,7 +43,7 @@ def keywords(extractor: str, option_texts: Mapping[str, str], batching: Batching
     """Return the keyword arguments for an extractor, with the batching if it plans batches."""
     built_in = BUILTINS.get(extractor.removeprefix("builtin:"))
     plans_batches = built_in is not None and built_in.plans_batches
-    shared = (
+    batching_keywords = (
         {"batching": batching.mode, "token_budget": batching.token_budget} if plans_batches else {}
     )
-    return shared | values(option_texts)
+    return batching_keywords | values(option_texts)

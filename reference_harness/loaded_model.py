@@ -26,14 +26,14 @@ class WeightFile(NamedTuple):
 
     path: Path
     name: str
-    """Its path in the repository or folder of the model, else its file name."""
+    """Path of the file in the repository or folder of the model, else the file's name."""
     repository: str
     """Repository on the Hub, `OWNER/NAME`; "" if unknown."""
     revision: str
 
 
 class LoadedModel(NamedTuple):
-    """A model as described in a record, and a sentence about what is not recorded, or ""."""
+    """A model as described in a record, and a sentence on what is not recorded; "" if nothing."""
 
     model: dict[str, Any]
     note: str = ""
@@ -83,16 +83,20 @@ def without_unused(
 
 def _weight_files(paths: Iterable[str], folder: Path | None) -> Iterable[WeightFile]:
     """Yield the files of weights among the paths, in order of path."""
-    packages, own_folder = package_folders(), None if folder is None else folder.resolve()
+    packages, model_folder = package_folders(), None if folder is None else folder.resolve()
     for path in sorted(map(Path, paths)):
-        real = path.resolve()
-        if path.suffix.lower() not in _ENDINGS or is_within(real, packages):
+        real_path = path.resolve()
+        if path.suffix.lower() not in _ENDINGS or is_within(real_path, packages):
             continue
         if snapshot := _SNAPSHOT.search(path.as_posix()):
-            repository, revision, inside = snapshot.groups()
-            yield WeightFile(path, inside, repository.replace("--", "/"), revision)
-        elif own_folder is not None and real.is_relative_to(own_folder) and real != own_folder:
-            yield WeightFile(path, real.relative_to(own_folder).as_posix(), "", "")
+            repository, revision, name = snapshot.groups()
+            yield WeightFile(path, name, repository.replace("--", "/"), revision)
+        elif (
+            model_folder is not None
+            and real_path.is_relative_to(model_folder)
+            and real_path != model_folder
+        ):
+            yield WeightFile(path, real_path.relative_to(model_folder).as_posix(), "", "")
         else:
             yield WeightFile(path, path.name, "", "")
 
@@ -100,9 +104,9 @@ def _weight_files(paths: Iterable[str], folder: Path | None) -> Iterable[WeightF
 def _declared_files(declared: dict[str, Any], name_model: str) -> list[str]:
     """Return the existing paths of the weight files that an extractor declares."""
     paths = [Path(name_model, name) for name in declared["weights"]] if name_model else []
-    present = [str(path) for path in paths if path.is_file()]
-    if present or declared["kind"] != "huggingface" or not declared["revision"]:
-        return present
+    existing_paths = [str(path) for path in paths if path.is_file()]
+    if existing_paths or declared["kind"] != "huggingface" or not declared["revision"]:
+        return existing_paths
     try:
         from huggingface_hub import try_to_load_from_cache
     except ImportError:

@@ -32,7 +32,8 @@ from .formats.packages import lock_beside
 from .formats.recognition import disguise_of
 
 FOLDERS = ("submissions/extractors", "harness/extractors", ".")
-"""Folders searched for a dotted `module:Class`: of this repository, of upstream's, the current."""
+"""Folders in which a dotted `module:Class` is searched: that of this repository, that of
+upstream's, and the current one."""
 
 _PACKAGE = Path(__file__).parent
 
@@ -64,7 +65,7 @@ class LoadedExtractor:
 
     @property
     def siblings(self) -> dict[str, str]:
-        """File name to sha256 of the other loaded modules of the same folder."""
+        """SHA-256 of each other loaded module of the same folder, by file name."""
         package = type(self.extractor).__module__.rpartition(".")[0]
         files = {
             Path(module.__file__)
@@ -88,7 +89,7 @@ def load(
     folder: str | Path | None = None,
     **options: Any,  # each extractor has options of its own
 ) -> LoadedExtractor:
-    """Build the extractor `spec` for a model on a device.
+    """Return the extractor `spec`, built for a model on a device.
 
     `spec` is a name of `BUILTINS`, `path/to/module.py:Class` or `module:Class`. The last is
     searched in `folder`, by default in each of `FOLDERS`. `options` are passed to the constructor.
@@ -146,6 +147,10 @@ def locate(spec: str, folder: str | Path | None = None) -> Path:
 
 
 def _locate(spec: str, folder: str | Path | None) -> tuple[str, str, Path]:
+    """Return the module's path as recorded, the class name and the module's file.
+
+    Raise ExtractorError if there is no such file.
+    """
     module, colon, class_name = spec.rpartition(":")
     if not colon or not module or not class_name.isidentifier():
         import difflib  # for an error alone
@@ -235,8 +240,8 @@ def _package(folder: Path) -> str:
     return name
 
 
-_ALWAYS = frozenset({"name_model", "device"})
-"""Arguments of every constructor, which are not options."""
+_REQUIRED = frozenset({"name_model", "device"})
+"""Arguments that every constructor has; all others are options."""
 
 
 def _build(cls: Any, path: str, **keywords: Any) -> BaseEmbeddingExtractor:
@@ -268,8 +273,8 @@ def _refuse_unknown(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     for name in keywords:
-        if name not in parameters and name not in _ALWAYS:
-            option_names = [option for option in parameters if option not in _ALWAYS]
+        if name not in parameters and name not in _REQUIRED:
+            option_names = [option for option in parameters if option not in _REQUIRED]
             msg = (
                 f"{path}:{cls.__name__} has no option {name!r}; "
                 f"its options are: {', '.join(option_names) or 'none'}"
@@ -277,22 +282,22 @@ def _refuse_unknown(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
             raise UnknownOptionError(msg)
 
 
-_EMBED = "def extract_embeddings(self, sequences, batch_size=1):"
-_INIT = 'def __init__(self, name_model, device="cpu"):'
+_EMBED_SIGNATURE = "def extract_embeddings(self, sequences, batch_size=1):"
+_INIT_SIGNATURE = 'def __init__(self, name_model, device="cpu"):'
 
 
 def _refuse_other_methods(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
     """Raise SignatureError if the class's methods do not accept the harness's arguments."""
     if "extract_embeddings" in getattr(cls, "__abstractmethods__", ()):
         methods = [name for name, value in vars(cls).items() if inspect.isfunction(value)]
-        defined = f"defines {', '.join(methods)}, but" if methods else "has"
-        msg = f"{path}:{cls.__name__} {defined} no extract_embeddings; write {_EMBED}"
+        lead = f"defines {', '.join(methods)}, but" if methods else "has"
+        msg = f"{path}:{cls.__name__} {lead} no extract_embeddings; write {_EMBED_SIGNATURE}"
         raise SignatureError(msg)
     method = inspect.getattr_static(cls, "extract_embeddings")
     if inspect.isfunction(method):
-        _require_call(method, path, _EMBED, (None, []), {"batch_size": 1})
+        _require_call(method, path, _EMBED_SIGNATURE, (None, []), {"batch_size": 1})
     if inspect.isfunction(cls.__init__):
-        _require_call(cls.__init__, path, _INIT, (None,), keywords)
+        _require_call(cls.__init__, path, _INIT_SIGNATURE, (None,), keywords)
 
 
 def _require_call(
@@ -306,13 +311,13 @@ def _require_call(
         arguments_text = ", ".join(
             [*("sequences" for _ in values[1:]), *(f"{k}=..." for k in keywords)]
         )
-        names = ", ".join(
+        parameters_text = ", ".join(
             str(parameter.replace(annotation=inspect.Parameter.empty))
             for parameter in signature.parameters.values()
         )
         msg = (
-            f"{path}, line {method.__code__.co_firstlineno}: {method.__name__}({names}) cannot be "
-            f"called as {method.__name__}({arguments_text}): {error}; write {expected}"
+            f"{path}, line {method.__code__.co_firstlineno}: {method.__name__}({parameters_text}) "
+            f"cannot be called as {method.__name__}({arguments_text}): {error}; write {expected}"
         )
         raise SignatureError(msg) from error
 

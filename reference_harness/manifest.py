@@ -56,7 +56,7 @@ class Manifest(StrictModel):
         except NotReadable as error:
             raise DataError([f"{path}: not a manifest: it {error.reason}"]) from error
 
-    def names(self, dataset: Dataset) -> bool:
+    def is_of(self, dataset: Dataset) -> bool:
         """Whether the data are those of the dataset and revision that the benchmark pins."""
         return (self.repo_id, self.revision) == (dataset.repo_id, dataset.revision)
 
@@ -67,13 +67,15 @@ class Manifest(StrictModel):
         """
         faults = []
         for file in files:
-            listed = self.files.get(file.relative_to(folder).as_posix())
-            if listed is None:
+            listed_file = self.files.get(file.relative_to(folder).as_posix())
+            if listed_file is None:
                 faults.append(f"{file}: not listed in {NAME}: download the data again")
-            elif (size := file.stat().st_size) != listed.bytes:
-                faults.append(f"{file}: {size} bytes, expected {listed.bytes} by {NAME}")
-            elif (digest := file_sha256(file)) != listed.sha256:
-                faults.append(f"{file}: sha256 {digest}, expected {listed.sha256} by {NAME}")
+            elif (size := file.stat().st_size) != listed_file.bytes:
+                faults.append(f"{file}: {size} bytes, expected {listed_file.bytes} as in {NAME}")
+            elif (digest := file_sha256(file)) != listed_file.sha256:
+                faults.append(
+                    f"{file}: sha256 {digest}, expected {listed_file.sha256} as in {NAME}"
+                )
         if faults:
             raise DataError(faults)
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from . import noise
 from .errors import EmbeddingError
 
-FINITE_EMBEDDINGS = 1 << 12  # embeddings checked at once, to limit memory
+BLOCK_ROWS = 1 << 12  # embeddings checked at once, to limit memory
 WIDTH_MAX = 8192
 """Most columns of an embedding: twice those of the widest of the 41 public models, 4,096. The time
 of a fit grows with them, so a larger width is refused."""
@@ -43,7 +43,7 @@ _FLOATS = ("float16", "float32", "float64")
 
 
 def open_matrix(path: Path) -> noise.Embeddings:
-    """Map an (n, d) matrix of finite floating-point numbers; no code in the file is run.
+    """Return the (n, d) matrix of finite numbers in a file, mapped; no code in the file is run.
 
     Raise EmbeddingError for any other file.
     """
@@ -61,11 +61,11 @@ def open_matrix(path: Path) -> noise.Embeddings:
     if matrix.shape[1] > WIDTH_MAX:
         msg = f"{path}: embeddings of {matrix.shape[1]:,} columns, expected at most {WIDTH_MAX:,}"
         raise EmbeddingError(msg)
-    for start in range(0, len(matrix), FINITE_EMBEDDINGS):
-        part = matrix[start : start + FINITE_EMBEDDINGS]
+    for start in range(0, len(matrix), BLOCK_ROWS):
+        block = matrix[start : start + BLOCK_ROWS]
         for is_invalid, fault in (
-            (~np.isfinite(part), "a number that is not finite"),
-            (np.abs(part) > MAGNITUDE_MAX, f"a number beyond {MAGNITUDE_MAX:.3g}"),
+            (~np.isfinite(block), "a number that is not finite"),
+            (np.abs(block) > MAGNITUDE_MAX, f"a number of magnitude above {MAGNITUDE_MAX:.3g}"),
         ):
             if is_invalid.any():
                 row = start + int(np.argmax(is_invalid.any(axis=1)))

@@ -23,7 +23,8 @@ DIFFERENCE_MAX = 1e6
 DRIFT_DECIMALS = 2
 """Decimals of a drift: smaller differences are rounding, which differs between runs."""
 MEASURED_VALUES = 1 << 15
-"""Values measured at once, at least an embedding: 256 KiB in float64 fit into a cache."""
+"""Number of values measured at once, at least one embedding: 256 KiB in float64 fit into a
+cache."""
 DIGITS = 6
 """Significant digits of measurements of embeddings: sums may differ in later digits."""
 
@@ -31,10 +32,10 @@ Rows = npt.NDArray[np.float32]
 
 
 class Letters(NamedTuple):
-    """The letters that a model reads, or why they are unknown."""
+    """The letters that a model reads, or the reason why they are unknown."""
 
     read: LettersRead | None
-    unknown: str = ""
+    reason: str = ""
 
 
 NOT_MEASURED = Letters(None, "its embedding failed")
@@ -43,8 +44,8 @@ NOT_MEASURED = Letters(None, "its embedding failed")
 def letters_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> Letters:
     """Return the letters of distinct sequences that the model reads.
 
-    A built-in extractor counts them by its tokens. With any other, whose counts cannot be trusted,
-    a few sequences are embedded with changed letters.
+    A built-in extractor counts them by its tokens. The counts of any other cannot be trusted, so a
+    few sequences are embedded with changed letters.
     """
     if not sequences:
         return Letters(None, "the task has no sequence")
@@ -70,20 +71,20 @@ def _read_by_changes(extractor: LoadedExtractor, sequences: Sequence[str]) -> Le
         one_call = Batching("file", rows=len(changed))
         return np.concatenate([rows for _, rows in calls(extractor, one_call, "letters", changed)])
 
-    reached = [Mover(embed, sequence).reach() for sequence in sampled(sequences)]
+    reaches = [Mover(embed, sequence).reach() for sequence in sampled(sequences)]
     return LettersRead(
         method="changed letters",
-        sequences=len(reached),
-        given=sum(reach.given for reach in reached),
-        read=sum(reach.letters for reach in reached),
-        cut=sum(reach.side != "none" for reach in reached),
+        sequences=len(reaches),
+        given=sum(reach.given for reach in reaches),
+        read=sum(reach.letters for reach in reaches),
+        cut=sum(reach.side != "none" for reach in reaches),
     )
 
 
 def embedded_alone(extractor: LoadedExtractor, sequences: Sequence[str]) -> npt.NDArray[Any] | None:
     """Return the (n, d) embeddings of sequences in batches of one.
 
-    None if there is no sequence, or one cannot be embedded.
+    Return None if there is no sequence, or if one cannot be embedded.
     """
     if not sequences:
         return None
@@ -96,33 +97,35 @@ def embedded_alone(extractor: LoadedExtractor, sequences: Sequence[str]) -> npt.
 
 def drift_of(alone: npt.NDArray[Any], earlier_embeddings: npt.NDArray[Any]) -> Drift:
     """Return the drift between (n, d) embeddings computed alone and the earlier ones."""
-    worst = difference(alone.astype(np.float64), earlier_embeddings.astype(np.float64))
-    return Drift(sequences=len(alone), difference=round(min(worst, DIFFERENCE_MAX), DRIFT_DECIMALS))
+    largest = difference(alone.astype(np.float64), earlier_embeddings.astype(np.float64))
+    return Drift(
+        sequences=len(alone), difference=round(min(largest, DIFFERENCE_MAX), DRIFT_DECIMALS)
+    )
 
 
-def embedding_facts(parts: Sequence[Rows], digests: Sequence[bytes]) -> EmbeddingFacts:
-    """Return measurements of embeddings as scored, (n_i, d) each, counting each sequence once.
+def embedding_facts(matrices: Sequence[Rows], digests: Sequence[bytes]) -> EmbeddingFacts:
+    """Return measurements of the embeddings in (n_i, d) matrices, counting each sequence once.
 
-    `digests` are those of the sequences of all parts, in order.
+    `digests` are those of the sequences of all matrices, in order.
     """
     is_counted = np.zeros(len(digests), dtype=np.bool_)
     is_counted[list({digest: row for row, digest in enumerate(digests)}.values())] = True
-    count, columns = int(is_counted.sum()), parts[0].shape[1]
+    count, columns = int(is_counted.sum()), matrices[0].shape[1]
     column_sums, norms, keys = np.zeros(columns), np.empty(count), np.empty(count, dtype=np.uint64)
     factors = np.random.default_rng(columns).integers(1 << 63, size=(columns,), dtype=np.uint64)
     factors |= np.uint64(1)
-    for positions, block in _blocks(parts, is_counted):
+    for positions, block in _blocks(matrices, is_counted):
         precise_block = block.astype(np.float64)
         column_sums += precise_block.sum(axis=0)
         norms[positions] = np.sqrt(np.vecdot(precise_block, precise_block))
         bits: npt.NDArray[Any] = block.view(np.uint32 if columns % 2 else np.uint64)
         keys[positions] = (bits * factors[: bits.shape[1]]).sum(axis=1, dtype=np.uint64)
     mean, distances = column_sums / count, np.empty(count)
-    for positions, block in _blocks(parts, is_counted):
+    for positions, block in _blocks(matrices, is_counted):
         precise_block = block.astype(np.float64)
         precise_block -= mean
         distances[positions] = np.sqrt(np.vecdot(precise_block, precise_block))
-    distinct, most_repeated = _repetitions(parts, is_counted, keys)
+    distinct, most_repeated = _repetitions(matrices, is_counted, keys)
     norm = float(np.median(norms))
     scale = norm or 1.0
     return EmbeddingFacts(
@@ -136,7 +139,7 @@ def embedding_facts(parts: Sequence[Rows], digests: Sequence[bytes]) -> Embeddin
 
 
 def _repetitions(
-    parts: Sequence[Rows], is_counted: npt.NDArray[np.bool_], keys: npt.NDArray[np.uint64]
+    matrices: Sequence[Rows], is_counted: npt.NDArray[np.bool_], keys: npt.NDArray[np.uint64]
 ) -> tuple[int, int]:
     """Return the number of different embeddings, and the count of the most frequent one.
 
@@ -145,7 +148,7 @@ def _repetitions(
     _, inverse, key_counts = np.unique(keys, return_inverse=True, return_counts=True)
     is_shared = key_counts[inverse] > 1
     count_by_digest: Counter[bytes] = Counter()
-    for positions, block in _blocks(parts, is_counted):
+    for positions, block in _blocks(matrices, is_counted):
         for row in np.flatnonzero(is_shared[positions]):
             digest = hashlib.blake2b(block[row].data, digest_size=DIGEST_BYTES).digest()
             count_by_digest[digest] += 1
@@ -154,14 +157,14 @@ def _repetitions(
 
 
 def _blocks(
-    parts: Sequence[Rows], is_counted: npt.NDArray[np.bool_]
+    matrices: Sequence[Rows], is_counted: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[slice, Rows]]:
-    """Yield the positions, among the counted embeddings, of a block of them, and the block."""
-    size = max(1, MEASURED_VALUES // parts[0].shape[1])
+    """Yield blocks of the counted embeddings, each with its positions among these."""
+    size = max(1, MEASURED_VALUES // matrices[0].shape[1])
     row = position = 0
-    for part in parts:
-        for start in range(0, len(part), size):
-            block = part[start : start + size]
+    for matrix in matrices:
+        for start in range(0, len(matrix), size):
+            block = matrix[start : start + size]
             is_chosen = is_counted[row : row + len(block)]
             row += len(block)
             if not is_chosen.all():

@@ -38,10 +38,10 @@ ACCELERATORS = ("cuda", "mps", "xpu")
 MESSAGE_MAX = 200  # characters quoted of an allocator's message, which may be long
 
 
-SHARE = 0.8
+FREE_SHARE = 0.8
 """Share of the free memory that a batch may use: allocators round up and leave gaps, and the
 batches of a run differ."""
-SECONDS = 1.0
+BATCH_SECONDS_MAX = 1.0
 """Time of a batch after which no larger one is tried: the device is busy enough, and all trials
 together take twice as long as the last."""
 HOST_TOKENS, DEVICE_TOKENS = 2048, 1 << 18
@@ -86,22 +86,23 @@ class MemoryLimit:
 
     def __init__(self, room: "Room | None" = None) -> None:
         self.room = room
-        """Memory in which the size of a batch is measured before the first; None if it is given."""
+        """Memory for which the size of a batch is measured before the first one; None if it is
+        given."""
         self.tokens: int | None = None
         """Most padded tokens per batch; None until memory ran out."""
         self.budget: int | None = None
         """Measured padded tokens that a batch may have; None until they were measured."""
         self._longest = 0
 
-    def measure(self, row: int, run: Callable[[int], bool]) -> int | None:
-        """Return the measured budget, measured again if `row` is longer than before.
+    def measure(self, row_tokens: int, fits: Callable[[int], bool]) -> int | None:
+        """Return the measured budget; it is measured again if `row_tokens` is larger than before.
 
-        `row` is the number of tokens of the longest row; `run` as in `fitting_budget`. None without
-        `room`, and if memory cannot be measured.
+        The arguments are those of `fitting_budget`. Return None without `room`, and if memory
+        cannot be measured.
         """
-        if self.room is not None and row > self._longest:
-            self._longest = row
-            budget = fitting_budget(self.room, row, run)
+        if self.room is not None and row_tokens > self._longest:
+            self._longest = row_tokens
+            budget = fitting_budget(self.room, row_tokens, fits)
             if budget is not None:
                 self.budget = min(budget, self.budget or budget)
         return self.budget
@@ -117,8 +118,8 @@ class MemoryLimit:
 
         `lengths` are the tokens of each row. A batch that runs out of memory is divided and
         computed again in parts; computed batches are not repeated. Rows keep their order. Raise
-        DoesNotFitError for a single row, named by `owners[row]` if `owners` is given, and other
-        errors of `compute`.
+        DoesNotFitError for a single row, with the index `owners[row]` if `owners` is given, and
+        other errors of `compute`.
         """
         sizes = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
         batches = deque(plan)
@@ -165,7 +166,7 @@ def attempt(compute: Callable[[Argument], Value], rows: Argument) -> tuple[list[
 class Room(Protocol):
     """The interface of memory in which batches are computed."""
 
-    most: int
+    tokens_max: int
     """Largest batch to try, in padded tokens."""
 
     def begin(self) -> int | None:
@@ -187,7 +188,8 @@ def room_of(device: str, allowed: int | None = None) -> "Room":
 def peak_memory(device: str) -> int:
     """Return the most bytes in use on a CUDA GPU, or by this process on a CPU; 0 if unknown.
 
-    Counted since the process began, on a GPU since the size of a batch was last measured.
+    On a CPU, they are counted since the process began; on a GPU, since the size of a batch was last
+    measured.
     """
     if device.partition(":")[0] == "cuda":
         cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
@@ -198,32 +200,33 @@ def peak_memory(device: str) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def fitting_budget(room: Room, row: int, run: Callable[[int], bool]) -> int | None:
-    """Return the padded tokens that a batch may have: a power of two, at most `room.most`.
+def fitting_budget(room: Room, row_tokens: int, fits: Callable[[int], bool]) -> int | None:
+    """Return the padded tokens that a batch may have: a power of two, at most `room.tokens_max`.
 
     As a power of two, it is mostly the same in all runs on a machine, although free memory varies.
-    `row` is the number of tokens of the longest row; `run(n)` computes a batch of n such rows, and
-    returns False if memory ran out. None if memory cannot be measured. Raise the errors of `run`.
+    `row_tokens` is the number of tokens of the longest row; `fits(n)` computes a batch of n such
+    rows, and returns False if memory ran out. Return None if memory cannot be measured. Raise the
+    errors of `fits`.
     """
-    budget = 1 << max(0, row - 1).bit_length()
-    if budget >= room.most:
-        return room.most  # a single row is a batch
+    budget = 1 << max(0, row_tokens - 1).bit_length()
+    if budget >= room.tokens_max:
+        return room.tokens_max  # a single row is a batch
     # Run once before measuring: the first batch of a process also starts threads and kernels.
     if room.begin() is None:
         return None
-    has_fitted = run(1)
+    has_fitted = fits(1)
     while has_fitted:
         free_bytes, started = room.begin() or 0, time.perf_counter()
-        rows = budget // row
-        has_fitted = run(rows)
+        rows = budget // row_tokens
+        has_fitted = fits(rows)
         seconds, used_bytes = time.perf_counter() - started, room.used()
-        if not has_fitted or used_bytes > SHARE * free_bytes:
+        if not has_fitted or used_bytes > FREE_SHARE * free_bytes:
             break
-        is_large_enough = budget >= HOST_TOKENS and seconds > SECONDS
+        is_large_enough = budget >= HOST_TOKENS and seconds > BATCH_SECONDS_MAX
         if (
             is_large_enough
-            or 2 * budget > room.most
-            or used_bytes * (2 * budget // row) > SHARE * free_bytes * rows
+            or 2 * budget > room.tokens_max
+            or used_bytes * (2 * budget // row_tokens) > FREE_SHARE * free_bytes * rows
         ):
             return budget
         budget *= 2
@@ -233,7 +236,7 @@ def fitting_budget(room: Room, row: int, run: Callable[[int], bool]) -> int | No
 class HostMemory:
     """Memory of this process on the host, within all its limits."""
 
-    most = HOST_TOKENS
+    tokens_max = HOST_TOKENS
 
     def __init__(self, allowed: int | None = None) -> None:
         self._allowed = allowed
@@ -272,7 +275,7 @@ class HostMemory:
 class _Cuda:
     """Memory of one GPU, according to torch's allocator."""
 
-    most = DEVICE_TOKENS
+    tokens_max = DEVICE_TOKENS
 
     def __init__(self, device: str) -> None:
         self._device = device
@@ -299,7 +302,7 @@ class _Cuda:
 
 
 def _limits() -> Iterator[tuple[str, int]]:
-    """Yield each soft limit of this process with the line of its status that it limits."""
+    """Yield the line of the process's status that each soft limit bounds, and the limit."""
     yield "VmSize", resource.getrlimit(resource.RLIMIT_AS)[0]
     yield "VmData", resource.getrlimit(resource.RLIMIT_DATA)[0]
 
@@ -311,16 +314,16 @@ def _kib(file: str) -> dict[str, int]:
 
 
 def group_room(
-    groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
+    group_file: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
 ) -> list[int]:
     """Return the free bytes of each control group of this process that limits memory.
 
     Both versions of control groups are read. Cached pages of files that are not in use count as
-    free. Empty if no group is visible.
+    free. The list is empty if no group is visible.
     """
     free_by_group = []
     with contextlib.suppress(OSError):
-        for line in groups.read_text(encoding="utf-8").splitlines():
+        for line in group_file.read_text(encoding="utf-8").splitlines():
             _, controllers, path = line.split(":", 2)
             if not controllers:
                 top_folder, limit, usage = root, "memory.max", "memory.current"

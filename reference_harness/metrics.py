@@ -54,15 +54,15 @@ def scores(matrix: Confusion) -> Scores:
     return Scores(float(mcc), right_count / total, float(np.average(f1)))
 
 
-def mean(values: Sequence[Scores]) -> Scores:
+def mean(scores_by_seed: Sequence[Scores]) -> Scores:
     """Return the mean of each metric over the seeds, unrounded.
 
-    Raise ValueError if there are none.
+    Raise ValueError if there is no seed.
     """
-    if not values:
+    if not scores_by_seed:
         msg = "no seed to average over"
         raise ValueError(msg)
-    return Scores(*(float(np.mean(column)) for column in zip(*values, strict=True)))
+    return Scores(*(float(np.mean(column)) for column in zip(*scores_by_seed, strict=True)))
 
 
 def predictions_sha256(predictions: Sequence[Labels]) -> str:

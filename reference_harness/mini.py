@@ -1,9 +1,9 @@
 """GENEB-mini: 13 synthetic tasks, one per category, generated from a seed; the default benchmark.
 
 The classes of a task differ in a signal: a composition, a motif, a period, or the order of two
-motifs. Word counts show the first three and not the last, so a k-mer probe finds a part, and a
-model that reads order can score higher. The scores mean nothing for biology: the tasks show that an
-extractor, the harness and a submission work together, within seconds and without a download.
+motifs. Word counts show the first three and not the last, so a k-mer probe finds most signals, and
+a model that reads order can score higher. The scores mean nothing for biology: the tasks show that
+an extractor, the harness and a submission work together, within seconds and without a download.
 """
 
 import hashlib
@@ -26,6 +26,7 @@ NOISE = 0.08
 
 Letters = npt.NDArray[np.uint8]
 Plant = Callable[[np.random.RandomState, Letters, int], None]
+"""Function that writes the signal of a class, the last argument, into the letters of a sequence."""
 _ALPHABET = np.frombuffer(b"ACGT", dtype=np.uint8)
 
 
@@ -39,12 +40,13 @@ class MiniTask:
     plant: Plant
     classes: int = 2
     length: tuple[int, int] = (80, 160)
+    """Letters of the shortest and of the longest possible sequence."""
     n_train: int = 360
     n_test: int = 160
 
 
-def _write_word(letters: Letters, word: str, at: int) -> None:
-    letters[at : at + len(word)] = np.frombuffer(word.encode(), dtype=np.uint8)
+def _write_word(letters: Letters, word: str, position: int) -> None:
+    letters[position : position + len(word)] = np.frombuffer(word.encode(), dtype=np.uint8)
 
 
 def _random_position(rng: np.random.RandomState, low: int, high: int) -> int:
@@ -52,7 +54,7 @@ def _random_position(rng: np.random.RandomState, low: int, high: int) -> int:
 
 
 def composition(*strengths: float) -> Plant:
-    """Return a function that redraws about `strengths[c]` of class c's letters as G or C."""
+    """Return a function that redraws a share `strengths[c]` of class c's letters as G or C."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         redrawn = rng.random_sample(len(letters)) < strengths[label]
@@ -67,15 +69,15 @@ def motif(*words: str, copies: int = 1, chance: float = 0.9) -> Plant:
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         for _ in range(copies):
-            at = _random_position(rng, 0, len(letters) - len(words[label]))
+            position = _random_position(rng, 0, len(letters) - len(words[label]))
             if rng.random_sample() < chance:
-                _write_word(letters, words[label], at)
+                _write_word(letters, words[label], position)
 
     return plant
 
 
 def rhythm(period: int, letter: str, chance: float) -> Plant:
-    """Return a function that writes `letter` at every `period`-th place of class 1, by chance."""
+    """Return a function that writes `letter`, by chance, at every `period`-th place of class 1."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         phase = _random_position(rng, 0, period)
@@ -87,11 +89,11 @@ def rhythm(period: int, letter: str, chance: float) -> Plant:
     return plant
 
 
-def order(first: str, second: str) -> Plant:
+def order(first_word: str, second_word: str) -> Plant:
     """Return a function that writes both words, in reversed order for class 1."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
-        words = (first, second) if label else (second, first)
+        words = (first_word, second_word) if label else (second_word, first_word)
         middle = len(letters) // 2
         for word, low, high in zip(words, (0, middle), (middle, len(letters)), strict=True):
             _write_word(letters, word, _random_position(rng, low, high - len(word)))
@@ -100,7 +102,7 @@ def order(first: str, second: str) -> Plant:
 
 
 def no_cpg(chance: float) -> Plant:
-    """Return a function that changes CG to TG in class 1 with a chance, as in methylated DNA."""
+    """Return a function that changes each CG to TG in class 1 by chance, as in methylated DNA."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         sites = np.flatnonzero((letters[:-1] == ord("C")) & (letters[1:] == ord("G")))
@@ -151,22 +153,22 @@ def generate(task: MiniTask, seed: int = SEED) -> TaskData:
     Only `RandomState.random_sample` is used, whose stream is fixed by NumPy's policy, so every
     version and platform generates the same letters.
     """
-    name = hashlib.sha256(f"{seed}:{task.id}".encode()).digest()
-    rng = np.random.RandomState(int.from_bytes(name[:4], "big"))
+    digest = hashlib.sha256(f"{seed}:{task.id}".encode()).digest()
+    rng = np.random.RandomState(int.from_bytes(digest[:4], "big"))
     return TaskData(task.id, _split(rng, task, task.n_train), _split(rng, task, task.n_test))
 
 
 def _split(rng: np.random.RandomState, task: MiniTask, count: int) -> Split:
     sequences, labels = [], []
     for row in range(count):
-        truth = row % task.classes
+        label = row % task.classes
         low, high = task.length
         length = _random_position(rng, low, high + 1)
         letters = _ALPHABET[(rng.random_sample(length) * 4).astype(np.int64)]
-        task.plant(rng, letters, truth)
+        task.plant(rng, letters, label)
         noise, random_label = rng.random_sample(2)
         sequences.append(letters.tobytes().decode())
-        labels.append(int(random_label * task.classes) if noise < NOISE else truth)
+        labels.append(int(random_label * task.classes) if noise < NOISE else label)
     return Split(sequences, np.asarray(labels, dtype=np.int64))
 
 

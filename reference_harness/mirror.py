@@ -42,7 +42,7 @@ class Mirror:
         """
         is_new = False
         with self._explained():
-            for name in sorted(self._names() - self._local_names):
+            for name in sorted(self._stored_names() - self._local_names):
                 paths = (self._folder / name, self._folder / f"{name}{DAMAGED_SUFFIX}")
                 if not any(path.exists() for path in paths):
                     self._fetch(name)
@@ -52,14 +52,14 @@ class Mirror:
 
     def push(self, name: str) -> None:
         """Copy a shard of the folder to the store. Raise StateError."""
-        part = f"{self._root}/.{name}.part"  # as some stores show incomplete files
+        temporary_path = f"{self._root}/.{name}.part"  # as some stores show incomplete files
         with self._explained():
             self._files.makedirs(self._root, exist_ok=True)
-            self._files.put_file(str(self._folder / name), part)
-            self._files.mv(part, f"{self._root}/{name}")
+            self._files.put_file(str(self._folder / name), temporary_path)
+            self._files.mv(temporary_path, f"{self._root}/{name}")
         self._local_names.add(name)
 
-    def _names(self) -> set[str]:
+    def _stored_names(self) -> set[str]:
         try:
             paths = self._files.ls(self._root, detail=False)
         except FileNotFoundError:
@@ -68,13 +68,13 @@ class Mirror:
         return {name for name in names if name.endswith(SUFFIX) and not name.startswith(".")}
 
     def _fetch(self, name: str) -> None:
-        handle, part = tempfile.mkstemp(prefix=f".{name}.", dir=self._folder)
+        handle, temporary_path = tempfile.mkstemp(prefix=f".{name}.", dir=self._folder)
         os.close(handle)
         try:
-            self._files.get_file(f"{self._root}/{name}", part)
-            Path(part).replace(self._folder / name)
+            self._files.get_file(f"{self._root}/{name}", temporary_path)
+            Path(temporary_path).replace(self._folder / name)
         finally:
-            Path(part).unlink(missing_ok=True)
+            Path(temporary_path).unlink(missing_ok=True)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """Newton's method for the probe's problem, in memory bounded by blocks of embeddings.
 
-Minimises, over weights W (d, K) and intercepts b (K,), with Z = X W + b,
+For n embeddings X (n, d), of classes y(i) out of K, it minimises over weights W (d, K) and
+intercepts b (K,), with Z = X W + b,
 
     sum_i [log sum_k exp Z_ik - Z_i,y(i)] + |W|^2 / 2
 
@@ -40,23 +41,23 @@ SAMPLE_EMBEDDINGS = 8192
 or more, the sample's Hessian is within a factor of about two to four of the complete one in every
 direction."""
 SAMPLE_FACTOR = 4
-CHANGE_MIN = 1e-9
+CHANGE_ACCEPTED = 1e-9
 """Largest accepted difference between decision values of a solution and of the optimum, divided by
-the largest decision value: far below 1e-6, the tie of a canonical prediction."""
+the largest decision value: far below 1e-6, within which `optimum` takes classes to be tied."""
 EXPECTED_SAFETY = 100.0
 """Safety factor on the change expected of a further step: the residual share of the last step, plus
 its square, which is the error of Newton's method."""
-STEPS = 100
+STEPS_MAX = 100
 """Most Newton steps; measured data sets took 3 to 18."""
-INNER_STEPS = 2000
+INNER_STEPS_MAX = 2000
 """Most conjugate gradient steps per Newton step; measured data sets took up to 160."""
-FORCING = 0.1
+FORCING_MAX = 0.1
 """Largest relative residual of a Newton system. It shrinks with the expected change of decision
 values, to which the error of Newton's method is proportional."""
-FORCING_LEAST = 1e-5
-SUFFICIENT = 1e-4
-"""Armijo's constant."""
-HALVINGS = 40
+FORCING_MIN = 1e-5
+ARMIJO = 1e-4
+"""Armijo's constant: share of the expected decrease that a step must reach."""
+HALVINGS_MAX = 40
 PRODUCTS_PER_NUMBER = 45
 """Number of float32 multiplications in a matrix product in the time in which an inner step reads
 one number of the features: 21 ps and 0.47 ns on the measured processor."""
@@ -116,58 +117,61 @@ class _Problem:
     def __init__(self, x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int) -> None:
         self.rows: int = x.shape[0]
         self.width: int = x.shape[1]
-        self.binary = classes == 2  # noqa: PLR2004 - one column stands for two classes
-        self.columns = 1 if self.binary else classes
+        self.is_binary = classes == 2  # noqa: PLR2004 - one column stands for two classes
+        self.columns = 1 if self.is_binary else classes
         self.targets = targets
         self.row_indices = np.arange(self.rows)
         self.x = block_features(x)
-        self.block = max(1, BLOCK_BYTES // (8 * self.width))
+        self.block_rows = max(1, BLOCK_BYTES // (8 * self.width))
         self.buffer = np.empty((min(self.rows, max(1, PASS_BYTES // (8 * self.width))), self.width))
-        self.longest = self._longest()
-        noise = self.longest * self.width**0.5 * np.finfo(np.float32).eps
+        self.length_max = self._length_bound()
+        noise = self.length_max * self.width**0.5 * np.finfo(np.float32).eps
         self.product_type = np.float32 if noise < NOISE_MAX else np.float64
 
-    def _longest(self) -> float:
+    def _length_bound(self) -> float:
         """Return an upper bound of the length of the longest embedding."""
         blocks = self.blocks(np.float32)
         squares = (np.einsum("ij,ij->i", block, block).max() for _, block in blocks)
         return LENGTH_SAFETY * float(np.sqrt(max(squares)))
 
     def blocks(self, dtype: type = np.float64) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
-        """Yield slices and blocks of the features in a type; the next block overwrites a block."""
+        """Yield slices of rows and their features in a type; the next block overwrites each."""
         step = len(self.buffer)
         for start in range(0, self.rows, step):
-            part = slice(start, min(start + step, self.rows))
-            block = self.x[part]
+            row_slice = slice(start, min(start + step, self.rows))
+            block = self.x[row_slice]
             is_single = dtype == np.float32
-            yield part, np.asarray(block, dtype) if is_single else float64_block(block, self.buffer)
+            yield (
+                row_slice,
+                np.asarray(block, dtype) if is_single else float64_block(block, self.buffer),
+            )
 
     def at(self, solution: Matrix) -> "_Point":
         """Return decision values and derivatives at a solution, in one pass over the features."""
-        values, chances = np.empty((2, self.rows, self.columns))
+        values, probabilities = np.empty((2, self.rows, self.columns))
         gradient = np.zeros(solution.shape)
-        for part, block in self.blocks():
-            np.matmul(block, solution[:-1], out=values[part])
-            values[part] += solution[-1]
-            chances[part] = self.probabilities(values[part])
-            residuals = self.residuals(chances[part], self.targets[part])
+        for row_slice, block in self.blocks():
+            np.matmul(block, solution[:-1], out=values[row_slice])
+            values[row_slice] += solution[-1]
+            probabilities[row_slice] = self.probabilities(values[row_slice])
+            residuals = self.residuals(probabilities[row_slice], self.targets[row_slice])
             gradient[:-1] += block.T @ residuals
             gradient[-1] += residuals.sum(axis=0)
         gradient[:-1] += solution[:-1]
-        return _Point(values, gradient, _Curvature(chances, binary=self.binary))
+        return _Point(values, gradient, _Curvature(probabilities, is_binary=self.is_binary))
 
     def curved(self, direction: Matrix, curvature: "_Curvature") -> tuple[Matrix, Matrix]:
-        """Return the Hessian's product with a direction, and the change of values along it.
+        """Return the Hessian's product with a direction, and the change of decision values.
 
         Both are computed in one pass over the features.
         """
         product = np.zeros(direction.shape)
         value_change = np.empty((self.rows, self.columns))
         weight_direction = direction[:-1].astype(self.product_type)
-        for part, block in self.blocks(self.product_type):
-            value_change[part] = block @ weight_direction
-            value_change[part] += direction[-1]
-            curved_change = curvature.product(part, value_change[part])
+        for row_slice, block in self.blocks(self.product_type):
+            value_change[row_slice] = block @ weight_direction
+            value_change[row_slice] += direction[-1]
+            curved_change = curvature.product(row_slice, value_change[row_slice])
             product[:-1] += block.T @ curved_change.astype(self.product_type)
             product[-1] += curved_change.sum(axis=0)
         product[:-1] += direction[:-1]
@@ -179,32 +183,32 @@ class _Problem:
         This part is zero in the optimum and does not change the losses, so that removing what
         rounding adds to it would take many inner steps.
         """
-        return solution if self.binary else solution - solution.mean(axis=1, keepdims=True)
+        return solution if self.is_binary else solution - solution.mean(axis=1, keepdims=True)
 
     def loss(self, values: Matrix) -> float:
         """Return the sum of the losses, without the penalty."""
-        if self.binary:
+        if self.is_binary:
             z = values[:, 0]
             return float(np.logaddexp(0.0, np.where(self.targets == 1, -z, z)).sum())
-        top = np.amax(values, axis=1)
-        spread = np.log(np.exp(values - top[:, None]).sum(axis=1)) + top
-        return float((spread - values[self.row_indices, self.targets]).sum())
+        largest = np.amax(values, axis=1)
+        log_sums = np.log(np.exp(values - largest[:, None]).sum(axis=1)) + largest
+        return float((log_sums - values[self.row_indices, self.targets]).sum())
 
     def probabilities(self, values: Matrix) -> Matrix:
-        """Return the probability of each column's class, (n, c)."""
-        if self.binary:
+        """Return the probability of each column's class, (n, c), for decision values (n, c)."""
+        if self.is_binary:
             from scipy.special import expit  # slow to import, see `probe`
 
             logistic: Matrix = expit(values)
             return logistic
-        chances: Matrix = np.exp(values - np.amax(values, axis=1, keepdims=True))
-        chances /= chances.sum(axis=1, keepdims=True)
-        return chances
+        probabilities: Matrix = np.exp(values - np.amax(values, axis=1, keepdims=True))
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        return probabilities
 
     def residuals(self, probabilities: Matrix, targets: npt.NDArray[np.int64]) -> Matrix:
         """Return the probabilities minus the one-hot targets, (n, c)."""
         differences = probabilities.copy()
-        if self.binary:
+        if self.is_binary:
             differences[:, 0] -= targets
         else:
             differences[self.row_indices[: len(targets)], targets] -= 1.0
@@ -215,13 +219,13 @@ class _Problem:
         last_change = expected = np.inf
         preconditioner: _Preconditioner | None = None
         preconditioner_steps = steps_left = self._inner_steps_worth_a_factor
-        for step in range(1, STEPS + 1):
+        for step in range(1, STEPS_MAX + 1):
             values, gradient, curvature = self.at(solution)
             if not np.isfinite(gradient).all():
                 msg = "the features are not finite, or exceed the range of float64"
                 raise NotSolvedError(msg)
             largest_value = float(np.abs(values).max())
-            accepted_distance = max(CHANGE_MIN * largest_value, np.finfo(np.float64).tiny)
+            accepted_distance = max(CHANGE_ACCEPTED * largest_value, np.finfo(np.float64).tiny)
             excess = self._distance(gradient, curvature) / accepted_distance
             if excess <= 1.0:
                 return self._optimum(solution, step - 1)
@@ -229,19 +233,19 @@ class _Problem:
             is_new = steps_left <= 0
             if is_new:
                 preconditioner, steps_left = self._factored(curvature), preconditioner_steps
-            forcing = min(FORCING, max(FORCING_LEAST, expected, FORCING / excess))
+            forcing = min(FORCING_MAX, max(FORCING_MIN, expected, FORCING_MAX / excess))
             direction, change, inner_steps, residual_share = self._direction(
                 gradient,
                 curvature,
                 preconditioner or _Plain(curvature),
                 forcing,
-                INNER_STEPS if is_new else steps_left,
+                INNER_STEPS_MAX if is_new else steps_left,
             )
             steps_left -= 0 if is_new else inner_steps
-            share = self._share(solution, direction, values, change, gradient)
+            share = self._step_share(solution, direction, values, change, gradient)
             if share == 0.0:
                 # No step lowers the loss in float64: the previous step was the last.
-                if last_change <= np.sqrt(CHANGE_MIN):
+                if last_change <= np.sqrt(CHANGE_ACCEPTED):
                     return self._optimum(solution, step)
                 break
             solution += share * direction
@@ -251,29 +255,29 @@ class _Problem:
                 largest_change / largest_value,
                 (residual_share + largest_change / 2) * largest_change,
             )
-            if share == 1.0 and EXPECTED_SAFETY * expected <= CHANGE_MIN * largest_value:
+            if share == 1.0 and EXPECTED_SAFETY * expected <= CHANGE_ACCEPTED * largest_value:
                 return self._optimum(solution, step)
         msg = (
             f"the last of {step} Newton steps changed decision values by {last_change:.1e} of the "
         )
-        msg += f"largest, expected {CHANGE_MIN:.0e} at most"
+        msg += f"largest, expected {CHANGE_ACCEPTED:.0e} at most"
         raise NotSolvedError(msg)
 
     def _distance(self, gradient: Matrix, curvature: "_Curvature") -> float:
         """Return an upper bound of the distance of decision values from those of the optimum.
 
         With the best intercepts for the weights, the objective is strongly convex in the weights
-        with modulus 1, that of the penalty: their distance is at most the gradient. Reaching the
-        best intercepts changes the sum of residuals by the intercepts' gradient.
+        with modulus 1, that of the penalty: their distance is at most the length of the gradient.
+        Reaching the best intercepts changes the sum of residuals by the intercepts' gradient.
         """
         intercepts = float(np.linalg.norm(gradient[-1]))
-        weights = float(np.linalg.norm(gradient[:-1])) + self.longest * intercepts
-        return 2.0 * self.longest * weights + intercepts / curvature.total
+        weights = float(np.linalg.norm(gradient[:-1])) + self.length_max * intercepts
+        return 2.0 * self.length_max * weights + intercepts / curvature.total
 
     def _optimum(self, solution: Matrix, steps: int) -> Optimum:
         return Optimum(solution[:-1], solution[-1], steps)
 
-    def _share(
+    def _step_share(
         self,
         solution: Matrix,
         direction: Matrix,
@@ -286,11 +290,11 @@ class _Problem:
         slope = float((gradient * direction).sum())
         share = 1.0
         resolution = np.finfo(np.float64).eps * max(1.0, abs(loss))
-        for _ in range(HALVINGS):
+        for _ in range(HALVINGS_MAX):
             weights = solution[:-1] + share * direction[:-1]
             new_loss = self.loss(values + share * change) + float((weights * weights).sum()) / 2
             # Near the optimum, the gain of a full step is below the rounding error of the loss.
-            if new_loss <= loss + SUFFICIENT * share * slope or (
+            if new_loss <= loss + ARMIJO * share * slope or (
                 share == 1.0 and -slope <= resolution * self.rows and np.isfinite(new_loss)
             ):
                 return share
@@ -315,12 +319,12 @@ class _Problem:
         curvature: "_Curvature",
         preconditioner: "_Preconditioner",
         forcing: float,
-        most: int,
+        steps_max: int,
     ) -> tuple[Matrix, Matrix, int, float]:
         """Solve the Newton system by preconditioned conjugate gradients.
 
         Return the direction, the change of decision values along it, the number of inner steps, and
-        the remaining share of the residual. The number is `most` if more would be needed.
+        the remaining share of the residual. The number is `steps_max` if more would be needed.
         """
         solution, change = np.zeros(gradient.shape), np.zeros((self.rows, self.columns))
         residual = -gradient
@@ -329,7 +333,7 @@ class _Problem:
         energy = first_energy = float((residual * preconditioned).sum())
         target = forcing**2 * first_energy
         inner_steps = 0
-        while inner_steps < most and energy > target:
+        while inner_steps < steps_max and energy > target:
             inner_steps += 1
             curved, value_change = self.curved(direction, curvature)
             stiffness = float((direction * curved).sum())
@@ -345,9 +349,9 @@ class _Problem:
                 log_decrease = np.log(max(energy / first_energy, np.finfo(float).tiny))
                 if (
                     log_decrease >= 0.0
-                    or PREDICTION_STEP * np.log(target / first_energy) / log_decrease > most
+                    or PREDICTION_STEP * np.log(target / first_energy) / log_decrease > steps_max
                 ):
-                    inner_steps = most
+                    inner_steps = steps_max
                     break
             direction = preconditioned + (energy / energy_before) * direction
         return (
@@ -358,16 +362,18 @@ class _Problem:
         )
 
     def _factored(self, curvature: "_Curvature") -> "_Factored":
-        """Return the factored Hessian of a sample, (d, d), or (n, n) if it has fewer embeddings."""
+        """Return the factored Hessian of a sample: (d, d), or (n, n) if it has n < d embeddings."""
         stride = self._sample_stride
         sample = self.x[::stride]
         weights = curvature.mean[::stride, None]
         centre = np.zeros(self.width)
-        for part in self._parts(len(sample)):
-            centre += (float64_block(sample[part]).T @ weights[part])[:, 0]
+        for row_slice in self._parts(len(sample)):
+            centre += (float64_block(sample[row_slice]).T @ weights[row_slice])[:, 0]
         centre /= max(float(weights.sum()), np.finfo(np.float64).tiny)
         weights = weights * (self.rows / len(weights))
-        first_block = _weighed(sample[: self.block], weights[: self.block], centre, np.float64)
+        first_block = _weighed(
+            sample[: self.block_rows], weights[: self.block_rows], centre, np.float64
+        )
         trace = float((first_block * first_block).sum()) * len(sample) / len(first_block)
         is_float32_enough = trace * np.finfo(np.float32).eps < TRACE_NOISE_MAX
         for dtype in (np.float32, np.float64) if is_float32_enough else (np.float64,):
@@ -378,12 +384,12 @@ class _Problem:
         raise NotSolvedError(msg)
 
     def _parts(self, rows: int) -> list[slice]:
-        return [slice(start, start + self.block) for start in range(0, rows, self.block)]
+        return [slice(start, start + self.block_rows) for start in range(0, rows, self.block_rows)]
 
     def _factored_in(
         self, dtype: type, sample: npt.NDArray[Any], weights: Matrix, centre: Matrix
     ) -> tuple[Any, npt.NDArray[Any] | None] | None:
-        """Return a Cholesky factor, with the embeddings if it is (n, n); None if it fails."""
+        """Return a Cholesky factor, and the embeddings if it is (n, n); None if there is none."""
         from scipy.linalg import LinAlgError, cho_factor  # slow to import, see `probe`
 
         embeddings = None
@@ -392,8 +398,8 @@ class _Problem:
             hessian = embeddings @ embeddings.T
         else:
             hessian = np.zeros((self.width, self.width), dtype=dtype)
-            for part in self._parts(len(sample)):
-                weighed = _weighed(sample[part], weights[part], centre, dtype)
+            for row_slice in self._parts(len(sample)):
+                weighed = _weighed(sample[row_slice], weights[row_slice], centre, dtype)
                 hessian += weighed.T @ weighed
         hessian[np.diag_indices(len(hessian))] += 1.0
         try:
@@ -473,20 +479,20 @@ class _Point(NamedTuple):
 class _Curvature:
     """Second derivatives of the losses for probabilities (n, c)."""
 
-    def __init__(self, probabilities: Matrix, *, binary: bool) -> None:
+    def __init__(self, probabilities: Matrix, *, is_binary: bool) -> None:
         self.probabilities = probabilities
-        self.binary = binary
+        self.is_binary = is_binary
         variance = probabilities * (1.0 - probabilities)
         self.mean: Matrix = variance.mean(axis=1)
         # Added, as the curvature of the intercept vanishes if all probabilities are 0 or 1.
         self.total = float(self.mean.sum()) + 1e-10 * len(variance) + np.finfo(np.float64).tiny
         self.variance = variance
 
-    def product(self, part: slice, value_change: Matrix) -> Matrix:
+    def product(self, row_slice: slice, value_change: Matrix) -> Matrix:
         """Return the second derivative times a change of decision values of some embeddings."""
-        if self.binary:
-            return self.variance[part] * value_change
-        probabilities = self.probabilities[part]
+        if self.is_binary:
+            return self.variance[row_slice] * value_change
+        probabilities = self.probabilities[row_slice]
         change: Matrix = probabilities * (
             value_change - (probabilities * value_change).sum(axis=1, keepdims=True)
         )

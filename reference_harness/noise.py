@@ -40,7 +40,7 @@ STRESS = 8.0
 one plain copy in a thousand (a threshold three deviations away) does so for one stressed copy in
 three, so that few copies show every outcome that an honest rerun may have."""
 CHUNK_CELLS = 1 << 22
-"""Numbers jittered at once: 32 MiB of float64, whatever the size of the task."""
+"""Number of values jittered at once: 32 MiB of float64, whatever the size of the task."""
 
 Embeddings = npt.NDArray[np.floating[Any]]
 
@@ -52,12 +52,13 @@ class Noise:
     dtype: Dtype
     seed: int
     copy: int
+    """Number of the copy, from 0."""
     times: float = 1.0
     """Multiple of the plain noise."""
 
 
 def jitter(rows: Embeddings, noise: Noise, task_id: str) -> Embeddings:
-    """Return the (n, d) embeddings with noise, in their type; deterministic.
+    """Return the (n, d) embeddings with noise, in their type.
 
     The generator depends on seed, task, copy and multiple, and is used in the order of the
     embeddings: the noise of the first embeddings does not depend on later ones.

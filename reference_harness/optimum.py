@@ -1,4 +1,4 @@
-"""Solve the probe of record to its optimum, with which an audit of a receipt judges deviations.
+"""Solve the probe of record to its optimum, by which an audit of a receipt judges deviations.
 
 Default lbfgs stops early, at a point that depends on the last bit of each feature. The problem is
 strictly convex, so its optimum is unique; influence and direction of deviations of a receipt's
@@ -32,7 +32,7 @@ FLOAT64_BYTES_MAX = 1 << 28
 """Most bytes of features in float64 that are copied for scikit-learn: 40,000 x 768 are copied,
 100,000 x 768 are not."""
 PREDICTED_EMBEDDINGS = 4096
-"""Test embeddings that are converted to float64 at once."""
+"""Number of test embeddings that are converted to float64 at once."""
 
 SPAN_FACTOR = 16
 """Columns per embedding from which the problem is solved in the span of the embeddings: its basis
@@ -64,14 +64,14 @@ class SolvedProbe(NamedTuple):
 
 
 def solve(train: AnyMatrix, labels: Labels, solver: str | None = None) -> SolvedProbe:
-    """Solve the probe on (n, d) features and (n,) labels.
+    """Return the optimum of the probe on (n, d) features and (n,) labels.
 
     The weights are in the span of the embeddings, so for few embeddings the problem is solved there
     exactly, with n unknowns per class instead of d. `solver` forces "newton-cg" or "lbfgs". Raise
     ProbeError if the optimum is not reached.
     """
-    classes, numbers = np.unique(labels, return_inverse=True)
-    targets = numbers.astype(np.int64)
+    classes, class_indices = np.unique(labels, return_inverse=True)
+    targets = class_indices.astype(np.int64)
     is_few = SPAN_FACTOR * train.shape[0] <= train.shape[1]
     basis, rows = _in_span(train) if is_few else (None, train)
     fitted = _fitted(rows, targets, len(classes), solver)
@@ -101,7 +101,7 @@ def _in_span(x: AnyMatrix) -> tuple[Matrix, Matrix]:
 def _fitted(
     x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int, solver: str | None
 ) -> _Fitted:
-    """Solve with Newton's method, or lbfgs if that fails and the features are small."""
+    """Return the optimum by Newton's method, or by lbfgs if that fails for small features."""
     if solver != "lbfgs":
         try:
             optimum = newton.minimise(x, targets, classes)

@@ -56,7 +56,10 @@ def start_with_packages(locks: Iterable[Lock | None], engine: str = "local") -> 
     """
     lock_by_sha256 = {lock.sha256 if lock else "": lock for lock in locks}
     if len(lock_by_sha256) > 1:
-        msg = "the extractors of this list have different locks: run the models one by one"
+        msg = (
+            "the extractors of one command have different locks of packages: run each in a command "
+            "of its own"
+        )
         raise OptionError(msg)
     lock = next(iter(lock_by_sha256.values()), None)
     if lock is None:

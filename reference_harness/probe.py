@@ -22,7 +22,7 @@ MAX_ITER = 1000
 DEVICE_NUMBERS = 1 << 22
 """Size of the training features (sequences times columns) from which a fit runs on another device
 than the CPU. A step of a smaller fit takes a CPU less than a millisecond, about as long as a GPU
-takes to start its kernels. An estimate, not measured on a GPU."""
+takes to start its kernels. The number is an estimate, not measured on a GPU."""
 
 Features = npt.NDArray[np.floating[Any]]
 Weights = npt.NDArray[np.float64]
@@ -46,7 +46,7 @@ class Fit:
     """(c,), one per class; of two classes the first is zero."""
 
     @property
-    def constant(self) -> bool:
+    def is_constant(self) -> bool:
         """Whether every test sequence has the same predicted label."""
         return len(np.unique(self.predictions)) == 1
 
@@ -61,21 +61,21 @@ class Device:
 
     name: str = "cpu"
     torch: bool = field(default=False)
-    least: int = DEVICE_NUMBERS
+    numbers_min: int = DEVICE_NUMBERS
     """Size of the training features from which a fit uses torch; smaller ones use NumPy."""
 
     def __str__(self) -> str:
         """Return the text that must be equal in a run that is resumed."""
-        return f"{self.name}, torch from {self.least} numbers" if self.torch else self.name
+        return f"{self.name}, torch from {self.numbers_min} numbers" if self.torch else self.name
 
     @property
-    def accelerator(self) -> bool:
-        """Whether it is not the CPU; each process that uses it needs memory on it."""
+    def is_accelerator(self) -> bool:
+        """Whether the device is not the CPU, so that each process needs memory on it."""
         return self.torch and self.name.partition(":")[0] != "cpu"
 
     def takes(self, features: AnyMatrix) -> bool:
         """Whether this device, rather than NumPy, fits (n, d) training features."""
-        return self.torch and features.size >= self.least
+        return self.torch and features.size >= self.numbers_min
 
     def put(self, array: npt.NDArray[Any]) -> Any:  # NumPy or torch
         """Return the array on the device; if possible, a view of the same memory."""
@@ -104,8 +104,8 @@ CPU = Device()
 def few_shot_indices(labels: Labels, k: int, seed: int) -> npt.NDArray[np.int64]:
     """Return the indices of at most k training sequences per class, drawn without replacement.
 
-    One generator per seed draws for the classes in sorted order; the draws are concatenated, which
-    is the order in which the probe gets them.
+    One generator per seed draws for the classes in sorted order. The probe gets the sequences in
+    the order of the draws.
     """
     rng = np.random.RandomState(seed)
     indices_by_class = []
@@ -206,7 +206,7 @@ class Problem:
             raise ProbeError(msg)
 
     def training(self, indices: npt.NDArray[np.int64] | None) -> tuple[Features, Labels]:
-        """Return features and labels of the training sequences with these indices; None is all."""
+        """Return features and labels of training sequences by their indices, of all if None."""
         if indices is None:
             return self.train, self.train_labels
         return self.train[indices], self.train_labels[indices]
@@ -227,12 +227,12 @@ def fit_indices(
 
 def run(
     problem: Problem,
-    rows: list[npt.NDArray[np.int64] | None],
+    rows_by_fit: list[npt.NDArray[np.int64] | None],
     device: Device = CPU,
 ) -> list[Fit]:
-    """Fit once for each entry of `rows` and predict the complete test split each time."""
+    """Return one fit per entry of `rows_by_fit`, each with predictions of the test split."""
     fits = []
-    for indices in rows:
+    for indices in rows_by_fit:
         train, labels = problem.training(indices)
         used_device = device if device.takes(train) else CPU
         fits.append(fit(used_device.put(train), labels, used_device.put(problem.test), used_device))

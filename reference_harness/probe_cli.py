@@ -62,9 +62,9 @@ def probe(**options: Any) -> None:
     from .formats.processes import processors
     from .probes.run import ProbeRequest, common_tasks, probe_receipts, read_receipt
     from .probes.table import WRITERS
-    from .rescore_cli import place_of
+    from .rescore_cli import benchmark_and_source
 
-    bench, source = place_of(options)
+    bench, source = benchmark_and_source(options)
     receipts = tuple(read_receipt(word) for word in options["receipts"])
     tasks = common_tasks(receipts, bench)
     request = ProbeRequest(
@@ -93,9 +93,9 @@ def _seeds(text: str | None) -> tuple[int, ...]:
     """Return the seeds of a list. Raise OptionError for one that NumPy does not accept."""
     from .errors import OptionError  # NumPy: see cli.py
 
-    numbers = [word.strip() for word in (text or "").split(",") if word.strip()]
+    words = [word.strip() for word in (text or "").split(",") if word.strip()]
     if invalid_words := [
-        word for word in numbers if not (word.isascii() and word.isdigit()) or int(word) >> 32
+        word for word in words if not (word.isascii() and word.isdigit()) or int(word) >> 32
     ]:
         msg = (
             f"--seeds {invalid_words[0]!r}: expected whole numbers from 0 to 4294967295, "
@@ -103,4 +103,4 @@ def _seeds(text: str | None) -> tuple[int, ...]:
         )
         msg += "commas"
         raise OptionError(msg)
-    return tuple(dict.fromkeys(map(int, numbers)))
+    return tuple(dict.fromkeys(map(int, words)))

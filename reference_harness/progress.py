@@ -22,7 +22,7 @@ class Listener(Protocol):
     """Receives the progress of a run."""
 
     def begin(self, task_id: str, todo: int) -> None:
-        """Receive that a task begins, with `todo` sequences that are not in the cache."""
+        """Receive that a task begins, of which `todo` sequences have to be embedded."""
 
     def step(self, sequences: int, letters: int) -> None:
         """Receive how many sequences and letters were embedded since the last call."""
@@ -57,69 +57,70 @@ class PrintingListener:
         self._console = console
         self._bars = bars
         self._label = f"{label}: " if label else ""
-        self._count, self._finished = tasks, 0
-        self._embedding = ""
-        self._tasks = bars.add_task(f"{escape(self._label)}tasks", total=tasks, rate="")
-        self._embed = bars.add_task("embed", total=None, rate="")
-        self._since = time.monotonic()
+        self._task_count, self._finished = tasks, 0
+        self._embedded_task = ""
+        self._tasks_bar = bars.add_task(f"{escape(self._label)}tasks", total=tasks, rate="")
+        self._embed_bar = bars.add_task("embed", total=None, rate="")
+        self._started = time.monotonic()
         self._letters = 0
         self._todo = self._done = 0
 
     def begin(self, task_id: str, todo: int) -> None:
         """Start the bar of one task, or extend it if other tasks are being embedded."""
         step = f"{self._label}embed {task_id}"
-        self._embedding = task_id
+        self._embedded_task = task_id
         if self._done < self._todo:
             self._todo += todo
-            self._bars.update(self._embed, total=self._todo, description=f"{escape(step)}, ...")
+            self._bars.update(self._embed_bar, total=self._todo, description=f"{escape(step)}, ...")
             return
-        self._since, self._letters = time.monotonic(), 0
+        self._started, self._letters = time.monotonic(), 0
         self._todo, self._done = todo, 0
-        self._bars.reset(self._embed, total=todo, description=escape(step), rate="")
+        self._bars.reset(self._embed_bar, total=todo, description=escape(step), rate="")
 
     def step(self, sequences: int, letters: int) -> None:
         """Advance the bar and print the letters per second."""
         self._letters += letters
         self._done += sequences
-        self._bars.update(self._embed, advance=sequences, rate=self._rate)
+        self._bars.update(self._embed_bar, advance=sequences, rate=self._rate)
 
     @property
     def _rate(self) -> str:
-        seconds = max(time.monotonic() - self._since, 1e-9)
+        seconds = max(time.monotonic() - self._started, 1e-9)
         return f"{self._letters / seconds:,.0f} bp/s"
 
     def finish(self, task_id: str, line: str) -> None:
         """Print the line of a finished task."""
         self._finished += 1
-        self._bars.advance(self._tasks)
+        self._bars.advance(self._tasks_bar)
         self.say(f"{task_id}: {line}")
 
     def say(self, line: str) -> None:
         """Print lines above the bars; without a terminal, a line is not wrapped."""
-        for part in line.splitlines():
-            text = wrapped(f"{self._label}{part}")
+        for text_line in line.splitlines():
+            text = wrapped(f"{self._label}{text_line}")
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def say_state(self) -> None:
         """Print how many tasks are finished and sequences embedded, unless all are finished."""
-        if self._finished >= self._count:
+        if self._finished >= self._task_count:
             return
-        state = f"{self._finished:,} of {plural(self._count, 'task')} finished"
+        state = f"{self._finished:,} of {plural(self._task_count, 'task')} finished"
         if self._done < self._todo:
             embedded_text = f"{self._done:,} of {plural(self._todo, 'sequence')}"
-            state += f"; {self._embedding}: {embedded_text} embedded, {self._rate}"
-        elif self._embedding:
+            state += f"; {self._embedded_task}: {embedded_text} embedded, {self._rate}"
+        elif self._embedded_task:
             state += "; scoring"
         self.say(state)
 
 
 Listeners = Callable[[int, str], Listener]
-"""Returns the listener of a run, given the number of its tasks and a label for its lines."""
+"""Function that returns the listener of a run, given its number of tasks and a label for its
+lines."""
 
 
 @contextmanager
 def listeners(*, quiet: bool) -> Iterator[Listeners]:
-    """Yield a function that makes the listeners of several runs; bars only on a terminal."""
+    """Yield a function that makes the listeners of several runs, with bars only on a terminal."""
     if quiet:
         yield lambda _tasks, _label: SilentListener()
         return

@@ -27,7 +27,7 @@ _OUTCOMES = {
 
 
 def properties_of(extractor: LoadedExtractor, device: str) -> dict[str, RunProperty]:
-    """Return the properties checked with short sequences; the extractor has a torch module."""
+    """Return the properties of an extractor with a torch module, checked with short sequences."""
     subject = Subject(spec=extractor.path, name_model="", device=device)
     subject.__dict__["loaded"] = extractor  # otherwise the cached property would load it again
     results = (attempt(slug, subject) for slug in EXTRACTOR_PROPERTIES)

@@ -1,6 +1,6 @@
 """The few tasks of a benchmark that predict its mean: `--tasks quick`.
 
-They are in another file than the definition, whose digest every run names and must not change.
+The definition does not list them, since every run names its digest, which must not change.
 """
 
 import functools
@@ -14,7 +14,7 @@ from .formats.run_record import RunRecord
 from .shipped import schema
 
 QUICK = "quick"
-FILE = "quick.json"
+QUICK_FILE = "quick.json"
 
 
 class Quick(NamedTuple):
@@ -26,15 +26,15 @@ class Quick(NamedTuple):
     slope: float
     intercept: float
     error: float
-    """Root mean square error, in MCC, of rows that were not used to choose tasks and line."""
+    """Root mean square error, in MCC, of predictions for rows that had no part in the choice."""
     rows: int
-    """Number of rows with which they were chosen."""
+    """Number of rows by which tasks and line were chosen."""
 
 
 @functools.cache
 def quick() -> Quick:
     """Return the quick tasks of GENEB."""
-    return Quick(**json.loads(schema(FILE).read_bytes()))
+    return Quick(**json.loads(schema(QUICK_FILE).read_bytes()))
 
 
 def with_quick(names: list[str], bench: Benchmark) -> list[str]:
@@ -55,14 +55,14 @@ def with_quick(names: list[str], bench: Benchmark) -> list[str]:
 
 def quick_line(record: RunRecord) -> str:
     """Return a line with the prediction from a run of exactly the quick tasks; "" for any other."""
-    fit = quick()
-    full = {task: run.regimes[FULL] for task, run in record.tasks.items() if FULL in run.regimes}
-    is_quick = record.benchmark.sha256 == fit.benchmark and full.keys() == {*fit.tasks}
+    rule = quick()
+    results = {task: run.regimes[FULL] for task, run in record.tasks.items() if FULL in run.regimes}
+    is_quick = record.benchmark.sha256 == rule.benchmark and results.keys() == {*rule.tasks}
     if not is_quick or record.limit is not None:
         return ""
-    mean = math.fsum(cell.scores.MCC for cell in full.values()) / len(full)
+    mean = math.fsum(cell.scores.MCC for cell in results.values()) / len(results)
     return (
-        f"\nquick: mean MCC {mean:.3f} of {len(full)} tasks; predicted mean over all categories, "
-        f"from {fit.rows} rows: {fit.slope * mean + fit.intercept:.3f}, leave-one-out error "
-        f"{fit.error:.3f}"
+        f"\nquick: mean MCC {mean:.3f} of {len(results)} tasks; predicted mean over all "
+        f"categories, from {rule.rows} rows: {rule.slope * mean + rule.intercept:.3f}, "
+        f"leave-one-out error {rule.error:.3f}"
     )

@@ -12,13 +12,14 @@ import numpy.typing as npt
 
 Rows = npt.NDArray[np.floating]
 Embed = Callable[[list[str]], Rows]
-"""Returns the (n, d) embeddings of n sequences."""
+"""Function that returns the (n, d) embeddings of n sequences."""
 
 _NEXT = str.maketrans("ACGTacgt", "CGTAcgta")
 _OTHER_LETTERS = 3
 """Number of letters to which each of A, C, G, T can be changed."""
-SAMPLED = 8
-"""Sequences of a task that are examined: each takes a few calls, a truncated one about thirty."""
+SAMPLED_SEQUENCES = 8
+"""Number of a task's sequences that are examined: each takes a few calls, a truncated one about
+thirty."""
 
 
 class ReadSpan(NamedTuple):
@@ -44,7 +45,7 @@ class ReadSpan(NamedTuple):
         return "left" if self.stop == self.given else "both"
 
     @property
-    def words(self) -> str:
+    def side_text(self) -> str:
         """The end that is not read, in words."""
         return "both ends" if self.side == "both" else f"the {self.side} end"
 
@@ -52,10 +53,10 @@ class ReadSpan(NamedTuple):
 def changed_letters(sequence: str, start: int, stop: int | None = None, shift: int = 1) -> str:
     """Return the sequence with letters from `start` to `stop` shifted in the cycle A, C, G, T."""
     stop = len(sequence) if stop is None else stop
-    part = sequence[start:stop]
+    shifted_letters = sequence[start:stop]
     for _ in range(shift):
-        part = part.translate(_NEXT)
-    return sequence[:start] + part + sequence[stop:]
+        shifted_letters = shifted_letters.translate(_NEXT)
+    return sequence[:start] + shifted_letters + sequence[stop:]
 
 
 class Mover:
@@ -72,11 +73,12 @@ class Mover:
         variants are in one call, with the sequence itself twice, whose difference is noise.
         """
         variants = [
-            changed_letters(self._sequence, start, stop, by) for by in range(1, _OTHER_LETTERS + 1)
+            changed_letters(self._sequence, start, stop, shift)
+            for shift in range(1, _OTHER_LETTERS + 1)
         ]
-        base, *changed, repeated = self._embed([self._sequence, *variants, self._sequence])
-        difference_max = max(difference(row, base) for row in changed)
-        return difference_max if difference_max > 2 * difference(repeated, base) else 0.0
+        original, *changed, repeated = self._embed([self._sequence, *variants, self._sequence])
+        difference_max = max(difference(row, original) for row in changed)
+        return difference_max if difference_max > 2 * difference(repeated, original) else 0.0
 
     def unread(self) -> list[int]:
         """Return the indices of the letters whose change does not change the embedding.
@@ -86,10 +88,10 @@ class Mover:
         """
         text = self._sequence
         changed = [changed_letters(text, i, i + 1) for i in range(len(text))]
-        base, *changed_rows, repeated = self._embed([text, *changed, text])
-        noise = 2 * difference(repeated, base)
+        original, *changed_rows, repeated = self._embed([text, *changed, text])
+        noise = 2 * difference(repeated, original)
         unchanged_indices = [
-            i for i, row in enumerate(changed_rows) if difference(row, base) <= noise
+            i for i, row in enumerate(changed_rows) if difference(row, original) <= noise
         ]
         return [i for i in unchanged_indices if not self.moved(i, i + 1)]
 
@@ -122,15 +124,16 @@ def _bisect(end: int, has_effect_beyond: Callable[[int], bool]) -> int:
 def sampled(sequences: Sequence[str]) -> Iterator[str]:
     """Yield a few sequences, from the longest to the shortest, in equal steps."""
     ordered = sorted(sequences, key=lambda sequence: (-len(sequence), sequence))
-    count = min(SAMPLED, len(ordered))
-    for number in range(count):
-        yield ordered[number * (len(ordered) - 1) // max(1, count - 1)]
+    count = min(SAMPLED_SEQUENCES, len(ordered))
+    for step in range(count):
+        yield ordered[step * (len(ordered) - 1) // max(1, count - 1)]
 
 
 def difference(actual: npt.NDArray[np.floating], expected: npt.NDArray[np.floating]) -> float:
     """Return the largest distance of two embeddings, divided by the length of the expected one.
 
-    Both are (n, d) or (d,). It is infinite for NaN, infinity, or other values than expected zeros.
+    Both are (n, d) or (d,). The result is infinite if a value is NaN or infinite, or if an
+    embedding that is expected to be zero is not.
     """
     distance = _lengths(actual.astype(np.float64) - expected)
     length = _lengths(expected.astype(np.float64))

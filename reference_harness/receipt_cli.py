@@ -18,9 +18,9 @@ from .rescore_cli import (
     OUTPUT,
     QUIET,
     TASKS,
+    benchmark_and_source,
     jobs_option,
-    names_of,
-    place_of,
+    task_ids_of,
 )
 from .text import echo
 
@@ -80,10 +80,10 @@ def receipt_cells(**options: Any) -> None:
     from .formats.processes import processors
     from .receipt.scoring import CellsRequest, cells
 
-    bench, source = place_of(options)
-    document, receipts = _read(options["submission"], names_of(options["tasks"]))
+    bench, source = benchmark_and_source(options)
+    document, receipts = _read(options["submission"], task_ids_of(options["tasks"]))
     regimes = {*document["results"], *document.get("gaps", {})}
-    shared = click.get_current_context().obj
+    workers = click.get_current_context().obj
     result = cells(
         CellsRequest(
             benchmark=bench,
@@ -99,12 +99,12 @@ def receipt_cells(**options: Any) -> None:
             other_draws=options["other_draws"],
             of_record=document.get("run", {}).get("scorer") is not None,
         ),
-        shared.lent if isinstance(shared, Workers) else None,
+        workers.lent if isinstance(workers, Workers) else None,
     )
     write_json(options["output"], result.model_dump())
     if not options["quiet"]:
-        tasks = plural(len(result.tasks), "task")
-        echo(f"wrote {options['output']}: {tasks} in {result.seconds:.1f} s", err=True)
+        task_count = plural(len(result.tasks), "task")
+        echo(f"wrote {options['output']}: {task_count} in {result.seconds:.1f} s", err=True)
 
 
 @click.command("receipt-equal")
@@ -127,18 +127,18 @@ def receipt_equal(**options: Any) -> None:
 
     from .receipt.scoring import equal_embeddings
 
-    _, receipts = _read(options["submission"], names_of(options["tasks"]))
+    _, receipts = _read(options["submission"], task_ids_of(options["tasks"]))
     result = equal_embeddings(options["digests"], receipts)
     write_json(options["output"], result.model_dump())
     if not options["quiet"]:
-        rows = plural(result.rows, "embedding")
-        echo(f"wrote {options['output']}: {rows} compared", err=True)
+        embedding_count = plural(result.rows, "embedding")
+        echo(f"wrote {options['output']}: {embedding_count} compared", err=True)
 
 
 @click.command("receipt-refit")
 @_SUBMISSION
 @_RECEIPT
-@click.option("--task", required=True, metavar="ID", help="The task.")
+@click.option("--task", required=True, metavar="ID", help="Id of the task.")
 @DATA
 @BENCHMARK
 @click.option(
@@ -168,9 +168,9 @@ def receipt_refit(**options: Any) -> None:
     from .further import FurtherFiles
     from .receipt.refit import refit
 
-    bench, source = place_of(options)
+    bench, source = benchmark_and_source(options)
     _, receipts = _read(options["submission"], (options["task"],))
-    shared = click.get_current_context().obj
+    workers = click.get_current_context().obj
     result = refit(
         options["task"],
         options["folder"],
@@ -178,7 +178,7 @@ def receipt_refit(**options: Any) -> None:
         bench,
         source,
         FurtherFiles(options["further"], options["further_embeddings"]),
-        shared.lent if isinstance(shared, Workers) else None,
+        workers.lent if isinstance(workers, Workers) else None,
     )
     write_json(options["output"], result.model_dump())
     if not options["quiet"]:
@@ -192,7 +192,7 @@ def receipt_refit(**options: Any) -> None:
     "folder",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     required=True,
-    help="Folder of its receipt; predictions.bin in it is replaced.",
+    help="Folder of the run's receipt; predictions.bin in it is replaced.",
 )
 @DATA
 @BENCHMARK
@@ -204,8 +204,8 @@ def receipt_refit(**options: Any) -> None:
 def receipt_rescore(**options: Any) -> None:
     """Compute the scores of record of a run from its receipt.
 
-    For a run on a machine without the scorer of record (see `scorer`). No model is needed. The new
-    record differs in its scores, predictions and scorer.
+    It is for a run on a machine without the scorer of record (see `scorer`). No model is needed.
+    The new record differs in its scores, predictions and scorer.
     """
     from reference_harness.formats.files import dumps_tables, write_bytes, write_json
 
@@ -219,16 +219,16 @@ def receipt_rescore(**options: Any) -> None:
         raise OptionError(msg)
     record = read_record(options["record"])
     benchmark = benchmark_of(record, options["definition"])
-    _, source = place_of(options)
+    _, source = benchmark_and_source(options)
     former = former_of(options["former"]) if options["former"] else None
     workers = options["jobs"] or processors()
-    new = rescored_run(record, options["folder"], benchmark, source, workers)
-    lines = [f"wrote {options['output']}: {plural(len(new.tasks), 'task')}"]
+    new_record = rescored_run(record, options["folder"], benchmark, source, workers)
+    lines = [f"wrote {options['output']}: {plural(len(new_record.tasks), 'task')}"]
     if former is not None:
-        document = resubmitted(new, benchmark, former)
+        document = resubmitted(new_record, benchmark, former)
         write_bytes(options["submission"], dumps_tables(document))
         lines.append(f"wrote {options['submission']}: format {document['schema_version']}")
-    write_json(options["output"], new.model_dump())
+    write_json(options["output"], new_record.model_dump())
     if not options["quiet"]:
         echo("\n".join(lines), err=True)
 

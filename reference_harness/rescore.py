@@ -41,8 +41,8 @@ COPIES = 16
 FEW_SHOT_TIMES = 2
 """Factor by which few-shot regimes have more copies, plain and stressed, than the full regime.
 Their fits take milliseconds and matter most in an audit; more copies narrow the tolerance."""
-CHUNK = 8
-"""Copies per job: few enough to distribute one large task over the workers."""
+COPIES_PER_JOB = 8
+"""Number of copies per job: few enough to distribute one large task over the workers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class RescoreRequest:
     sequences: Path
     """Text file with one sequence per line."""
     embeddings: Path
-    """`.npy` file of an (n, d) matrix, embedding i of line i."""
+    """`.npy` file of an (n, d) matrix; row i is the embedding of line i."""
     dtype: Dtype
     seed: int
     regimes: tuple[str, ...] = ()
@@ -92,13 +92,13 @@ def load(benchmark: Benchmark, source: Source, task_id: str) -> TaskData:
         raise unknown_task(task_id, benchmark)
     if task_id not in source.available():
         raise DataError(
-            [f"task {task_id}: the data folder has no file for it: pass a folder that has"]
+            [f"task {task_id}: the data folder has no file for it: pass a folder with its file"]
         )
     return source.load(benchmark.by_id[task_id])
 
 
 WorkerLender = Callable[[int], AbstractContextManager[Pool[Any]]]
-"""Takes a number of workers; returns a context with a pool of them for one computation."""
+"""Function of a number of workers: returns a context with a pool of them for one computation."""
 
 
 def rescore(
@@ -106,11 +106,11 @@ def rescore(
     listener: Listener | None = None,
     lend_workers: WorkerLender | None = None,
 ) -> Rescored:
-    """Return the scores of the embeddings and their copies, by lent workers or new ones.
+    """Return the scores of the embeddings and their copies, computed by lent or new workers.
 
     Raise a HarnessError for errors that a user can cause.
     """
-    return _Rescoring(request, listener or SilentListener()).go(lend_workers or Pool)
+    return _Rescoring(request, listener or SilentListener()).result(lend_workers or Pool)
 
 
 class _Rescoring:
@@ -118,17 +118,17 @@ class _Rescoring:
         self.request = request
         self.listener = listener
         self.started = time.perf_counter()
-        self.base: dict[str, BaseResult] = {}
+        self.base_by_task: dict[str, BaseResult] = {}
         self.copies: defaultdict[tuple[str, str, bool], list[CopyResult]] = defaultdict(list)
-        self.parts: dict[str, TaskPart] = {}
-        self.open: defaultdict[tuple[str, str, bool], int] = defaultdict(int)
+        self.part_by_task: dict[str, TaskPart] = {}
+        self.open_jobs: defaultdict[tuple[str, str, bool], int] = defaultdict(int)
 
-    def go(self, lend_workers: WorkerLender) -> Rescored:
+    def result(self, lend_workers: WorkerLender) -> Rescored:
         request = self.request
         matrix = open_matrix(request.embeddings)
         embedding_file = read_embedding_file(request.sequences, request.embeddings, len(matrix))
         data = {t: load(request.benchmark, request.source, t) for t in request.tasks}
-        self.parts = {
+        self.part_by_task = {
             task_id: task_part_of(
                 task_data,
                 request.benchmark,
@@ -138,7 +138,7 @@ class _Rescoring:
             for task_id, task_data in data.items()
         }
         with lend_workers(self.request.workers) as pool:
-            for part in self.parts.values():
+            for part in self.part_by_task.values():
                 pool.submit(
                     BaseJob(
                         part,
@@ -158,25 +158,30 @@ class _Rescoring:
     def _take_base(self, result: BaseResult, pool: Pool[BaseResult | CopyResult]) -> None:
         if self.request.is_rounded and result.scorer.reason:
             raise ScorerError(result.scorer.reason)
-        self.base[result.task_id] = result
+        self.base_by_task[result.task_id] = result
         for name in result.regimes:
-            self._submit(pool, result.task_id, name, stressed=False)
+            self._submit(pool, result.task_id, name, is_stressed=False)
             if name in self.request.benchmark.protocol.few_shot_k:
-                self._submit(pool, result.task_id, name, stressed=True)
+                self._submit(pool, result.task_id, name, is_stressed=True)
 
     def _take_copies(self, result: CopyResult, pool: Pool[BaseResult | CopyResult]) -> None:
-        key = (result.task_id, result.regime, result.stressed)
+        key = (result.task_id, result.regime, result.is_stressed)
         self.copies[key].append(result)
-        self.open[key] -= 1
-        if self.open[key]:
+        self.open_jobs[key] -= 1
+        if self.open_jobs[key]:
             return
-        if result.regime not in self.request.benchmark.protocol.few_shot_k and not result.stressed:
-            self._submit(pool, result.task_id, result.regime, stressed=True)
-        if not any(count for (task, _, _), count in self.open.items() if task == result.task_id):
+        if (
+            result.regime not in self.request.benchmark.protocol.few_shot_k
+            and not result.is_stressed
+        ):
+            self._submit(pool, result.task_id, result.regime, is_stressed=True)
+        if not any(
+            count for (task, _, _), count in self.open_jobs.items() if task == result.task_id
+        ):
             self.listener.finish(result.task_id, "rescored")
 
     def _submit(
-        self, pool: Pool[BaseResult | CopyResult], task_id: str, name: str, *, stressed: bool
+        self, pool: Pool[BaseResult | CopyResult], task_id: str, name: str, *, is_stressed: bool
     ) -> None:
         """Queue copies of one regime, unless stressed copies are not needed.
 
@@ -184,41 +189,45 @@ class _Rescoring:
         spread of plain copies is sufficient, and stressed copies, which show rare outcomes, add
         nothing. A fit that few copies change takes few steps, and stressed copies are cheap.
         """
-        base, scale = self.base[task_id].regimes[name], self.base[task_id].scale
+        base, scale = self.base_by_task[task_id].regimes[name], self.base_by_task[task_id].scale
         is_few_shot = name in self.request.benchmark.protocol.few_shot_k
         if (
-            stressed
+            is_stressed
             and not is_few_shot
-            and most_copies_change(self._gathered(task_id, name, stressed=False))
+            and most_copies_change(self._gathered(task_id, name, is_stressed=False))
         ):
             return
         count = self.request.copies * (FEW_SHOT_TIMES if is_few_shot else 1)
-        for first in range(0, count, CHUNK):
-            last = min(first + CHUNK, count) - 1
+        for first_copy in range(0, count, COPIES_PER_JOB):
+            last_copy = min(first_copy + COPIES_PER_JOB, count) - 1
             pool.submit(
                 CopyJob(
-                    part=self.parts[task_id],
+                    part=self.part_by_task[task_id],
                     regime=name,
                     dtype=self.request.dtype,
                     seed=self.request.seed,
-                    stressed=stressed,
-                    first=first,
-                    last=last,
+                    is_stressed=is_stressed,
+                    first_copy=first_copy,
+                    last_copy=last_copy,
                     scale=scale,
                     base=base.predictions,
                 )
             )
-            self.open[task_id, name, stressed] += 1
+            self.open_jobs[task_id, name, is_stressed] += 1
 
-    def _gathered(self, task_id: str, name: str, *, stressed: bool) -> list[JitteredCopy]:
-        results = sorted(self.copies[task_id, name, stressed], key=lambda result: result.first)
+    def _gathered(self, task_id: str, name: str, *, is_stressed: bool) -> list[JitteredCopy]:
+        results = sorted(
+            self.copies[task_id, name, is_stressed], key=lambda result: result.first_copy
+        )
         return [copy for result in results for copy in result.copies]
 
     def _rescored(self, matrix: noise.Embeddings, data: dict[str, TaskData]) -> Rescored:
         request, protocol = self.request, self.request.benchmark.protocol
         pin = request.benchmark.dataset
         loaded = {
-            tuple(library.values()): library for b in self.base.values() for library in b.libraries
+            tuple(library.values()): library
+            for base in self.base_by_task.values()
+            for library in base.libraries
         }
         return Rescored(
             schema_version="1.0",
@@ -252,15 +261,15 @@ class _Rescoring:
             data_sha256=data.sha256,
             train=data.train.class_counts,
             test=data.test.class_counts,
-            distinct_sequences=len(self.parts[data.id].rows),
+            distinct_sequences=len(self.part_by_task[data.id].rows),
             regimes={
                 name: RescoredRegime(
                     base=base.regime,
-                    plain=self._gathered(data.id, name, stressed=False),
-                    stressed=self._gathered(data.id, name, stressed=True),
-                    halts=self.base[data.id].halts[name],
+                    plain=self._gathered(data.id, name, is_stressed=False),
+                    stressed=self._gathered(data.id, name, is_stressed=True),
+                    halts=self.base_by_task[data.id].halts[name],
                 )
-                for name, base in self.base[data.id].regimes.items()
+                for name, base in self.base_by_task[data.id].regimes.items()
             },
-            decisions=self.base[data.id].decisions,
+            decisions=self.base_by_task[data.id].decisions,
         )

@@ -94,15 +94,15 @@ def run_in_batch(arguments: list[str], workers: object) -> None:
 def sequences(**options: Any) -> None:
     """Write the distinct sequences of tasks, without labels.
 
-    One per line; train and test of all tasks together, sorted by digest, so that the order reveals
-    neither split nor label.
+    The file has one sequence per line; train and test of all tasks are together, sorted by digest,
+    so that the order reveals neither split nor label.
     """
     from reference_harness.formats.files import write_bytes
 
     from .rescore import distinct
 
-    bench, source = place_of(options)
-    lines = distinct(bench, source, names_of(options["tasks"]))
+    bench, source = benchmark_and_source(options)
+    lines = distinct(bench, source, task_ids_of(options["tasks"]))
     write_bytes(options["output"], *(f"{sequence}\n".encode() for sequence in lines))
     if not options["quiet"]:
         echo(f"wrote {options['output']}: {plural(len(lines), 'sequence')}", err=True)
@@ -117,7 +117,10 @@ def sequences(**options: Any) -> None:
     "--sequences", "lines", type=FILE, required=True, help="Sequences, as `sequences` writes them."
 )
 @click.option(
-    "--embeddings", type=FILE, required=True, help="Matrix in .npy format, embedding i of line i."
+    "--embeddings",
+    type=FILE,
+    required=True,
+    help="Matrix in .npy format; row i is the embedding of line i.",
 )
 @click.option(
     "--noise",
@@ -165,11 +168,11 @@ def rescore(**options: Any) -> None:
     from .rescore import RescoreRequest
     from .rescore import rescore as run
 
-    bench, source = place_of(options)
+    bench, source = benchmark_and_source(options)
     request = RescoreRequest(
         benchmark=bench,
         source=source,
-        tasks=names_of(options["tasks"]),
+        tasks=task_ids_of(options["tasks"]),
         regimes=chosen_names(options["regimes"], tuple(bench.regimes), "--regimes"),
         sequences=options["lines"],
         embeddings=options["embeddings"],
@@ -181,32 +184,31 @@ def rescore(**options: Any) -> None:
         other_draws=options["other_draws"],
         workers=options["jobs"] or processors(),
     )
-    shared = click.get_current_context().obj
-    lend_workers = shared.lent if isinstance(shared, Workers) else None
+    workers = click.get_current_context().obj
+    lend_workers = workers.lent if isinstance(workers, Workers) else None
     with progress.listener(len(request.tasks), quiet=options["quiet"]) as listener:
         result = run(request, listener, lend_workers)
     write_json(options["output"], result.model_dump())
     if not options["quiet"]:
-        tasks = plural(len(result.tasks), "task")
-        sentence = f"wrote {options['output']}: {tasks} in {result.seconds:.1f} s"
-        echo(sentence, err=True)
+        task_count = plural(len(result.tasks), "task")
+        echo(f"wrote {options['output']}: {task_count} in {result.seconds:.1f} s", err=True)
 
 
 def _further(options: dict[str, Any]) -> "FurtherFiles | None":
     from .errors import OptionError  # NumPy: see cli.py
     from .further import FurtherFiles
 
-    rows, embeddings = options["further"], options["further_embeddings"]
-    if rows is None and embeddings is None:
+    sequence_file, embedding_file = options["further"], options["further_embeddings"]
+    if sequence_file is None and embedding_file is None:
         return None
-    if rows is None or embeddings is None or len(names_of(options["tasks"])) > 1:
+    if sequence_file is None or embedding_file is None or len(task_ids_of(options["tasks"])) > 1:
         msg = "--further needs --further-embeddings, and exactly one task in --tasks"
         raise OptionError(msg)
-    return FurtherFiles(rows, embeddings)
+    return FurtherFiles(sequence_file, embedding_file)
 
 
 @click.command()
-@click.option("--task", required=True, metavar="ID", help="The task.")
+@click.option("--task", required=True, metavar="ID", help="Id of the task.")
 @click.option("--seed", required=True, help="Text that determines sequences and variants.")
 @click.option(
     "--rows",
@@ -232,7 +234,7 @@ def variants(**options: Any) -> None:
     from .rescore import load
     from .variants import support_variants, variants_of
 
-    bench, source = place_of(options)
+    bench, source = benchmark_and_source(options)
     data = load(bench, source, options["task"])
     seed, reverse, protocol = options["seed"], options["reverse"], bench.protocol
     rows = variants_of(data, seed, options["rows"], reverse=reverse)
@@ -259,16 +261,16 @@ def fresh(**options: Any) -> None:
     from . import mini  # NumPy: see cli.py
     from .errors import OptionError, known_name
 
-    by_id = {task.id: task for task in mini.TASKS}
-    task_ids = names_of(options["tasks"]) if options["tasks"] else tuple(by_id)
+    task_by_id = {task.id: task for task in mini.TASKS}
+    task_ids = task_ids_of(options["tasks"]) if options["tasks"] else tuple(task_by_id)
     lead = "task {!r}: GENEB-mini has no such task"
-    names = [known_name(lead.format(name), name, tuple(by_id)) for name in task_ids]
+    names = [known_name(lead.format(name), name, tuple(task_by_id)) for name in task_ids]
     if options["seed"] == mini.SEED:
         msg = f"--seed {mini.SEED} generates the public sequences: pass another seed"
         raise OptionError(msg)
     lines = ["task,label,sequence"]
     for name in names:
-        task_data = mini.generate(by_id[name], options["seed"])
+        task_data = mini.generate(task_by_id[name], options["seed"])
         lines += [
             f"{name},{label},{sequence}"
             for split in (task_data.train, task_data.test)
@@ -279,7 +281,7 @@ def fresh(**options: Any) -> None:
         echo(f"wrote {options['output']}: {plural(len(lines) - 1, 'sequence')}", err=True)
 
 
-def place_of(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
+def benchmark_and_source(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
     """Return the benchmark and the source of its tasks that options name.
 
     Raise OptionError for a definition without data.
@@ -297,7 +299,7 @@ def place_of(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
     return bench, data.Folder(folder, bench)
 
 
-def names_of(arguments: tuple[str, ...]) -> tuple[str, ...]:
+def task_ids_of(arguments: tuple[str, ...]) -> tuple[str, ...]:
     """Return the distinct ids in the given order. Raise OptionError if there is none."""
     from .errors import OptionError
 

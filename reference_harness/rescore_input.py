@@ -21,16 +21,16 @@ class EmbeddingFile(NamedTuple):
     sequences: Path
     embeddings: Path
     row_of: dict[bytes, int]
-    """Digest of a sequence to the index of its embedding."""
+    """Index of the embedding of a sequence, by the sequence's digest."""
 
 
-def read_embedding_file(sequences: Path, embeddings: Path, rows: int) -> EmbeddingFile:
-    """Return the index of sequences, one per line. Raise EmbeddingError if numbers differ."""
+def read_embedding_file(sequences: Path, embeddings: Path, embedding_count: int) -> EmbeddingFile:
+    """Return the files with the index of each line. Raise EmbeddingError if numbers differ."""
     lines = sequences.read_text(encoding="utf-8").splitlines()
-    if len(lines) != rows:
+    if len(lines) != embedding_count:
         msg = (
-            f"{embeddings}: found {rows} embeddings, expected {len(lines)}, one for each line of "
-            f"{sequences}"
+            f"{embeddings}: found {embedding_count} embeddings, expected {len(lines)}, one for "
+            f"each line of {sequences}"
         )
         raise EmbeddingError(msg)
     return EmbeddingFile(
@@ -60,27 +60,32 @@ def task_part_of(
             f"the first being {lacking[0][:LETTERS_MAX]!r}"
         )
         raise DataError([msg])
-    line = np.array([embedding_file.row_of[digest] for digest in digests], dtype=np.int64)
-    count = len(data.train.sequences)
+    row_indices = np.array([embedding_file.row_of[digest] for digest in digests], dtype=np.int64)
+    train_count = len(data.train.sequences)
     few_shot_rows = [
         probe.few_shot_indices(data.train.labels, k, seed)
         for k in protocol.few_shot_k.values()
         for seed in protocol.seeds
     ]
-    first_lines = np.unique(
-        np.concatenate([line[count:], *(line[:count][rows] for rows in few_shot_rows)])
+    few_shot_indices = np.unique(
+        np.concatenate(
+            [
+                row_indices[train_count:],
+                *(row_indices[:train_count][rows] for rows in few_shot_rows),
+            ]
+        )
     )
-    rows = np.concatenate([first_lines, np.setdiff1d(line, first_lines)])
-    position = np.empty(int(rows.max()) + 1, dtype=np.int64)
-    position[rows] = np.arange(len(rows))
+    rows = np.concatenate([few_shot_indices, np.setdiff1d(row_indices, few_shot_indices)])
+    position_of = np.empty(int(rows.max()) + 1, dtype=np.int64)
+    position_of[rows] = np.arange(len(rows))
     return TaskPart(
         task_id=data.id,
         embeddings=embedding_file.embeddings,
         rows=rows,
-        few_shot_count=len(first_lines),
-        train=position[line[:count]],
+        few_shot_count=len(few_shot_indices),
+        train=position_of[row_indices[:train_count]],
         train_labels=data.train.labels,
-        test=position[line[count:]],
+        test=position_of[row_indices[train_count:]],
         test_labels=data.test.labels,
         regimes=tuple(benchmark.regimes),
         seeds=tuple(protocol.seeds),

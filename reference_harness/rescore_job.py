@@ -29,7 +29,7 @@ FitRows = npt.NDArray[np.int64] | None
 
 @dataclass(frozen=True)
 class TaskPart:
-    """Embeddings and labels of one task, small, as it is pickled; the matrix stays in its file."""
+    """Embeddings and labels of one task. It is pickled, so the matrix stays in its file."""
 
     task_id: str
     embeddings: Path
@@ -40,7 +40,7 @@ class TaskPart:
     Those that few-shot regimes need come first.
     """
     few_shot_count: int
-    """How many embeddings the few-shot regimes need."""
+    """Number of embeddings that the few-shot regimes need."""
     train: Positions
     """(n,) indices into `rows`, one per training sequence."""
     train_labels: Labels
@@ -53,11 +53,11 @@ class TaskPart:
     """Whether embeddings are rounded to float16 before scoring, as for scores of record."""
     device: probe.Device = probe.CPU
 
-    def matrix(self, *, few: bool = False) -> noise.Embeddings:
-        """Return the embeddings in the order of `rows`; with `few`, those of few-shot regimes."""
+    def matrix(self, *, is_few_shot: bool = False) -> noise.Embeddings:
+        """Return the embeddings in the order of `rows`, or only those of few-shot regimes."""
         complete_matrix = np.load(self.embeddings, mmap_mode="r", allow_pickle=False)
-        numbers = self.rows[: self.few_shot_count] if few else self.rows
-        return np.ascontiguousarray(complete_matrix[numbers])
+        rows = self.rows[: self.few_shot_count] if is_few_shot else self.rows
+        return np.ascontiguousarray(complete_matrix[rows])
 
     def scale(self, values: noise.Embeddings) -> int | None:
         """Return the scale of a task from all its embeddings; None if they are not rounded.
@@ -101,7 +101,7 @@ class BaseResult(NamedTuple):
     task_id: str
     regimes: dict[str, ScoredRegime]
     halts: dict[str, list[list[Scores]]]
-    """Regime to the scores at every possible stopping point, one list per fit."""
+    """Scores at every possible stopping point by regime, one list per fit."""
     libraries: list[Library]
     scorer: ScorerRef
     scale: int | None
@@ -129,7 +129,7 @@ class BaseJob:
     def execute(self) -> BaseResult:
         """Return the scores of the regimes. Raise ProbeError, which names the task."""
         part = self.part
-        with _refusing(part.task_id):
+        with _as_probe_error(part.task_id):
             values = part.matrix()
             scale = part.scale(values)
             problem = part.problem(values, scale)
@@ -146,7 +146,7 @@ class BaseJob:
                 further_embeddings = read_further_embeddings(self.further, problem, scale)
                 fit_rows = {name: fit_indices_of(problem, name, part) for name in part.regimes}
                 all_decisions = decisions.decide(
-                    problem, further_embeddings, fit_rows, self._few_shot()
+                    problem, further_embeddings, fit_rows, self._few_shot_draws()
                 )
         halt_scores = {
             name: [
@@ -165,7 +165,7 @@ class BaseJob:
             all_decisions,
         )
 
-    def _few_shot(self) -> dict[str, decisions.FewShotDraws]:
+    def _few_shot_draws(self) -> dict[str, decisions.FewShotDraws]:
         part = self.part
         if self.other_draws is None:
             return {}
@@ -179,23 +179,26 @@ class CopyResult(NamedTuple):
 
     task_id: str
     regime: str
-    stressed: bool
-    first: int
-    """Number of the first copy."""
+    is_stressed: bool
+    first_copy: int
+    """Number of the first of these copies."""
     copies: list[JitteredCopy]
 
 
 @dataclass(frozen=True)
 class CopyJob:
-    """Scores jittered copies `first` to `last` of one task in one regime against its base."""
+    """Scores jittered copies `first_copy` to `last_copy` of one task in one regime.
+
+    Their predictions are compared with the base: those of the original embeddings.
+    """
 
     part: TaskPart
     regime: str
     dtype: Dtype
     seed: int
-    stressed: bool
-    first: int
-    last: int
+    is_stressed: bool
+    first_copy: int
+    last_copy: int
     scale: int | None
     """Scale of the base."""
     base: list[Labels]
@@ -209,22 +212,22 @@ class CopyJob:
     def execute(self) -> CopyResult:
         """Return the scores of each copy, refitted. Raise ProbeError, which names the task."""
         copies = []
-        with _refusing(f"{self.task_id}: {self.regime}: a jittered copy"):
+        with _as_probe_error(f"{self.task_id}: {self.regime}: a jittered copy"):
             for problem, rows in self._copies():
                 fits = each_seed(probe.run(problem, rows, self.part.device), self.part)
                 copies.append(copy_of(problem, [fit.predictions for fit in fits], self.base))
-        return CopyResult(self.task_id, self.regime, self.stressed, self.first, copies)
+        return CopyResult(self.task_id, self.regime, self.is_stressed, self.first_copy, copies)
 
     def _copies(self) -> Iterator[tuple[probe.Problem, list[FitRows]]]:
         part = self.part
         is_few_shot = self.regime in part.few_shot_k
-        values = part.matrix(few=is_few_shot)
+        values = part.matrix(is_few_shot=is_few_shot)
         seeds = list(part.seeds)
         fit_rows = probe.fit_indices(part.train_labels, self.regime, seeds, part.few_shot_k)
-        for number in range(self.first, self.last + 1):
-            times = noise.STRESS if self.stressed else 1.0
-            spec = noise.Noise(self.dtype, self.seed, number, times)
-            jittered = noise.jitter(values, spec, part.task_id)
+        for number in range(self.first_copy, self.last_copy + 1):
+            times = noise.STRESS if self.is_stressed else 1.0
+            copy_noise = noise.Noise(self.dtype, self.seed, number, times)
+            jittered = noise.jitter(values, copy_noise, part.task_id)
             if is_few_shot:
                 yield part.few_shot_problem(jittered, fit_rows, self.scale)
             else:
@@ -233,7 +236,7 @@ class CopyJob:
 
 
 @contextmanager
-def _refusing(part_name: str) -> Iterator[None]:
+def _as_probe_error(part_name: str) -> Iterator[None]:
     """Raise any error of the probe's libraries as a ProbeError that begins with `part_name`."""
     try:
         yield
@@ -242,16 +245,16 @@ def _refusing(part_name: str) -> Iterator[None]:
         raise (OutOfMemoryError if is_out_of_memory(error) else ProbeError)(msg) from error
     except Exception as error:  # libraries may raise anything for untrusted numbers
         cause = " ".join(f"{type(error).__name__}: {error}".split())
-        kind = OutOfMemoryError if is_out_of_memory(error) else ProbeError
+        error_class = OutOfMemoryError if is_out_of_memory(error) else ProbeError
         msg = f"{part_name}: the probe failed: {cause}"
-        raise kind(msg) from error
+        raise error_class(msg) from error
 
 
 def copy_of(problem: probe.Problem, predictions: list[Labels], base: list[Labels]) -> JitteredCopy:
-    """Return the scores and changed predictions of one copy, given one (m,) array per seed."""
-    triples, _, _ = score(problem, predictions)
+    """Return the scores of one copy and, per seed, how many of its (m,) predictions changed."""
+    scores_by_seed, _, _ = score(problem, predictions)
     flips = [
         int((labels != base_labels).sum())
         for labels, base_labels in zip(predictions, base, strict=True)
     ]
-    return JitteredCopy(per_seed=metric_columns(triples), flips=flips)
+    return JitteredCopy(per_seed=metric_columns(scores_by_seed), flips=flips)

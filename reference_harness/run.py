@@ -49,7 +49,8 @@ class _CheckedTask(NamedTuple):
 class _OpenTask:
     """A task between its embedding and its scores."""
 
-    data: dict[str, Any]
+    data_facts: dict[str, Any]
+    """Digest of the task's data, and class counts of both splits."""
     job: Job
     embedded_now: int
     seconds: float = 0.0
@@ -57,18 +58,18 @@ class _OpenTask:
     letters: int = 0
     """Number of embedded letters."""
     peak_memory: int = 0
-    measured: Letters = NOT_MEASURED
+    letters_read: Letters = NOT_MEASURED
     drift: Drift | None = None
 
 
 def run(settings: Settings, engine: Engine, listener: Listener | None = None) -> RunRecord:
-    """Run and return the record; only the cache and the resumable state are written.
+    """Return the record of a run; the cache, the resumable state and the receipt are written.
 
     A task that fails does not end the others, unless `settings.fail_fast`. Raise FailedTasksError
     at the end if one failed, and a HarnessError for other errors that a user can cause. Every
     finished task and embedding is kept, also after KeyboardInterrupt.
     """
-    return _Run(settings, engine, listener or SilentListener()).go()
+    return _Run(settings, engine, listener or SilentListener()).record()
 
 
 class _Run:
@@ -84,25 +85,25 @@ class _Run:
         self.scorer = SCORER.ref
         """The scorer of record, or that of the first task whose scores are not of record."""
         self.libraries: dict[tuple[str, str, str, int], LibraryRef] = {}
-        self.checked: dict[str, _CheckedTask] = {}
-        self.kept: dict[str, TaskData] = {}
+        self.checked_tasks: dict[str, _CheckedTask] = {}
+        self.kept_data: dict[str, TaskData] = {}
         """Checked tasks that have not begun, as far as `KEPT_LETTERS` allows."""
         self.claims: dict[str, EmbeddingClaim] = {}
         """The sequences that each task is to embed; a task is removed when it begins."""
         self.lenders: dict[str, frozenset[str]] = {}
         """The other tasks that embed a part of the sequences of a task."""
-        self.embedding: set[str] = set()
-        self.embedded: set[str] = set()
-        """Tasks whose part is in the cache, and whose probe has not begun."""
-        self.open: dict[str, _OpenTask] = {}
-        self.failed: dict[str, str] = {}
-        self.rounds: Counter[str] = Counter()
-        self.todo: deque[Task] = deque()
-        self.budgets: set[int] = set()
+        self.embedding_ids: set[str] = set()
+        self.embedded_ids: set[str] = set()
+        """Tasks whose own part of the sequences is embedded, and whose probe has not begun."""
+        self.open_tasks: dict[str, _OpenTask] = {}
+        self.failures: dict[str, str] = {}
+        self.round_counts: Counter[str] = Counter()
+        self.waiting_tasks: deque[Task] = deque()
+        self.measured_budgets: set[int] = set()
         self.key_parts = key_parts(settings)
         self.cache = Cache(settings.cache, self.key_parts)
 
-    def go(self) -> RunRecord:
+    def record(self) -> RunRecord:
         tasks = tasks_to_run(self.settings)
         refusal = "" if self.harness.commit else environment.git_refusal()
         if refusal:
@@ -111,22 +112,29 @@ class _Run:
             )
         self._check(tasks)
         resumed = self.state.begin(self._identity(), resume=self.settings.resume)
-        self.todo.extend(task for task in tasks if not self._restored(task, resumed=resumed))
+        self.waiting_tasks.extend(
+            task for task in tasks if not self._restored(task, resumed=resumed)
+        )
         self.claims = claims(
-            {task.id: self.checked[task.id].digests for task in self.todo}, self.cache
+            {task.id: self.checked_tasks[task.id].digests for task in self.waiting_tasks},
+            self.cache,
         )
         self._say_receipt()
         if self.engine.longest_first:
-            self.todo = deque(sorted(self.todo, key=lambda task: -self.checked[task.id].letters))
-        while self.todo or self.embedded or self.engine.open:
-            while self.todo and self.engine.has_room:
-                self._begin(self.todo.popleft())
+            self.waiting_tasks = deque(
+                sorted(self.waiting_tasks, key=lambda task: -self.checked_tasks[task.id].letters)
+            )
+        while self.waiting_tasks or self.embedded_ids or self.engine.open:
+            while self.waiting_tasks and self.engine.has_room:
+                self._begin(self.waiting_tasks.popleft())
             for result in self.engine.results(block=True):
                 self._take(result)
             self._probe()
-        if self.failed:
-            failed = {task.id: self.failed[task.id] for task in tasks if task.id in self.failed}
-            raise FailedTasksError(failed, len(self.finished), str(self.state.folder))
+        if self.failures:
+            failures = {
+                task.id: self.failures[task.id] for task in tasks if task.id in self.failures
+            }
+            raise FailedTasksError(failures, len(self.finished), str(self.state.folder))
         return record_of(
             self.settings,
             tasks={task.id: self.finished[task.id] for task in tasks},
@@ -136,7 +144,7 @@ class _Run:
             resumed=resumed,
             scorer=self.scorer,
             predictions=self._predictions(),
-            token_budget=min(self.budgets, default=None),
+            token_budget=min(self.measured_budgets, default=None),
         )
 
     def _predictions(self) -> PredictionsFile | None:
@@ -152,21 +160,20 @@ class _Run:
 
         Width and speed are known from the first finished task.
         """
-        if self.settings.receipt is None or not (self.todo or self.open):
+        if self.settings.receipt is None or not (self.waiting_tasks or self.open_tasks):
             return
-        row_count = sum(task.rows for task in self.checked.values())
-        rows_text = (
-            f"receipt: {plural(row_count, 'embedding')} of {plural(len(self.checked), 'task')}"
-        )
+        row_count = sum(task.rows for task in self.checked_tasks.values())
+        task_count = plural(len(self.checked_tasks), "task")
+        rows_text = f"receipt: {plural(row_count, 'embedding')} of {task_count}"
         if not self.finished:
             self._say([f"{rows_text}, 2 bytes per number"])
             return
         name, first_record = next(iter(self.finished.items()))
         size = 2 * first_record.dim * row_count / 1e6
-        embedded = sum(self.checked[task_id].letters for task_id in self.finished)
-        letters_left = sum(task.letters for task in self.checked.values()) - embedded
+        letters_done = sum(self.checked_tasks[task_id].letters for task_id in self.finished)
+        letters_left = sum(task.letters for task in self.checked_tasks.values()) - letters_done
         seconds = (first_record.embed_seconds + first_record.probe_seconds) / max(
-            1, self.checked[name].letters
+            1, self.checked_tasks[name].letters
         )
         pace = f"about {max(1, round(seconds * letters_left / 60))} min left at the speed of {name}"
         self._say(
@@ -180,9 +187,9 @@ class _Run:
             self._fail(task.id, error)
             return
         finally:
-            self._say(self.cache.set_aside)
-            self.cache.set_aside.clear()
-        self.embedding.add(task.id)
+            self._say(self.cache.damage_notes)
+            self.cache.damage_notes.clear()
+        self.embedding_ids.add(task.id)
         self.engine.embed(job, self.listener.step)
 
     def _take(self, result: EmbedResult | ProbeResult | ProbeFailure | Notice) -> None:
@@ -195,25 +202,25 @@ class _Run:
         elif isinstance(result, ProbeResult):
             self._finish(result)
         elif result.lost_embeddings and self._another_round(result.task_id):
-            self.todo.appendleft(self.settings.benchmark.by_id[result.task_id])
+            self.waiting_tasks.appendleft(self.settings.benchmark.by_id[result.task_id])
         else:
             self._fail(result.task_id, ProbeError(result.reason))
 
     def _embedded(self, result: EmbedResult) -> None:
-        self.embedding.discard(result.task_id)
+        self.embedding_ids.discard(result.task_id)
         if result.budget is not None:
-            self.budgets.add(result.budget)
+            self.measured_budgets.add(result.budget)
         if result.failure:
             self._fail(result.task_id, EmbeddingError(result.failure))
         else:
-            open_task = self.open[result.task_id]
+            open_task = self.open_tasks[result.task_id]
             open_task.seconds += result.seconds
             open_task.letters += result.letters
             open_task.peak_memory = max(open_task.peak_memory, result.peak_memory)
-            open_task.measured = result.letters_read
+            open_task.letters_read = result.letters_read
             open_task.drift = result.drift
             self._say(cut_letters(result.task_id, result.letters_read.read, self.settings.facts))
-            self.embedded.add(result.task_id)
+            self.embedded_ids.add(result.task_id)
             self._probe()
 
     def _probe(self) -> None:
@@ -222,28 +229,28 @@ class _Run:
         If another task failed to embed a part that a task needs, its probe fails, and it begins
         again.
         """
-        unembedded_task_ids = self.embedding | {task.id for task in self.todo}
+        unembedded_task_ids = self.embedding_ids | {task.id for task in self.waiting_tasks}
         ready_task_ids = [
-            task_id_
-            for task_id_ in self.embedded
-            if not self.lenders.get(task_id_, frozenset()) & unembedded_task_ids
+            task_id
+            for task_id in self.embedded_ids
+            if not self.lenders.get(task_id, frozenset()) & unembedded_task_ids
         ]
         for task_id in sorted(ready_task_ids):
-            self.embedded.discard(task_id)
-            self.engine.probe(self.open[task_id].job)
+            self.embedded_ids.discard(task_id)
+            self.engine.probe(self.open_tasks[task_id].job)
 
     def _another_round(self, task_id: str) -> bool:
         """Count an attempt at a task; return whether another one is allowed."""
-        self.rounds[task_id] += 1
-        return self.rounds[task_id] < ATTEMPTS
+        self.round_counts[task_id] += 1
+        return self.round_counts[task_id] < ATTEMPTS
 
     def _fail(self, task_id: str, error: HarnessError) -> None:
-        """Record that a task failed, and print it."""
+        """Record and print that a task failed; raise its error if `fail_fast` is set."""
         if self.settings.fail_fast:
             raise error
-        self.open.pop(task_id, None)
-        self.failed[task_id] = str(error).removeprefix(f"{task_id}: ")
-        self.listener.finish(task_id, f"failed: {self.failed[task_id]}")
+        self.open_tasks.pop(task_id, None)
+        self.failures[task_id] = str(error).removeprefix(f"{task_id}: ")
+        self.listener.finish(task_id, f"failed: {self.failures[task_id]}")
 
     def _say(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -266,11 +273,11 @@ class _Run:
             sequence_by_digest = distinct(data)
             letters = sum(map(len, sequence_by_digest.values()))
             rows = len(data.train.labels) + len(data.test.labels)
-            self.checked[task.id] = _CheckedTask(
+            self.checked_tasks[task.id] = _CheckedTask(
                 data.sha256, packed(sequence_by_digest), letters, rows
             )
             if letters <= letters_left:
-                self.kept[task.id] = data
+                self.kept_data[task.id] = data
                 letters_left -= letters
         if faults:
             raise DataError(faults)
@@ -281,7 +288,7 @@ class _Run:
         return {
             "model_id": chosen.model_id,
             "benchmark": chosen.benchmark.sha256,
-            "data": {task_id: checked.sha256 for task_id, checked in self.checked.items()},
+            "data": {task_id: checked.sha256 for task_id, checked in self.checked_tasks.items()},
             "regimes": list(self.settings.regimes_to_run),
             "probe_device": str(chosen.probe_device),
             "receipt": chosen.receipt is not None,
@@ -308,7 +315,7 @@ class _Run:
 
     def _prepared(self, task: Task) -> EmbedJob:
         """Return the sequences of a task to embed, and keep what its probe needs."""
-        data = self.kept.pop(task.id, None) or self._load(task)
+        data = self.kept_data.pop(task.id, None) or self._load(task)
         sequence_by_digest = distinct(data)
         claim = self.claims.pop(task.id, None)
         if claim is not None:
@@ -321,13 +328,13 @@ class _Run:
             sequence for digest, sequence in sequence_by_digest.items() if digest in lacking
         ]
         self.listener.begin(task.id, len(sequences))
-        earlier_task = self.open.get(task.id)
+        earlier_task = self.open_tasks.get(task.id)
         facts = {
             "data_sha256": data.sha256,
             "train": data.train.class_counts,
             "test": data.test.class_counts,
         }
-        self.open[task.id] = _OpenTask(
+        self.open_tasks[task.id] = _OpenTask(
             facts,
             self._job(data),
             len(sequences) + (earlier_task.embedded_now if earlier_task else 0),
@@ -375,11 +382,11 @@ class _Run:
         if chosen.facts.path.startswith("builtin:") or embedding.get("scale") == "unit":
             return None
         benchmark = chosen.benchmark
-        full = [r for r in chosen.regimes_to_run if r not in benchmark.protocol.few_shot_k]
+        full_regimes = [r for r in chosen.regimes_to_run if r not in benchmark.protocol.few_shot_k]
         category = benchmark.by_id[task_id].category
-        peers = [t for t in self.checked if benchmark.by_id[t].category == category]
-        smallest = min(peers, key=lambda name: self.checked[name].rows)
-        return full[0] if full and smallest == task_id else None
+        peers = [t for t in self.checked_tasks if benchmark.by_id[t].category == category]
+        smallest = min(peers, key=lambda name: self.checked_tasks[name].rows)
+        return full_regimes[0] if full_regimes and smallest == task_id else None
 
     def _finish(self, probed: ProbeResult) -> None:
         record = self._task_record(probed)
@@ -402,10 +409,10 @@ class _Run:
         self._note(finished.libraries)
 
     def _task_record(self, probed: ProbeResult) -> TaskRecord:
-        open_task = self.open.pop(probed.task_id)
+        open_task = self.open_tasks.pop(probed.task_id)
         return TaskRecord(
-            **open_task.data,
-            distinct_sequences=len(self.checked[probed.task_id].digests),
+            **open_task.data_facts,
+            distinct_sequences=len(self.checked_tasks[probed.task_id].digests),
             embedded_now=open_task.embedded_now,
             embedded_letters=open_task.letters,
             peak_memory=open_task.peak_memory,
@@ -417,8 +424,8 @@ class _Run:
             regimes=probed.regimes,
             receipt=probed.receipt,
             measured=TaskMeasured(
-                letters=open_task.measured.read,
-                not_measured=open_task.measured.unknown,
+                letters=open_task.letters_read.read,
+                not_measured=open_task.letters_read.reason,
                 embeddings=probed.embeddings,
                 drift=open_task.drift,
                 unit_scale=probed.unit_scale,
@@ -441,12 +448,12 @@ def cut_letters(task_id: str, letters: LettersRead | None, facts: ExtractorFacts
     yield (
         f"{task_id}: {100 * share_read(letters):.0f} % of letters are read, and {letters.cut:,} of "
         f"{plural(letters.sequences, 'sequence')}{examined} are cut at max_length={limit}: raise "
-        "it, or declare the truncation"
+        "max_length, or declare the truncation"
     )
 
 
 def summary(record: TaskRecord) -> str:
     """Return a task's scores and warnings in one line."""
-    parts = [f"{name} MCC {regime.scores.MCC:.3f}" for name, regime in record.regimes.items()]
-    kinds = sorted({w.kind for regime in record.regimes.values() for w in regime.warnings})
-    return ", ".join(parts) + (f" ({', '.join(kinds)})" if kinds else "")
+    score_texts = [f"{name} MCC {regime.scores.MCC:.3f}" for name, regime in record.regimes.items()]
+    warning_kinds = sorted({w.kind for regime in record.regimes.values() for w in regime.warnings})
+    return ", ".join(score_texts) + (f" ({', '.join(warning_kinds)})" if warning_kinds else "")

@@ -37,6 +37,7 @@ class Scorer:
     """The scorer of record, as defined by this version of the harness."""
 
     ref: ScorerRef = field(default_factory=defined.of_record)
+    """The scorer as records name it."""
 
     @property
     def digest(self) -> str:
@@ -138,8 +139,8 @@ def environment() -> dict[str, str]:
     return variables
 
 
-def hold() -> None:
-    """Set these variables for this process, which must not have imported NumPy yet."""
+def set_environment() -> None:
+    """Set the variables of `environment` in this process, before it imports NumPy."""
     os.environ.update(environment())
 
 

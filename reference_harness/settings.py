@@ -109,7 +109,7 @@ def tasks_to_run(settings: Settings) -> list[Task]:
             raise unknown_task(task_id, settings.benchmark)
         if task_id not in available:
             raise DataError(
-                [f"task {task_id}: the data folder has no file for it: pass a folder that has"]
+                [f"task {task_id}: the data folder has no file for it: pass a folder with its file"]
             )
     requested = set(settings.tasks) or available
     return [task for task in settings.benchmark.tasks if task.id in requested & available]
@@ -178,7 +178,7 @@ def record_of(
         probe=ProbeRef(
             device=chosen.probe_device.name,
             array_api=chosen.probe_device.torch,
-            least_numbers=chosen.probe_device.least if chosen.probe_device.torch else None,
+            least_numbers=chosen.probe_device.numbers_min if chosen.probe_device.torch else None,
             seeds=protocol.seeds,
             few_shot_k=protocol.few_shot_k,
             workers=chosen.workers,

@@ -22,10 +22,12 @@ from .packages import lock_of, start_with_packages
 TOML_MAX = 1_000_000
 """Most bytes of a list; 1,000 models have 200 kB."""
 RUNS_AT_ONCE = 2
-"""Models that share a cluster, so that the next begins while the last tasks of one are running."""
+"""Number of models that share a cluster: the next begins while the last tasks of one are
+running."""
 CALL_OPTIONS = ("listed", "engine", "quiet")
+"""Options of the whole command, which a listed run cannot set."""
 OLD_KEYS: dict[str, str] = {"workers": "jobs"}
-"""Earlier keys of a list, accepted for one release, to the present ones."""
+"""The present key for each earlier key of a list, which is accepted for one release."""
 LIST_FORM = 'write it as [[run]] with output = "M.json" and other options of `geneb-harness run`'
 
 
@@ -87,7 +89,7 @@ def _texts(value: Any) -> list[str]:  # of a TOML file
 
 
 def run_all(runs: Sequence[dict[str, Any]]) -> None:
-    """Run each; a run that fails does not end the others.
+    """Execute each run; one that fails does not end the others.
 
     Raise the error of the only run, or FailedRunsError, which lists the failed ones.
     """
@@ -125,7 +127,7 @@ def _locks(runs: Sequence[dict[str, Any]]) -> list[Lock | None]:
 
 
 def _failures(runs: Sequence[dict[str, Any]], context: RunContext) -> list[HarnessError | None]:
-    """Run each, and return its error or None."""
+    """Execute each run, and return the error of each, or None."""
     if context.cluster is None:
         return [_failure(run, context) for run in runs]
     with ThreadPoolExecutor(RUNS_AT_ONCE) as pool:

@@ -20,12 +20,12 @@ SUFFIX = ".shard"
 DAMAGED_SUFFIX = ".damaged"
 """Appended to the name of a damaged shard, which is kept to help find the cause."""
 READ_BYTES = 1 << 18
-"""Bytes of embeddings read at once, at least an embedding: so many fit into a cache."""
+"""Number of bytes read at once, at least one embedding: as many as fit into a processor's cache."""
 _HEADER_MAX = 4096  # a header has about 150 bytes
 Embeddings = npt.NDArray[np.floating[Any]]
 
 
-class Shape(NamedTuple):
+class ShardHeader(NamedTuple):
     """The header of a shard."""
 
     rows: int
@@ -46,7 +46,7 @@ class ForeignShardError(Exception):
 
 
 class DamagedShardError(Exception):
-    """A shard's bytes have changed; the message says which part."""
+    """The bytes of a shard have changed; the message says which."""
 
 
 def checksum(header: bytes) -> bytes:
@@ -54,58 +54,59 @@ def checksum(header: bytes) -> bytes:
     return b"%08x" % zlib.crc32(header)
 
 
-def shape_of(shard: Path) -> Shape:
-    """Return the header of a shard. Raise DamagedShardError if it or the size is wrong."""
+def header_of(shard: Path) -> ShardHeader:
+    """Return the header of a shard. Raise DamagedShardError if it or the file's size is wrong."""
     with shard.open("rb") as stream:
         line = stream.readline(_HEADER_MAX)
     stated_checksum, _, text = line.removesuffix(b"\n").partition(b" ")
     if stated_checksum != checksum(text) or not line.endswith(b"\n"):
         raise DamagedShardError("the header is damaged")
-    header = json.loads(text)
-    if header["format"] != FORMAT:
+    members = json.loads(text)
+    if members["format"] != FORMAT:
         raise ForeignShardError
-    shape = Shape(
-        rows=header["count"],
-        dim=header["dim"],
-        dtype=header["dtype"],
-        names_crc=header["names_crc"],
-        crc=header["crc"],
-        token_budget=header["token_budget"],
+    header = ShardHeader(
+        rows=members["count"],
+        dim=members["dim"],
+        dtype=members["dtype"],
+        names_crc=members["names_crc"],
+        crc=members["crc"],
+        token_budget=members["token_budget"],
         start=len(line),
     )
-    item = np.dtype(shape.dtype).itemsize
-    size = shape.start + shape.rows * (DIGEST_BYTES + shape.dim * item)
+    item_bytes = np.dtype(header.dtype).itemsize
+    size = header.start + header.rows * (DIGEST_BYTES + header.dim * item_bytes)
     if (actual_size := shard.stat().st_size) != size:
         raise DamagedShardError(f"{actual_size} bytes, expected {size}")
-    return shape
+    return header
 
 
 def names_in(shard: Path) -> bytes:
     """Return the digests of a shard, joined. Raise DamagedShardError."""
-    shape = shape_of(shard)
+    header = header_of(shard)
     with shard.open("rb") as stream:
-        stream.seek(shape.start)
-        names = stream.read(shape.rows * DIGEST_BYTES)
-    if zlib.crc32(names) != shape.names_crc:
+        stream.seek(header.start)
+        names = stream.read(header.rows * DIGEST_BYTES)
+    if zlib.crc32(names) != header.names_crc:
         raise DamagedShardError("the digests are damaged")
     return names
 
 
-def blocks_in(shard: Path, shape: Shape) -> Iterator[tuple[int, Embeddings]]:
+def blocks_in(shard: Path, header: ShardHeader) -> Iterator[tuple[int, Embeddings]]:
     """Yield the (n, d) matrix of a shard in blocks, each with the index of its first row.
 
-    A block is overwritten by the next. Raise DamagedShardError after the last one, and OSError.
+    A block is overwritten by the next. Raise DamagedShardError after the last block if the matrix
+    is damaged, and OSError.
     """
-    row_bytes = shape.dim * np.dtype(shape.dtype).itemsize
+    row_bytes = header.dim * np.dtype(header.dtype).itemsize
     size, crc = max(1, READ_BYTES // row_bytes), 0
-    buffer = memoryview(bytearray(min(size, shape.rows) * row_bytes))
+    buffer = memoryview(bytearray(min(size, header.rows) * row_bytes))
     with shard.open("rb") as stream:
-        stream.seek(shape.start + shape.rows * DIGEST_BYTES)
-        for start in range(0, shape.rows, size):
-            block = buffer[: (min(shape.rows, start + size) - start) * row_bytes]
+        stream.seek(header.start + header.rows * DIGEST_BYTES)
+        for start in range(0, header.rows, size):
+            block = buffer[: (min(header.rows, start + size) - start) * row_bytes]
             if stream.readinto(block) != len(block):
                 break
             crc = zlib.crc32(block, crc)
-            yield start, np.frombuffer(block, dtype=shape.dtype).reshape(-1, shape.dim)
-    if crc != shape.crc:
+            yield start, np.frombuffer(block, dtype=header.dtype).reshape(-1, header.dim)
+    if crc != header.crc:
         raise DamagedShardError("the embeddings are damaged")

@@ -24,7 +24,7 @@ class FinishedTask(NamedTuple):
     scorer: ScorerRef
     """The scorer of the process that scored the task."""
     predictions: bytes | None
-    """Its part of `predictions.bin`; None for a run without a receipt."""
+    """The task's part of `predictions.bin`; None for a run without a receipt."""
 
 
 class State:
@@ -36,8 +36,8 @@ class State:
     def begin(self, identity: dict[str, Any], *, resume: bool) -> bool:
         """Open the folder; return whether an earlier run is continued.
 
-        `identity` is everything that must be equal in both runs. Raise StateError, which names a
-        difference. Without `resume`, the state of an earlier run is deleted.
+        `identity` is everything that must be equal in both runs. Raise StateError, which names one
+        difference, if it is not. Without `resume`, the state of an earlier run is deleted.
         """
         path = self.folder / "run.json"
         if resume and path.exists():
@@ -69,7 +69,7 @@ class State:
         write_json(self._file(task_id), value)
 
     def load(self, task_id: str) -> FinishedTask | None:
-        """Return a finished task, or None. Raise StateError if its file is damaged."""
+        """Return a task, None if it is not finished. Raise StateError if its file is damaged."""
         path = self._file(task_id)
         if not path.exists():
             return None

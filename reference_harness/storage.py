@@ -9,18 +9,20 @@ from .formats.hub_storage import DOWNLOAD_LIMITS, StorageFailure, limit_storage,
 
 _ADDRESS = re.compile(r"https?://[^\s)?#]+")
 _RETRY_FIX = "run the command again: complete files are not downloaded again"
-_CONNECT = f"check the network, or name a Hub that it reaches with --endpoint; then {_RETRY_FIX}"
+_NETWORK_ADVICE = (
+    f"check the network, or name a Hub that it reaches with --endpoint; then {_RETRY_FIX}"
+)
 _DISK_ADVICE = f"free disk space or check permissions, also of HF_HOME, then {_RETRY_FIX}"
-_TRANSIENT = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+_TRANSIENT_STATUSES = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _LINE_MAX = 200  # characters quoted of the client's message
 SILENCE_SECONDS = 30
 """Time without a byte after which a connection counts as lost."""
 
 
-def limit() -> None:
+def limit_downloads() -> None:
     """Set time limits of hf_xet, which reads them at its first use.
 
-    Also, only one line of the many that the Hub's client logs about its retries is printed.
+    Of the many lines that the Hub's client logs about its retries, only one is printed.
     """
     limit_storage(DOWNLOAD_LIMITS | {"HF_XET_CLIENT_READ_TIMEOUT": f"{SILENCE_SECONDS}s"})
     logging.getLogger("huggingface_hub.utils._http").addFilter(_OneLineFilter())
@@ -32,7 +34,7 @@ class _OneLineFilter(logging.Filter):
     was_printed = False
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not _TRIES.search(record.getMessage()):
+        if not _RETRY_LINE.search(record.getMessage()):
             return True
         if self.was_printed:
             return False
@@ -41,7 +43,7 @@ class _OneLineFilter(logging.Filter):
         return True
 
 
-_TRIES = re.compile(r" thrown while requesting |^Retrying in ")
+_RETRY_LINE = re.compile(r" thrown while requesting |^Retrying in ")
 
 
 def reason(error: BaseException) -> str:
@@ -64,12 +66,12 @@ def reason(error: BaseException) -> str:
         fix = "check that the data set is public and has this commit, or set HF_TOKEN"
         return f"the Hub answers {status} when asked for {requested}; " + (
             _RETRY_FIX
-            if status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+            if status in _TRANSIENT_STATUSES or status >= HTTPStatus.INTERNAL_SERVER_ERROR
             else fix
         )
     message = _ADDRESS.sub(_host, " ".join(str(error).split()))[:_LINE_MAX]
     if type(error).__module__.startswith("httpx"):
-        return f"the Hub cannot be reached ({message}); {_CONNECT}"
+        return f"the Hub cannot be reached ({message}); {_NETWORK_ADVICE}"
     return f"{type(error).__name__}: {message}"
 
 

@@ -180,9 +180,12 @@ def _cell(task: TaskRecord, regime: Regime, version: FormatVersion) -> dict[str,
 
 def _gaps(record: RunRecord, benchmark: Benchmark) -> dict[str, dict[str, str]]:
     """Return the reasons for missing cells; a regime without any has no entry."""
-    reasons = {cell.task: cell.reason for cell in record.missing}
+    reason_by_task = {cell.task: cell.reason for cell in record.missing}
     reasons_of_regime = {
-        task.id: reasons.get(task.id, "regime not asked for") for task in benchmark.tasks
+        task.id: reason_by_task.get(task.id, "regime not asked for") for task in benchmark.tasks
     }
-    cells = {r: reasons if r in record.regimes else reasons_of_regime for r in benchmark.regimes}
-    return {regime: tasks for regime, tasks in cells.items() if tasks}
+    reasons_by_regime = {
+        regime: reason_by_task if regime in record.regimes else reasons_of_regime
+        for regime in benchmark.regimes
+    }
+    return {regime: tasks for regime, tasks in reasons_by_regime.items() if tasks}

@@ -34,20 +34,20 @@ def write_repository(benchmark: Benchmark, folder: Path, out: Path) -> list[str]
         data = source.load(task)
         splits = dict(zip(SPLITS, (data.train, data.test), strict=True))
         for name, split in splits.items():
-            write_bytes(out / REMOTE / task.id / f"{name}.csv", _csv({name: split}, flat=False))
-        write_bytes(out / FLAT / f"{task.id}.csv", _csv(splits, flat=True))
+            write_bytes(out / REMOTE / task.id / f"{name}.csv", _csv({name: split}, is_flat=False))
+        write_bytes(out / FLAT / f"{task.id}.csv", _csv(splits, is_flat=True))
         lines.append(_line(task, data))
     write_bytes(out / CARD, _card(benchmark, lines).encode())
     return [task.id for task in benchmark.tasks]
 
 
-def _csv(splits: dict[str, Split], *, flat: bool) -> bytes:
+def _csv(splits: dict[str, Split], *, is_flat: bool) -> bytes:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["text", "label", *(["split"] if flat else [])])
+    writer.writerow(["text", "label", *(["split"] if is_flat else [])])
     for name, split in splits.items():
         for sequence, label in zip(split.sequences, split.labels.tolist(), strict=True):
-            writer.writerow([sequence, label, *([name] if flat else [])])
+            writer.writerow([sequence, label, *([name] if is_flat else [])])
     return stream.getvalue().encode()
 
 

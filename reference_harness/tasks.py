@@ -27,7 +27,7 @@ class Split:
 
     @property
     def class_counts(self) -> dict[str, int]:
-        """Label, as text, to number of sequences, with labels ascending."""
+        """Number of sequences by label, as text, with labels ascending."""
         counts = Counter(self.labels.tolist())
         return {str(label): counts[label] for label in sorted(counts)}
 
@@ -64,7 +64,7 @@ class TaskData:
 
     @cached_property
     def digests(self) -> dict[str, list[bytes]]:
-        """Split to the digest of each of its sequences, in file order."""
+        """Digests of the sequences of each split, in file order."""
         splits = (("train", self.train), ("test", self.test))
         return {name: sequence_digests(split.sequences) for name, split in splits}
 

@@ -36,7 +36,7 @@ LACKING = {
 
 
 def read_submission(path: Path) -> dict[str, Any]:
-    """Return a submission of format 1.0 or 1.1; one with a registry entry as format 1.0.
+    """Return a submission of format 1.0 or 1.1; with a registry entry, it counts as format 1.0.
 
     Raise OptionError for anything else, also for one of format 1.2.
     """
@@ -79,21 +79,21 @@ def refuse_without_record(document: dict[str, Any], path: Path) -> None:
 
 
 def read_record(path: Path) -> RunRecord:
-    """Return a run record. Raise OptionError for anything else."""
+    """Return the run record in a file. Raise OptionError if it contains none."""
     try:
         return RunRecord.model_validate_json(read_text(path, RECORD_BYTES_MAX))
     except NotReadable as error:
         msg = f"{path}: {error.reason}"
         raise OptionError(msg) from error
     except ValidationError as error:
-        foreign_format = foreign_format_of(_value(path))
+        foreign_format = foreign_format_of(_json_value(path))
         reason = first_error(error, with_input=True)
         reason = f"it {foreign_format.predicate}" if foreign_format is not None else reason
         msg = f"{path}: not a run record of this version: {reason}; {RETRY_FIX}"
         raise OptionError(msg) from error
 
 
-def _value(path: Path) -> object:
+def _json_value(path: Path) -> object:
     """Return the JSON value of a file; None if it has none."""
     try:
         value: object = read_json(read_text(path, RECORD_BYTES_MAX))
@@ -137,16 +137,16 @@ def upgraded_submission(
     except (KeyError, TypeError, ValueError) as error:
         msg = "the submission has no metadata: run `geneb-ci check` first"
         raise OptionError(msg) from error
-    new = submission.build(record, bench, submission.meta_of(metadata), LATEST)
-    differences = _other_cells(document["results"], new["results"])
+    upgraded = submission.build(record, bench, submission.meta_of(metadata), LATEST)
+    differences = _other_cells(document["results"], upgraded["results"])
     if document["schema_version"] == "1.1":
-        differences = differences or _other_evidence(document, new)
-        new["gaps"] = document.get("gaps", {})
+        differences = differences or _other_evidence(document, upgraded)
+        upgraded["gaps"] = document.get("gaps", {})
     if differences:
         msg = f"the record is not that of this submission: {first_and_more(differences)}; pass the "
         msg += f"record of its run, or {RETRY_FIX}"
         raise OptionError(msg)
-    return new
+    return upgraded
 
 
 def _other_cells(claimed: dict[str, Any], recorded: dict[str, Any]) -> list[str]:
@@ -160,11 +160,13 @@ def _other_cells(claimed: dict[str, Any], recorded: dict[str, Any]) -> list[str]
     return [
         f"{task} in {regime} has other scores"
         for regime, task in sorted(pairs)
-        if not _same(claimed.get(regime, {}).get(task), recorded.get(regime, {}).get(task))
+        if not _has_same_scores(
+            claimed.get(regime, {}).get(task), recorded.get(regime, {}).get(task)
+        )
     ]
 
 
-def _same(claimed: Any, recorded: dict[str, float] | None) -> bool:
+def _has_same_scores(claimed: Any, recorded: dict[str, float] | None) -> bool:
     if not isinstance(claimed, dict) or recorded is None or claimed.keys() != recorded.keys():
         return False
     return all(_is_equal_or_rounded(claimed[key], value) for key, value in recorded.items())
@@ -179,16 +181,16 @@ def _is_equal_or_rounded(claimed: Any, value: float) -> bool:
     return claimed == value or (decimals >= DECIMALS_MIN and round(value, decimals) == claimed)
 
 
-def _other_evidence(document: dict[str, Any], new: dict[str, Any]) -> list[str]:
+def _other_evidence(document: dict[str, Any], upgraded: dict[str, Any]) -> list[str]:
     """Return how the run and predictions of a file of format 1.1 contradict the record."""
     run = document.get("run")
     differences = [
         f"run.{key} differs"
-        for key, value in new["run"].items()
+        for key, value in upgraded["run"].items()
         if not isinstance(run, dict) or run.get(key) != value
     ]
     evidence = document.get("evidence", {})
-    for regime, tasks in new["evidence"].items():
+    for regime, tasks in upgraded["evidence"].items():
         for task, cell in tasks.items():
             cell_evidence = evidence.get(regime, {}).get(task, {})
             if cell_evidence.get("predictions_sha256") != cell["predictions_sha256"]:

@@ -39,8 +39,8 @@ def upgrade(**options: Any) -> None:
     if options["record"] is None:
         refuse_without_record(document, options["file"])
     record = read_record(options["record"])
-    new = upgraded_submission(document, record, benchmark_of(record, options["definition"]))
-    write_bytes(options["output"], dumps_tables(new))
+    upgraded = upgraded_submission(document, record, benchmark_of(record, options["definition"]))
+    write_bytes(options["output"], dumps_tables(upgraded))
     if not options["quiet"]:
-        receipt_text = "with its receipt" if "receipt" in new else "without a receipt"
+        receipt_text = "with its receipt" if "receipt" in upgraded else "without a receipt"
         echo(f"wrote {options['output']}: format {LATEST}, {receipt_text}", err=True)

@@ -36,6 +36,7 @@ ATTEMPTS = 20
 
 _LETTERS = "ACGT"
 Uniform = Callable[[], float]
+"""Function that returns a random number of at least 0 and less than 1."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,9 @@ class VariantSequence:
 
 
 def variants_of(
-    data: TaskData, seed: str, rows: int, *, reverse: bool = False
+    data: TaskData, seed: str, count: int, *, reverse: bool = False
 ) -> list[VariantSequence]:
-    """Return variants of at most `rows` test sequences and as many training sequences.
+    """Return variants of at most `count` test sequences and as many training sequences.
 
     Sequences are drawn without replacement. A test sequence gets a variant of every kind, a
     training sequence one of a random kind. `seed` is any text; `reverse` adds the reverse
@@ -62,12 +63,12 @@ def variants_of(
     kinds = (*KINDS, REVERSED) if reverse else KINDS
     random_number = _stream(f"{seed}\n{data.id}")
     variants = []
-    for row in _sample(len(data.test.sequences), rows, random_number):
+    for row in _sample(len(data.test.sequences), count, random_number):
         for kind in kinds:
             sequence = _variant(data.test.sequences[row], kind, real_sequences, random_number)
             if sequence is not None:
                 variants.append(VariantSequence("test", row, kind, sequence))
-    for row in _sample(len(data.train.sequences), rows, random_number):
+    for row in _sample(len(data.train.sequences), count, random_number):
         kind = kinds[int(random_number() * len(kinds))]
         sequence = _variant(data.train.sequences[row], kind, real_sequences, random_number)
         if sequence is not None:
@@ -78,7 +79,7 @@ def variants_of(
 def support_variants(
     data: TaskData, seed: str, rows: Sequence[int], *, reverse: bool = False
 ) -> list[VariantSequence]:
-    """Return a variant of each of these training sequences, of a random kind.
+    """Return a variant, of a random kind, of each training sequence with an index in `rows`.
 
     A sequence for which no variant is found is omitted.
     """
@@ -94,14 +95,14 @@ def support_variants(
     return variants
 
 
-def _stream(words: str) -> Uniform:
-    key = np.frombuffer(hashlib.sha256(words.encode()).digest(), dtype="<u4")
+def _stream(seed_text: str) -> Uniform:
+    key = np.frombuffer(hashlib.sha256(seed_text.encode()).digest(), dtype="<u4")
     generator = np.random.RandomState(key)
     return lambda: float(generator.random_sample())
 
 
 def _sample(count: int, maximum: int, uniform: Uniform) -> list[int]:
-    """Return at most `maximum` random ones of `count` numbers, ascending."""
+    """Return at most `maximum` random indices below `count`, ascending."""
     indices = list(range(count))
     for index in range(min(maximum, count)):
         swap_index = index + int(uniform() * (count - index))
@@ -109,11 +110,12 @@ def _sample(count: int, maximum: int, uniform: Uniform) -> list[int]:
     return sorted(indices[: min(maximum, count)])
 
 
-def _variant(sequence: str, kind: str, existing: set[str], uniform: Uniform) -> str | None:
+def _variant(sequence: str, kind: str, published: set[str], uniform: Uniform) -> str | None:
+    """Return a variant that is no published sequence; None if no attempt gives one."""
     for _ in range(ATTEMPTS):
-        changed = MAKER_OF_KIND[kind](sequence, uniform)
-        if changed and changed not in existing:
-            return changed
+        variant = MAKER_OF_KIND[kind](sequence, uniform)
+        if variant and variant not in published:
+            return variant
     return None
 
 
@@ -125,10 +127,10 @@ def substituted(sequence: str, uniform: Uniform) -> str:
     for index in (
         letter_indices[i] for i in _sample(len(letter_indices), substitution_count, uniform)
     ):
-        old = letters[index]
-        other_letters = [letter for letter in _LETTERS if letter != old.upper()]
-        new = other_letters[int(uniform() * len(other_letters))]
-        letters[index] = new.lower() if old.islower() else new
+        old_letter = letters[index]
+        other_letters = [letter for letter in _LETTERS if letter != old_letter.upper()]
+        new_letter = other_letters[int(uniform() * len(other_letters))]
+        letters[index] = new_letter.lower() if old_letter.islower() else new_letter
     return "".join(letters)
 
 
@@ -148,7 +150,7 @@ def shifted(sequence: str, uniform: Uniform) -> str:
 
 
 def reversed_strand(sequence: str, uniform: Uniform) -> str:
-    """Return the other strand in upper case, as `audit_data` reads it."""
+    """Return the reverse complement of the sequence, in upper case."""
     del uniform
     return reverse_complement(sequence.upper())
 

@@ -68,8 +68,8 @@ audit, not a barrier, as native code does not raise them."""
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Embed all sequences and exit; with 0 if the complete matrix was written."""
-    result = os.dup(1)  # not inherited by children (PEP 446)
+    """Embed all sequences, write the matrix and exit; with 0 unless an error occurs."""
+    result_stream = os.dup(1)  # not inherited by children (PEP 446)
     os.dup2(2, 1)
     try:
         options, sequences = read_options(Path(arguments[0])), read_sequences(Path(arguments[1]))
@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> NoReturn:
     except BaseException:  # noqa: BLE001 - foreign code may raise anything
         exit_with(traceback.format_exc(), BROKEN)
     with contextlib.suppress(BrokenPipeError):  # the reader refused the header and closed the pipe
-        write(result, values)
+        write(result_stream, values)
     sys.stderr.flush()
     os._exit(0)
 
@@ -160,10 +160,10 @@ def _letters_printer() -> Callable[[int], None]:
 def write(stream: int, values: np.ndarray) -> None:
     """Write header and matrix to a file descriptor."""
     header = HEADER.pack(MAGIC, VERSION, values.dtype.itemsize, 0, *values.shape)
-    for part in (memoryview(header), values.data.cast("B")):
+    for block in (memoryview(header), values.data.cast("B")):
         written = 0
-        while written < len(part):
-            written += os.write(stream, part[written : written + PIECE])
+        while written < len(block):
+            written += os.write(stream, block[written : written + PIECE])
     os.close(stream)
 
 

@@ -18,7 +18,7 @@ from tests import examples, forked
 from tests.paths import SUBMISSIONS
 
 # What is scored in the process of a test is of record, too: before any module loads NumPy.
-scorer.hold()
+scorer.set_environment()
 
 
 def pytest_configure(config: pytest.Config) -> None:

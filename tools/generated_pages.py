@@ -28,7 +28,9 @@ ROOT = Path(__file__).resolve().parent.parent
 def lists() -> dict[str, str]:
     """Return the pages with lists from tables in the code: formats and built-in extractors."""
     names = r"\|".join(FORMATS)
-    extractors = "\n".join(f"- `{name}`: {extractor.what}" for name, extractor in BUILTINS.items())
+    extractors = "\n".join(
+        f"- `{name}`: {extractor.summary}" for name, extractor in BUILTINS.items()
+    )
     return {
         "docs/contributor/check.md": between(
             "docs/contributor/check.md", "formats", f"`--format {names}`"

@@ -23,7 +23,7 @@ from geneb_ci.submission.reading import read_bytes
 from reference_harness.formats.files import line_ends_differ
 from reference_harness.formats.processes import module_command
 
-_DROPPED = frozenset(
+_IGNORED_FIELDS = frozenset(
     {"annotation", "returns", "type_comment", "type_params", "kind", "ctx", "name", "asname"}
 )
 """Fields of a syntax tree that do not change what a program computes, or contain a bound name."""
@@ -66,13 +66,13 @@ def _with_neighbours(modules: Mapping[str, bytes], module: str) -> dict[str, ast
                 "keep data out of the source, in files of the model",
             )
         trees[name] = ast.parse(modules[name])
-        for imported in _imported(trees[name]):
+        for imported in _imported_modules(trees[name]):
             path = PurePosixPath(*imported.split("."))
             pending += [f"{path}.py", f"{path}/__init__.py", f"{path.parent}.py"]
     return trees
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
+def _imported_modules(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -87,11 +87,11 @@ class _Shape:
     def __init__(self, trees: list[ast.Module], neighbours: frozenset[str]) -> None:
         self.neighbours = neighbours
         self.definitions: dict[str, list[ast.stmt]] = {}
-        self.others: list[ast.stmt] = []
+        self.other_statements: list[ast.stmt] = []
         self.aliases: dict[str, str] = {}
         self.bound_names: set[str] = set()
         for tree in trees:
-            self.bound_names |= set(_bound(tree))
+            self.bound_names |= set(_bound_names(tree))
             for statement in _without_docstring(tree.body):
                 self._add(statement)
         for tree in trees:
@@ -108,14 +108,17 @@ class _Shape:
         for name in names:
             self.definitions.setdefault(name, []).append(statement)
         if not names:
-            self.others.append(statement)
+            self.other_statements.append(statement)
 
     def digest(self, class_name: str) -> str:
         """Return the digest of a class and all that it uses."""
         used_statements: dict[int, ast.stmt] = {
-            id(statement): statement for statement in self.others
+            id(statement): statement for statement in self.other_statements
         }
-        pending = [class_name, *(name for statement in self.others for name in _names(statement))]
+        pending = [
+            class_name,
+            *(name for statement in self.other_statements for name in _names(statement)),
+        ]
         digested: set[str] = set()
         while pending:
             name = pending.pop()
@@ -126,21 +129,21 @@ class _Shape:
                 used_statements[id(statement)] = statement
                 pending += _names(statement)
         class_code = [
-            self._written(definition) for definition in self.definitions.get(class_name, ())
+            self._as_text(definition) for definition in self.definitions.get(class_name, ())
         ]
         value = [
             class_code,
-            sorted(self._written(statement) for statement in used_statements.values()),
+            sorted(self._as_text(statement) for statement in used_statements.values()),
         ]
         return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
-    def _written(self, statement: ast.stmt) -> str:
-        return json.dumps(self._of(statement))
+    def _as_text(self, statement: ast.stmt) -> str:
+        return json.dumps(self._as_lists(statement))
 
-    def _of(self, node: Any) -> Any:  # a field of a syntax tree
+    def _as_lists(self, node: Any) -> Any:  # a field of a syntax tree
         """Return a part of a tree as nested lists, equal in every version of Python."""
         if isinstance(node, list):
-            return [self._of(child) for child in node if not isinstance(child, ast.Pass)]
+            return [self._as_lists(child) for child in node if not isinstance(child, ast.Pass)]
         if not isinstance(node, ast.AST):
             return repr(node)
         if isinstance(node, ast.arg):
@@ -149,14 +152,14 @@ class _Shape:
         return self._digested_fields(node) if digested_name is None else digested_name
 
     def _digested_name(self, node: ast.AST) -> Any:
-        """Return a name, an attribute or a keyword as in `_of`; None for any other part."""
+        """Return a name, an attribute or a keyword as in `_as_lists`; None for any other part."""
         if isinstance(node, ast.Name):
             return self._name(node.id)
         if isinstance(node, ast.Attribute):
-            return self._attribute(self._of(node.value), node.attr)
+            return self._attribute(self._as_lists(node.value), node.attr)
         if isinstance(node, ast.keyword):
-            is_own = node.arg in self.bound_names
-            return ["keyword", _BOUND_NAME if is_own else node.arg, self._of(node.value)]
+            is_bound = node.arg in self.bound_names
+            return ["keyword", _BOUND_NAME if is_bound else node.arg, self._as_lists(node.value)]
         return None
 
     def _digested_fields(self, node: ast.AST) -> list[Any]:
@@ -164,10 +167,10 @@ class _Shape:
             node = ast.Assign([node.target], node.value or ast.Constant(None))
         fields: list[Any] = [type(node).__name__]
         for name, value in ast.iter_fields(node):
-            if name in _DROPPED or value is None or value == []:
+            if name in _IGNORED_FIELDS or value is None or value == []:
                 continue
             is_body = name == "body" and isinstance(node, _Definition)
-            parts = self._of(_without_docstring(value) if is_body else value)
+            parts = self._as_lists(_without_docstring(value) if is_body else value)
             if is_body and isinstance(node, ast.ClassDef):
                 parts = sorted(parts, key=json.dumps)
             fields.append([name, parts])
@@ -222,7 +225,7 @@ def _names(statement: ast.stmt) -> list[str]:
     ]
 
 
-def _bound(tree: ast.Module) -> Iterator[str]:
+def _bound_names(tree: ast.Module) -> Iterator[str]:
     """Yield each name that a module binds: definitions, arguments, variables, attributes."""
     for node in ast.walk(tree):
         if isinstance(node, _Definition):
@@ -255,7 +258,7 @@ FILES_MAX = 1000
 """Largest number of files in the folder; each may be as large as a submission."""
 BYTES_MAX = 1 << 25
 """Largest size of all files together, in bytes."""
-_PLAIN_FILES = "keep only plain source files in the folder of extractors"
+_PLAIN_FILES_FIX = "keep only plain source files in the folder of extractors"
 
 
 class ExtractorFolder(NamedTuple):
@@ -292,14 +295,16 @@ def tree_files(folder: Path) -> dict[str, bytes]:
             path = Path(parent) / name
             raw = read_bytes(path)
             if isinstance(raw, Fault):
-                raise AuditRefused(f"{path}: {raw.message}", _PLAIN_FILES)
+                raise AuditRefused(f"{path}: {raw.message}", _PLAIN_FILES_FIX)
             contents[path.relative_to(folder).as_posix()] = raw
             size += len(raw)
             if len(contents) > FILES_MAX:
-                raise AuditRefused(f"{folder}: contains more than {FILES_MAX} files", _PLAIN_FILES)
+                raise AuditRefused(
+                    f"{folder}: contains more than {FILES_MAX} files", _PLAIN_FILES_FIX
+                )
             if size > BYTES_MAX:
                 raise AuditRefused(
-                    f"{folder}: contains more than {BYTES_MAX:,} bytes", _PLAIN_FILES
+                    f"{folder}: contains more than {BYTES_MAX:,} bytes", _PLAIN_FILES_FIX
                 )
     return dict(sorted(contents.items()))
 
@@ -327,7 +332,7 @@ def extractor_code(
         if claimed is None:
             raise AuditRefused(
                 f"{path} is named without the digest of its source",
-                "a built-in extractor writes format 1.1, which has the digest: ask for that file",
+                "ask for the file of format 1.1 that the harness writes, which has the digest",
             )
         return ExtractorCode(
             path=path,

@@ -145,7 +145,7 @@ def commit(submission_file: SubmissionFile, declared: DeclaredRun | None = None)
     regimes, tasks = drawable_cells(submission, benchmark, policy.regimes)
     try:
         entry = ModelRegistry(layout).entry(submission.model_id)
-        extractor, weights, described = sources_of(submission, declared, extractors, entry)
+        extractor, weights, entry_sha256 = sources_of(submission, declared, extractors, entry)
         commitment = Commitment(
             protocol=PROTOCOL,
             model_id=submission.model_id,
@@ -167,7 +167,7 @@ def commit(submission_file: SubmissionFile, declared: DeclaredRun | None = None)
                 tolerance=limits_digest(),
             ),
             claims=claims_of(submission, regimes, tasks),
-            entry=described,
+            entry=entry_sha256,
         )
     except ValidationError as error:
         raise AuditRefused(
@@ -240,7 +240,7 @@ class AuditSubject:
 
     @property
     def is_rounded(self) -> bool:
-        """Whether the claims are of embeddings rounded to float16, as since the scorer is named."""
+        """Whether the claims are of embeddings rounded to float16: then the run names a scorer."""
         run = self.document.get("run", {})
         return isinstance(run, dict) and run.get("scorer") is not None
 
@@ -261,7 +261,7 @@ def subject_of(
             else f": cd {os.path.relpath(own_layout.root)}"
         )
         raise NothingChecked(
-            "this folder is in no repository of a board, which has policy and keys",
+            "this folder is not in the repository of a board, which has the policy and the keys",
             f"run the command in a checkout of the board{root}",
         )
     if submission is None:

@@ -128,7 +128,7 @@ def check_commitment(commitment: Commitment, published: str) -> None:
     tasks, policy = commitment.tasks, commitment.policy
     stratified = [task for stratum in policy.strata for task in stratum]
     objections = {
-        f"its digest is {commitment.sha256}, and {published} was published": (
+        f"the commitment has the digest {commitment.sha256}, expected {published}": (
             commitment.sha256 != published
         ),
         "a task is listed twice": len(set(tasks)) != len(tasks),
@@ -136,7 +136,7 @@ def check_commitment(commitment: Commitment, published: str) -> None:
         "a stratum has a task that is not among the tasks, or that is in another stratum": (
             len(set(stratified)) != len(stratified) or not set(stratified) <= set(tasks)
         ),
-        "it has strata without being stratified, or an empty stratum": (
+        "the policy has strata without being stratified, or an empty stratum": (
             bool(policy.strata) and not (policy.stratified and all(policy.strata))
         ),
     }
@@ -250,7 +250,7 @@ def _common_claims(first: Identity, second: Identity) -> list[tuple[int, int]]:
 
 
 def claims_of(submission: Submission, regimes: Sequence[str], tasks: Sequence[str]) -> Claims:
-    """Return the claimed MCC of each task in each regime, in hundred-thousandths or None."""
+    """Return regime to the claimed MCC of each task, in hundred-thousandths; None if missing."""
     return {
         regime: [
             round(scores[task].MCC * SCALE) if task in scores else None

@@ -101,47 +101,46 @@ class Cost(NamedTuple):
     letters: float
     variants: float
     """Largest number of variants that are embedded as well."""
-    embedding: float
-    """Seconds."""
-    scoring: float
-    """Seconds."""
-    memory: int
+    embedding_seconds: float
+    """Seconds in the sandbox."""
+    scoring_seconds: float
+    memory_bytes: int
     """Memory of the extractor, in bytes."""
-    disk: float
+    disk_bytes: float
     """Size of embeddings and weights, in bytes."""
-    slowest: float
+    slowest_task_seconds: float
     """Seconds in the sandbox of the task that takes longest."""
-    setup: float
+    setup_seconds: float
     """Seconds of the checks before the first task."""
 
     @property
     def seconds(self) -> float:
         """Expected seconds of all steps together."""
-        return self.setup + self.embedding + self.scoring
+        return self.setup_seconds + self.embedding_seconds + self.scoring_seconds
 
 
 def measurements_of(
-    prepared: PreparedRerun, weights: Mapping[str, float], say: Say
+    prepared: PreparedRerun, task_weights: Mapping[str, float], say: Say
 ) -> Measurements:
-    """Return measurements for the tasks in `weights`, kept in the work folder once they are made.
+    """Return measurements for the tasks in `task_weights`, made once and kept in the work folder.
 
-    The keys of `weights` are the drawn tasks, or before the draw all tasks that may be drawn, with
-    their probabilities. The data of all of them are read, so that missing data are found before the
-    draw. Raises NothingChecked for missing data, and what the sandbox raises for an extractor that
-    fails.
+    The keys of `task_weights` are the drawn tasks, or before the draw all tasks that may be drawn,
+    with their probabilities. The data of all of them are read, so that missing data are found
+    before the draw. Raises NothingChecked for missing data, and what the sandbox raises for an
+    extractor that fails.
     """
     earlier = prepared.work.read_as(SAMPLED, Measurements)
-    if earlier is not None and weights.keys() <= earlier.sizes.keys():
+    if earlier is not None and task_weights.keys() <= earlier.sizes.keys():
         return earlier
-    say(f"reading the data of {len(weights)} tasks")
+    say(f"reading the data of {len(task_weights)} tasks")
     started = time.monotonic()
     sizes, samples = {}, {}
-    for task in weights:
+    for task in task_weights:
         sizes[task], samples[task] = _size_and_sample(prepared, task)
-    reading = (time.monotonic() - started) / len(weights)
-    chosen = _sampled_sequences(sizes, samples)
-    say(f"timing the extractor on {len(chosen)} sequences")
-    timed = _timed(prepared, chosen, _expected_work(sizes, weights))
+    seconds_per_task = (time.monotonic() - started) / len(task_weights)
+    sequences = _sampled_sequences(sizes, samples)
+    say(f"timing the extractor on {len(sequences)} sequences")
+    timed = _timed(prepared, sequences, _expected_work(sizes, task_weights))
     embeddings = timed.embeddings
     smallest = min(sizes, key=lambda task: (sizes[task].sequences, task))
     say(f"timing the scoring on {smallest}")
@@ -151,7 +150,7 @@ def measurements_of(
         seconds_per_letter=timed.per_letter,
         embedding_bytes=embeddings.shape[1] * embeddings.dtype.itemsize,
         peak_bytes=timed.peak,
-        listing_seconds=reading,
+        listing_seconds=seconds_per_task,
         scored_sequences=sizes[smallest].sequences,
         scoring_seconds=_scoring_seconds(prepared, smallest, embeddings),
     )
@@ -166,7 +165,9 @@ def _size_and_sample(prepared: PreparedRerun, task: str) -> tuple[TaskSize, list
     )
     sequences = file.read_text(encoding="ascii").splitlines()
     if not sequences:
-        raise NothingChecked(f"task {task} has no sequence", "pull its data again")
+        raise NothingChecked(
+            f"task {task} has no sequence", "download its data again: geneb-ci data pull"
+        )
     sample = random.Random(_SAMPLE_SEED).sample(sequences, min(SAMPLE, len(sequences)))  # noqa: S311
     benchmark = prepared.subject.benchmark
     size = TaskSize(
@@ -193,7 +194,8 @@ def _sampled_sequences(
     """Return about `SAMPLE` sequences, from each task in proportion to its size, at least one."""
     total_sequences = sum(size.sequences for size in sizes.values())
     shares = {
-        t: max(1, round(SAMPLE * size.sequences / total_sequences)) for t, size in sizes.items()
+        task: max(1, round(SAMPLE * size.sequences / total_sequences))
+        for task, size in sizes.items()
     }
     return [sequence for task, share in shares.items() for sequence in samples[task][:share]]
 
@@ -221,7 +223,7 @@ class Rate(NamedTuple):
 
 
 class ExpectedWork(NamedTuple):
-    """What an audit will embed."""
+    """The amount of work that an audit is expected to embed."""
 
     runs: float
     """Number of runs of the extractor."""
@@ -229,20 +231,22 @@ class ExpectedWork(NamedTuple):
     """Letters of the mean draw, or of the largest task if it has more."""
 
 
-def _expected_work(sizes: Mapping[str, TaskSize], weights: Mapping[str, float]) -> ExpectedWork:
-    tasks = sum(weights.values())
-    letters = {task: _letters(sizes[task], max(1, round(tasks))) for task in weights}
-    mean = sum(weight * letters[task] for task, weight in weights.items())
+def _expected_work(
+    sizes: Mapping[str, TaskSize], task_weights: Mapping[str, float]
+) -> ExpectedWork:
+    tasks = sum(task_weights.values())
+    letters = {task: _letters(sizes[task], max(1, round(tasks))) for task in task_weights}
+    mean = sum(weight * letters[task] for task, weight in task_weights.items())
     return ExpectedWork(RUNS * tasks, max(mean, *letters.values()))
 
 
 def _timed(prepared: PreparedRerun, sequences: list[str], expected_work: ExpectedWork) -> Rate:
-    """Time the extractor in the sandbox. Raises what the sandbox raises."""
+    """Return the speed of the extractor in the sandbox. Raises what the sandbox raises."""
 
     def run(sequences: list[str]) -> TimedRun:
         started = time.monotonic()
-        ran = prepared.runner.embed(sequences, prepared.spec, prepared.machine.limits)
-        return TimedRun(time.monotonic() - started, ran.values, ran.peak)
+        result = prepared.runner.embed(sequences, prepared.spec, prepared.machine.limits)
+        return TimedRun(time.monotonic() - started, result.values, result.peak)
 
     return rate_of(run, sequences, expected_work, prepared.machine.limits.seconds / 2)
 
@@ -309,38 +313,41 @@ def _scoring_seconds(prepared: PreparedRerun, task: str, sample: "np.ndarray") -
 
 
 def cost_of(
-    prepared: PreparedRerun, measurements: Measurements, weights: Mapping[str, float], setup: float
+    prepared: PreparedRerun,
+    measurements: Measurements,
+    task_weights: Mapping[str, float],
+    setup: float,
 ) -> Cost:
     """Return the expected cost of tasks, each weighted by 1 or by its probability to be drawn.
 
     `setup` has the seconds that the checks before the first task took.
     """
-    tasks = max(1, round(sum(weights.values())))
-    embedding = {task: _embedding_seconds(measurements, task, tasks) for task in weights}
+    tasks = max(1, round(sum(task_weights.values())))
+    embedding = {task: _embedding_seconds(measurements, task, tasks) for task in task_weights}
     sizes = measurements.sizes
-    largest = max((sizes[task].sequences for task in weights), default=0)
+    largest = max((sizes[task].sequences for task in task_weights), default=0)
     scoring = {
         task: 2 * measurements.listing_seconds
         + max(0.0, measurements.scoring_seconds - measurements.listing_seconds)
         * sizes[task].sequences
         / measurements.scored_sequences
-        for task in weights
+        for task in task_weights
     }
-    sequences = sum(weight * sizes[task].sequences for task, weight in weights.items())
+    sequences = sum(weight * sizes[task].sequences for task, weight in task_weights.items())
     weight_bytes = sum(path.stat().st_size for path in prepared.work.folder.glob("weights/**/*"))
     return Cost(
-        tasks=sum(weights.values()),
+        tasks=sum(task_weights.values()),
         sequences=sequences,
-        letters=sum(weight * sizes[task].letters for task, weight in weights.items()),
+        letters=sum(weight * sizes[task].letters for task, weight in task_weights.items()),
         variants=sum(
-            weight * variant_count(sizes[task], tasks) for task, weight in weights.items()
+            weight * variant_count(sizes[task], tasks) for task, weight in task_weights.items()
         ),
-        embedding=sum(weight * embedding[task] for task, weight in weights.items()),
-        scoring=sum(weight * scoring[task] for task, weight in weights.items()),
-        memory=measurements.peak_bytes + largest * measurements.embedding_bytes,
-        disk=sequences * measurements.embedding_bytes + weight_bytes,
-        slowest=max(embedding.values(), default=0.0),
-        setup=setup,
+        embedding_seconds=sum(weight * embedding[task] for task, weight in task_weights.items()),
+        scoring_seconds=sum(weight * scoring[task] for task, weight in task_weights.items()),
+        memory_bytes=measurements.peak_bytes + largest * measurements.embedding_bytes,
+        disk_bytes=sequences * measurements.embedding_bytes + weight_bytes,
+        slowest_task_seconds=max(embedding.values(), default=0.0),
+        setup_seconds=setup,
     )
 
 
@@ -387,7 +394,7 @@ def remaining_tasks(plan: TaskPlan, prepared: PreparedRerun) -> dict[str, float]
 
 
 def refuse_too_large(
-    prepared: PreparedRerun, measurements: Measurements, tasks: Sequence[str], drawn: int
+    prepared: PreparedRerun, measurements: Measurements, tasks: Sequence[str], drawn_count: int
 ) -> None:
     """Refuse an audit that may exceed the limits of time or the disk of this machine.
 
@@ -395,8 +402,8 @@ def refuse_too_large(
     AuditRefused if the disk is too small for the largest tasks.
     """
     limits, sizes = prepared.machine.limits, measurements.sizes
-    slowest = max(tasks, key=lambda task: _embedding_seconds(measurements, task, drawn))
-    seconds = _embedding_seconds(measurements, slowest, drawn)
+    slowest = max(tasks, key=lambda task: _embedding_seconds(measurements, task, drawn_count))
+    seconds = _embedding_seconds(measurements, slowest, drawn_count)
     if seconds > limits.seconds:
         raise LimitExceeded(
             "seconds",
@@ -404,13 +411,13 @@ def refuse_too_large(
             f"{limits.seconds} s",
             advice("seconds"),
         )
-    largest = sorted(tasks, key=lambda task: -sizes[task].sequences)[:drawn]
-    total_seconds = sum(_embedding_seconds(measurements, task, drawn) for task in largest)
+    largest = sorted(tasks, key=lambda task: -sizes[task].sequences)[:drawn_count]
+    total_seconds = sum(_embedding_seconds(measurements, task, drawn_count) for task in largest)
     if total_seconds > limits.total_seconds:
         raise LimitExceeded(
             "total_seconds",
-            f"the largest {drawn} tasks would take about {total_seconds:.0f} s here; the limit is "
-            f"{limits.total_seconds} s",
+            f"the largest {drawn_count} tasks would take about {total_seconds:.0f} s here; the "
+            f"limit is {limits.total_seconds} s",
             advice("total_seconds"),
         )
     bytes_needed = sum(sizes[task].sequences for task in largest) * measurements.embedding_bytes
@@ -449,12 +456,12 @@ def cost_text(cost: Cost, prepared: PreparedRerun, *, is_drawn: bool) -> CostTex
         f"{cost.letters:,.0f} letters (a token has one letter or more)\n"
         f"  up to {cost.variants:,.0f} variants beside them: "
         f"{cost.variants / max(1.0, cost.sequences):.0%} more sequences\n"
-        f"  {_time_text(cost.seconds)}: embedding {_time_text(cost.embedding)}, scoring "
-        f"{_time_text(cost.scoring)}, checks {_time_text(cost.setup)}; the largest task "
-        f"{_time_text(cost.slowest)} in the sandbox\n"
-        f"  memory of the extractor {cost.memory // MIB:,} MiB, of "
+        f"  {_time_text(cost.seconds)}: embedding {_time_text(cost.embedding_seconds)}, scoring "
+        f"{_time_text(cost.scoring_seconds)}, checks {_time_text(cost.setup_seconds)}; the "
+        f"largest task {_time_text(cost.slowest_task_seconds)} in the sandbox\n"
+        f"  memory of the extractor {cost.memory_bytes // MIB:,} MiB, of "
         f"{prepared.machine.limits.memory_mib:,} allowed; GPU memory is not measured\n"
-        f"  disk {cost.disk / MIB:,.0f} MiB in {prepared.work.folder}\n",
+        f"  disk {cost.disk_bytes / MIB:,.0f} MiB in {prepared.work.folder}\n",
     )
 
 

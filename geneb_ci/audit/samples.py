@@ -307,7 +307,7 @@ class EmbeddingSample:
         benchmark = prepared.subject.benchmark
         drawn_from = receipt_of(check_structure(prepared.subject.document)[0], benchmark)
         with self._files(drawn_from.receipt, say) as files:
-            lacking = files.lacking(list(drawn_from.receipt.tasks))
+            bytes_to_fetch = files.lacking(list(drawn_from.receipt.tasks))
         fresh = prepared.fresh.rows if prepared.fresh is not None else ()
         fresh_count = sum(sequence.task in drawn_from.receipt.tasks for sequence in fresh)
         return CostText(
@@ -316,7 +316,7 @@ class EmbeddingSample:
                 drawn_from,
                 prepared.commitment,
                 benchmark,
-                lacking,
+                bytes_to_fetch,
                 fresh_count,
                 prepared.machine.device,
             ),
@@ -367,7 +367,7 @@ class EmbeddingSample:
             return None
         if outcome.plan != plan:
             raise AuditRefused(
-                f"{work.folder / OUTCOME}: its plan does not follow from the plan of its folder",
+                f"{work.folder / OUTCOME}: the plan of this outcome is not the plan beside it",
                 f"remove {work.folder / OUTCOME} and run the command again",
             )
         try:
@@ -391,7 +391,7 @@ def with_receipt(submission: SubmissionFile | None, benchmark: Benchmark) -> Sub
     if submission is None:
         raise UsageProblem(
             "a sample of embeddings needs the committed submission, which is missing",
-            "name it: --submission FILE",
+            "name the file of the submission: --submission FILE",
         )
     return receipt_of(check_structure(submission.document.value)[0], benchmark)
 
@@ -435,7 +435,7 @@ def sample_by_name(
     if wrong_options:
         needed = next(sample_name for sample_name in SAMPLES if sample_name != name)
         raise UsageProblem(
-            f"{' and '.join(wrong_options)}: expected a sample of {needed}, and this one is of "
+            f"{' and '.join(wrong_options)}: expected a sample of {needed}, found a sample of "
             f"{name}",
             f"pass --sample {needed}, or leave {wrong_options[0]} out",
         )

@@ -88,14 +88,14 @@ if TYPE_CHECKING:
 
 COMMITMENT, PLAN = "commitment.json", "plan.json"
 TYPED = "command.json"
-"""File of the work folder: where the command of the last call was typed, and its words."""
+"""File of the work folder: the folder in which the last command was run, and its words."""
 SHOWN_FILE = "shown"
 """Marker file of the work folder: the user was shown the digest, and has to publish it. A dry run
 does not write this file."""
 TO_BE_PUBLISHED = "to be published"
 """State of an audit whose commitment waits to be published."""
-LOOK = "geneb-ci next --as maintainer"
-"""Says whether a commitment is to be committed, published or drawn, and what follows a record."""
+NEXT_COMMAND = "geneb-ci next --as maintainer"
+"""The command that shows the next step of an audit, such as publishing its commitment."""
 FOLDER_DIGITS = 16
 """Number of hex digits of a commitment in the name of its folder."""
 EXAMPLE_TIME = "2026-11-20T08:30:00Z"
@@ -189,7 +189,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
     `say` prints a line of progress, `show` a part of the result. Raises what the steps raise, and
     AuditRefused when a file differs from what it was when the audit began.
     """
-    began = time.monotonic()
+    started_at = time.monotonic()
     check_moment(request.committed_at)
     request.source.check()
     sample = request.sample
@@ -216,7 +216,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
             with prepared_rerun(
                 commitment, subject, layout, request.machine, work, say
             ) as prepared:
-                setup = time.monotonic() - began
+                setup = time.monotonic() - started_at
                 cost = sample.cost(prepared, plan, setup, say)
                 show_new_cost(cost, NO_COST, show)
                 if request.dry_run:
@@ -245,8 +245,8 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                 f"{work.folder} can be removed"
             )
     agrees = result.outcome.verdict == "agrees"
-    code = Exit.CLEAN if agrees else Exit.ERRORS
-    return AuditProgress(code, result.outcome.verdict, outcome=result.outcome, record=path)
+    exit_code = Exit.CLEAN if agrees else Exit.ERRORS
+    return AuditProgress(exit_code, result.outcome.verdict, outcome=result.outcome, record=path)
 
 
 def draw_plan(
@@ -361,8 +361,13 @@ def refuse_unknown_run(result: RerunResult, layout: Layout) -> None:
         return
     read_entry = ModelRegistry(layout).entry(outcome.plan.commitment.model_id)
     reasons = objections_of(outcome)
-    only_scores = {reason.defence for reason in reasons} <= {TOLERANCE, JOINT}
-    if read_entry is None or read_entry.entry.run_unknown is None or not reasons or not only_scores:
+    has_only_scores = {reason.defence for reason in reasons} <= {TOLERANCE, JOINT}
+    if (
+        read_entry is None
+        or read_entry.entry.run_unknown is None
+        or not reasons
+        or not has_only_scores
+    ):
         return
     candidates = "; ".join(candidate.what for candidate in read_entry.entry.candidates)
     raise AuditRefused(
@@ -412,39 +417,39 @@ def ask_for_publication(
 ) -> AuditProgress:
     """Sign the commitment and show how the caller publishes its digest; return that state."""
     commitment = prepared.commitment
-    merge, shown_option = "", ""
+    merge_line, shown_option = "", ""
     if signing.key is not None:
         path = sign_commitment(commitment, signing.key, signing.layout, signing.audits, signing.say)
-        merge = f"merge {os.path.relpath(path)} into the main branch;\n"
+        merge_line = f"merge {os.path.relpath(path)} into the main branch;\n"
         shown_option = " --shown-on COMMIT"
-    shown_before = prepared.work.read(SHOWN_FILE) is not None
+    was_shown_before = prepared.work.read(SHOWN_FILE) is not None
     prepared.work.keep(SHOWN_FILE, commitment.sha256 + "\n")
-    again = f"{request.command} --committed-at {EXAMPLE_TIME}{shown_option}"
-    state = AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, again)
+    continue_command = f"{request.command} --committed-at {EXAMPLE_TIME}{shown_option}"
+    state = AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, continue_command)
     # `audit publish` makes the same commitment, unless `audit commit` made it from a declared run.
-    on_github = shlex.join(["geneb-ci", "audit", "publish", str(request.file)])
-    command = on_github if request.commitment is None else again
-    practice = ""
+    publish_command = shlex.join(["geneb-ci", "audit", "publish", str(request.file)])
+    command = publish_command if request.commitment is None else continue_command
+    practice_line = ""
     if is_practice(commitment.benchmark.sha256):
-        offline = f"{request.command} --practice"
-        practice = f"or, for practice, at once and offline: {offline}\n"
+        practice_command = f"{request.command} --practice"
+        practice_line = f"or, for practice, at once and offline: {practice_command}\n"
         if not request.has_remote:
-            command = offline
+            command = practice_command
     show(
         f"commitment {commitment.sha256}\n"
         f"{commitment.model_id}: {request.sample.drawn_text(commitment)} will be drawn\n"
     )
-    if shown_before:
+    if was_shown_before:
         show(
             "nothing was drawn: this digest was shown before, and --committed-at, the time of its "
-            f"publication, is missing: run `{again}`\n{practice}"
-            f"{next_line(LOOK)}\n"
+            f"publication, is missing: run `{continue_command}`\n{practice_line}"
+            f"{next_line(NEXT_COMMAND)}\n"
         )
         return state
     show(
-        f"{merge}publish this digest where a server outside of your control timestamps it: as "
+        f"{merge_line}publish this digest where a server outside of your control timestamps it: as "
         "commit status geneb/audit-commit, or in the ledger; then continue with that time, in "
-        f"UTC:\n  {again}\n{practice}{next_line(command)}\n"
+        f"UTC:\n  {continue_command}\n{practice_line}{next_line(command)}\n"
     )
     return state
 
@@ -471,7 +476,7 @@ def begin_audit(
     earlier = read_commitment(work.folder / COMMITMENT)
     if earlier != commitment:
         raise AuditRefused(
-            f"{work.folder}: the audit began with another {_difference(earlier, commitment)}",
+            f"{work.folder}: the audit began with another {_differing_parts(earlier, commitment)}",
             "check out the files it began with, or name another folder: --work DIR; if its sample "
             f"is drawn, add --earlier {work.folder / PLAN}",
         )
@@ -515,10 +520,10 @@ def saved_result(
 def refuse_other_settings(request: AuditRequest, work: Work) -> None:
     """Refuse options that a finished audit did not have, since its outcome would hide them.
 
-    What an option has by default is not asked for. Raises AuditRefused, and NothingChecked for a
+    Options with their default value are ignored. Raises AuditRefused, and NothingChecked for a
     commitment to a fresh set that cannot be read.
     """
-    machine, begun = request.machine, work.settings()
+    machine, settings = request.machine, work.settings()
     fresh = machine.fresh_commitment and read_fresh_commitment(machine.fresh_commitment).sha256
     requested = {
         "fresh": fresh,
@@ -528,9 +533,9 @@ def refuse_other_settings(request: AuditRequest, work: Work) -> None:
         "copies": machine.copies if machine.copies != COPIES_MIN else None,
     }
     for name, value in requested.items():
-        if value in {None, getattr(begun, name)}:
+        if value in {None, getattr(settings, name)}:
             continue
-        option, had = OPTION_OF[name], getattr(begun, name)
+        option, used_value = OPTION_OF[name], getattr(settings, name)
         words = ["geneb-ci", "audit", "run", str(work.folder / PLAN)]
         words += ["--fresh", str(machine.fresh)] if name == "fresh" else []
         argument = machine.fresh_commitment if name == "fresh" else value
@@ -539,7 +544,7 @@ def refuse_other_settings(request: AuditRequest, work: Work) -> None:
         receipt = getattr(request.sample, "receipt", None)
         words += ["--receipt", str(receipt)] if receipt is not None else []
         raise AuditRefused(
-            f"this audit is finished, with {name} {had or 'none'}; asked for is {value}"
+            f"this audit is finished, with {name} {used_value or 'none'}; {value} was requested"
             if name != "fresh"
             else f"this audit is finished, and its fresh set is not {machine.fresh_commitment}",
             f"leave out {option}, or rerun the same draw with it: {shlex.join(words)}",
@@ -561,7 +566,7 @@ def refuse_time_of_other_commitment(commitment: Commitment, folder: Path) -> Non
         raise AuditRefused(
             f"--committed-at is the time of commitment {shown_commitment.sha256}, which was shown "
             f"here; the files now make commitment {commitment.sha256}, with another "
-            f"{_difference(shown_commitment, commitment)}",
+            f"{_differing_parts(shown_commitment, commitment)}",
             "check out the files of that commitment, or run the command without --committed-at and "
             "publish the new digest",
         )
@@ -570,7 +575,7 @@ def refuse_time_of_other_commitment(commitment: Commitment, folder: Path) -> Non
 def published_command(commitment: Commitment, file: Path, committed_at: str, shown_on: str) -> str:
     """Return the command that continues an audit whose commitment is public since a time.
 
-    It has the options of the call that showed the digest, where that was typed in this folder.
+    It has the options of the call that showed the digest, if that was run in this folder.
     """
     words = ["geneb-ci", "audit", str(file)]
     for sample in (TaskSample, EmbeddingSample):
@@ -583,7 +588,7 @@ def published_command(commitment: Commitment, file: Path, committed_at: str, sho
 
 
 def typed_in(work: Path, folder: Path) -> list[str]:
-    """Return the words of the last command of a work folder; none where typed elsewhere."""
+    """Return the words of the last command of a work folder; [] if it was run in another folder."""
     raw = Work(work).read(TYPED)
     typed: list[str] = [] if raw is None else read_json(raw, is_own=True)
     return typed[1:] if typed[:1] == [str(folder.resolve())] else []
@@ -594,7 +599,7 @@ def _was_shown_or_drawn(folder: Path) -> bool:
     return any((folder / name).exists() for name in (SHOWN_FILE, PLAN))
 
 
-def _difference(first: Commitment, second: Commitment) -> str:
+def _differing_parts(first: Commitment, second: Commitment) -> str:
     """Return the names of the parts in which two commitments differ."""
     values, other_values = first.model_dump(), second.model_dump()
     names = {"submission_sha256": "submission", "model_id": "model"}

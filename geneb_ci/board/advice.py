@@ -27,7 +27,7 @@ HUNDREDS = "hundreds"
 BYTES_A_PARAMETER = 2
 """Half precision, in which most models are run on an accelerator."""
 MEMORY_SHARE = 2
-"""Memory of a GPU that a model fits, as a multiple of its weights: a run needs more than these."""
+"""Smallest memory of a GPU for a model, as a multiple of the memory of its weights."""
 GIGABYTE = 10**9
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([KMBGT]?)", re.IGNORECASE)
@@ -140,11 +140,11 @@ class AdviceFacts(NamedTuple):
 
     boards: Mapping[str, "RegimeScores"]
     draw_variances: Mapping[str, float]
-    """Regime to the assumed variance between training draws; 0 if it draws no examples."""
+    """By regime: the assumed variance between training draws; 0 if it draws no examples."""
     tasks: Sequence[TaskRecord]
     """In board order."""
     rows: Mapping[str, Mapping[str, Any]]
-    """Model to its facts, with the keys of leaderboard.json."""
+    """Facts by model, with the keys of leaderboard.json."""
 
 
 def model_request(
@@ -160,17 +160,19 @@ def model_request(
 
     Raises UsageProblem for an invalid size, memory, evidence or margin.
     """
-    max_count = parameters(max_params) if isinstance(max_params, str) else max_params
-    if max_count is not None and max_count < 0:
-        raise UsageProblem(f"max_params is {max_count}, expected 0 or more", "pass a larger number")
+    params_limit = parameters(max_params) if isinstance(max_params, str) else max_params
+    if params_limit is not None and params_limit < 0:
+        raise UsageProblem(
+            f"max_params is {params_limit}, expected 0 or more", "pass a larger number"
+        )
     if memory is not None:
         if not 0 < memory <= MEMORY_MAX:
             raise UsageProblem(
                 f"memory is {memory:g} GB, expected more than 0 and at most {MEMORY_MAX:,}",
                 "pass the memory of the GPU, such as 16",
             )
-        fitting_count = int(memory * GIGABYTE / MEMORY_SHARE / BYTES_A_PARAMETER)
-        max_count = fitting_count if max_count is None else min(max_count, fitting_count)
+        fitting_params = int(memory * GIGABYTE / MEMORY_SHARE / BYTES_A_PARAMETER)
+        params_limit = fitting_params if params_limit is None else min(params_limit, fitting_params)
     if evidence not in {None, *EVIDENCE_ORDER}:
         raise UsageProblem(
             f"{quoted(evidence)} is not a level of evidence",
@@ -181,7 +183,11 @@ def model_request(
             f"margin is {margin:g}, expected 0 to 1", "pass the accepted loss of MCC, such as 0.03"
         )
     return ModelRequest(
-        category=category, species=species, regime=regime, max_params=max_count, evidence=evidence
+        category=category,
+        species=species,
+        regime=regime,
+        max_params=params_limit,
+        evidence=evidence,
     )
 
 
@@ -212,9 +218,9 @@ def regimes_of(regime: str, facts: AdviceFacts) -> list[str]:
     """Return the regimes shown for a requested number of labelled examples, fewest first."""
     if regime != HUNDREDS:
         return [regime]
-    sampled = [name for name, variance in facts.draw_variances.items() if variance > 0]
-    complete = [name for name, variance in facts.draw_variances.items() if variance == 0]
-    return [*sampled[:1], *complete[:1]]
+    few_shot_regimes = [name for name, variance in facts.draw_variances.items() if variance > 0]
+    full_regimes = [name for name, variance in facts.draw_variances.items() if variance == 0]
+    return [*few_shot_regimes[:1], *full_regimes[:1]]
 
 
 def matching_tasks(request: ModelRequest, tasks: Sequence[TaskRecord]) -> list[TaskRecord]:
@@ -259,8 +265,8 @@ def _read(path: Path, type_: type[StrictModel]) -> dict[str, Any]:
     return value
 
 
-def _unusable(path: Path, why: str) -> UsageProblem:
+def _unusable(path: Path, reason: str) -> UsageProblem:
     return UsageProblem(
-        f"{path} is not what this version of geneb-ci writes: {why}",
+        f"{path} is not what this version of geneb-ci writes: {reason}",
         "build the board again: geneb-ci build FOLDER --output DIR",
     )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from geneb_ci.board.variance import Floats
 
 Positions = npt.NDArray[np.intp]
-COMPARED = 64
+BLOCK_SIZE = 64
 """Size of a block in which every pair is compared; at most 256, since a byte counts them."""
 REACH = 9.0
 """Standard deviations beyond which the normal distribution is neglected: 1e-19 lie there."""
@@ -38,15 +38,15 @@ def kendall_taus(columns: Sequence[Floats]) -> Floats:
             ordered % max(models, 1)
         )
     untied = np.sqrt(np.diag(concordance))
-    defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
-    left, right = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
-    return np.where(defined_, np.clip(concordance / left / right, -1.0, 1.0), np.nan)
+    is_defined = (untied[:, None] > 0) & (untied[None, :] > 0)
+    left, right = (np.where(is_defined, side, 1.0) for side in (untied[:, None], untied[None, :]))
+    return np.where(is_defined, np.clip(concordance / left / right, -1.0, 1.0), np.nan)
 
 
 def _tied_pairs(ordered: Positions) -> int:
     """Return how many pairs of sorted values are equal."""
-    last = np.flatnonzero(np.diff(ordered, append=-1))
-    counts = np.diff(last, prepend=-1)
+    last_positions = np.flatnonzero(np.diff(ordered, append=-1))
+    counts = np.diff(last_positions, prepend=-1)
     return int((counts * (counts - 1) // 2).sum())
 
 
@@ -61,10 +61,10 @@ def _inversions(columns: Positions) -> Positions:
     # Replace values by ranks; equal values ascend by position, so none of their pairs descends.
     value, places = np.empty((count, length), dtype=dtype), np.arange(length)
     np.put_along_axis(value, by_value, places.astype(dtype)[None, :], axis=1)
-    inversions = _near_inversions(value) + _near_inversions((by_value // COMPARED).astype(dtype))
-    blocks = -(-length // COMPARED)
-    position_blocks = places // COMPARED * blocks
-    for k, block in enumerate(value // COMPARED):
+    inversions = _near_inversions(value) + _near_inversions((by_value // BLOCK_SIZE).astype(dtype))
+    blocks = -(-length // BLOCK_SIZE)
+    position_blocks = places // BLOCK_SIZE * blocks
+    for k, block in enumerate(value // BLOCK_SIZE):
         inside = np.bincount(position_blocks + block, minlength=blocks * blocks).reshape(
             blocks, blocks
         )
@@ -75,13 +75,13 @@ def _inversions(columns: Positions) -> Positions:
 
 
 def _near_inversions(columns: npt.NDArray[np.unsignedinteger[Any]]) -> Positions:
-    """Return the inversions of each column between positions of the same block of `COMPARED`."""
+    """Return the inversions of each column between positions of the same block of `BLOCK_SIZE`."""
     count, length = columns.shape
-    padded = np.full((count, -(-length // COMPARED) * COMPARED), length, dtype=columns.dtype)
+    padded = np.full((count, -(-length // BLOCK_SIZE) * BLOCK_SIZE), length, dtype=columns.dtype)
     padded[:, :length] = columns
-    blocks = np.ascontiguousarray(np.moveaxis(padded.reshape(count, -1, COMPARED), 2, 0))
+    blocks = np.ascontiguousarray(np.moveaxis(padded.reshape(count, -1, BLOCK_SIZE), 2, 0))
     inversions = np.zeros(blocks.shape, dtype=np.uint8)
-    for distance in range(1, COMPARED):
+    for distance in range(1, BLOCK_SIZE):
         inversions[:-distance] += blocks[:-distance] > blocks[distance:]
     return np.asarray(inversions.sum(axis=(0, 2), dtype=np.intp))
 

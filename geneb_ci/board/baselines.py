@@ -15,7 +15,7 @@ from reference_harness.formats.benchmark import Benchmark
 
 FILE = "baselines.json"
 Scores = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""Baseline, regime and task to MCC."""
+"""MCC by baseline, regime and task."""
 
 
 @functools.cache
@@ -34,23 +34,23 @@ def baseline_lines(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]
 
     A mean is left out unless the baseline has scores of all its tasks.
     """
-    means = {"micro": benchmark.task_ids}
-    means |= {f"category:{name}": tasks for name, tasks in benchmark.categories.items()}
-    means |= {f"task:{task}": (task,) for task in benchmark.task_ids}
-    lines: dict[str, dict[str, dict[str, float]]] = {}
+    tasks_by_key = {"micro": benchmark.task_ids}
+    tasks_by_key |= {f"category:{name}": tasks for name, tasks in benchmark.categories.items()}
+    tasks_by_key |= {f"task:{task}": (task,) for task in benchmark.task_ids}
+    means_by_regime: dict[str, dict[str, dict[str, float]]] = {}
     for name, regimes in baseline_scores(benchmark).items():
         for regime, scores in regimes.items():
             mean_by_key = {
                 key: mean([scores[task] for task in tasks])
-                for key, tasks in means.items()
+                for key, tasks in tasks_by_key.items()
                 if all(task in scores for task in tasks)
             }
             categories = [f"category:{category}" for category in benchmark.categories]
             if all(key in mean_by_key for key in categories):
                 mean_by_key["macro"] = mean(mean_by_key[key] for key in categories)
             if mean_by_key:
-                lines.setdefault(regime, {})[name] = mean_by_key
-    return lines
+                means_by_regime.setdefault(regime, {})[name] = mean_by_key
+    return means_by_regime
 
 
 class BesideBaselines(NamedTuple):
@@ -69,9 +69,7 @@ def beside_baselines(
     cells = results.get(regime, {})
     tasks = [task for task in benchmark.task_ids if task in cells]
     tasks = [
-        task
-        for task in tasks
-        if all(task in scores_by_regime[regime] for scores_by_regime in scores.values())
+        task for task in tasks if all(task in baseline[regime] for baseline in scores.values())
     ]
     if not scores or not tasks:
         return None
@@ -79,7 +77,7 @@ def beside_baselines(
         len(tasks),
         mean([cells[task].MCC for task in tasks]),
         {
-            name: mean([scores_by_regime[regime][task] for task in tasks])
-            for name, scores_by_regime in scores.items()
+            name: mean([baseline[regime][task] for task in tasks])
+            for name, baseline in scores.items()
         },
     )

@@ -28,7 +28,7 @@ from geneb_ci.board.rows import (
     DIAGNOSTICS,
     LEADERBOARD,
     TASKS,
-    extra_at_hand,
+    extra_required,
     figure_values,
     leaderboards,
     text_of,
@@ -122,8 +122,8 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> CheckedEntries:
         findings = result.findings if isinstance(result, FileResult) else ()
         failed_rules = [finding.rule for finding in findings if finding.severity is Severity.ERROR]
         if failed_rules or not isinstance(result, FileResult) or result.submission is None:
-            found_by = tuple(dict.fromkeys(failed_rules))
-            refused.append(RejectedSubmission(path.name, len(failed_rules), found_by))
+            rule_ids = tuple(dict.fromkeys(failed_rules))
+            refused.append(RejectedSubmission(path.name, len(failed_rules), rule_ids))
         else:
             document = result.document
             row = BoardRow(document.sha256, document.origin, document.scorer, result.submission)
@@ -152,7 +152,7 @@ def analyses_of(
     `boards` is the result of `leaderboards` for these entries; by default it is computed.
     Raises UsageProblem when the extra `build` is not installed.
     """
-    with _analyses():
+    with _build_extra():
         from geneb_ci.board import recommend, uncertainty  # 0.3 s
         from geneb_ci.board.diagnostics import whole
     rows = list(entries)
@@ -160,7 +160,7 @@ def analyses_of(
     values = figure_values(rows, benchmark, boards)
     advice_facts = recommend.advice_facts_of(rows, scores, benchmark, notes)
     request = model_request(None, None, benchmark.regimes[0], None, None, None, MARGIN)
-    ranks: dict[str, Callable[[], Any]] = {
+    rank_steps: dict[str, Callable[[], Any]] = {
         f"ranks {regime}": functools.partial(uncertainty.all_ranks, board)
         for regime, board in scores.items()
     }
@@ -168,7 +168,7 @@ def analyses_of(
     steps = (
         whole.diagnostic_steps(scores, values, benchmark)
         | {"first": lambda: recommend.advise(request, advice_facts, MARGIN).model_dump_json()}
-        | ranks
+        | rank_steps
     )
     names = list(steps)
     results = dict(
@@ -224,7 +224,7 @@ def checked_entries(
     """
     errors: RowErrors | None = None
     if numbers is Numbers.ERRORS:
-        with _analyses():
+        with _build_extra():
             from geneb_ci.board.uncertainty import row_errors as errors  # numpy: 0.2 s
     make_entry = entry_maker(layout)
     names = chosen_rule_ids((), ())
@@ -330,15 +330,15 @@ def advice_of(
 
     Raises SubmissionsRefused, and UsageProblem for an unknown folder, category or regime.
     """
-    with _analyses():
+    with _build_extra():
         from geneb_ci.board.recommend import advise_rows  # numpy: 0.2 s
     layout, files = files_at(folder, "geneb-ci recommend FOLDER")
     entries = checked_entries(layout, files, watch, cache=cache)
     return advise_rows(entries, benchmark_of(layout), task_notes(layout), request, margin)
 
 
-def _analyses() -> AbstractContextManager[None]:
-    return extra_at_hand("; without it, only `build --no-diagnostics` works")
+def _build_extra() -> AbstractContextManager[None]:
+    return extra_required("; without it, only `build --no-diagnostics` works")
 
 
 def _is_sound(report: Report) -> bool:

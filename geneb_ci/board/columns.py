@@ -217,7 +217,7 @@ def _defects(entry: Entry) -> list[dict[str, Any]] | None:
     return defects or None
 
 
-def _one_of(values: type[enum.StrEnum]) -> Any:  # an annotated type
+def _enum_type(values: type[enum.StrEnum]) -> Any:  # an annotated type
     return Annotated[str, Field(json_schema_extra={"enum": [str(value) for value in values]})]
 
 
@@ -277,7 +277,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         key="authorship",
-        type=_one_of(Authorship),
+        type=_enum_type(Authorship),
         about="Whose file it is: the authors' own (`official`) or another's (`contributed`).",
         value=lambda entry: str(entry.authorship),
         kind="text",
@@ -287,7 +287,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         key="evidence",
-        type=_one_of(Evidence),
+        type=_enum_type(Evidence),
         about="What others did to confirm the scores, computed from audit records.",
         value=lambda entry: str(entry.evidence),
         kind="evidence",
@@ -327,7 +327,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         key="submitted",
-        type=_one_of(TrustLevel),
+        type=_enum_type(TrustLevel),
         about="Trust level: authorship and evidence in one word of upstream's page; for a "
         "contributed row, self-reported means checked, and verified means audited.",
         value=lambda entry: str(entry.level),

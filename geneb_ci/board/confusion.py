@@ -11,9 +11,9 @@ from reference_harness.formats.submission import Submission
 
 
 def recovered_tables(context: Context, regime: str) -> Iterator[RecoveredCell]:
-    """Yield the recovered matrices of a regime's two-class tasks; few-shot, one for each seed."""
+    """Yield the recovered matrices of a regime's two-class tasks, in few-shot one for each seed."""
     for claim in context.claims:
-        if claim.path[:2] == ("results", regime) and claim.classes and claim.fits == 1:
+        if claim.path[:2] == ("results", regime) and claim.classes and claim.fit_count == 1:
             yield recovered_cell(regime, claim.task.id, None, claim.classes, claim.reading)
     if regime in context.benchmark.protocol.few_shot_k:
         seeds = context.benchmark.protocol.seeds

@@ -1,8 +1,8 @@
 """Which models score significantly higher than others, and the possible loss of choosing one.
 
-    scores = ScoreColumn(values, variance, freedom)   # (M,) each: one score of M models
-    better(scores, c)[i, j]                         # whether i scores significantly higher than j
-    losses(scores, among, c).bound[i]               # upper bound with 95 % confidence
+    scores = ScoreColumn(values, variance, freedom)   # one score of several models
+    better(scores, critical)[i, j]                    # whether i scores significantly higher than j
+    losses(scores, subset, critical).bound[i]         # upper bound with 95 % confidence
 
 Models that do not differ significantly are not therefore equal, so a smaller model is recommended
 only with a bound on its loss. docs/research/uncertainty.md has the formulas, their sources and
@@ -27,8 +27,10 @@ CONFIDENCE = 0.95
 NORMAL = 1.96
 """Standard errors from a score to the ends of its 95 % interval."""
 STEPS = (1, 2, 5)
-"""Numbers of models are rounded up to 10, 20, 50, 100, ...: another row rarely changes M*."""
+"""Numbers of models are rounded up to these times a power of 10, so that another row rarely changes
+the critical value."""
 FEWEST = 10
+"""Smallest number of models after rounding up."""
 DIGITS = 9
 """Decimals of numbers computed from normal quantiles: libraries differ in the sixteenth."""
 GRID = 2001
@@ -41,7 +43,7 @@ group, maximum number of groups, and number of models that are compared with all
 FREEDOM_MIN = 4.0
 """Minimum degrees of freedom from which `student_quantile` decreases as they grow."""
 SLACK = 1e-12
-"""More than the rounding error of a limit: a pair that is closer to it is computed exactly."""
+"""An upper bound of the rounding error of a limit; pairs closer to a limit are compared exactly."""
 
 
 class ScoreColumn(NamedTuple):
@@ -68,10 +70,11 @@ def rounded_up(models: int) -> int:
 
 @functools.cache
 def critical_value(models: int) -> float:
-    """Return the number of standard errors from which a difference is significant, for M* models.
+    """Return the number of standard errors from which a difference between models is significant.
 
     This is Tukey and Kramer's constant: with 95 % probability no statement about any pair is wrong
-    (Hayter 1984). It is the 95 % quantile of the range of M* standard normals, divided by sqrt(2).
+    (Hayter 1984). It is the 95 % quantile of the range of `models` standard normals, divided by
+    sqrt(2); `models` is a number of models that `rounded_up` returned.
     """
     low, high = 1.0, 12.0
     while high - low > 10.0 ** -(DIGITS + 2):
@@ -113,17 +116,17 @@ def _pair_errors(scores: ScoreColumn, first: Positions, second: Positions) -> tu
     return np.sqrt(total), freedom
 
 
-def better(scores: ScoreColumn, c: float) -> Bools:
-    """Return whether each model scores significantly higher than each other: (M, M)."""
+def better(scores: ScoreColumn, critical: float) -> Bools:
+    """Return whether each model (row) scores significantly higher than each other (column)."""
     models = np.arange(len(scores.values))
-    return _better(scores, models[:, None], models[None, :], c)
+    return _better(scores, models[:, None], models[None, :], critical)
 
 
-def _better(scores: ScoreColumn, first: Positions, second: Positions, c: float) -> Bools:
+def _better(scores: ScoreColumn, first: Positions, second: Positions, critical: float) -> Bools:
     """Return the result of `better` for index arrays that numpy broadcasts."""
     errors, freedom = _pair_errors(scores, first, second)
     return np.asarray(
-        scores.values[first] - scores.values[second] > student_quantile(c, freedom) * errors
+        scores.values[first] - scores.values[second] > student_quantile(critical, freedom) * errors
     )
 
 
@@ -138,17 +141,17 @@ class RankRanges(NamedTuple):
     """The number of models minus those that score significantly lower."""
 
 
-def ranks(scores: ScoreColumn, c: float) -> RankRanges:
+def ranks(scores: ScoreColumn, critical: float) -> RankRanges:
     """Return ranks with their ranges; all ranges together hold with 95 % confidence."""
     count = len(scores.values)
     ordered = np.sort(scores.values)
     rank = 1 + count - np.searchsorted(ordered, scores.values, side="right")
-    above, below = win_and_loss_counts(scores, c)
+    above, below = win_and_loss_counts(scores, critical)
     return RankRanges(rank, 1 + above, count - below)
 
 
-def win_and_loss_counts(scores: ScoreColumn, c: float) -> tuple[Positions, Positions]:
-    """Return how many models score significantly higher than each, and how many lower: (M,) each.
+def win_and_loss_counts(scores: ScoreColumn, critical: float) -> tuple[Positions, Positions]:
+    """Return how many models score significantly higher than each model, and how many lower.
 
     These are the sums of `better` by column and row. Models are grouped by similar variance; in a
     group almost the same difference is significant, so only pairs close to it are compared.
@@ -158,7 +161,7 @@ def win_and_loss_counts(scores: ScoreColumn, c: float) -> tuple[Positions, Posit
         models, sums = np.arange(count), np.zeros((2, count), dtype=np.intp)
         step = max(1, PAIRS_AT_ONCE // max(1, count))
         for first in np.split(models, range(step, count, step)):
-            won = _better(scores, first[:, None], models, c)
+            won = _better(scores, first[:, None], models, critical)
             sums[0] += won.sum(axis=0)
             sums[1, first] = won.sum(axis=1)
         return sums[0], sums[1]
@@ -173,27 +176,29 @@ def win_and_loss_counts(scores: ScoreColumn, c: float) -> tuple[Positions, Posit
         variance, scores_of_group = scores.variance[group], scores.values[group]
         freedom = np.minimum(scores.freedom, scores.freedom[group].min())
         certain_limit = (
-            student_quantile(c, freedom) * np.sqrt(scores.variance + variance.max()) + SLACK
+            student_quantile(critical, freedom) * np.sqrt(scores.variance + variance.max()) + SLACK
         )
-        possible_limit = c * np.sqrt(scores.variance + variance.min()) - SLACK
-        # Each model beats the group's first `sure` ones; it is compared with those after them.
-        sure = np.searchsorted(scores_of_group, scores.values - certain_limit, side="left")
-        below += sure
-        above[group] += count - np.cumsum(np.bincount(sure, minlength=len(group) + 1))[:-1]
-        unsure = np.flatnonzero(
-            np.append(scores_of_group, np.inf)[sure] <= scores.values - possible_limit
+        possible_limit = critical * np.sqrt(scores.variance + variance.min()) - SLACK
+        # Each model beats the group's first `certain_wins` models; it is compared with later ones.
+        certain_wins = np.searchsorted(scores_of_group, scores.values - certain_limit, side="left")
+        below += certain_wins
+        above[group] += count - np.cumsum(np.bincount(certain_wins, minlength=len(group) + 1))[:-1]
+        undecided = np.flatnonzero(
+            np.append(scores_of_group, np.inf)[certain_wins] <= scores.values - possible_limit
         )
-        sure = sure[unsure]
+        certain_wins = certain_wins[undecided]
         open_counts = (
-            np.searchsorted(scores_of_group, (scores.values - possible_limit)[unsure], side="right")
-            - sure
+            np.searchsorted(
+                scores_of_group, (scores.values - possible_limit)[undecided], side="right"
+            )
+            - certain_wins
         )
-        first = np.repeat(unsure, open_counts)
+        first = np.repeat(undecided, open_counts)
         offset = np.arange(len(first)) - np.repeat(
             np.cumsum(open_counts) - open_counts, open_counts
         )
-        second = group[np.repeat(sure, open_counts) + offset]
-        won = _better(scores, first, second, c)
+        second = group[np.repeat(certain_wins, open_counts) + offset]
+        won = _better(scores, first, second, critical)
         below += np.bincount(first[won], minlength=count)
         above += np.bincount(second[won], minlength=count)
     counts = np.empty((2, count), dtype=np.intp)
@@ -201,30 +206,35 @@ def win_and_loss_counts(scores: ScoreColumn, c: float) -> tuple[Positions, Posit
     return counts[0], counts[1]
 
 
-def could_be_best(scores: ScoreColumn, among: Positions, c: float) -> Positions:
+def could_be_best(scores: ScoreColumn, subset: Positions, critical: float) -> Positions:
     """Return the models of a subset to which no other of the subset is significantly superior."""
-    if not len(among):
-        return among
+    if not len(subset):
+        return subset
     # Models that score significantly lower than the highest one are no contenders.
-    errors, descending = np.sqrt(scores.variance[among]), among[np.argsort(-scores.values[among])]
+    errors, descending = (
+        np.sqrt(scores.variance[subset]),
+        subset[np.argsort(-scores.values[subset])],
+    )
     first = descending[0]
-    reach = student_quantile(c, np.minimum(scores.freedom[among], scores.freedom[first]))
-    highest_possible = scores.values[among] + reach * (errors + math.sqrt(scores.variance[first]))
-    contenders = among[highest_possible >= scores.values[first]]
+    reach = student_quantile(critical, np.minimum(scores.freedom[subset], scores.freedom[first]))
+    highest_possible = scores.values[subset] + reach * (errors + math.sqrt(scores.variance[first]))
+    contenders = subset[highest_possible >= scores.values[first]]
     # Most are beaten by a model of the front: one with a smaller variance than every higher model.
     # If all degrees of freedom are infinite, comparing with the front is enough.
     least_variance = np.minimum.accumulate(scores.variance[descending])
     lowest_variances = descending[np.diff(least_variance, prepend=np.inf) < 0]
-    for ahead in (lowest_variances[:FEW], lowest_variances[:GROUP]):
-        contenders = contenders[~_better(scores, ahead[:, None], contenders, c).any(axis=0)]
+    for rivals in (lowest_variances[:FEW], lowest_variances[:GROUP]):
+        contenders = contenders[~_better(scores, rivals[:, None], contenders, critical).any(axis=0)]
     # Otherwise the remaining contenders are compared with all models that may be far enough above.
-    ahead = among
+    rivals = subset
     if scores.shared is None and np.isinf(scores.freedom).all():
-        ahead = lowest_variances
+        rivals = lowest_variances
     elif scores.shared is None:
-        least = scores.values[contenders].min(initial=1.0) + c * errors
-        ahead = among[scores.values[among] > least - SLACK]
-    return np.asarray(contenders[~_better(scores, ahead[:, None], contenders, c).any(axis=0)])
+        least = scores.values[contenders].min(initial=1.0) + critical * errors
+        rivals = subset[scores.values[subset] > least - SLACK]
+    return np.asarray(
+        contenders[~_better(scores, rivals[:, None], contenders, critical).any(axis=0)]
+    )
 
 
 class ComparedPair(NamedTuple):
@@ -241,11 +251,11 @@ class ComparedPair(NamedTuple):
     """Whether the first or the second scores significantly higher."""
 
 
-def compare_pair(scores: ScoreColumn, first: int, second: int, c: float) -> ComparedPair:
+def compare_pair(scores: ScoreColumn, first: int, second: int, critical: float) -> ComparedPair:
     """Return the comparison of two models, given by their indices."""
     errors, freedom = difference_errors(scores, np.array([first]), np.array([second]))
     error = float(errors[0, 0])
-    reach = float(student_quantile(c, freedom)[0, 0]) * error
+    reach = float(student_quantile(critical, freedom)[0, 0]) * error
     difference = float(scores.values[first] - scores.values[second])
     probability = (
         0.5 if error == 0 else float(normal_below(as_normal(difference / errors, freedom))[0, 0])
@@ -269,31 +279,33 @@ class Losses(NamedTuple):
     at once; 0 for the only model that could be best, infinite if it was not computed."""
 
 
-def losses(scores: ScoreColumn, among: Positions, c: float, accepted: float = math.inf) -> Losses:
+def losses(
+    scores: ScoreColumn, subset: Positions, critical: float, accepted_loss: float = math.inf
+) -> Losses:
     """Return the possible loss in one score of choosing each model of a non-empty subset.
 
-    Bounds are computed for models that score at most `accepted` below the highest; those of all
-    others would exceed `accepted`.
+    Bounds are computed for models that score at most `accepted_loss` below the highest; those
+    of all others would exceed it.
     """
-    best = could_be_best(scores, among, c)
-    is_within = scores.values[among].max() - scores.values[among] <= accepted
-    bound = np.full(len(among), np.inf)
-    bound[is_within] = _furthest(scores, among[is_within], best, len(among))
-    is_only_candidate = (among == best[0]) & (len(best) == 1)
+    best = could_be_best(scores, subset, critical)
+    is_within = scores.values[subset].max() - scores.values[subset] <= accepted_loss
+    bound = np.full(len(subset), np.inf)
+    bound[is_within] = _furthest(scores, subset[is_within], best, len(subset))
+    is_only_candidate = (subset == best[0]) & (len(best) == 1)
     # A bound is 0 only if nothing can be lost.
     displayed = np.maximum(np.round(bound, DIGITS), 10.0**-DIGITS)
     return Losses(best, np.asarray(np.where(is_only_candidate, 0.0, displayed), dtype=float))
 
 
-def _furthest(scores: ScoreColumn, among: Positions, best: Positions, count: int) -> Floats:
+def _furthest(scores: ScoreColumn, subset: Positions, best: Positions, count: int) -> Floats:
     """Return how far each model may be below the best of `count` models (Hsu 1984)."""
     if count == 1:
         return np.zeros(1)
-    single = NormalDist().inv_cdf(CONFIDENCE ** (1 / (count - 1)))
-    errors, freedom = difference_errors(scores, among, best)
-    below = scores.values[best][None, :] - scores.values[among][:, None]
-    reach = below + student_quantile(single, freedom) * errors
-    reach[among[:, None] == best[None, :]] = -np.inf
+    one_sided_quantile = NormalDist().inv_cdf(CONFIDENCE ** (1 / (count - 1)))
+    errors, freedom = difference_errors(scores, subset, best)
+    below = scores.values[best][None, :] - scores.values[subset][:, None]
+    reach = below + student_quantile(one_sided_quantile, freedom) * errors
+    reach[subset[:, None] == best[None, :]] = -np.inf
     return np.asarray(np.maximum(reach.max(axis=1), 0.0))
 
 

@@ -48,10 +48,10 @@ class Regime:
     @functools.cached_property
     def _ranks(self) -> dict[str, int]:
         ordered = sorted(self.scores.values(), reverse=True)
-        first: dict[float, int] = {}
+        rank_by_score: dict[float, int] = {}
         for position, score in enumerate(ordered, 1):
-            first.setdefault(score, position)
-        return {model: first[score] for model, score in self.scores.items()}
+            rank_by_score.setdefault(score, position)
+        return {model: rank_by_score[score] for model, score in self.scores.items()}
 
     @functools.cached_property
     def _rank_ranges(self) -> "RankRanges":
@@ -90,7 +90,7 @@ class Regime:
 def regimes_of(
     data: Mapping[str, list[dict[str, Any]]], columns: "Mapping[str, ScoreColumn] | None"
 ) -> dict[str, Regime]:
-    """Return regime to its rows, from the member `data` of leaderboard.json.
+    """Return the regimes by name, from the member `data` of leaderboard.json.
 
     `columns` has their macro MCC with its variances; without it, scores count as exact.
     """
@@ -177,7 +177,7 @@ class BoardDiff:
     changed: tuple[ChangedRow, ...]
     moves: tuple[RankMove, ...]
     pushed: dict[str, int]
-    """Regime to the number of rows whose rank differs only because rows were added or removed."""
+    """By regime: the number of rows whose rank differs only through added or removed rows."""
 
     @property
     def is_empty(self) -> bool:
@@ -187,24 +187,31 @@ class BoardDiff:
 
 def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
     """Return the differences; rows and regimes are in the order of the new board."""
-    old, new = _regimes(before), _regimes(after)
+    old_regimes, new_regimes = _regimes(before), _regimes(after)
     models_old, models_new = _models(before), _models(after)
     kept_models = [model for model in models_new if model in models_old]
     changed = tuple(
         row
         for model in kept_models
-        if (row := _changed(model, before, after, old, new)) is not None
+        if (row := _changed_row(model, before, after, old_regimes, new_regimes)) is not None
     )
     changed_models = {row.model for row in changed}
     moves = tuple(
-        move for name in new if name in old for move in _moves(old[name], new[name], changed_models)
+        move
+        for name in new_regimes
+        if name in old_regimes
+        for move in _moves(old_regimes[name], new_regimes[name], changed_models)
     )
     return BoardDiff(
-        added=tuple(_present(m, new) for m in models_new if m not in models_old),
-        removed=tuple(_present(m, old) for m in models_old if m not in models_new),
+        added=tuple(_one_sided_row(m, new_regimes) for m in models_new if m not in models_old),
+        removed=tuple(_one_sided_row(m, old_regimes) for m in models_old if m not in models_new),
         changed=changed,
         moves=moves,
-        pushed={name: _pushed(old[name], new[name], moves) for name in new if name in old},
+        pushed={
+            name: _pushed(old_regimes[name], new_regimes[name], moves)
+            for name in new_regimes
+            if name in old_regimes
+        },
     )
 
 
@@ -218,18 +225,22 @@ def _models(side: BoardSide) -> dict[str, None]:
     return dict.fromkeys(sorted(names, key=lambda name: (name.lower(), name)))
 
 
-def _present(model: str, regimes: dict[str, Regime]) -> OneSidedRow:
+def _one_sided_row(model: str, regimes: dict[str, Regime]) -> OneSidedRow:
     return OneSidedRow(
         model, tuple(r.place_of(model) for r in regimes.values() if model in r.scores)
     )
 
 
-def _changed(
-    model: str, before: BoardSide, after: BoardSide, old: dict[str, Regime], new: dict[str, Regime]
+def _changed_row(
+    model: str,
+    before: BoardSide,
+    after: BoardSide,
+    old_regimes: dict[str, Regime],
+    new_regimes: dict[str, Regime],
 ) -> ChangedRow | None:
     facts: dict[str, ChangedFact] = {}
     shifts = []
-    for name in (*new, *(name for name in old if name not in new)):
+    for name in (*new_regimes, *(name for name in old_regimes if name not in new_regimes)):
         row_before, row_after = (
             _row(before.categories, name, model),
             _row(after.categories, name, model),
@@ -240,14 +251,14 @@ def _changed(
                 for f in FACTS
                 if row_before.get(f) != row_after.get(f)
             }
-        scores = _differing(_row(before.tasks, name, model), _row(after.tasks, name, model))
+        scores = _differing_count(_row(before.tasks, name, model), _row(after.tasks, name, model))
         if scores:
-            place_was = old[name].place_of(model) if row_before is not None else None
-            place_now = new[name].place_of(model) if row_after is not None else None
+            place_was = old_regimes[name].place_of(model) if row_before is not None else None
+            place_now = new_regimes[name].place_of(model) if row_after is not None else None
             is_inside_noise = place_was is not None and place_now is not None
             if place_was is not None and place_now is not None:
                 change = abs(place_now.score - place_was.score)
-                is_inside_noise = change <= new[name].half_width(model)
+                is_inside_noise = change <= new_regimes[name].half_width(model)
             shifts.append(RankShift(name, place_was, place_now, scores, is_inside_noise))
     return ChangedRow(model, tuple(facts.values()), tuple(shifts)) if facts or shifts else None
 
@@ -257,7 +268,7 @@ def _row(board: dict[str, Any], regime: str, model: str) -> dict[str, Any] | Non
     return next((row for row in rows if row["model"] == model), None)
 
 
-def _differing(before: dict[str, Any] | None, after: dict[str, Any] | None) -> int:
+def _differing_count(before: dict[str, Any] | None, after: dict[str, Any] | None) -> int:
     """Return the number of task scores that differ, or that only one of two rows has."""
     scores_before, scores_after = _scores(before), _scores(after)
     return sum(
@@ -275,35 +286,44 @@ def _scores(row: dict[str, Any] | None) -> dict[tuple[str, str], float]:
     }
 
 
-def _moves(old: Regime, new: Regime, differing: set[str]) -> Iterable[RankMove]:
+def _moves(old_regime: Regime, new_regime: Regime, changed_models: set[str]) -> Iterable[RankMove]:
     """Yield the moves of rows that passed another or were passed, if both boards have both."""
-    kept_models = [model for model in new.scores if model in old.scores]
+    kept_models = [model for model in new_regime.scores if model in old_regime.scores]
     for model in kept_models:
         # Two rows that did not change cannot have passed each other.
         compared_models = [
-            other for other in kept_models if other != model and differing & {model, other}
+            other for other in kept_models if other != model and changed_models & {model, other}
         ]
-        passed = tuple(o for o in compared_models if _passes(model, o, old, new))
-        passed_by = tuple(o for o in compared_models if _passes(o, model, old, new))
+        passed = tuple(o for o in compared_models if _passes(model, o, old_regime, new_regime))
+        passed_by = tuple(o for o in compared_models if _passes(o, model, old_regime, new_regime))
         if passed or passed_by:
             is_inside_noise = not any(
-                new.is_significant(model, other) for other in (*passed, *passed_by)
+                new_regime.is_significant(model, other) for other in (*passed, *passed_by)
             )
             yield RankMove(
-                model, old.place_of(model), new.place_of(model), passed, passed_by, is_inside_noise
+                model,
+                old_regime.place_of(model),
+                new_regime.place_of(model),
+                passed,
+                passed_by,
+                is_inside_noise,
             )
 
 
-def _passes(model: str, other: str, old: Regime, new: Regime) -> bool:
-    return (old.scores[model] <= old.scores[other] and new.scores[model] > new.scores[other]) or (
-        old.scores[model] < old.scores[other] and new.scores[model] == new.scores[other]
+def _passes(model: str, other: str, old_regime: Regime, new_regime: Regime) -> bool:
+    return (
+        old_regime.scores[model] <= old_regime.scores[other]
+        and new_regime.scores[model] > new_regime.scores[other]
+    ) or (
+        old_regime.scores[model] < old_regime.scores[other]
+        and new_regime.scores[model] == new_regime.scores[other]
     )
 
 
-def _pushed(old: Regime, new: Regime, moves: Iterable[RankMove]) -> int:
-    moved = {move.model for move in moves if move.after.regime == new.name}
+def _pushed(old_regime: Regime, new_regime: Regime, moves: Iterable[RankMove]) -> int:
+    moved_models = {move.model for move in moves if move.after.regime == new_regime.name}
     return sum(
-        old.rank(model) != new.rank(model)
-        for model in new.scores
-        if model in old.scores and model not in moved
+        old_regime.rank(model) != new_regime.rank(model)
+        for model in new_regime.scores
+        if model in old_regime.scores and model not in moved_models
     )

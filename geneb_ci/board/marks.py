@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, ValidationError
 
 from geneb_ci.audit.record.keys import log_keys
-from geneb_ci.audit.sampling.design import audit_policy, demands_of
+from geneb_ci.audit.sampling.design import audit_policy, requirements_of
 from geneb_ci.audit.trust.level import Decision, decide
 from geneb_ci.common.config import Layout, benchmark_of, official_files, policy_bytes
 from geneb_ci.common.errors import BadConfiguration
@@ -252,5 +252,5 @@ def row_judge(layout: Layout) -> Callable[[str, str, str], Decision]:
         evidence.require_sound()
         return evidence.decide
     benchmark = benchmark_of(layout)
-    demands, official = demands_of(audit_policy(layout), benchmark), official_files(layout)
+    demands, official = requirements_of(audit_policy(layout), benchmark), official_files(layout)
     return lambda sha256, origin, scorer: decide(sha256, (), official, demands, (), origin, scorer)

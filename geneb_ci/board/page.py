@@ -57,7 +57,7 @@ def assembled_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def _script(source: Mapping[str, bytes]) -> str:
-    order = _ordered(MAIN_SCRIPT, source, (), {})
+    order = _import_order(MAIN_SCRIPT, source, (), {})
     parts = "\n".join(_module_function(name, _text(name, source)) for name in order)
     return f'/* {_NOTE} */\n"use strict";\n(() => {{\n\n{parts}\n}})();\n'
 
@@ -65,7 +65,8 @@ def _script(source: Mapping[str, bytes]) -> str:
 def _module_function(name: str, text: str) -> str:
     """Return a module as a constant: the object of its exports, made by a function called once."""
     imports = "".join(
-        f"const {{ {', '.join(_split(names))} }} = {_module_variable(_path(name, path))};\n"
+        f"const {{ {', '.join(_imported_names(names))} }} = "
+        f"{_module_variable(_resolved_path(name, path))};\n"
         for names, path in _IMPORT.findall(text)
     )
     body = _EXPORT.sub("", _IMPORT.sub("", text)).strip()
@@ -82,15 +83,15 @@ def _module_variable(name: str) -> str:
     return "$" + re.sub(r"\W", "_", name.removeprefix(SOURCE).removesuffix(".js"))
 
 
-def _path(name: str, imported: str) -> str:
+def _resolved_path(name: str, imported: str) -> str:
     return normpath(join(dirname(name), imported))
 
 
-def _split(names: str) -> list[str]:
+def _imported_names(names: str) -> list[str]:
     return [part.strip() for part in names.split(",") if part.strip()]
 
 
-def _ordered(
+def _import_order(
     name: str,
     source: Mapping[str, bytes],
     importers: tuple[str, ...],
@@ -106,13 +107,15 @@ def _ordered(
         return imports[name]
     parts: dict[str, None] = {}
     for names, path in _IMPORT.findall(_text(name, source)):
-        imported = _path(name, path)
-        exported = _exports(_text(imported, source))
-        for export in _split(names):
-            if export not in exported:
-                raise _broken(name, f"imports {export}, which {imported} does not export")
-        if imported not in parts:
-            parts |= dict.fromkeys(_ordered(imported, source, (*importers, name), imports))
+        imported_path = _resolved_path(name, path)
+        exported_names = _exports(_text(imported_path, source))
+        for export in _imported_names(names):
+            if export not in exported_names:
+                raise _broken(name, f"imports {export}, which {imported_path} does not export")
+        if imported_path not in parts:
+            parts |= dict.fromkeys(
+                _import_order(imported_path, source, (*importers, name), imports)
+            )
     imports[name] = [*parts, name]
     return imports[name]
 
@@ -123,7 +126,7 @@ def _exports(text: str) -> list[str]:
 
 def _style(main: str, source: Mapping[str, bytes]) -> str:
     text = _text(main, source)
-    part_texts = (_text(_path(main, path), source) for path in _STYLE_IMPORT.findall(text))
+    part_texts = (_text(_resolved_path(main, path), source) for path in _STYLE_IMPORT.findall(text))
     return "\n".join([f"/* {_NOTE} */\n", *(f"{part.strip()}\n" for part in part_texts)])
 
 

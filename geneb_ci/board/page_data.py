@@ -80,7 +80,7 @@ def page_scripts(
     diagnostics.json; without it and `first_advice`, the advice that the page shows at first, the
     page has neither intervals nor advice. `events` are those of ledger.json; None without a ledger.
 
-    Parts refer to models by index. To keep parts of two boards from being combined, the digest of
+    Parts refer to models by index. So that parts of two boards are never combined, the digest of
     all parts is in the name of each script and in its key. Only CURRENT has a fixed name.
     """
     ordered = in_board_order(entries)
@@ -125,8 +125,8 @@ def _base(
 ) -> dict[str, Any]:
     """Return the data of the first view, which has only the standings by micro."""
     index_of = {model: index for index, model in enumerate(ids)}
-    diagnostics, first = values.get(DIAGNOSTICS), benchmark.regimes[0]
-    columns = _columns(diagnostics, first, benchmark)
+    diagnostics, first_regime = values.get(DIAGNOSTICS), benchmark.regimes[0]
+    columns = _columns(diagnostics, first_regime, benchmark)
     data = values[LEADERBOARD]["data"]
     ranked = [{row["model"] for row in data[regime]} for regime in benchmark.regimes]
     return {
@@ -228,8 +228,8 @@ def _tasks(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> dict[s
     if diagnostics is not None:
         tasks = diagnostics["ranks"][regime]["tasks"]
         columns = [tasks[task] for task in benchmark.task_ids]
-        for name, part in (("errors", 2), ("spreads", 3)):
-            parts = [column.numbers[part :: column.width] for column in columns]
+        for name, offset in (("errors", 2), ("spreads", 3)):
+            parts = [column.numbers[offset :: column.width] for column in columns]
             numbers_by_model = dict(zip(columns[0], zip(*parts, strict=True), strict=True))
             is_known = any(map(any, numbers_by_model.values()))
             data[name] = [numbers_by_model.get(model) for model in ids] if is_known else None

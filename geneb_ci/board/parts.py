@@ -19,8 +19,8 @@ from reference_harness.formats.submission import Submission, SubmissionV10
 ROWS_AT_ONCE = 25
 """Rows that a process reads in one go."""
 RowErrors = Callable[[Submission, Results, Benchmark], Mapping[str, Any]]
-"""`uncertainty.row_errors`: returns regime to the scores and errors of a row alone."""
-_SLIM: dict[str, Any] = {"results": {}, "evidence": {}}
+"""`uncertainty.row_errors`: returns the scores and errors of one row by regime."""
+_EMPTY_MEMBERS: dict[str, Any] = {"results": {}, "evidence": {}}
 
 
 class BoardRow(NamedTuple):
@@ -29,6 +29,7 @@ class BoardRow(NamedTuple):
     sha256: str
     """Digest of the file."""
     origin: str
+    """Digest of the file of format 1.0 that it was upgraded from, else of the file itself."""
     scorer: str
     """Digest of the scorer that its run names, or ""."""
     submission: Submission
@@ -70,8 +71,8 @@ def read_numbers(
     Raises UsageProblem as `read_row` does.
     """
     errors = None if unknown_sizes(benchmark) else errors
-    numbered = functools.partial(_numbered, benchmark=benchmark, errors=errors)
-    return in_processes(numbered, files, jobs or jobs_for(len(files)), ROWS_AT_ONCE)
+    read_row_numbers = functools.partial(_row_with_numbers, benchmark=benchmark, errors=errors)
+    return in_processes(read_row_numbers, files, jobs or jobs_for(len(files)), ROWS_AT_ONCE)
 
 
 def unknown_sizes(benchmark: Benchmark) -> list[str]:
@@ -86,7 +87,9 @@ def _document(file: CheckedFile) -> Document:
     return document
 
 
-def _numbered(file: CheckedFile, benchmark: Benchmark, errors: RowErrors | None) -> BoardRow | None:
+def _row_with_numbers(
+    file: CheckedFile, benchmark: Benchmark, errors: RowErrors | None
+) -> BoardRow | None:
     document = _document(file)
     submission: Submission | None
     if fits_format_1_0(document.value):  # typed scores would take longer than all the rest
@@ -100,6 +103,8 @@ def _numbered(file: CheckedFile, benchmark: Benchmark, errors: RowErrors | None)
     numbers = numbers._replace(matrices=row_matrices(submission, results, benchmark))
     if errors is not None:
         numbers = numbers._replace(errors=errors(submission, results, benchmark))
-    slim = {key: value for key, value in _SLIM.items() if hasattr(submission, key)}
-    slim_row = submission.model_copy(update=slim)
+    empty_members = {
+        key: value for key, value in _EMPTY_MEMBERS.items() if hasattr(submission, key)
+    }
+    slim_row = submission.model_copy(update=empty_members)
     return BoardRow(document.sha256, document.origin, document.scorer, slim_row, numbers)

@@ -140,14 +140,14 @@ def rest_text(claim: Claim, count: int, role: str) -> str:
 
 def gap_sentence(regimes: Sequence[RegimeAdvice]) -> str:
     """Return the sentence with the mean scores of all models in two regimes."""
-    few, many = (
+    mean_of_few, mean_of_many = (
         math.fsum(choice.score for choice in regime_advice.choices) / len(regime_advice.choices)
         for regime_advice in regimes
     )
     return (
-        f"Hundreds of examples lie between: the mean of these models is {score_text(few)} with "
-        f"{regimes[0].regime} and {score_text(many)} with {regimes[1].regime}, and nothing was "
-        "measured in the gap."
+        f"Hundreds of examples lie between: the mean of these models is {score_text(mean_of_few)} "
+        f"with {regimes[0].regime} and {score_text(mean_of_many)} with {regimes[1].regime}, and "
+        "nothing was measured in the gap."
     )
 
 
@@ -155,22 +155,22 @@ def _smaller(advice: Advice) -> str:
     accepted = f"at most {advice.margin:g} with 95 % confidence"
     if advice.smallest is None:
         return f"No smaller model loses {accepted} on these tasks."
-    first = advice.smallest.model
-    first_choices = [
-        next(c for c in regime_advice.choices if c.model == first)
+    smallest_model = advice.smallest.model
+    smallest_choices = [
+        next(c for c in regime_advice.choices if c.model == smallest_model)
         for regime_advice in advice.regimes
     ]
     losses_text = " and ".join(
         f"{score_text(choice.below)} below the highest and at most "
         f"{bound_text(choice.loss_bound or 0)}"
-        f"{f' in {regime_advice.regime}' if len(first_choices) > 1 else ''}"
-        for choice, regime_advice in zip(first_choices, advice.regimes, strict=True)
+        f"{f' in {regime_advice.regime}' if len(smallest_choices) > 1 else ''}"
+        for choice, regime_advice in zip(smallest_choices, advice.regimes, strict=True)
     )
     count = len(advice.smaller)
     verb = "loses" if count == 1 else "lose"
     return (
-        f"{plural(count, 'smaller model')} {verb} {accepted}; the smallest is `{first}`, "
-        f"{size_text(first_choices[0].params)} parameters: {losses_text}. "
+        f"{plural(count, 'smaller model')} {verb} {accepted}; the smallest is `{smallest_model}`, "
+        f"{size_text(smallest_choices[0].params)} parameters: {losses_text}. "
         f"{rest_text(advice.smallest, len(advice.tasks), 'the smallest')}"
     )
 

@@ -97,7 +97,7 @@ def _built_scores(scores: Sequence[float], numbers: Sequence[Sequence[float]]) -
 
 
 def advise_built(folder: Path, request: ModelRequest, margin: float) -> Advice:
-    """Return advice from the files of a built board. Raises UsageProblem."""
+    """Return advice from a built board. Raises UsageProblem for unusable files or unknown names."""
     advice_facts = built_advice_facts(read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS))
     return advise(exact_need(request, advice_facts), advice_facts, margin)
 
@@ -112,9 +112,9 @@ def advise_rows(
     """Return advice from rows. Raises UsageProblem for a name that the board lacks."""
     rows = list(entries)
     advice_facts = advice_facts_of(rows, {}, benchmark, notes)
-    exact = exact_need(request, advice_facts)
-    boards = all_scores(rows, benchmark, regimes_of(exact.regime, advice_facts))
-    return advise(exact, advice_facts._replace(boards=boards), margin)
+    exact_request = exact_need(request, advice_facts)
+    boards = all_scores(rows, benchmark, regimes_of(exact_request.regime, advice_facts))
+    return advise(exact_request, advice_facts._replace(boards=boards), margin)
 
 
 class Candidates(NamedTuple):
@@ -125,10 +125,10 @@ class Candidates(NamedTuple):
     critical: float
     tasks: Sequence[str]
     numbers: Floats
-    """(3, T, M): the result of `uncertainty.task_numbers`."""
+    """The result of `uncertainty.task_numbers`, with the shape (3, tasks, models)."""
 
     def mean(self, without: int | None = None) -> ScoreColumn:
-        """Return the mean of each model over the tasks, or over all but one of them."""
+        """Return the mean of each model over all tasks, without the task of the index `without`."""
         sums, count = self.numbers.sum(axis=1), len(self.tasks)
         if without is None:
             return mean_of(sums, count)
@@ -149,15 +149,15 @@ class Candidates(NamedTuple):
 
 def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
     """Return the advice for a request whose names are spelled as on the board."""
-    matching = matching_tasks(request, facts.tasks)
-    tasks = [task["id"] for task in matching]
+    task_records = matching_tasks(request, facts.tasks)
+    tasks = [task["id"] for task in task_records]
     regimes = regimes_of(request.regime, facts)
     models = _qualifying(request, facts, regimes)
     advice = Advice(
         need=request,
         margin=margin,
         tasks=tasks,
-        labels=[task["label"] for task in matching],
+        labels=[task["label"] for task in task_records],
         considered=len(models) if tasks else 0,
         regimes=[],
         smaller=[],
@@ -168,12 +168,12 @@ def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
         groups = [_candidates(facts, regime, tasks, models) for regime in regimes]
         columns = [group.mean() for group in groups]
         smaller = _smaller(groups, columns, margin)
-        in_regimes = zip(regimes, groups, columns, strict=True)
+        regime_groups = zip(regimes, groups, columns, strict=True)
         advice = advice.model_copy(
             update={
                 "regimes": [
-                    _in_regime(regime, group, column, margin, facts)
-                    for regime, group, column in in_regimes
+                    _regime_advice(regime, group, column, margin, facts)
+                    for regime, group, column in regime_groups
                 ],
                 "smaller": [groups[0].models[k] for k in smaller],
                 "smallest": _smallest(groups, regimes, smaller, margin),
@@ -228,7 +228,7 @@ def _smaller(
     return sorted(smaller, key=lambda k: (params[k], -values[k], groups[0].models[k]))
 
 
-def _without(
+def _decisive_tasks(
     groups: Sequence[Candidates], choice: Callable[[list[ScoreColumn]], object]
 ) -> list[str]:
     """Return the tasks such that leaving out any one of them changes the choice."""
@@ -243,7 +243,7 @@ def _without(
     ]
 
 
-def _in_regime(
+def _regime_advice(
     regime: str, group: Candidates, scores: ScoreColumn, margin: float, facts: AdviceFacts
 ) -> RegimeAdvice:
     order = group.best_first(scores)
@@ -272,7 +272,7 @@ def _in_regime(
     highest = Claim(
         model=group.models[order[0]],
         wins={regime: group.wins(order[0])},
-        without=_without([group], lambda columns: group.best_first(columns[0])[0]),
+        without=_decisive_tasks([group], lambda columns: group.best_first(columns[0])[0]),
     )
     return RegimeAdvice(regime=regime, choices=choices, highest=highest)
 
@@ -282,11 +282,11 @@ def _smallest(
 ) -> Claim | None:
     if not smaller:
         return None
-    first = functools.partial(_first_smaller, groups, margin)
+    first_smaller = functools.partial(_first_smaller, groups, margin)
     return Claim(
         model=groups[0].models[smaller[0]],
         wins={r: group.wins(smaller[0]) for r, group in zip(regimes, groups, strict=True)},
-        without=_without(groups, first),
+        without=_decisive_tasks(groups, first_smaller),
     )
 
 

@@ -21,7 +21,7 @@ from reference_harness.formats.base import Signed, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
 
 EXTRAS = {"numpy": ("build", "analyses need"), "pandas": ("tables", "table needs")}
-"""Package to the extra that installs it, and the part of the board that needs it."""
+"""By package: the extra that installs it, and the part of the board that needs it."""
 LEADERBOARD, TASKS = "leaderboard.json", "leaderboard_tasks.json"
 DIAGNOSTICS = "diagnostics.json"
 DIAGNOSTICS_DEPTH = 4
@@ -34,7 +34,7 @@ _PARTS = {
 
 
 @contextlib.contextmanager
-def extra_at_hand(remedy: str = "") -> Iterator[None]:
+def extra_required(remedy: str = "") -> Iterator[None]:
     """Wrap imports of packages that only the extras `build` and `tables` install.
 
     Raises UsageProblem if such a package is not installed; its fix ends with `remedy`.

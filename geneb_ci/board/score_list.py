@@ -10,7 +10,7 @@ from typing import NamedTuple
 from geneb_ci.audit.trust.attestation import Standing
 from geneb_ci.board.columns import Entry, in_board_order
 from geneb_ci.board.means import ranked_regimes
-from geneb_ci.board.rows import extra_at_hand
+from geneb_ci.board.rows import extra_required
 from reference_harness.formats.benchmark import Benchmark, Task
 
 SCORE_COLUMNS = (
@@ -82,7 +82,7 @@ def _errors(
     entry: Entry, regimes: Iterable[str], benchmark: Benchmark
 ) -> dict[tuple[str, str], float]:
     """Return the standard errors of the MCC of a row, by regime and task."""
-    with extra_at_hand():
+    with extra_required():
         from geneb_ci.board.uncertainty import task_errors  # numpy: 0.2 s
     return {
         (regime, task): error

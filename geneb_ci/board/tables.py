@@ -80,8 +80,8 @@ _VALUE_COLUMNS = (
     ),
 )
 
-_DISPLAYED = TableColumn("display", "text", "Name of the model.")
-_ENDS = (
+_DISPLAY_COLUMN = TableColumn("display", "text", "Name of the model.")
+_INTERVAL_COLUMNS = (
     TableColumn("standard_error", "number", "Standard error, with two digits; empty if unknown."),
     TableColumn("low", "number", "Lower end of the 95 % interval."),
     TableColumn("high", "number", "Upper end of the 95 % interval."),
@@ -99,14 +99,14 @@ _PAGE_COLUMNS = {
             TableColumn("accepted_loss", "number", "Accepted loss of MCC."),
             TableColumn("regime", "text", "Regime of the line's numbers."),
             _VALUE_COLUMNS[0],
-            _DISPLAYED,
+            _DISPLAY_COLUMN,
             TableColumn("params", "count", "Number of parameters of the encoder."),
             TableColumn("authorship", "text", "Whose file the row is."),
             TableColumn("evidence", "text", "What others did to confirm the scores."),
             TableColumn("defects", "text", "Ids of published defects, separated by spaces."),
             TableColumn("warnings", "text", "Rules that warn about the row, separated by spaces."),
             TableColumn("mean", "number", "Mean MCC over the tasks, with equal weights."),
-            *_ENDS,
+            *_INTERVAL_COLUMNS,
             TableColumn(
                 "loses_at_most",
                 "number",
@@ -153,7 +153,7 @@ _PAGE_COLUMNS = {
             TableColumn("name", "text", "Macro, Micro, a category, or the id of a task."),
             _VALUE_COLUMNS[4],
             _VALUE_COLUMNS[5],
-            *_ENDS,
+            *_INTERVAL_COLUMNS,
             TableColumn("rank", "count", "Rank among all ranked models of the board."),
             TableColumn("rank_from", "count", "Best rank in the rank range; only for a mean."),
             TableColumn("rank_to", "count", "Worst rank in the rank range; only for a mean."),

@@ -27,7 +27,7 @@ from geneb_ci.board.decisions import (
 )
 from geneb_ci.board.means import ranked_regimes, weighted_sums
 from geneb_ci.board.variance import DRAW_SPREAD, Floats, cells_of
-from geneb_ci.check.claims import Results, fits_of
+from geneb_ci.check.claims import Results, fit_count_of
 from geneb_ci.receipt.seen import SharedErrors, Triangle
 from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings
 from reference_harness.formats.benchmark import Benchmark
@@ -60,10 +60,10 @@ class RegimeScores(NamedTuple):
     """Ids in lower-case order; arrays of scores have one value for each model."""
     params: tuple[int, ...]
     scores: dict[str, ScoreColumn]
-    """"macro", "micro" or category to the scores of all models."""
+    """Scores of all models by "macro", "micro" or category."""
     tasks: dict[str, ScoreColumn]
     rounded: int
-    """M*: the number of models rounded up."""
+    """The number of models, rounded up by `rounded_up`."""
     critical: float
     """Standard errors from which a difference is significant; the same for all pairs."""
     draws_covered: tuple[str, ...]
@@ -91,7 +91,7 @@ class RegimeIntervals(NamedTuple):
     micro: Standings
     categories: dict[str, Standings]
     tasks: dict[str, PackedNumbers]
-    """Task to model to four numbers: both ends of the interval, standard error and `spread_of`."""
+    """By task and model: both ends of the interval, the standard error and `spread_of`."""
     draw_variance: float
     """Assumed variance of a task's score between training draws, for models without scores by
     seed; 0 if the regime draws no training examples."""
@@ -180,7 +180,7 @@ def draw_variance(regime: str, benchmark: Benchmark) -> float:
     """Return the assumed variance of a task's score between training draws; 0 without draws."""
     if regime not in benchmark.protocol.few_shot_k:
         return 0.0
-    return DRAW_SPREAD * DRAW_SPREAD / fits_of(benchmark, regime)
+    return DRAW_SPREAD * DRAW_SPREAD / fit_count_of(benchmark, regime)
 
 
 def spread_of(scores: ScoreColumn) -> Floats:
@@ -191,19 +191,19 @@ def spread_of(scores: ScoreColumn) -> Floats:
 def task_numbers(
     board: RegimeScores, tasks: Sequence[str], positions: Positions, draw_variance: float = 0.0
 ) -> Floats:
-    """Return score, variance and `spread_of` of some models in some tasks: (3, T, M).
+    """Return score, variance and `spread_of` of some models in some tasks, as (3, tasks, models).
 
     `draw_variance` is added to the variances of models whose errors do not cover other training
     draws. Variances are squares of the standard errors, as the page computes them.
     """
-    covered = [board.models[k] in board.draws_covered for k in positions.tolist()]
-    added = np.where(covered, 0.0, draw_variance)
-    parts = [board.tasks[task] for task in tasks]
+    is_covered = [board.models[k] in board.draws_covered for k in positions.tolist()]
+    added_variance = np.where(is_covered, 0.0, draw_variance)
+    columns = [board.tasks[task] for task in tasks]
     return np.array(
         [
-            [part.values[positions] for part in parts],
-            [np.square(np.sqrt(part.variance[positions])) + added for part in parts],
-            [spread_of(part)[positions] for part in parts],
+            [part.values[positions] for part in columns],
+            [np.square(np.sqrt(part.variance[positions])) + added_variance for part in columns],
+            [spread_of(part)[positions] for part in columns],
         ]
     )
 
@@ -267,7 +267,7 @@ def regime_scores(
 
 
 def _columns(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> dict[str, ScoreColumn]:
-    """Return name to the scores of all rows, each with values, variances and freedom by name."""
+    """Return the scores by name; a row has values, variances and degrees of freedom by name."""
     columns = np.array(rows, dtype=float).reshape(len(rows), 3, len(names)).T.copy()
     return {name: ScoreColumn(*column) for name, column in zip(names, columns, strict=True)}
 
@@ -313,11 +313,8 @@ def row_scores(
 ) -> RowScores:
     """Return the scores of one row that has every task of a regime, with their variances.
 
-    `results` are those of the submission where it does not have them itself.
-    Sums are exact (math.fsum), so that neither other rows nor the machine change a bit of them.
-
     `results` replace those of the submission, if its own were dropped. Sums are exact (math.fsum),
-    so that they are the same bytes on every machine.
+    so that neither other rows nor the machine change a bit of them.
 
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
@@ -370,7 +367,7 @@ def task_errors(entry: Entry, regime: str, benchmark: Benchmark) -> list[float]:
 def row_errors(
     submission: Submission, results: Results, benchmark: Benchmark
 ) -> dict[str, RowScores]:
-    """Return regime to the `row_scores`, for each regime in which a row is ranked."""
+    """Return the `row_scores` of a row, by regime in which it is ranked."""
     regimes = ranked_regimes(submission, benchmark)
     return {regime: row_scores(submission, regime, benchmark, results) for regime in regimes}
 

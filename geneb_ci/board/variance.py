@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.check.claims import Results, fits_of, readings, results_of
+from geneb_ci.check.claims import Results, fit_count_of, readings, results_of
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.statistics.binary import BinaryTable, Classes, fitting_runs, table
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
@@ -102,28 +102,31 @@ def cells_of(
     cells = (results or results_of(submission))[regime]
     columns = np.array([_SCORES(cells[task]) for task in benchmark.task_ids], dtype=float).T
     mcc, acc, _ = columns
-    fits = fits_of(benchmark, regime)
+    fit_count = fit_count_of(benchmark, regime)
     variance = np.zeros(len(mcc))
     means = Triple(*columns[:, sizes.two_class])
     correct_counts = near_mean(sizes.small, sizes.large, means)
-    if fits == 1:
+    if fit_count == 1:
         correct_counts = _integer_counts(cells, benchmark, sizes, means, correct_counts)
     variance[sizes.two_class] = variance_of_two(sizes.small, sizes.large, *correct_counts)
     variance[sizes.multi_class] = _variance_of_more(
         sizes.total, mcc[sizes.multi_class], acc[sizes.multi_class]
     )
     seeds, known_count = _spread(submission, regime, benchmark)
-    if fits > 1:
+    if fit_count > 1:
         # The factor is the variance of a mean of correlated fits divided by that of one fit. If
         # scores by seed are known, their spread already has the part that fits do not share.
-        variance = variance * np.where(seeds > 0, OVERLAP, OVERLAP + (1 - OVERLAP) / fits) + seeds
-    return Cells(mcc + 0.0, variance, seeds, fits - 1, known_count == len(mcc))
+        variance = (
+            variance * np.where(seeds > 0, OVERLAP, OVERLAP + (1 - OVERLAP) / fit_count) + seeds
+        )
+    return Cells(mcc + 0.0, variance, seeds, fit_count - 1, known_count == len(mcc))
 
 
 def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Floats, Floats]:
     """Return the numbers of right predictions in both classes that fit mean scores best.
 
-    They need not be integers. All arguments and results are arrays of one shape. Accuracy and
+    They need not be integers. All arguments and results are arrays of one shape. rho is the
+    number of right predictions in the larger class minus that in the smaller one. Accuracy and
     macro-F1 allow two tables (the formula in `statistics.binary` solved for rho), of which the one
     with the closer MCC is chosen; results are limited by the sizes of the classes.
     """
@@ -169,13 +172,13 @@ def _integer_counts(
     If rounding `correct_counts` does not reproduce a score, `recovered_table` finds the table.
     """
     small, large = (np.rint(part) for part in correct_counts)
-    reached = _mcc(sizes.small, sizes.large, small + large, large - small)
+    mcc_of_counts = _mcc(sizes.small, sizes.large, small + large, large - small)
     n = sizes.small + sizes.large
-    exact = np.abs(reached - means.mcc) <= EXACT
-    exact &= np.abs((small + large) / n - means.acc) <= EXACT
-    if not exact.all():
+    is_exact = np.abs(mcc_of_counts - means.mcc) <= EXACT
+    is_exact &= np.abs((small + large) / n - means.acc) <= EXACT
+    if not is_exact.all():
         widths = readings({task: Triple(*_SCORES(cells[task])) for task in benchmark.task_ids}, 1)
-        for k in np.flatnonzero(~exact):
+        for k in np.flatnonzero(~is_exact):
             classes = Classes(int(sizes.small[k]), int(sizes.large[k]))
             table = recovered_table(classes, widths[benchmark.task_ids[int(sizes.two_class[k])]])
             small[k], large[k] = table.small_correct, table.large_correct
@@ -188,9 +191,9 @@ def recovered_table(classes: Classes, reported: ReportedTriple) -> BinaryTable:
     If rounding allows several tables, they differ by less than the rounding, which is far below
     the standard error; the middle one is returned.
     """
-    first = next(fitting_runs(classes, reported), None)
-    if first is not None:
-        return table(classes, first.right, first.first + (len(first) // 2) * 2)
+    first_run = next(fitting_runs(classes, reported), None)
+    if first_run is not None:
+        return table(classes, first_run.correct, first_run.first + (len(first_run) // 2) * 2)
     closest = near_mean(np.float64(classes.small), np.float64(classes.large), reported.value)
     small, large = (round(float(count)) for count in closest)
     return BinaryTable(small, classes.small - small, large, classes.large - large)
@@ -211,8 +214,9 @@ def variance_of_two(
 ) -> Floats:
     """Return the variance of MCC of two classes by the delta method.
 
-    All arrays have one shape. MCC is a function of the recalls of both classes, which are
-    independent binomial shares.
+    `n1` and `n0` are the sizes of the classes, `right1` and `right0` their right predictions; all
+    arrays have one shape. MCC is a function of the recalls of both classes, which are independent
+    binomial shares.
     """
     a, b = rate(right1, n1), rate(right0, n0)
     n = n1 + n0
@@ -242,15 +246,15 @@ def _spread(submission: Submission, regime: str, benchmark: Benchmark) -> tuple[
     """Return the variance of each task's mean over seeds, 0 if unknown, and the number known."""
     evidence = submission.evidence if isinstance(submission, SubmissionV11) else {}
     variances, known_count = np.zeros(len(benchmark.tasks)), 0
-    seeds = fits_of(benchmark, regime)
-    if seeds == 1:
+    seed_count = fit_count_of(benchmark, regime)
+    if seed_count == 1:
         return variances, known_count
     for index, task in enumerate(benchmark.task_ids):
         cell = evidence.get(regime, {}).get(task)
         values = cell.per_seed.MCC if cell else []
-        if len(values) == seeds:
+        if len(values) == seed_count:
             known_count += 1
-            mean_score = math.fsum(values) / seeds
+            mean_score = math.fsum(values) / seed_count
             squares = math.fsum((value - mean_score) * (value - mean_score) for value in values)
-            variances[index] = squares / (seeds - 1) / seeds
+            variances[index] = squares / (seed_count - 1) / seed_count
     return variances, known_count

@@ -33,7 +33,7 @@ FILES_MIN = 20
 check. For one file, computing the digest costs about as much time as the cache would save."""
 _POLICY_BYTES_MAX = 16_000_000
 _PACKAGE = Path(__file__).resolve().parents[1]
-_PARTS = (
+_PACKAGES = (
     *("check", "common", "models", "receipt", "statistics", "submission"),
     "../reference_harness/formats",
 )
@@ -41,7 +41,10 @@ _PARTS = (
 
 
 class CachedChecker:
-    """Checks files in `jobs` processes (None: by the number of files), with rules given by id."""
+    """Checks files by the rules with the ids `rules`, in `jobs` processes.
+
+    If `jobs` is None, the number of processes follows from the number of files.
+    """
 
     def __init__(
         self,
@@ -52,10 +55,10 @@ class CachedChecker:
         cache: bool = False,
         jobs: int | None = 1,
     ) -> None:
-        self.rules, self.find, self.against, self.jobs = rules, find, comparison_rows, jobs
+        self.rules, self.find, self.comparison_rows, self.jobs = rules, find, comparison_rows, jobs
         self.cache = user_cache("check") if cache else NO_CACHE
         self.benchmarks: dict[str, str] = {}
-        """Name to sha256 of each benchmark definition that was used."""
+        """SHA-256 of each benchmark definition that was used, by name."""
 
     def run(self, files: list[Path]) -> Iterator[Outcome | NothingChecked]:
         """Yield the outcome of each file, or the NothingChecked error of one that cannot be read.
@@ -70,7 +73,7 @@ class CachedChecker:
         from geneb_ci.check.registry import select as selected
         from geneb_ci.check.runner import Checker, outcomes  # imports the rules
 
-        checker = Checker(selected(self.rules, ()), check_quickly, self.find, self.against)
+        checker = Checker(selected(self.rules, ()), check_quickly, self.find, self.comparison_rows)
         self.benchmarks = (
             checker.benchmarks
         )  # still filled while it runs, even if settings are invalid
@@ -104,7 +107,7 @@ class CachedChecker:
             self.cache.save(key, json.dumps(value, separators=(",", ":")).encode())
 
     def _key(self, files: Sequence[Path]) -> str:
-        """Return a digest of all that the outcomes depend on; "" if they are not to be cached."""
+        """Return a digest of what the outcomes depend on; "" if they must not be cached."""
         if self.cache.folder is None or len(files) < FILES_MIN:
             return ""
         try:
@@ -115,16 +118,18 @@ class CachedChecker:
     def _digest(self, files: Sequence[Path]) -> str:
         layouts = {path.parent.resolve(): self.find(path.parent.resolve()) for path in files}
         comparison_folders = {
-            compared_folder(folder, self.find, self.against) for folder in layouts
+            compared_folder(folder, self.find, self.comparison_rows) for folder in layouts
         }
         folders = sorted(folder for folder in comparison_folders if folder is not None)
         row_files = [row for folder in folders for row in sorted(files_in(folder))]
         digest = hashlib.sha256(code_digest().encode())
-        facts = [self.rules, str(Path.cwd()), repr(self.against), list(map(str, files))]
-        digest.update(json.dumps([*facts, sorted(map(_facts, layouts.values()))]).encode())
+        facts = [self.rules, str(Path.cwd()), repr(self.comparison_rows), list(map(str, files))]
+        digest.update(json.dumps([*facts, sorted(map(_layout_texts, layouts.values()))]).encode())
         for path in (*files, *row_files):
             _digest_file(digest, path, SUBMISSION_BYTES_MAX)
-        for path in sorted({path for layout in layouts.values() for path in _settings(layout)}):
+        for path in sorted(
+            {path for layout in layouts.values() for path in _setting_files(layout)}
+        ):
             _digest_file(digest, path, _POLICY_BYTES_MAX)
         return digest.hexdigest()
 
@@ -140,13 +145,13 @@ def _digest_parts(digest: "hashlib._Hash", *parts: bytes) -> None:
     digest.update(b" ".join(b"%d" % len(part) for part in parts) + b"\0" + b"".join(parts))
 
 
-def _facts(layout: Layout) -> list[str]:
+def _layout_texts(layout: Layout) -> list[str]:
     """Return the settings of a layout as texts."""
     paths = (layout.submissions, layout.cards, layout.extractors, layout.benchmark, layout.policy)
     return [layout.kind.value, str(layout.root), *map(str, paths)]
 
 
-def _settings(layout: Layout) -> Iterator[Path]:
+def _setting_files(layout: Layout) -> Iterator[Path]:
     """Yield the files other than rows that a check may read: settings, cards, extractors, policy.
 
     A path that is not a regular file, such as a folder or a broken link, is included; reading it
@@ -158,14 +163,14 @@ def _settings(layout: Layout) -> Iterator[Path]:
         yield layout.benchmark
     entries = ModelRegistry(layout).folder
     yield entries.parent / OFFICIAL
-    for folder, end in (
+    for folder, suffix in (
         (layout.cards, "md"),
         (layout.extractors, "py"),
         (layout.extractors, "lock.txt"),
         (entries, "toml"),
     ):
         if folder is not None:
-            yield from folder.glob(f"*.{end}")
+            yield from folder.glob(f"*.{suffix}")
 
 
 def _outcome_json(outcome: Outcome) -> list[Any]:
@@ -192,7 +197,7 @@ def _read_outcome(value: Any) -> Outcome:
 def code_digest() -> str:
     """Return a digest of the code of the rules, the shipped data, Python and installed packages."""
     digest = hashlib.sha256(sys.version.encode())
-    code = sorted(path for part in _PARTS for path in (_PACKAGE / part).rglob("*.py"))
+    code = sorted(path for part in _PACKAGES for path in (_PACKAGE / part).rglob("*.py"))
     for path in (*code, *sorted(shipped("schemas", KNOWN_FILE).parent.glob("*.json"))):
         _digest_parts(digest, os.fsencode(path), read_regular(path, _POLICY_BYTES_MAX))
     digest.update("\0".join(sorted(_distributions())).encode("utf-8", "surrogateescape"))
@@ -200,7 +205,7 @@ def code_digest() -> str:
 
 
 def _distributions() -> Iterator[str]:
-    """Yield the names of installed packages with their versions, as their folders have them."""
+    """Yield the folder names of installed packages, which contain their versions."""
     for folder in map(Path, filter(None, sys.path)):
         if folder.is_dir():
             yield from (path.name for path in folder.glob("*.dist-info"))

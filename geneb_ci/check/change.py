@@ -14,9 +14,10 @@ SYMLINK = "120000"
 SUBMODULE = "160000"
 
 _MODEL_ID = re.compile(MODEL_ID_PATTERN[1:-1])
-# conftest.py and sitecustomize.py are excluded: pytest and Python import them automatically.
 OWN_FILES_MAX = 4
-"""Most files of one model: its row, its card, its extractor and the extractor's lock file."""
+"""Largest number of files of one model: row, card, extractor and the extractor's lock file."""
+# conftest.py and sitecustomize.py are excluded: pytest and Python import them automatically.
+
 _MODULE = re.compile(r"(?!conftest\.|sitecustomize\.)[A-Za-z0-9][A-Za-z0-9_.-]*\.py")
 
 
@@ -86,7 +87,7 @@ class Change:
 
     files: tuple[FileChange, ...]
     """In the order of their paths."""
-    truncated: bool = False
+    is_truncated: bool = False
     """Whether GitHub returned one of the two trees incompletely."""
     folders: RepositoryFolders = field(default_factory=RepositoryFolders)
     module: str = ""
@@ -97,7 +98,7 @@ class Change:
     """File name of the extractor that the published row names; "" if other rows name it too."""
     correction: str = ""
     """The card's text under "Correction", or ""."""
-    outdated: tuple[str, ...] = ()
+    outdated_paths: tuple[str, ...] = ()
     """Files that were also changed on the base branch after the pull request's branch was made."""
     invalid_records: tuple[tuple[str, str], ...] = ()
     """Audit records that fail verification: the path, and the message of the step that failed."""
@@ -117,13 +118,15 @@ class Change:
         only changed card.
         """
         added = [f for f in self.rows if f.before is None]
-        touched = added if len(added) == 1 else self.rows
-        names = {self._model_of(f.path, self.folders.submissions) for f in touched}
+        rows = added if len(added) == 1 else self.rows
+        model_ids = {self._model_of(f.path, self.folders.submissions) for f in rows}
         if self.is_evidence:
-            names = {self._audited(f.path) for f in self.files}
+            model_ids = {self._audited(f.path) for f in self.files}
         elif not self.rows:
-            names = {self._model_of(f.path, self.folders.cards, ".md") for f in self.files} - {""}
-        return names.pop() if len(names) == 1 else ""
+            model_ids = {self._model_of(f.path, self.folders.cards, ".md") for f in self.files} - {
+                ""
+            }
+        return model_ids.pop() if len(model_ids) == 1 else ""
 
     @functools.cached_property
     def is_evidence(self) -> bool:
@@ -153,8 +156,8 @@ class Change:
         folder, _, name = path.rpartition("/")
         parent, _, model = folder.rpartition("/")
         # The log of all records is extended on main only, by the holder of its key.
-        is_one = parent == self.folders.audits and name.endswith(".json") and model != "log"
-        return model if is_one and _MODEL_ID.fullmatch(model) else ""
+        is_record = parent == self.folders.audits and name.endswith(".json") and model != "log"
+        return model if is_record and _MODEL_ID.fullmatch(model) else ""
 
     @functools.cached_property
     def row(self) -> FileChange | None:
@@ -180,9 +183,11 @@ class Change:
             if (name := f.path.rsplit("/", 1)[-1]) == self.module
             and (f.before is None or name == self.published_module)
         ]
-        added = [f for f in modules if f.before is None]
-        chosen = named_modules or (added if len(added) == 1 and not self.module else [])
-        return chosen[0] if chosen and self.row is not None else None
+        added_modules = [f for f in modules if f.before is None]
+        candidates = named_modules or (
+            added_modules if len(added_modules) == 1 and not self.module else []
+        )
+        return candidates[0] if candidates and self.row is not None else None
 
     @functools.cached_property
     def lock(self) -> FileChange | None:
@@ -206,12 +211,12 @@ class Change:
     def _by_path(self) -> dict[str, FileChange]:
         return {f.path: f for f in self.files}
 
-    def is_own_name(self, path: str) -> bool:
+    def is_model_path(self, path: str) -> bool:
         """Whether a path is that of the row, the card or the extractor of some model."""
-        of_model = self._model_of(path, self.folders.submissions) or self._model_of(
+        model_id = self._model_of(path, self.folders.submissions) or self._model_of(
             path, self.folders.cards, ".md"
         )
-        return bool(of_model) or self._is_module(path)
+        return bool(model_id) or self._is_module(path)
 
     def _is_module(self, path: str) -> bool:
         folder, _, name = path.rpartition("/")
@@ -221,5 +226,7 @@ class Change:
         """Return the id of the model whose file in `folder` this path is, or ""."""
         parent_folder, _, name = path.rpartition("/")
         stem = name.removesuffix(suffix)
-        is_one = parent_folder == folder and name.endswith(suffix) and len(stem) <= MODEL_ID_MAX
-        return stem if is_one and _MODEL_ID.fullmatch(stem) else ""
+        is_model_file = (
+            parent_folder == folder and name.endswith(suffix) and len(stem) <= MODEL_ID_MAX
+        )
+        return stem if is_model_file and _MODEL_ID.fullmatch(stem) else ""

@@ -17,13 +17,13 @@ Tables = Mapping[str, Any]
 
 
 class ScoreClaim(NamedTuple):
-    """One triple that is claimed to be the mean over `fits` trained probes on one task."""
+    """One triple that is claimed to be the mean over `fit_count` trained probes on one task."""
 
     path: KeyPath
     regime: str
     task: Task
     reading: ReportedTriple
-    fits: int
+    fit_count: int
     classes: Classes | None
     """Sizes of the two classes; None if the task has more classes or the sizes are unknown."""
 
@@ -38,7 +38,7 @@ class SeedClaims(NamedTuple):
 
 
 Results = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""Regime to task to metric to score, from a file that passed the structure rules."""
+"""Score by regime, task and metric, from a file that passed the structure rules."""
 
 
 def results_of(submission: "Submission") -> Results:
@@ -53,7 +53,7 @@ def is_off_grid(claim: ScoreClaim) -> bool:
     """Whether no whole number of correct predictions gives the accuracy of a claim."""
     if claim.task.n_test is None:
         return False
-    low, high = acc_limits(claim.task.n_test, claim.reading, claim.fits)
+    low, high = acc_limits(claim.task.n_test, claim.reading, claim.fit_count)
     return low > high
 
 
@@ -63,7 +63,7 @@ def two_classes(task: Task) -> Classes | None:
     return Classes(*sizes) if sizes else None
 
 
-def fits_of(benchmark: Benchmark, regime: str) -> int:
+def fit_count_of(benchmark: Benchmark, regime: str) -> int:
     """Return how many trained probes a regime averages: one per seed if few-shot, else one."""
     return len(benchmark.protocol.seeds) if regime in benchmark.protocol.few_shot_k else 1
 
@@ -80,20 +80,23 @@ def triple_of(scores: Any) -> Triple | None:
     f1: Any = scores.get("F1")
     if not (type(mcc) in _NUMBERS and type(acc) in _NUMBERS and type(f1) in _NUMBERS):
         return None
-    within = -1 <= mcc <= 1 and 0 <= acc <= 1 and 0 <= f1 <= 1
-    return Triple(mcc, acc, f1) if within else None
+    is_in_range = -1 <= mcc <= 1 and 0 <= acc <= 1 and 0 <= f1 <= 1
+    return Triple(mcc, acc, f1) if is_in_range else None
 
 
 _NUMBERS = frozenset({int, float})
 
 
-def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, ReportedTriple]:
-    """Return each triple with its half-widths, inferred from the decimals of all triples."""
-    mixed = is_mixed(value for triple in triples.values() for value in (triple.mcc, triple.f1))
+def readings(triples: Mapping[Key, Triple], fit_count: int) -> dict[Key, ReportedTriple]:
+    """Return each triple with the half-width of each score, inferred from the decimals of all."""
+    has_mixed_decimals = is_mixed(
+        value for triple in triples.values() for value in (triple.mcc, triple.f1)
+    )
     columns = [
-        half_widths(column, fits, mixed=mixed) for column in zip(*triples.values(), strict=True)
+        half_widths(column, fit_count, mixed=has_mixed_decimals)
+        for column in zip(*triples.values(), strict=True)
     ]
-    if mixed or not columns:
+    if has_mixed_decimals or not columns:
         widths = list(map(Triple._make, zip(*columns, strict=True)))
     else:  # every value of a column has the same half-width
         widths = [Triple._make(column[0] for column in columns)] * len(triples)
@@ -107,7 +110,7 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
     """Yield the triples of known tasks and regimes, first from `results`, then from `canonical`."""
     classes = {task.id: two_classes(task) for task in benchmark.tasks}
     for regime in benchmark.regimes:
-        fit_count = fits_of(benchmark, regime)
+        fit_count = fit_count_of(benchmark, regime)
         cells = _cells_of_tasks(results, regime, benchmark)
         triples = {task: t for task, scores in cells.items() if (t := triple_of(scores))}
         for task, reading in readings(triples, fit_count).items():
@@ -133,10 +136,10 @@ def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaim
         for task, cell in _cells_of_tasks(evidence, regime, benchmark).items():
             seed_triples = _seed_triples(member_at(cell, "per_seed"), len(benchmark.protocol.seeds))
             triples |= {(task, index): triple for index, triple in enumerate(seed_triples)}
-        by_task: dict[str, list[ReportedTriple]] = {}
+        readings_by_task: dict[str, list[ReportedTriple]] = {}
         for (task, _), reading in readings(triples, 1).items():
-            by_task.setdefault(task, []).append(reading)
-        for task, seed_readings in by_task.items():
+            readings_by_task.setdefault(task, []).append(reading)
+        for task, seed_readings in readings_by_task.items():
             path = ("evidence", regime, task, "per_seed")
             yield SeedClaims(path, regime, benchmark.by_id[task], tuple(seed_readings))
 
@@ -163,7 +166,7 @@ def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixC
         for task, cell in _cells_of_tasks(evidence, regime, benchmark).items():
             cell_path: KeyPath = ("evidence", regime, task)
             task_facts, canonical = benchmark.by_id[task], member_at(cell, "canonical")
-            for holder, path, scores in (
+            for table, path, scores in (
                 (cell, cell_path, seed_readings.get((*cell_path, "per_seed"), ())),
                 (
                     canonical,
@@ -171,27 +174,27 @@ def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixC
                     canonical_readings.get((*cell_path, "canonical"), ()),
                 ),
             ):
-                confusion = member_at(holder, "confusion")
+                confusion = member_at(table, "confusion")
                 if (
                     isinstance(confusion, list)
                     and len(confusion) == seed_count
-                    and all(map(_square, confusion))
+                    and all(map(_is_count_matrix, confusion))
                 ):
                     yield MatrixClaims(
                         (*path, "confusion"), regime, task_facts, tuple(confusion), scores
                     )
 
 
-def _square(matrix: Any) -> bool:
+def _is_count_matrix(matrix: Any) -> bool:
     """Whether a value is a square matrix of counts that are not all zero."""
     if not isinstance(matrix, list) or not matrix:
         return False
     size = len(matrix)
-    rows = all(
+    has_count_rows = all(
         isinstance(row, list) and len(row) == size and all(type(n) is int and n >= 0 for n in row)
         for row in matrix
     )
-    return rows and any(any(row) for row in matrix)
+    return has_count_rows and any(any(row) for row in matrix)
 
 
 def _seed_triples(per_seed: Any, seeds: int) -> list[Triple]:

@@ -35,14 +35,14 @@ from reference_harness.formats.text import plural, quoted
 SCHEMA = "$schema"
 METRICS = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
 DECIMALS_MIN = 3
-"""With fewer, a score that was changed by hand is too likely to round to the same number."""
+"""With fewer decimals, a score changed by hand too often equals the rounded mean by chance."""
 CELLS = ("results", "evidence", "gaps")
 """Members that hold regimes, which hold tasks."""
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """The repairs of one file; `write` is what writes them."""
+    """The repairs of one file, which `write` writes to the file."""
 
     file: str
     before: str
@@ -74,16 +74,16 @@ class Fixed:
             current_bytes, mode = read_regular(path, BYTES_MAX, links=False), path.stat().st_mode
         except (NotReadable, OSError) as error:
             raise MachineFault(
-                f"{path}: it cannot be read again: {error}", "run the command again"
+                f"{path} cannot be read again: {error}", "run the command again"
             ) from error
         if current_bytes != self.before.encode():
-            raise MachineFault(f"{path}: it changed since it was read", "run the command again")
+            raise MachineFault(f"{path} changed since it was read", "run the command again")
         write_files(path.parent, {path.name: self.after.encode()})
         path.chmod(mode)
 
 
 def fixed_file(path: Path, checker: Checker) -> Fixed:
-    """Return the repairs of a file; none if it is not valid JSON.
+    """Return the repairs of a file, without any if it is not valid JSON.
 
     Raises NothingChecked if it cannot be opened, BadConfiguration if its settings are invalid.
     """
@@ -93,7 +93,7 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
         return Fixed(document.name, before, after)  # `check` says what is wrong
     context, layout = checker.context_of(document), checker.find(document.path.parent)
     changes = []
-    exact_means = dict(_means(context))
+    exact_means = dict(_rounded_means(context))
     member_order_by_path = dict(
         _member_orders(document.value, (), context, model_key_of(document.value) or "1.0")
     )
@@ -136,8 +136,12 @@ def is_fixable(path: Path, errors: Iterable[Finding]) -> bool:
 
 
 def _places(paths: list[Pointer]) -> str:
-    where = f"in {quoted('/'.join(map(str, paths[0])))}" if paths[0] else "at the top level"
-    return f"{where} and in {plural(len(paths) - 1, 'other object')}" if paths[1:] else where
+    first_place = f"in {quoted('/'.join(map(str, paths[0])))}" if paths[0] else "at the top level"
+    return (
+        f"{first_place} and in {plural(len(paths) - 1, 'other object')}"
+        if paths[1:]
+        else first_place
+    )
 
 
 def _why_unchanged(context: Context, layout: Layout) -> str:
@@ -157,8 +161,8 @@ def _why_unchanged(context: Context, layout: Layout) -> str:
     return ""
 
 
-def _means(context: Context) -> Iterator[tuple[Pointer, str]]:
-    """Yield path and exact JSON value of each mean that was rounded while its seeds were not."""
+def _rounded_means(context: Context) -> Iterator[tuple[Pointer, str]]:
+    """Yield the path and the exact JSON value of each mean that was rounded unlike its seeds."""
     seed_claims = context.seed_claims
     reading_by_path = {claim.path: claim.reading for claim in context.claims} if seed_claims else {}
     for claim in seed_claims:
@@ -178,8 +182,8 @@ def _means(context: Context) -> Iterator[tuple[Pointer, str]]:
 def _is_rounded(reported: float, mean: float) -> bool:
     """Whether a reported number is the mean rounded to the decimals that it has."""
     decimals = -int(Decimal(repr(reported)).as_tuple().exponent)
-    half = 0.5 * 10.0**-decimals + EXACT
-    return DECIMALS_MIN <= decimals < LONG and EXACT < abs(mean - reported) <= half
+    half_width = 0.5 * 10.0**-decimals + EXACT
+    return DECIMALS_MIN <= decimals < LONG and EXACT < abs(mean - reported) <= half_width
 
 
 def _member_orders(
@@ -221,8 +225,8 @@ class _Editor:
         self.source, self.spans = document.text, document.known_spans or {}
         self.value = document.value
         self.numbers, self.member_order_by_path = numbers, member_order_by_path
-        changed = {*numbers, *member_order_by_path}
-        self.above = {path[:end] for path in changed for end in range(len(path) + 1)}
+        changed_paths = {*numbers, *member_order_by_path}
+        self.above = {path[:end] for path in changed_paths for end in range(len(path) + 1)}
         """The paths of changed values and of all that contain them; other values are copied."""
 
     def text(self) -> str:
@@ -265,10 +269,12 @@ def _missing_schema(context: Context, layout: Layout) -> str | None:
 
 
 def _with_schema(text: str, schema: str) -> str:
-    """Return a text with `$schema` as first member, formatted like the former first one."""
+    """Return a text with `$schema` as its first member, formatted like the member after it."""
     brace = text.index("{")
-    first = text.index('"', brace)
-    blank, colon = text[brace + 1 : first], text.find(":", first)
+    first_key = text.index('"', brace)
+    blank, colon = text[brace + 1 : first_key], text.find(":", first_key)
     after = text[colon + 1 : colon + 2]
     space = after if after == " " else ""
-    return f'{text[: brace + 1]}{blank}"{SCHEMA}":{space}"{schema}",{blank or space}{text[first:]}'
+    return (
+        f'{text[: brace + 1]}{blank}"{SCHEMA}":{space}"{schema}",{blank or space}{text[first_key:]}'
+    )

@@ -37,7 +37,7 @@ def shipped_rows() -> tuple[RowWithoutFile, ...]:
 
 @functools.cache
 def _shipped() -> dict[str, RowWithoutFile]:
-    """Return the same rows by the digest of their files."""
+    """Return the shipped rows by the SHA-256 of their files."""
     return read_shipped(FILE, BYTES_MAX, rows_by_file)
 
 
@@ -66,6 +66,7 @@ def rows_by_file(value: Any) -> dict[str, RowWithoutFile]:
 
 
 def _doubles(text: str) -> "array.array[float]":
+    """Return the numbers of a Base64 text of little-endian doubles."""
     decoded = binascii.a2b_base64(text)
     return array.array("d", struct.unpack(f"<{len(decoded) // 8}d", decoded))
 
@@ -101,7 +102,7 @@ class ComparisonRows:
         return submissions if is_used else None
 
     def rows(self, layout: Layout, benchmark: Benchmark) -> tuple[Path | RowWithoutFile, ...]:
-        """Return the rows. Raises NothingChecked if the folder cannot be listed."""
+        """Return the rows to compare with. Raises NothingChecked if the folder cannot be listed."""
         folder = self.folder_for(layout)
         if folder is not None:
             return tuple(sorted(files_in(folder)))
@@ -111,7 +112,10 @@ class ComparisonRows:
 
 
 def against_of(value: str | None, find: Finder) -> ComparisonRows | None:
-    """Return the rows that `--against` names. Raises UsageProblem if the folder does not exist."""
+    """Return the rows that `--against` names; None for "none".
+
+    Raises UsageProblem if the folder does not exist.
+    """
     if value is not None and value.casefold() == "none":
         return None
     if value is None or value.casefold() == "shipped":

@@ -143,7 +143,7 @@ FILE_RULES: dict[str, tuple[str, ...]] = {
     ),
     "internal": ("check-crashed",),
 }
-"""Family to the ids of its rules that `geneb-ci check` runs on a file."""
+"""By family: the ids of the rules that `geneb-ci check` runs on a file."""
 
 CHANGES: dict[str, tuple[str, ...]] = {
     "pullrequest": (
@@ -167,7 +167,7 @@ CHANGES: dict[str, tuple[str, ...]] = {
         "row-without-extractor",
     ),
 }
-"""The same for the rules that `geneb-ci reconcile` runs before it reads the files' contents."""
+"""By family: the ids of the rules that `geneb-ci reconcile` runs on the list of changed files."""
 
 CHANGE_TOPICS: dict[str, tuple[str, ...]] = {
     "a card and an extractor beside a new row": ("row-without-card", "row-without-extractor"),
@@ -199,7 +199,7 @@ _FAMILY_OF = {name: family for family, ids in (FILE_RULES | CHANGES).items() for
 
 @functools.cache
 def rule_of(name: str) -> "AnyRule":
-    """Return a rule by its id. Raises KeyError."""
+    """Return a rule by its id. Raises KeyError for an unknown id."""
     family = _FAMILY_OF[name]
     modules = (_rules_in(module) for module in MODULES.get(family, (family,)))
     return next(rules[name] for rules in modules if name in rules)
@@ -230,7 +230,7 @@ def __getattr__(name: str) -> object:
 
 
 def select(selected: Iterable[str], ignored: Iterable[str]) -> "tuple[Rule, ...]":
-    """Return the rules that `chosen_rule_ids` chooses. Raises UsageProblem."""
+    """Return the rules whose ids `chosen_rule_ids` returns. Raises UsageProblem as it does."""
     return tuple(rule_of(name) for name in chosen_rule_ids(selected, ignored))  # type: ignore[misc]  # of FILE_RULES
 
 

@@ -128,7 +128,9 @@ def read_baseline(path: Path) -> Counter[KnownFinding]:
     except NotReadable as error:
         raise UsageProblem(f"{path}: {error.reason}", fix) from error
     except ValueError as error:
-        raise UsageProblem(f"{path}: it is not JSON, expected a report of findings", fix) from error
+        raise UsageProblem(
+            f"{path}: this is not JSON, expected a report of findings in JSON", fix
+        ) from error
     entries = member_at(value, "findings")
     names = KnownFinding._fields
     if not isinstance(entries, list) or not all(
@@ -151,9 +153,9 @@ class Report:
     rules: int = 0
     """How many rules were chosen."""
     skipped: dict[Need, Counter[str]] = field(default_factory=dict)
-    """Unmet need to the rules that were skipped, each with the number of files."""
+    """By unmet need: the skipped rules, each with the number of files."""
     benchmarks: dict[str, str] = field(default_factory=dict)
-    """Name to sha256 of each benchmark definition that was used."""
+    """SHA-256 of each benchmark definition that was used, by name."""
 
     proposal: ProposalFacts | None = None
     """The pull request that this is about, compared with the rows of main; else None."""
@@ -163,9 +165,9 @@ class Report:
     """Findings of the baseline that these files and rules do not have any more."""
 
     def without(self, baseline: Counter[KnownFinding], rules: Collection[str]) -> None:
-        """Leave out the findings of a baseline; `rules` are those that were run.
+        """Remove the findings that a baseline has; `rules` are the ids of the rules that were run.
 
-        A crash of a rule is never left out: a baseline must not hide that nothing was checked.
+        A crash of a rule is never removed: a baseline must not hide that nothing was checked.
         """
         unmatched, new = baseline.copy(), []
         for finding in self.findings:
@@ -188,7 +190,7 @@ class Report:
         self.take(outcome_of(result))
 
     def take(self, outcome: Outcome) -> None:
-        """Add what was found in one file."""
+        """Add the outcome of one file."""
         self.files.append(outcome.name)
         self.findings.extend(outcome.findings)
         for rule, need in outcome.skipped:
@@ -218,9 +220,9 @@ def files_of(arguments: Iterable[Path]) -> list[Path]:
 
     Raises NothingChecked if any argument names none.
     """
-    files, lost = named_files(arguments)
-    if lost:
-        raise NothingChecked("; ".join(error.message for error in lost), lost[0].fix)
+    files, errors = named_files(arguments)
+    if errors:
+        raise NothingChecked("; ".join(error.message for error in errors), errors[0].fix)
     return files
 
 

@@ -20,7 +20,7 @@ SHORT_MAX = 3
 
 
 class Rounding(NamedTuple):
-    """The decimals of a row's scores, of which at least some are short."""
+    """The decimals of the scores of a row that may have been rounded."""
 
     values: list[float]
     """MCC and F1 of every cell, except 0, 1 and -1, which look the same at every precision."""
@@ -28,18 +28,18 @@ class Rounding(NamedTuple):
     """The number of decimals of each value; values with an exponent are left out."""
 
     @property
-    def usual(self) -> int:
+    def usual_decimals(self) -> int:
         """The number of decimals that 90 % of the values do not exceed."""
         return sorted(self.lengths)[int(SHARE * (len(self.lengths) - 1))]
 
     @property
     def is_coarse(self) -> bool:
         """Whether the row was rounded to two decimals, which then explains other oddities."""
-        return self.usual <= COARSE
+        return self.usual_decimals <= COARSE
 
 
 def rounding_of(cells: Iterable[Mapping[str, float]]) -> Rounding | None:
-    """Return the decimals of the scores of cells; None if hardly any score has few decimals."""
+    """Return the decimals of the scores of cells; None for unrounded or few scores."""
     values = [cell[metric] for cell in cells for metric in DECIMAL_METRICS if metric in cell]
     informative = [value for value in values if value not in WHOLE]
     short_decimals = [decimals(value) for value in informative if not is_unrounded(value)]
@@ -50,9 +50,9 @@ def rounding_of(cells: Iterable[Mapping[str, float]]) -> Rounding | None:
 
 
 def decimals(value: float) -> int | None:
-    """Return the number of decimals of `repr(value)`; None if it has an exponent."""
+    """Return the number of decimals of `repr(value)`; None with an exponent, NaN or infinity."""
     text = repr(float(value))
     if "e" in text or "n" in text:
         return None
-    tail = text.partition(".")[2]
-    return 0 if tail == "0" else len(tail)
+    fraction = text.partition(".")[2]
+    return 0 if fraction == "0" else len(fraction)

@@ -33,7 +33,7 @@ class ProposedRow:
 
 
 EMPTY_ROW = ProposedRow(b"")
-"""Stands for no submitted files: row, card and extractor are read from their folders."""
+"""A row without submitted files: row, card and extractor are read from their folders."""
 
 
 def card_of(document: Document, layout: Layout, proposed: ProposedRow) -> Card | None:
@@ -79,7 +79,7 @@ class ExtractorFile:
 
     @functools.cached_property
     def sha256(self) -> str:
-        """SHA-256 of the module, as hex digits."""
+        """SHA-256 of the file, as hex digits."""
         return hashlib.sha256(self.raw).hexdigest()
 
     @functools.cached_property

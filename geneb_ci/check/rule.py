@@ -68,18 +68,18 @@ class Context:
     policy: Policy
     peers: Peers
     card: Card | None
-    in_repository: bool
-    practice: bool
+    is_in_repository: bool
+    is_practice: bool
     """Whether the file is checked against the synthetic practice benchmark."""
     extractor: ExtractorFile | None
     """The extractor file that `run` names, if it is available."""
     lock: ExtractorFile | None = None
     """The lock of packages beside that extractor, if there is one."""
-    extractor_needed: bool = False
+    needs_extractor: bool = False
     """Whether `run` names an extractor that must be in the repository."""
     other_cards: OtherCards = field(default_factory=OtherCards)
     """The cards in the repository, and its rows."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    registry_facts: Mapping[str, Any] = field(default_factory=dict)
     """What the model registry says about the model; empty if it has no entry."""
     upgraded_entry: Mapping[str, Any] = field(default_factory=dict)
     """The entry member that upgrading writes; empty if the file was not upgraded."""
@@ -179,17 +179,17 @@ class Context:
         """The digest of all scores; None without scores."""
         return results_digest(self.member("results"))
 
-    def lacks(self, needs: tuple[Need, ...]) -> Need | None:
-        """Return the first unmet need, or None when all are met."""
+    def unmet_need(self, needs: tuple[Need, ...]) -> Need | None:
+        """Return the first of a rule's needs that is not met, or None if all are met."""
         return next((need for need in needs if not self._has(need)), None)
 
     def _has(self, need: Need) -> bool:
-        if need not in self._at_hand:
-            self._at_hand[need] = _PRESENT[need](self)
-        return self._at_hand[need]
+        if need not in self._met_needs:
+            self._met_needs[need] = _IS_MET[need](self)
+        return self._met_needs[need]
 
     @functools.cached_property
-    def _at_hand(self) -> dict[Need, bool]:
+    def _met_needs(self) -> dict[Need, bool]:
         return {}
 
 
@@ -210,13 +210,13 @@ def own_vector(results: dict[str, Any], benchmark: Benchmark) -> Vector:
 
 
 _FLOATS = (float, float, float)
-_PRESENT: dict[Need, Callable[[Context], bool]] = {
+_IS_MET: dict[Need, Callable[[Context], bool]] = {
     Need.OTHER_ROWS: lambda context: context.peers.has_other(context.document.path),
     Need.MANY_ROWS: lambda context: context.view.others_count >= ROWS_MIN,
     Need.COMPLETE_ROWS: lambda context: context.view.reference is not None,
-    Need.FOLDER: lambda context: context.in_repository,
-    Need.CARD: lambda context: context.in_repository,
-    Need.EXTRACTOR: lambda context: context.extractor is not None or not context.extractor_needed,
+    Need.FOLDER: lambda context: context.is_in_repository,
+    Need.CARD: lambda context: context.is_in_repository,
+    Need.EXTRACTOR: lambda context: context.extractor is not None or not context.needs_extractor,
     Need.TEST_SIZES: lambda context: any(task.n_test for task in context.benchmark.tasks),
     Need.CLASS_SIZES: lambda context: any(
         task.test_class_counts for task in context.benchmark.tasks
@@ -244,7 +244,7 @@ class AnyRule:
     fix: str
     check: Callable[[Any], Iterator[Any]]
     needs: tuple[Need, ...] = ()
-    """What the rule needs in order to run; the first unmet need is the one reported."""
+    """What the rule needs in order to run; the report names the first unmet need."""
 
     @property
     def family(self) -> str:

@@ -38,7 +38,7 @@ FINDINGS_MAX = 1_000
 """Most findings of one rule in one file that are listed; further ones are only counted. It is
 enough for all 900 scores of 100 tasks in three regimes."""
 CHUNK = 16
-"""How many files a process is given at once: work for a tenth of a second."""
+"""Number of files that a process receives at once: work for a tenth of a second."""
 
 
 class Checker:
@@ -54,11 +54,11 @@ class Checker:
         self.rules = rules
         self.engine = engine
         self.find = find
-        self.against = comparison_rows
+        self.comparison_rows = comparison_rows
         self._files: tuple[Path, ...] = ()
         self._folders: dict[Path, FolderContext] = {}
         self.benchmarks: dict[str, str] = {}
-        """Name to sha256 of each benchmark definition that was used."""
+        """SHA-256 of each benchmark definition that was used, by name."""
 
     def run(self, files: list[Path]) -> Iterator[FileResult | NothingChecked]:
         """Yield the result of each file, or the NothingChecked error of one that cannot be read.
@@ -66,15 +66,15 @@ class Checker:
         Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
         """
         self._files, self._folders = tuple(map(located, files)), {}
-        broken: dict[str, str] = {}
+        fix_by_message: dict[str, str] = {}
         for path in files:
             try:
                 yield self.check(path)
             except NothingChecked as error:
                 yield error
             except BadConfiguration as error:
-                broken.setdefault(error.message, error.fix)
-        _raise_broken(broken)
+                fix_by_message.setdefault(error.message, error.fix)
+        _raise_broken(fix_by_message)
 
     def prepare(self, files: list[Path]) -> None:
         """Read in advance what the files are compared with, so that processes share it."""
@@ -84,9 +84,9 @@ class Checker:
                 _ = self._folder(folder).peers.rows
 
     def attempt(self, path: Path) -> tuple[bool, Any]:
-        """Return whether a file could be checked, and a picklable form of the result.
+        """Return whether a file could be checked, and its result in a form that can be pickled.
 
-        That is its outcome with the benchmarks used so far, or the error's type, message and fix.
+        That is its outcome with the benchmarks used so far, or an error's type, message and fix.
         """
         try:
             return True, (outcome_of(self.check(path)), self.benchmarks)
@@ -101,7 +101,7 @@ class Checker:
         """
         return self.result(self.context(path))
 
-    def proposed(self, path: Path, name: str, proposed: ProposedRow) -> Context:
+    def proposed_context(self, path: Path, name: str, proposed: ProposedRow) -> Context:
         """Return the context of a row as if it were at `path`; findings call the file `name`.
 
         Raises BadConfiguration if settings, benchmark or policy are invalid.
@@ -113,12 +113,12 @@ class Checker:
 
         Raises BadConfiguration if settings, benchmark or policy are invalid.
         """
-        context = folder_context(path.parent, self.find, (path,), self.against)
-        contents = {path: raw if isinstance(raw, bytes) else b""}
-        context = dataclasses.replace(
-            context, peers=dataclasses.replace(context.peers, contents=contents)
+        folder = folder_context(path.parent, self.find, (path,), self.comparison_rows)
+        bytes_by_path = {path: raw if isinstance(raw, bytes) else b""}
+        folder = dataclasses.replace(
+            folder, peers=dataclasses.replace(folder.peers, contents=bytes_by_path)
         )
-        return self.result(self.context_in(parse_document(raw, path, name), context))
+        return self.result(self.context_in(parse_document(raw, path, name), folder))
 
     def context_of(self, document: Document, proposed: ProposedRow = EMPTY_ROW) -> Context:
         """Return the context of a document that is already read. Raises BadConfiguration."""
@@ -128,7 +128,7 @@ class Checker:
         """Run every rule whose needs are met on one context."""
         runnable, skipped = [], []
         for rule in self.rules:
-            need = _lacking(rule, context)
+            need = _unmet_need(rule, context)
             if need is None:
                 runnable.append(rule)
             else:
@@ -150,29 +150,31 @@ class Checker:
 
     def _folder(self, folder: Path) -> FolderContext:
         if folder not in self._folders:
-            self._folders[folder] = folder_context(folder, self.find, self._files, self.against)
+            self._folders[folder] = folder_context(
+                folder, self.find, self._files, self.comparison_rows
+            )
         return self._folders[folder]
 
     def context_in(
-        self, document: Document, context: FolderContext, proposed: ProposedRow = EMPTY_ROW
+        self, document: Document, folder: FolderContext, proposed: ProposedRow = EMPTY_ROW
     ) -> Context:
         """Return the context of a document, as one of the files of a folder."""
         submission, faults = self.engine(document.value)
         # In a file of another program, errors of the JSON itself do not matter.
         is_foreign = any(fault.rule == FOREIGN for fault in faults)
-        benchmark, practice = context.benchmark, False
-        layout = context.layout
+        benchmark, is_practice = folder.benchmark, False
+        layout = folder.layout
         if layout.kind is LayoutKind.ALONE:
-            practice = (
+            is_practice = (
                 text_at(document.value, "run", "benchmark", "name") == practice_benchmark().name
             )
-            benchmark = practice_benchmark() if practice else benchmark
+            benchmark = practice_benchmark() if is_practice else benchmark
         self.benchmarks[benchmark.name] = benchmark.sha256
-        in_repository = layout.holds(document.path)
-        card = card_of(document, layout, proposed) if in_repository else None
+        is_in_repository = layout.holds(document.path)
+        card = card_of(document, layout, proposed) if is_in_repository else None
         if card is not None and card.fault is not None:
             faults.append(card.fault)
-        extractor = extractor_of(document, layout, proposed) if in_repository else None
+        extractor = extractor_of(document, layout, proposed) if is_in_repository else None
         if extractor is not None and extractor.fault is not None:
             faults.append(extractor.fault)
         reported: dict[str, list[Fault]] = {}
@@ -183,22 +185,22 @@ class Checker:
             submission=submission,
             reported={rule: tuple(faults_of_rule) for rule, faults_of_rule in reported.items()},
             benchmark=benchmark,
-            policy=context.policy,
+            policy=folder.policy,
             # Rows of the real benchmark are not comparable with a practice run.
-            peers=peers_of(context.peers.paths) if practice else context.peers,
+            peers=peers_of(folder.peers.paths) if is_practice else folder.peers,
             card=card,
-            in_repository=in_repository,
-            practice=practice,
+            is_in_repository=is_in_repository,
+            is_practice=is_practice,
             extractor=extractor,
-            lock=lock_of(document, layout, proposed) if in_repository else None,
-            extractor_needed=names_module(document),
-            other_cards=context.cards,
-            facts=_facts(document, context.registry),
-            upgraded_entry=_upgraded_entry(document, context.registry),
+            lock=lock_of(document, layout, proposed) if is_in_repository else None,
+            needs_extractor=names_module(document),
+            other_cards=folder.cards,
+            registry_facts=_registry_facts(document, folder.registry),
+            upgraded_entry=_upgraded_entry(document, folder.registry),
         )
 
 
-def _facts(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
+def _registry_facts(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
     """Return what the model registry says about a document's model."""
     model_id = document.value.get("model_id") if isinstance(document.value, dict) else None
     return registry.get(model_id, {}) if isinstance(model_id, str) else {}
@@ -213,9 +215,9 @@ def _upgraded_entry(document: Document, registry: ModelRegistry) -> Mapping[str,
     return registry.entry_member(model_id, document.origin) if isinstance(model_id, str) else {}
 
 
-def _lacking(rule: Rule, context: Context) -> Need | None:
+def _unmet_need(rule: Rule, context: Context) -> Need | None:
     try:
-        return context.lacks(rule.needs)
+        return context.unmet_need(rule.needs)
     except Exception:  # noqa: BLE001 (the rule then runs into the same error and reports it)
         return None
 
@@ -229,7 +231,7 @@ def _findings(rules: Iterable[Rule], context: Context) -> Iterator[Finding]:
             crash = Fault("check-crashed", (), message, rule.id, "a verdict", at=0)
             yield _finding(rule_of("check-crashed"), crash, context)
             continue
-        for fault in _first(rule, faults):
+        for fault in _listed_faults(rule, faults):
             yield _finding(rule, fault, context)
 
 
@@ -238,7 +240,7 @@ def crash_message(rule: AnyRule, error: Exception) -> str:
     return f"the rule {rule.id} crashed: {type(error).__name__}: {quoted(str(error))}"
 
 
-def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
+def _listed_faults(rule: Rule, faults: list[Fault]) -> list[Fault]:
     """Return the first `FINDINGS_MAX` faults; if there are more, the last one states how many."""
     if len(faults) <= FINDINGS_MAX:
         return faults
@@ -289,7 +291,7 @@ def outcomes(
             yield result if isinstance(result, NothingChecked) else outcome_of(result)
         return
     checker.prepare(files)
-    broken: dict[str, str] = {}
+    fix_by_message: dict[str, str] = {}
     for is_checked, value in in_processes(checker.attempt, files, jobs, CHUNK):
         if is_checked:
             outcome, benchmarks = value
@@ -298,13 +300,13 @@ def outcomes(
         else:
             kind, message, fix = value
             if kind is BadConfiguration:
-                broken.setdefault(message, fix)
+                fix_by_message.setdefault(message, fix)
             else:
                 yield kind(message, fix)
-    _raise_broken(broken)
+    _raise_broken(fix_by_message)
 
 
-def _raise_broken(broken: Mapping[str, str]) -> None:
+def _raise_broken(fix_by_message: Mapping[str, str]) -> None:
     """Raise BadConfiguration with all messages, unless there are none."""
-    if broken:
-        raise BadConfiguration("; ".join(broken), next(iter(broken.values())))
+    if fix_by_message:
+        raise BadConfiguration("; ".join(fix_by_message), next(iter(fix_by_message.values())))

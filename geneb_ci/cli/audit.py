@@ -72,8 +72,9 @@ def declared_run(
     if extractor is None:
         if options or model or revision or weights or no_weights:
             raise UsageProblem(
-                "options or weights are given without --extractor, which they describe",
-                "add --extractor PATH:CLASS, or omit these options",
+                "--option, --model, --revision, --weights or --no-weights is given without "
+                "--extractor",
+                "add --extractor PATH:CLASS, or omit the others",
             )
         return None
     pinned = (model, revision, weights)
@@ -113,7 +114,9 @@ COMMIT_STATUS = "geneb/audit-commit"
     help="For format 1.0: option of the extractor. Repeatable.",
 )
 @click.option("--model", metavar="REPO", help="For format 1.0: repository of the weights.")
-@click.option("--revision", metavar="COMMIT", help="For format 1.0: its 40-hex commit.")
+@click.option(
+    "--revision", metavar="COMMIT", help="For format 1.0: commit of --model, 40 hex digits."
+)
 @click.option(
     "--weights",
     multiple=True,
@@ -147,19 +150,21 @@ def commit_command(
     layout = find_layout(Path.cwd())
     signer = private_key(key) if key is not None else None
     write(Output("json", output), committed_text(commitment))
-    name = "C.json" if output == STDOUT else output
-    signed = ""
+    commitment_name = "C.json" if output == STDOUT else output
+    git_advice = ""
     if signer is not None:
         path = sign_commitment(commitment, signer, layout, audits_of(layout), say)
-        signed = f"commit {os.path.relpath(path)} to the main branch\n"
+        git_advice = f"commit {os.path.relpath(path)} to the main branch\n"
     echo(
         f"commitment {commitment.sha256}\n"
         f"{commitment.model_id}: {commitment.policy.drawn} of {len(commitment.tasks)} "
-        f"tasks will be drawn\n{signed}"
+        f"tasks will be drawn\n{git_advice}"
         f"publish the digest, as commit status {COMMIT_STATUS} or in the ledger, and note the\n"
-        "time of publication according to that server; then draw the tasks\n"
+        "time of publication by the server's clock; then draw the tasks\n"
         + next_line(
-            shlex.join(["geneb-ci", "audit", "plan", name, "--committed-at", EXAMPLE_TIME])
+            shlex.join(
+                ["geneb-ci", "audit", "plan", commitment_name, "--committed-at", EXAMPLE_TIME]
+            )
             + " --shown-on COMMIT"
         ),
         err=output == STDOUT,
@@ -205,8 +210,8 @@ def run_command(
 ) -> int:
     """Rerun the tasks of PLAN in a sandbox, compare the scores, and sign the record.
 
-    For a plan of embeddings, it computes every cell from the receipt and embeds the drawn sequences
-    again.
+    For a plan of embeddings, the command computes every cell from the receipt, and embeds the drawn
+    sequences again.
 
     Run it in the checkout that was committed to. The record is written below leaderboard/audits.
     The exit code is 11 when a claim differs.
@@ -223,7 +228,10 @@ def run_command(
     signing = Signing(layout, signer, audits, say, shown_on)
     # A service manager ends a process by SIGTERM, a person by Ctrl-C: both clean up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    advice = f"\n  this draw has no record: pass it to the next `audit plan`: --earlier {plan_file}"
+    advice = (
+        "\n  this draw has no record: pass its plan to the next `audit plan`: "
+        f"--earlier {plan_file}"
+    )
     result = rerun_plan(
         plan,
         signing,
@@ -235,7 +243,9 @@ def run_command(
     # Before anything is printed: a closed pipe must not lose the record.
     record = signing.record(result)
     if record is None and result.embeddings is not None and work is None:
-        say("the rerun embeddings, which a record needs beside it, are not kept: pass --work DIR")
+        say(
+            "the rerun embeddings, which a record needs, are not kept: pass --work DIR to keep them"
+        )
     outcome = result.outcome
     click.echo(
         encoded(outcome) if format_ == "json" else outcome_text(outcome, _columns()), nl=False
@@ -300,12 +310,12 @@ def verify_command(
 ) -> int:
     """Verify RECORDS, or every record in the repository, from public data.
 
-    For a record of an audit by receipt that is named, the drawn embeddings are compared with their
-    rerun again, from the file beside the record. Keys, policy and benchmark come from the folder in
-    which the command runs, not from the record's folder. A record proves only what its one signer
-    states: with --evidence reproduced, a submission that only one person audited is refused. The
-    exit code is 11 when a step differs or a submission has less evidence, 3 when something that a
-    step needs is missing.
+    If a named record is of an audit by receipt, the drawn embeddings are compared again with the
+    rerun ones, which are in the file beside the record. Keys, policy and benchmark come from the
+    folder in which the command runs, not from the record's folder. A record proves only what its
+    one signer states: with --evidence reproduced, a submission that only one person audited is
+    refused. The exit code is 11 when a step differs or a submission has less evidence, 3 when
+    something that a step needs is missing.
     """
     require_published(published, find_layout(Path.cwd()))
     verifications = verify(
@@ -371,7 +381,7 @@ class _Audit(LazyGroup):
         "queue": ("audit_queue", "audit several submissions, one at a time on each device"),
         "commit": (
             "audit",
-            "commit to a submission and its run, before the seed exists",
+            "commit to a submission and its run, before the draw",
         ),
         "publish": ("audit_pull", "publish the digest of a row's commitment on GitHub"),
         "plan": ("audit_draw", "draw what to rerun, by the public beacon"),

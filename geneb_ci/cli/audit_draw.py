@@ -72,7 +72,7 @@ def shown_option(function: Any) -> Any:
     return click.option(
         "--shown-on",
         metavar="COMMIT",
-        help="Commit on GitHub whose status contains the digest, created at --committed-at.",
+        help="Commit on GitHub whose status with the digest was created at --committed-at.",
     )(function)
 
 
@@ -215,9 +215,9 @@ def sample_size(
         for count in (size, committed_size)
     )
     echo(
-        f"{plural(size, 'drawn task')} of {design.tasks}: at least one of {detect} fabricated is "
-        f"found with probability {requested_text}; with {committed_text} by the "
-        f"{committed_size} committed",
+        f"{plural(size, 'drawn task')} of {design.tasks}: at least one of {detect} fabricated "
+        f"tasks is found with probability {requested_text}; with {committed_text} by the "
+        f"{committed_size} that the commitment says",
         err=to_stderr,
     )
     return size
@@ -315,10 +315,10 @@ def plan_command(
     """Draw what an audit of COMMITMENT reruns.
 
     The time at which the commitment became public determines the round of the beacon, whose value
-    nobody knew then. COMMITMENT may be a signed one below leaderboard/audits. --detect and
-    --confidence print a table of what a sample of tasks detects, and make the sample large enough.
-    Without --committed-at nothing is drawn: only that table is printed, or for a sample of
-    embeddings what it detects and costs.
+    nobody knew then. COMMITMENT may also be a signed commitment below leaderboard/audits. --detect
+    and --confidence print a table of what a sample of tasks detects, and make the sample large
+    enough. Nothing is drawn without --committed-at: only that table is printed, or what a sample of
+    embeddings detects and costs.
     """
     layout = find_layout(Path.cwd())
     commitment = read_committed(commitment_file, layout)
@@ -366,5 +366,5 @@ def plan_command(
     write(Output("json", output), encoded(plan))
     if signer is not None:
         sign_start(plan, signer, layout, audits_of(layout), say, shown_on)
-    name = "PLAN.json" if output == STDOUT else output
-    echo(plan_text(plan, targeted or 0, name).removesuffix("\n"), err=to_stderr)
+    plan_name = "PLAN.json" if output == STDOUT else output
+    echo(plan_text(plan, targeted or 0, plan_name).removesuffix("\n"), err=to_stderr)

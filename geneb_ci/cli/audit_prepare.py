@@ -110,7 +110,10 @@ def statement_command(file: Path, shown_on: str | None) -> None:
 
 
 def _outcome(path: Path) -> AnyOutcome:
-    """Read an unsigned outcome, of tasks or of embeddings. Raises NothingChecked."""
+    """Return the unsigned outcome in a file, of tasks or of embeddings.
+
+    Raises NothingChecked for another file.
+    """
     require_file(path, FileKind.OUTCOME)
     raw = read_bytes(path)
     if not isinstance(raw, bytes):
@@ -194,12 +197,12 @@ def check_command(release: Path, commitment: Path, record: Path | None, data: Pa
         read_release(release), read_fresh_commitment(commitment), benchmark, str(release)
     )
     refuse_public(fresh.rows, task_source(benchmark, layout.benchmark, data))
-    finding = "agrees with the commitment, and none is public"
+    result_text = "agrees with the commitment, and none is public"
     if record is not None:
         outcome = parse_record(read_record(record), trusted_keys(layout)).outcome
         check_used(outcome, fresh)
-        finding += "; the record scored all of them"
-    echo(f"{release}: {plural(len(fresh.rows), 'sequence')}: the set {finding}")
+        result_text += "; the record scored all of them"
+    echo(f"{release}: {plural(len(fresh.rows), 'sequence')}: the set {result_text}")
 
 
 class _Fresh(LazyGroup):

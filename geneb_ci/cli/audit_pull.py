@@ -64,9 +64,9 @@ def open_command(
 
     Without --pr and --row, the command takes the oldest open pull request with the label `audit`.
     The time of the status geneb/audit-commit, by GitHub's clock, determines the beacon's round, for
-    which the command waits. It prints one line, for `audit job`, `send` and `deliver`; in GitHub
-    Actions that line is also the step's output `order`. The reason of a refusal, and what to do
-    next, is written as a comment.
+    which the command waits. The command prints one line, for `audit job`, `send` and `deliver`; in
+    GitHub Actions that line is also the step's output `order`. The reason of a refusal, and what to
+    do next, is written as a comment.
     """
     if pr is not None and row is not None:
         raise UsageProblem("--pr and --row exclude each other", "leave one of them out")
@@ -115,10 +115,11 @@ def rows_of_main(layout: Layout) -> list[str]:
 
 
 def _order() -> audits.AuditOrder:
+    """Return the order in the variable AUDIT_ORDER. Raises UsageProblem if it is empty."""
     line = os.environ.get(ORDER, "")
     if not line:
         raise UsageProblem(
-            f"the variable {ORDER} is empty, expected an order",
+            f"the variable {ORDER} is empty, expected the order of an audit",
             f"set {ORDER} to the line that `geneb-ci audit open` prints",
         )
     return decode(line, audits.AuditOrder, "the order", audits.RETRY_FIX)

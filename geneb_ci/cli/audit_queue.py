@@ -59,12 +59,15 @@ class AuditEnd(NamedTuple):
 
 
 def entries_of(path: Path) -> list[QueuedAudit]:
-    """Read a list of audits: tables `[[audit]]` with `file` and the options of `audit FILE`.
+    """Return the audits of a list: tables `[[audit]]` with `file` and the options of `audit FILE`.
 
     Raises NothingChecked for a file that cannot be read, and UsageProblem for a key that is not an
     option.
     """
-    fix = 'write it as [[audit]] with file = "submissions/M.json" and options such as committed-at'
+    fix = (
+        'write each audit as [[audit]] with file = "submissions/M.json" and options such as '
+        "committed-at"
+    )
     try:
         document = tomllib.loads(read_text(path, LIST_BYTES_MAX).decode("utf-8"))
     except NotReadable as error:
@@ -131,13 +134,13 @@ def _word_of(value: Any, position: str) -> str:  # of a TOML file
         if value.tzinfo is None or value.microsecond:
             raise UsageProblem(
                 f"{position}: {value.isoformat()} is not a time in UTC, to the second",
-                "write it with its time zone: 2026-11-20T08:30:00Z",
+                "write the time with its time zone: 2026-11-20T08:30:00Z",
             )
         return value.astimezone(dt.UTC).strftime(TIME_FORMAT)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise UsageProblem(
             f"{position}: {value!r} is neither a text nor a whole number",
-            'write it as on a command line: limit-task-time = "2h", copies = 32',
+            'write the value as on a command line: limit-task-time = "2h", copies = 32',
         )
     return str(value)
 
@@ -294,7 +297,7 @@ def exit_of(audit_ends: Sequence[AuditEnd]) -> Exit:
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--from",
-    "listed",
+    "list_file",
     metavar="FILE.toml",
     type=click.Path(path_type=Path),
     help="List of audits: [[audit]] with file and the options of `audit FILE`.",
@@ -323,7 +326,7 @@ def queue_command(
     ctx: click.Context,
     /,
     files: tuple[Path, ...],
-    listed: Path | None,
+    list_file: Path | None,
     devices: tuple[str, ...],
     engine: str,
     **options: Any,
@@ -334,13 +337,13 @@ def queue_command(
     continue after an interruption, run the same command again. The exit code is 11 when a claim
     differs or a file is refused, 3 when an audit could not be carried out.
     """
-    listed_entries = entries_of(listed) if listed is not None else []
-    entries = [*(QueuedAudit(str(file), ()) for file in files), *listed_entries]
+    list_entries = entries_of(list_file) if list_file is not None else []
+    entries = [*(QueuedAudit(str(file), ()) for file in files), *list_entries]
     if not entries:
         raise NothingChecked("there is nothing to audit", "name files, or pass --from FILE.toml")
-    names = [Path(entry.file).resolve() for entry in entries]
+    paths = [Path(entry.file).resolve() for entry in entries]
     if repeated_files := [
-        entry.file for entry, name in zip(entries, names, strict=True) if names.count(name) > 1
+        entry.file for entry, path in zip(entries, paths, strict=True) if paths.count(path) > 1
     ]:
         raise UsageProblem(f"{repeated_files[0]} is listed twice", "list each file once")
     arguments = _option_words(ctx, options)

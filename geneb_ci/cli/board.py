@@ -116,7 +116,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
     except (OSError, OverflowError) as error:
         raise UsageProblem(
             f"port {port} cannot be used: {error}",
-            "choose another with --port, or 0 for a free one",
+            "choose another port: --port N, or --port 0 for any free one",
         ) from error
 
 
@@ -133,7 +133,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
 @old_option("--out", "--output", "out")
 @click.option(
     "--diagnostics/--no-diagnostics",
-    "more",
+    "has_diagnostics",
     default=True,
     help="Also write diagnostics.json; needs the extra `build`.",
 )
@@ -157,7 +157,7 @@ def build_command(
     out: Path,
     commit: str | None,
     *,
-    more: bool,
+    has_diagnostics: bool,
     parquet: bool,
     jobs: int | None,
     no_cache: bool,
@@ -169,12 +169,14 @@ def build_command(
     With --at, every published file is rebuilt from a commit of this repository.
     """
     if commit is not None:
-        if folder is not None or not more or parquet:
+        if folder is not None or not has_diagnostics or parquet:
             option = "--parquet" if parquet else "--no-diagnostics"
             argument = "FOLDER" if folder is not None else option
             raise UsageProblem(f"{argument} and --at exclude each other", f"leave {argument} out")
         return _build_commit(commit, out)
-    code = _build(folder, out, more=more, parquet=parquet, jobs=jobs, cache=not no_cache)
+    code = _build(
+        folder, out, has_diagnostics=has_diagnostics, parquet=parquet, jobs=jobs, cache=not no_cache
+    )
     if code == Exit.CLEAN:
         arguments = [] if folder is None else [str(folder)]
         echo(next_line(shlex.join(["geneb-ci", "serve", *arguments])))
@@ -185,7 +187,7 @@ def _build(
     folder: Path | None,
     out: Path,
     *,
-    more: bool,
+    has_diagnostics: bool,
     parquet: bool = False,
     jobs: int | None = None,
     cache: bool = True,
@@ -194,7 +196,7 @@ def _build(
     try:
         board = build(
             folder,
-            diagnostics=more,
+            diagnostics=has_diagnostics,
             parquet=parquet,
             out=out,
             cache=cache,
@@ -248,36 +250,36 @@ def _build_commit(commit: str, out: Path) -> int:
 )
 @click.option(
     "--diagnostics/--no-diagnostics",
-    "more",
+    "has_diagnostics",
     default=True,
     help="Include intervals, rank ranges and advice; needs the extra `build`.",
 )
-def serve_command(folder: Path | None, port: int, *, more: bool) -> int:
+def serve_command(folder: Path | None, port: int, *, has_diagnostics: bool) -> int:
     """Build the board of FOLDER in a temporary folder and serve its page until Ctrl-C.
 
     FOLDER contains submissions, or a board that `build` wrote, which is served unchanged. Only this
     machine can reach the page. If a submission has an error, nothing is served.
     """
     if folder is not None and is_board(folder) and lies_there(folder / INDEX):
-        with server(folder, port) as running:
-            return _serve(running)
+        with server(folder, port) as http_server:
+            return _serve(http_server)
     layout_of(folder, "geneb-ci serve FOLDER")
     # A service manager ends a process by SIGTERM, a person by Ctrl-C: both leave no folder.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Bind the port first, so that a used port fails before the long build.
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-serve-") as temporary,
-        server(Path(temporary), port) as running,
+        server(Path(temporary), port) as http_server,
     ):
-        code = _build(folder, Path(temporary), more=more)
-        return code if code != Exit.CLEAN else _serve(running)
+        code = _build(folder, Path(temporary), has_diagnostics=has_diagnostics)
+        return code if code != Exit.CLEAN else _serve(http_server)
 
 
-def _serve(running: "ThreadingHTTPServer") -> int:
+def _serve(http_server: "ThreadingHTTPServer") -> int:
     """Serve until Ctrl-C, and return the exit code."""
-    echo(f"open http://{ADDRESS}:{running.server_port}/ in a browser; Ctrl-C stops")
+    echo(f"open http://{ADDRESS}:{http_server.server_port}/ in a browser; Ctrl-C stops")
     try:
-        running.serve_forever()
+        http_server.serve_forever()
     except KeyboardInterrupt:
         echo("stopped")
     return Exit.CLEAN
@@ -294,7 +296,9 @@ def _serve(running: "ThreadingHTTPServer") -> int:
 @ALL_LINES
 @format_option(MATRICES_WRITERS)
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
-def matrices_command(file: Path, regime: str, format_: str, output: str, *, is_whole: bool) -> int:
+def matrices_command(
+    file: Path, regime: str, format_: str, output: str, *, prints_all: bool
+) -> int:
     """Recover the confusion matrix of each two-class cell of a submission.
 
     Unrounded scores determine one matrix. Rounded scores fit several matrices, of which the nearest
@@ -318,7 +322,7 @@ def matrices_command(file: Path, regime: str, format_: str, output: str, *, is_w
             else f"see which scores it lacks or has wrong: geneb-ci check {file}",
         )
     columns, lines_max = row_width(output), LINES_MAX
-    if is_whole or output != STDOUT:
+    if prints_all or output != STDOUT:
         lines_max = sys.maxsize
     is_text = format_ == "text"
     text = matrices_text(cells, columns, lines_max) if is_text else MATRICES_WRITERS[format_](cells)
@@ -343,13 +347,13 @@ def _not_a_submission(document: Document) -> OtherFile:
 @FOLDER
 @ALL_LINES
 @format_option(["text", "json"])
-def trust_command(folder: Path | None, format_: str, *, is_whole: bool) -> int:
+def trust_command(folder: Path | None, format_: str, *, prints_all: bool) -> int:
     """Compute the evidence of every submission of FOLDER from checks and audits."""
     rows = trust(folder, progress=lambda results, total: watched(results, total, "checking"))
     if format_ == "json":
         click.echo(labels_json(rows), nl=False)
     else:
-        lines_max = sys.maxsize if is_whole else LINES_MAX
+        lines_max = sys.maxsize if prints_all else LINES_MAX
         click.echo(labels_text(rows, row_width(), lines_max), nl=False)
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
@@ -368,7 +372,9 @@ DIFF_SECONDS_ROW = 0.02
     metavar="N",
     help="Compare main with main after this open pull request; repeatable.",
 )
-@click.option("--repo", metavar="OWNER/NAME", help="Its repository; default: GITHUB_REPOSITORY.")
+@click.option(
+    "--repo", metavar="OWNER/NAME", help="Repository of --pr; default: GITHUB_REPOSITORY."
+)
 @format_option(("text", "json", "markdown"))
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def diff_command(
@@ -388,7 +394,7 @@ def diff_command(
     require_pull_for_repository(repo, pulls=bool(pulls))
     if (base is None) == (not pulls):
         raise UsageProblem(
-            "expected exactly one of --base and --pr",
+            f"found {'neither' if base is None else 'both'} of --base and --pr, expected one",
             "geneb-ci diff --base origin/main, or geneb-ci diff --pr 12",
         )
     if pulls:

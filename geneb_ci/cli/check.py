@@ -110,7 +110,9 @@ class _Check(PairedCommand, LayeredCommand):
     metavar="N",
     help="Check this open pull request over GitHub's API, as the server does.",
 )
-@click.option("--repo", metavar="OWNER/NAME", help="Its repository; default: GITHUB_REPOSITORY.")
+@click.option(
+    "--repo", metavar="OWNER/NAME", help="Repository of --pr; default: GITHUB_REPOSITORY."
+)
 @report_options
 @click.option(
     "--jobs",
@@ -140,9 +142,9 @@ def check_command(
 ) -> int:
     """Check submissions: files or folders; without a path, the branch of a clone.
 
-    Without a path it prints the verdict of the server on HEAD as a pull request to main. Outside of
-    a clone, on main, or with an option about files, it checks all submissions of the repository.
-    The path - means standard input.
+    Without a path the command prints the verdict of the server on HEAD as a pull request to main.
+    Outside of a clone, on main, or with an option about files, it checks all submissions of the
+    repository. The path - means standard input.
     """
     require_pull_for_repository(repo, pulls=pr is not None)
     flags = (isolated or None, fix or None, diff or None, jobs, no_cache or None)
@@ -233,7 +235,8 @@ def _print_baseline(report: CheckReport, baseline: Path) -> None:
     if len(report.stale) > STALE_MAX:
         lines.append(f"{baseline}: and {len(report.stale) - STALE_MAX} more")
     if report.stale:
-        lines.append(f"  fix: write it again: geneb-ci check --format json --output {baseline}")
+        command = f"geneb-ci check --format json --output {baseline}"
+        lines.append(f"  fix: write the baseline again: {command}")
     text = "".join(f"{escape(line)}\n" for line in lines)
     click.echo(wrapped_text(text, width()), nl=False, err=True)
 
@@ -279,7 +282,9 @@ def _note(text: str) -> None:
 def _write(report: CheckReport, outputs: list[Output]) -> None:
     """Write a report in each format, and print the verdict on a pull request beside them."""
     for output in outputs:
-        text = render(output.format, report, color=_color(output.path), width=width(output.path))
+        text = render(
+            output.format, report, color=_has_color(output.path), width=width(output.path)
+        )
         write(output, text)
     if Output("text", STDOUT) not in outputs:
         for line in proposal_lines(report):
@@ -303,7 +308,7 @@ def _print_next(report: CheckReport, paths: tuple[Path, ...], outputs: list[Outp
         echo(next_line(command))
 
 
-def _color(path: str) -> bool:
+def _has_color(path: str) -> bool:
     return path == STDOUT and sys.stdout.isatty() and not is_plain()
 
 
@@ -311,7 +316,7 @@ def _color(path: str) -> bool:
 @ALL_LINES
 @format_option(["text", "json"])
 @OLD_JSON
-def rules_command(format_: str, *, is_whole: bool) -> None:
+def rules_command(format_: str, *, prints_all: bool) -> None:
     """List the families of rules, or with --all every rule."""
     from geneb_ci.check.registry import ALL  # every rule, of which a check may need few
 
@@ -330,7 +335,7 @@ def rules_command(format_: str, *, is_whole: bool) -> None:
         ]
         click.echo(json.dumps(rows, indent=2))
         return
-    if not is_whole:
+    if not prints_all:
         _list_families(ALL)
         return
     columns = ("rule", "severity", "what it looks for")

@@ -23,6 +23,7 @@ from reference_harness.formats.text import next_line
 PACKAGES = ("numpy", "torch", "transformers", "safetensors", "huggingface_hub", "cryptography",
             "py_arkworks_bls12381")  # fmt: skip
 CHAIN = "52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"
+"""Id of the beacon drand quicknet."""
 BEACON = f"https://api.drand.sh/{CHAIN}/info"
 BEACON_SECONDS = 5
 
@@ -48,7 +49,7 @@ def doctor_command(
     hub_job: bool,
     format_: str,
     *,
-    is_whole: bool,
+    prints_all: bool,
 ) -> int:
     """Show what this machine supports: sandbox levels, limits, GPUs, packages.
 
@@ -62,19 +63,21 @@ def doctor_command(
     does not work there.
     """
     if repo is not None and hub_job:
-        return probe(repo)
+        return show_job_levels(repo)
     if repo is not None:
         name = space_name(space) if space else ""
-        return check_settings(repo, name, as_json=format_ == "json", is_whole=is_whole)
+        return check_settings(repo, name, as_json=format_ == "json", prints_all=prints_all)
     if space is not None or hub_job or format_ == "json":
         option = "--space" if space is not None else "--hub-job" if hub_job else "--format json"
-        raise UsageProblem(f"{option} is an option of --github", "add --github OWNER/NAME")
+        raise UsageProblem(
+            f"{option} has no effect without --github", "add --github OWNER/NAME, or omit it"
+        )
     show_machine(network=network)
-    say(next_line("geneb-ci next"))
+    print_line(next_line("geneb-ci next"))
     return Exit.CLEAN
 
 
-def probe(repo: str) -> Exit:
+def show_job_levels(repo: str) -> Exit:
     """Print which sandbox levels work in a Job of the Hub, and return the exit code."""
     from geneb_ci.github import hub_jobs  # of the extra `github`
     from geneb_ci.github.api import connect
@@ -83,21 +86,24 @@ def probe(repo: str) -> Exit:
     client = hub_jobs.api(os.environ.get("HF_TOKEN", ""))
     with connect(repo) as github:
         working_levels = hub_jobs.probed_levels(
-            client, repo, github.main().sha, say, hub_jobs.POLL_S
+            client, repo, github.main().sha, print_line, hub_jobs.POLL_S
         )
     if levels.DEFAULT not in working_levels:
-        say(
+        print_line(
             f"an audit at level {levels.DEFAULT} cannot run as a Job of the Hub; levels that work "
             f"there: {', '.join(map(str, working_levels)) or 'none'}"
         )
-        say("  fix: gh variable delete AUDIT_FLAVOR, and rerun on a machine or a runner of yours")
+        print_line(
+            "  fix: gh variable delete AUDIT_FLAVOR, and run audits on your own machine or on a "
+            "runner of GitHub Actions that is yours"
+        )
         return Exit.ERRORS
-    say(f"levels of the sandbox in a Job of the Hub: {', '.join(map(str, working_levels))}")
-    say(f'  next: gh variable set {PROBED} --repo {repo} --body "level {levels.DEFAULT}"')
+    print_line(f"levels of the sandbox in a Job of the Hub: {', '.join(map(str, working_levels))}")
+    print_line(f'  next: gh variable set {PROBED} --repo {repo} --body "level {levels.DEFAULT}"')
     return Exit.CLEAN
 
 
-def check_settings(repo: str, space: str, *, as_json: bool, is_whole: bool) -> Exit:
+def check_settings(repo: str, space: str, *, as_json: bool, prints_all: bool) -> Exit:
     """Print which features of a board work and which settings are wrong; return the exit code."""
     # Imported here: they need the extra `github`, which the rest of this command does not.
     from geneb_ci.github.api import connect
@@ -113,37 +119,37 @@ def check_settings(repo: str, space: str, *, as_json: bool, is_whole: bool) -> E
         diagnosis.as_json(repo, diagnoses, features)
         if as_json
         else diagnosis.as_text(
-            repo, diagnoses, width(), features, sys.maxsize if is_whole else LINES_MAX
+            repo, diagnoses, width(), features, sys.maxsize if prints_all else LINES_MAX
         )
     )
     write(Output("text", STDOUT), text)
     code = diagnosis.exit_of(diagnoses, features)
     if not as_json:
         next_command = "init --apply" if code == Exit.ERRORS else f"triage --repo {repo}"
-        say(next_line(f"geneb-ci {next_command}"))
+        print_line(next_line(f"geneb-ci {next_command}"))
     return code
 
 
 def show_machine(*, network: bool) -> None:
     """Print what this machine supports."""
-    say(f"geneb-ci {__version__}, Python {platform.python_version()}, {platform.platform()}")
-    say("sandbox levels")
+    print_line(f"geneb-ci {__version__}, Python {platform.python_version()}, {platform.platform()}")
+    print_line("sandbox levels")
     with tempfile.TemporaryDirectory() as folder:
         for level, name in levels.LEVELS.items():
-            say(f"  {level}  {name}: {_state(level, Path(folder))}")
-    say(f"number of processes limited by: {processes.kernel_holder()}")
-    say(f"GPU devices: {', '.join(mounts.gpu_devices()) or 'none'}")
-    say(f"left from an earlier audit: {_leftovers()}")
-    say("packages: " + ", ".join(f"{name} {_version(name)}" for name in PACKAGES))
-    say(f"public beacon: {_beacon_state() if network else 'not tested (pass --network)'}")
+            print_line(f"  {level}  {name}: {_level_state(level, Path(folder))}")
+    print_line(f"number of processes limited by: {processes.kernel_holder()}")
+    print_line(f"GPU devices: {', '.join(mounts.gpu_devices()) or 'none'}")
+    print_line(f"left from an earlier audit: {_leftovers()}")
+    print_line("packages: " + ", ".join(f"{name} {_version(name)}" for name in PACKAGES))
+    print_line(f"public beacon: {_beacon_state() if network else 'not tested (pass --network)'}")
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Print a line, wrapped at the width of the terminal."""
     click.echo(wrapped_text(line, width()), nl=False)
 
 
-def _state(level: int, folder: Path) -> str:
+def _level_state(level: int, folder: Path) -> str:
     cause = levels.unavailable_because(level, folder)
     if cause is not None:
         return f"no, {cause}"

@@ -155,8 +155,9 @@ def _sha(text: str | None) -> str | None:
 def report_command(repo: str | None, author_id: int, health: str | None, run: str) -> int:
     """Write the verdict from the environment variable VERDICT: a comment, labels, a status.
 
-    It reads only the verdict, which it validates, and no content of the pull request. Nothing is
-    written twice, and nothing if the pull request has new commits since then (exit code 4).
+    The command reads only the verdict, which it validates, and no content of the pull request.
+    Nothing is written twice, and nothing if the pull request has new commits since the verdict
+    (exit code 4).
     """
     if health is not None:
         with connect(repo, author=author_id) as github:
@@ -182,9 +183,9 @@ def report_command(repo: str | None, author_id: int, health: str | None, run: st
 
 
 def _print_written(result: report.WriteResult) -> report.WriteResult:
-    """Print what was done with one pull request."""
+    """Print what was written to one pull request, and return the result unchanged."""
     if result.problem is not None:
-        say(f"geneb-ci: {result.what}: {visible(result.problem.message)}")
+        say(f"geneb-ci: {result.subject}: {visible(result.problem.message)}")
     if result.written is not None:
         written_parts = [name for name, is_new in result.written._asdict().items() if is_new]
         sentence = (
@@ -192,7 +193,7 @@ def _print_written(result: report.WriteResult) -> report.WriteResult:
             if written_parts
             else "nothing to write, already up to date"
         )
-        say(f"{result.what}: {result.outcome}; {sentence}")
+        say(f"{result.subject}: {result.outcome}; {sentence}")
     return result
 
 

@@ -92,7 +92,7 @@ def init_command(
     if first_commit(folder):
         echo("made the first commit")
     elif is_changed(folder):
-        echo("merge the changes by a pull request: they have no effect before")
+        echo("merge the changes by a pull request: until then they have no effect")
     if not force and board.differs:
         echo(
             "  fix: compare your files with the new ones, or overwrite them: geneb-ci init --force",
@@ -103,7 +103,7 @@ def init_command(
 
 
 def _apply(folder: Path, answers: BoardAnswers, *, dry_run: bool) -> Exit:
-    """Set up GitHub and the Hub, and print the open settings as a checklist."""
+    """Set up GitHub and the Hub, and print the settings that are not set yet as a checklist."""
 
     def say_setting(line: str) -> None:
         click.echo(wrapped_text(line, width()), nl=False)

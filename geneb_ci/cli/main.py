@@ -31,9 +31,9 @@ class LazyGroup(click.Group):
     sections: ClassVar[dict[str, tuple[str, ...]]] = {}
     """Names of the commands that `--help` lists, by heading; if empty, it lists all."""
     aliases: ClassVar[dict[str, str]] = {}
-    """Command by another name, which the help does not list."""
+    """Name of each command that has another name, by that name, which the help does not list."""
     old_names: ClassVar[dict[str, str]] = {}
-    """Command by a former name, which works for one release and prints the present name."""
+    """Present name of a command by its former name, which works for one release with a note."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, and `--help-all` where `--help` does not list every command."""
@@ -125,7 +125,7 @@ COMMANDS = {
     "serve": ("board", "build the board and serve its page on this machine"),
     "recommend": ("recommend", "recommend a model: the best, or a smaller one with a small loss"),
     "compare": ("compare", "compare two models or checkpoints, with intervals of differences"),
-    "figures": ("recommend", "compute the figures of the paper, in its scope or the board's"),
+    "figures": ("recommend", "compute the figures of the paper, from its rows or the board's"),
     "publish": ("publish", "publish the board on its Hugging Face Space"),
     "rollback": ("publish", "publish an earlier generation of the board again"),
     "ledger": ("publish", "list the changes of every row: when, by whom, and why"),
@@ -261,7 +261,7 @@ def _report_unexpected(error: Exception) -> Exit:
 
 
 def _report_interruption(error: BaseException) -> int:
-    """Print that the user stopped the command, or the end of a file, which click reports alike.
+    """Print that the user stopped the command, or an exception that click reports in the same way.
 
     Returns the exit code.
     """
@@ -327,7 +327,7 @@ T = TypeVar("T")
 
 
 def counted_items(items: Iterable[T], earlier: int, total: int, label: str) -> Iterator[T]:
-    """Yield the items, and print every `PAUSE` seconds how many of `total` are left.
+    """Yield the items, and print every `PAUSE` seconds how many of `total` are done.
 
     `earlier` is the number of items that were done before these.
     """

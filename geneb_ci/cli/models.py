@@ -48,7 +48,7 @@ FORMATS = ("text", "json")
 
 
 def registry() -> ModelRegistry:
-    """Return the registry of the current folder's repository, or the shipped one outside of any."""
+    """Return the registry of the repository that the current folder is in, or the shipped one."""
     return ModelRegistry(find_layout(Path.cwd()))
 
 
@@ -64,7 +64,7 @@ def required_entry(models: ModelRegistry, model_id: str) -> ReadEntry:
 
 
 @functools.cache
-def _no_extractor(name: str, layout: Layout) -> str:
+def _extractor_fault(name: str, layout: Layout) -> str:
     """Return why an entry's extractor cannot be run here; "" if it can."""
     if name.startswith(BUILTIN):
         try:
@@ -74,17 +74,19 @@ def _no_extractor(name: str, layout: Layout) -> str:
         return ""
     module = Path(name.rpartition(":")[0]).name
     folder = layout.extractors
-    return "" if folder is not None and (folder / module).is_file() else f"there is no {module}"
+    if folder is not None and (folder / module).is_file():
+        return ""
+    return f"there is no extractor {module}"
 
 
 def missing_parts(entry: ModelEntry, layout: Layout, models: ModelRegistry) -> list[str]:
-    """Return which extractor or lock file that an entry names is missing here, as sentences."""
+    """Return why the extractor or the lock file that an entry names cannot be used here."""
     run = entry.run
     messages = []
     if (
         run is not None
         and run.extractor is not None
-        and (why := _no_extractor(run.extractor, layout))
+        and (why := _extractor_fault(run.extractor, layout))
     ):
         messages.append(why)
     if run is not None and run.environment is not None:
@@ -111,7 +113,7 @@ def open_points(entry: ModelEntry) -> list[str]:
 @click.command("list")
 @ALL_LINES
 @format_option(FORMATS)
-def list_command(format_: str, *, is_whole: bool) -> None:
+def list_command(format_: str, *, prints_all: bool) -> None:
     """List the models with their weights, their extractors, and what their entries lack."""
     models = registry()
     entries: dict[str, ReadEntry] = {}
@@ -134,7 +136,7 @@ def list_command(format_: str, *, is_whole: bool) -> None:
     ]
     blocks: Sequence[Sequence[str]]
     blocks = Table(("model", "weights", "run by", "open"), rows).fitted_rows(row_width("-"))
-    if len([*itertools.chain(*blocks)]) >= LINES_MAX and not is_whole:
+    if len([*itertools.chain(*blocks)]) >= LINES_MAX and not prints_all:
         short_rows = [(*row[:2], f"{len(open_points(entries[row[0]].entry))}") for row in rows]
         blocks = Table(("model", "weights", "points open"), short_rows).fitted_rows(row_width("-"))
         blocks = first_that_fit(blocks, LINES_MAX - 2)
@@ -151,7 +153,7 @@ def _summary(entry: ReadEntry) -> Mapping[str, Any]:
 @click.argument("model_id", metavar="MODEL")
 @ALL_LINES
 @format_option(FORMATS)
-def show_command(model_id: str, format_: str, *, is_whole: bool) -> None:
+def show_command(model_id: str, format_: str, *, prints_all: bool) -> None:
     """Print the registry entry of MODEL."""
     models = registry()
     read_entry = required_entry(models, model_id)
@@ -172,13 +174,15 @@ def show_command(model_id: str, format_: str, *, is_whole: bool) -> None:
         if table:
             lines += [f"{part}", *_lines(table, address_by_file)]
     columns, points = row_width("-"), open_points(read_entry.entry)
-    lines_fitted = wrapped_text("\n".join(map(_visible_line, lines)), columns).splitlines()
+    wrapped_lines = wrapped_text("\n".join(map(_visible_line, lines)), columns).splitlines()
     last_lines = wrapped_text(
         f"open: {'; '.join(points) if points else 'nothing'}", columns
     ).splitlines()
-    lines_printed = lines_fitted if is_whole else lines_fitted[: LINES_MAX - 1 - len(last_lines)]
+    printed_lines = (
+        wrapped_lines if prints_all else wrapped_lines[: LINES_MAX - 1 - len(last_lines)]
+    )
     for line in itertools.chain(
-        lines_printed, left_out(len(lines_fitted) - len(lines_printed), "line"), last_lines
+        printed_lines, left_out(len(wrapped_lines) - len(printed_lines), "line"), last_lines
     ):
         click.echo(line)
 
@@ -437,7 +441,7 @@ def _original_of(document: Document) -> Document:
 
 
 def _text_by_entry(document: Document) -> str:
-    """Return the text of format 1.1.
+    """Return a file of format 1.0 as text of format 1.1, with the entry of its model.
 
     Raises NothingChecked if the registry has no entry of the model, and UsageProblem if the entry
     is incomplete or does not fit into the submission.

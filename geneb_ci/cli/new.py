@@ -72,7 +72,9 @@ class LengthType(click.ParamType[int | str]):
         """Return the number, or `none`; fail with a usage error for anything else."""
         text = str(value)
         if text != NONE and not (text.isascii() and text.isdecimal() and int(text) > 0):
-            self.fail(f"{text!r} is not a number of tokens: such as 512, or none", param, ctx)
+            self.fail(
+                f"{text!r} is not a number of tokens: pass one such as 512, or none", param, ctx
+            )
         return text if text == NONE else int(text)
 
 
@@ -153,32 +155,33 @@ def new_command(
             "decoder",
             "pass --module: the module that it writes takes the states of the encoder",
         )
-    model_answers = _answers(model, options)
+    author_facts = _answers(model, options)
     extractor = "builtin:huggingface"
     if module:
         extractors = folders["extractors"].relative_to(layout.root)
-        extractor = f"{extractors.as_posix()}/{model_answers.module}.py:{model_answers.class_name}"
-    entry = entry_text(model, model_answers, extractor).encode()
+        extractor = f"{extractors.as_posix()}/{author_facts.module}.py:{author_facts.class_name}"
+    entry = entry_text(model, author_facts, extractor).encode()
     content_by_path = {
-        folders["cards"] / f"{model_answers.model_id}.md": card_text(model, model_answers).encode(),
-        folders["policy"] / FOLDER / f"{model_answers.model_id}.toml": entry,
-        layout.root / f"test_{model_answers.module}.py": property_test_text(
-            model, model_answers, extractor
+        folders["cards"] / f"{author_facts.model_id}.md": card_text(model, author_facts).encode(),
+        folders["policy"] / FOLDER / f"{author_facts.model_id}.toml": entry,
+        layout.root / f"test_{author_facts.module}.py": property_test_text(
+            model, author_facts, extractor
         ).encode(),
     }
-    parse_entry(entry, f"{model_answers.model_id}.toml")
+    parse_entry(entry, f"{author_facts.model_id}.toml")
     if module:
-        content_by_path[folders["extractors"] / f"{model_answers.module}.py"] = module_text(
-            model, model_answers
+        content_by_path[folders["extractors"] / f"{author_facts.module}.py"] = module_text(
+            model, author_facts
         ).encode()
     if not force and (existing_paths := [path for path in content_by_path if path.exists()]):
         names = ", ".join(path.relative_to(layout.root).as_posix() for path in existing_paths)
         raise UsageProblem(
-            f"{names}: the file exists already", "pass --force, or another --model-id"
+            f"these files exist already: {names}",
+            "pass --force to overwrite them, or another --model-id",
         )
     for path, content in content_by_path.items():
         write_files(path.parent, {path.name: content})
-    click.echo(_report(model, model_answers, extractor, layout, list(content_by_path)), nl=False)
+    click.echo(_report(model, author_facts, extractor, layout, list(content_by_path)), nl=False)
 
 
 def _folders(layout: Layout) -> dict[str, Path]:
@@ -228,7 +231,9 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
                 repository, revision=info.sha, allow_patterns=side_files, local_dir=folder
             )
         )
-        texts = {name: (downloaded / name).read_bytes() for name in _READ if name in side_files}
+        texts = {
+            name: (downloaded / name).read_bytes() for name in _READ_FILES if name in side_files
+        }
         files = {name: file_sha256(downloaded / name) for name in side_files}
     object_by_name = {name: json_object(raw, name) for name, raw in texts.items()}
     weights = weight_names(set(sizes), object_by_name)
@@ -256,7 +261,8 @@ def _canonical(reply: object, requested: str) -> str:
     return str(reply) if is_name else requested
 
 
-_READ = (CONFIG, TOKENIZER_CONFIG, *(listed for _, listed in FORMATS))
+_READ_FILES = (CONFIG, TOKENIZER_CONFIG, *(index_name for _, index_name in FORMATS))
+"""Files of a repository whose content is read."""
 
 
 def _side_files(sizes: Mapping[str, int]) -> list[str]:
@@ -277,7 +283,7 @@ def _side_files(sizes: Mapping[str, int]) -> list[str]:
             "name a repository with a single model",
         )
     for name in names:
-        if name in _READ and sizes[name] > CONFIG_MAX:
+        if name in _READ_FILES and sizes[name] > CONFIG_MAX:
             raise NothingChecked(
                 f"{name} has {sizes[name]:,} bytes, expected at most {CONFIG_MAX:,}",
                 "write the entry by hand: docs/maintainer/models.md explains each key",
@@ -307,7 +313,8 @@ def _from_hub(repository: str) -> Iterator[None]:
         if status in {401, 403, 404}:
             raise NothingChecked(
                 f"the Hub has no public model {quoted(repository)}, or not this revision",
-                "check name and revision; describe a model that requires an agreement by hand",
+                "check name and revision; if the model requires an agreement, write its files by "
+                "hand",
             ) from error
         raise MachineFault(
             f"the Hub answered {status} for {repository}", "try again later"
@@ -393,33 +400,39 @@ COMMAND_COLUMNS = 80
 
 
 def _report(
-    model: HubModel, own_facts: AuthorFacts, extractor: str, layout: Layout, written: list[Path]
+    model: HubModel,
+    author_facts: AuthorFacts,
+    extractor: str,
+    layout: Layout,
+    written_paths: list[Path],
 ) -> str:
     """Return the report: facts of the model, written files, and the next steps."""
     input_length = (
-        "any length" if own_facts.max_length is None else f"at most {own_facts.max_length:,} tokens"
+        "any length"
+        if author_facts.max_length is None
+        else f"at most {author_facts.max_length:,} tokens"
     )
     width = "unknown width" if model.width is None else f"width {model.width:,}"
     built_in = extractor.removeprefix("builtin:")
-    options = own_facts.extractor_options(model) if built_in != extractor else {}
+    options = author_facts.extractor_options(model) if built_in != extractor else {}
     extractor_arguments = extractor_words(extractor, model.location, options)
     facts = {
-        "model_id": own_facts.model_id,
-        "display": own_facts.display,
-        "params": str(own_facts.params),
-        "zero_shot": "yes" if own_facts.zero_shot else "no",
-        "training_data": own_facts.training_data,
-        "submitted_by": own_facts.submitted_by,
+        "model_id": author_facts.model_id,
+        "display": author_facts.display,
+        "params": str(author_facts.params),
+        "zero_shot": "yes" if author_facts.zero_shot else "no",
+        "training_data": author_facts.training_data,
+        "submitted_by": author_facts.submitted_by,
     }
     run = run_words(extractor, model.location, options, facts)
     closing = (
         "The pull request has submission, card and extractor. The registry entry is for the "
         "maintainers, in a pull request of its own; the test stays with you."
     )
-    description = f"{model.model_class}, {width}, {input_length}, {own_facts.dtype}"
+    description = f"{model.model_class}, {width}, {input_length}, {author_facts.dtype}"
     lines = [
         f"{model.location} at {model.revision}: {description}",
-        *(f"  wrote {path.relative_to(layout.root).as_posix()}" for path in sorted(written)),
+        *(f"  wrote {path.relative_to(layout.root).as_posix()}" for path in sorted(written_paths)),
         closing,
         "when the extractor is checked, run the evaluation:",
         *command_lines(f"  {shlex.join(run)}", COMMAND_COLUMNS),

@@ -69,18 +69,18 @@ def pack_command(
             f"{folder}: the folder contains no *.json", "pass the folder of results_*.json"
         )
     options = {"model_id": model_id, "display": display, "params": params, "url": url}
-    meta_file = model_meta(results)
-    facts = described_by(meta_file) | {k: v for k, v in options.items() if v is not None}
+    meta_members = model_meta(results)
+    facts = described_by(meta_members) | {k: v for k, v in options.items() if v is not None}
     benchmark = benchmark_of(find_layout(Path.cwd()))
-    settings = meta_file.get("experiment_kwargs")
+    settings = meta_members.get("experiment_kwargs")
     packed = pack_results(logs, benchmark, settings if isinstance(settings, dict) else {})
     if not packed.broken or any(packed.results.values()):
-        _require(facts, results)
+        _require_facts(facts, results)
     if not any(packed.results.values()):
         _print_unused(packed)
         raise NothingChecked(
             f"{results}: no file has a result of {benchmark.name}, so nothing was written",
-            "fix the files that are named above, each for its reason"
+            "fix the files that are named above, each with its reason"
             if packed.broken
             else "name the folder of results_*.json, or of results of MTEB, with task ids of "
             "the benchmark as file names",
@@ -130,7 +130,7 @@ FILES_LOOKED_AT = 20
 """Maximum number of files that are read to recognise their format."""
 
 
-def _require(options: dict[str, Any], folder: Path) -> None:
+def _require_facts(options: dict[str, Any], folder: Path) -> None:
     """Raise UsageProblem for a required fact that neither an option nor a file has."""
     for name in ("model_id", "display", "params"):
         if name not in options:
@@ -142,8 +142,8 @@ def _require(options: dict[str, Any], folder: Path) -> None:
 
 
 def _print_missing(packed: PackedResults) -> None:
-    for regime, missing in packed.missing.items():
-        echo(f"{regime}: {len(missing)} missing: {first_and_more(missing)}", err=True)
+    for regime, tasks in packed.missing.items():
+        echo(f"{regime}: {len(tasks)} missing: {first_and_more(tasks)}", err=True)
     for regime, names_by_task in packed.duplicates.items():
         for task, names in names_by_task.items():
             echo(

@@ -14,7 +14,7 @@ import click
 
 from geneb_ci.board.board import layout_of
 from geneb_ci.board.page import write_page
-from geneb_ci.board.rows import encode, extra_at_hand
+from geneb_ci.board.rows import encode, extra_required
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import echo, say
@@ -211,7 +211,7 @@ def rollback_command(generation: str, space: str | None, *, is_fetched: bool) ->
 )
 @ALL_LINES
 @format_option(["text", "json"])
-def ledger_command(commit: str, format_: str, *, is_whole: bool) -> int:
+def ledger_command(commit: str, format_: str, *, prints_all: bool) -> int:
     """List the newest events of the rows up to a commit, oldest first, or with --all every one."""
     repository = repository_here()
     events = ledger(repository, repository.resolve(commit), watch=watch_history)
@@ -219,7 +219,7 @@ def ledger_command(commit: str, format_: str, *, is_whole: bool) -> int:
         click.echo(encode(LEDGER, events.model_dump(mode="json")).decode())
         return Exit.CLEAN
     blocks = [wrapped_text(line, row_width()).splitlines() for line in event_lines(events)]
-    newest = blocks if is_whole else first_that_fit(blocks[::-1], LINES_MAX - 1)[::-1]
+    newest = blocks if prints_all else first_that_fit(blocks[::-1], LINES_MAX - 1)[::-1]
     if earlier_count := len(blocks) - len(newest):
         echo(f"{plural(earlier_count, 'earlier event')}: --all prints every one")
     for line in itertools.chain(*newest):
@@ -350,7 +350,7 @@ def _refuse_early(
                 "pip install 'geneb-ci[hub]'",
             )
     if format_ in TABLES:
-        with extra_at_hand():
+        with extra_required():
             importlib.import_module("numpy")
     site = site_of((), {}, benchmark_of(layout), layout, _built(layout, when))
     if format_ == "eval-results":
@@ -362,7 +362,7 @@ def _refuse_early(
 
 
 def _tokens(options: tuple[str, ...], format_: str) -> dict[str, str]:
-    by_model: dict[str, str] = {}
+    token_by_model: dict[str, str] = {}
     for option in options:
         model, equals, token = option.partition("=")
         if not (model and equals and re.fullmatch(r"[\x21-\x7e]+", token)):
@@ -375,9 +375,9 @@ def _tokens(options: tuple[str, ...], format_: str) -> dict[str, str]:
                 f"--verify-token is for eval-results, not for {format_}",
                 "leave --verify-token out",
             )
-        _refuse_twice([*by_model, model])
-        by_model[model] = token
-    return by_model
+        _refuse_twice([*token_by_model, model])
+        token_by_model[model] = token
+    return token_by_model
 
 
 def _refuse_twice(models: Sequence[str]) -> None:

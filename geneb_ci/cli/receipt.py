@@ -74,7 +74,8 @@ def _echo(line: str, *, err: bool = False) -> None:
     echo(visible(line, len(line) * 10), err=err)
 
 
-def _names(arguments: tuple[str, ...]) -> tuple[str, ...]:
+def _task_ids(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the task ids of the option --tasks, whose values are lists with commas."""
     return tuple(name.strip() for word in arguments for name in word.split(",") if name.strip())
 
 
@@ -133,7 +134,7 @@ def verify_command(
             cache=cache,
             data=data,
             definition=definition,
-            tasks=_names(tasks),
+            tasks=_task_ids(tasks),
             options=ScoringOptions(limit_scoring_time, limit_scoring_memory),
             say=_progress(quiet=quiet),
         )
@@ -145,16 +146,16 @@ def verify_command(
 @click.command()
 @_FILE
 @click.option(
-    "--output", "into", type=_FOLDER, required=True, metavar="DIR", help="Folder to fetch into."
+    "--output", "folder", type=_FOLDER, required=True, metavar="DIR", help="Folder to fetch into."
 )
-@old_option("--into", "--output", "into")
+@old_option("--into", "--output", "folder")
 @_MIRROR
 @BENCHMARK
 @_TASKS
 @_QUIET
 def pull_command(
     file: Path,
-    into: Path,
+    folder: Path,
     mirror: str | None,
     definition: Path | None,
     tasks: tuple[str, ...],
@@ -168,8 +169,8 @@ def pull_command(
 
     subject = _subject_without_errors(file, definition)
     say = _progress(quiet=quiet)
-    task_ids = tasks_of(subject, _names(tasks))
-    with receipt_files(subject.receipt, mirror=mirror, cache=into, say=say) as files:
+    task_ids = tasks_of(subject, _task_ids(tasks))
+    with receipt_files(subject.receipt, mirror=mirror, cache=folder, say=say) as files:
         receipt_tasks = [subject.receipt.tasks[task] for task in task_ids]
         embeddings = sum(task.train + task.test for task in receipt_tasks)
         count = f"{plural(len(task_ids), 'file')}, {plural(embeddings, 'embedding')}"
@@ -178,8 +179,9 @@ def pull_command(
             files.file(task)
         remark = f", and {predicted.name}" if (predicted := files.predictions()) else ""
     files_text = f"{plural(len(task_ids), 'file')}{remark}"
-    echo(f"{into}: {files_text}, each with the sha256 that the receipt states")
-    echo(next_line(shlex.join(["geneb-ci", "receipt", "verify", str(file), "--cache", str(into)])))
+    echo(f"{folder}: {files_text}, each with the sha256 that the receipt states")
+    command = ["geneb-ci", "receipt", "verify", str(file), "--cache", str(folder)]
+    echo(next_line(shlex.join(command)))
     return Exit.CLEAN
 
 
@@ -220,9 +222,9 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
         )
     subject = _subject_without_errors(file, definition)
     say = _progress(quiet=quiet)
-    names = tasks_of(subject)
+    task_ids = tasks_of(subject)
     with receipt_files(subject.receipt, folder, say=say) as files:
-        paths = {files.file(task).name: files.file(task) for task in names}
+        paths = {files.file(task).name: files.file(task) for task in task_ids}
         if (predicted := files.predictions()) is not None:
             paths[predicted.name] = predicted
     remote = Remote("dataset", repo, token=find_token(f"datasets/{repo}"))
@@ -243,19 +245,21 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
-@click.option("--write", "is_written", is_flag=True, help="Write the day to the policy folder.")
+@click.option(
+    "--write", "is_written", is_flag=True, help="Write today's date to the policy folder."
+)
 def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
     """Test whether published receipts can still be fetched, without fetching them.
 
-    Without FILE, the receipts of all submissions of the repository are tested. With --write the day
-    is written to leaderboard/policy/receipts.json; the board marks a row whose receipt has been
-    missing for `receipt_days` of the policy. The exit code is 11 when a receipt is missing, and 3
-    when a submission cannot be read.
+    Without FILE, the receipts of all submissions of the repository are tested. With --write today's
+    date is written to leaderboard/policy/receipts.json for each receipt; the board marks a row
+    whose receipt has been missing for `receipt_days` of the policy. The exit code is 11 when a
+    receipt is missing, and 3 when a submission cannot be read.
     """
     layout = find_layout(Path.cwd())
     today = dt.datetime.now(dt.UTC).date().isoformat()
-    notes = place_of_notes(layout)
-    if is_written and notes is None:
+    notes_file = place_of_notes(layout)
+    if is_written and notes_file is None:
         raise UsageProblem(
             "the current folder is not in a board's repository: no policy folder was found",
             "run the command in the board's repository",
@@ -281,9 +285,9 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
         echo(f"{plural(tested_count, 'published receipt')}, {missing_count} not there")
     else:
         echo("no submission that can be read has a published receipt")
-    if is_written and notes is not None and new_notes != former_notes:
-        write_seen(notes, new_notes)
-        echo(f"wrote {notes}")
+    if is_written and notes_file is not None and new_notes != former_notes:
+        write_seen(notes_file, new_notes)
+        echo(f"wrote {notes_file}")
     if missing_count:
         return Exit.ERRORS
     return Exit.NOT_CHECKED if unreadable_count else Exit.CLEAN

@@ -46,7 +46,7 @@ class NamedReceipt(NamedTuple):
             return None
         return read_predictions(self.folder / FILE, self.subject.benchmark, file)
 
-    def required(self) -> Predictions:
+    def required_predictions(self) -> Predictions:
         """Return the predictions. Raises NothingChecked where the receipt names none."""
         predictions = self.predictions()
         if predictions is None:
@@ -112,7 +112,7 @@ def _models(*receipts: NamedReceipt) -> tuple[str, str]:
 def predictions_command(word: str, definition: Path | None) -> int:
     """Compare a submission with the predictions beside its receipt."""
     receipt = _named_receipt(word, definition)
-    predictions = receipt.required()
+    predictions = receipt.required_predictions()
     if not predictions.tasks:
         raise NothingChecked(
             "predictions.bin has no task, so nothing was compared",

@@ -153,10 +153,10 @@ def figures_command(
         return values
     regimes = list(values[LEADERBOARD]["data"])
     models = {row.model for row in figure_rows(values, "board")}
-    kinds_shown = kinds_on(regimes, models)
-    figure_ids = list(dict.fromkeys(kind.id for kind in kinds_shown))
+    available_kinds = kinds_on(regimes, models)
+    figure_ids = list(dict.fromkeys(kind.id for kind in available_kinds))
     exact_id = None if name is None else exact_name(name, figure_ids, "figure")
-    kinds = [kind for kind in kinds_shown if exact_id in {None, kind.id}]
+    kinds = [kind for kind in available_kinds if exact_id in {None, kind.id}]
     rows = figure_rows(values, scope)  # type: ignore[arg-type]  # click offers the scopes alone
     exclude = _models_of(exclude, values)
     figures: list[Figure] = []
@@ -173,7 +173,7 @@ def _models_of(exclude: tuple[str, ...], values: dict[str, dict[str, Any]]) -> t
     """Return names of models as the board writes them. Raises UsageProblem for an unknown name."""
     rows = (row for regime_rows in values[LEADERBOARD]["data"].values() for row in regime_rows)
     models = sorted({row["model"] for row in rows})
-    fix = "name one of those of `trust`"
+    fix = "name one that `geneb-ci trust` lists"
     return tuple(exact_name(name, models, "model of the board", fix) for name in exclude)
 
 
@@ -206,7 +206,7 @@ def _values_by_rows(folder: Path | None) -> dict[str, dict[str, Any]] | Exit:
     from geneb_ci.cli.repository import CheckedRows, load  # 0.3 s
     from geneb_ci.common.config import benchmark_of
 
-    loaded = load(folder, "nothing was computed", "findings FOLDER")
+    loaded = load(folder, "nothing was computed", "geneb-ci figures FOLDER")
     if not isinstance(loaded, CheckedRows):
         return loaded
     return figure_values(loaded.entries, benchmark_of(loaded.layout))

@@ -46,7 +46,8 @@ class CheckedRows(NamedTuple):
 def load(folder: Path | None, refusal: str, usage: str) -> CheckedRows | Exit:
     """Return the checked submissions of a folder.
 
-    If a submission has an error, print the report and return the exit code instead.
+    If a submission has an error, print the report with `refusal`, which says what was not done, and
+    return the exit code instead. `usage` is a command with a folder, for the fix of an error.
     """
     try:
         layout, files = files_at(folder, usage)
@@ -98,7 +99,10 @@ def repository_here() -> GitRepository:
 
 
 def build_generation(repository: GitRepository, commit: str) -> tuple[Exit, Generation | None]:
-    """Return exit code and files of a commit; if a check fails, print why, and return no files."""
+    """Return the exit code and the generation of a commit.
+
+    If a check fails, print why, and return None in place of the generation.
+    """
     source = repository.resolve(commit)
     try:
         return Exit.CLEAN, generate(repository, source, watch_build, watch_history)
@@ -123,7 +127,8 @@ _GONE = "not on the board"
 def print_row(model: str) -> None:
     """Print the trust level, evidence and history of a row, also of a removed row.
 
-    Raises UsageProblem where no such row ever existed, and BrokenRecordError.
+    Raises UsageProblem where no such row ever existed, and BrokenRecordError for a record that
+    cannot be read.
     """
     layout = find_layout(Path.cwd())
     reasons = trust_evidence.level_reasons(model, layout)
@@ -146,7 +151,7 @@ def print_row(model: str) -> None:
     for line in events:
         echo(line)
     if history_error:
-        echo(f"its history cannot be read: {escape(history_error)}", err=True)
+        echo(f"the history of the row cannot be read: {escape(history_error)}", err=True)
 
 
 def _unknown(name: str, layout: Layout, models: list[str]) -> UsageProblem:

@@ -94,7 +94,7 @@ OLD_JSON = old_option("--json", "--format json", "format_", "json")
 
 
 ALL_LINES = click.option(
-    "--all", "is_whole", is_flag=True, help=f"Print everything, not only {LINES_MAX} lines."
+    "--all", "prints_all", is_flag=True, help=f"Print everything, not only {LINES_MAX} lines."
 )
 
 

@@ -7,7 +7,7 @@ OUTPUTS, SUMMARY = "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"
 
 
 def run_address() -> str:
-    """Return the address of this run of GitHub Actions; "" outside of one."""
+    """Return the address of this run of GitHub Actions; "" outside GitHub Actions."""
     names = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
     server, repository, run = (os.environ.get(name, "") for name in names)
     return f"{server}/{repository}/actions/runs/{run}" if run else ""

@@ -1,9 +1,10 @@
-"""Restrict the servers that a download may reach: for an address in a submission, to public ones.
+"""Restrict the servers that a download may reach.
 
-Its host is resolved once, every IP address is checked, and the connection is made to a checked
-address, so that a name that resolves differently a moment later (DNS rebinding) has no effect. An
-address that the user of this machine named may be in the user's network; after a redirect to a
-public server, the rules for a submission apply.
+An address in a submission must be that of a public server. Its host is resolved once, every IP
+address is checked, and the connection is made to a checked one, so that a name that resolves
+differently a moment later (DNS rebinding) has no effect. An address that the user of this machine
+named may be in the user's network; after a redirect to a public server, the rules for a submission
+apply.
 
 If a proxy is set (HTTPS_PROXY), the proxy resolves and connects. Hosts that are IP addresses are
 still refused, but the proxy decides which names it resolves.
@@ -29,14 +30,14 @@ class NotPublicError(OSError):
     """A host has no public IP address, or has other IP addresses as well."""
 
 
-def is_global(number: str) -> bool:
+def is_global(ip_address: str) -> bool:
     """Whether an IP address is on the public internet.
 
     For an IPv6 address that maps an IPv4 address, the latter decides. Addresses of tunnels (6to4,
     Teredo) can lead to any machine and are not public.
     """
     try:
-        address = ipaddress.ip_address(number)
+        address = ipaddress.ip_address(ip_address)
     except ValueError:  # not an IP address, or with a zone, which only link-local ones have
         return False
     if isinstance(address, ipaddress.IPv6Address):
@@ -50,11 +51,11 @@ def is_global(number: str) -> bool:
     return address.is_global and not address.is_multicast and not is_platform
 
 
-def public_numbers(host: str, port: int) -> list[str]:
-    """Return the IP addresses of a host, all of which are public.
+def public_ip_addresses(host: str, port: int) -> list[str]:
+    """Return the IP addresses of a host whose IP addresses are all public.
 
-    Raises NotPublicError for any other host, always with the same message, so that nobody learns
-    from it which names and ports a private network has.
+    Raises NotPublicError for any other host, always with the same message, so that the message
+    does not reveal which names and ports a private network has.
     """
     refusal = NotPublicError(f"{host} is not a public server that can be found from here")
     if not 0 < port <= PORT_MAX:
@@ -63,10 +64,10 @@ def public_numbers(host: str, port: int) -> list[str]:
         answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, ValueError) as error:  # ValueError: not a name, for instance too long
         raise refusal from error
-    numbers = list(dict.fromkeys(str(address[0]) for *_, address in answers))
-    if not numbers or not all(is_global(number) or number in ALLOWED for number in numbers):
+    addresses = list(dict.fromkeys(str(address[0]) for *_, address in answers))
+    if not addresses or not all(is_global(one) or one in ALLOWED for one in addresses):
         raise refusal
-    return numbers
+    return addresses
 
 
 class AllowedServers:
@@ -76,14 +77,14 @@ class AllowedServers:
         self.may_be_local = is_user_named
         """Whether the next server may be in the user's own network."""
 
-    def allows(self, address: str, before: str = "") -> bool:
-        """Whether an address may be requested; `before` is the address that redirected to it.
+    def allows(self, address: str, redirected_from: str = "") -> bool:
+        """Whether an address may be requested; `redirected_from` is the address that led to it.
 
         The server's IP address is checked in `connect`.
         """
         if address.startswith(LOOPBACK):
-            is_named = self.may_be_local or (urlsplit(address).hostname or "") in ALLOWED
-            return is_named and (not before or before.startswith(LOOPBACK))
+            is_allowed = self.may_be_local or (urlsplit(address).hostname or "") in ALLOWED
+            return is_allowed and (not redirected_from or redirected_from.startswith(LOOPBACK))
         return is_public(address) or (self.may_be_local and address.startswith("https://"))
 
     def connect(
@@ -94,7 +95,8 @@ class AllowedServers:
     ) -> socket.socket:
         """Return a connection to a host and port.
 
-        Raises NotPublicError, an OSError, for a private address, OSError if there is no connection.
+        Raises NotPublicError for a private address, and another OSError if the server is not
+        reached.
         """
         host, port = address
         if self.may_be_local:
@@ -102,9 +104,9 @@ class AllowedServers:
             self.may_be_local = not is_global(str(connection.getpeername()[0]))
             return connection
         failure: OSError | None = None
-        for number in public_numbers(host, port):
+        for ip_address in public_ip_addresses(host, port):
             try:
-                return socket.create_connection((number, port), timeout, source)
+                return socket.create_connection((ip_address, port), timeout, source)
             except OSError as error:
                 failure = error
         raise failure or NotPublicError(host)

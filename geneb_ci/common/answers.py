@@ -10,7 +10,7 @@ ANSWERS_FILE, ALONE = ".github/geneb-ci.toml", "is_alone"
 
 
 def earlier_answers(root: Path) -> dict[str, str]:
-    """Return the saved answers, empty without a file. Raises UsageProblem if it is not TOML."""
+    """Return the saved answers by key, none without a file. Raises UsageProblem for wrong TOML."""
     path = root / ANSWERS_FILE
     if not path.is_file():
         return {}

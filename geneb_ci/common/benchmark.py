@@ -1,4 +1,4 @@
-"""Read benchmark definitions: from any file, the shipped ones, and in upstream's format."""
+"""Read benchmark definitions: of a file, shipped ones, and those in upstream's format."""
 
 import functools
 import json
@@ -17,7 +17,7 @@ def parse_benchmark(raw: bytes, name: str) -> Benchmark:
     Raises BadConfiguration, with the file and each wrong key, if it is invalid.
     """
     try:
-        return parse(raw, valid=known_files().benchmarks, example=_geneb)
+        return parse(raw, valid=known_files().benchmarks, example=_shipped_bytes)
     except UnusableBenchmarkError as error:
         raise BadConfiguration(
             f"{name}: {'; '.join(error.faults)}",
@@ -25,7 +25,7 @@ def parse_benchmark(raw: bytes, name: str) -> Benchmark:
         ) from error
 
 
-def _geneb() -> bytes:
+def _shipped_bytes() -> bytes:
     return _read(shipped("schemas", "benchmark.json"))
 
 
@@ -48,21 +48,20 @@ def _read(path: Path) -> bytes:
         ) from error
 
 
-_RESTORE = "restore the file from upstream's main branch"
+_RESTORE_FIX = "restore the file from upstream's main branch"
 
 
 @functools.cache
 def upstream_benchmark(path: Path) -> Benchmark:
-    """Return upstream's benchmark_spec.json, completed by the shipped definition.
+    """Return upstream's benchmark_spec.json, with the shipped test sizes and protocol.
 
-    The latter has test sizes and the protocol. Raises BadConfiguration, with the file and the key,
-    if the file is invalid.
+    Raises BadConfiguration, which names the file and the key, if the file is invalid.
     """
     shipped = shipped_benchmark()
     try:
         spec = read_json(_read(path))
     except ValueError as error:
-        raise BadConfiguration(f"{path}: the document: {error}", _RESTORE) from error
+        raise BadConfiguration(f"{path}: not valid JSON: {error}", _RESTORE_FIX) from error
 
     def at(*keys: str | int) -> Any:
         value = spec
@@ -70,8 +69,8 @@ def upstream_benchmark(path: Path) -> Benchmark:
             try:
                 value = value[key]
             except (LookupError, TypeError):
-                name = "/".join(map(str, keys))
-                raise BadConfiguration(f"{path}: {name}: missing", _RESTORE) from None
+                key_path = "/".join(map(str, keys))
+                raise BadConfiguration(f"{path}: {key_path}: missing", _RESTORE_FIX) from None
         return value
 
     shipped_document = shipped.document()
@@ -80,14 +79,14 @@ def upstream_benchmark(path: Path) -> Benchmark:
     for index in range(len(at("tasks")) if isinstance(at("tasks"), list) else 0):
         task_members = {key: at("tasks", index, key) for key in ("id", "label", "category")}
         tasks.append(shipped_tasks.get(str(task_members["id"]), {}) | task_members)
-    merged = shipped_document | {
+    completed_document = shipped_document | {
         **{key: at(key) for key in ("harness_version", "regimes", "metrics", "category_order")},
         "tasks": tasks,
         "protocol": shipped_document["protocol"] | {"seeds": at("protocol", "seeds")},
         "dataset": shipped_document["dataset"]
         | {key: at("dataset", key) for key in ("repo_id", "revision")},
     }
-    return parse_benchmark(json.dumps(merged).encode(), str(path))
+    return parse_benchmark(json.dumps(completed_document).encode(), str(path))
 
 
 def shipped_benchmark(file: str = "benchmark.json") -> Benchmark:

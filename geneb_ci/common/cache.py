@@ -77,7 +77,7 @@ def user_cache(name: str) -> Cache:
 
 
 def _seal(key: str, body: bytes) -> bytes:
-    """Return the header of a content, which detects a mix-up or damage, but not a forgery."""
+    """Return the header of an entry, which detects a mix-up or damage, but not a forgery."""
     return _HEAD + hashlib.sha256(key.encode() + b"\0" + body).digest()
 
 

@@ -35,7 +35,7 @@ LINKS = ("repository", "site", "space")
 the Hugging Face Space that shows it in a frame."""
 _LINK = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~-]+)*/?")
 
-_ISOLATED = "or use no settings at all: geneb-ci check --isolated"
+_ISOLATED_FIX = "or use no settings at all: geneb-ci check --isolated"
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ def read_settings(path: Path) -> Settings | None:
 
 
 def _table(path: Path) -> dict[str, Any] | None:
+    """Return the table [tool.geneb-ci] of a pyproject.toml; None without the file or the table."""
     try:
         raw = read_text(path, BYTES_MAX)
     except NotReadable as error:
@@ -85,7 +86,7 @@ def _table(path: Path) -> dict[str, Any] | None:
             return None
         raise BadConfiguration(
             f"{path}: {error.reason}, so its table {TABLE} cannot be read",
-            f"make it a readable file, {_ISOLATED}",
+            f"make it a readable file, {_ISOLATED_FIX}",
         ) from error
     if b"geneb-ci" not in raw:
         return None
@@ -93,7 +94,7 @@ def _table(path: Path) -> dict[str, Any] | None:
         raise BadConfiguration(
             f"{path}: {TABLE}: a dotted key, or a string that looks like one, has more than "
             f"{KEY_PARTS_MAX} parts",
-            f"shorten it, {_ISOLATED}",
+            f"shorten it, {_ISOLATED_FIX}",
         )
     try:
         document = tomllib.loads(raw.decode("utf-8"))
@@ -121,7 +122,7 @@ def _key(key: str) -> str:
 
 
 def _value(value: object) -> str:
-    """Return a value of a setting as text; a value that cannot be printed by its type."""
+    """Return the value of a setting as text, or its type if it cannot be printed."""
     try:
         return quoted(value)
     except (ValueError, RecursionError):  # a number of too many digits, too many brackets
@@ -139,7 +140,7 @@ def is_practice(sha256: str) -> bool:
 
 
 class LayoutKind(enum.StrEnum):
-    """Kind of repository that a file is in."""
+    """Kind of repository that a file is in; ALONE for a file outside of repositories."""
 
     ALONE = "alone"
     GENEB_CI = "geneb-ci"
@@ -200,15 +201,16 @@ def default_folder(kind: LayoutKind, name: str) -> str:
     return _FOLDERS.get(kind, {}).get(name, _FOLDERS[LayoutKind.GENEB_CI][name])
 
 
-_ROWS = ("submissions", "cards", "extractors")
-"""Folders that contributors write to; the maintainers own the others."""
+_CONTRIBUTED = ("submissions", "cards", "extractors")
+"""Settings of folders that contributors write to; the maintainers own the others."""
 _FILES = ("benchmark",)
+"""Settings whose path is a file, not a folder."""
 ROWS = "submissions"
 LAYOUT_FILES = (FILE, *(folders["benchmark"] for folders in _FOLDERS.values()))
 """Files that decide, with the folder `ROWS`, the kind of a repository and its paths."""
 
 Finder = Callable[[Path], Layout]
-"""Returns the layout for the files of a folder."""
+"""A function that returns the layout for the files of a folder."""
 
 
 @functools.cache
@@ -224,7 +226,7 @@ def find_layout(folder: Path, *, isolated: bool = False) -> Layout:
         layout = _layout_at(root, isolated=isolated)
         if layout is None:
             continue
-        if nearest.kind is LayoutKind.ALONE or _among_submissions(nearest.root, layout):
+        if nearest.kind is LayoutKind.ALONE or _is_in_submissions(nearest.root, layout):
             nearest = layout
     return nearest
 
@@ -232,9 +234,8 @@ def find_layout(folder: Path, *, isolated: bool = False) -> Layout:
 def layout_finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
     """Return a function that finds layouts, with settings from the tree or from `config_from`.
 
-    With `isolated`, no settings are used.
-
-    Raises UsageProblem if `config_from` does not exist, or if both are given.
+    With `isolated`, no settings are used. Raises UsageProblem if `config_from` does not exist, or
+    is given together with `isolated`.
     """
     if isolated and config_from is not None:
         raise UsageProblem("--isolated and --config-from exclude each other", "omit one of them")
@@ -243,22 +244,22 @@ def layout_finder(*, isolated: bool = False, config_from: Path | None = None) ->
     root = config_from.parent if config_from.name == FILE else config_from
     if not (config_from.is_file() if config_from.name == FILE else config_from.is_dir()):
         raise UsageProblem(
-            f"{config_from}: no such folder or {FILE}",
+            f"--config-from {config_from}: there is no such folder or {FILE}",
             f"pass the folder of a trusted checkout or its {FILE}: --config-from PATH",
         )
-    trusted = _trusted(Path(os.path.realpath(root)), Path.cwd())
-    return lambda _: trusted
+    layout = _layout_from(Path(os.path.realpath(root)), Path.cwd())
+    return lambda _: layout
 
 
-def _trusted(source: Path, tree: Path) -> Layout:
-    """Return a layout with rows, cards and extractors of the untrusted `tree`.
+def _layout_from(source: Path, tree: Path) -> Layout:
+    """Return a layout with submissions, cards and extractors of the untrusted `tree`.
 
-    Rules, benchmark, policy and audits are those of `source`, or the shipped ones.
+    Rules, benchmark, policy and audits are those of the trusted `source`, or the shipped ones.
     Raises NothingChecked if a folder of the tree is a symbolic link.
     """
     source_layout = _layout_at(source, trusted=True) or _layout(LayoutKind.GENEB_CI, source, None)
-    rows: dict[str, Path] = {}
-    for name in _ROWS:
+    contributed_folders: dict[str, Path] = {}
+    for name in _CONTRIBUTED:
         default = source / _FOLDERS[source_layout.kind][name]
         path: Path = (
             source_layout.settings.paths.get(name, default) if source_layout.settings else default
@@ -270,11 +271,11 @@ def _trusted(source: Path, tree: Path) -> Layout:
                     f"{path}: the folder of {name} is a symbolic link",
                     "replace the link by the folder itself",
                 )
-        rows[name] = path
+        contributed_folders[name] = path
     return Layout(
         source_layout.kind,
         tree,
-        **rows,  # type: ignore[arg-type]  # keys are Layout's own
+        **contributed_folders,  # type: ignore[arg-type]  # keys are Layout's own
         benchmark=source_layout.benchmark,
         policy=source_layout.policy,
         audits=source_layout.audits,
@@ -284,7 +285,7 @@ def _trusted(source: Path, tree: Path) -> Layout:
     )
 
 
-def _among_submissions(root: Path, layout: Layout) -> bool:
+def _is_in_submissions(root: Path, layout: Layout) -> bool:
     return (
         layout.submissions is not None
         and layout.submissions != layout.root
@@ -322,9 +323,9 @@ def _layout(kind: LayoutKind, root: Path, settings: Settings | None) -> Layout:
 
 
 def _require(settings: Settings, key: str, path: Path) -> None:
-    """Reject a setting whose path is not a folder; a path that does not exist yet is allowed.
+    """Refuse a setting whose path is not a folder; a path that does not exist yet is allowed.
 
-    Raises BadConfiguration.
+    A path in `_FILES` may be a file. Raises BadConfiguration.
     """
     try:
         mode = path.stat().st_mode
@@ -335,7 +336,9 @@ def _require(settings: Settings, key: str, path: Path) -> None:
     else:
         fault = "" if key in _FILES or stat.S_ISDIR(mode) else "is not a folder"
     if fault:
-        raise BadConfiguration(f"{path}: {fault}{_origin_text(settings, key)}", f"correct {key}")
+        raise BadConfiguration(
+            f"{path}: {fault}{_origin_text(settings, key)}", f"correct the setting {key}"
+        )
 
 
 def _origin_text(settings: Settings | None, key: str) -> str:
@@ -368,7 +371,7 @@ def benchmark_of(layout: Layout) -> Benchmark:
         return load_benchmark(layout.benchmark)
 
 
-_RESTORE = "restore the file from the main branch"
+_RESTORE_FIX = "restore the file from the main branch"
 
 
 def cache_folder(name: str) -> Path:
@@ -391,7 +394,7 @@ def policy_bytes(path: Path, limit: int) -> bytes:
     try:
         return read_text(path, limit)
     except NotReadable as error:
-        raise BadConfiguration(f"{path}: {error.reason}", _RESTORE) from error
+        raise BadConfiguration(f"{path}: {error.reason}", _RESTORE_FIX) from error
 
 
 OFFICIAL = "official.json"
@@ -399,7 +402,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def official_files(layout: Layout) -> dict[str, str]:
-    """Return the SHA-256 of each file by the benchmark's authors, by file name.
+    """Return the SHA-256 of each file of the benchmark's authors, by file name.
 
     The list is the repository's, or the shipped one. Raises BadConfiguration if it is malformed.
     """
@@ -408,14 +411,16 @@ def official_files(layout: Layout) -> dict[str, str]:
         try:
             value = read_json(policy_bytes(path, POLICY_BYTES_MAX))["files"]
         except (ValueError, KeyError, TypeError) as error:
-            raise BadConfiguration(f"{path}: 'files' cannot be read: {error}", _RESTORE) from error
+            raise BadConfiguration(
+                f"{path}: 'files' cannot be read: {error}", _RESTORE_FIX
+            ) from error
         if not isinstance(value, dict):
-            raise BadConfiguration(f"{path}: 'files' is not an object", _RESTORE)
+            raise BadConfiguration(f"{path}: 'files' is not an object", _RESTORE_FIX)
         for key, digest in value.items():
             if not isinstance(digest, str) or _DIGEST.fullmatch(digest) is None:
                 raise BadConfiguration(
                     f"{path}: 'files': {quoted(key)} is {quoted(digest)}; expected the sha256 of a "
                     "file, 64 hex digits in lower case",
-                    _RESTORE,
+                    _RESTORE_FIX,
                 )
     return value

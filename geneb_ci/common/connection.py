@@ -14,7 +14,7 @@ BYTES_PER_SECOND_MIN, PACE_SECONDS = 1000, 60
 """Minimum pace over a period of PACE_SECONDS; a slower connection is closed. A modem was seven
 times as fast."""
 OVERHEAD_MAX = 1 << 20
-"""Maximum bytes of headers, chunk lengths and the like, minus the bytes of the file received so
+"""Bytes by which headers, chunk lengths and the like may exceed the bytes of the file received so
 far; servers send a few kB."""
 ADDRESS_MAX = 200  # maximum characters of an address in a message
 
@@ -39,7 +39,8 @@ class _PacedStream(io.RawIOBase):
         self.bytes_received += count or 0
         if self.seconds_waited > PACE_SECONDS:
             if count and self.bytes_received < BYTES_PER_SECOND_MIN * self.seconds_waited:
-                raise TimeoutError(f"it sends fewer than {BYTES_PER_SECOND_MIN:,} bytes per second")
+                pace = f"{BYTES_PER_SECOND_MIN:,} bytes per second"
+                raise TimeoutError(f"the server sends fewer than {pace}")
             self.seconds_waited, self.bytes_received = 0.0, 0
         return count
 
@@ -107,19 +108,19 @@ class _Proxies(urllib.request.ProxyHandler):
 
     def proxy_open(self, req: urllib.request.Request, proxy: str, type: str) -> Any:  # noqa: A002
         """Send a request through a proxy, unless its host is exempt."""
-        before = req.host
+        server_host = req.host
         response = super().proxy_open(req, proxy, type)
-        if response is None and req.host != before:
-            req.by_proxy = True  # type: ignore[attr-defined]
+        if response is None and req.host != server_host:
+            req.uses_proxy = True  # type: ignore[attr-defined]
         return response
 
 
 class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
     """Handler that connects to the allowed servers, and to the proxy that the user set."""
 
-    def __init__(self, reach: AllowedServers) -> None:
+    def __init__(self, allowed_servers: AllowedServers) -> None:
         super().__init__()
-        self._reach = reach
+        self._allowed_servers = allowed_servers
 
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
         return self._open(_Http, req)
@@ -130,29 +131,31 @@ class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
     def _open(
         self, kind: type[_Http | _Https], req: urllib.request.Request
     ) -> http.client.HTTPResponse:
-        by_proxy = getattr(req, "by_proxy", False)
-        if by_proxy:
-            self._reach.may_be_local = False  # where a proxy connects to is not visible here
+        uses_proxy = getattr(req, "uses_proxy", False)
+        if uses_proxy:  # where a proxy connects to is not visible here
+            self._allowed_servers.may_be_local = False
 
         def connection(host: str, **options: Any) -> http.client.HTTPConnection:
-            new = kind(host, **options)
-            if not by_proxy:
-                new._create_connection = self._reach.connect  # type: ignore[union-attr]  # noqa: SLF001 (urllib has no other way)
-            return new
+            new_connection = kind(host, **options)
+            if not uses_proxy:
+                new_connection._create_connection = self._allowed_servers.connect  # type: ignore[union-attr]  # noqa: SLF001 (urllib has no other way)
+            return new_connection
 
         return self.do_open(connection, req)
 
 
-def opener(reach: AllowedServers) -> urllib.request.OpenerDirector:
-    """Return an opener that raises TimeoutError for a server below the minimum pace."""
-    return urllib.request.build_opener(_Proxies, _CheckedHandler(reach), _SafeRedirects(reach))
+def opener(allowed_servers: AllowedServers) -> urllib.request.OpenerDirector:
+    """Return an opener for the allowed servers. It raises TimeoutError below the minimum pace."""
+    return urllib.request.build_opener(
+        _Proxies, _CheckedHandler(allowed_servers), _SafeRedirects(allowed_servers)
+    )
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Handler that follows redirects only to https, or from this machine to this machine."""
 
-    def __init__(self, reach: AllowedServers) -> None:
-        self._reach = reach
+    def __init__(self, allowed_servers: AllowedServers) -> None:
+        self._allowed_servers = allowed_servers
 
     def redirect_request(
         self,
@@ -164,7 +167,7 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         newurl: str,
     ) -> urllib.request.Request | None:
         """Return the request for a redirect. Raises URLError if its address is not allowed."""
-        if not self._reach.allows(newurl, req.full_url):
+        if not self._allowed_servers.allows(newurl, req.full_url):
             fp.close()
             raise urllib.error.URLError(
                 f"redirected to {newurl[:ADDRESS_MAX]!r}, which is not an https address of a "

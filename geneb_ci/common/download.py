@@ -37,8 +37,8 @@ class Purpose(NamedTuple):
     """Makes the error for a file that the server does not deliver."""
     wrong_content: Refusal
     """Makes the error for a file with another digest or size."""
-    folder: str
-    """The option that names a folder of files downloaded by hand."""
+    folder_option: str
+    """The option that names a folder of files downloaded by hand, such as "--weights DIR"."""
     changed_fix: str
     """The fix that the error for another digest shows."""
     is_user_named: bool = False
@@ -59,7 +59,7 @@ def download(
         # The unfinished bytes may be those of another file, or the server may send other bytes.
         if not (
             0 < size <= bytes_max
-            and _is_continued(address, unfinished, size, purpose, sha256, bytes_max)
+            and _continue_download(address, unfinished, size, purpose, sha256, bytes_max)
         ):
             try:
                 _receive(address, unfinished, 0, purpose, bytes_max)
@@ -82,13 +82,13 @@ def _only_writer(partial_file: Path, path: Path, purpose: Purpose) -> Iterator[N
     with stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_named = (
+            is_ours = (
                 partial_file.exists()
                 and os.fstat(stream.fileno()).st_ino == partial_file.stat().st_ino
             )
         except BlockingIOError:
-            is_named = False
-        if not is_named:  # locked, or renamed by a process that finished it meanwhile
+            is_ours = False
+        if not is_ours:  # locked, or renamed by a process that finished it meanwhile
             raise purpose.not_served(
                 f"{path}: another process is fetching this file",
                 "wait until it has ended, then run the command again",
@@ -100,7 +100,7 @@ def _only_writer(partial_file: Path, path: Path, purpose: Purpose) -> Iterator[N
                 partial_file.unlink()
 
 
-def _is_continued(
+def _continue_download(
     address: str, partial_file: Path, size: int, purpose: Purpose, sha256: str, bytes_max: int
 ) -> bool:
     """Continue a download, and return whether the complete file has the digest."""
@@ -149,8 +149,8 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
     Raises `purpose.not_served`, and _NothingLeft if the file ends at `start`.
     """
     byte_range = byte_range or (f"bytes={start}-" if start else "")
-    reach = AllowedServers(is_user_named=purpose.is_user_named)
-    if not reach.allows(address):
+    allowed_servers = AllowedServers(is_user_named=purpose.is_user_named)
+    if not allowed_servers.allows(address):
         raise purpose.not_served(
             f"{address} is not an https address of a public server with a host name",
             "publish the files on such a server",
@@ -159,14 +159,15 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
         address, headers={"Range": byte_range} if byte_range else {}
     )
     try:
-        response = opener(reach).open(request, timeout=SILENCE_MAX)
+        response = opener(allowed_servers).open(request, timeout=SILENCE_MAX)
     except urllib.error.HTTPError as error:
         error.close()
         if start and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise _NothingLeft from error
         raise purpose.not_served(
             f"{address}: the server answered {error.code} {_reason_line(error.reason)}",
-            f"check that the file is public; if it is, download it by hand into {purpose.folder}",
+            "check that the file is public; if it is, download it by hand into "
+            f"{purpose.folder_option}",
         ) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise delivery_error(address, error, purpose) from error
@@ -176,7 +177,7 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
                 f"{address}: the server sent a web page instead of the file; it may limit "
                 "downloads or require a login",
                 "run the command again tomorrow, or download the file by hand into "
-                f"{purpose.folder}",
+                f"{purpose.folder_option}",
             )
         yield response
 
@@ -223,7 +224,7 @@ def named_write_errors(path: Path, purpose: Purpose) -> Iterator[None]:
         yield
     except OSError as error:
         raise unwritable(
-            str(path), error, f"free the disk, or name another folder: {purpose.folder}"
+            str(path), error, f"free the disk, or name another folder: {purpose.folder_option}"
         ) from error
 
 

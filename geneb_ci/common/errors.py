@@ -4,10 +4,10 @@ GenebError
 ├── BrokenInstallation   exit 1   a file of the package is missing or damaged
 ├── BadConfiguration     exit 1   benchmark.json or [tool.geneb-ci] cannot be used
 ├── MachineFault         exit 1   machine or network failure: disk full, permission denied
-├── UsageProblem         exit 2   the command line names something that does not exist
+├── UsageProblem         exit 2   the command line is wrong, or names what does not exist
 ├── NothingChecked       exit 3   no file matched, or none could be read
 ├── SandboxUnavailable   exit 3   this machine does not support the requested sandbox level
-├── SandboxLeaks         exit 3   an escape attempt of the probe suite succeeded
+├── SandboxLeaks         exit 3   an attempt of the escape suite succeeded
 ├── StillRunning         exit 1   a process of the sandbox could not be killed
 ├── LeftOver             exit 3   a folder or process of an earlier audit still exists
 ├── WeightsRefused       exit 3   weights are not pinned, not those committed to, or malformed
@@ -30,10 +30,11 @@ class Exit(IntEnum):
     CLEAN = 0
     OWN_FAULT = 1
     USAGE = 2
-    """The command line is wrong: an option, a rule, a folder or a commit that does not exist."""
+    """The command line is wrong, or names a rule, a folder or a commit that does not exist."""
     NOT_CHECKED = 3
     """There is no input: no file, a file that is not a submission, or no model for a request."""
     MOVED = 4
+    """The pull request has new commits since it was read."""
     WARNINGS = 10
     ERRORS = 11
 
@@ -62,7 +63,7 @@ class MachineFault(GenebError):
 
 
 class UsageProblem(GenebError):
-    """The command line names something that does not exist."""
+    """The command line is wrong, or names something that does not exist."""
 
     exit_code = Exit.USAGE
 
@@ -80,7 +81,7 @@ class SandboxUnavailable(GenebError):
 
 
 class SandboxLeaks(GenebError):
-    """An escape attempt of the probe suite succeeded: no untrusted code may run."""
+    """An attempt of the escape suite succeeded: no untrusted code may run."""
 
     exit_code = Exit.NOT_CHECKED
 
@@ -104,15 +105,16 @@ class WeightsRefused(GenebError):
 class ExtractorRefused(GenebError):
     """The extractor in the sandbox returned no valid embeddings; `log` is what it printed.
 
-    `stage` is the step that failed, and `task` the task of its sequences, "" if they have none.
+    `stage` is the step that failed. `task` is the task whose sequences it embedded, "" if they
+    belong to no task.
     """
 
     exit_code = Exit.NOT_CHECKED
     log: str = ""
     stage: str = "embedding"
     task: str = ""
-    at: object = None
-    """The position in an audit; None outside of audits."""
+    run_facts: object = None
+    """The `RunFacts` of the audit, which its signed abort contains; None outside of audits."""
 
 
 class ExtractorFailed(ExtractorRefused):
@@ -131,22 +133,22 @@ class ResultRefused(ExtractorRefused):
     """The result is not a matrix of finite numbers of the expected shape."""
 
 
-_SPACE = "free disk space, or write to another disk; TMPDIR sets the folder of temporary files"
-_RIGHTS = (
+_SPACE_FIX = "free disk space, or write to another disk; TMPDIR sets the folder of temporary files"
+_RIGHTS_FIX = (
     "write to another folder, or change its permissions; TMPDIR sets the folder of temporary files"
 )
 _OTHER_PATH_FIX = "name another file or folder"
-_FILES = "raise the limit of open files (ulimit -n), or close other programs"
+_OPEN_FILES_FIX = "raise the limit of open files (ulimit -n), or close other programs"
 _MACHINE_FIXES = {
-    errno.ENOSPC: _SPACE,
-    errno.EDQUOT: _SPACE,
+    errno.ENOSPC: _SPACE_FIX,
+    errno.EDQUOT: _SPACE_FIX,
     errno.EFBIG: "raise the file size limit (ulimit -f), or write to another disk",
-    errno.EROFS: _RIGHTS,
-    errno.EACCES: _RIGHTS,
-    errno.EPERM: _RIGHTS,
+    errno.EROFS: _RIGHTS_FIX,
+    errno.EACCES: _RIGHTS_FIX,
+    errno.EPERM: _RIGHTS_FIX,
     errno.EIO: "the disk failed: check the system log, and use another disk",
-    errno.EMFILE: _FILES,
-    errno.ENFILE: _FILES,
+    errno.EMFILE: _OPEN_FILES_FIX,
+    errno.ENFILE: _OPEN_FILES_FIX,
     errno.ENOMEM: "close other programs, or use a machine with more memory",
     errno.ENOTDIR: _OTHER_PATH_FIX,
     errno.EISDIR: _OTHER_PATH_FIX,

@@ -10,7 +10,7 @@ from geneb_ci.common.errors import unwritable
 from geneb_ci.common.parallel import in_processes
 
 Text = Callable[[], Iterable[bytes]]
-"""Returns the chunks of a text, in order."""
+"""A function that returns the chunks of a text, in order."""
 MODE = 0o644
 """Mode of published files."""
 
@@ -23,22 +23,22 @@ def write_files(folder: Path, files: Mapping[str, bytes | Text], jobs: int = 1) 
     Raises UsageProblem for a folder that cannot be written, MachineFault for a full or broken disk.
     """
     contents, token = list(files.values()), os.urandom(4).hex()
-    staged = [folder / f".{name}.{token}" for name in files]
+    temporary_paths = [folder / f".{name}.{token}" for name in files]
 
     def stage(number: int) -> None:
         content = contents[number]
-        with staged[number].open("wb") as stream:
+        with temporary_paths[number].open("wb") as stream:
             stream.writelines([content] if isinstance(content, bytes) else content())
-        staged[number].chmod(MODE)
+        temporary_paths[number].chmod(MODE)
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for _ in in_processes(stage, range(len(staged)), jobs, 1):
+        for _ in in_processes(stage, range(len(temporary_paths)), jobs, 1):
             pass
         targets = {
             temporary: folder / name
-            for name, temporary in zip(files, staged, strict=True)
-            if not _is_there(folder / name, temporary)
+            for name, temporary in zip(files, temporary_paths, strict=True)
+            if not _is_unchanged(folder / name, temporary)
         }
         for temporary in targets:  # only now, so that the disk writes them together
             with temporary.open("rb") as stream:
@@ -48,12 +48,12 @@ def write_files(folder: Path, files: Mapping[str, bytes | Text], jobs: int = 1) 
     except OSError as error:
         raise unwritable(str(folder), error, "name a folder that you may write to") from error
     finally:
-        for temporary in staged:
+        for temporary in temporary_paths:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
 
 
-def _is_there(path: Path, temporary: Path) -> bool:
+def _is_unchanged(path: Path, temporary: Path) -> bool:
     """Whether a regular file, not a link, has the bytes and the mode of the new file."""
     return (
         path.is_file()

@@ -144,7 +144,7 @@ def nearest(name: str, known_names: list[str]) -> str | None:
 
 
 def near_member(name: str, known_names: Iterable[str], present: Container[str]) -> str:
-    """Return a suggestion: a similar missing member, else a similar present one, else ""."""
+    """Return a hint: the similar member that is missing, or that is there already, or ""."""
     members = [*known_names]
     missing = near(name, [member for member in members if member not in present])
     if missing:
@@ -164,15 +164,15 @@ def renaming(unknown: Iterable[str], missing: Iterable[str], fix: str) -> str:
 
     It ends with `fix` if further names are missing.
     """
-    unmatched, pairs = [*missing], []
-    for name in [*unknown][:HINTS_MAX] if unmatched else ():
-        nearest_name = nearest(name, unmatched)
+    unmatched_names, pairs = [*missing], []
+    for name in [*unknown][:HINTS_MAX] if unmatched_names else ():
+        nearest_name = nearest(name, unmatched_names)
         if nearest_name is not None:
-            unmatched.remove(nearest_name)
+            unmatched_names.remove(nearest_name)
             pairs.append(f"{quoted(name)} to {quoted(nearest_name)}")
     if not pairs:
         return ""
-    further_fix = f" {fix}" if unmatched and fix else ""
+    further_fix = f" {fix}" if unmatched_names and fix else ""
     return f"Rename {first_and_more(pairs, RENAMED_MAX)}, if that is meant.{further_fix}"
 
 
@@ -183,16 +183,16 @@ def known_name(name: str, known_names: Iterable[str]) -> str | None:
     return name if name in names else folded[0] if len(folded) == 1 else None
 
 
-def exact_name(name: str, known_names: Sequence[str], what: str, fix: str = "") -> str:
+def exact_name(name: str, known_names: Sequence[str], kind: str, fix: str = "") -> str:
     """Return the known name that `known_name` finds.
 
-    Raises UsageProblem if there is none. Its message is that `name` is not a `what`, with a
-    suggestion; its fix is `fix`, by default the list of the known names.
+    Raises UsageProblem if there is none. Its message says that `name` is not a `kind`, and suggests
+    a similar name; its fix is `fix`, by default the list of the known names.
     """
     match = known_name(name, known_names)
     if match is None:
         raise UsageProblem(
-            f"{quoted(name)} is not a {what}{near(name, list(known_names))}",
+            f"{quoted(name)} is not a {kind}{near(name, list(known_names))}",
             fix or f"name one of {', '.join(known_names)}",
         )
     return match
@@ -225,32 +225,32 @@ class Need(enum.StrEnum):
         return _TEXTS[self][1]
 
     @property
-    def of_main(self) -> str:
-        """How to provide it for a pull request; "" if `fix` applies."""
-        return _FEWER if _TEXTS[self][1] == _ROWS else ""
+    def pull_request_fix(self) -> str:
+        """What a report on a pull request says instead of `fix`; "" if `fix` applies."""
+        return _FEW_ROWS if _TEXTS[self][1] == _ROWS_FIX else ""
 
     @property
     def in_practice(self) -> str:
-        """Why a file of the practice benchmark cannot have it; "" if it can."""
+        """Why a file of the practice benchmark lacks what the rule needs; "" if it can have it."""
         return _IN_PRACTICE.get(self, "")
 
 
-_ROWS = "run inside the repository or pass --against DIR"
-_FEWER = "main has fewer rows: these rules run as soon as it has enough"
-_INSIDE = "put the file in a repository of submissions"
-_IN_FOLDER = (
-    f"{_INSIDE}: in submissions/ beside schemas/benchmark.json, or in the folder of the setting "
-    "[tool.geneb-ci] submissions"
+_ROWS_FIX = "run inside the repository or pass --against DIR"
+_FEW_ROWS = "main has fewer rows: these rules run as soon as it has enough"
+_INSIDE_FIX = "put the file in a repository of submissions"
+_IN_FOLDER_FIX = (
+    f"{_INSIDE_FIX}: in submissions/ beside schemas/benchmark.json, or in the folder of the "
+    "setting [tool.geneb-ci] submissions"
 )
 _TEXTS = {
-    Need.OTHER_ROWS: ("the other rows", _ROWS),
-    Need.MANY_ROWS: (f"at least {ROWS_MIN} other rows", _ROWS),
-    Need.COMPLETE_ROWS: (f"at least {ROWS_MIN} other rows without missing cells", _ROWS),
-    Need.FOLDER: ("the folder of submissions", _IN_FOLDER),
-    Need.CARD: ("the model card", f"{_INSIDE}, and its card in submissions/cards/"),
+    Need.OTHER_ROWS: ("the other rows", _ROWS_FIX),
+    Need.MANY_ROWS: (f"at least {ROWS_MIN} other rows", _ROWS_FIX),
+    Need.COMPLETE_ROWS: (f"at least {ROWS_MIN} other rows without missing cells", _ROWS_FIX),
+    Need.FOLDER: ("the folder of submissions", _IN_FOLDER_FIX),
+    Need.CARD: ("the model card", f"{_INSIDE_FIX}, and its card in submissions/cards/"),
     Need.EXTRACTOR: (
         "the extractor that the run names",
-        f"{_INSIDE}, and its extractor in submissions/extractors/",
+        f"{_INSIDE_FIX}, and its extractor in submissions/extractors/",
     ),
     Need.TEST_SIZES: (
         "the sizes of test splits",

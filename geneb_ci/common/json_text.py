@@ -22,7 +22,10 @@ def json_text(value: Any) -> bytes:
 
 
 def object_text(members: Iterable[tuple[str, Iterable[Any]]]) -> Iterator[Any]:
-    """Yield the text of an object piece by piece, so that the caller joins only once."""
+    """Yield the JSON text of an object in pieces, so that the caller joins only once.
+
+    `members` are its keys, each with the pieces of its value.
+    """
     comma = b"{"
     for key, pieces in members:
         yield comma + json_text(key) + b":"
@@ -32,7 +35,7 @@ def object_text(members: Iterable[tuple[str, Iterable[Any]]]) -> Iterator[Any]:
 
 
 def divided_text(value: Any, depth: int) -> Iterable[bytes]:
-    """Return the text of `json_text` in pieces: objects are divided down to `depth`."""
+    """Return the text of `json_text` in pieces; objects nested up to `depth` deep are divided."""
     if not depth or not isinstance(value, dict):
         return [json_text(value)]
     return object_text((key, divided_text(member, depth - 1)) for key, member in value.items())

@@ -8,7 +8,7 @@ from reference_harness.formats.processes import WorkerProcesses, processors
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _forked: list[Callable[[Any], Any]] = []
-"""The function of a forked process is the last one, since forked processes may fork again."""
+"""Functions of this process and of those it was forked from; the last is its own."""
 
 
 def in_processes(

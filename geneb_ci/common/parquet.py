@@ -19,8 +19,8 @@ DATA_PAGE, DICTIONARY_PAGE = 0, 2
 OPTIONAL, REPEATED = 1, 2
 UTF8, LIST = 0, 3
 """Numbers of the logical types in the format."""
-GROUP = 8
-"""Count of numbers in a group of bit-packed numbers."""
+GROUP_SIZE = 8
+"""Number of numbers in a group of bit-packed numbers."""
 _SHORT_LIST = 15
 """Number of members from which the length of a list is written after its head."""
 
@@ -57,19 +57,19 @@ _PHYSICAL: Mapping[ColumnKind, _Physical] = {
 
 
 class _Chunk(NamedTuple):
-    """The pages of a column, and their facts for the footer."""
+    """The pages of a column, and what the footer says of them."""
 
     content: bytes
-    values: int
-    data_at: int
-    """Offset of the data page, which follows the page of the distinct values."""
+    value_count: int
+    data_offset: int
+    """Offset of the data page in `content`, where it follows the page of the distinct values."""
     encodings: tuple[int, ...]
 
 
 def parquet_bytes(
     columns: Sequence[ParquetColumn], rows: Iterable[Sequence[Any]], notes: Mapping[str, str]
 ) -> bytes:
-    """Return a table as a file; its footer has `notes` as key-value metadata."""
+    """Return a table as a Parquet file, whose footer has `notes` as key-value metadata."""
     all_rows = list(rows)
     by_column = list(zip(*all_rows, strict=True)) or [()] * len(columns)
     parts, chunk_facts, offset = [MAGIC], [], len(MAGIC)
@@ -101,6 +101,7 @@ class _Struct(list[tuple[int, Any]]):
 
 
 def _root(columns: Sequence[ParquetColumn]) -> _Struct:
+    """Return the first element of the schema, which is the table."""
     return _Struct([(4, "table"), (5, len(columns))])
 
 
@@ -119,6 +120,7 @@ def _schema(column: ParquetColumn) -> list[_Struct]:
 
 
 def _described_chunk(column: ParquetColumn, chunk: _Chunk, offset: int) -> _Struct:
+    """Return what the footer says of a column, whose pages are at `offset` in the file."""
     path = [column.name, "list", "element"] if column.kind == "numbers" else [column.name]
     size = _Long(len(chunk.content))
     fields: list[tuple[int, Any]] = [
@@ -126,12 +128,12 @@ def _described_chunk(column: ParquetColumn, chunk: _Chunk, offset: int) -> _Stru
         (2, list(chunk.encodings)),
         (3, path),
         (4, 0),
-        (5, _Long(chunk.values)),
+        (5, _Long(chunk.value_count)),
         (6, size),
         (7, size),
-        (9, _Long(offset + chunk.data_at)),
+        (9, _Long(offset + chunk.data_offset)),
     ]
-    if chunk.data_at:
+    if chunk.data_offset:
         fields.append((11, _Long(offset)))
     return _Struct([(2, _Long(offset)), (3, _Struct(fields))])
 
@@ -204,7 +206,7 @@ def _levels(levels: Sequence[int], maximum: int) -> bytes:
 def _hybrid(numbers: Sequence[int], width: int) -> bytes:
     """Encode numbers of `width` bits as Parquet RLE or bit-packed, whichever is shorter."""
     size = (width + 7) // 8
-    groups = -(-len(numbers) // GROUP)
+    groups = -(-len(numbers) // GROUP_SIZE)
     if numbers and min(numbers) == max(numbers):
         return _varint(len(numbers) << 1) + int(numbers[0]).to_bytes(size, "little")
     changes = map(operator.ne, numbers, itertools.islice(numbers, 1, None))
@@ -224,7 +226,7 @@ def _packed(numbers: Sequence[int], width: int) -> bytes:
     """Return numbers bit-packed with `width` bits each, lowest bits first, in complete groups."""
     digits = [f"{number:0{width}b}" for number in range(max(numbers, default=0) + 1)]
     bits = "".join(map(digits.__getitem__, reversed(numbers)))
-    return int(bits or "0", 2).to_bytes(-(-len(numbers) // GROUP) * width, "little")
+    return int(bits or "0", 2).to_bytes(-(-len(numbers) // GROUP_SIZE) * width, "little")
 
 
 def _varint(number: int) -> bytes:
@@ -238,11 +240,11 @@ def _varint(number: int) -> bytes:
 
 def _struct(members: Iterable[tuple[int, Any]]) -> bytes:
     """Return a record in Thrift's compact protocol."""
-    encoded, last = [], 0
+    encoded, last_number = [], 0
     for number, value in members:
         kind, content = _encoded(value)
-        encoded.append(bytes([(number - last) << 4 | kind]) + content)
-        last = number
+        encoded.append(bytes([(number - last_number) << 4 | kind]) + content)
+        last_number = number
     return b"".join([*encoded, b"\0"])
 
 

@@ -42,9 +42,10 @@ def shipped(folder: str, name: str) -> Path:
 
 
 def shipped_files(folder: str, kind: str = "repository") -> list[str]:
-    """Return the paths of the shipped files below a folder, sorted; `kind` as in `shipped`.
+    """Return the paths of the shipped files below a folder, sorted.
 
-    Raises BrokenInstallation if there is no such folder.
+    `kind` is what `shipped` takes as its folder. Raises BrokenInstallation if there is no such
+    folder.
     """
     for parent in _PLACES[kind]:
         if (parent / folder).is_dir():
@@ -119,13 +120,13 @@ _FIT_NOTE = (
 
 
 def packed(lines: Iterable[Iterable[float]]) -> bytes:
-    """Return all numbers of lines as little-endian doubles."""
+    """Return the numbers of all lines, one after the other, as little-endian doubles."""
     numbers = list(itertools.chain.from_iterable(lines))
     return struct.pack(f"<{len(numbers)}d", *numbers)
 
 
 def fit_text(identity: str, doubles: bytes) -> str:
-    """Return the text of `FIT_FILE`."""
+    """Return the text of `FIT_FILE` for a fit: its `packed` numbers, with the digest `identity`."""
     text = binascii.b2a_base64(doubles, newline=False).decode()
     return json.dumps({"note": _FIT_NOTE, "rows": identity, "doubles": text}, indent=1) + "\n"
 
@@ -135,10 +136,10 @@ def known_fit(identity: str, shapes: Sequence[tuple[int, int]]) -> list[list[lis
 
     `identity` is a digest of everything that the fit depends on.
     """
-    name, raw = read_shipped(
+    shipped_identity, shipped_doubles = read_shipped(
         FIT_FILE, FIT_BYTES_MAX, lambda it: (it["rows"], binascii.a2b_base64(it["doubles"]))
     )
-    doubles = raw if name == identity else b""
+    doubles = shipped_doubles if shipped_identity == identity else b""
     if len(doubles) != 8 * sum(height * width for height, width in shapes):
         return None
     numbers = struct.unpack(f"<{len(doubles) // 8}d", doubles)

@@ -57,7 +57,7 @@ PULLS_PAGES_MAX = 10  # 1,000 open pull requests
 COMMENTS_PAGES_MAX = 30
 ISSUES_PAGES_MAX = 10
 DESCRIPTION_MAX = 140  # characters of the description of a status
-# GitHub answers 422, "description doesn't accept 4-byte Unicode", to what lies above.
+# GitHub refuses characters above this one: 422, "description doesn't accept 4-byte Unicode".
 BMP_LAST = "\uffff"
 STATUSES_PAGES_MAX = 10  # GitHub keeps 1,000 statuses of one commit and context
 TREES_MAX = 16  # kept in memory: most pull requests of a sweep share a few merge bases
@@ -71,11 +71,12 @@ class OpenList(NamedTuple):
     unreadable: list[UnreadablePull]
 
     def require_all(self, what: str) -> None:
-        """Raise UnexpectedReply, which begins with `what`, if a pull request cannot be read."""
+        """Raise UnexpectedReply, with `what` is not known, if a pull request cannot be read."""
         if self.unreadable:
-            first = self.unreadable[0]
+            first_unreadable = self.unreadable[0]
             raise UnexpectedReply(
-                f"{what}: pull request #{first.number}: {first.reason}", REPORT_IT
+                f"{what}: pull request #{first_unreadable.number}: {first_unreadable.reason}",
+                REPORT_IT,
             )
 
 
@@ -99,7 +100,7 @@ class VerdictIdentity(NamedTuple):
 
 
 class GitHub:
-    """One GitHub repository."""
+    """A client of one GitHub repository."""
 
     def __init__(
         self, wire: Wire, author: int = ACTIONS_BOT, verdicts: "VerdictIdentity | None" = None
@@ -111,9 +112,11 @@ class GitHub:
         """The App that sets the status of a verdict; None if the token's own account sets it."""
         self._trees: dict[str, Tree] = {}
         self.conversations: dict[int, Conversation] = {}
-        """Answers that geneb_ci.github.prefetch has already read; so are the next members."""
+        """By number: the conversations of pull requests that geneb_ci.github.prefetch has read."""
         self.merge_bases: dict[tuple[str, str], Commit] = {}
+        """By base and head: the merge bases that it has read."""
         self.blobs: dict[str, bytes] = {}
+        """By git object id: the files that it has read."""
 
     def __enter__(self) -> Self:
         return self
@@ -157,7 +160,7 @@ class GitHub:
         return self._require_not_renamed(parsed(Pull, body, f"pull request {number}"))
 
     def _require_not_renamed(self, pull: Pull) -> Pull:
-        """Raise NotFound after a redirect to a renamed repository, which drops parameters."""
+        """Return `pull`. Raises NotFound if GitHub redirected to a new name and lost parameters."""
         name = pull.base.repo.full_name
         if name.casefold() != self.wire.repository.casefold():
             raise NotFound(
@@ -272,10 +275,10 @@ class GitHub:
     def verdict_statuses(self, sha: str) -> Iterator[Status]:
         """Yield the statuses of a commit that count as its verdict, the latest first."""
         for status in self.statuses(sha):
-            if status.context == STATUS_CONTEXT and self.counts(status):
+            if status.context == STATUS_CONTEXT and self.accepts(status):
                 yield status
 
-    def counts(self, status: StatusState) -> bool:
+    def accepts(self, status: StatusState) -> bool:
         """Whether the ruleset accepts a status as a verdict, by the account that set it."""
         creator = status.creator.id if status.creator is not None else None
         return self.verdicts is None or creator == self.verdicts.account
@@ -285,7 +288,7 @@ class GitHub:
         for page in self.wire.pages(f"/commits/{sha}/statuses", STATUSES_PAGES_MAX):
             yield from parsed(list[Status], page, "the statuses")
 
-    def shown_at(self, commit: str, commitment: str) -> str:
+    def publication_time(self, commit: str, commitment: str) -> str:
         """Return the time, by GitHub's clock, of the first status of a commit with a commitment.
 
         Return "" if there is no such status or no such commit.
@@ -302,7 +305,7 @@ class GitHub:
         return min(times, default="")  # ISO 8601 in UTC sorts as it is
 
     def branches(self, start: str) -> dict[str, str]:
-        """Return branch name to head of the branches with this start of the name; one request."""
+        """Return the heads of the branches whose names begin with `start`, by name; one request."""
         body = self.wire.get(f"/git/matching-refs/heads/{quote(start)}").body
         refs = parsed(list[Ref], body, f"the branches {start}*")
         return {ref.ref.removeprefix("refs/heads/"): ref.object.sha for ref in refs}
@@ -371,13 +374,13 @@ class GitHub:
         parsed(Comment, reply, "the comment")
 
     def add_comment(self, number: int, text: str) -> None:
-        """Comment on a pull request; one write. After Unavailable it may or may not exist."""
+        """Comment on a pull request; one write. Raises Unavailable if the outcome is unknown."""
         reply = self.wire.send("POST", f"/issues/{number}/comments", {"body": text})
         parsed(Comment, reply, "the comment")
 
 
 def numbers_by_head(pulls: Iterable[Pull]) -> dict[str, list[int]]:
-    """Return the numbers of the pull requests with each head, the first one first.
+    """Return the numbers of the pull requests with each head, the smallest first.
 
     A commit has one status, which is that of its first pull request. Otherwise two pull requests
     would replace each other's status in every sweep.
@@ -426,7 +429,7 @@ def connect(
         if not account.isascii() or not account.isdigit():
             raise UsageProblem(
                 f"{VERDICT_BOT} is {account!r}, expected the number of an account",
-                "gh api users/SLUG[bot] --jq .id, for the App of this board",
+                "set it to what `gh api users/SLUG[bot] --jq .id` prints for the App of this board",
             )
         app_token = environment.get(VERDICT_TOKEN)
         app_wire = Wire(app_token, name, api.rstrip("/"), waiting.PATIENCE) if app_token else None

@@ -39,7 +39,7 @@ class AttachedRecord(StrictModel):
     is_whole: bool
     """Whether the pull request of the record contains the row."""
     files: dict[Annotated[str, Field(pattern=_PATH)], str]
-    """Path to text of each signed file."""
+    """Text of each signed file, by path."""
 
     @property
     def signed_files(self) -> dict[str, bytes]:
@@ -52,9 +52,9 @@ def attach(github: GitHub, attached: AttachedRecord) -> None:
     number = attached.order.number
     line = encode(attached, RETRY_FIX)
     digest = hashlib.sha256(line.encode()).hexdigest()
-    present = _parts(github.comments(number), github.author).get(digest, [])
+    present_parts = _parts(github.comments(number), github.author).get(digest, [])
     for part in in_parts(line, PART):
-        if part not in present:
+        if part not in present_parts:
             position = part.partition(" ")[0].replace("/", " of ")
             github.add_comment(
                 number,
@@ -70,14 +70,14 @@ def attached_record(github: GitHub, number: int) -> AttachedRecord:
     Raises UsageProblem if there is none, and Tampered if it cannot be read.
     """
     lines = map(joined, _parts(github.comments(number), github.author).values())
-    complete = [line for line in lines if line is not None]
-    if not complete:
+    complete_lines = [line for line in lines if line is not None]
+    if not complete_lines:
         raise UsageProblem(
             f"no comment on #{number} has a signed record",
             "name the pull request or the issue whose comment has it",
         )
     what = f"the record in the comments on #{number}"
-    return decode(complete[-1], AttachedRecord, what, RETRY_FIX)
+    return decode(complete_lines[-1], AttachedRecord, what, RETRY_FIX)
 
 
 def _parts(comments: Iterable[Comment], author: int) -> dict[str, list[str]]:

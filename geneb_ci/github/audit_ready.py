@@ -57,9 +57,9 @@ def require_machine(environment: Mapping[str, str] = os.environ) -> None:
 
 @contextlib.contextmanager
 def signing_key(path: Path | None) -> Iterator["Ed25519PrivateKey"]:
-    """Yield the path of the given key, or of a file with the key in the secret `AUDIT_KEY`.
+    """Yield the private key in the file at `path`, or else the key in the secret `AUDIT_KEY`.
 
-    Raises UsageProblem if it is missing or invalid.
+    Raises UsageProblem if the key is missing or invalid.
     """
     text = os.environ.get(KEY_TEXT, "")
     if path is not None or (not text and os.environ.get(KEY_VARIABLE)):
@@ -85,13 +85,13 @@ def require_trusted(signer: "Ed25519PrivateKey", layout: Layout) -> None:
     keyid = key_id(signer.public_key().public_bytes_raw())
     entry = trusted_keys(layout).get(keyid)
     if not isinstance(entry, TrustedKey):
-        what = f"{KEY_TEXT} is the key {keyid[:16]}..., which {KEYS_FILE} of main does not have"
+        message = f"{KEY_TEXT} is the key {keyid[:16]}..., which {KEYS_FILE} of main does not have"
     elif entry.valid_until is not None or entry.revoked_at is not None:
-        what = f"{KEY_TEXT} is the key {keyid[:16]}..., which ended or was revoked"
+        message = f"{KEY_TEXT} is the key {keyid[:16]}..., which has expired or was revoked"
     else:
         return
     fix = f"merge its entry into leaderboard/policy/{KEYS_FILE}, or store another key "
-    raise UsageProblem(what, fix + _SECRET.format(KEY_TEXT))
+    raise UsageProblem(message, fix + _SECRET.format(KEY_TEXT))
 
 
 def writer_of(repository: str | None, author: int | None = None) -> GitHub | None:
@@ -103,17 +103,17 @@ def writer_of(repository: str | None, author: int | None = None) -> GitHub | Non
     if not token:
         return None
     writer = connect(repository, {**os.environ, "GH_TOKEN": token}, author)
-    how = (
+    fix = (
         "make an App: geneb-ci init --app; or store a token that may write Contents and Pull "
-        f"requests, and that does not end within the hour {_SECRET.format(WRITER)}, or delete it: "
-        "without one the signed record is attached"
+        f"requests, and that lasts for more than an hour, {_SECRET.format(WRITER)}; or delete "
+        "that secret: the signed record is then attached to a comment"
     )
     try:
         answer = writer.wire.get("").body
     except (GitHubTokenRefused, MissingScope, NotFound) as error:
         writer.wire.close()
-        raise UsageProblem(f"GitHub refuses the token in {WRITER}: {error.message}", how) from error
+        raise UsageProblem(f"GitHub refuses the token in {WRITER}: {error.message}", fix) from error
     if member_at(answer, "permissions", "push") is False:
         writer.wire.close()
-        raise UsageProblem(f"the token in {WRITER} may not write to this repository", how)
+        raise UsageProblem(f"the token in {WRITER} may not write to this repository", fix)
     return writer

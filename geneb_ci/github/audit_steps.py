@@ -68,17 +68,19 @@ def open_audit(
     Raises GenebError after writing a comment with the error and its fix.
     """
     try:
-        if target.locked:
-            what = f"the conversation of pull request {target.number} is locked"
+        if target.is_locked:
+            message = f"the conversation of pull request {target.number} is locked"
             fix = f"unlock it, and set the label {report.AUDIT_LABEL} again"
-            raise ConversationLocked(what, fix)  # no comment could keep its draw
+            raise ConversationLocked(message, fix)  # no comment could keep its draw
         require_machine()
-        order = _drawn(github, layout, target, relay, say)
-        earlier = audits.earlier_orders(github, target.number)
-        audits.write_comment(github, target.number, [*earlier, order], audits.begun_text(order))
+        order = _order_with_draw(github, layout, target, relay, say)
+        earlier_orders = audits.earlier_orders(github, target.number)
+        audits.write_comment(
+            github, target.number, [*earlier_orders, order], audits.begun_text(order)
+        )
     except GenebError as error:
         audits.mark(github, target.number, report.FAILED)
-        text = audits.refused_text(target.name, error, target.again, run_address())
+        text = audits.refused_text(target.name, error, target.retry_text, run_address())
         with contextlib.suppress(ConversationLocked):
             audits.tell_refused(github, target.number, text)
         raise error from None
@@ -86,10 +88,13 @@ def open_audit(
     return order
 
 
-def _drawn(
+def _order_with_draw(
     github: GitHub, layout: Layout, target: AuditTarget, relay: tuple[str, ...], say: Say
 ) -> AuditOrder:
-    """Commit to a head, publish the digest and draw. Raises AuditRefused if the head has errors."""
+    """Commit to a head, publish the digest, draw, and return the order.
+
+    Raises AuditRefused if the head has errors.
+    """
     main = main_at(github, github.main(), further_places(layout))
     head = target.head_sha or main.sha
     with layout_of_main(github, layout.root, main) as main_layout:
@@ -97,21 +102,23 @@ def _drawn(
             model, rows = target.model, [_row_on_main(main_layout, main, target.model)]
         else:
             model, rows = _row_of(github, main_layout, main, target)
-        raws = audits.files_at_head(github, rows)
+        bytes_by_path = audits.files_at_head(github, rows)
         with (
-            changed_main(main_layout, main, raws) as laid_out,
+            changed_main(main_layout, main, bytes_by_path) as head_layout,
             tempfile.TemporaryDirectory() as draws_folder,
         ):
-            file = Path(str(laid_out.submissions)) / f"{model}.json"
+            file = Path(str(head_layout.submissions)) / f"{model}.json"
             submission = read_submission(file)
             commitment = commit(submission)
             earlier = audits.draws_of(github, target.number, commitment, say)
-            at, published_on = audits.publish(github, head, commitment.sha256, earlier)
-            say(f"commitment {commitment.sha256}, public since {at}")
-            before = audits.write_plans(Path(draws_folder), earlier, commitment.sha256, at)
+            published_at, published_on = audits.publish(github, head, commitment.sha256, earlier)
+            say(f"commitment {commitment.sha256}, public since {published_at}")
+            earlier_plans = audits.write_plans(
+                Path(draws_folder), earlier, commitment.sha256, published_at
+            )
             source = BeaconSource(None, relay, None, "", reveal=False)
-            sample = TaskSample(earlier=before)
-            plan = draw_plan(commitment, at, submission, sample, laid_out, source, say)
+            sample = TaskSample(earlier=earlier_plans)
+            plan = draw_plan(commitment, published_at, submission, sample, head_layout, source, say)
         return AuditOrder(
             format_version="1.0",
             repository=github.wire.repository,
@@ -130,15 +137,15 @@ def _row_of(
     github: GitHub, layout: Layout, main: Main, target: AuditTarget
 ) -> tuple[str, list[FileDigest]]:
     """Return a pull request's model and its files. Raises AuditRefused if there are errors."""
-    judged = PullChecker(github, BaseBranch(layout), main).judge(target.head_sha)
-    errors = [finding.rule for finding in judged.findings if finding.severity is Severity.ERROR]
-    if errors or judged.result is None:
+    checked = PullChecker(github, BaseBranch(layout), main).judge(target.head_sha)
+    errors = [finding.rule for finding in checked.findings if finding.severity is Severity.ERROR]
+    if errors or checked.result is None:
         raise AuditRefused(
             f"{target.name} cannot be audited: "
             f"{first_and_more(sorted(set(errors))) if errors else 'it has no row'}",
             "an audit begins with a row that passes every check: see the verdict above",
         )
-    return judged.change.model, [file for file in judged.files if "/audits/" not in file.path]
+    return checked.change.model, [file for file in checked.files if "/audits/" not in file.path]
 
 
 def _row_on_main(layout: Layout, main: Main, model: str) -> FileDigest:
@@ -150,7 +157,7 @@ def _row_on_main(layout: Layout, main: Main, model: str) -> FileDigest:
 
 
 def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say) -> AnyOutcome:
-    """Return the unsigned outcome of an order, in a clone of the repository at its commit of main.
+    """Rerun an order in a clone at its commit of main, and return the unsigned outcome.
 
     The row's files are fetched without a token into a folder without git, and so are the task data
     if this machine has none.
@@ -159,23 +166,29 @@ def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say)
     clone = Clone(repository)
     if repository.resolve("HEAD") != order.main_sha:
         raise UsageProblem(
-            f"this is not a checkout of the commit {order.main_sha}", "git checkout that commit"
+            f"this is not a checkout of the commit {order.main_sha}",
+            f"git checkout {order.main_sha}",
         )
     repository.run(
         *("-c", "credential.helper=", "fetch", "--quiet", "--depth=1", "--no-tags"),
         *(_address(order), order.head_sha),
     )
-    raws = {}
+    bytes_by_path = {}
     for file in order.files:
         ((_, raw),) = repository.blobs([file.blob])
         if blob_id(raw) != file.blob or len(raw) > BYTES_MAX:
-            raise Tampered(f"{file.path}: not the file that was committed to", open_again(order))
-        raws[file.path] = raw
+            raise Tampered(
+                f"{file.path}: this is not the file that the commitment names", open_again(order)
+            )
+        bytes_by_path[file.path] = raw
     main = main_at(clone, clone.commit("HEAD"), further_places(layout))
-    with changed_main(layout, main, raws) as laid_out, tempfile.TemporaryDirectory() as data:
-        if machine.data is None and not is_practice(benchmark_of(laid_out).sha256):
-            machine = replace(machine, data=_pulled(order, laid_out, Path(data)))
-        unsigned = Signing(laid_out, None, audits_of(laid_out), say)
+    with (
+        changed_main(layout, main, bytes_by_path) as head_layout,
+        tempfile.TemporaryDirectory() as data,
+    ):
+        if machine.data is None and not is_practice(benchmark_of(head_layout).sha256):
+            machine = replace(machine, data=_pull_data(order, head_layout, Path(data)))
+        unsigned = Signing(head_layout, None, audits_of(head_layout), say)
         return rerun_plan(order.plan, unsigned, machine).outcome
 
 
@@ -184,8 +197,8 @@ def _address(order: AuditOrder) -> str:
     return repository_address(order.repository, {"GITHUB_SERVER_URL": server})
 
 
-def _pulled(order: AuditOrder, layout: Layout, folder: Path) -> Path:
-    """Fetch the data of the tasks to be rerun. Raises NothingChecked."""
+def _pull_data(order: AuditOrder, layout: Layout, folder: Path) -> Path:
+    """Return the folder, filled with the data of the tasks to be rerun. Raises NothingChecked."""
     tasks = [word for task in order.plan.chosen for word in ("--tasks", task.task)]
     definition = layout.root / "schemas" / "benchmark.json"
     command = [sys.executable, "-I", "-m", "geneb_ci", "data", "pull", str(folder), *tasks]
@@ -211,21 +224,21 @@ def deliver_outcome(
     if order.plan.commitment_sha256 not in {prior.plan.commitment_sha256 for prior in orders}:
         orders.append(order)
 
-    def end(state: str, text: str) -> None:
+    def write_state(state: str, text: str) -> None:
         audits.mark(github, order.number, state)
         audits.write_comment(github, order.number, orders, text)
 
     try:
-        end(*_delivered(github, layout, order, line, key, say))
+        write_state(*_deliver(github, layout, order, line, key, say))
     except GenebError as error:
-        end(report.FAILED, audits.failed_text(order, error, run_address()))
+        write_state(report.FAILED, audits.failed_text(order, error, run_address()))
         raise
 
 
-def _delivered(
+def _deliver(
     github: GitHub, layout: Layout, order: AuditOrder, line: str, key: Path | None, say: Say
 ) -> tuple[str, str]:
-    """Return the label and the comment for an outcome that was signed."""
+    """Sign an outcome, propose or attach its record, and return the label and the comment."""
     with signing_key(key) as signer:
         require_trusted(signer, layout)
     writer = _writer(github, is_needed=not line, say=say)
@@ -236,7 +249,9 @@ def _delivered(
     outcome = decode(line, AuditOutcome, "the outcome", open_again(order))
     _require_own(github, order)
     if outcome.plan != order.plan:
-        raise AuditRefused("the outcome follows another plan than was ordered", open_again(order))
+        raise AuditRefused(
+            "the outcome follows another plan than the one that was ordered", open_again(order)
+        )
     if not audits.is_published(github, order):
         raise AuditRefused(
             "the head has no status with this commitment at this time", open_again(order)
@@ -246,7 +261,7 @@ def _delivered(
         shown_on = order.published_on or order.head_sha
         sign_start(order.plan, signer, audited.layout, folder, say, shown_on, order.number)
         path = write_record(RerunResult(outcome), signer, find_layout(root), folder)
-        verification = _verified(find_layout(root), path, open_again(order))
+        verification = _verify(find_layout(root), path, open_again(order))
         paths = [file.relative_to(root).as_posix() for file in sorted(path.parent.iterdir())]
         signed = {
             name: (root / name).read_text() for name in paths if name not in audited.main.files
@@ -272,7 +287,7 @@ def _delivered(
         say(f"{subject}; its record is attached")
         return state, audits.record_text(order, verification, outcome.verdict, step)
     with writer:
-        number = _proposed(writer, attached, audited.commit, row)
+        number = _propose(writer, attached, audited.commit, row)
     audits.mark(github, number, state)
     _close(github, attached, is_open=pull is None or pull.state == "open")
     step = (
@@ -301,7 +316,7 @@ def _writer(github: GitHub, *, is_needed: bool, say: Say) -> GitHub | None:
 def propose_record(github: GitHub, layout: Layout, number: int) -> tuple[AttachedRecord, int]:
     """Open a pull request with the record in the comments on a pull request or an issue.
 
-    Return the record and the number of the new pull request. Raises the errors of
+    Returns the record and the number of the new pull request. Raises the errors of
     `attached_record`, and AuditRefused if a step of the record does not verify.
     """
     attached = attached_record(github, number)
@@ -310,10 +325,10 @@ def propose_record(github: GitHub, layout: Layout, number: int) -> tuple[Attache
     with _at_head(github, layout, order, attached.signed_files) as (audited, row):
         paths = [audited.layout.root / path for path in attached.files]
         (path,) = (path for path in paths if path.stem == attached.record)
-        _verified(audited.layout, path, audits.RETRY_FIX)
-    opened = _proposed(github, attached, audited.commit, row)
+        _verify(audited.layout, path, audits.RETRY_FIX)
+    pull_number = _propose(github, attached, audited.commit, row)
     _close(github, attached, is_open=True)
-    return attached, opened
+    return attached, pull_number
 
 
 class _AuditedMain(NamedTuple):
@@ -333,8 +348,8 @@ def _at_head(
     main = main_at(github, head, further_places(layout))
     with layout_of_main(github, layout.root, main) as main_layout:
         row = audits.files_at_head(github, order.files)
-        with changed_main(main_layout, main, {**row, **signed}) as changed:
-            yield _AuditedMain(head, main, changed), row
+        with changed_main(main_layout, main, {**row, **signed}) as changed_layout:
+            yield _AuditedMain(head, main, changed_layout), row
 
 
 def _require_own(github: GitHub, order: AuditOrder) -> None:
@@ -342,15 +357,15 @@ def _require_own(github: GitHub, order: AuditOrder) -> None:
         raise AuditRefused(f"the audit is of {order.repository}", "run this there")
 
 
-def _verified(layout: Layout, record: Path, fix: str) -> Verification:
-    """Return the verification of a record. Raises AuditRefused if a step does not hold."""
+def _verify(layout: Layout, record: Path, fix: str) -> Verification:
+    """Verify a record, and return every step. Raises AuditRefused if a step does not hold."""
     verification = AuditRepository(layout).verification(record)
-    if difference := audits.does_not_hold(verification):
+    if difference := audits.first_failure(verification):
         raise AuditRefused(f"the record does not verify: {difference}", fix)
     return verification
 
 
-def _proposed(writer: GitHub, attached: AttachedRecord, main: Commit, row: dict[str, bytes]) -> int:
+def _propose(writer: GitHub, attached: AttachedRecord, main: Commit, row: dict[str, bytes]) -> int:
     """Open a pull request with a record, and its row if complete, and return the number."""
     files = {**row, **attached.signed_files} if attached.is_whole else attached.signed_files
     return audits.propose(writer, attached.order, main, files, attached.record)

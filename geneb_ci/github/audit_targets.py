@@ -28,7 +28,7 @@ class AuditTarget(NamedTuple):
     """Head of the pull request; "" for a row of main, which is audited at the head of main."""
     model: str = ""
     """Id of a row of main; "" for a pull request, whose files name its model."""
-    locked: bool = False
+    is_locked: bool = False
 
     @property
     def name(self) -> str:
@@ -36,7 +36,7 @@ class AuditTarget(NamedTuple):
         return f"row {self.model} of main" if self.model else f"pull request {self.number}"
 
     @property
-    def again(self) -> str:
+    def retry_text(self) -> str:
         """How to start its audit again, in Markdown."""
         if self.model:
             return f"`gh workflow run audit.yml -f row={self.model}`"
@@ -54,18 +54,18 @@ def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
         pull = github.pull(number)
         if pull.state != "open" or not pull.is_to_main:
             raise HeadMoved(f"pull request {number} is not open to main", "name an open one")
-        return AuditTarget(number, pull.head.sha, locked=pull.locked)
+        return AuditTarget(number, pull.head.sha, is_locked=pull.locked)
     open_list = github.open_pulls()
     labelled = [pull for pull in open_list.pulls if AUDIT_LABEL in pull.labels]
     if not labelled:
-        open_list.require_all(f"whether one has the label {AUDIT_LABEL} is not known")
-        unread = [str(pull.number) for pull in open_list.pulls if UNREADABLE in pull.labels]
-        if unread:
-            what = f"the labels of {first_and_more(unread)} cannot be read"
-            raise UnexpectedReply(what, REPORT_IT)
+        open_list.require_all(f"whether a pull request has the label {AUDIT_LABEL} is not known")
+        unreadable = [str(pull.number) for pull in open_list.pulls if UNREADABLE in pull.labels]
+        if unreadable:
+            message = f"the labels of {first_and_more(unreadable)} cannot be read"
+            raise UnexpectedReply(message, REPORT_IT)
         return None
     pull = min(labelled, key=lambda pull: (pull.locked, pull.number))
-    return AuditTarget(pull.number, pull.head.sha, locked=pull.locked)
+    return AuditTarget(pull.number, pull.head.sha, is_locked=pull.locked)
 
 
 def row_to_audit(github: GitHub, model: str) -> AuditTarget:

@@ -76,7 +76,7 @@ def publish(
     """Set the status that publishes a commitment, unless it exists.
 
     Return the time of the first status by GitHub's clock, and the earlier head that has it; None
-    for the head itself. Only the first status counts, so a commitment has one time, one round
+    if `sha` has it. Only the first status counts, so a commitment has one time, one round
     and one draw.
     """
     publications: list[tuple[str, str | None]] = [
@@ -84,8 +84,8 @@ def publish(
         for order in earlier
         if order.plan.commitment_sha256 == digest
     ]
-    if at := github.shown_at(sha, digest):
-        publications.append((at, None))
+    if published_at := github.publication_time(sha, digest):
+        publications.append((published_at, None))
     if publications:
         return min(
             publications, key=lambda publication: publication[0]
@@ -96,7 +96,7 @@ def publish(
 def is_published(github: GitHub, order: AuditOrder) -> bool:
     """Whether a status of the head has the commitment and the time of the plan."""
     digest, sha = order.plan.commitment_sha256, order.published_on or order.head_sha
-    return github.shown_at(sha, digest) == order.plan.committed_at
+    return github.publication_time(sha, digest) == order.plan.committed_at
 
 
 def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, bytes]:
@@ -114,7 +114,7 @@ def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, byte
 
 
 def mark(github: GitHub, number: int, state: str) -> None:
-    """Replace the labels of an audit's state by one; keep labels that people set meanwhile."""
+    """Replace the labels of an audit's state by `state`; keep labels that people set meanwhile."""
     audit_labels = {AUDIT_LABEL, *AUDIT_STATES}
     names = github.labels(number)
     if audit_labels & set(names) != {state} or UNREADABLE in names:
@@ -129,14 +129,14 @@ def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
     comment = _audit_comment(github, number)
     if comment is None:
         return []
-    what = f"the draws in the comment on #{number}"
+    subject = f"the draws in the comment on #{number}"
     match = _LINE.match(comment.body)
     if match is None:
-        raise Tampered(f"{what} cannot be found", _RESTORE)
+        raise Tampered(f"{subject} cannot be found", _RESTORE)
     try:
-        return [decode(line, AuditOrder, what, _RESTORE) for line in match[1].split()]
+        return [decode(line, AuditOrder, subject, _RESTORE) for line in match[1].split()]
     except Tampered as error:
-        raise Tampered(f"{what} cannot be read: {error.message}", _RESTORE) from error
+        raise Tampered(f"{subject} cannot be read: {error.message}", _RESTORE) from error
 
 
 def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> list[AuditOrder]:
@@ -145,16 +145,20 @@ def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> 
     Audited pull requests, open or closed, are found by their labels; only the newest 500 are read,
     and a note says if there are more. Raises the errors of `earlier_orders`.
     """
-    audited: set[int] = set()
+    audited_numbers: set[int] = set()
     for label in AUDIT_STATES:
-        audited.update(itertools.islice(github.labelled(label), AUDITED_MAX + 1))
-    other_numbers = sorted(audited - {number}, reverse=True)
+        audited_numbers.update(itertools.islice(github.labelled(label), AUDITED_MAX + 1))
+    other_numbers = sorted(audited_numbers - {number}, reverse=True)
     if len(other_numbers) > AUDITED_MAX:
         note(f"draws are read of the newest {AUDITED_MAX} audited pull requests, not of older ones")
     numbers_read = other_numbers[:AUDITED_MAX]
     prefetch_conversations(github, numbers_read)
     identity = identity_of(commitment)
-    orders = [order for each in (number, *numbers_read) for order in earlier_orders(github, each)]
+    orders = [
+        order
+        for each_number in (number, *numbers_read)
+        for order in earlier_orders(github, each_number)
+    ]
     github.conversations.clear()  # nothing that is written later may rest on them
     return [
         order
@@ -181,15 +185,19 @@ def write_plans(
 
 def _audit_comment(github: GitHub, number: int) -> Comment | None:
     conversation = github.conversations.get(number)
-    first = conversation.comments if conversation is not None else []
-    # What is read of many together may end before our comment.
-    return own_comment(itertools.chain(first, github.comments(number)), github.author, MARKER)
+    known_comments = conversation.comments if conversation is not None else []
+    # The comments that were read for many at once may end before ours.
+    return own_comment(
+        itertools.chain(known_comments, github.comments(number)), github.author, MARKER
+    )
 
 
 def write_comment(github: GitHub, number: int, orders: Iterable[AuditOrder], text: str) -> None:
     """Write the one comment on the audits of a pull request; it keeps their draws, hidden."""
-    encoded = {order.plan.commitment_sha256: encode(order, RETRY_FIX) for order in orders}
-    body = f"{MARKER}{' '.join(list(encoded.values())[-ORDERS_MAX:])} -->\n{text}"
+    line_by_commitment = {
+        order.plan.commitment_sha256: encode(order, RETRY_FIX) for order in orders
+    }
+    body = f"{MARKER}{' '.join(list(line_by_commitment.values())[-ORDERS_MAX:])} -->\n{text}"
     comment = _audit_comment(github, number)
     if comment is None:
         github.add_comment(number, body)
@@ -266,7 +274,7 @@ def _message_cell(message: str) -> str:
     return code(visible(message, _REASON_MAX)) if message else ""
 
 
-def does_not_hold(verification: Verification) -> str:
+def first_failure(verification: Verification) -> str:
     """Return the first step of a record that does not hold; "" if all do."""
     for step in verification.steps:
         if step.state is not StepState.HOLDS:

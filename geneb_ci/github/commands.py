@@ -1,7 +1,7 @@
 """The commands in comments on pull requests.
 
 Anybody may comment, so a command counts only if its author may write to the repository. `/recheck`
-computes the verdict again and ends the other two. `/audit` sets the label that requests an audit.
+computes the verdict again and ends a dispute. `/audit` sets the label that requests an audit.
 `/dispute REASON` withdraws the pass.
 """
 
@@ -44,17 +44,17 @@ def read_commands(
         command_state.command.comment if command_state.command is not None else 0,
     )
     comments: list[Comment] = []
-    is_far = False
+    should_store_seen = False
     for number in numbers:
         conversation = github.conversations.get(number)
-        are_many = conversation is not None and _are_many(conversation, after)
-        is_far |= are_many
-        is_read = conversation is not None and not are_many
+        may_lack_some = conversation is not None and _may_lack_comments(conversation, after)
+        should_store_seen |= may_lack_some
+        is_read = conversation is not None and not may_lack_some
         if number in comments_by_pull:
             comments += comments_by_pull[number]
         else:
             comments += conversation.latest if conversation and is_read else github.comments(number)
-    refused = 0
+    refused_count = 0
     for comment in sorted(comments, key=lambda comment: comment.id):
         if comment.id <= after or (comment.user is not None and comment.user.id == github.author):
             continue
@@ -62,12 +62,12 @@ def read_commands(
         if command is not None and _may_write(github, command.login, rights):
             state = state.after(command)
         elif command is not None:
-            refused += 1
+            refused_count += 1
         after = comment.id
-    return state._replace(seen=after), is_far or refused > REFUSED_MAX
+    return state._replace(seen=after), should_store_seen or refused_count > REFUSED_MAX
 
 
-def _are_many(conversation: Conversation, after: int) -> bool:
+def _may_lack_comments(conversation: Conversation, after: int) -> bool:
     """Whether there may be unread comments between the last verdict and the last comments."""
     if conversation.number_of_comments <= len(conversation.latest):
         return False
@@ -87,8 +87,8 @@ def _command_in(comment: Comment) -> Command | None:
     if name is CommandName.DISPUTE and not reason:
         return None
     if not login:
-        what = f"comment {comment.id} has a command, but its author cannot be read"
-        raise UnexpectedReply(what, REPORT_IT)
+        message = f"comment {comment.id} has a command, but its author cannot be read"
+        raise UnexpectedReply(message, REPORT_IT)
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", login):
         return None
     return Command(comment=comment.id, name=name, login=login, reason=reason)

@@ -64,7 +64,7 @@ def read_verdict(body: str) -> PullVerdict | None:
         verdict = PullVerdict.model_validate_json(base64.b64decode(match[1], validate=True))
     except (ValidationError, binascii.Error):
         return None
-    # Another version may have written it: what it says of commands holds all the same.
+    # Another version may have written it and may have other rules; its commands stay valid.
     places = {rule: count for rule, count in verdict.places.items() if rule in BY_ID}
     return verdict.model_copy(update={"places": places})
 
@@ -100,9 +100,9 @@ def rank_section(pull: PullVerdict) -> str:
     if pull.standings:
         parts.append(_regimes(pull.standings))
     if pull.neighbour is not None:
-        parts.append(_neighbour(pull.neighbour))
+        parts.append(_neighbour_text(pull.neighbour))
     section = "\n### Rank on the board\n\n" + "\n".join(parts) if parts else ""
-    return section + (_audit(pull.audit) if pull.audit is not None else "")
+    return section + (_audit_section(pull.audit) if pull.audit is not None else "")
 
 
 def _categories(table: RowComparison) -> str:
@@ -125,17 +125,17 @@ def _regimes(standings: Sequence[RowStanding]) -> str:
         ["regime", *(cell(standing.regime) for standing in standings)],
         ["mean over categories", *(f"{standing.score:.3f}" for standing in standings)],
         ["rank", *map(_rank, standings)],
-        ["previous rank", *map(_before, standings)],
+        ["previous rank", *map(_previous_rank, standings)],
     ]
     if any(standing.decided is not None for standing in standings):
         columns += [
             [
                 "significantly better than",
-                *(_count(standing, "better_than") for standing in standings),
+                *(_decided_count(standing, "better_than") for standing in standings),
             ],
             [
                 "significantly worse than",
-                *(_count(standing, "worse_than") for standing in standings),
+                *(_decided_count(standing, "worse_than") for standing in standings),
             ],
             ["could be best in", *map(_best_in, standings)],
         ]
@@ -151,7 +151,7 @@ def _rank(standing: RowStanding) -> str:
     return f"{standing.rank}{decided_range} of {standing.rows}"
 
 
-def _count(standing: RowStanding, name: str) -> str:
+def _decided_count(standing: RowStanding, name: str) -> str:
     return "unknown" if standing.decided is None else plural(getattr(standing.decided, name), "row")
 
 
@@ -160,7 +160,7 @@ def _best_in(standing: RowStanding) -> str:
     return "unknown" if decided is None else f"{decided.best_in} of {decided.categories} categories"
 
 
-def _before(standing: RowStanding) -> str:
+def _previous_rank(standing: RowStanding) -> str:
     if standing.before is None:
         return "new row"
     return "unchanged" if standing.before == standing.rank else str(standing.before)
@@ -171,7 +171,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _neighbour(neighbour: Neighbour) -> str:
+def _neighbour_text(neighbour: Neighbour) -> str:
     return (
         f"Most similar row: {cell(neighbour.model)}, with {neighbour.near:,} of "
         f"{neighbour.cells:,} scores equal within rerun noise; "
@@ -179,7 +179,7 @@ def _neighbour(neighbour: Neighbour) -> str:
     )
 
 
-def _audit(audit: AuditEstimate) -> str:
+def _audit_section(audit: AuditEstimate) -> str:
     data = f"about {audit.sequences:,} test sequences and " if audit.sequences else ""
     return (
         f"\n### Cost and power of an audit\n\nAn audit reruns {audit.drawn} of {audit.tasks} "
@@ -197,7 +197,7 @@ def comment(pull: PullVerdict, repository: str) -> str:
     is a fork. The comment lists errors and warnings, then the row's rank, then notes.
     """
     findings = [
-        replace(shown.finding, file=shown.file or "this pull request") for shown in pull.findings
+        replace(listed.finding, file=listed.file or "this pull request") for listed in pull.findings
     ]
     notes = [finding for finding in findings if finding.severity is Severity.NOTE]
     urgent = [finding for finding in findings if finding.severity is not Severity.NOTE]

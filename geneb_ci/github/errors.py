@@ -81,14 +81,17 @@ def explained(error: GenebError) -> GenebError:
     if not isinstance(error, NotFound):
         return error
     return NotFound(
-        "it has no commit in common with main, or no head: ask its author to rebase it onto main",
+        "the pull request has no head, or no commit in common with main: ask its author to "
+        "rebase it onto main",
         "ask its author to rebase it onto main",
     )
 
 
 def our_mistake(error: Exception) -> UnexpectedReply:
     """Return an unexpected exception about one pull request as an error with a fix."""
-    text = f"geneb-ci failed on it: {type(error).__name__}: {str(error)[:_MESSAGE_MAX]}"
+    text = (
+        f"geneb-ci failed on this pull request: {type(error).__name__}: {str(error)[:_MESSAGE_MAX]}"
+    )
     return UnexpectedReply(visible(text), "report it to the maintainers of geneb-ci")
 
 
@@ -108,15 +111,16 @@ class MainMoved(HeadMoved):
 
 @dataclass(frozen=True)
 class Patience:
-    """Limits of waiting for GitHub, in seconds."""
+    """Limits of waiting for GitHub; times are in seconds."""
 
     wait_max: float = 120.0
     """Longest wait for a rate limit; above it, RateLimited is raised."""
     secondary: float = 60.0
     """Wait after a secondary rate limit without a stated time (GitHub's documentation)."""
     retries: int = 3
+    """Number of further attempts after one that failed."""
     backoff: float = 1.0
-    """Doubles with each retry."""
+    """Wait before the second retry; it doubles with each further one."""
     between_writes: float = 1.0
     """Pause between two writes (GitHub's documentation)."""
     timeout: int = 30

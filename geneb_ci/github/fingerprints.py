@@ -22,7 +22,7 @@ from reference_harness.formats.submission import Submission
 STEPS = 65_534
 MISSING = 65_535
 _NEAR_STEPS = NEAR / 2 * STEPS
-# Named pull requests of either rule; a hundred copies of one row would otherwise fill a comment.
+# Pull requests that each rule names; a hundred copies of one row would otherwise fill a comment.
 RIVALS_MAX = 5
 
 
@@ -47,7 +47,9 @@ def rivals(fingerprint: Fingerprint, others: Mapping[int, Fingerprint]) -> tuple
     Each rule has its own limit, so warnings about copies never displace a collision.
     """
     all_rivals = [
-        rival for number in sorted(others) for rival in _shared(fingerprint, number, others[number])
+        rival
+        for number in sorted(others)
+        for rival in _rivals_of_pull(fingerprint, number, others[number])
     ]
     copies = [rival for rival in all_rivals if rival.kind is RivalKind.COPY]
     collisions = [rival for rival in all_rivals if rival.kind is not RivalKind.COPY]
@@ -60,8 +62,8 @@ def numbers(rivals: Iterable[Rival]) -> list[int]:
     return sorted({rival.number for rival in rivals})
 
 
-def _shared(fingerprint: Fingerprint, number: int, other: Fingerprint) -> Iterator[Rival]:
-    """Yield what two rows share: a file, or else a name; and the scores."""
+def _rivals_of_pull(fingerprint: Fingerprint, number: int, other: Fingerprint) -> Iterator[Rival]:
+    """Yield a rival for a shared file, or else a shared name, and a rival for shared scores."""
     other_paths = {path.casefold() for path in other.paths}
     files = [path for path in fingerprint.paths if path.casefold() in other_paths]
     if files:
@@ -69,15 +71,19 @@ def _shared(fingerprint: Fingerprint, number: int, other: Fingerprint) -> Iterat
     elif normal_form(fingerprint.model) == normal_form(other.model):
         yield Rival(number, RivalKind.NAME, other.model)
     else:
-        alike = (
-            name for name in (other.model, other.display) if _skeletons(name) & _of(fingerprint)
+        similar_names = (
+            name
+            for name in (other.model, other.display)
+            if _skeletons(name) & _name_skeletons(fingerprint)
         )
-        yield from (Rival(number, RivalKind.NAME, name) for name in itertools.islice(alike, 1))
+        yield from (
+            Rival(number, RivalKind.NAME, name) for name in itertools.islice(similar_names, 1)
+        )
     if fingerprint.model != other.model and _is_copy(fingerprint.cells, other.cells):
         yield Rival(number, RivalKind.COPY, other.model)
 
 
-def _of(fingerprint: Fingerprint) -> frozenset[str]:
+def _name_skeletons(fingerprint: Fingerprint) -> frozenset[str]:
     return _skeletons(fingerprint.model) | _skeletons(fingerprint.display)
 
 

@@ -21,13 +21,13 @@ from reference_harness.formats.text import Say
 
 IMAGE = "python:3.13"
 """Container image of a Job: Debian with git, into which bubblewrap is installed."""
-PASSED = ("AUDIT_PYTHON", "AUDIT_OPTIONS")
+PASSED_VARIABLES = ("AUDIT_PYTHON", "AUDIT_OPTIONS")
 """Variables about the machine for `tools/audit-job`."""
 POLL_S = 20.0  # seconds between two looks at a Job, which takes minutes at least
 # Seconds for starting, beside the time limit: an image of 10 GB, a queue for a GPU.
 QUEUE_S = 3600.0
-# Seconds that a job of GitHub waits for one: `timeout-minutes` of the job `ready`, less ten minutes
-# for what comes before and after. A longer one would be cut off, and the Job with it.
+# Seconds that a job of GitHub waits for a Job: `timeout-minutes` of the job `ready`, less ten
+# minutes for what comes before and after. A longer one would be cut off, and the Job with it.
 HOSTED_S = 340 * 60
 LOG_TRIES = 3  # a log may lag behind its Job
 CHUNK = 4000
@@ -54,7 +54,7 @@ class MachineOffer(NamedTuple):
     """A machine of the Hub with the time limit of a Job and its maximum cost."""
 
     flavor: str
-    what: str
+    description: str
     seconds: int
     dollars: float
 
@@ -63,8 +63,8 @@ class MachineOffer(NamedTuple):
         """One line for people."""
         hours = self.seconds / 3600
         return (
-            f"{self.flavor} ({self.what}), at most {hours:.2f} h, at most ${self.dollars:.2f}: "
-            "only the time that it runs is charged"
+            f"{self.flavor} ({self.description}), at most {hours:.2f} h, at most "
+            f"${self.dollars:.2f}: only the time that it runs is charged"
         )
 
 
@@ -104,8 +104,8 @@ def offer(client: Any, flavor: str, seconds: int) -> MachineOffer:
             units = math.ceil(seconds / UNITS_S[machine.unit_label])
             gpu = machine.accelerator
             chip = f", {gpu.quantity} x {gpu.model} {gpu.vram}" if gpu is not None else ""
-            what = visible(f"{machine.cpu}, {machine.ram}{chip}")
-            return MachineOffer(flavor, what, seconds, units * machine.unit_cost_usd)
+            description = visible(f"{machine.cpu}, {machine.ram}{chip}")
+            return MachineOffer(flavor, description, seconds, units * machine.unit_cost_usd)
     names = ", ".join(
         f"{machine.name} (${machine.unit_cost_usd:.4f} a {machine.unit_label})"
         for machine in machines
@@ -114,7 +114,7 @@ def offer(client: Any, flavor: str, seconds: int) -> MachineOffer:
 
 
 def require_time(seconds: int) -> None:
-    """Raise UsageProblem if the time limit outlives the job of GitHub that waits for the Job."""
+    """Raise UsageProblem if a Job of `seconds` may outlive the job of GitHub that waits for it."""
     if run_address() and seconds + QUEUE_S > HOSTED_S:
         most = HOSTED_S - QUEUE_S
         raise UsageProblem(
@@ -133,7 +133,7 @@ class JobRequest(NamedTuple):
 
 def audit_request(order: AuditOrder) -> JobRequest:
     """Return the request for the rerun of an order."""
-    passed_variables = {name: os.environ[name] for name in PASSED if os.environ.get(name)}
+    passed_variables = {name: os.environ[name] for name in PASSED_VARIABLES if os.environ.get(name)}
     environment = {
         **passed_variables,
         **_checkout(order.repository, order.main_sha),
@@ -222,7 +222,7 @@ def _last_stage(
             if stage in TERMINAL_JOB_STAGES:
                 return stage
             time.sleep(poll)
-        return f"{stage or 'a stage that nobody saw'}, not in time and canceled,"
+        return f"{stage or 'an unknown stage'}, canceled at its time limit,"
     finally:
         if stage not in TERMINAL_JOB_STAGES:
             _cancel(client, job_address, say)
@@ -233,7 +233,8 @@ def _cancel(client: Any, job_address: dict[str, str], say: Say) -> None:
         call_hub(client.cancel_job, **job_address)
     except GenebError as error:
         say(
-            f"the Job could not be canceled ({error.message}), and costs until its time limit: "
+            f"the Job could not be canceled ({error.message}), and is charged until its time "
+            "limit; cancel it: "
             f"hf jobs cancel {job_address['namespace']}/{job_address['job_id']}"
         )
 
@@ -254,10 +255,10 @@ def probed_levels(client: Any, repository: str, main_sha: str, say: Say, poll: f
     machine = offer(client, cheapest(client), PROBE_SECONDS)
     say(machine.text)
     request = JobRequest("geneb-audit-probe", PROBE, _checkout(repository, main_sha))
-    ended = run_job(client, request, machine, IMAGE, None, say, levels_in, poll)
-    if ended.stage != "COMPLETED":
-        raise ended.failure("a look at the sandbox", say)
-    return levels_in(ended.lines)
+    ended_job = run_job(client, request, machine, IMAGE, None, say, levels_in, poll)
+    if ended_job.stage != "COMPLETED":
+        raise ended_job.failure("a look at the sandbox", say)
+    return levels_in(ended_job.lines)
 
 
 def levels_in(lines: Iterable[str]) -> list[int]:
@@ -270,8 +271,8 @@ def cheapest(client: Any) -> str:
     machines = [m for m in call_hub(client.list_jobs_hardware) if m.unit_label in UNITS_S]
     if not machines:
         raise NothingChecked("the Hub lists no machine for Jobs", "run this again later")
-    best = min(machines, key=lambda m: m.unit_cost_usd / UNITS_S[m.unit_label])
-    return str(best.name)
+    cheapest_machine = min(machines, key=lambda m: m.unit_cost_usd / UNITS_S[m.unit_label])
+    return str(cheapest_machine.name)
 
 
 def outcome_lines(line: str, nonce: str) -> list[str]:

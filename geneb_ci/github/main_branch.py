@@ -34,8 +34,8 @@ class Clone:
         self.repository = repository
         self._trees: dict[str, Tree] = {}
         self._commits: dict[str, Commit] = {}
-        """Git object id to its bytes; an id always means the same bytes."""
         self._blobs: dict[str, bytes] = {}
+        """Bytes of files, by git object id."""
 
     def commit(self, name: str) -> Commit:
         """Return a commit by its name. Raises WrongRepository if there is none."""
@@ -85,12 +85,12 @@ def _entry(line: bytes) -> tuple[str, str, str, int]:
     if match is None:
         raise UnexpectedReply("git lists a file in a form that is not known", "update git")
     mode, sha, size, path = match.groups()
-    size_or_none = 0 if size == b"-" else int(size)
-    return path.decode("utf-8", "replace"), mode.decode(), sha.decode(), size_or_none
+    size_in_bytes = 0 if size == b"-" else int(size)
+    return path.decode("utf-8", "replace"), mode.decode(), sha.decode(), size_in_bytes
 
 
 _CODE = f"{CODE}/"
-_NEXT = "nothing was written; run this in a checkout of the base branch's head"
+_CHECKOUT_FIX = "nothing was written; run this in a checkout of the base branch's head"
 
 
 @contextlib.contextmanager
@@ -103,25 +103,27 @@ def layout_of_main(
     If the code differs, the rules that run are not those of main: raises MainMoved, or with `note`
     prints that. Raises ForgeProblem if a file cannot be read.
     """
-    local = {path: _local(root, path, main.files[path]) for path in sorted(main.digested_paths)}
-    unread = [path for path, raw in local.items() if raw is None]
-    differing_code = next((path for path in unread if path.startswith(_CODE)), None)
+    bytes_by_path = {
+        path: _local_bytes(root, path, main.files[path]) for path in sorted(main.digested_paths)
+    }
+    differing_paths = [path for path, raw in bytes_by_path.items() if raw is None]
+    differing_code = next((path for path in differing_paths if path.startswith(_CODE)), None)
     if differing_code is not None and note is not None:
         note(
-            f"{differing_code} is not main's: to get the verdict of main's rules, merge main into "
-            "this branch"
+            f"{differing_code} differs from main: to get the verdict of main's rules, merge main "
+            "into this branch"
         )
     elif differing_code is not None:
-        raise MainMoved(f"the checkout is not main's head: {differing_code} differs", _NEXT)
-    if not unread and not _has_more(root, main):
+        raise MainMoved(f"the checkout is not main's head: {differing_code} differs", _CHECKOUT_FIX)
+    if not differing_paths and not _has_other_files(root, main):
         yield find_layout(root)
         return
     if isinstance(source, Clone):
-        blobs = (main.files[path] for path in unread if not path.startswith(_CODE))
-        source.prefetch(blob.sha for blob in blobs if _is_read(blob))
+        blobs = (main.files[path] for path in differing_paths if not path.startswith(_CODE))
+        source.prefetch(blob.sha for blob in blobs if _is_readable(blob))
     with tempfile.TemporaryDirectory(prefix="geneb-ci-main-") as name:
         folder = Path(os.path.realpath(name))
-        for path, raw in local.items():
+        for path, raw in bytes_by_path.items():
             if path.startswith(_CODE):
                 continue
             content = _fetched(source, main.files[path]) if raw is None else raw
@@ -153,7 +155,7 @@ def _write(folder: Path, path: str, raw: bytes) -> None:
     target.write_bytes(raw)
 
 
-def _local(root: Path, path: str, blob: Blob) -> bytes | None:
+def _local_bytes(root: Path, path: str, blob: Blob) -> bytes | None:
     """Return the bytes of a file of the checkout if they are those of main."""
     file = root / path
     if file.is_symlink():
@@ -165,7 +167,7 @@ def _local(root: Path, path: str, blob: Blob) -> bytes | None:
     return raw if blob_id(raw) == blob.sha else None
 
 
-def _has_more(root: Path, main: Main) -> bool:
+def _has_other_files(root: Path, main: Main) -> bool:
     """Whether a folder of the checkout has files that main lacks, for example a deleted row."""
     folders = {path.rsplit("/", 1)[0] for path in main.digested_paths if "/" in path}
     for folder in sorted(folders):
@@ -177,13 +179,13 @@ def _has_more(root: Path, main: Main) -> bool:
     return False
 
 
-def _is_read(blob: Blob) -> bool:
+def _is_readable(blob: Blob) -> bool:
     return blob.mode == REGULAR and blob.size <= BYTES_MAX
 
 
 def _fetched(source: Source, blob: Blob) -> bytes | None:
     """Return the bytes of a file of main; None for a link or an unused file; one request."""
-    if not _is_read(blob):
+    if not _is_readable(blob):
         return None
     raw = read_blob(source, blob)
     return raw if isinstance(raw, bytes) else None

@@ -42,22 +42,23 @@ def encode(value: BaseModel, fix: str) -> str:
 
     Raises Tampered, with this fix, for a longer one.
     """
-    return _short(packed(value), "the line", fix)
+    return _require_short(packed(value), "the line", fix)
 
 
-def decode(line: str, model: type[_M], what: str, fix: str) -> _M:
+def decode(line: str, model: type[_M], subject: str, fix: str) -> _M:
     """Return the value of a line, compressed or not.
 
-    Raises Tampered, with this fix, unless `what` is strict JSON of this model within the limits.
+    Raises Tampered unless the line is strict JSON of this model within the limits; its message
+    begins with `subject`, and `fix` is its fix.
     """
-    text = _unpacked(_short(line, what, fix).strip(), what, fix)
+    text = _unpacked(_require_short(line, subject, fix).strip(), subject, fix)
     if faults := scan(text).faults:
         reason = visible(faults[0].message, _REASON_MAX)
-        raise Tampered(f"{what} is not JSON: {reason}", fix)
+        raise Tampered(f"{subject} is not JSON: {reason}", fix)
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        raise Tampered(f"{what} does not fit its schema at {first_error(error)}", fix) from error
+        raise Tampered(f"{subject} does not fit its schema at {first_error(error)}", fix) from error
 
 
 def in_parts(line: str, size: int) -> list[str]:
@@ -76,14 +77,14 @@ def joined(parts: Iterable[str]) -> str | None:
     return "".join(text for _, (_, text) in sorted(texts.items()))
 
 
-def _short(line: str, what: str, fix: str) -> str:
+def _require_short(line: str, subject: str, fix: str) -> str:
     size = len(line.encode("utf-8", "surrogatepass"))
     if size > BYTES_MAX:
-        raise Tampered(f"{what} has {size:,} bytes; the limit is {BYTES_MAX:,}", fix)
+        raise Tampered(f"{subject} has {size:,} bytes; the limit is {BYTES_MAX:,}", fix)
     return line
 
 
-def _unpacked(text: str, what: str, fix: str) -> str:
+def _unpacked(text: str, subject: str, fix: str) -> str:
     """Return the text of a line. Raises Tampered if it is not compressed as `packed` does it."""
     if not text.startswith(PACKED):
         return text
@@ -91,9 +92,9 @@ def _unpacked(text: str, what: str, fix: str) -> str:
     try:
         raw = inflate.decompress(base64.b64decode(text[len(PACKED) :], validate=True), PLAIN_MAX)
         if inflate.unconsumed_tail:
-            raise Tampered(f"{what} unpacks to more than {PLAIN_MAX:,} bytes", fix)
+            raise Tampered(f"{subject} unpacks to more than {PLAIN_MAX:,} bytes", fix)
         if not inflate.eof:
-            raise Tampered(f"{what} is not complete", fix)
+            raise Tampered(f"{subject} is not complete", fix)
         return raw.decode("ascii")
     except (zlib.error, binascii.Error, ValueError) as error:
-        raise Tampered(f"{what} is not compressed JSON", fix) from error
+        raise Tampered(f"{subject} is not compressed JSON", fix) from error

@@ -33,14 +33,14 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
             board = OpenPulls(main, other_pulls, reserve=0)
             read_board(github, board)
             board.require_read()
-            for unread in open_list.unreadable:
-                say(f"pull request #{unread.number} cannot be read, and is not compared")
+            for unreadable in open_list.unreadable:
+                say(f"pull request #{unreadable.number} cannot be read, and is not compared")
             judge = PullChecker(github, BaseBranch(main_layout), main)
             head = PullHead(number=number, head_sha=pull.head.sha)
             decision = decide(judge, head, board.passing)
             verdict = verdict_on(github, pull)
-            earlier = verdict.command_state if verdict is not None else CommandState()
-            commands, _ = read_commands(github, [number], earlier, {})
+            earlier_commands = verdict.command_state if verdict is not None else CommandState()
+            commands, _ = read_commands(github, [number], earlier_commands, {})
             verdict = decision.verdict.model_copy(update=commands._asdict())
             return decision._replace(verdict=verdict)
 
@@ -49,11 +49,11 @@ def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) ->
     """Compare the board of main with the board after merging these pull requests in this order.
 
     Only the row, the card and the extractor of each are read; no code of a pull request is run.
-    Raises UsageProblem if one changes no row.
+    Raises UsageProblem if a pull request changes no row.
     """
     with base_of(github, layout, note=lambda _text: None) as (main, main_layout):
         judge = PullChecker(github, BaseBranch(main_layout), main)
-        raws: dict[str, bytes] = {}
+        bytes_by_path: dict[str, bytes] = {}
         for number in dict.fromkeys(numbers):
             pull = open_pull_at(github, number, None)
             change = judge.judge(pull.head.sha).change
@@ -65,6 +65,6 @@ def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) ->
             for file in change.model_files:
                 if file.after is not None:
                     content = read_blob(github, file.after)
-                    raws[file.path] = content if isinstance(content, bytes) else b""
-        with changed_main(main_layout, main, raws) as after:
+                    bytes_by_path[file.path] = content if isinstance(content, bytes) else b""
+        with changed_main(main_layout, main, bytes_by_path) as after:
             return compare_layouts("main", main.sha, main_layout, after)

@@ -28,9 +28,9 @@ from reference_harness.formats.files import blob_id
 
 # GitHub ends a query after ten seconds. Comments are the largest part of what is read.
 CONVERSATIONS = 25
-LATEST = 5  # read with their text; where there are more new ones, all comments are read
+LATEST = 5  # last comments that are read; if more are new, all comments are read one by one
 CLOSED = 50  # closed pull requests whose status is looked at, the last updated first
-COMMENTS = 20  # ours comes within minutes; where more were faster, it is looked up on its own
+COMMENTS = 20  # first comments that are read; if ours is not among them, it is looked up later
 BASES = 20
 LINE = 100  # commits of main among which a merge base is looked up
 HISTORY = 30  # commits of a pull request
@@ -83,19 +83,21 @@ H = TypeVar("H", bound=HeadStatus)
 
 def prefetch_conversations(github: GitHub, numbers: Iterable[int]) -> None:
     """Read comments, labels, head and status of pull requests, 25 in each request."""
-    for part in _parts(numbers, CONVERSATIONS):
-        fields = [f"p{n}: pullRequest(number: {n}) {{ ...Conversation }}" for n in part]
+    for batch in _batches(numbers, CONVERSATIONS):
+        fields = [f"p{n}: pullRequest(number: {n}) {{ ...Conversation }}" for n in batch]
         for conversation in _answers(github, fields, _CONVERSATION, Conversation).values():
             has_ours = any(
                 c.user is not None and c.user.id == github.author for c in conversation.comments
             )
             if has_ours or conversation.number_of_comments <= len(conversation.comments):
-                github.conversations[conversation.number] = _counted(github, conversation)
+                github.conversations[conversation.number] = _without_foreign_status(
+                    github, conversation
+                )
 
 
-def _counted(github: GitHub, pull: H) -> H:
+def _without_foreign_status(github: GitHub, pull: H) -> H:
     """Return a pull request, without its status if that status does not count."""
-    if pull.status is None or github.counts(pull.status):
+    if pull.status is None or github.accepts(pull.status):
         return pull
     return pull.model_copy(update={"status": None})
 
@@ -110,17 +112,19 @@ def passing_elsewhere(
     the last 50 pull requests closed without a merge, and one query reads 25 to other branches.
     Nothing is yielded if GitHub does not answer.
     """
-    elsewhere = [pull.number for pull in open_pulls if not pull.is_to_main]
-    prefetch_conversations(github, elsewhere)
+    other_numbers = [pull.number for pull in open_pulls if not pull.is_to_main]
+    prefetch_conversations(github, other_numbers)
     statuses: list[HeadStatus] = [
-        github.conversations[number] for number in elsewhere if number in github.conversations
+        github.conversations[number] for number in other_numbers if number in github.conversations
     ]
     field = (
         f"c: pullRequests(states: CLOSED, first: {CLOSED}, "
         "orderBy: {field: UPDATED_AT, direction: DESC}) { ...Closed }"
     )
     for answer in _answers(github, [field], _CLOSED, _Closed).values():
-        statuses += [_counted(github, pull) for pull in answer.nodes if pull is not None]
+        statuses += [
+            _without_foreign_status(github, pull) for pull in answer.nodes if pull is not None
+        ]
     for pull in statuses:
         if pull.state == SUCCESS and pull.head_sha not in heads:
             yield PullHead(number=pull.number, head_sha=pull.head_sha)
@@ -131,27 +135,27 @@ def prefetch_bases(github: GitHub, main: str, heads: Sequence[str]) -> None:
 
     A head's merge base is the newest commit of this line that the head contains.
     """
-    line: dict[str, int] = {}
-    for part in _parts(heads, BASES):
-        if not line:
+    position_by_sha: dict[str, int] = {}
+    for batch in _batches(heads, BASES):
+        if not position_by_sha:
             answers = _answers(github, [f'm: object(oid: "{main}") {{ ...Line }}'], _LINE, _Line)
             commits = [commit for answer in answers.values() for commit in answer.commits]
             if not commits or any(commit.parents > 1 for commit in commits):
                 return
-            line = {commit.oid: position for position, commit in enumerate(commits)}
-        fields = [f'h{n}: object(oid: "{sha}") {{ ...History }}' for n, sha in enumerate(part)]
+            position_by_sha = {commit.oid: position for position, commit in enumerate(commits)}
+        fields = [f'h{n}: object(oid: "{sha}") {{ ...History }}' for n, sha in enumerate(batch)]
         for name, history in _answers(github, fields, _HISTORY, _History).items():
-            common = [commit for commit in history.commits if commit.sha in line]
+            common = [commit for commit in history.commits if commit.sha in position_by_sha]
             if common:
-                base = min(common, key=lambda commit: line[commit.sha])
-                github.merge_bases[main, part[int(name[1:])]] = base
+                base = min(common, key=lambda commit: position_by_sha[commit.sha])
+                github.merge_bases[main, batch[int(name[1:])]] = base
 
 
 def prefetch_blobs(github: GitHub, blobs: Iterable[Blob]) -> None:
     """Read files, up to 40 and 1.5 MB in each request; omit large ones."""
     sizes = {blob.sha: blob.size for blob in blobs if blob.size <= FILE_BYTES_MAX}
-    for part in _by_size(sizes):
-        fields = [f'b{n}: object(oid: "{sha}") {{ ...File }}' for n, sha in enumerate(part)]
+    for batch in _by_size(sizes):
+        fields = [f'b{n}: object(oid: "{sha}") {{ ...File }}' for n, sha in enumerate(batch)]
         for file in _answers(github, fields, _FILE, _File).values():
             raw = (file.text or "").encode("utf-8", "surrogatepass")
             if blob_id(raw) == file.oid:  # no text is read of a binary or truncated file
@@ -159,28 +163,28 @@ def prefetch_blobs(github: GitHub, blobs: Iterable[Blob]) -> None:
 
 
 def _by_size(sizes: Mapping[str, int]) -> Iterator[list[str]]:
-    part: list[str] = []
+    batch: list[str] = []
     size = 0
     for sha, file_size in sizes.items():
-        if part and (len(part) == FILES or size + file_size > FILES_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(sha)
+        if batch and (len(batch) == FILES or size + file_size > FILES_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(sha)
         size += file_size
-    if len(part) > 1:  # a single file is read as well on its own
-        yield part
+    if len(batch) > 1:  # a single file is read as well on its own
+        yield batch
 
 
-def _parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+def _batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
     iterator = iter(items)
-    while part := list(islice(iterator, size)):
-        yield part
+    while batch := list(islice(iterator, size)):
+        yield batch
 
 
 def _answers(
     github: GitHub, fields: Sequence[str], fragment: str, kind: type[T]
 ) -> Mapping[str, T]:
-    """Return alias to answer; missing and malformed answers are omitted."""
+    """Return the answers by their aliases, without missing and malformed ones."""
     owner, name = github.wire.repository.split("/")
     body = " ".join(fields)
     values = github.wire.graphql(

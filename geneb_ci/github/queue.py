@@ -28,7 +28,7 @@ from geneb_ci.github.verdict.model import (
 from geneb_ci.github.waiting_list import Wait, known_waits
 from geneb_ci.render.plain import visible
 
-# An event is answered in two minutes; after this, it was lost, and the net of sweeps may be late.
+# An event is answered in two minutes. After this time it was lost, and the next sweep may be late.
 SWEPT_AFTER = dt.timedelta(minutes=30)
 RULES_SHOWN = 2
 ABANDONED_AFTER = dt.timedelta(days=30)
@@ -110,23 +110,25 @@ class Queue:
 
     @property
     def clock(self) -> str:
-        """Return one line with numbers and longest waiting times."""
+        """One line with the numbers of waiting pull requests and the longest waiting times."""
         if not self.rows and not self.unreadable:
             return "no pull request is open"
         parts = []
-        for turn, what in (
+        for turn, purpose in (
             (Turn.MAINTAINER, "for a maintainer"),
             (Turn.PROGRAM, "for a verdict"),
             (Turn.CONTRIBUTOR, "for the contributor"),
         ):
             rows = [row for row in self.rows if row.turn is turn]
             if rows:
-                parts.append(f"{len(rows)} {what} (longest: {largest_age(rows)})")
+                parts.append(f"{len(rows)} {purpose} (longest: {largest_age(rows)})")
         if self.unreadable:
             parts.append(f"{len(self.unreadable)} that cannot be read")
-        overdue = sum(row.is_overdue for row in self.rows)
+        overdue_count = sum(row.is_overdue for row in self.rows)
         overdue_text = (
-            f"; {overdue} overdue (over {duration(_seconds(OVERDUE_AFTER))})" if overdue else ""
+            f"; {overdue_count} overdue (over {duration(_seconds(OVERDUE_AFTER))})"
+            if overdue_count
+            else ""
         )
         return "waiting: " + "; ".join(parts) + overdue_text
 
@@ -139,7 +141,7 @@ class PullFacts(NamedTuple):
     state: str | None = None
     """State of the status on its head; None if it was not read."""
     wait: Wait | None = None
-    first: int | None = None
+    first_number: int | None = None
     """Number of the first open pull request with the same head; None if that is not known."""
 
 
@@ -148,17 +150,17 @@ def read_queue(github: GitHub) -> Queue:
 
     Verdicts are read from our own comments; no content of a pull request is fetched.
     """
-    pulls, unread = github.open_pulls()
+    pulls, unreadable = github.open_pulls()
     prefetch_conversations(github, [pull.number for pull in pulls])
     waits, heads = known_waits(github), numbers_by_head(pulls)
     readings = []
     for pull in pulls:
         conversation = github.conversations.get(pull.number)
         state = conversation.state if conversation is not None else None
-        first = heads[pull.head.sha][0]
+        first_number = heads[pull.head.sha][0]
         verdict = result_or_error(verdict_on, github, pull)
-        readings.append((pull, PullFacts(verdict, state, waits.get(pull.number), first)))
-    return replace(queue(readings, github.wire.now), unreadable=tuple(unread))
+        readings.append((pull, PullFacts(verdict, state, waits.get(pull.number), first_number)))
+    return replace(queue(readings, github.wire.now), unreadable=tuple(unreadable))
 
 
 def queue(readings: Iterable[tuple[Pull, PullFacts]], now: dt.datetime) -> Queue:
@@ -176,7 +178,7 @@ def _row(pull: Pull, facts: PullFacts, now: dt.datetime) -> QueueRow:
     verdict = facts.verdict if isinstance(facts.verdict, PullVerdict) else None
     current = verdict if verdict is not None and verdict.head_sha == pull.head.sha else None
     is_stale = current is not None and current.passes and facts.state == PENDING
-    turn, step, action, reason = _next(pull, facts, None if is_stale else current, now)
+    turn, step, action, reason = _next_action(pull, facts, None if is_stale else current, now)
     author = visible(pull.user.login, _TITLE_MAX) if pull.user is not None else ""
     assignees = tuple(visible(user.login, _TITLE_MAX) for user in pull.assignees if user)
     return QueueRow(
@@ -211,7 +213,7 @@ def _actor(turn: Turn, author: str, assignees: tuple[str, ...]) -> str:
     return ", ".join(assignees) or "a maintainer"
 
 
-def _next(
+def _next_action(
     pull: Pull, facts: PullFacts, verdict: PullVerdict | None, now: dt.datetime
 ) -> NextAction:
     """Return who has to act, and the next action."""
@@ -220,14 +222,14 @@ def _next(
         return _look("review it manually: its comments cannot be read")
     if pull.draft and idle <= ABANDONED_AFTER:
         return NextAction(Turn.CONTRIBUTOR, Step.WAIT, "wait: it is a draft")
-    if facts.first not in {None, pull.number}:
-        return _look(f"close it: it has the commit of pull request {facts.first}")
+    if facts.first_number not in {None, pull.number}:
+        return _look(f"close it: it has the commit of pull request {facts.first_number}")
     if verdict is None:
         return _unjudged(pull, facts, idle)
     if verdict.outcome is PullOutcome.CHANGES_NEEDED and idle <= ABANDONED_AFTER:
         reason = first_and_more(failed_rules(verdict.places), RULES_SHOWN)
         return NextAction(Turn.CONTRIBUTOR, Step.ASK, "wait for new commits", reason)
-    return _audited(pull, verdict) or _decision(verdict, is_draft=pull.draft)
+    return _audit_action(pull, verdict) or _decision(verdict, is_draft=pull.draft)
 
 
 def _look(action: str) -> NextAction:
@@ -251,35 +253,35 @@ def _unjudged(pull: Pull, facts: PullFacts, idle: dt.timedelta) -> NextAction:
     return _look(f"gh workflow run verdict.yml -f pr={pull.number}")
 
 
-_AUDITED = {
+_ACTION_BY_LABEL = {
     AGREES: _merge("merge: its row and its audit verify"),
     DIFFERS: _look("an audit differs: merge its record, not the row"),
     FAILED: _look("read in its comments why its audit has no record"),
 }
 
 
-def _audited(pull: Pull, verdict: PullVerdict) -> NextAction | None:
+def _audit_action(pull: Pull, verdict: PullVerdict) -> NextAction | None:
     """Return who has to act because of an audit, by its label; None without one."""
     labels = set(pull.labels)
     if labels & {AUDIT_LABEL, RUNNING}:
         return NextAction(Turn.PROGRAM, Step.WAIT, "wait for its audit")
-    action = next((step for label, step in _AUDITED.items() if label in labels), None)
+    action = next((step for label, step in _ACTION_BY_LABEL.items() if label in labels), None)
     return None if verdict.outcome not in PASSING else action
 
 
-_REVIEW = {
+_ACTION_BY_RULE = {
     "truncated-tree": _look("review it by hand: GitHub lists only a part of its files"),
     "too-many-files": _look("review it by hand: it changes more files than geneb-ci reads"),
     "several-models": _ask("ask its author for one pull request for each model", "several-models"),
     "generated-file": _ask("ask its author to take the generated file out", "generated-file"),
     "deleted-file": _look("decide whether a row is withdrawn: it deletes files"),
 }
-"""Rule that needs a maintainer's decision to advice; the first that applies is used."""
+"""By rule that needs a maintainer's decision: the action; the first rule with findings decides."""
 
 
 def _review(verdict: PullVerdict) -> NextAction:
     """Return the action on a pull request that is not exactly one submission."""
-    action = next((step for rule, step in _REVIEW.items() if rule in verdict.places), None)
+    action = next((step for rule, step in _ACTION_BY_RULE.items() if rule in verdict.places), None)
     if action is not None:
         return action
     if verdict.foreign_file:
@@ -293,7 +295,7 @@ def _review(verdict: PullVerdict) -> NextAction:
 def _decision(verdict: PullVerdict, *, is_draft: bool) -> NextAction:
     """Return the next action of a maintainer, by the first condition that holds."""
     is_abandoned = is_draft or verdict.outcome is PullOutcome.CHANGES_NEEDED
-    heavy = f"its warnings weigh {verdict.weight:g}"
+    weight_text = f"its warnings weigh {verdict.weight:g}"
     table = (
         (is_abandoned, _ask("ask whether work continues, or close it", "nothing happens")),
         (verdict.outcome is PullOutcome.NOT_CHECKED, _look("fix geneb-ci: a rule crashed")),
@@ -308,14 +310,16 @@ def _decision(verdict: PullVerdict, *, is_draft: bool) -> NextAction:
         (verdict.level == TrustLevel.OFFICIAL, _merge("merge")),
         (
             verdict.weight >= AUDIT_WEIGHT,
-            NextAction(Turn.MAINTAINER, Step.AUDIT, "review, then set the label audit", heavy),
+            NextAction(
+                Turn.MAINTAINER, Step.AUDIT, "review, then set the label audit", weight_text
+            ),
         ),
         (
             verdict.outcome is PullOutcome.WARNINGS,
             _look("read the warnings and their answers"),
         ),
     )
-    return next((action for fits, action in table if fits), _merge("review and merge"))
+    return next((action for applies, action in table if applies), _merge("review and merge"))
 
 
 def _seconds(span: dt.timedelta) -> int:

@@ -24,7 +24,7 @@ _EXPENDABLE = ("audit", "trust", "warnings", "effect", "author")
 _BELOW = ("by", "next")
 _BELOW_IN = "    "
 NAMED_MAX = 12
-"""Maximum number of pull requests that a line of the first lines names."""
+"""Maximum number of pull requests that the line of a step names."""
 _STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
 
 
@@ -32,8 +32,8 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
     """Render at most `limit` rows for a terminal, then the summary line."""
     rows = queue.rows[:limit]
     column_names, needed = _fitting(rows, width, COLUMNS)
-    below = needed > width  # the action then has a line of its own
-    if below:
+    is_action_below = needed > width  # the action then has a line of its own
+    if is_action_below:
         names_in_table = tuple(name for name in COLUMNS if name not in _BELOW)
         column_names, _ = _fitting(rows, width, names_in_table)
     head, *lines = _table(rows, column_names).text_lines()
@@ -41,7 +41,7 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
         styles = ["bold red" if row.is_overdue else _STYLES[row.turn] for row in rows]
         head = coloured(StyledText(head, "bold"))
         lines = [coloured(StyledText(*pair)) for pair in zip(lines, styles, strict=True)]
-    if below:
+    if is_action_below:
         pairs = zip(lines, rows, strict=True)
         lines = [text for line, row in pairs for text in (line, *_step(row, width))]
     summary = [part for line in _lines(queue, limit) for part in textwrap.wrap(line, width)]
@@ -50,8 +50,8 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
         for line in _step_lines(queue)
         for part in textwrap.wrap(escape(line), width, subsequent_indent=_BELOW_IN)
     ]
-    lines_shown = [*step_lines, "", head, *lines, "", *summary] if rows else summary
-    return "".join(f"{line.rstrip()}\n" for line in lines_shown)
+    text_lines = [*step_lines, "", head, *lines, "", *summary] if rows else summary
+    return "".join(f"{line.rstrip()}\n" for line in text_lines)
 
 
 def _step_lines(queue: Queue) -> list[str]:
@@ -87,10 +87,10 @@ def _fitting(
 
 
 def _table(rows: tuple[QueueRow, ...], columns: tuple[str, ...]) -> Table:
-    return Table(columns, [_chosen(row, columns) for row in rows], _RIGHT)
+    return Table(columns, [_row_cells(row, columns) for row in rows], _RIGHT)
 
 
-def _chosen(row: QueueRow, columns: tuple[str, ...]) -> tuple[str, ...]:
+def _row_cells(row: QueueRow, columns: tuple[str, ...]) -> tuple[str, ...]:
     cells = zip(COLUMNS, _cells(row), strict=True)
     return tuple(escape(cell) for name, cell in cells if name in columns)
 

@@ -72,9 +72,9 @@ if TYPE_CHECKING:
 RESERVE = 100
 # Pull requests that are read together, and lost together where a limit is reached.
 CHUNK = 25
-# After so many failures of GitHub in a row the sweep ends; those wait, the next come first.
+# After so many failures of GitHub in a row the sweep ends; what failed is tried last in the next.
 FAILED_MAX = 10
-# Unreadable pull requests of one sweep, a request and a write each: the others wait for no more.
+# Unreadable pull requests of one sweep: each costs a request and a write, and delays the others.
 UNREADABLE_MAX = 100
 _UNREADABLE = (NotFound, UnexpectedReply)
 """Errors about one pull request that also occur if the request is repeated."""
@@ -128,8 +128,8 @@ def has_verdict(github: GitHub, sha: str) -> bool:
     A verdict that no longer holds is replaced by the next sweep that notices it.
     """
     for status in github.verdict_statuses(sha):
-        is_none = (status.description or "").startswith(NO_VERDICT)
-        return status.state != PENDING or not is_none
+        says_no_verdict = (status.description or "").startswith(NO_VERDICT)
+        return status.state != PENDING or not says_no_verdict
     return False
 
 
@@ -144,16 +144,18 @@ def pull_with_command(github: GitHub, number: int) -> Pull | None:
         return None
     prefetch_conversations(github, [number])
     earlier_verdict = verdict_on(github, pull)
-    earlier = earlier_verdict.command_state if earlier_verdict is not None else CommandState()
-    current, _ = read_commands(github, [number], earlier, {})
-    return pull if current.command != earlier.command else None
+    earlier_commands = (
+        earlier_verdict.command_state if earlier_verdict is not None else CommandState()
+    )
+    current_commands, _ = read_commands(github, [number], earlier_commands, {})
+    return pull if current_commands.command != earlier_commands.command else None
 
 
 @contextlib.contextmanager
 def base_of(
     github: GitHub, layout: Layout, note: Say | None = None
 ) -> Iterator[tuple[Main, Layout]]:
-    """Yield the state of main as the API has it, and its files.
+    """Yield the state of main on GitHub, and a layout with its files.
 
     Raises UsageProblem if this is not a checkout of a repository of submissions.
     """
@@ -165,16 +167,19 @@ def base_of(
 
 @dataclass
 class OpenPulls:
-    """The facts of all open pull requests, read before any is checked."""
+    """The facts of all open pull requests, which are read before any of these is checked."""
 
     main: Main
     pulls: list[Pull]
     kept_verdicts: dict[int, PullVerdict] = field(default_factory=dict)
     """Verdict on the present head in our comment, by number of the pull request."""
     unjudged: list[Pull] = field(default_factory=list)
+    """Pull requests that need a verdict."""
     stale: list[PullHead] = field(default_factory=list)
+    """Heads with a passing status that is not about the present state of main."""
     troubles: list[Trouble] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
+    """Numbers of pull requests that need not wait any more."""
     problems: list[GenebError] = field(default_factory=list)
     failed: dict[int, GenebError] = field(default_factory=dict)
     """Error of reading a pull request, by its number."""
@@ -220,13 +225,17 @@ class OpenPulls:
 
     @functools.cached_property
     def heads(self) -> dict[str, list[int]]:
-        """Numbers by head."""
+        """Numbers of the pull requests with each head commit."""
         return numbers_by_head(self.pulls)
 
     def others(self, pull: Pull) -> dict[int, Fingerprint]:
-        """Return the pull requests to compare one with: all with another head."""
+        """Return the fingerprints, by number, of the passing pull requests with another head."""
         same_head = {*self.heads.get(pull.head.sha, ()), pull.number}
-        return {number: mark for number, mark in self.passing.items() if number not in same_head}
+        return {
+            number: fingerprint
+            for number, fingerprint in self.passing.items()
+            if number not in same_head
+        }
 
     def fail(self, pull: Pull, problem: GenebError) -> None:
         """Note that a pull request could not be read."""
@@ -260,15 +269,15 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
             board.reserve = 0
             read_board(github, board)
             board.require_read(only)
-            board.unjudged, board.troubles, board.problems, queued = [only], [], [], []
+            board.unjudged, board.troubles, board.problems, queued_groups = [only], [], [], []
             board.progress = SweepProgress({only.number: PullState.LEFT})
         else:
-            queued = _read_sweep(github, board, open_list)
-        if not board.unjudged and not queued:
+            queued_groups = _read_sweep(github, board, open_list)
+        if not board.unjudged and not queued_groups:
             return _sweep_result(github, board, [], [])
         judge = PullChecker(github, BaseBranch(main_layout), main)
-        groups = _group_verdicts(github, judge, board, queued)
-        verdicts = _checked(github, judge, board)
+        groups = _group_verdicts(github, judge, board, queued_groups)
+        verdicts = _check_pulls(github, judge, board)
         board.settled += [verdict.number for verdict in verdicts if verdict.number in board.waits]
         return _sweep_result(github, board, verdicts, groups)
 
@@ -277,20 +286,20 @@ def _read_sweep(github: GitHub, board: OpenPulls, open_list: OpenList) -> list[s
     """Read the data of a sweep until a limit is reached; return the merge groups to check."""
     try:
         board.waits = known_waits(github)
-        _take_back_unread(github, board, open_list.unreadable)
+        _withdraw_unreadable(github, board, open_list.unreadable)
         read_board(github, board)
         board.stale += passing_elsewhere(github, open_list.pulls, board.heads)
         if not board.pulls:
             return []
-        queued, problems = waiting_groups(github, board.pulls[0].base.repo.default_branch)
+        queued_groups, problems = waiting_groups(github, board.pulls[0].base.repo.default_branch)
     except RateLimited as limit:
         board.progress.stop = rate_limit_stop(limit)
         return []
     board.problems += problems
-    return queued
+    return queued_groups
 
 
-def _take_back_unread(
+def _withdraw_unreadable(
     github: GitHub, board: OpenPulls, unreadable: Sequence[UnreadablePull]
 ) -> None:
     """Note the pull requests that cannot be read, so their passing status is withdrawn."""
@@ -333,41 +342,41 @@ def _sweep_result(
 
 def result_of(github: GitHub, main: Main, **fields: Any) -> SweepResult:  # fields of Verdicts
     """Return the result with verdicts that were computed for this state of main."""
-    nothing: dict[str, Any] = {"pulls": [], "waiting": 0}
+    defaults: dict[str, Any] = {"pulls": [], "waiting": 0}
     verdict = Verdicts(
         format_version="1.0",
         repository=github.wire.repository,
         tool_version=__version__,
         main_sha=main.sha,
         main_digest=main.digest,
-        **nothing | fields,
+        **defaults | fields,
     )
     return SweepResult(verdict)
 
 
 def read_board(github: GitHub, board: OpenPulls) -> None:
-    """Read the facts of the open pull requests, and return those that need a verdict.
+    """Read the facts of the open pull requests into `board`, and list those that need a verdict.
 
-    If not all could be read, return none, because each is compared with all others.
+    If not all could be read, none is listed, because each is compared with all others.
     """
     numbers, waits = {pull.number for pull in board.pulls}, board.waits
-    firsts = [pull for pull in board.pulls if board.heads[pull.head.sha][0] == pull.number]
+    first_pulls = [pull for pull in board.pulls if board.heads[pull.head.sha][0] == pull.number]
     due_numbers = {
-        p.number for p in firsts if is_due(waits.get(p.number), p.head.sha, github.wire.now)
+        p.number for p in first_pulls if is_due(waits.get(p.number), p.head.sha, github.wire.now)
     }
-    board.progress.note(numbers - {pull.number for pull in firsts}, PullState.SHARED)
+    board.progress.note(numbers - {pull.number for pull in first_pulls}, PullState.SHARED)
     board.progress.note(numbers & waits.keys() - due_numbers, PullState.WAITING)
-    unread = set(board.progress.numbers(PullState.FAILED))
-    board.settled = sorted(waits.keys() - {pull.number for pull in firsts} - unread)
+    unreadable = set(board.progress.numbers(PullState.FAILED))
+    board.settled = sorted(waits.keys() - {pull.number for pull in first_pulls} - unreadable)
     try:
         prefetch_conversations(github, [pull.number for pull in board.pulls])
-        for pull in firsts:
+        for pull in first_pulls:
             if _ends_reading(github, board):
                 break
             _read_one(github, board, pull, is_due=pull.number in due_numbers)
     except RateLimited as limit:
         board.progress.stop = rate_limit_stop(limit)
-    for pull in firsts:
+    for pull in first_pulls:
         earlier_verdict = board.kept_verdicts.get(pull.number)
         if earlier_verdict is not None and _holds(github, board, pull, earlier_verdict):
             board.progress.note([pull.number], PullState.CURRENT)
@@ -375,16 +384,18 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
                 board.settled.append(pull.number)
     if board.progress.stop is None:
         without_verdict = set(board.progress.numbers(PullState.LEFT))
-        board.unjudged = [pull for pull in firsts if pull.number in without_verdict]
+        board.unjudged = [pull for pull in first_pulls if pull.number in without_verdict]
         board.unjudged.sort(key=lambda pull: pull.number in waits)  # what failed before comes last
 
 
 def _ends_reading(github: GitHub, board: OpenPulls) -> bool:
     """Whether to stop reading because GitHub fails or the limit is near; note it if so."""
     if len(board.problems) == FAILED_MAX:
-        last = board.problems[-1]
-        reason = f"{FAILED_MAX} pull requests could not be read, the last since {last.message}"
-        board.progress.stop = SweepStop(reason, cause=last)
+        last_problem = board.problems[-1]
+        reason = (
+            f"{FAILED_MAX} pull requests could not be read, the last because {last_problem.message}"
+        )
+        board.progress.stop = SweepStop(reason, cause=last_problem)
         return True
     return board.is_low(github)
 
@@ -394,19 +405,19 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
     conversation = github.conversations.get(pull.number)
     if conversation is None and not is_due:
         return
-    outcome = result_or_error(_kept_and_asked, github, board, pull, is_due=is_due)
+    outcome = result_or_error(_verdict_and_commands, github, board, pull, is_due=is_due)
     if isinstance(outcome, GenebError):
         board.fail(pull, outcome)
         return
-    earlier_verdict, current, is_new = outcome
-    board.command_states[pull.number] = current
+    earlier_verdict, commands, has_new_command = outcome
+    board.command_states[pull.number] = commands
     if earlier_verdict is not None and earlier_verdict.head_sha == pull.head.sha:
         board.kept_verdicts[pull.number] = earlier_verdict
         if earlier_verdict.passes and earlier_verdict.fingerprint is not None:
             board.passing[pull.number] = earlier_verdict.fingerprint
     else:
         earlier_verdict = None
-    if is_new:
+    if has_new_command:
         board.kept_verdicts.pop(pull.number, None)
     is_current = earlier_verdict is not None and earlier_verdict.main_digest == board.main.digest
     state = (
@@ -420,7 +431,7 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
         board.wait(pull.number, pull.head.sha, LOCKED)
 
 
-def _kept_and_asked(
+def _verdict_and_commands(
     github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool
 ) -> tuple[PullVerdict | None, CommandState, bool]:
     """Return the verdict of our comment, maintainers' commands, and whether any is new."""
@@ -429,13 +440,21 @@ def _kept_and_asked(
         conversation.comments if conversation is not None else list(github.comments(pull.number))
     )
     earlier_verdict = verdict_in(read_comments, github.author, pull.number)
-    earlier = earlier_verdict.command_state if earlier_verdict is not None else CommandState()
+    earlier_commands = (
+        earlier_verdict.command_state if earlier_verdict is not None else CommandState()
+    )
     if earlier_verdict is None and not is_due:
-        return earlier_verdict, earlier, False
+        return earlier_verdict, earlier_commands, False
     comments_by_pull = {pull.number: read_comments} if conversation is None else {}
     pull_numbers = board.heads[pull.head.sha]
-    current, is_far = read_commands(github, pull_numbers, earlier, board.rights, comments_by_pull)
-    return earlier_verdict, current, is_far or current.command != earlier.command
+    current_commands, should_store_seen = read_commands(
+        github, pull_numbers, earlier_commands, board.rights, comments_by_pull
+    )
+    return (
+        earlier_verdict,
+        current_commands,
+        should_store_seen or current_commands.command != earlier_commands.command,
+    )
 
 
 def _holds(github: GitHub, board: OpenPulls, pull: Pull, earlier_verdict: PullVerdict) -> bool:
@@ -452,11 +471,11 @@ def _holds(github: GitHub, board: OpenPulls, pull: Pull, earlier_verdict: PullVe
 
 
 def _group_verdicts(
-    github: GitHub, judge: PullChecker, board: OpenPulls, queued: list[str]
+    github: GitHub, judge: PullChecker, board: OpenPulls, queued_groups: list[str]
 ) -> list[GroupVerdict]:
     """Check groups of a merge queue; an error about one does not stop the others."""
     verdicts: list[GroupVerdict] = []
-    for sha in queued:
+    for sha in queued_groups:
         try:
             verdicts.append(judge_group(github, judge, sha))
         except GenebError as error:
@@ -466,7 +485,7 @@ def _group_verdicts(
     return verdicts
 
 
-def _checked(github: GitHub, judge: PullChecker, board: OpenPulls) -> list[PullVerdict]:
+def _check_pulls(github: GitHub, judge: PullChecker, board: OpenPulls) -> list[PullVerdict]:
     """Check pull requests until `PULLS_MAX` have a verdict, or too many have failed."""
     verdicts: list[PullVerdict] = []
     failures = unreadable = 0
@@ -474,21 +493,24 @@ def _checked(github: GitHub, judge: PullChecker, board: OpenPulls) -> list[PullV
         for start in range(0, len(board.unjudged), CHUNK):
             if _ends_judging(board, len(verdicts), failures, unreadable) or board.is_low(github):
                 break
-            part = board.unjudged[start : start + CHUNK]
-            failed = _prefetch(github, judge, board, part)
-            for pull in part:
+            batch = board.unjudged[start : start + CHUNK]
+            error_by_number = _prefetch(github, judge, board, batch)
+            for pull in batch:
                 if _ends_judging(board, len(verdicts), failures, unreadable):
                     break
                 if board.is_low(github) and not judge.has_read(pull.head.sha):
                     break
                 head = PullHead(number=pull.number, head_sha=pull.head.sha)
-                decision: Decision | GenebError | None = failed.get(pull.number)
+                decision: Decision | GenebError | None = error_by_number.get(pull.number)
                 if decision is None:
                     decision = result_or_error(decide, judge, head, board.others(pull))
                 if isinstance(decision, GenebError):
                     board.fail(pull, explained(decision))
-                    is_own = isinstance(decision, _UNREADABLE)
-                    unreadable, failures = unreadable + is_own, 0 if is_own else failures + 1
+                    is_unreadable = isinstance(decision, _UNREADABLE)
+                    unreadable, failures = (
+                        unreadable + is_unreadable,
+                        0 if is_unreadable else failures + 1,
+                    )
                     continue
                 failures, verdict = 0, decision.verdict
                 command_state = board.command_states[board.heads[pull.head.sha][0]]
@@ -518,14 +540,15 @@ def _ends_judging(board: OpenPulls, count: int, failures: int, unreadable: int) 
 def _prefetch(
     github: GitHub, judge: PullChecker, board: OpenPulls, pulls: Sequence[Pull]
 ) -> dict[int, GenebError]:
-    """Read the data of several pull requests at once; return those with unreadable trees."""
+    """Read the data of several pull requests at once; return errors of reading trees by number."""
     if len(pulls) > 1:
         prefetch_bases(github, board.main.sha, [pull.head.sha for pull in pulls])
     blobs: list[Blob] = []
-    failed: dict[int, GenebError] = {}
+    error_by_number: dict[int, GenebError] = {}
     for pull in pulls:
         is_down = (
-            sum(not isinstance(failure, _UNREADABLE) for failure in failed.values()) == FAILED_MAX
+            sum(not isinstance(failure, _UNREADABLE) for failure in error_by_number.values())
+            == FAILED_MAX
         )
         if is_down or (len(pulls) > 1 and board.is_low(github)):
             break
@@ -534,8 +557,8 @@ def _prefetch(
         except RateLimited:
             raise
         except GenebError as error:
-            failed[pull.number] = error
+            error_by_number[pull.number] = error
         except Exception:  # noqa: BLE001,S112 (the same happens again when it is its turn)
             continue
     prefetch_blobs(github, blobs)
-    return failed
+    return error_by_number

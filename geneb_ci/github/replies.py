@@ -225,7 +225,7 @@ class Status(StatusState):
 
     @property
     def moment(self) -> str:
-        """When the server set it, which decides for commitments. Raises UnexpectedReply."""
+        """Time at which GitHub set it. Raises UnexpectedReply if the time is invalid."""
         if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z", self.created_at):
             raise UnexpectedReply(f"the status {self.context} has no time", REPORT_IT)
         return self.created_at
@@ -343,7 +343,7 @@ def readable_pulls(items: Iterable[Any]) -> tuple[list[Pull], list[UnreadablePul
     """
     what = "the list of pull requests"
     readable: list[Pull] = []
-    unread: list[UnreadablePull] = []
+    unreadable: list[UnreadablePull] = []
     for item in items:
         try:
             readable.append(adapter(Pull).validate_python(item))
@@ -351,5 +351,5 @@ def readable_pulls(items: Iterable[Any]) -> tuple[list[Pull], list[UnreadablePul
             pull = parsed(_NumberedHead, item, what)
             head = pull.head.sha if pull.head is not None else None
             reason = f"unexpected answer of GitHub in {what}, at {first_error(error, 'the top')}"
-            unread.append(UnreadablePull(pull.number, head, reason))
-    return readable, unread
+            unreadable.append(UnreadablePull(pull.number, head, reason))
+    return readable, unreadable

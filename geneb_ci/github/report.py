@@ -51,11 +51,9 @@ RUNNING, AGREES, DIFFERS, FAILED = (
 )
 AUDIT_STATES = (RUNNING, AGREES, DIFFERS, FAILED)
 """Labels of the state of an audit: a pull request has at most one."""
-# Read together right before they are written: what is read is at most half a minute old.
+# Pull requests that are read together right before they are written, half a minute at most.
 BATCH = 10
-_STALE = (
-    f"{NO_VERDICT}that of before no longer holds; while this is open to main, it is computed again"
-)
+_STALE = f"{NO_VERDICT}the earlier one is outdated; it is computed again while this is open to main"
 _RETRY_FIX = "nothing was written; the next sweep compares with the new main"
 _LABEL_FIX = 'create it once: gh label create "{}"'
 
@@ -66,7 +64,7 @@ def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
     `run` is the address of the run, or "". At most one read request per 100 issues, and one write.
     """
     issue = github.own_issue(HEALTH_MARK)
-    text = _text(github, run)
+    text = _health_text(github, run)
     if is_healthy:
         if issue is None:
             return ""
@@ -79,7 +77,7 @@ def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
     return UPDATED
 
 
-def _text(github: GitHub, run: str) -> str:
+def _health_text(github: GitHub, run: str) -> str:
     run_text = f" Run: {run}" if run.startswith("https://") else ""
     return (
         f"{HEALTH_MARK}\nThe daily check found that the Space differs from main, that a published "
@@ -102,7 +100,7 @@ class WrittenParts(NamedTuple):
 class WriteResult(NamedTuple):
     """The outcome for one pull request, or for a group of the merge queue."""
 
-    what: str
+    subject: str
     """Its number, or the commit of a group."""
     outcome: str
     written: WrittenParts | None
@@ -123,28 +121,28 @@ def write(
     """
     troubles, settled = list(verdict.troubles), list(verdict.settled)
     waiting = {trouble.number for trouble in troubles}
-    heads = [
+    outdated_heads = [
         (trouble.number, trouble.head_sha, f"{NO_VERDICT}{trouble.reason}") for trouble in troubles
     ]
-    heads += [
+    outdated_heads += [
         (head.number, head.head_sha, _STALE) for head in verdict.stale if head.number not in waiting
     ]
-    unwritten = [str(number) for number, _, _ in heads]
+    unwritten = [str(number) for number, _, _ in outdated_heads]
     unwritten += [group.head_sha for group in verdict.groups]
     unwritten += [str(pull.number) for pull in verdict.pulls]
     try:
-        for number, sha, text in heads:
-            yield _written(str(number), _set, github, sha, PENDING, text)
+        for number, sha, text in outdated_heads:
+            yield _result_of_write(str(number), _set_status, github, sha, PENDING, text)
             unwritten.pop(0)
         is_fresh = _is_fresh(github, verdict, more_paths)
         for group in verdict.groups:
-            yield _written(group.head_sha, _group, github, group, is_fresh=is_fresh)
+            yield _result_of_write(group.head_sha, _write_group, github, group, is_fresh=is_fresh)
             unwritten.pop(0)
         for index, pull in enumerate(verdict.pulls):
             if index % BATCH == 0:
                 part = verdict.pulls[index : index + BATCH]
                 prefetch_conversations(github, [pull.number for pull in part])
-            result = _written(str(pull.number), publish, github, pull, is_fresh=is_fresh)
+            result = _result_of_write(str(pull.number), publish, github, pull, is_fresh=is_fresh)
             yield result
             unwritten.pop(0)
             settled.append(pull.number)
@@ -157,7 +155,7 @@ def write(
         try:
             update_waits(github, troubles, settled)
         except GenebError as problem:
-            yield WriteResult("the list of those that wait", "", None, problem)
+            yield WriteResult("the list of waiting pull requests", "", None, problem)
 
 
 def _is_fresh(github: GitHub, verdict: Verdicts, more_paths: tuple[str, ...]) -> bool:
@@ -175,8 +173,8 @@ def _require_fresh(*, is_fresh: bool) -> None:
         raise MainMoved("main has changed since the verdict was computed", _RETRY_FIX)
 
 
-def _written(
-    what: str,
+def _result_of_write(
+    subject: str,
     action: Callable[P, tuple[str, WrittenParts]],
     *args: P.args,
     **kwargs: P.kwargs,
@@ -184,19 +182,21 @@ def _written(
     """Return the result of writing something. Raises RateLimited, and no other error."""
     result = result_or_error(action, *args, **kwargs)
     if isinstance(result, GenebError):
-        return WriteResult(what, "", None, result)
-    return WriteResult(what, *result, None)
+        return WriteResult(subject, "", None, result)
+    return WriteResult(subject, *result, None)
 
 
-def _set(github: GitHub, sha: str, state: str, text: str) -> tuple[str, WrittenParts]:
+def _set_status(github: GitHub, sha: str, state: str, text: str) -> tuple[str, WrittenParts]:
     """Set only the status of a commit; return its state and what was written."""
     github.set_status(sha, state, text)
     return state, WrittenParts(status=True, labels=False, comment=False)
 
 
-def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> tuple[str, WrittenParts]:
+def _write_group(
+    github: GitHub, group: GroupVerdict, *, is_fresh: bool
+) -> tuple[str, WrittenParts]:
     _require_fresh(is_fresh=is_fresh)
-    return _set(github, group.head_sha, group.state, group.description)
+    return _set_status(github, group.head_sha, group.state, group.description)
 
 
 def publish(
@@ -213,10 +213,12 @@ def publish(
     text = comment(verdict, repository_address(github.wire.repository))
     conversation = _conversation(github, verdict.number)
     if conversation.head_sha != verdict.head_sha or not conversation.is_open:
-        what = f"has the new head {conversation.head_sha}" if conversation.is_open else "is closed"
-        raise HeadMoved(f"pull request {verdict.number} {what}", QUEUED)
-    sticky = own_comment(conversation.comments, github.author)
-    is_said = sticky is not None and _same(sticky.body, text)
+        change = (
+            f"has the new head {conversation.head_sha}" if conversation.is_open else "is closed"
+        )
+        raise HeadMoved(f"pull request {verdict.number} {change}", QUEUED)
+    our_comment = own_comment(conversation.comments, github.author)
+    has_same_comment = our_comment is not None and _is_same_text(our_comment.body, text)
     # 2. The label, before the list of the other labels is outdated.
     unlabelled: NoSuchLabel | None = None
     is_labelled = False
@@ -224,21 +226,23 @@ def publish(
         is_labelled = _label(github, verdict.number, conversation.labels, LABELS[verdict.outcome])
     except NoSuchLabel as problem:
         unlabelled = problem
-    if _asks_for_audit(verdict, sticky):
+    if _asks_for_audit(verdict, our_comment):
         github.add_label(verdict.number, AUDIT_LABEL)
     # 3. The comment: edited if it exists, else created.
-    if sticky is None:
+    if our_comment is None:
         _comment_once(github, verdict.number, text)
-    elif not is_said:
-        github.edit_comment(sticky.id, text)
+    elif not has_same_comment:
+        github.edit_comment(our_comment.id, text)
     # 4. The status, on the checked commit.
     state = verdict.state
-    is_set = conversation.state == state and is_said
-    if not is_set:
+    has_same_status = conversation.state == state and has_same_comment
+    if not has_same_status:
         github.set_status(verdict.head_sha, state, verdict.description)
     if unlabelled is not None:
         raise unlabelled
-    written = WrittenParts(status=not is_set, labels=is_labelled, comment=not is_said)
+    written = WrittenParts(
+        status=not has_same_status, labels=is_labelled, comment=not has_same_comment
+    )
     return verdict.outcome.value, written
 
 
@@ -307,6 +311,6 @@ def _comment_once(github: GitHub, number: int, text: str) -> None:
             github.add_comment(number, text)
 
 
-def _same(text: str, other_text: str) -> bool:
+def _is_same_text(text: str, other_text: str) -> bool:
     """Whether two comments are equal, apart from line ends and trailing blanks."""
     return text.replace("\r\n", "\n").strip() == other_text.strip()

@@ -114,7 +114,9 @@ def read_proposal(source: Source, head: str, folders: RepositoryFolders, main: M
     )
     files = tuple(FileChange(path, now.get(path), after.get(path)) for path in paths)
     outdated = tuple(path for path in paths if before.get(path) != now.get(path))
-    change = Change(files, truncated=base_cut or head_cut, folders=folders, outdated=outdated)
+    change = Change(
+        files, is_truncated=base_cut or head_cut, folders=folders, outdated_paths=outdated
+    )
     merged = {**now, **{path: after.get(path) for path in paths}}
     head_files = {path: blob for path, blob in merged.items() if blob is not None}
     return Proposal(base.sha, change, head_files)

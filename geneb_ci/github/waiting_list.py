@@ -28,7 +28,7 @@ _LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=:]{1,60000}) -->")
 # The first wait is two sweeps where GitHub keeps to their schedule; after six attempts it is a day.
 FIRST = dt.timedelta(minutes=30)
 LONGEST = dt.timedelta(days=1)
-# As many as there can be: one that had no place would be tried in every sweep.
+# As many as a sweep reads: a pull request without a place would be tried in every sweep.
 WAITS_MAX = OPEN_MAX
 # An issue has at most 65,536 characters: 48,000 of data, and a table of at most 250 a row.
 PACKED_MAX = 48_000
@@ -84,7 +84,7 @@ def known_waits(github: GitHub) -> dict[int, Wait]:
 
 def _unpacked(text: str) -> dict[int, Wait]:
     try:
-        waits = decode(text, _Waits, "the list of those that wait", "")
+        waits = decode(text, _Waits, "the list of waiting pull requests", "")
     except Tampered:
         return {}
     return {wait.number: wait for wait in waits.waits}
@@ -92,11 +92,11 @@ def _unpacked(text: str) -> dict[int, Wait]:
 
 def _packed(waits: dict[int, Wait]) -> str:
     """Return the list as one line; if it is too long, the last entries lose their reasons."""
-    shortened, with_reason = list(waits.values()), len(waits)
-    while len(line := packed(_Waits(waits=shortened))) > PACKED_MAX and with_reason:
-        with_reason //= 2
-        shortened[with_reason:] = [
-            wait.model_copy(update={"reason": ""}) for wait in shortened[with_reason:]
+    shortened, count_with_reason = list(waits.values()), len(waits)
+    while len(line := packed(_Waits(waits=shortened))) > PACKED_MAX and count_with_reason:
+        count_with_reason //= 2
+        shortened[count_with_reason:] = [
+            wait.model_copy(update={"reason": ""}) for wait in shortened[count_with_reason:]
         ]
     return line
 
@@ -118,15 +118,19 @@ def waits_after(
         number: wait for number, wait in earlier_waits.items() if number not in settled_numbers
     }
     for trouble in troubles:
-        old = earlier_waits.get(trouble.number)
-        tries = min(1000, old.tries + 1) if old and old.head_sha == trouble.head_sha else 1
-        span = min(LONGEST, FIRST * 2 ** min(tries - 1, 10))
+        earlier_wait = earlier_waits.get(trouble.number)
+        tries = (
+            min(1000, earlier_wait.tries + 1)
+            if earlier_wait and earlier_wait.head_sha == trouble.head_sha
+            else 1
+        )
+        wait_time = min(LONGEST, FIRST * 2 ** min(tries - 1, 10))
         waits[trouble.number] = Wait(
             number=trouble.number,
             head_sha=trouble.head_sha,
             reason=visible(trouble.reason, TROUBLE_MAX),
             tries=tries,
-            until=f"{now + span:%Y-%m-%dT%H:%M:%SZ}",
+            until=f"{now + wait_time:%Y-%m-%dT%H:%M:%SZ}",
         )
     return dict(sorted(waits.items())[:WAITS_MAX])
 
@@ -151,7 +155,7 @@ def issue_text(waits: dict[int, Wait]) -> str:
         "",
     ]
     if not waits:
-        return "\n".join([*lines, "None waits.", ""])
+        return "\n".join([*lines, "No pull request waits.", ""])
     rows = [
         (f"#{wait.number}", code(wait.reason), str(wait.tries), wait.until)
         for wait in itertools.islice(waits.values(), LISTED_MAX)

@@ -48,15 +48,17 @@ class PoliteRetry(GithubRetry):
         headers = lower(response.headers) if response is not None else {}
         status = response.status if response is not None else 0
         wait = seconds_to_wait(headers) if status in _LIMITED else None
-        limited = RateLimitExceededException(status, {"message": "rate limit exceeded"}, headers)
+        limit_error = RateLimitExceededException(
+            status, {"message": "rate limit exceeded"}, headers
+        )
         if response is not None and wait is not None and wait > (self.max_rate_limit_wait or 0):
             response.drain_conn()  # so that the connection is closed, not lost
-            raise limited
+            raise limit_error
         try:
             return super().increment(*args, **kwargs)
         except MaxRetryError:
             if status == FORBIDDEN:  # of these, only limits are retried; the body is read up
-                raise limited from None
+                raise limit_error from None
             raise
 
 
@@ -141,10 +143,13 @@ def problem(refusal: Refusal, repository: str, now: dt.datetime, patience: Patie
 def _forbidden(refusal: Refusal) -> GenebError:
     if "is locked" in refusal.message:
         return ConversationLocked(
-            "the conversation is locked, and takes no comment", "unlock it; try again"
+            "the conversation is locked, so nobody can comment",
+            "unlock the conversation, then run the command again",
         )
     if "was archived" in refusal.message:
-        return UnexpectedReply("the repository is archived, and takes no writes", "unarchive it")
+        return UnexpectedReply(
+            "the repository is archived, so nothing can be written", "unarchive the repository"
+        )
     needs = next((refusal.headers[name] for name in _SCOPES if refusal.headers.get(name)), "")
     return MissingScope(
         f"the token lacks a permission: {refusal.message}",
@@ -213,7 +218,7 @@ class Wire:
         self.remaining = math.inf
         """Requests left in this hour, according to the last answer."""
         self.resets: dt.datetime | None = None
-        """When that hour ends, according to the last answer."""
+        """Time when that hour ends, according to the last answer."""
         self._skew = dt.timedelta(0)
         self._log = os.environ.get(LOG, "")
 
@@ -284,7 +289,7 @@ class Wire:
 
     def _read(self, url: str, parameters: dict[str, Any]) -> Reply:
         headers, body = self._ask("GET", url, parameters, None)
-        return Reply(body, _following(headers.get("link", "")))
+        return Reply(body, _next_page(headers.get("link", "")))
 
     def _ask(
         self, verb: str, url: str, parameters: dict[str, Any], body: Any
@@ -356,7 +361,7 @@ def _json(text: str) -> Any:
         return None  # the HTML page of a proxy: the status suffices
 
 
-def _following(link: str) -> str | None:
+def _next_page(link: str) -> str | None:
     """Return the path and query of the next page from a Link header; its host is ignored."""
     for part in requests.utils.parse_header_links(link) if link else ():
         if part.get("rel") == "next":

@@ -81,7 +81,7 @@ STEPS_OPTIMUM = 100
 """Duration of the probe at its optimum, which a receipt has, in steps of the stock solver: 2 to 33
 were measured with 256 to 4,096 columns (`make bench-harness`)."""
 STEPS_STOPS = 96 * 96 // 2
-"""Steps of the fits that search for stopping points: 96 fits, each one step longer."""
+"""Steps of the fits that search for stopping points: 96 fits, of which each is one step longer."""
 FEW_SHOT_FITS = 10
 """Number of few-shot fits: two regimes with five seeds each."""
 FEW_SHOT_STEPS = 600
@@ -89,7 +89,7 @@ FEW_SHOT_STEPS = 600
 FEW_SHOT_SEQUENCES = 10
 """Training sequences per class of a few-shot fit."""
 FEW_SHOT_TIMES = 4
-"""Copies of a few-shot fit, plain and stressed, as a multiple of those of the full regime."""
+"""Number of copies with noise of each few-shot fit, as a multiple of the number of copies."""
 NOISE_FLOPS = 40
 """Operations per value to draw and add noise."""
 START_SECONDS = 15
@@ -97,7 +97,7 @@ START_SECONDS = 15
 START_MIB = 512
 """Memory of the harness and of each worker before any matrix: 180 to 250 MiB were measured."""
 MATRICES = 8
-"""Number of float64 matrices in a worker: embeddings, noise, their sum, splits, the solver's."""
+"""Number of float64 matrices in a worker: embeddings, noise, their sum, splits, solver matrices."""
 WALL_FACTOR = 10
 """Seconds on the clock per CPU second, because other programs may use most of the processor."""
 THREADS = 64
@@ -139,7 +139,7 @@ class Shape(NamedTuple):
 def scoring_limits(
     shape: Shape, copies: int, workers: int, options: ScoringOptions = DERIVED
 ) -> ScoringLimits:
-    """Return the limits of scoring one task, by the number of jittered copies and workers."""
+    """Return the limits of scoring one task with some copies with added noise and some workers."""
     seconds = options.seconds or round(FACTOR * honest_seconds(shape, copies, workers))
     matrix_mib = MATRICES * shape.rows * shape.width * 8 // MIB
     memory = (workers + 1) * START_MIB + FACTOR * workers * matrix_mib
@@ -155,12 +155,12 @@ def honest_seconds(shape: Shape, copies: int, workers: int) -> float:
     """Return the maximum CPU seconds that an honest matrix of this shape takes."""
     columns = shape.width * (shape.classes if shape.classes > 2 else 1)  # noqa: PLR2004 (one set)
     steps = (1 + 2 * copies) * STEPS_RECORD + STEPS_OPTIMUM + STEPS_STOPS
-    full = steps * (FLOPS_A_VALUE * shape.rows * columns / FLOPS + STEP_SECONDS)
+    full_seconds = steps * (FLOPS_A_VALUE * shape.rows * columns / FLOPS + STEP_SECONDS)
     fits = FEW_SHOT_FITS * (1 + FEW_SHOT_TIMES * copies)
     sequences = FEW_SHOT_SEQUENCES * shape.classes
-    few = fits * FEW_SHOT_STEPS * (FLOPS_A_VALUE * sequences * columns / FLOPS + STEP_SECONDS)
-    noise = fits * NOISE_FLOPS * shape.rows * shape.width / FLOPS
-    return (1 + workers) * START_SECONDS + full + few + noise
+    fit_seconds = FEW_SHOT_STEPS * (FLOPS_A_VALUE * sequences * columns / FLOPS + STEP_SECONDS)
+    noise_seconds = fits * NOISE_FLOPS * shape.rows * shape.width / FLOPS
+    return (1 + workers) * START_SECONDS + full_seconds + fits * fit_seconds + noise_seconds
 
 
 STAGE = "scoring"
@@ -173,10 +173,12 @@ ADDRESS_SLACK = 8192 * MIB
 """Address space beyond the limit of memory: libraries reserve it for each core and use little."""
 FILE_BYTES = 1 << 30
 """Largest file that the harness may write: a rescoring, or the sequences of the largest task."""
-PIECE = 1 << 16
+READ_BYTES = 1 << 16
+"""Bytes of an answer that are read at once."""
 ANSWER_BYTES = 1 << 20
 """Longest answer: a message names at most some sequences."""
 LOG_SHOWN = 2000
+"""Bytes at the end of the log that a message shows."""
 REFUSED = frozenset({"EmbeddingError", "ProbeError"})
 """Errors of the harness that the embeddings cause."""
 OUT_OF_MEMORY, WORKER_DIED = "OutOfMemoryError", "WorkerDiedError"
@@ -188,9 +190,9 @@ class ResourceUse(NamedTuple):
     """The resources that a call used."""
 
     seconds: float
-    """CPU seconds."""
+    """CPU seconds of all processes together."""
     peak: int
-    """Largest memory that a check found, in bytes."""
+    """Largest memory in use at a check, in bytes."""
 
 
 class HarnessProcess:
@@ -260,6 +262,7 @@ class HarnessProcess:
         return self._process
 
     def _ending(self, process: "subprocess.Popen[bytes]") -> str:
+        """Return what the process printed before it ended, or its exit code if it was silent."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(KILL_SECONDS)
         log = b""
@@ -281,7 +284,7 @@ class _Call:
         self._limits = limits
         self._begun = time.monotonic()
         tree = _process_tree(process)
-        self._before = sum(processes.cpu_seconds(member.pid) for member in tree)
+        self._cpu_seconds_before = sum(processes.cpu_seconds(member.pid) for member in tree)
         self._peak = 0
         if limits is not None:
             for member in tree:
@@ -291,7 +294,7 @@ class _Call:
     def used(self) -> ResourceUse:
         """The resources that the call has used so far."""
         total = sum(processes.cpu_seconds(member.pid) for member in _process_tree(self._process))
-        return ResourceUse(total - self._before, self._peak)
+        return ResourceUse(total - self._cpu_seconds_before, self._peak)
 
     def answer(self, arguments: Sequence[str]) -> dict[str, str | None] | None:
         """Return the answer; None when the process ended. Raises LimitExceeded."""
@@ -309,7 +312,7 @@ class _Call:
             selector.register(stdout, selectors.EVENT_READ)
             while not raw.endswith(b"\n"):
                 if selector.select(TICK):
-                    piece = os.read(stdout.fileno(), PIECE)
+                    piece = os.read(stdout.fileno(), READ_BYTES)
                     raw += piece
                     if not piece or len(raw) > ANSWER_BYTES:
                         return None
@@ -321,17 +324,19 @@ class _Call:
         if self._limits is None:
             return
         tree = _process_tree(self._process)
-        most = self._limits.memory_mib * MIB
-        used = processes.used_memory(tree, most)
-        self._peak = max(self._peak, used)
-        seconds = sum(processes.cpu_seconds(member.pid) for member in tree) - self._before
+        memory_max = self._limits.memory_mib * MIB
+        used_memory = processes.used_memory(tree, memory_max)
+        self._peak = max(self._peak, used_memory)
+        seconds = (
+            sum(processes.cpu_seconds(member.pid) for member in tree) - self._cpu_seconds_before
+        )
         threads = sum(member.threads for member in tree)
-        passed = time.monotonic() - self._begun
-        if used > most:
+        wall_seconds = time.monotonic() - self._begun
+        if used_memory > memory_max:
             raise self._stopped(MEMORY, f"it used more than {self._limits.memory_mib} MiB")
         if seconds > self._limits.seconds:
             raise self._stopped(SECONDS, f"it took more than {self._limits.seconds} s of CPU time")
-        if passed > self._limits.wall_seconds:
+        if wall_seconds > self._limits.wall_seconds:
             raise self._stopped(WALL, f"it ran longer than {self._limits.wall_seconds} s")
         if threads > self._limits.processes:
             raise self._stopped(PROCESSES, f"it had more than {self._limits.processes} threads")
@@ -355,8 +360,8 @@ class _Call:
             )
         return _failed(arguments, text)
 
-    def _stopped(self, limit: str, what: str) -> ExtractorRefused:
-        message = f"task {self._task}: scoring its embeddings was stopped: {what}"
+    def _stopped(self, limit: str, reason: str) -> ExtractorRefused:
+        message = f"task {self._task}: scoring its embeddings was stopped: {reason}"
         return _marked(LimitExceeded(limit, message, advice(limit)), self._task)
 
 
@@ -371,7 +376,7 @@ def _process_tree(process: "subprocess.Popen[bytes]") -> list[processes.Process]
 
 
 def _limit(pid: int, limits: ScoringLimits) -> None:
-    """Set limits that the kernel enforces, also on children, if this process fails to check."""
+    """Set limits that the kernel enforces on a process and its children, should a check fail."""
     used = round(processes.cpu_seconds(pid))
     values = {
         resource.RLIMIT_CPU: used + limits.seconds + 1,
@@ -390,5 +395,5 @@ def _limit(pid: int, limits: ScoringLimits) -> None:
 def _failed(arguments: Sequence[str], message: str) -> NothingChecked:
     return NothingChecked(
         f"`geneb-harness {arguments[0]}` failed: {message}",
-        "fix what it names, then run the command again",
+        "fix what the message names, then run the command again",
     )

@@ -41,8 +41,8 @@ from reference_harness.formats.text import Say
 
 SITE = "https://github.com"
 WAIT_S, POLL_S, ASK_S, LINE_S = 600.0, 1.0, 5.0, 60.0
-"""Seconds: time limit for the maintainer, interval of polling, interval of requests to GitHub, and
-interval of printed lines."""
+"""Seconds that the maintainer has, between two polls of the browser, between two requests to GitHub
+and between two printed lines."""
 NAME_MAX = 34  # letters of an App's name
 RIGHTS = {
     "contents": "write",
@@ -52,7 +52,7 @@ RIGHTS = {
 }
 """Permissions of the App, for pull requests with records and for statuses of verdicts."""
 KEY_NAMES = {ENVIRONMENT: APP_KEY, VERDICT_ENVIRONMENT: VERDICT_KEY}
-"""Name of an environment to the name of its secret with the key."""
+"""Name of the secret with the key in each environment."""
 _PAGE = """<!doctype html>
 <meta charset="utf-8"><title>geneb-ci: {name}</title>
 <form method="post" action="{action}">
@@ -110,14 +110,14 @@ def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
             return None
         app = app_of_code(client, wait_for_code(visit, say))
         try:
-            store(client, app)
+            store_key(client, app)
         except GenebError as error:
             raise UsageProblem(
                 f"the App {app.slug} was made, but its key was not stored: {error.message}",
                 f"delete the App at {app.html_url}, {error.fix}, and run this command again",
             ) from error
         say(f"made the App {app.slug}; stored its key in {' and '.join(KEY_NAMES)}")
-        pin(client, app, say)
+        restrict_verdicts(client, app, say)
     return app
 
 
@@ -139,7 +139,7 @@ def require_environments(client: SettingsClient) -> None:
         _public_key(client, path)
 
 
-def store(client: SettingsClient, app: NewApp) -> None:
+def store_key(client: SettingsClient, app: NewApp) -> None:
     """Store the App's id and key where audits and verdicts read them. Raises ForgeProblem."""
     from github.PublicKey import encrypt
 
@@ -151,7 +151,7 @@ def store(client: SettingsClient, app: NewApp) -> None:
     client.set_value(variable_path(APP, ENVIRONMENT), app.client_id)
 
 
-def pin(client: SettingsClient, app: NewApp, say: Say) -> None:
+def restrict_verdicts(client: SettingsClient, app: NewApp, say: Say) -> None:
     """Wait until the App is installed, then make main accept verdicts only from the App.
 
     If main accepted only the App before it is installed, no verdict could be set. After ten
@@ -164,7 +164,7 @@ def pin(client: SettingsClient, app: NewApp, say: Say) -> None:
         f'gh variable set {VERDICT_BOT} --body "$(gh api {account} --jq .id)"; '
         "geneb-ci init --apply"
     )
-    say(f"install it only on {client.wire.repository}: {app.html_url}/installations/new")
+    say(f"install the App only on {client.wire.repository}: {app.html_url}/installations/new")
     if not _is_installed(client, app, say):
         say(
             "the App is not installed yet; as soon as it is, make main accept verdicts only from "
@@ -186,7 +186,7 @@ def pin(client: SettingsClient, app: NewApp, say: Say) -> None:
 
 
 def _is_installed(client: SettingsClient, app: NewApp, say: Say) -> bool:
-    """Whether the App is installed on the repository; as the App, ask GitHub for ten minutes."""
+    """Whether the App is installed on the repository within ten minutes; GitHub is asked as it."""
     import github
 
     identity = github.Auth.AppAuth(app.id, app.pem)
@@ -200,13 +200,13 @@ def _is_installed(client: SettingsClient, app: NewApp, say: Say) -> bool:
     return False
 
 
-def _waiting(what: str, say: Say) -> Iterator[None]:
-    """Yield again and again until ten minutes have passed, and print a line per minute."""
+def _waiting(event: str, say: Say) -> Iterator[None]:
+    """Yield again and again for ten minutes, and print per minute that `event` is awaited."""
     started, printed_at = monotonic(), 0.0
     while (waited := monotonic() - started) < WAIT_S:
         if waited - printed_at > LINE_S:
             printed_at = waited
-            say(f"waiting for {what}, {waited / 60:.0f} minutes so far")
+            say(f"waiting for {event}, {waited / 60:.0f} minutes so far")
         yield
 
 
@@ -268,8 +268,8 @@ class Visit:
         """Store the code of an answer of GitHub; return whether the answer is for this visit."""
         values = {name: texts[-1] for name, texts in parse_qs(query).items()}
         code = values.get("code", "")
-        belongs = secrets.compare_digest(values.get("state", "").encode(), self.state.encode())
-        if not belongs or not code.isascii() or not code.isalnum():
+        is_ours = secrets.compare_digest(values.get("state", "").encode(), self.state.encode())
+        if not is_ours or not code.isascii() or not code.isalnum():
             return False
         self.code = code
         return True

@@ -52,7 +52,7 @@ from geneb_ci.init.new_repository import (
 from reference_harness.formats.text import Say
 
 AFTER_PUSH = "main-"
-"""Beginning of the ids of settings that are set after the first push, which they would refuse."""
+"""Beginning of the ids of settings that would refuse the first push, so they are set after it."""
 KEYS = f"leaderboard/policy/{KEYS_FILE}"
 AUDIT_KEY, KEYS_IGNORED = "keys/audit.pem", "keys/.gitignore"
 ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_ROW}.md"
@@ -204,7 +204,7 @@ def _line(client: SettingsClient, applied: AppliedSettings) -> str:
     names = ", ".join(applied.ids)
     if applied.error:
         return f"not set: {names}: {applied.error}"
-    return f"{'would set' if client.dry else 'set'}: {names} ({', '.join(applied.requests)})"
+    return f"{'would set' if client.is_dry_run else 'set'}: {names} ({', '.join(applied.requests)})"
 
 
 def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
@@ -215,7 +215,7 @@ def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
             return
     except Unseen:
         return  # the final report has it
-    if client.dry:
+    if client.is_dry_run:
         say(f"would create the Space {client.space}")
         return
     try:

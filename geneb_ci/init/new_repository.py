@@ -34,9 +34,9 @@ from geneb_ci.publish.session import require_space
 from geneb_ci.render.plain import visible
 from reference_harness.formats.benchmark import Benchmark
 
-PAIR = 2
+APPROVERS_MIN = 2
 """Minimum number of accounts, so that one can approve the changes of another."""
-TWO = (
+MAINTAINERS_FIX = (
     "write --maintainers @ORG/TEAM, or --maintainers @ONE --maintainers @TWO; for one person: "
     "--maintainers @ME --alone, which is weaker, since nobody else reviews the changes"
 )
@@ -56,6 +56,7 @@ LICENSE = "geneb_ci/LICENSE"
 PRACTICE_ROW = "kmer-baseline"
 SHEBANG = b"#!"
 VERBATIM = (".github/PULL_REQUEST_TEMPLATE.md", ".github/dependabot.yml", "RULES.md")
+"""Shipped files that a board copies, besides those that its jobs need."""
 _TOOLKIT_FILE = re.compile(r"\b((?:tools|requirements)/[\w-]+(?:\.\w+)?)")
 """Path of a file of the toolkit that a job runs or installs."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}/[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
@@ -132,18 +133,20 @@ def _require_approval(answers: BoardAnswers) -> None:
     owners = answers.maintainers.split()
     for owner in owners:
         if not _OWNER.fullmatch(owner):
-            raise UsageProblem(f"--maintainers {owner!r} is not a code owner", TWO)
+            raise UsageProblem(f"--maintainers {owner!r} is not a code owner", MAINTAINERS_FIX)
     if answers.is_alone and len(owners) == 1 and "/" not in owners[0]:
         return
     if answers.is_alone:
         raise UsageProblem(
-            f"--alone with {answers.maintainers or 'nobody'}: expected one account", TWO
+            f"--alone with {answers.maintainers or 'nobody'}: expected one account", MAINTAINERS_FIX
         )
-    if len({owner.casefold() for owner in owners}) < PAIR and not any("/" in o for o in owners):
+    if len({owner.casefold() for owner in owners}) < APPROVERS_MIN and not any(
+        "/" in o for o in owners
+    ):
         maintainer = f"only {owners[0]}" if owners else "nobody"
         raise UsageProblem(
             f"{maintainer} is named as maintainer, but nobody can approve their own pull request",
-            TWO,
+            MAINTAINERS_FIX,
         )
 
 
@@ -180,7 +183,7 @@ def benchmark_bytes(path: Path | None) -> bytes:
 
 
 def submission_schema(raw: bytes, benchmark: Benchmark) -> bytes:
-    """Return the schema of a submission with the tasks and regimes of a benchmark, not GENEB's."""
+    """Return the schema of a submission with the tasks and regimes of this benchmark."""
     schema = json.loads(raw)
 
     def rename(part: dict[str, Any], texts: Mapping[str, str]) -> None:
@@ -202,7 +205,7 @@ def submission_schema(raw: bytes, benchmark: Benchmark) -> bytes:
 
 
 def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
-    """Return path to content of every file, except keys and rows."""
+    """Return the content of every file by its path, except keys and rows."""
     definition = parse_benchmark(benchmark, "the benchmark")
     data, options = _task_data(definition)
     words = {
@@ -272,9 +275,9 @@ def _site(space: str) -> str:
 
     It is commented out if the Hub shortens or alters the name.
     """
-    mark = "" if _PLAIN_SPACE.fullmatch(space) else "# "
+    comment_mark = "" if _PLAIN_SPACE.fullmatch(space) else "# "
     host = re.sub(r"[^a-z0-9]", "-", space.casefold())
-    return f'{mark}site = "https://{host}.static.hf.space"'
+    return f'{comment_mark}site = "https://{host}.static.hf.space"'
 
 
 def copied_files() -> list[str]:
@@ -291,7 +294,7 @@ def template(name: str, values: dict[str, str]) -> bytes:
 
 
 class Placing(enum.StrEnum):
-    """The action for one file."""
+    """What happens to one file of the plan."""
 
     WRITE = "write"
     SAME = "same"
@@ -321,13 +324,13 @@ def _placing(root: Path, path: str, content: bytes) -> Placing:
     if not target.exists():
         return Placing.WRITE
     try:
-        present = target.read_bytes()
+        present_content = target.read_bytes()
     except OSError as error:
         raise UsageProblem(
             f"{target}: cannot be read: {error.strerror}",
             "move it away, and run this command again",
         ) from error
-    if present == content:
+    if present_content == content:
         return Placing.SAME
     return Placing.YOURS if path in YOURS else Placing.DIFFERS
 

@@ -24,12 +24,12 @@ DEFAULT_HOSTS = {
     "dataverse": "https://dataverse.harvard.edu",
 }
 """Default server of each kind of publication; Zenodo and Dataverse also run on other servers."""
-_ODD = re.compile(r"[?#\s@]")
+_FORBIDDEN_IN_ADDRESS = re.compile(r"[?#\s@]")
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Host = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:-]+$")]
 FILE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$")
 FileName = Annotated[str, Field(pattern=FILE_NAME.pattern, max_length=200)]
-Number = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=200)]
+FileNumber = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=200)]
 
 
 class PublishedRun(StrictModel):
@@ -60,12 +60,12 @@ class WeightsSource(StrictModel):
     folder: FileName | None = None
     """Folder of the files in the archive."""
     files: dict[FileName, Hex64] = {}  # noqa: RUF012 (pydantic copies it)
-    """File name to SHA-256, of weights, configuration, tokenizer and remote code."""
-    ids: dict[FileName, Number] = {}  # noqa: RUF012 (pydantic copies it)
-    """File name to the number of the file on Drive or Dataverse."""
+    """SHA-256 by file name, of weights, configuration, tokenizer and remote code."""
+    ids: dict[FileName, FileNumber] = {}  # noqa: RUF012 (pydantic copies it)
+    """Number of the file on Drive or Dataverse, by file name."""
 
     @model_validator(mode="after")
-    def _is_whole(self) -> Self:
+    def _is_usable(self) -> Self:
         for fault in self._faults():
             raise ValueError(fault)
         return self
@@ -74,7 +74,7 @@ class WeightsSource(StrictModel):
         """Yield the errors that make this source unusable."""
         if self.kind == "none":
             if self.files or self.location:
-                yield "files of a method without weights"
+                yield "kind 'none' is a method without weights, but files or a location are named"
             return
         kind, location, host = self.kind, self.location, self.host or DEFAULT_HOSTS["zenodo"]
         is_hub = kind == "huggingface"
@@ -94,7 +94,10 @@ class WeightsSource(StrictModel):
                 f"location {location!r} is not the number of a record, such as 7995778",
             ),
             (
-                kind == "url" and (_ODD.search(location) is not None or not _is_server(location)),
+                kind == "url"
+                and (
+                    _FORBIDDEN_IN_ADDRESS.search(location) is not None or not _is_server(location)
+                ),
                 f"location {location!r} is not an https address of a named server, without a query",
             ),
             (
@@ -163,9 +166,9 @@ class RunOptions(StrictModel):
     """The missing code or facts without which the model cannot be run again."""
 
     @model_validator(mode="after")
-    def _says_how_or_why_not(self) -> Self:
+    def _has_extractor_or_reason(self) -> Self:
         if (self.extractor is None) == (self.missing is None):
-            raise ValueError("expected either extractor or missing")
+            raise ValueError("expected one of extractor and missing, found both or neither")
         extractor = self.extractor or "builtin:x"
         if not re.fullmatch(r"builtin:\w+|\S+\.py:\w+", extractor):
             raise ValueError(f"extractor {extractor!r} is neither builtin:NAME nor PATH.py:CLASS")
@@ -197,7 +200,7 @@ class Paper(StrictModel):
 
     title: Text
     address: Annotated[str, Field(pattern=r"^https://[A-Za-z0-9./_()-]+$", max_length=300)]
-    """Address of the DOI, or of the preprint's page."""
+    """Address of the DOI or of the preprint's page."""
 
 
 class Sources(StrictModel):
@@ -232,11 +235,11 @@ class ModelEntry(StrictModel):
     """Name in the paper."""
     params: Annotated[int, Field(ge=0)] | None = None
     params_in_paper: Positive | None = None
-    """The paper's number of parameters, if it differs."""
+    """The paper's number of parameters, if it differs from `params`."""
     params_trained: Positive | None = None
-    """Number of trained weights without tables of positions and filters, if it differs."""
+    """Number of trained weights, without tables of positions and filters, if not `params`."""
     params_unknown: Text | None = None
-    """The difference between the published number and that of the files that is unexplained."""
+    """What is not explained of the difference between `params` and the number in the files."""
     architecture: Name | None = None
     tokenization: Name | None = None
     tokenization_in_paper: Name | None = None
@@ -263,7 +266,7 @@ class ModelEntry(StrictModel):
     sources: Sources | None = None
 
     @model_validator(mode="after")
-    def _says_once_whose_code(self) -> Self:
+    def _has_consistent_keys(self) -> Self:
         run, loading = self.run, self.loading
         option = run.options.get(_TRUST) if run is not None else None
         code = loading.remote_code if loading is not None else None
@@ -303,7 +306,7 @@ class ModelEntry(StrictModel):
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Name to value of each known fact that rules and the board use."""
+        """Values of the known facts that rules and the board use, by name."""
         fact_by_name = {name: getattr(self, name) for name in _FACTS}
         if self.published is not None:
             fact_by_name["pooling"] = self.published.pooling
@@ -346,7 +349,7 @@ _CORRECT_ENTRY = "correct the entry; docs/maintainer/models.md explains each key
 
 
 def addresses(weights: WeightsSource) -> dict[str, str]:
-    """Return file name to https address; empty for files on the Hub.
+    """Return the https address of each file by its name; empty for files on the Hub.
 
     The address of a file in an archive is the archive's, `#` and the file's path in it. A file of
     Drive or Dataverse without a number has no address and is left out.

@@ -20,7 +20,7 @@ _TOKENIZERS = {
     "BioToken": ("own",),
     "mixed": ("own",),
 }
-"""The paper's word for tokens to the kinds of tokenizer that make such tokens."""
+"""Kinds of tokenizer that make tokens of a kind, by the paper's word for these tokens."""
 _POOLINGS = (
     ("cls-token", "cls"),
     ("penultimate", "penultimate"),
@@ -60,9 +60,9 @@ def contradictions(entry: ModelEntry) -> Iterator[str]:
             yield f"quirks and the kind of the weights disagree: kind {entry.weights.kind!r}"
         if loading.remote_code and not any(name.endswith(".py") for name in entry.weights.files):
             yield "remote_code is true, but no file of code is pinned"
-    is_sought = entry.sources is not None and entry.sources.licence is not None
-    if entry.licence == UNKNOWN_LICENCE and not is_sought:
-        yield "the licence is unknown, but [sources] licence lacks where it was looked for"
+    is_searched = entry.sources is not None and entry.sources.licence is not None
+    if entry.licence == UNKNOWN_LICENCE and not is_searched:
+        yield "the licence is unknown, but [sources] licence does not say where it was looked for"
 
 
 def _option(options: Mapping[str, str], name: str) -> str:
@@ -85,10 +85,10 @@ def _length_contradictions(entry: ModelEntry) -> Iterator[str]:
     published, run, max_tokens = entry.published, entry.run, entry.max_tokens
     cut = published.max_length if published is not None else None
     if cut is not None and max_tokens is not None and cut > max_tokens:
-        yield f"the published run cut at {cut:,} tokens, but the model takes at most {max_tokens:,}"
+        yield f"the published run kept {cut:,} tokens, but the model takes at most {max_tokens:,}"
     length = run.options.get("max_length", "") if run is not None else ""
     if cut is not None and length.isdecimal() and int(length) != cut:
-        yield f"the published run cut at {cut:,} tokens, but the option max_length is {length}"
+        yield f"the published run kept {cut:,} tokens, but the option max_length is {length}"
     kind = entry.loading.tokenizer if entry.loading is not None else ""
     letters = entry.max_letters
     if (
@@ -205,7 +205,7 @@ def _size_contradictions(entry: ModelEntry, size: float | None) -> Iterator[str]
 
 
 def unknowns(entry: ModelEntry) -> dict[str, str]:
-    """Return the name of each fact that the entry declares unknown, to the explanation."""
+    """Return the explanation of each fact that the entry declares unknown, by its name."""
     explanation_by_fact = {}
     if entry.run_unknown:
         candidates_text = "; ".join(candidate.what for candidate in entry.candidates)

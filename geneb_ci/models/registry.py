@@ -42,7 +42,7 @@ TERMS = {
         "mixed": "nucleotides and amino acids",
     },
 }
-"""Name of a fact and the paper's word for its value to the meaning of the word."""
+"""Meaning of the paper's words for the values of a fact, by the name of the fact and the word."""
 
 
 def in_words(fact: str, word: str | None) -> str | None:
@@ -52,7 +52,7 @@ def in_words(fact: str, word: str | None) -> str | None:
 
 
 class ModelRegistry(Mapping[str, Mapping[str, Any]]):
-    """Model id to the facts of its entry (`ModelEntry.attributes`).
+    """The facts of each entry (`ModelEntry.attributes`), by model id.
 
     An entry is read when it is first used, so that a check of one file reads only one entry.
     """

@@ -50,7 +50,10 @@ class HubModel:
     params: int | None
 
     def number(self, names: tuple[str, ...]) -> int | None:
-        """Return the first of these numbers in the configuration or its part for text, or None."""
+        """Return the first positive integer with one of these names in the configuration.
+
+        Its part for text is searched, too. Return None if there is no such number.
+        """
         inner = self.config.get(TEXT_CONFIG)
         parts = (self.config, inner if isinstance(inner, dict) else {})
         values = (part.get(name) for part in parts for name in names)
@@ -63,7 +66,10 @@ class HubModel:
 
     @property
     def max_length(self) -> int | None:
-        """Number of tokens that model and tokenizer accept, including special ones; None: any."""
+        """Number of tokens that model and tokenizer accept, including special ones.
+
+        None means that any number is accepted.
+        """
         limits = (self.number(LENGTHS), self.tokenizer.get("model_max_length"))
         return min((x for x in limits if type(x) is int and 0 < x <= LENGTH_MAX), default=None)
 
@@ -80,19 +86,19 @@ class HubModel:
 
     @property
     def has_decoder(self) -> bool:
-        """Whether it has an encoder and a decoder; only the encoder can embed a sequence."""
+        """Whether the model has a decoder besides its encoder, which alone embeds a sequence."""
         return self.config.get("is_encoder_decoder") is True
 
     @property
     def model_class(self) -> str:
-        """Class in the configuration; without one, the model's type."""
+        """Class that the configuration names; if it names none, the model's type."""
         architectures = self.config.get("architectures")
-        first = architectures[0] if isinstance(architectures, list) and architectures else None
-        return word(first) or word(self.config.get("model_type")) or "AutoModel"
+        name = architectures[0] if isinstance(architectures, list) and architectures else None
+        return word(name) or word(self.config.get("model_type")) or "AutoModel"
 
     @property
     def tokenizer_class(self) -> str:
-        """Class in the configuration of the tokenizer."""
+        """Class that the configuration of the tokenizer names."""
         return word(self.tokenizer.get("tokenizer_class")) or "AutoTokenizer"
 
 
@@ -175,7 +181,7 @@ def entry_text(model: HubModel, author_facts: AuthorFacts, extractor: str) -> st
     }
     options = author_facts.extractor_options(model)
     options.pop("revision")  # an audit takes the revision from the weights
-    parts: dict[str, Mapping[str, Any]] = {
+    tables: dict[str, Mapping[str, Any]] = {
         "weights": {
             "kind": "huggingface",
             "location": model.location,
@@ -199,7 +205,7 @@ def entry_text(model: HubModel, author_facts: AuthorFacts, extractor: str) -> st
     }
     lines = ["# How to load and run this model; docs/maintainer/models.md explains each key."]
     lines += _assignments(facts)
-    for name, table in parts.items():
+    for name, table in tables.items():
         if table:
             lines += ["", f"[{name}]", *_assignments(table)]
     return "".join(f"{line}\n" for line in lines)
@@ -218,12 +224,12 @@ def _assignments(table: Mapping[str, Any]) -> list[str]:
 
 
 def card_text(model: HubModel, author_facts: AuthorFacts) -> str:
-    """Return the model card."""
+    """Return the text of the model card."""
     layers, width = model.number(LAYERS), model.width
     shape = [model.model_class]
     shape += [f"{layers} layers"] if layers else []
     shape += [f"width {width:,}"] if width else []
-    cut = (
+    length = (
         "any length"
         if author_facts.max_length is None
         else f"cut at {author_facts.max_length:,} tokens"
@@ -234,7 +240,7 @@ def card_text(model: HubModel, author_facts: AuthorFacts) -> str:
 - **Parameters:** {author_facts.params:,}
 - **Architecture:** {", ".join(shape)}
 - **Weights:** <https://huggingface.co/{model.location}> at `{model.revision}`
-- **Input:** {model.tokenizer_class}, upper case, {cut}
+- **Input:** {model.tokenizer_class}, upper case, {length}
 - **Pooling:** {_POOLED[author_facts.pooling]}
 - **Layer:** the last hidden state, in {author_facts.dtype}
 - **Licence:** {author_facts.licence or "unknown"}
@@ -268,21 +274,21 @@ _CODE: dict[Pooling, str] = {
 def module_text(model: HubModel, author_facts: AuthorFacts) -> str:
     """Return the module of an extractor that computes the same as the built-in one."""
     weights = {name: digest for name, digest in model.files.items() if _is_weight(name)}
-    fact_lines = "".join(
+    weight_lines = "".join(
         f"            {json.dumps(name)}: {json.dumps(digest)},\n"
         for name, digest in sorted(weights.items())
     )
     options = author_facts.extractor_options(model)
-    trust = (
+    trust_option = (
         f', "trust_remote_code": {author_facts.trust_remote_code}'
         if "trust_remote_code" in options
         else ""
     )
-    cut = author_facts.max_length is not None
-    limits = f'{author_facts.max_length}, "{"right" if cut else "none"}"'
+    is_cut = author_facts.max_length is not None
+    limits = f'{author_facts.max_length}, "{"right" if is_cut else "none"}"'
     code = _CODE[author_facts.pooling]
     mask = '            mask = tokens["attention_mask"].unsqueeze(-1)\n' if "mask" in code else ""
-    call = "truncation=True, max_length=self.max_length, " if cut else ""
+    cut_arguments = "truncation=True, max_length=self.max_length, " if is_cut else ""
     return f'''"""{author_facts.title}: {author_facts.pooling} of the last hidden states."""
 
 import numpy as np
@@ -302,12 +308,12 @@ class {author_facts.class_name}(BaseEmbeddingExtractor):
         "location": {json.dumps(model.location)},
         "revision": REVISION,
         "weights": {{
-{fact_lines}        }},
+{weight_lines}        }},
     }}
 
     def __init__(self, name_model, device="cpu"):
         super().__init__(name_model, device)
-        pinned = {{"revision": REVISION{trust}}}
+        pinned = {{"revision": REVISION{trust_option}}}
         self.tokenizer = AutoTokenizer.from_pretrained(name_model, **pinned)
         self.tokenizer.padding_side = "right"
         model = AutoModel.from_pretrained(name_model, dtype=torch.{author_facts.dtype}, **pinned)
@@ -317,7 +323,7 @@ class {author_facts.class_name}(BaseEmbeddingExtractor):
         rows = []
         for start in range(0, len(sequences), batch_size):
             batch = [one.upper() for one in sequences[start : start + batch_size]]
-            tokens = self.tokenizer(batch, {call}padding=True, return_tensors="pt")
+            tokens = self.tokenizer(batch, {cut_arguments}padding=True, return_tensors="pt")
             tokens = tokens.to(self.device)
             with torch.inference_mode():
                 hidden = self.model(

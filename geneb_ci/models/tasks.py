@@ -46,14 +46,14 @@ class TaskNote(StrictModel):
 
     def of(self, task: str) -> Self | None:
         """Return the note, filled in for a task; None if it is about other tasks."""
-        before, star, after = self.match.partition("*")
-        pattern = f"{re.escape(before)}({'.*' if star else ''}){re.escape(after)}"
+        beginning, star, ending = self.match.partition("*")
+        pattern = f"{re.escape(beginning)}({'.*' if star else ''}){re.escape(ending)}"
         match = re.fullmatch(pattern, task)
         if match is None:
             return None
         texts = {"asks": self.asks, "species": self.species, "measures": self.measures}
-        filled = {key: text and text.replace("{}", match[1]) for key, text in texts.items()}
-        return self.model_copy(update=filled)
+        filled_texts = {key: text and text.replace("{}", match[1]) for key, text in texts.items()}
+        return self.model_copy(update=filled_texts)
 
 
 class Origin(StrictModel):
@@ -97,7 +97,7 @@ class TaskNotes(StrictModel):
         return self
 
     def origin(self, benchmark: str) -> Origin:
-        """Return the publication of the benchmark with a name; if unknown, with only that name."""
+        """Return the publication of the benchmark of this name; if unknown, only with the name."""
         noted_origin = self.benchmark
         return (
             noted_origin
@@ -110,7 +110,7 @@ class TaskNotes(StrictModel):
         return next((matching for note in self.tasks if (matching := note.of(task))), None)
 
     def facts(self, tasks: Sequence[Task]) -> dict[str, dict[str, Any]]:
-        """Return task id to its published facts; unknown facts are left out."""
+        """Return the published facts of each task by its id; unknown facts are left out."""
         notes = {task.id: self.of(task.id) for task in tasks}
         facts_by_task: dict[str, dict[str, Any]] = {}
         for task in tasks:
@@ -133,7 +133,7 @@ NO_NOTES = TaskNotes(schema_version="1.0")
 def task_notes(layout: Layout) -> TaskNotes:
     """Return the policy's facts about the tasks; without the file, no facts.
 
-    Raises BadConfiguration, with the file and the key, if the file is invalid.
+    Raises BadConfiguration, which names the file and the key, if the file is invalid.
     """
     policy = layout.policy or shipped("policy", "official.json").parent
     path = policy / FILE
@@ -149,4 +149,4 @@ def task_notes(layout: Layout) -> TaskNotes:
         raise BadConfiguration(f"{path}: not TOML: {error}", _CORRECT_TASKS) from error
 
 
-_CORRECT_TASKS = "correct it; docs/maintainer/models.md explains each key"
+_CORRECT_TASKS = "correct the file; docs/maintainer/models.md explains each key"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from geneb_ci.board.board import CheckedEntries, RejectedSubmission, read_entries
 from geneb_ci.board.diff import BoardDiff, BoardSide, board_diff
 from geneb_ci.board.parts import unknown_sizes
-from geneb_ci.board.rows import extra_at_hand, leaderboards
+from geneb_ci.board.rows import extra_required, leaderboards
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
@@ -90,7 +90,7 @@ def _compared(
 
 
 def _side(checked_entries: CheckedEntries, benchmark: Benchmark) -> BoardSide:
-    with extra_at_hand():
+    with extra_required():
         from geneb_ci.board.uncertainty import all_scores  # of the extra `build`
     entries = checked_entries.entries
     categories, tasks = leaderboards(entries, benchmark)

@@ -44,7 +44,7 @@ def purpose(origin: "Origin") -> "Purpose":
     return Purpose(
         not_served=NothingChecked,
         wrong_content=lambda message, fix: EmbeddingsRefused(FILES, message, fix),
-        folder="--receipt DIR",
+        folder_option="--receipt DIR",
         changed_fix="the file was changed since the submission was written: ask the contributor, "
         "or name a mirror: --mirror URL",
         is_user_named=origin.is_user_named,

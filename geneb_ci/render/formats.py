@@ -120,7 +120,7 @@ def skipped_rules(report: Report) -> list[Skipped]:
         scope_text = (
             f" in {files:,} of {len(report.files):,} files" if files < len(report.files) else ""
         )
-        fix = (report.proposal is not None and need.of_main) or need.fix
+        fix = (report.proposal is not None and need.pull_request_fix) or need.fix
         reason = f"{practice} {need.in_practice}" if is_only_practice and need.in_practice else fix
         message = f"{plural(len(rules), 'rule')} {verb_form} {need.text}{scope_text}: {reason}"
         skipped.append(Skipped(need, sorted(rules), files, message, fix))

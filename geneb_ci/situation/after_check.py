@@ -121,21 +121,25 @@ def _step(layout: Layout, checked: Report | None = None) -> NextStep:
     return decide(Role.CONTRIBUTOR, read_branch(layout, checked), TABLE)
 
 
-def _fix(errors: Sequence[Finding], again: Sequence[str], root: Path) -> str:
-    """Return the command that fixes the first error, or opens its file in an editor."""
-    first = errors[0]
-    if first.rule in {FOREIGN, POINTER} and (commands := _COMMAND.findall(first.fix)):
-        parent = str(PurePosixPath(first.file).parent)
-        path_by_word = {"FILE": first.file, "DIR": parent, "FOLDER": parent}
+def _fix(errors: Sequence[Finding], checked_paths: Sequence[str], root: Path) -> str:
+    """Return the command that fixes the first error, or opens its file in an editor.
+
+    The command then checks `checked_paths` again.
+    """
+    first_error = errors[0]
+    if first_error.rule in {FOREIGN, POINTER} and (commands := _COMMAND.findall(first_error.fix)):
+        parent = str(PurePosixPath(first_error.file).parent)
+        path_by_word = {"FILE": first_error.file, "DIR": parent, "FOLDER": parent}
         return re.sub(
             rf"\b({'|'.join(path_by_word)})\b",
             lambda word: shlex.quote(path_by_word[word[0]]),
             commands[0],
         )
-    if first.rule == "extractor-mismatch":
-        return shlex.join(["geneb-ci", "explain", first.rule])  # editing would hide what ran
-    if not (root / first.file).is_file():
+    if first_error.rule == "extractor-mismatch":
+        return shlex.join(["geneb-ci", "explain", first_error.rule])  # editing would hide what ran
+    if not (root / first_error.file).is_file():
         return ""  # standard input, or a file that the working tree lacks
-    if [first.file] == [*again] and is_fixable(root / first.file, errors):
-        return shlex.join([*_CHECK, "--fix", *again])
-    return f"${{EDITOR:-vi}} {shlex.quote(first.file)} && {shlex.join([*_CHECK, *again])}"
+    if [first_error.file] == [*checked_paths] and is_fixable(root / first_error.file, errors):
+        return shlex.join([*_CHECK, "--fix", *checked_paths])
+    check = shlex.join([*_CHECK, *checked_paths])
+    return f"${{EDITOR:-vi}} {shlex.quote(first_error.file)} && {check}"

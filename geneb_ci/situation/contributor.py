@@ -22,7 +22,7 @@ class ProblemCounts(NamedTuple):
     number: int = 0
     rules: tuple[str, ...] = ()
     """Ids of the rules without repetition, in the order of the findings."""
-    first: str = ""
+    first_message: str = ""
     """Message of the first finding; "" without any."""
 
     @property
@@ -48,7 +48,7 @@ class ResultsFolder(NamedTuple):
     """A folder of results from which no row has been made."""
 
     folder: str
-    files: int
+    file_count: int
     """Number of files in the folder."""
     arguments: tuple[str, ...]
     """Options of `geneb-ci pack` for facts that are not in the files."""
@@ -59,12 +59,12 @@ class ReceiptFacts(NamedTuple):
     """The receipt that a row declares."""
 
     is_published: bool
-    files: int
+    file_count: int
     """Number of files of the receipt."""
     folder: str = ""
     """Folder of the working tree with the files; "" if there is none."""
     needs_data: bool = True
-    """Whether task data must be downloaded to compute its cells."""
+    """Whether task data must be downloaded to compute the row's cells from the receipt."""
 
 
 class OpenPull(NamedTuple):
@@ -73,7 +73,7 @@ class OpenPull(NamedTuple):
     number: int
     verdict: str
     """Outcome of the verdict in words, also if there is none yet."""
-    who: str
+    next_to_act: str
     """Role of the person who must act next."""
     action: str
     """The next action of this person."""
@@ -87,7 +87,7 @@ class BranchState(CloneState):
     """Address of the board's repository, used if the clone has no remote."""
     submission_file: str = ""
     """Outside of a board, name of a file in the folder that may be a submission; else ""."""
-    moves: tuple[MisplacedFile, ...] = ()
+    misplaced_files: tuple[MisplacedFile, ...] = ()
     models: tuple[str, ...] = ()
     """Ids of the models with changed files on the branch or in the working tree."""
     other_models_files: tuple[str, ...] = ()
@@ -103,7 +103,8 @@ class BranchState(CloneState):
     run_command: tuple[str, ...] = ()
     """Words of the command that makes the row; empty if there is a row."""
     results: ResultsFolder | None = None
-    is_practised: bool = False
+    """The first folder with results of another program; None without one."""
+    is_practice_board: bool = False
     """Whether this is a practice board without a remote."""
     is_fixable: bool = False
     """Whether `geneb-ci check --fix` would change the row."""
@@ -121,7 +122,7 @@ class BranchState(CloneState):
     """Number of files that the commits of the branch change."""
     outdated: tuple[str, ...] = ()
     """Paths of files that the base branch has changed as well."""
-    verdict: ProblemCounts = NO_PROBLEMS
+    verdict_errors: ProblemCounts = NO_PROBLEMS
     """Errors of the server's verdict on the last commit."""
     receipt: ReceiptFacts | None = None
     pull: OpenPull | None = None
@@ -135,7 +136,7 @@ class BranchState(CloneState):
 
     @property
     def title(self) -> str:
-        """The first line, unless the state is not known: the role, the branch, and the model."""
+        """The first line, with the role, the branch and the model; "" if the state is unknown."""
         if self.refusal or not self.is_board:
             return ""
         branch_text = f"branch {self.tree.branch}" if self.tree.branch else "no branch"
@@ -171,7 +172,10 @@ def _conflicts(state: BranchState) -> Iterator[str]:
     yield f"a merge left {plural(len(state.tree.conflicts), 'file')} with both versions: " + (
         _listed(state.tree.conflicts)
     )
-    yield "edit them until they are right and no line begins with <<<<<<<, ======= or >>>>>>>"
+    yield (
+        "in each file, keep the right lines, and delete those that begin with <<<<<<<, ======= or "
+        ">>>>>>>"
+    )
 
 
 def _resolve(state: BranchState) -> str:
@@ -180,23 +184,26 @@ def _resolve(state: BranchState) -> str:
 
 
 def _moves(state: BranchState) -> Iterator[str]:
-    for move in state.moves[:PATHS_SHOWN]:
+    for move in state.misplaced_files[:PATHS_SHOWN]:
         yield f"{quoted(move.path)} is in the wrong place, expected {quoted(move.target)}"
-    yield "a file in another folder is neither checked nor shown on the board"
+    yield "a file in the wrong folder is neither checked nor shown on the board"
 
 
 def _move(state: BranchState) -> str:
-    move = state.moves[0]
+    move = state.misplaced_files[0]
     folder = str(PurePosixPath(move.target).parent)
     words = ("git", "mv") if move.is_tracked else ("mv", "-n")
     return f"{_join('mkdir', '-p', folder)} && {_join(*words, move.path, move.target)}"
 
 
-def _several(state: BranchState) -> Iterator[str]:
+def _several_models(state: BranchState) -> Iterator[str]:
     yield f"the branch has files of {plural(len(state.models), 'model')}: {_listed(state.models)}"
-    yield "a pull request may have only one model: put each other model on a branch of its own"
+    yield "a pull request may have only one model: put every other model on a branch of its own"
     if state.other_models_files:
-        yield "the command sets their files aside; on another branch, `git stash pop` restores them"
+        yield (
+            "the command sets the files of the others aside; on another branch, `git stash pop` "
+            "restores them"
+        )
 
 
 def _set_aside(state: BranchState) -> str:
@@ -207,7 +214,7 @@ def _set_aside(state: BranchState) -> str:
 
 def _results(state: BranchState) -> Iterator[str]:
     if state.results is not None:
-        files = plural(state.results.files, "file")
+        files = plural(state.results.file_count, "file")
         yield f"{state.results.folder} has {files} of results, from which no row has been made yet"
 
 
@@ -219,10 +226,10 @@ def _pack(state: BranchState) -> str:
     return _join("geneb-ci", "pack", results.folder, *results.arguments, "--output", output)
 
 
-def _template(state: BranchState) -> Iterator[str]:
+def _no_row(state: BranchState) -> Iterator[str]:
     yield f"{state.card or state.module} exists, but the row does not: the evaluation writes it"
     if state.card_errors.number:
-        yield f"{state.card} still has placeholders: {state.card_errors.first}"
+        yield f"{state.card} still has placeholders: {state.card_errors.first_message}"
     if state.extractor_error:
         yield state.extractor_error
     yield "DIR is the folder of the task data: `geneb-harness data pull DIR` downloads them"
@@ -257,7 +264,7 @@ def _unchanged(state: BranchState) -> Iterator[str]:
 
 def _row_errors(state: BranchState) -> Iterator[str]:
     yield f"{state.row}: errors: {state.row_errors.with_rules}"
-    yield f"the first: {state.row_errors.first}"
+    yield f"the first error: {state.row_errors.first_message}"
     if state.is_fixable:
         yield "some errors have only one possible correction, which --fix makes"
 
@@ -282,7 +289,7 @@ def _write_card(state: BranchState) -> str:
 
 def _card_errors(state: BranchState) -> Iterator[str]:
     yield f"{state.card}: errors: {state.card_errors.with_rules}"
-    yield f"the first: {state.card_errors.first}"
+    yield f"the first error: {state.card_errors.first_message}"
 
 
 def _edit_card(state: BranchState) -> str:
@@ -302,7 +309,7 @@ def _edit_extractor(state: BranchState) -> str:
     return f"${{EDITOR:-vi}} {shlex.quote(state.module)} && {check}"
 
 
-def _practised(state: BranchState) -> Iterator[str]:
+def _practice_row(state: BranchState) -> Iterator[str]:
     yield f"{state.row} passes, on a practice board that is only on this machine"
     yield "commit it, as if a maintainer had merged it; a real board needs a pull request"
     if state.receipt is not None and not state.receipt.is_published:
@@ -316,9 +323,12 @@ def _commit_practised(state: BranchState) -> str:
 
 def _receipt(state: BranchState) -> Iterator[str]:
     if state.receipt is not None:
-        files = plural(state.receipt.files, "file")
+        files = plural(state.receipt.file_count, "file")
         yield f"{state.row} declares a receipt of {files}, but not where they are published"
-    yield "publish them in an existing data set of the Hub; the command adds its commit to the row"
+    yield (
+        "publish them in an existing data set of the Hub; the command adds the data set's commit "
+        "to the row"
+    )
 
 
 def _push_receipt(state: BranchState) -> str:
@@ -341,9 +351,9 @@ def _verify_and_commit(state: BranchState) -> str:
     return f"{_join(*words)} && {_commit(state)}"
 
 
-def _base(state: BranchState) -> Iterator[str]:
+def _on_base(state: BranchState) -> Iterator[str]:
     branch = state.tree.branch or "no branch"
-    yield f"a pull request needs a branch of its own, but this is {branch}"
+    yield f"a pull request needs a branch of its own, but you are on {branch}"
 
 
 def _branch_off(state: BranchState) -> str:
@@ -372,7 +382,7 @@ def _commit(state: BranchState) -> str:
 
 def _outdated(state: BranchState) -> Iterator[str]:
     yield f"{state.tree.base} has meanwhile changed the same files: {_listed(state.outdated)}"
-    yield "merge it and keep your changes; otherwise the pull request would undo the other change"
+    yield "merge it and keep both changes; otherwise the pull request would undo the other change"
 
 
 def _merge(state: BranchState) -> str:
@@ -382,14 +392,14 @@ def _merge(state: BranchState) -> str:
 
 
 def _refused_change(state: BranchState) -> Iterator[str]:
-    yield f"the server would refuse the last commit; errors: {state.verdict.with_rules}"
-    yield f"the first: {state.verdict.first}"
+    yield f"the server would refuse the last commit; errors: {state.verdict_errors.with_rules}"
+    yield f"the first error: {state.verdict_errors.first_message}"
 
 
 def _unpushed(state: BranchState) -> Iterator[str]:
     yield f"the branch is ready: {plural(state.changed_file_count, 'file')} committed, no error"
     yield from _warned(state)
-    yield from _strays(state)
+    yield from _other_uncommitted(state)
     if not state.tree.remotes:
         yield "the clone has no remote: add the address of your fork of the board's repository"
     elif state.tree.upstream:
@@ -403,7 +413,7 @@ def _warned(state: BranchState) -> Iterator[str]:
         yield f"warnings, to explain in the card: {state.warnings.with_rules}"
 
 
-def _strays(state: BranchState) -> Iterator[str]:
+def _other_uncommitted(state: BranchState) -> Iterator[str]:
     if state.other_uncommitted:
         file_list = _listed(state.other_uncommitted)
         yield f"not committed, so the server would not see: {file_list}"
@@ -421,14 +431,14 @@ def _push(state: BranchState) -> str:
 def _pushed(state: BranchState) -> Iterator[str]:
     yield f"the branch is pushed to {state.tree.upstream} and passes"
     yield from _warned(state)
-    yield from _strays(state)
+    yield from _other_uncommitted(state)
     if state.github_repository:
         yield f"{state.github_repository} has no open pull request of this commit"
     else:
-        yield "not checked: whether it has a pull request (--repo OWNER/NAME, with GH_TOKEN)"
+        yield "not checked: is there a pull request? (--repo OWNER/NAME, with GH_TOKEN)"
 
 
-def _open_pull(state: BranchState) -> str:
+def _create_pull(state: BranchState) -> str:
     words = ["gh", "pr", "create", "--title", f"Add {state.model or state.tree.branch}"]
     words += ["--base", state.tree.base_name or "main", "--fill-first"]
     if state.tree.repository:
@@ -439,10 +449,10 @@ def _open_pull(state: BranchState) -> str:
     return _join(*words)
 
 
-def _open(state: BranchState) -> Iterator[str]:
+def _pull_state(state: BranchState) -> Iterator[str]:
     if state.pull is not None:
         yield f"pull request {state.pull.number}: {state.pull.verdict}"
-        yield f"the next to act is {state.pull.who}: {state.pull.action}"
+        yield f"the next to act is {state.pull.next_to_act}: {state.pull.action}"
 
 
 def _view(state: BranchState) -> str:
@@ -479,7 +489,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
     Situation(
         "misplaced-file",
         "a row, a card or an extractor is in the wrong folder",
-        lambda s: s.moves,
+        lambda s: s.misplaced_files,
         _moves,
         _move,
     ),
@@ -487,7 +497,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "several-models",
         "the branch has files of several models",
         lambda s: len(s.models) > 1,
-        _several,
+        _several_models,
         _set_aside,
     ),
     Situation(
@@ -501,7 +511,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "no-row-yet",
         "there is a card or an extractor, as `geneb-ci new` writes them, but no row",
         lambda s: not s.row and (s.card or s.module),
-        _template,
+        _no_row,
         _run,
     ),
     Situation(
@@ -549,8 +559,8 @@ TABLE: tuple[Situation[BranchState], ...] = (
     Situation(
         "practice-row",
         "the row passes, but is not committed, on a practice board without a remote",
-        lambda s: s.is_practised and s.row in s.pending,
-        _practised,
+        lambda s: s.is_practice_board and s.row in s.pending,
+        _practice_row,
         _commit_practised,
     ),
     Situation(
@@ -564,7 +574,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "on-the-base-branch",
         "the files are on the branch that pull requests are merged into, or on no branch",
         lambda s: _has_submission_files(s) and (s.tree.is_on_base or not s.tree.branch),
-        _base,
+        _on_base,
         _branch_off,
     ),
     Situation(
@@ -591,7 +601,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
     Situation(
         "verdict-with-errors",
         "the server would refuse the last commit",
-        lambda s: s.verdict.number,
+        lambda s: s.verdict_errors.number,
         _refused_change,
         lambda _: "geneb-ci check",
     ),
@@ -606,7 +616,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "pull-request-open",
         "the branch has an open pull request (with `--repo`)",
         lambda s: s.pull is not None,
-        _open,
+        _pull_state,
         _view,
     ),
     Situation(
@@ -614,7 +624,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "the branch is pushed; it has no pull request, or GitHub was not asked",
         lambda _: True,
         _pushed,
-        _open_pull,
+        _create_pull,
     ),
 )
 """Situations of a contributor, in the order of a submission's steps."""

@@ -27,7 +27,7 @@ TIME, COMMIT, DIR = "TIME", "COMMIT", "DIR"
 """Placeholders in a command for values that are not in any file."""
 REVOKED, EXPIRED, NOT_LISTED = "revoked", "expired", "not listed"
 """States of a key whose signatures do not count."""
-Draw = tuple[str, tuple[str, ...]]
+DrawKey = tuple[str, tuple[str, ...]]
 """Digest of a commitment, and the options of `audit FILE` that select the sample."""
 OVERDUE = int(OVERDUE_AFTER.total_seconds())
 
@@ -53,7 +53,7 @@ class LostStatement(NamedTuple):
     reason: str
     commit: str
     """Last commit with the linked content; "" if unknown."""
-    number: int
+    lost_count: int
     """Total number of lost statements."""
 
 
@@ -62,15 +62,15 @@ class BrokenRecord(NamedTuple):
 
     path: str
     reason: str
-    number: int
+    broken_count: int
     """Total number of statements that do not verify."""
 
 
-class PendingStatement(NamedTuple):
+class PendingStatements(NamedTuple):
     """Signed statements that are not committed."""
 
     paths: tuple[str, ...]
-    differs: str = ""
+    differing_model: str = ""
     """Id of a model whose record has the verdict `differs`; "" if there is none."""
 
 
@@ -90,8 +90,8 @@ class OpenAudit(NamedTuple):
     """Path of the plan; "" if nothing is drawn, or the plan is in the work folder."""
     sample: tuple[str, ...] = ()
     """Options of `audit FILE` that select the sample."""
-    typed: tuple[str, ...] = ()
-    """Words of the command that started the audit in this clone's root; empty if unknown."""
+    typed_words: tuple[str, ...] = ()
+    """Words of the command that started the audit in the root of this clone; empty if unknown."""
     is_drawn: bool = False
     is_rerun: bool = False
     """Whether every result has been computed, so that only the record is missing."""
@@ -108,7 +108,7 @@ class OpenAudit(NamedTuple):
     """Seconds since the draw, or since the commitment was merged to main; None if unknown."""
 
     @property
-    def draw(self) -> Draw:
+    def draw_key(self) -> DrawKey:
         """The commitment's digest and the options of its sample, which identify the draw."""
         return self.commitment, self.sample
 
@@ -121,14 +121,14 @@ class AuditCandidate(NamedTuple):
     """Path of the submission."""
     weight: float
     """Sum of the scores of the row's warnings."""
-    withdrawn: str = ""
+    withdrawal_reason: str = ""
     """Why the row's last audit was withdrawn; "" if it was not."""
     refusal: str = ""
     """Why the row cannot be audited now; "" if it can."""
 
 
 class LiveBoard(NamedTuple):
-    """The Space of a board, and how its board relates to the board of this clone."""
+    """The Space of a board, and whether it serves the board of this clone or another one."""
 
     space: str
     status: LiveStatus
@@ -141,7 +141,7 @@ class WaitingPull(NamedTuple):
     name: str
     """Name of the model or of the author."""
     age: str
-    """Time for which it has been open, as text."""
+    """Time for which the pull request has been open, as text."""
     action: str
     """The next action of a maintainer."""
     number_waiting: int
@@ -155,16 +155,16 @@ class WaitingPull(NamedTuple):
 class BoardState(CloneState):
     """Everything that determines the next step of a maintainer."""
 
-    rows: int = 0
+    row_count: int = 0
     """Number of rows of the board."""
     has_answers: bool = True
     """Whether `geneb-ci init` made the repository."""
-    signers: int = 1
+    signer_count: int = 1
     """Number of keys and workflows whose signatures count."""
     key: KeyFacts = KeyFacts()  # noqa: RUF009 (immutable)
     lost_statement: LostStatement | None = None
-    broken: BrokenRecord | None = None
-    pending: PendingStatement | None = None
+    broken_record: BrokenRecord | None = None
+    pending: PendingStatements | None = None
     unmerged: tuple[str, ...] = ()
     """Paths of committed statements that the remote's main branch lacks."""
     audits: tuple[OpenAudit, ...] = ()
@@ -189,10 +189,10 @@ class BoardState(CloneState):
 
     @property
     def title(self) -> str:
-        """The first line, unless the state is not known: the role, the rows, and their evidence."""
+        """The first line, with the role, the rows and their evidence; "" for an unknown state."""
         if self.refusal or not self.is_board:
             return ""
-        return f"maintainer: {plural(self.rows, 'row')}, {self.evidence}"
+        return f"maintainer: {plural(self.row_count, 'row')}, {self.evidence}"
 
     @property
     def evidence(self) -> str:
@@ -223,7 +223,7 @@ def _outside(_: BoardState) -> Iterator[str]:
 
 def _setup(_: BoardState) -> Iterator[str]:
     yield "the repository has neither the settings of a board nor a trusted key"
-    yield "init writes the missing files and keeps the existing ones"
+    yield "geneb-ci init writes the missing files and keeps the existing ones"
 
 
 def _init(state: BoardState) -> str:
@@ -239,14 +239,14 @@ def _row_refused(state: BoardState) -> Iterator[str]:
     yield "a board can only be built and published if every row passes"
 
 
-def _lost(state: BoardState) -> Iterator[str]:
+def _history_broken(state: BoardState) -> Iterator[str]:
     if state.lost_statement is not None:
         yield f"the history of signed statements is broken: {state.lost_statement.reason}"
-        if state.lost_statement.number > 1:
-            yield f"{plural(state.lost_statement.number, 'statement')} are lost in total"
+        if state.lost_statement.lost_count > 1:
+            yield f"{plural(state.lost_statement.lost_count, 'statement')} are lost in total"
         if not state.lost_statement.commit:
-            yield "no commit of this clone has its original content: fetch main and try again"
-    yield "until it is restored, these rows have no level, and nothing is published"
+            yield "no commit of this clone has the original content: fetch main and try again"
+    yield "until it is restored, rows that depend on it have no level, and nothing is published"
 
 
 def _restore(state: BoardState) -> str:
@@ -263,25 +263,25 @@ def _restore(state: BoardState) -> str:
     )
 
 
-def _broken(state: BoardState) -> Iterator[str]:
-    if state.broken is not None:
-        yield f"{state.broken.path} does not verify: {state.broken.reason}"
-        if state.broken.number > 1:
-            yield f"{plural(state.broken.number, 'statement')} do not verify in total"
-    yield "no level is computed while a statement does not verify; the command shows every step"
+def _record_broken(state: BoardState) -> Iterator[str]:
+    if state.broken_record is not None:
+        yield f"{state.broken_record.path} does not verify: {state.broken_record.reason}"
+        if state.broken_record.broken_count > 1:
+            yield f"{plural(state.broken_record.broken_count, 'statement')} do not verify in total"
+    yield "while a statement does not verify, no level is computed; the command shows every step"
 
 
 def _verify(state: BoardState) -> str:
-    path = state.broken.path if state.broken is not None else ""
+    path = state.broken_record.path if state.broken_record is not None else ""
     return shlex.join(["geneb-ci", "audit", "verify", path])
 
 
 def _differs(state: BoardState) -> Iterator[str]:
-    model = state.pending.differs if state.pending is not None else ""
+    model = state.pending.differing_model if state.pending is not None else ""
     yield f"an audit of {model} differs: merge its record, but not a row that is still proposed"
     yield (
-        "the board then marks the row as disputed; its author may correct it, and if the audit was "
-        f"wrong, withdraw it: {WITHDRAW}"
+        "the board then marks the row as disputed; its author may correct the row; if the audit "
+        f"was wrong, withdraw its record: {WITHDRAW}"
     )
 
 
@@ -320,7 +320,7 @@ def _in_review(state: BoardState) -> Iterator[str]:
         _listed(state.unmerged)
     )
     if not state.is_github_known:
-        yield "not checked: whether it has a pull request; if it has one, merge it"
+        yield "not checked: is there a pull request of this branch? if there is, merge it"
 
 
 def _propose(state: BoardState) -> str:
@@ -328,12 +328,12 @@ def _propose(state: BoardState) -> str:
     return shlex.join([*words, *(["--repo", state.repository] if state.repository else [])])
 
 
-def _keyless(_: BoardState) -> Iterator[str]:
+def _no_key(_: BoardState) -> Iterator[str]:
     yield f"no signature counts, since {KEYS} has no key"
     yield "make a key; the command prints its entry, which counts as soon as main has it"
 
 
-def _dead_key(state: BoardState) -> Iterator[str]:
+def _unusable_key(state: BoardState) -> Iterator[str]:
     if state.key.state == REVOKED:
         yield f"your key {state.key.path} is revoked, so none of its signatures counts"
     else:
@@ -358,8 +358,8 @@ def _continuing_command(state: BoardState, *options: str) -> str:
     is_drawn_here = bool(audit.work) and audit.is_drawn
     if audit.plan:
         words = ["geneb-ci", "audit", "run", audit.plan]
-    elif audit.typed:
-        words = [word for word in audit.typed if word != "--unsigned"]
+    elif audit.typed_words:
+        words = [word for word in audit.typed_words if word != "--unsigned"]
         practice = [["--practice"]] if audit.is_practice and not is_drawn_here else []
         for option in (*practice, [*options], state.signing):
             words += [] if {*option[:1]} & {*words} else option
@@ -379,7 +379,7 @@ def _continuing_command(state: BoardState, *options: str) -> str:
 
 def _unsigned(state: BoardState) -> Iterator[str]:
     yield f"the audit of {state.audit.model} is computed, but its record is not signed"
-    yield "repeat the same command as before: it signs the record and computes nothing again"
+    yield "the command signs the record; it computes nothing again"
 
 
 def _overdue(state: BoardState) -> Iterator[str]:
@@ -388,10 +388,10 @@ def _overdue(state: BoardState) -> Iterator[str]:
         f"its sample was drawn {duration(state.audit.age_seconds)} ago, "
         "but it has no record"
     )
-    yield "until it has one, this sample is added to every other sample for this model"
+    yield "until it has a record, this sample is added to every other sample for this model"
 
 
-def _drawn(state: BoardState) -> Iterator[str]:
+def _not_rerun(state: BoardState) -> Iterator[str]:
     yield f"the sample of {state.audit.model} is drawn, but not rerun yet"
     if state.needs_data:
         yield f"{DIR} is the folder of the task data: `geneb-ci data pull {DIR}` downloads them"
@@ -399,7 +399,7 @@ def _drawn(state: BoardState) -> Iterator[str]:
         yield f"the command makes the same plan again as in {state.audit.statement}"
 
 
-def _waiting(state: BoardState) -> Iterator[str]:
+def _round_not_due(state: BoardState) -> Iterator[str]:
     yield (
         f"the commitment of {state.audit.model} has been public since {state.audit.committed_at}; "
         f"the beacon's round that decides its sample is due at {state.audit.due}"
@@ -407,7 +407,7 @@ def _waiting(state: BoardState) -> Iterator[str]:
     yield "the command waits for this round, then draws the sample"
 
 
-def _due(state: BoardState) -> Iterator[str]:
+def _round_due(state: BoardState) -> Iterator[str]:
     yield (
         f"the commitment of {state.audit.model} has been public since {state.audit.committed_at}, "
         "and the beacon's round that decides its sample has been published"
@@ -436,11 +436,11 @@ def _publish_commitment(state: BoardState) -> str:
     return shlex.join([*words, *(["--repo", state.repository] if state.repository else [])])
 
 
-def _practice(state: BoardState) -> Iterator[str]:
+def _practice_not_drawn(state: BoardState) -> Iterator[str]:
     yield f"the commitment of {state.audit.model} is made; a practice sample can be drawn at once"
 
 
-def _live(state: BoardState) -> Iterator[str]:
+def _behind(state: BoardState) -> Iterator[str]:
     if state.live is not None:
         texts = {
             LiveStatus.NOTHING: "has no board yet",
@@ -448,14 +448,14 @@ def _live(state: BoardState) -> Iterator[str]:
             LiveStatus.OTHER: "has a board that is neither the one of main nor a newer one",
         }
         yield f"the Space {state.live.space} {texts.get(state.live.status, state.live.status)}"
-    yield "the workflow publish.yml publishes after a merge; the command does so with HF_TOKEN"
+    yield "the workflow publish.yml publishes after a merge; with HF_TOKEN, the command does it now"
 
 
 def _publish(state: BoardState) -> str:
     return shlex.join(["geneb-ci", "publish", "--space", state.live.space if state.live else ""])
 
 
-def _pulls(state: BoardState) -> Iterator[str]:
+def _waiting_pulls(state: BoardState) -> Iterator[str]:
     if state.pull is not None:
         yield (
             f"pull requests that wait for a maintainer: {state.pull.number_waiting}; the oldest is "
@@ -483,7 +483,7 @@ def _first_candidate(state: BoardState) -> AuditCandidate | None:
     return next((row for row in state.queue if not row.refusal), None)
 
 
-def _local(state: BoardState) -> Iterator[str]:
+def _not_on_github(state: BoardState) -> Iterator[str]:
     yield "the board is only on this machine: its clone has no remote"
     create = f"create {state.repository} on GitHub, empty"
     if _is_practised(state):
@@ -491,14 +491,14 @@ def _local(state: BoardState) -> Iterator[str]:
         if _first_candidate(state) is None:
             yield "no row is left to audit: the command shows the levels and the page of the board"
         return
-    yield f"{create}; the command pushes the board to it and sets it up"
+    yield f"{create}; the command pushes the board to GitHub and sets up the repository"
     if _first_candidate(state) is not None:
         yield f"or audit a row before that: {_audit_first(state)}"
 
 
 def _is_practised(state: BoardState) -> bool:
     """Whether the board is used for practice: it needs no data and has more than its first row."""
-    return not state.needs_data and state.rows > 1
+    return not state.needs_data and state.row_count > 1
 
 
 def _stay_or_push(state: BoardState) -> str:
@@ -511,16 +511,18 @@ def _stay_or_push(state: BoardState) -> str:
     )
 
 
-def _candidate(state: BoardState) -> Iterator[str]:
+def _row_to_audit(state: BoardState) -> Iterator[str]:
     candidate = _first_candidate(state)
     if candidate is not None:
         weight_text = f"; weight of its warnings: {candidate.weight:g}" if candidate.weight else ""
         yield f"audit {candidate.model} first: no audit confirms it{weight_text}"
-        if candidate.withdrawn:
-            yield f"its last audit was withdrawn: {candidate.withdrawn}"
-        after = [row.model for row in state.queue if row is not candidate and not row.refusal]
-        if after:
-            yield f"then {first_and_more(after, LISTED_MAX)}"
+        if candidate.withdrawal_reason:
+            yield f"its last audit was withdrawn: {candidate.withdrawal_reason}"
+        later_models = [
+            row.model for row in state.queue if row is not candidate and not row.refusal
+        ]
+        if later_models:
+            yield f"then {first_and_more(later_models, LISTED_MAX)}"
     yield from _refusals(state)
     yield from _unchecked(state)
 
@@ -549,11 +551,11 @@ def _audit_first(state: BoardState) -> str:
 
 def _disputed(state: BoardState) -> Iterator[str]:
     yield f"{state.disputed[0]} is disputed: an audit found other scores than the row claims"
-    yield f"its author may correct the row; if the audit was wrong, withdraw it: {WITHDRAW}"
+    yield f"its author may correct the row; if the audit was wrong, withdraw its record: {WITHDRAW}"
     yield from _refusals(state)
 
 
-def _nothing(state: BoardState) -> Iterator[str]:
+def _nothing_to_do(state: BoardState) -> Iterator[str]:
     yield from _refusals(state)
     yield from _unchecked(state)
 
@@ -589,7 +591,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
     Situation(
         "setup-incomplete",
         "there are rows, but neither trusted keys nor the settings that `geneb-ci init` writes",
-        lambda s: not s.has_answers and not s.signers,
+        lambda s: not s.has_answers and not s.signer_count,
         _setup,
         _init,
     ),
@@ -597,16 +599,20 @@ TABLE: tuple[Situation[BoardState], ...] = (
         "history-broken",
         "a signed statement was changed or deleted",
         lambda s: s.lost_statement,
-        _lost,
+        _history_broken,
         _restore,
     ),
     Situation(
-        "record-broken", "a signed statement does not verify", lambda s: s.broken, _broken, _verify
+        "record-broken",
+        "a signed statement does not verify",
+        lambda s: s.broken_record,
+        _record_broken,
+        _verify,
     ),
     Situation(
         "record-differs",
         "an uncommitted record has the verdict that claims differ",
-        lambda s: s.pending and s.pending.differs,
+        lambda s: s.pending and s.pending.differing_model,
         _differs,
         _commit_pending,
     ),
@@ -634,22 +640,22 @@ TABLE: tuple[Situation[BoardState], ...] = (
     Situation(
         "no-key",
         "no key is trusted, and you have no key",
-        lambda s: not s.signers and not s.key.path,
-        _keyless,
+        lambda s: not s.signer_count and not s.key.path,
+        _no_key,
         _keygen,
     ),
     Situation(
         "key-revoked",
         "your key is revoked",
         lambda s: s.key.state == REVOKED,
-        _dead_key,
+        _unusable_key,
         _keygen,
     ),
     Situation(
         "key-expired",
         "your key has expired",
         lambda s: s.key.state == EXPIRED,
-        _dead_key,
+        _unusable_key,
         _keygen,
     ),
     Situation(
@@ -677,28 +683,28 @@ TABLE: tuple[Situation[BoardState], ...] = (
         "audit-not-run",
         "a sample is drawn, but not rerun",
         lambda s: (a := _most_urgent_audit(s)) and a.is_drawn,
-        _drawn,
+        _not_rerun,
         _continuing_command,
     ),
     Situation(
         "practice-not-drawn",
         "a commitment on a practice board is not drawn",
         lambda s: (a := _most_urgent_audit(s)) and a.is_practice,
-        _practice,
+        _practice_not_drawn,
         _draw,
     ),
     Situation(
         "round-due",
         "a commitment is public, and the beacon has published its round (with `--repo`)",
         lambda s: (a := _most_urgent_audit(s)) and a.is_due,
-        _due,
+        _round_due,
         _draw,
     ),
     Situation(
         "round-not-due",
         "a commitment is public, but its round is not published yet (with `--repo`)",
         lambda s: (a := _most_urgent_audit(s)) and a.due,
-        _waiting,
+        _round_not_due,
         _draw,
     ),
     Situation(
@@ -718,7 +724,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
     Situation(
         "no-row",
         "the board has no row",
-        lambda s: not s.rows,
+        lambda s: not s.row_count,
         _no_rows,
         lambda _: "geneb-ci new OWNER/MODEL",
     ),
@@ -726,35 +732,35 @@ TABLE: tuple[Situation[BoardState], ...] = (
         "board-not-published",
         "the Space has no board (with `--space`)",
         lambda s: s.live is not None and s.live.status is LiveStatus.NOTHING,
-        _live,
+        _behind,
         _publish,
     ),
     Situation(
         "board-behind",
         "the Space has an older board than main, or another one (with `--space`)",
         lambda s: s.live is not None and s.live.status in {LiveStatus.BEHIND, LiveStatus.OTHER},
-        _live,
+        _behind,
         _publish,
     ),
     Situation(
         "pull-request-waits",
         "a pull request waits for a maintainer (with `--repo`)",
         lambda s: s.pull,
-        _pulls,
+        _waiting_pulls,
         _view_pull,
     ),
     Situation(
         "not-on-github",
         "`geneb-ci init` made the board, but it has not been pushed to GitHub",
         lambda s: s.has_answers and not s.tree.remotes,
-        _local,
+        _not_on_github,
         _stay_or_push,
     ),
     Situation(
         "row-to-audit",
         "no audit confirms a contributed row; rows with the heaviest warnings come first",
         _first_candidate,
-        _candidate,
+        _row_to_audit,
         _audit_first,
     ),
     Situation(
@@ -768,7 +774,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
         "nothing-to-do",
         "nothing is left to do, or servers were not asked",
         lambda _: True,
-        _nothing,
+        _nothing_to_do,
         _check_servers,
     ),
 )

@@ -47,11 +47,11 @@ from geneb_ci.situation.maintainer import (
     AuditCandidate,
     BoardState,
     BrokenRecord,
-    Draw,
+    DrawKey,
     KeyFacts,
     LostStatement,
     OpenAudit,
-    PendingStatement,
+    PendingStatements,
 )
 from geneb_ci.situation.table import repository_named
 from geneb_ci.situation.work_tree import WorkTree, read_work_tree
@@ -102,12 +102,12 @@ class BoardReader:
         results = self._results()
         return BoardState(
             tree=self.tree,
-            rows=len(results),
+            row_count=len(results),
             has_answers=bool(answers),
-            signers=len(self.audits.keys),
+            signer_count=len(self.audits.keys),
             key=self.key(),
             lost_statement=self.lost(),
-            broken=self._broken(verifications),
+            broken_record=self._broken_record(verifications),
             pending=self._pending(),
             unmerged=self._unmerged(),
             audits=self.open_audits({}),
@@ -120,20 +120,22 @@ class BoardReader:
         )
 
     def key(self) -> KeyFacts:
-        """Return the available key whose signatures count; if none does, the best other key."""
+        """Return the available key whose signatures count, or else the best other key."""
         key_file = os.environ.get(KEY_VARIABLE, "")
         folder = self.root / KEYS_FOLDER
         paths = [Path(key_file)] if key_file else []
         paths += sorted(folder.glob("*.pem"), reverse=True)
         facts = [fact for path in paths if (fact := self._key_facts(path)) is not None]
-        order = ["", NOT_LISTED, EXPIRED, REVOKED]
+        best_states_first = ["", NOT_LISTED, EXPIRED, REVOKED]
         free_path = next(
             f"{KEYS_FOLDER}/{name}.pem"
             for name in ("audit", *(f"audit-{number}" for number in range(2, 2 + len(paths) + 1)))
             if not (folder / f"{name}.pem").exists()
         )
-        best = min(facts, key=lambda fact: order.index(fact.state), default=KeyFacts())
-        return best._replace(free_path=free_path)
+        best_key = min(
+            facts, key=lambda fact: best_states_first.index(fact.state), default=KeyFacts()
+        )
+        return best_key._replace(free_path=free_path)
 
     def _key_facts(self, path: Path) -> KeyFacts | None:
         """Return the facts of a private key; None for a file that is not a private key."""
@@ -174,12 +176,14 @@ class BoardReader:
             or not self.tree.head
         ):
             return None
-        committed = {file.path for file in self.repository.tree(self.tree.head, (self.folder,))}
+        committed_paths = {
+            file.path for file in self.repository.tree(self.tree.head, (self.folder,))
+        }
         for path in self.tree.changed_files:
             name = path.removeprefix(prefix)
-            if path not in committed or self.audits.history.digests.get(name) in self._digests_of(
+            if path not in committed_paths or self.audits.history.digests.get(
                 name
-            ):
+            ) in self._digests_of(name):
                 continue  # the statement is new, or was restored
             change = "changed" if (self.root / path).is_file() else "deleted"
             reason = f"{name} was {change} since the last commit"
@@ -205,7 +209,7 @@ class BoardReader:
                     return commit_id
         return ""
 
-    def _broken(self, verifications: Sequence[Verification]) -> BrokenRecord | None:
+    def _broken_record(self, verifications: Sequence[Verification]) -> BrokenRecord | None:
         broken = [v for v in verifications if v.broken and v.withdrawn is None]
         if not broken:
             return None
@@ -213,7 +217,7 @@ class BoardReader:
         path = f"{self.folder}/{broken[0].name}"
         return BrokenRecord(path, f"{step.name}: {step.message}", len(broken))
 
-    def _pending(self) -> PendingStatement | None:
+    def _pending(self) -> PendingStatements | None:
         """Return the statements of the working tree that are not committed; None without any."""
         prefix = f"{self.folder}/"
         paths = [path for path in self.tree.pending if path.startswith(prefix)]
@@ -226,7 +230,7 @@ class BoardReader:
             for record in records
             if isinstance(record, Record) and record.outcome.verdict == "differs"
         )
-        return PendingStatement(tuple(paths), next(differing_models, ""))
+        return PendingStatements(tuple(paths), next(differing_models, ""))
 
     @property
     def _files(self) -> list[Path]:
@@ -266,20 +270,20 @@ class BoardReader:
                 tested_count += 1
                 refusal = self._refusal(result.document.path, shortfall)
                 has_auditable_row = not refusal
-            withdrawn = [a for a in evidence.of_model(model) if a.withdrawn]
+            withdrawn_audits = [a for a in evidence.of_model(model) if a.withdrawn]
             yield AuditCandidate(
                 model,
                 os.path.relpath(result.document.path, self.root),
                 weight_of(result.findings),
-                withdrawn[-1].withdrawn if withdrawn else "",
+                withdrawn_audits[-1].withdrawn if withdrawn_audits else "",
                 refusal,
             )
 
     def _refusal(self, path: Path, shortfall: str) -> str:
         """Return why a row cannot be audited now; "" if it can.
 
-        `shortfall` is the reason why its audits confirm nothing, if any. The row is read and hashed
-        as by `audit commit`; its code is not run.
+        `shortfall` is the reason why the row's audits confirm nothing; "" if there is none. The row
+        is read and hashed as by `audit commit`; its code is not run.
         """
         try:
             commitment = commit(read_submission(path))
@@ -293,19 +297,19 @@ class BoardReader:
 
         `shown_at` has the time at which each commitment became public, by its digest.
         """
-        audits = {audit.draw: audit for audit in self._signed_audits(shown_at)}
+        audits = {audit.draw_key: audit for audit in self._signed_audits(shown_at)}
         for local_audit in (*self._plans_here(), *self._worked_on()):
             # A signed commitment without a draw does not contain the kind of sample.
             undrawn = (local_audit.commitment, ())
             has_no_draw = undrawn in audits and not audits[undrawn].is_drawn
-            signed_audit = audits.pop(undrawn if has_no_draw else local_audit.draw, None)
-            audits[local_audit.draw] = (
+            signed_audit = audits.pop(undrawn if has_no_draw else local_audit.draw_key, None)
+            audits[local_audit.draw_key] = (
                 local_audit if signed_audit is None else _completed(local_audit, signed_audit)
             )
         return tuple(sorted(audits.values(), key=_urgency))
 
     @property
-    def _ended(self) -> set[Draw]:
+    def _ended(self) -> set[DrawKey]:
         """The draws with a record, or with a statement that the extractor ended the run."""
         records = (self.audits.parsed(path) for path in self.audits.files)
         plans: list[AnyPlan] = [r.outcome.plan for r in records if isinstance(r, Record)]
@@ -341,7 +345,7 @@ class BoardReader:
         commit_id, added = self._added(statement)
         audit = OpenAudit(
             model=commitment.model_id,
-            file=self._row(commitment.model_id),
+            file=self._row_path(commitment.model_id),
             commitment=commitment.sha256,
             statement=statement,
             is_practice=is_practice(commitment.benchmark.sha256),
@@ -371,7 +375,7 @@ class BoardReader:
     def _of_plan(self, plan: AnyPlan) -> OpenAudit:
         return OpenAudit(
             model=plan.commitment.model_id,
-            file=self._row(plan.commitment.model_id),
+            file=self._row_path(plan.commitment.model_id),
             commitment=plan.commitment_sha256,
             sample=_sample_words(plan),
             is_drawn=True,
@@ -380,7 +384,7 @@ class BoardReader:
             age_seconds=int(self.now.timestamp()) - seconds_of(plan.committed_at),
         )
 
-    def _row(self, model: str) -> str:
+    def _row_path(self, model: str) -> str:
         folder = self.layout.submissions or self.root
         return os.path.relpath(folder / f"{model}.json", self.root)
 
@@ -400,11 +404,11 @@ class BoardReader:
                     continue
             except GenebError:
                 continue
-            if audit.draw not in ended:
+            if audit.draw_key not in ended:
                 yield audit
 
     def _worked_on(self) -> Iterator[OpenAudit]:
-        """Yield the audits with a work folder in the user's cache."""
+        """Yield the unfinished audits that have a work folder in the user's cache."""
         ended = self._ended
         models = {path.stem for path in files_in(self.layout.submissions or self.root)}
         for sample in (TaskSample, EmbeddingSample):
@@ -415,7 +419,7 @@ class BoardReader:
                     audit = self._of_work(folder, sample.name)
                 except GenebError:
                     continue
-                if audit is not None and audit.draw not in ended:
+                if audit is not None and audit.draw_key not in ended:
                     yield audit
 
     def _of_work(self, folder: Path, sample: str) -> OpenAudit | None:
@@ -425,13 +429,15 @@ class BoardReader:
         if commitment.benchmark.sha256 != self.benchmark.sha256 or not is_begun:
             return None
         words = () if sample == TaskSample.name else ("--sample", sample)
-        typed = tuple(typed_in(folder, self.root))
+        typed_words = tuple(typed_in(folder, self.root))
         if (folder / PLAN).exists():
             audit = self._of_plan(read_any_plan(folder / PLAN))
             is_rerun = Work(folder).has_result(OUTCOME)
-            return audit._replace(work=str(folder), sample=words, is_rerun=is_rerun, typed=typed)
+            return audit._replace(
+                work=str(folder), sample=words, is_rerun=is_rerun, typed_words=typed_words
+            )
         audit = self._of_commitment(commitment, "", {})
-        return audit._replace(work=str(folder), sample=words, typed=typed)
+        return audit._replace(work=str(folder), sample=words, typed_words=typed_words)
 
 
 def _sample_words(plan: AnyPlan) -> tuple[str, ...]:

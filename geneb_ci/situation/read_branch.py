@@ -118,13 +118,13 @@ class _Reader:
     def _with_working_tree(self) -> Change:
         """Return the change of the branch as if the whole working tree were committed."""
         files = {file.path: file for file in self.committed.files}
-        before = self.main.files if self.main is not None else {}
+        files_of_main = self.main.files if self.main is not None else {}
         for path in self.tree.pending:
             after = blob_here(self.layout.root, path)
-            files[path] = FileChange(path, before.get(path), after)
-        differing = (f for f in files.values() if f.before is not None or f.after is not None)
+            files[path] = FileChange(path, files_of_main.get(path), after)
+        existing_files = (f for f in files.values() if f.before is not None or f.after is not None)
         return dataclasses.replace(
-            self.committed, files=tuple(sorted(differing, key=lambda file: file.path))
+            self.committed, files=tuple(sorted(existing_files, key=lambda file: file.path))
         )
 
     def state(self) -> BranchState:
@@ -133,15 +133,15 @@ class _Reader:
         state = BranchState(
             tree=self.tree,
             address=board_address(repository_named(earlier_answers(self.layout.root))),
-            moves=tuple(self._moves()),
+            misplaced_files=tuple(self._misplaced_files()),
             models=models,
-            other_models_files=self._of_others(models),
+            other_models_files=self._other_models_files(models),
             results=self._results(),
             changed_file_count=len(self.committed.files),
-            outdated=self.committed.outdated,
+            outdated=self.committed.outdated_paths,
         )
         if len(models) == 1:
-            state = self._of_model(state, models[0])
+            state = self._with_model(state, models[0])
         submission_paths = tuple(
             path for path in self.tree.pending if path in self._submission_paths(state)
         )
@@ -152,8 +152,8 @@ class _Reader:
         )
         state = dataclasses.replace(state, pending=submission_paths, other_uncommitted=other_paths)
         is_complete = not (submission_paths or state.row_errors.number or state.card_errors.number)
-        if is_complete and self.committed.files and not state.moves and len(models) < 2:  # noqa: PLR2004
-            return dataclasses.replace(state, verdict=self._verdict())
+        if is_complete and self.committed.files and not state.misplaced_files and len(models) < 2:  # noqa: PLR2004
+            return dataclasses.replace(state, verdict_errors=self._verdict_errors())
         return state
 
     def _models(self) -> tuple[str, ...]:
@@ -164,13 +164,13 @@ class _Reader:
         rows = {PurePosixPath(f.path).stem for f in self.change.rows if f.after is not None}
         if rows:
             files = self.checked.files if self.checked is not None else ()
-            checked = PurePosixPath(files[0]).stem if len(files) == 1 else ""
-            return tuple(sorted(rows, key=lambda model: (model != checked, model)))
+            checked_model = PurePosixPath(files[0]).stem if len(files) == 1 else ""
+            return tuple(sorted(rows, key=lambda model: (model != checked_model, model)))
         cards = (f for f in self.change.files if f.path.startswith(f"{self.places.cards}/"))
-        names = {PurePosixPath(f.path).stem for f in cards if self.change.is_own_name(f.path)}
+        names = {PurePosixPath(f.path).stem for f in cards if self.change.is_model_path(f.path)}
         return tuple(sorted(names))
 
-    def _of_others(self, models: tuple[str, ...]) -> tuple[str, ...]:
+    def _other_models_files(self, models: tuple[str, ...]) -> tuple[str, ...]:
         """Return the files of all models except the first; empty if any of them is committed."""
         names = {f"{self.places.submissions}/{model}.json" for model in models[1:]}
         names |= {f"{self.places.cards}/{model}.md" for model in models[1:]}
@@ -187,7 +187,7 @@ class _Reader:
         is_row = path == f"{self.places.submissions}/{state.model}.json"
         return is_row or (not state.row and path.startswith(f"{self.places.extractors}/"))
 
-    def _moves(self) -> Iterable[MisplacedFile]:
+    def _misplaced_files(self) -> Iterable[MisplacedFile]:
         for file in self.change.files:
             target = right_place(file, self.change)
             if target and (
@@ -225,7 +225,7 @@ class _Reader:
             return ResultsFolder(folder, len(files), tuple(words), str(meta.get("model_id", "")))
         return None
 
-    def _of_model(self, state: BranchState, model: str) -> BranchState:
+    def _with_model(self, state: BranchState, model: str) -> BranchState:
         """Return the state completed with the facts of the row, the card and the extractor."""
         row = f"{self.places.submissions}/{model}.json"
         card_path = f"{self.places.cards}/{model}.md"
@@ -252,7 +252,7 @@ class _Reader:
         extractor = dataclasses.replace(self.change, module=module_name).extractor
         path = f"{self.places.extractors}/{module_name}" if module_name else ""
         if extractor is not None and extractor.after is not None:
-            path = extractor.path  # format 1.0 does not name it: it is the only added one
+            path = extractor.path  # format 1.0 names no extractor: the only added one counts
         return dataclasses.replace(
             state,
             row=row,
@@ -268,7 +268,7 @@ class _Reader:
             extractor_error=self._extractor_error(path, value, errors),
             is_module_missing=bool(path) and not (self.layout.root / path).is_file(),
             receipt=self._receipt(value),
-            is_practised=not self.tree.remotes
+            is_practice_board=not self.tree.remotes
             and is_practice(text_at(value, "run", "benchmark", "sha256") or ""),
         )
 
@@ -277,7 +277,7 @@ class _Reader:
         return (
             file.after is not None
             and file.path.startswith(folder)
-            and self.change.is_own_name(file.path)
+            and self.change.is_model_path(file.path)
         )
 
     def _run_words(self, state: BranchState, model: str, card: Card | None) -> tuple[str, ...]:
@@ -345,7 +345,7 @@ class _Reader:
             receipt_published(submission) is not None, len(names), folder, not is_mini
         )
 
-    def _verdict(self) -> ProblemCounts:
+    def _verdict_errors(self) -> ProblemCounts:
         """Return the errors of the server's verdict on the last commit."""
         if self.checked is not None:
             return NO_PROBLEMS
@@ -360,9 +360,9 @@ class _Reader:
 def problems(findings: Iterable[Finding]) -> ProblemCounts:
     """Return the number of findings, their rules, and the message of the first one."""
     all_findings = list(findings)
-    first = all_findings[0].message if all_findings else ""
+    first_message = all_findings[0].message if all_findings else ""
     return ProblemCounts(
-        len(all_findings), tuple(dict.fromkeys(f.rule for f in all_findings)), first
+        len(all_findings), tuple(dict.fromkeys(f.rule for f in all_findings)), first_message
     )
 
 
@@ -371,8 +371,8 @@ def _placeholders(card: Card | None) -> ProblemCounts:
     from geneb_ci.check.rules.card import PLACEHOLDER_IN_CARD, placeholders_of
 
     faults = list(placeholders_of(card)) if card is not None else []
-    first = f"line {faults[0].at}: {faults[0].message}" if faults else ""
-    return ProblemCounts(len(faults), (PLACEHOLDER_IN_CARD.id,) * bool(faults), first)
+    first_message = f"line {faults[0].at}: {faults[0].message}" if faults else ""
+    return ProblemCounts(len(faults), (PLACEHOLDER_IN_CARD.id,) * bool(faults), first_message)
 
 
 _NUMBER = re.compile(r"\d[\d,]*")

@@ -21,7 +21,7 @@ class ServerAnswers(NamedTuple):
     is_github_known: bool = False
     """Whether GitHub was asked."""
     shown_at: Mapping[str, str] = {}
-    """Digest of a commitment to the time at which it became public, in UTC."""
+    """The time, in UTC, at which a commitment became public, by its digest."""
     pull: WaitingPull | None = None
     live: LiveBoard | None = None
 
@@ -37,7 +37,7 @@ def pull_of(repository: str, head: str) -> OpenPull | None:
     return OpenPull(row.number, row.verdict, row.who, row.action)
 
 
-def seen_on(
+def server_answers(
     repository: str | None, space: str | None, clone: GitRepository, audits: tuple[OpenAudit, ...]
 ) -> ServerAnswers:
     """Return the answers of GitHub if `repository` is given, and of the Hub if `space` is given.
@@ -60,7 +60,7 @@ def seen_on(
 def _shown_at(github: GitHub, audits: tuple[OpenAudit, ...]) -> dict[str, str]:
     """Return when each commitment became a status of the commit that added it to main."""
     time_by_commitment = {
-        audit.commitment: github.shown_at(audit.shown_on, audit.commitment)
+        audit.commitment: github.publication_time(audit.shown_on, audit.commitment)
         for audit in audits
         if audit.shown_on and not audit.is_drawn
     }
@@ -80,7 +80,7 @@ def waiting_pull(queue: Queue, repository: str) -> WaitingPull | None:
 
 
 def live_board(name: str, clone: GitRepository) -> LiveBoard:
-    """Return how the commit of a Space's board relates to the last commit of the clone."""
+    """Return whether a Space serves the board of the last commit of the clone, or another one."""
     space = Space(name, token=token_to_read(f"spaces/{name}"))
     live = attempt(space.state).manifest
     if live is None:

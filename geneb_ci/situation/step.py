@@ -17,7 +17,7 @@ from geneb_ci.submission.reading import files_in
 
 NOTHING_CHANGED = "nothing-changed"
 NOTHING_TO_SUBMIT = frozenset({NOTHING_CHANGED, "no-base-branch"})
-"""Situations of a contributor without changes: whoever has a key is taken for a maintainer."""
+"""Situations without changes to submit, in which whoever has a key is taken for a maintainer."""
 AS_MAINTAINER = "geneb-ci next --as maintainer"
 NO_REMOTE = "the clone has no remote to send a pull request to: you are taken for a maintainer"
 OTHER_ROLE = f"you have a key as well: {AS_MAINTAINER} shows a maintainer's next step"
@@ -48,7 +48,7 @@ def _step_of(
     now: dt.datetime,
 ) -> NextStep:
     """Return the next step in a repository, with a command that runs in its root."""
-    if role is Role.MAINTAINER or (role is None and _has_unmerged_statements(layout)):
+    if role is Role.MAINTAINER or (role is None and _has_uncommitted_statements(layout)):
         return _maintainer_step(layout, repository, space, now)
     state = _branch_state(layout, repository)
     step = decide(Role.CONTRIBUTOR, state, contributor.TABLE)
@@ -72,7 +72,7 @@ def _has_key(layout: Layout) -> bool:
     return is_board and (bool(os.environ.get(KEY_VARIABLE)) or any(keys_folder.glob("*.pem")))
 
 
-def _has_unmerged_statements(layout: Layout) -> bool:
+def _has_uncommitted_statements(layout: Layout) -> bool:
     """Whether the working tree has signed statements that are not committed."""
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
         return False
@@ -109,10 +109,10 @@ def _maintainer_step(
 
     state = read_board(layout, now)
     if (repository, space) != (None, None) and state.is_board and not state.refusal:
-        from geneb_ci.situation.servers import seen_on  # the extras `github` and `hub`
+        from geneb_ci.situation.servers import server_answers  # the extras `github` and `hub`
 
         clone = repository_at(layout)
-        answers = seen_on(repository, space, clone, state.audits)
+        answers = server_answers(repository, space, clone, state.audits)
         reader = BoardReader(layout, clone, state.tree, now)
         state = dataclasses.replace(
             state,

@@ -23,7 +23,7 @@ COMMAND_MAX = 10_000
 
 
 def board_address(name: str) -> str:
-    """Return the address of a board's repository; for the name "", with OWNER/NAME in its place."""
+    """Return the address of a board's repository; for the name "", an address with OWNER/NAME."""
     return f"https://github.com/{name or 'OWNER/NAME'}"
 
 
@@ -38,7 +38,7 @@ NOTHING = "nothing"
 
 
 class Titled(Protocol):
-    """A state that has a first line."""
+    """A state with a title, the first line that is printed."""
 
     @property
     def title(self) -> str:
@@ -62,11 +62,11 @@ class Situation(NamedTuple, Generic[State]):
     about: str
     """A description, for the list in docs/reference/next.md."""
     holds: Callable[[State], object]
-    """Returns a true value for a state in this situation."""
+    """A function that returns a true value for a state in this situation."""
     lines: Callable[[State], Iterable[str]]
-    """Returns lines that describe the state, below its title."""
+    """A function that returns the lines that describe the state, below its title."""
     command: Callable[[State], str]
-    """Returns the next command; "" if nothing is left to do."""
+    """A function that returns the next command; "" if nothing is left to do."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class NextStep:
 
     def text(self, width: int = COLUMNS) -> str:
         """Return the text that `geneb-ci next` prints: at most ten lines in 80 columns."""
-        last = list(command_lines(next_line(self.command or NOTHING), width))
+        command_text = list(command_lines(next_line(self.command or NOTHING), width))
         fitting_lines: list[str] = []
         for line in self.lines:
             wrapped = textwrap.wrap(
@@ -93,10 +93,10 @@ class NextStep:
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-            if len(fitting_lines) + len(wrapped) + len(last) > LINES_MAX:
+            if len(fitting_lines) + len(wrapped) + len(command_text) > LINES_MAX:
                 break
             fitting_lines += wrapped
-        return "".join(f"{line}\n" for line in [*fitting_lines, *last])
+        return "".join(f"{line}\n" for line in [*fitting_lines, *command_text])
 
     def to_json(self) -> str:
         """Return the JSON that `geneb-ci next --format json` prints."""
@@ -124,8 +124,8 @@ def decide(role: Role, state: State, table: Sequence[Situation[State]]) -> NextS
     situation = next(entry for entry in table if entry.holds(state))
     lines = (state.title, *situation.lines(state))
     command = visible(situation.command(state), COMMAND_MAX)
-    shown = tuple(visible(line, LINE_MAX) for line in lines if line)
-    return NextStep(role, situation.name, shown, command)
+    visible_lines = tuple(visible(line, LINE_MAX) for line in lines if line)
+    return NextStep(role, situation.name, visible_lines, command)
 
 
 def at_root(command: str, root: Path, folder: Path) -> str:

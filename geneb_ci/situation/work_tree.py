@@ -47,7 +47,10 @@ class WorkTree:
     base: str = ""
     """The branch into which a pull request is merged; "" if unknown."""
     remotes: dict[str, str] = field(default_factory=dict)
-    """Name of each remote to OWNER/NAME of its repository; "" if its address has another form."""
+    """OWNER/NAME of the repository of each remote, by the remote's name.
+
+    It is "" for an address of another form.
+    """
 
     @property
     def pending(self) -> tuple[str, ...]:
@@ -94,7 +97,7 @@ class CloneState:
     """What to do about the refusal."""
 
     def refusal_lines(self, role: str, subject: str = "") -> Iterator[str]:
-        """Yield why git cannot read the clone, and what to do; `subject` follows "nothing"."""
+        """Yield why git cannot read the clone, and what to do; `subject` follows "is known"."""
         yield f"{role}: git cannot read this clone, so nothing is known{subject}"
         yield self.refusal
         yield f"fix: {self.refusal_fix}"
@@ -169,7 +172,7 @@ def _remotes(repository: GitRepository) -> dict[str, str]:
 
 
 def blob_here(root: Path, path: str) -> Blob | None:
-    """Return the tree entry that committing a file would make, with an empty object id.
+    """Return the entry of git's tree that committing a file would make, without an object id.
 
     Return None if the file does not exist.
     """

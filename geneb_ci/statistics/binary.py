@@ -29,8 +29,9 @@ def chebyshev_integers(first: int, last: int, steps: int) -> list[int]:
 
 @functools.cache
 def _shares(steps: int) -> list[float]:
-    turn = math.pi / steps
-    return [1 - math.cos(turn * k) for k in range(steps + 1)]
+    """Return the positions of the Chebyshev points, from 0 to 2."""
+    angle = math.pi / steps
+    return [1 - math.cos(angle * k) for k in range(steps + 1)]
 
 
 # Rounding error of the formulas above: a few units of the sixteenth digit.
@@ -63,9 +64,9 @@ class BinaryTable(NamedTuple):
 
 
 class TableRun(NamedTuple):
-    """Tables with c = right correct predictions and rho = first, first + 2, ..., last."""
+    """Tables with c = `correct` and rho = `first`, `first` + 2, ..., `last`."""
 
-    right: int
+    correct: int
     first: int
     last: int
 
@@ -99,8 +100,8 @@ def scores_of(confusion: BinaryTable) -> Triple:
         confusion.small_correct + confusion.small_wrong,
         confusion.large_correct + confusion.large_wrong,
     )
-    right = confusion.small_correct + confusion.large_correct
-    return scores(classes, right, confusion.large_correct - confusion.small_correct)
+    correct = confusion.small_correct + confusion.large_correct
+    return scores(classes, correct, confusion.large_correct - confusion.small_correct)
 
 
 def rho_limits(classes: Classes, correct: int) -> tuple[int, int]:
@@ -110,22 +111,24 @@ def rho_limits(classes: Classes, correct: int) -> tuple[int, int]:
 
 
 def fitting_runs(classes: Classes, reported: ReportedTriple) -> Iterator[TableRun]:
-    """Yield every table whose metrics agree with the reported ones within their half-widths.
+    """Yield the runs of all tables whose metrics are the reported ones within their half-widths.
 
     The numbers of correct predictions nearest to accuracy * n come first. For classes of equal size
-    only tables with rho >= 0 are returned.
+    only tables with rho >= 0 are yielded.
     """
     low, high = acc_limits(classes.total, reported)
-    for right in _rights(classes, low, high, reported):
-        for first, last in _f1_runs(classes, right, reported):
-            yield from _mcc_runs(classes, right, first, last, reported)
+    for correct in _correct_counts(classes, low, high, reported):
+        for first, last in _f1_runs(classes, correct, reported):
+            yield from _mcc_runs(classes, correct, first, last, reported)
 
 
 # Ranges of fewer numbers of correct predictions are not bounded: it would exclude little.
 PIECE = 8
 
 
-def _rights(classes: Classes, low: int, high: int, reported: ReportedTriple) -> Iterator[int]:
+def _correct_counts(
+    classes: Classes, low: int, high: int, reported: ReportedTriple
+) -> Iterator[int]:
     """Yield the numbers of correct predictions from low to high for which a table may agree.
 
     Those nearest to accuracy * n come first. Bounds exclude whole ranges, so that scores with few
@@ -144,7 +147,7 @@ def _rights(classes: Classes, low: int, high: int, reported: ReportedTriple) -> 
 
 
 def _may_agree(classes: Classes, low: int, high: int, reported: ReportedTriple) -> bool:
-    """Whether a table with low to high correct predictions may agree; False is certain.
+    """Whether a table with low to high correct predictions may agree; only False is certain.
 
     F1 grows with correct predictions and falls with |rho|, so its half-width bounds |rho|. In that
     range the numerator of MCC is linear, and its denominator greatest at rho = (b - a) / 2.
@@ -175,17 +178,20 @@ def _may_agree(classes: Classes, low: int, high: int, reported: ReportedTriple) 
     return False
 
 
-def fits(classes: Classes, reported: ReportedTriple) -> bool:
-    """Whether any table agrees. The one nearest to accuracy and F1 is tried first."""
+def has_table(classes: Classes, reported: ReportedTriple) -> bool:
+    """Whether any table has the reported metrics within their half-widths.
+
+    The table nearest to accuracy and F1 is tried first.
+    """
     n = classes.total
     low, high = acc_limits(n, reported)
-    right = round(reported.value.acc * n)
-    if low <= right <= high:
-        least, most = rho_limits(classes, right)
-        size = _size(n, right, reported.value.f1)
-        size += (size - right) % 2
+    correct = round(reported.value.acc * n)
+    if low <= correct <= high:
+        least, most = rho_limits(classes, correct)
+        size = _size(n, correct, reported.value.f1)
+        size += (size - correct) % 2
         for rho in (size, -size):
-            if least <= rho <= most and reported.holds(scores(classes, right, rho)):
+            if least <= rho <= most and reported.holds(scores(classes, correct, rho)):
                 return True
     return next(fitting_runs(classes, reported), None) is not None
 
@@ -201,7 +207,10 @@ def count(classes: Classes, reported: ReportedTriple, limit: int) -> int:
 
 
 def acc_limits(n: int, reported: ReportedTriple, repeats: int = 1) -> tuple[int, int]:
-    """Return the least and greatest number of correct predictions in `repeats` runs over n."""
+    """Return the least and greatest number of correct predictions with the reported accuracy.
+
+    Accuracy is that of `repeats` runs over n sequences together.
+    """
     low = math.ceil((reported.value.acc - reported.width.acc) * n * repeats)
     high = math.floor((reported.value.acc + reported.width.acc) * n * repeats)
     return max(low, 0), min(high, n * repeats)
@@ -262,15 +271,19 @@ def _mcc_runs(
         at_start, at_end = mcc(start), mcc(end)
         if max(at_start, at_end) < low or min(at_start, at_end) > high:
             continue
-        rising = at_start <= at_end
-        inside = _first(
-            start, end, (lambda rho: mcc(rho) >= low) if rising else (lambda rho: mcc(rho) <= high)
+        is_rising = at_start <= at_end
+        first_inside = _first(
+            start,
+            end,
+            (lambda rho: mcc(rho) >= low) if is_rising else (lambda rho: mcc(rho) <= high),
         )
-        beyond = _first(
-            start, end, (lambda rho: mcc(rho) > high) if rising else (lambda rho: mcc(rho) < low)
+        first_beyond = _first(
+            start,
+            end,
+            (lambda rho: mcc(rho) > high) if is_rising else (lambda rho: mcc(rho) < low),
         )
-        if inside < beyond:
-            yield TableRun(correct, inside, beyond - 2)
+        if first_inside < first_beyond:
+            yield TableRun(correct, first_inside, first_beyond - 2)
 
 
 def _monotone(classes: Classes, correct: int, first: int, last: int) -> Iterator[tuple[int, int]]:
@@ -296,8 +309,9 @@ def _first(start: int, end: int, holds: Callable[[int], bool]) -> int:
     return start + 2 * low
 
 
-# The distance as a function of rho has a few local minima, narrow ones near the ends.
-LOOKS = 96
+# Number of steps of the coarse search. The distance as a function of rho has a few local minima,
+# narrow ones near the ends.
+COARSE_STEPS = 96
 # Values of rho tried on both sides of a local minimum, because c is an integer.
 NEARBY_STEPS = 24
 
@@ -313,26 +327,29 @@ def nearest(classes: Classes, target: Triple) -> NearestTable:
     """Return the table with the least distance to `target`, within 1 % of the distance.
 
     For fixed rho all metrics are linear in the number of correct predictions, so only rho is
-    searched: first coarsely, then in every valley.
+    searched: first coarsely, then around every local minimum.
     """
-    looks = chebyshev_integers(-classes.small, classes.large, LOOKS)
-    depth = {rho: _distance(classes, target, rho) for rho in looks}
-    ends = [looks[0], *looks, looks[-1]]
+    coarse_rhos = chebyshev_integers(-classes.small, classes.large, COARSE_STEPS)
+    distance = {rho: _distance(classes, target, rho) for rho in coarse_rhos}
+    neighbours = [coarse_rhos[0], *coarse_rhos, coarse_rhos[-1]]
     valleys = [
         (before, after)
-        for before, rho, after in zip(ends, looks, ends[2:], strict=False)
-        if depth[rho] <= min(depth[before], depth[after])
+        for before, rho, after in zip(neighbours, coarse_rhos, neighbours[2:], strict=False)
+        if distance[rho] <= min(distance[before], distance[after])
     ]
-    best = min(_bottoms(classes, target, valleys), key=lambda bottom: bottom[0])
-    _, right, rho = best
+    _, correct, rho = min(_bottoms(classes, target, valleys), key=lambda bottom: bottom[0])
     if classes.small == classes.large:
         rho = abs(rho)  # the same table with swapped classes
-    return NearestTable(table(classes, right, rho), scores(classes, right, rho))
+    return NearestTable(table(classes, correct, rho), scores(classes, correct, rho))
 
 
 def _bottoms(
     classes: Classes, target: Triple, valleys: list[tuple[int, int]]
 ) -> Iterator[tuple[float, int, int]]:
+    """Yield distance, correct predictions and rho of the tables near the bottom of each valley.
+
+    A valley is a range of rho with a local minimum.
+    """
     for low, high in valleys:
         left, right = low, high
         while right - left > 2 * NEARBY_STEPS:
@@ -350,28 +367,30 @@ def _bottoms(
 
 
 def _at(classes: Classes, target: Triple, rho: int) -> Iterator[tuple[float, int, int]]:
-    """Yield the one or two best numbers of correct predictions for rho, with their distance."""
+    """Yield distance, correct predictions and rho of the one or two nearest tables for a rho."""
     least, most = abs(rho), min(2 * classes.small + rho, 2 * classes.large - rho)
     ideal = _ideal(classes, target, rho, least, most)
     below = least + (math.floor(ideal) - least) // 2 * 2
-    for right in {below, min(below + 2, most)}:
-        yield math.dist(scores(classes, right, rho), target), right, rho
+    for correct in {below, min(below + 2, most)}:
+        yield math.dist(scores(classes, correct, rho), target), correct, rho
 
 
 def _distance(classes: Classes, target: Triple, rho: int) -> float:
+    """Return the least distance to `target` for rho, with any number of correct predictions."""
     least, most = abs(rho), min(2 * classes.small + rho, 2 * classes.large - rho)
     return math.dist(scores(classes, _ideal(classes, target, rho, least, most), rho), target)
 
 
 def _ideal(classes: Classes, target: Triple, rho: int, least: int, most: int) -> float:
-    """Return the best number of correct predictions for rho, as a fraction."""
+    """Return the best number of correct predictions for rho, which need not be an integer."""
     if least == most:
         return least
     start, end = scores(classes, least, rho), scores(classes, most, rho)
-    along = [to - come for come, to in itertools.zip_longest(start, end)]
-    length = math.fsum(part * part for part in along)
+    direction = [last - first for first, last in itertools.zip_longest(start, end)]
+    length = math.fsum(change * change for change in direction)
     share = math.fsum(
-        part * (goal - come) for part, goal, come in zip(along, target, start, strict=True)
+        change * (goal - first)
+        for change, goal, first in zip(direction, target, start, strict=True)
     )
     return least + (most - least) * min(1.0, max(0.0, share / length))
 
@@ -388,15 +407,15 @@ class RecoveredCell(NamedTuple):
     regime: str
     task: str
     seed: int | None
-    """None for a regime of one fit."""
+    """None for a regime with a single fit of the probe."""
     classes: Classes
     reported: Triple
     matrices: int
     """Number of tables whose scores are the printed ones; 0 where the scores are impossible."""
     table: BinaryTable | None
-    """The one that comes nearest to what was printed."""
+    """The table whose metrics come nearest to the printed ones."""
     tables: tuple[BinaryTable, ...]
-    """All of them, unless there are more than `LISTED_MAX`."""
+    """All tables with the printed scores; empty if there are more than `LISTED_MAX`."""
 
     @property
     def scores(self) -> Triple | None:
@@ -416,7 +435,7 @@ def recovered_cell(
         if matrices > COUNT_MAX:
             break
     listed = (
-        table(classes, run.right, rho)
+        table(classes, run.correct, rho)
         for run in cell_runs
         for rho in range(run.first, run.last + 1, 2)
     )
@@ -428,10 +447,10 @@ def recovered_cell(
 
 
 def counts_of(classes: Classes, reported: ReportedTriple) -> list[int]:
-    """Return how many tables a cell can have, and the right predictions of the nearest, 0 of none.
+    """Return the number of tables that a cell can have, and two counts of the nearest table.
 
-    The small class comes first.
+    They are its correct predictions of the small class and of the large class; 0 without a table.
     """
     cell = recovered_cell("", "", None, classes, reported)
-    right = (cell.table.small_correct, cell.table.large_correct) if cell.table else (0, 0)
-    return [cell.matrices, *right]
+    correct_counts = (cell.table.small_correct, cell.table.large_correct) if cell.table else (0, 0)
+    return [cell.matrices, *correct_counts]

@@ -1,15 +1,16 @@
 """Which mean triples are possible: the convex hull of the triples of all 2x2 tables.
 
-Accuracy and macro-F1 of means alone are those of a triangle, for class sizes a <= b and n = a + b.
-Its corners are the tables with no right prediction, with one class predicted (the large one) and
-with all predictions right, since every table has
+The accuracy and macro-F1 that means can have form a triangle. For class sizes a <= b and n = a + b,
+its corners are the tables with no correct prediction, with only the large class predicted and with
+all predictions correct, since every table has
 
     F1 <= accuracy                                   macro-F1 of two classes
     F1 >= accuracy n / (n + b)                       c n b >= rho^2 (n + b - c)
     1 - F1 = (1 - accuracy) n^2 / (n^2 - rho^2)      and rho^2 <= b^2
 
-in the words of `binary`: c right predictions, rho more of them in the large class. The third is
-greatest at rho = b; the second holds because |rho| is at most c and at most 2 b - c.
+where c is the number of correct predictions and rho how many more of them are in the large class,
+as in `binary`. The right side of the third is greatest at rho = b; the second holds because |rho|
+is at most c and at most 2 b - c.
 """
 
 import functools
@@ -41,7 +42,8 @@ class Plane(NamedTuple):
 class Arc(NamedTuple):
     """Tables along an edge, between two rho, on which every metric is monotone."""
 
-    right: Callable[[int], int]
+    correct_at: Callable[[int], int]
+    """Number of correct predictions at a rho."""
     first: int
     last: int
 
@@ -68,13 +70,13 @@ class Hull:
         self.lower = (scores(classes, 0, 0), scores(classes, b, b), PERFECT)
         """Corners of the lower edge of F1 over accuracy, ascending."""
         self.earlier_tables: dict[int, list[tuple[Triple, ...]]] = {1: [], -1: []}
-        """Tables of which means were found possible, last first, by the direction of the search."""
+        """Tables with a mean that was found possible, newest first, by direction of the search."""
 
     def _triple(self, arc: Arc, rho: int) -> Triple:
-        return scores(self.classes, arc.right(rho), rho)
+        return scores(self.classes, arc.correct_at(rho), rho)
 
     def remember(self, sign: int, corners: "list[_Corner]") -> None:
-        """Keep tables of which a mean was found possible."""
+        """Keep tables with a mean that was found possible in a search of direction `sign`."""
         tables = tuple(corner.table for corner in corners)
         earlier_tables = [earlier for earlier in self.earlier_tables[sign] if earlier != tables]
         self.earlier_tables[sign] = [tables, *earlier_tables[: SEEN_MAX - 1]]
@@ -96,7 +98,7 @@ class Hull:
             for triple in ends:
                 if plane.at(triple) > best:
                     best, highest = plane.at(triple), triple
-        number = len(pieces)
+        piece_count = len(pieces)
         # A table at least half as far above as the bound suffices: the next plane goes through it.
         while pieces and -pieces[0].bound - level > 2 * (best - level):
             _, _, arc, start, end = heapq.heappop(pieces)
@@ -110,9 +112,9 @@ class Hull:
                 (arc._replace(last=middle), start, triple),
                 (arc._replace(first=middle), triple, end),
             ):
-                number += 1
+                piece_count += 1
                 heapq.heappush(
-                    pieces, _Piece(-_bound(plane, left, right), number, half, left, right)
+                    pieces, _Piece(-_bound(plane, left, right), piece_count, half, left, right)
                 )
         return highest
 
@@ -218,9 +220,9 @@ def outside(hull: Hull, reported: ReportedTriple) -> ImpossibleMetric | None:
 
 
 def _was_seen(hull: Hull, mean: "_MeanPlace | Triple", sign: int, level: float) -> bool:
-    """Whether tables of an earlier search have a mean at the place, at the level or above it.
+    """Whether tables of an earlier search have a mean at this place with sign * MCC >= `level`.
 
-    No search can then prove that all means are below the level: it would end without a bound.
+    A new search could then not prove that all means are below `level`.
     """
     for number, tables in enumerate(hull.earlier_tables[sign]):
         first, second, third = _shares(tables, mean.acc, mean.f1)
@@ -236,21 +238,21 @@ def _was_seen(hull: Hull, mean: "_MeanPlace | Triple", sign: int, level: float) 
 
 def _is_below(hull: Hull, reported: ReportedTriple) -> bool:
     """Whether macro-F1 is provably lower than that of any mean of tables of this accuracy."""
-    at, slope = _line(hull, reported.value.acc)
-    reach = abs(slope) * reported.width.acc + reported.value.f1 + reported.width.f1
-    return at - reach > TOLERANCE * (1 + abs(slope))
+    f1_min, slope = _line(hull, reported.value.acc)
+    f1_max = abs(slope) * reported.width.acc + reported.value.f1 + reported.width.f1
+    return f1_min - f1_max > TOLERANCE * (1 + abs(slope))
 
 
 def _line(hull: Hull, acc: float) -> tuple[float, float]:
-    """Return height and slope at an accuracy of the lower edge of F1."""
-    none, one_class, perfect = hull.lower
-    start, end = (none, one_class) if acc < one_class.acc else (one_class, perfect)
+    """Return the least F1 of means with this accuracy, and its slope over accuracy."""
+    all_wrong, one_class, perfect = hull.lower
+    start, end = (all_wrong, one_class) if acc < one_class.acc else (one_class, perfect)
     slope = (end.f1 - start.f1) / (end.acc - start.acc)
     return start.f1 + slope * (acc - start.acc), slope
 
 
 def _mean_place(hull: Hull, reported: ReportedTriple) -> _MeanPlace:
-    """Move F1 to the nearest that means of this accuracy can have, and widen it accordingly."""
+    """Return the reported place with F1 moved to the nearest possible one, and widened by that."""
     value, width = reported
     f1 = min(max(value.f1, _line(hull, value.acc)[0]), value.acc)
     return _MeanPlace(value.acc, f1, width.acc, width.f1 + abs(f1 - value.f1))
@@ -304,6 +306,7 @@ def _shares(tables: tuple[Triple, ...], acc: float, f1: float) -> tuple[float, f
 
 
 def _face(corners: list[_Corner], sign: int) -> _Face | None:
+    """Return the plane through three tables; None if they are collinear in accuracy and F1."""
     origin, left, right = (corner.table for corner in corners)
     acc1, f11, mcc1 = left.acc - origin.acc, left.f1 - origin.f1, sign * (left.mcc - origin.mcc)
     acc2, f12, mcc2 = right.acc - origin.acc, right.f1 - origin.f1, sign * (right.mcc - origin.mcc)
@@ -324,9 +327,9 @@ def _enter(corners: list[_Corner], table: Triple) -> list[_Corner]:
     ]
     leaving = ratios.index(min(ratios))
     weight = max(ratios[leaving], 0.0)
-    moved = [
+    new_corners = [
         _Corner(c.table, c.weight - weight * share)
         for c, share in zip(corners, shares, strict=True)
     ]
-    moved[leaving] = _Corner(table, weight)
-    return moved
+    new_corners[leaving] = _Corner(table, weight)
+    return new_corners

@@ -1,4 +1,4 @@
-"""MCC, accuracy and F1: reported, with their precision, and of a confusion matrix."""
+"""MCC, accuracy and F1: as reported, with their precision, and as computed from a matrix."""
 
 import functools
 import math
@@ -71,7 +71,10 @@ WHOLE = (-1.0, 0.0, 1.0)
 """Scores that are equal at every precision, and so no evidence of rounding."""
 SCALE = 10.0 ** (LONG - 1)
 OFF = 0.01
-"""Part of a unit of the last decimal: above `NOISE` and the error of a product with `SCALE`."""
+"""Distance from a whole number, after multiplication with `SCALE`, that shows unrounded values.
+
+It is above `NOISE` and the error of the product.
+"""
 
 
 def is_unrounded(value: float) -> bool:
@@ -91,7 +94,7 @@ def decimals(value: float) -> int:
 def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
     """Return the greatest number of decimals in a column.
 
-    Each value is a mean over `repeats`. If the averaged values were rounded, their decimals count.
+    Each value is a mean of `repeats` values. If these were rounded, their decimals count.
     """
     most = 0
     for value in values:
@@ -117,7 +120,10 @@ def half_width(length: int) -> float:
 
 
 def half_widths(values: Sequence[float], repeats: int = 1, *, mixed: bool = False) -> list[float]:
-    """Return the half-width of each value of a column."""
+    """Return the half-width of each value of a column, whose values are means of `repeats` values.
+
+    With `mixed`, each value has its own precision.
+    """
     if mixed:
         return [half_width(column_decimals([value], repeats)) for value in values]
     length = column_decimals(values, repeats)
@@ -154,7 +160,10 @@ def single(n: int, correct: int) -> Bounds:
 
 
 def mean(n: int, correct: int, repeats: int) -> Bounds:
-    """Return the bounds of a mean over `repeats` matrices with `correct` correct in total."""
+    """Return the bounds of a mean over `repeats` matrices, each on n sequences.
+
+    Together they have `correct` correct predictions.
+    """
     total = n * repeats
     errors = total - correct
     if not errors or not correct:
@@ -217,7 +226,7 @@ def _sums(matrix: Matrix, margins: _Margins) -> _Sums:
 
 
 def _f1_terms(matrix: Matrix, margins: _Margins) -> list[float | None]:
-    """Return F1 of each class, None for one that occurs neither in truth nor in prediction."""
+    """Return F1 of each class; None for a class that occurs neither in truth nor in prediction."""
     sizes = map(operator.add, *margins)
     return [_f1(row[k], size) for (k, row), size in zip(enumerate(matrix), sizes, strict=True)]
 
@@ -225,8 +234,7 @@ def _f1_terms(matrix: Matrix, margins: _Margins) -> list[float | None]:
 def largest_effect(matrix: Matrix) -> Triple:
     """Return how far one changed prediction can move each metric of a (c, c) matrix.
 
-    Row the true class, column the predicted one; definitions as in scikit-learn 1.9: MCC after
-    Gorodkin, 0 where a margin is one class only; macro-F1 over the classes that occur.
+    Rows are true classes, columns predicted ones. The metrics are those of `scores_of_matrix`.
     """
     margins = _margins(matrix)
     sums, terms = _sums(matrix, margins), _f1_terms(matrix, margins)
@@ -286,11 +294,11 @@ class PackedNumbers(Mapping[str, Any]):
     def __init__(
         self, places: Mapping[str, int], numbers: "array.array[float]", width: int = 1
     ) -> None:
-        """Take `width` numbers per name; `places` has the position of each name, from 0."""
+        """Keep `width` numbers per name; `places` has the position of each name, from 0."""
         self.places, self.numbers, self.width = places, numbers, width
 
     def plain(self) -> dict[str, Any]:
-        """Return a dict of name to number, or to a tuple of `width` numbers above 1."""
+        """Return a dict of name to number, or to a tuple of numbers if `width` is above 1."""
         if self.width == 1:
             return dict(zip(self.places, self.numbers, strict=True))
         groups = zip(*[iter(self.numbers)] * self.width, strict=True)

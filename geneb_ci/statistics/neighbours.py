@@ -22,7 +22,7 @@ NEAR = 1e-3
 SHARE = 0.12
 # Minimum number of near cells, for small benchmarks.
 COUNT_MIN = 8
-# Distance in which near scores are sought.
+# Distance within which near scores are searched; their exact distance is computed afterwards.
 REACH = 1.01 * NEAR
 # Rounded to 0.01, two related models agree in a third of the cells.
 COARSE_DECIMALS = 2
@@ -37,6 +37,7 @@ class Resemblance(NamedTuple):
     """
 
     number: int
+    """Index of the other row in the table."""
     cells: int
     near_cells: int
     equal: int
@@ -60,7 +61,7 @@ def resemblances(view: RowView) -> list[Resemblance]:
 
 
 def _near_counts(view: RowView) -> "Counter[int]":
-    """Return the number of near cells of the table's rows, from an index of the scores."""
+    """Return the number of near cells by row of the table; rows without any are missing."""
     near_rows: list[list[int]] = []
     for x, (values, rows) in zip(view.row, _sorted_cells(view.table), strict=True):
         if x != x or x in WHOLE:  # noqa: PLR0124 (NaN)
@@ -88,14 +89,14 @@ def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
 
 def copies(view: RowView) -> list[Resemblance]:
     """Return the rows that count as copies, the most similar first."""
-    counts, present = _near_counts(view), _present(view.table)
+    near_counts, cell_counts = _near_counts(view), _cell_counts(view.table)
     own_count = _count(view.row)
     similar = [
         _resemblance(view.row, i, view.table.vectors[i], near)
-        for i, near in counts.items()
+        for i, near in near_counts.items()
         # At least so many cells are compared, and more cells need more that are near.
         if i != view.own_index
-        and near >= near_cells_of_copy(own_count + present[i] - len(view.row))
+        and near >= near_cells_of_copy(own_count + cell_counts[i] - len(view.row))
     ]
     alike = [row for row in similar if row.near_cells >= near_cells_of_copy(row.cells)]
     return sorted(alike, key=lambda near: (-near.near_cells, near.number))
@@ -106,7 +107,7 @@ def _count(row: Vector) -> int:
 
 
 @functools.lru_cache(maxsize=4)
-def _present(table: ScoreTable) -> list[int]:
+def _cell_counts(table: ScoreTable) -> list[int]:
     return list(map(_count, table.vectors))
 
 
@@ -114,16 +115,16 @@ def is_near_copy(view: RowView, number: int) -> bool:
     """Whether another row is similar enough to count as a copy."""
     other = view.table.vectors[number]
     count = sum(abs(x - y) < NEAR and x not in WHOLE for x, y in zip(view.row, other, strict=True))
-    near = _resemblance(view.row, number, other, count)
-    return near.near_cells >= near_cells_of_copy(near.cells)
+    resemblance = _resemblance(view.row, number, other, count)
+    return resemblance.near_cells >= near_cells_of_copy(resemblance.cells)
 
 
-def _resemblance(row: Vector, number: int, other: Vector, near: int) -> Resemblance:
-    if near < COUNT_MIN:  # nearly always: skip the rest
-        return Resemblance(number, len(row), near, 0)
+def _resemblance(row: Vector, number: int, other: Vector, near_cells: int) -> Resemblance:
+    if near_cells < COUNT_MIN:  # nearly always: skip the rest
+        return Resemblance(number, len(row), near_cells, 0)
     cells = _count(tuple(map(add, row, other)))
     equal = sum(x == y and x not in WHOLE for x, y in zip(row, other, strict=True))
-    return Resemblance(number, cells, near, equal)
+    return Resemblance(number, cells, near_cells, equal)
 
 
 class AffineFit(NamedTuple):
@@ -137,20 +138,22 @@ class AffineFit(NamedTuple):
     """How far the fit shifts the other row; 0 for a plain copy."""
 
 
-class _Regime(NamedTuple):
+class _StandardisedScores(NamedTuple):
+    """The scores of a row in one regime: mean, norm of the deviations, deviations over norm."""
+
     mean: float
     norm: float
     standard: list[float]
 
 
-def _standardised(row: Iterable[float]) -> _Regime | None:
+def _standardised(row: Iterable[float]) -> _StandardisedScores | None:
     numbers = list(row)
     mean = math.fsum(numbers) / len(numbers)
     deviations = [x - mean for x in numbers]
     norm = math.sqrt(dot(deviations, deviations))
     if not norm > 0:  # also for NaN, a row with missing cells
         return None
-    return _Regime(mean, norm, [x / norm for x in deviations])
+    return _StandardisedScores(mean, norm, [x / norm for x in deviations])
 
 
 _FIRST_CELLS = 16
@@ -160,22 +163,25 @@ _SLACK = 1e-9
 
 
 @functools.lru_cache(maxsize=12)
-def _regimes(table: ScoreTable, start: int, stop: int) -> list[tuple[int, list[float], _Regime]]:
-    """Return each row of which a regime is complete: number, first cells, and all of it."""
+def _complete_rows(
+    table: ScoreTable, start: int, stop: int
+) -> list[tuple[int, list[float], _StandardisedScores]]:
+    """Return the rows that have all cells of a regime: index, first cells, and all cells."""
     standardised = ((i, _standardised(row[start:stop])) for i, row in enumerate(table.vectors))
     return [
-        (i, regime.standard[:_FIRST_CELLS], regime)
-        for i, regime in standardised
-        if regime is not None
+        (i, scores.standard[:_FIRST_CELLS], scores)
+        for i, scores in standardised
+        if scores is not None
     ]
 
 
 def affine_copy(
     view: RowView, part: slice, residual_max: float, shift_min: float = -1.0
 ) -> AffineFit | None:
-    """Return the best linear fit of this row by another, if its residual is below the limit.
+    """Return the best linear fit of this row by another in a regime, the slice `part`.
 
-    Rows that the fit shifts by `shift_min` or less are skipped, so that a copy hides no other row.
+    Return None if no residual is below `residual_max`. Rows that the fit shifts by `shift_min` or
+    less are skipped, so that a copy hides no other row.
     """
     own_row = _standardised(view.row[part])
     if own_row is None:
@@ -194,7 +200,7 @@ def affine_copy(
         math.sqrt(2.0 - 2.0 * math.sqrt(max(0.0, 1.0 - residual_limit * residual_limit))) + _SLACK
     )
     dist = math.dist
-    rows = _regimes(view.table, part.start, part.stop)
+    rows = _complete_rows(view.table, part.start, part.stop)
     for number, _, other in [row for row in rows if dist(head, row[1]) <= distance_max]:
         if number == view.own_index:
             continue
@@ -239,13 +245,13 @@ def _best_scores(table: ScoreTable) -> list[list[tuple[float, int]]]:
 def lead_share(view: RowView, part: slice) -> float:
     """Return the share of a regime's cells in which the row exceeds every other row but one.
 
-    That one is the same row in all cells, the one that makes the share largest, since otherwise one
-    row of high scores would end every lead.
+    The regime is the slice `part`. The exempt row is the same in all cells, the one that makes the
+    share largest, since otherwise a single row of high scores would end every lead.
     """
     best, own_index = _best_scores(view.table)[part], view.own_index
     leading_cells = 0
     second_cells: Counter[int] = Counter()
-    """By row, the cells in which it alone is not exceeded."""
+    """By other row, the number of cells in which only that row is not exceeded."""
     for x, ((first, leader), (second, runner_up), (third, _)) in zip(
         view.row[part], best, strict=True
     ):
@@ -279,7 +285,7 @@ class Relation(NamedTuple):
 
 
 class RelationGap(NamedTuple):
-    """Median and scale of the difference of a relation, over the other rows in one regime."""
+    """Median and scale of a relation's difference (`Relation.gap`) over the other rows."""
 
     median: float
     scale: float
@@ -313,6 +319,7 @@ def _relations(tasks: tuple[_TaskFacts, ...]) -> tuple[Relation, ...]:
 
 
 def _unions(tasks: list[_TaskFacts]) -> Iterator[Relation]:
+    """Yield the relation of each task `..._all` to the two tasks that it unites."""
     for whole in tasks:
         if not whole.id.endswith("_all"):
             continue
@@ -354,7 +361,7 @@ def _is_split_of_same_assay(a: _TaskFacts, b: _TaskFacts) -> bool:
 def _relation_gaps(
     table: ScoreTable, relations: tuple[Relation, ...]
 ) -> dict[tuple[int, int], list[float]]:
-    """Return the sorted differences of all rows, by relation and regime."""
+    """Return the sorted differences of all rows, by relation and start of the regime."""
     gaps_of = {}
     for number, relation in enumerate(relations):
         for part in table.regimes:
@@ -371,7 +378,11 @@ def usual_gap(
     excluded: int | None,
     rows_min: int,
 ) -> RelationGap | None:
-    """Return median and scale over the other rows; None if they vary too much or are too few."""
+    """Return the usual difference of relation `number` in the regime starting at `offset`.
+
+    It is that of the rows other than `excluded`; None if they vary too much, or are fewer than
+    `rows_min`.
+    """
     gaps = _relation_gaps(table, relations)[number, offset]
     if excluded is not None:
         own_gap = relations[number].gap(table.vectors[excluded], offset)
@@ -387,7 +398,7 @@ def usual_gap(
 def _usual_gaps(
     table: ScoreTable, relations: tuple[Relation, ...]
 ) -> dict[tuple[int, int], RelationGap | None]:
-    """Return the same over all rows, by relation and regime."""
+    """Return the usual difference over all rows, by relation and start of the regime."""
     return {key: _usual(gaps) for key, gaps in _relation_gaps(table, relations).items() if gaps}
 
 

@@ -1,7 +1,7 @@
 """Two models on the same test sequences: differences with the errors of pairs.
 
-Where the predictions of both are known, the covariance of their scores is computed in place of
-being left out, which narrows a difference. Within each class the rows are taken as drawn
+Where the predictions of both are known, the covariance of their scores is computed instead of being
+left out, which narrows the interval of a difference. Within each class the rows are taken as drawn
 independently; class sizes are fixed. The delta method is exact to first order:
 
     psi(row) = dMCC / d(count of the row's true class and predicted class), mean over the fits
@@ -42,7 +42,7 @@ class DiscordantCounts(NamedTuple):
 
 
 class PairedCell(NamedTuple):
-    """Two models on one task in one regime."""
+    """The comparison of two models on one task in one regime."""
 
     difference: float
     """MCC of a minus that of b, both means over the fits."""
@@ -65,7 +65,7 @@ class PairedDifference(NamedTuple):
     difference: float
     se: float
     unpaired_se: float
-    """The same without the covariances."""
+    """Standard error without the covariances."""
     low: float
     high: float
     """Interval of 95 %, for this one comparison: not corrected for others."""
@@ -86,8 +86,8 @@ def mcnemar(only_a: int, only_b: int) -> float:
 def paired_cell(truth: Codes, a: Codes, b: Codes, classes: int) -> PairedCell:
     """Return the comparison of two models on one task.
 
-    `truth` is (n,), `a` and `b` are (fits, n), all of them codes from 0 to `classes` - 1. Raises
-    ValueError for other shapes.
+    `truth` has the shape (n,), `a` and `b` have (fits, n); they contain class codes from 0 to
+    `classes` - 1. Raises ValueError for other shapes.
     """
     if a.shape != b.shape or a.ndim != 2 or a.shape[1:] != truth.shape or not truth.size:  # noqa: PLR2004
         message = f"predictions of shape {a.shape} and {b.shape} for {truth.shape} rows"
@@ -108,13 +108,13 @@ def paired_cell(truth: Codes, a: Codes, b: Codes, classes: int) -> PairedCell:
     )
 
 
-def paired_matrix(truth: Codes, fits: Sequence[Codes], classes: int) -> Reals:
+def paired_matrix(truth: Codes, predictions_by_model: Sequence[Codes], classes: int) -> Reals:
     """Return the (m, m) covariances of the MCC of m models on one task, variances on the diagonal.
 
-    `truth` is (n,), each of `fits` (k, n), codes from 0 to `classes` - 1. The covariance of two
-    models does not depend on the others.
+    `truth` has the shape (n,), the predictions of each model have (fits, n); they contain class
+    codes from 0 to `classes` - 1. The covariance of two models does not depend on the others.
     """
-    influences = [_influence(truth, predictions, classes) for predictions in fits]
+    influences = [_influence(truth, predictions, classes) for predictions in predictions_by_model]
     rows_by_class = [np.flatnonzero(truth == code) for code in range(classes)]
     matrix = np.zeros((len(influences), len(influences)))
     for i, (_, psi, floor) in enumerate(influences):
@@ -133,35 +133,41 @@ def paired_difference(
     category). Tasks are taken as independent; a cell with covariance 0 is unpaired. Raises KeyError
     for a weight without its cell.
     """
-    chosen = [(cells[task], weight) for task, weight in weights.items()]
-    value = math.fsum(weight * cell.difference for cell, weight in chosen)
-    se = math.sqrt(math.fsum((weight * cell.se) ** 2 for cell, weight in chosen))
-    unpaired = math.sqrt(
-        math.fsum(weight**2 * (cell.variance_a + cell.variance_b) for cell, weight in chosen)
+    weighted_cells = [(cells[task], weight) for task, weight in weights.items()]
+    value = math.fsum(weight * cell.difference for cell, weight in weighted_cells)
+    se = math.sqrt(math.fsum((weight * cell.se) ** 2 for cell, weight in weighted_cells))
+    unpaired_se = math.sqrt(
+        math.fsum(
+            weight**2 * (cell.variance_a + cell.variance_b) for cell, weight in weighted_cells
+        )
     )
     return PairedDifference(
-        value, se, unpaired, value - NORMAL * se, value + NORMAL * se, _probability(value, se)
+        value, se, unpaired_se, value - NORMAL * se, value + NORMAL * se, _probability(value, se)
     )
 
 
 def macro_weights(categories: Mapping[str, tuple[str, ...]]) -> dict[str, float]:
-    """Return the weight of each task in the mean over categories; empty ones do not count."""
-    filled = [tasks for tasks in categories.values() if tasks]
-    return {task: 1 / (len(filled) * len(tasks)) for tasks in filled for task in tasks}
+    """Return the weight of each task in the mean over categories that have tasks."""
+    task_lists = [tasks for tasks in categories.values() if tasks]
+    return {task: 1 / (len(task_lists) * len(tasks)) for tasks in task_lists for task in tasks}
 
 
 def _probability(value: float, se: float) -> float:
+    """Return the probability that a true difference, estimated with error `se`, is above 0."""
     if se == 0:
         return 0.5 if value == 0 else float(value > 0)
     return 0.5 * math.erfc(-value / (se * math.sqrt(2)))
 
 
-def _influence(truth: Codes, fits: Codes, classes: int) -> tuple[float, Reals, float]:
-    """Return the mean MCC, (n,) influences of the rows, and the variance of degenerate classes."""
+def _influence(truth: Codes, predictions_by_fit: Codes, classes: int) -> tuple[float, Reals, float]:
+    """Return the mean MCC, (n,) influences of the rows, and the variance of constant classes.
+
+    In a constant class, all rows have the same prediction.
+    """
     sizes = np.bincount(truth, minlength=classes).astype(np.float64)
     values, psi = [], np.zeros(len(truth))
     spreads = np.zeros(classes)
-    for predictions in fits:
+    for predictions in predictions_by_fit:
         counts = np.bincount(truth.astype(np.int64) * classes + predictions, minlength=classes**2)
         counts = counts.reshape(classes, classes)
         values.append(scores_of_matrix(counts.tolist()).mcc)
@@ -176,7 +182,7 @@ def _influence(truth: Codes, fits: Codes, classes: int) -> tuple[float, Reals, f
         mean = (shares * gradient).sum(axis=1, keepdims=True)
         variance = sizes * (shares * (gradient - mean) ** 2).sum(axis=1)
         spreads += np.where(is_constant, np.sqrt(variance), 0.0)
-    count = len(fits)
+    count = len(predictions_by_fit)
     # Fits of one model err on the same rows; taken as always the same, which is the widest case.
     return math.fsum(values) / count, psi / count, float(((spreads / count) ** 2).sum())
 

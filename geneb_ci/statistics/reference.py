@@ -1,8 +1,8 @@
 """The rows of a board as vectors, and ridge regression of rows on the other rows.
 
-It gives leave-one-out predictions of cells. It does not use numpy: a check of one file takes 0.2 s,
-and importing numpy would double that; the fit of the public rows ships with the package. Sums are
-exact (math.fsum), so that findings have the same digits on every machine.
+The regression gives leave-one-out predictions of cells. This module does not use numpy: a check of
+one file takes 0.2 s, and importing numpy would double that; the fit of the public rows ships with
+the package. Sums are exact (math.fsum), so that findings have the same digits on every machine.
 """
 
 import functools
@@ -28,6 +28,7 @@ class ScoreTable:
     """The rows of one folder for one benchmark; hashed by identity, for caches."""
 
     names: tuple[str, ...]
+    """Model id of each row."""
     vectors: tuple[Vector, ...]
     index: dict[Path, int]
     """File of each row to its index."""
@@ -42,7 +43,7 @@ def cell_names(benchmark: Benchmark) -> list[str]:
 
 
 def table_of(rows: Iterable[PeerRow | RowWithoutFile], benchmark: Benchmark) -> ScoreTable:
-    """Return the table of rows."""
+    """Return the table of the rows' scores for a benchmark."""
     cells = cell_names(benchmark)
     positions: dict[int, list[int | None]] = {}
     model_ids: list[str] = []
@@ -50,8 +51,8 @@ def table_of(rows: Iterable[PeerRow | RowWithoutFile], benchmark: Benchmark) -> 
     index: dict[Path, int] = {}
     for row in rows:
         if id(row.names) not in positions:  # rows share their tuple of names
-            at = {name: position for position, name in enumerate(row.names)}
-            positions[id(row.names)] = [at.get(name) for name in cells]
+            position_of = {name: position for position, name in enumerate(row.names)}
+            positions[id(row.names)] = [position_of.get(name) for name in cells]
         index[row.path] = len(model_ids)
         model_ids.append(row.path.stem)
         numbers = [math.nan if p is None else row.values[p] for p in positions[id(row.names)]]
@@ -155,7 +156,7 @@ class Centre(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The fit of a score table."""
+    """The ridge regression of the rows of a score table on each other."""
 
     table: ScoreTable
     rows: tuple[int, ...]
@@ -166,21 +167,22 @@ class Reference:
     standardised: list[list[float]]
     """Clipped rows divided by the scale."""
     columns: list[tuple[float, ...]]
-    """The same, transposed."""
+    """The standardised rows, transposed."""
     inverse: list[list[float]]
+    """Inverse of the Gram matrix of the standardised rows."""
     products: list[list[float]]
-    """The inverse times the rows."""
+    """The inverse times the standardised rows."""
     leverage: list[float]
-    """x_j' A x_j of each cell j."""
+    """x' A x of each cell, for its column x of the standardised rows and the inverse A."""
     spread: list[list[float]]
     """Sorted absolute residuals of each cell, divided by each row's spread."""
     sizes: list[list[float]]
-    """The same by row, unsorted, to exclude a row's own residual."""
+    """The same residuals by row, unsorted, to exclude a row's own residual."""
     pooled: tuple[float, ...]
     """Typical scale of each regime."""
 
     def index_of(self, number: int | None) -> int | None:
-        """Return the index in the fit of a row of the table, or None."""
+        """Return the index in the fit of row `number` of the table; None if the fit lacks it."""
         return self.rows.index(number) if number in self.rows else None
 
     def scale(self, cell: int, regime: int, excluded: int | None) -> float:
@@ -207,25 +209,25 @@ class Reference:
 @functools.lru_cache(maxsize=4)
 def reference_of(table: ScoreTable) -> Reference | None:
     """Return the fit of a table; None if it has fewer than ROWS_MIN complete rows."""
-    complete = [i for i, row in enumerate(table.vectors) if share_present(row) == 1.0]
-    if len(complete) < ROWS_MIN:
+    indices = [i for i, row in enumerate(table.vectors) if share_present(row) == 1.0]
+    if len(indices) < ROWS_MIN:
         return None
-    if len(complete) > ROWS_MAX:  # evenly spaced in the sorted names
-        complete = [complete[k * len(complete) // ROWS_MAX] for k in range(ROWS_MAX)]
-    rows = [table.vectors[i] for i in complete]
+    if len(indices) > ROWS_MAX:  # evenly spaced in the sorted names
+        indices = [indices[k * len(indices) // ROWS_MAX] for k in range(ROWS_MAX)]
+    rows = [table.vectors[i] for i in indices]
     centre, mads = _centre(rows)
-    moved = [centre.clipped(row) for row in rows]
+    clipped = [centre.clipped(row) for row in rows]
     identity = _identity(rows, table.regimes)
-    fitted = _known_fit(identity, moved, table.regimes)
+    fitted = _known_fit(identity, clipped, table.regimes)
     if fitted is None:
-        fitted = _fitted(rows, centre, mads, moved, table.regimes)
-    unit, fit, sizes, pooled = fitted
+        fitted = _fitted(rows, centre, mads, clipped, table.regimes)
+    fit_scales, fit, sizes, pooled = fitted
     spread = [sorted(column) for column in zip(*sizes, strict=True)]
-    return Reference(table, tuple(complete), centre, unit, *fit, spread, sizes, pooled)
+    return Reference(table, tuple(indices), centre, fit_scales, *fit, spread, sizes, pooled)
 
 
 Fitted = tuple[list[float], "_Fit", list[list[float]], tuple[float, ...]]
-"""Unit, fit, sizes and pooled of a reference."""
+"""`fit_scales` of a reference, its fit, `sizes` and `pooled`."""
 
 
 def _fitted(
@@ -235,33 +237,33 @@ def _fitted(
     clipped: list[list[float]],
     regimes: tuple[slice, ...],
 ) -> Fitted:
-    unit: list[float] = []
+    fit_scales: list[float] = []
     for part in regimes:
-        unit += [FIRST_SCALE * median(mads[part])] * (part.stop - part.start)
-    fit = _fit(clipped, unit)
-    unit = _scales(_residuals(rows, centre, clipped, unit, fit), regimes, rounds=1)[0]
-    fit = _fit(clipped, unit)
-    residuals = _residuals(rows, centre, clipped, unit, fit)
+        fit_scales += [FIRST_SCALE * median(mads[part])] * (part.stop - part.start)
+    fit = _fit(clipped, fit_scales)
+    fit_scales = _scales(_residuals(rows, centre, clipped, fit_scales, fit), regimes, rounds=1)[0]
+    fit = _fit(clipped, fit_scales)
+    residuals = _residuals(rows, centre, clipped, fit_scales, fit)
     _, sizes, pooled = _scales(residuals, regimes, rounds=2)
-    return unit, fit, sizes, pooled
+    return fit_scales, fit, sizes, pooled
 
 
 def fit_text(table: ScoreTable) -> str:
     """Return the text of `shipped.FIT_FILE`, from the table of the shipped rows, all complete."""
     rows = list(table.vectors)
     centre, mads = _centre(rows)
-    moved = [centre.clipped(row) for row in rows]
-    fitted = _fitted(rows, centre, mads, moved, table.regimes)
+    clipped = [centre.clipped(row) for row in rows]
+    fitted = _fitted(rows, centre, mads, clipped, table.regimes)
     return shipped.fit_text(_identity(rows, table.regimes), _doubles(fitted))
 
 
 def _doubles(fitted: Fitted) -> bytes:
-    unit, fit, sizes, pooled = fitted
-    return shipped.packed([unit, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled])
+    fit_scales, fit, sizes, pooled = fitted
+    return shipped.packed([fit_scales, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled])
 
 
 def _identity(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
-    """Return a digest of all that a fit depends on."""
+    """Return a digest of everything that a fit depends on."""
     settings = (RIDGE, CLIP, SCALE_FLOOR, FIRST_SCALE, *BULK, POOLING, len(rows))
     bounds = [bound for part in regimes for bound in (part.start, part.stop)]
     return hashlib.sha256(shipped.packed([settings, bounds, *rows])).hexdigest()
@@ -276,12 +278,12 @@ def _known_fit(
     arrays = shipped.known_fit(identity, [*shapes, (1, len(regimes))])
     if arrays is None:
         return None
-    (unit,), inverted, products, (leverage,), sizes, (pooled,) = arrays
-    if min(unit) < SCALE_FLOOR:  # which no fit has, and a weight would be infinite
+    (fit_scales,), inverted, products, (leverage,), sizes, (pooled,) = arrays
+    if min(fit_scales) < SCALE_FLOOR:  # which no fit has, and a weight would be infinite
         return None
-    standard = _standard(clipped, unit)
+    standard = _standard(clipped, fit_scales)
     columns = list(zip(*standard, strict=True))
-    return unit, _Fit(standard, columns, inverted, products, leverage), sizes, tuple(pooled)
+    return fit_scales, _Fit(standard, columns, inverted, products, leverage), sizes, tuple(pooled)
 
 
 def _centre(rows: list[Vector]) -> tuple[Centre, list[float]]:
@@ -301,8 +303,8 @@ class _Fit(NamedTuple):
     leverage: list[float]
 
 
-def _fit(clipped: list[list[float]], unit: list[float]) -> _Fit:
-    standard = _standard(clipped, unit)
+def _fit(clipped: list[list[float]], fit_scales: list[float]) -> _Fit:
+    standard = _standard(clipped, fit_scales)
     inverted = inverse(gram(standard, RIDGE))
     columns = list(zip(*standard, strict=True))
     products = [[dot(line, column) for column in columns] for line in inverted]
@@ -310,15 +312,19 @@ def _fit(clipped: list[list[float]], unit: list[float]) -> _Fit:
     return _Fit(standard, columns, inverted, products, leverage)
 
 
-def _standard(clipped: list[list[float]], unit: list[float]) -> list[list[float]]:
-    weights = [1.0 / s for s in unit]
+def _standard(clipped: list[list[float]], fit_scales: list[float]) -> list[list[float]]:
+    weights = [1.0 / s for s in fit_scales]
     return [[x * w for x, w in zip(row, weights, strict=True)] for row in clipped]
 
 
 def _residuals(
-    rows: list[Vector], centre: Centre, clipped: list[list[float]], unit: list[float], fit: _Fit
+    rows: list[Vector],
+    centre: Centre,
+    clipped: list[list[float]],
+    fit_scales: list[float],
+    fit: _Fit,
 ) -> list[list[float]]:
-    """Return leave-one-out residuals: each row from the others, each cell left out (from K^-1)."""
+    """Return leave-one-out residuals: each cell from the row's other cells and the other rows."""
     residuals = []
     for i, row in enumerate(rows):
         variance = 1.0 / fit.inverse[i][i]
@@ -326,7 +332,7 @@ def _residuals(
             [
                 s * u * variance / (1.0 - q + u * u * variance) + (x - m - z)
                 for s, u, q, x, m, z in zip(
-                    unit,
+                    fit_scales,
                     fit.products[i],
                     fit.leverage,
                     row,
@@ -345,25 +351,27 @@ def _scales(
     """Return scales of cells, residuals divided by each row's spread, and scales of regimes."""
     sizes = [[abs(x) for x in row] for row in residuals]
     for rounds_left in range(rounds, 0, -1):
-        raw = [_central_mean(sorted(column), None) / _BULK for column in zip(*sizes, strict=True)]
-        pooled = tuple(median(raw[part]) for part in regimes)
-        scale = [
+        own_scales = [
+            _central_mean(sorted(column), None) / _BULK for column in zip(*sizes, strict=True)
+        ]
+        pooled = tuple(median(own_scales[part]) for part in regimes)
+        scales = [
             _shrunk(s, p, len(sizes))
             for part, p in zip(regimes, pooled, strict=True)
-            for s in raw[part]
+            for s in own_scales[part]
         ]
         if rounds_left > 1:
-            sizes = [_residuals_over_spread(row, scale, regimes) for row in residuals]
-    return scale, sizes, pooled
+            sizes = [_residuals_over_spread(row, scales, regimes) for row in residuals]
+    return scales, sizes, pooled
 
 
 def _residuals_over_spread(
-    row: list[float], scale: list[float], regimes: tuple[slice, ...]
+    row: list[float], scales: list[float], regimes: tuple[slice, ...]
 ) -> list[float]:
     """Return the absolute residuals of a row, divided by the row's spread."""
     sizes: list[float] = []
     for part in regimes:
-        spread = row_spread([x / s for x, s in zip(row[part], scale[part], strict=True)])
+        spread = row_spread([x / s for x, s in zip(row[part], scales[part], strict=True)])
         sizes += [abs(x) / spread for x in row[part]]
     return sizes
 
@@ -387,5 +395,6 @@ def _central_mean(ordered: list[float], excluded: float | None) -> float:
 
 
 def _shrunk(scale: float, pooled: float, rows: int) -> float:
+    """Return the scale of a cell, from `rows` rows, moved towards that of its regime."""
     square = (rows * scale * scale + POOLING * pooled * pooled) / (rows + POOLING)
     return max(SCALE_FLOOR, math.sqrt(square))

@@ -16,7 +16,7 @@ Reals = npt.NDArray[np.float64]
 SEED = 20_260_101
 """Seed of the draws, so that the same comparison gives the same interval."""
 CELLS_MAX = 4_000_000
-"""Most counts drawn at once: 32 MB."""
+"""Maximum number of counts drawn at once; they take 32 MB."""
 TAILS = (0.025, 0.975)
 
 
@@ -27,7 +27,7 @@ class Interval(NamedTuple):
     high: float
     """End of the 95 % percentile interval of this one comparison, not corrected for others."""
     probability: float
-    """Share of the resamples in which the first is higher, equal ones counting half."""
+    """Share of the resamples in which the first model is higher; equal scores count half."""
 
 
 def interval_of(draws: Reals) -> Interval:
@@ -42,11 +42,12 @@ def resampled_task(
 ) -> Reals:
     """Return (resamples,) differences in MCC on one task, the mean over the fits.
 
-    `truth` is (n,), `a` and `b` are (fits, n), codes from 0 to `classes` - 1.
+    `truth` has the shape (n,), `a` and `b` have (fits, n); they contain class codes from 0 to
+    `classes` - 1.
     """
     groups, counts = np.unique(np.vstack([truth, a, b]), axis=1, return_counts=True)
     true, first, second = groups[0], groups[1 : len(a) + 1], groups[len(a) + 1 :]
-    shares, parts = counts / counts.sum(), []
+    shares, blocks = counts / counts.sum(), []
     block_size = max(1, CELLS_MAX // len(counts))
     for start in range(0, resamples, block_size):
         size = min(block_size, resamples - start)
@@ -55,8 +56,8 @@ def resampled_task(
             np.mean([_mcc(group_counts, true, fit, classes) for fit in fits], axis=0)
             for fits in (first, second)
         ]
-        parts.append(scores[0] - scores[1])
-    return np.concatenate(parts)
+        blocks.append(scores[0] - scores[1])
+    return np.concatenate(blocks)
 
 
 def _mcc(group_counts: Reals, truth: Codes, predicted: Codes, classes: int) -> Reals:
@@ -86,7 +87,7 @@ def resampled_tasks(
 ) -> Reals:
     """Return (resamples,) means over categories of means over tasks, with tasks drawn again.
 
-    A category none of whose tasks was drawn does not count in that resample.
+    A category does not count in a resample that drew none of its tasks.
     """
     tasks = [task for members in categories for task in members]
     values = np.array([differences[task] for task in tasks])

@@ -1,8 +1,8 @@
 """A submission among the other rows: predictions of its cells, and where it leads.
 
-A model may be a specialist. How much of one is seen from the other rows: each row's category means
-are predicted from its other twelve, by a ridge regression on the rows beside it, and what is left
-is compared with what is left of those.
+A model may be a specialist, which is better in one category than its other categories predict. To
+see by how much, each category mean of a row is predicted from its other category means, by a ridge
+regression on the other rows, and the residual is compared with the residuals of the other rows.
 """
 
 import bisect
@@ -34,8 +34,8 @@ from reference_harness.formats.benchmark import Benchmark
 PRESENT_MIN = 0.9
 # With fewer cells the spread of a row cannot be estimated.
 CELLS_MIN = 30
-# Weight of one other row in the prediction from which it is a twin, which may have been made to
-# agree with this row: left out. The largest among the 41 public rows is 0.77 (space, enformer).
+# A row with more weight in the prediction of another row is its twin, which may have been made to
+# agree with that row. The largest weight among the 41 public rows is 0.77 (space, enformer).
 TWIN = 0.82
 
 
@@ -48,7 +48,7 @@ class LeaveOneOut:
 
     predicted: list[float]
     distances: list[float]
-    """In standard deviations of the residuals of real rows."""
+    """Distance of each cell from its prediction, in standard deviations of real rows' residuals."""
     spread: tuple[float, ...]
     """Relative residual spread by regime: about 1 for real rows, near 0 for a blend of rows."""
     weights: dict[int, float]
@@ -61,43 +61,46 @@ def leave_one_out_of(
     """Predict a row from the table without `own_index` and `nearest`; None for too few cells."""
     if len(row) < CELLS_MIN or share_present(row) < PRESENT_MIN:
         return None
-    without = reference.index_of(own_index)
+    own_fit_index = reference.index_of(own_index)
     # 1. Weights of the other rows, A_-i Z x, and the prediction Z' A_-i Z x, where A_-i is the
     # inverse without the row's own place.
     standard, weights, fitted = _predictions(row, reference)
-    out = [index for index in (without, reference.index_of(nearest)) if index is not None]
-    weights, fitted, leverage = _downdated(reference, out, weights, fitted)
+    excluded = [i for i in (own_fit_index, reference.index_of(nearest)) if i is not None]
+    weights, fitted, leverage = _downdated(reference, excluded, weights, fitted)
     # 2. Prediction of each cell, leaving this cell out.
     predicted, residuals = [], []
     for x, m, s, z, f, h in zip(
         row, reference.centre.medians, reference.fit_scales, standard, fitted, leverage, strict=True
     ):
-        guess = m + s * (z - (z - f) / (1.0 - h))
-        predicted.append(guess)
-        residuals.append(x - guess if x == x else 0.0)  # noqa: PLR0124 (NaN)
+        prediction = m + s * (z - (z - f) / (1.0 - h))
+        predicted.append(prediction)
+        residuals.append(x - prediction if x == x else 0.0)  # noqa: PLR0124 (NaN)
     # 3. Residuals divided by the noise of the cell, and by the row's spread if that exceeds 1.
-    distance: list[float] = []
+    distances: list[float] = []
     spreads: list[float] = []
-    scales = reference.scales(without)
+    scales = reference.scales(own_fit_index)
     for part in reference.table.regimes:
         sizes = [x / s for x, s in zip(residuals[part], scales[part], strict=True)]
         spreads.append(
             row_spread([t for x, t in zip(row[part], sizes, strict=True) if not math.isnan(x)])
         )
-        distance += [t / max(1.0, spreads[-1]) for t in sizes]
+        distances += [t / max(1.0, spreads[-1]) for t in sizes]
     weight_by_row = {reference.rows[k]: w for k, w in enumerate(weights) if w}
-    return LeaveOneOut(predicted, distance, tuple(spreads), weight_by_row)
+    return LeaveOneOut(predicted, distances, tuple(spreads), weight_by_row)
 
 
 @functools.lru_cache(maxsize=2)
 def _predictions(row: Vector, reference: Reference) -> tuple[list[float], list[float], list[float]]:
-    """Return a row standardised, its weights and its fitted values, for both of its predictions."""
-    moved = reference.centre.clipped(row)
-    standard = [x / s for x, s in zip(moved, reference.fit_scales, strict=True)]
-    squares, by_column = _squares(reference)
-    right = _dots(reference.standardised, squares, standard)
-    weights = [dot(line, right) for line in reference.inverse]
-    return standard, weights, _dots(reference.columns, by_column, weights)
+    """Return a row standardised, the weights of the other rows, and its fitted values.
+
+    Both predictions of the row, with and without its nearest row, begin with them.
+    """
+    clipped = reference.centre.clipped(row)
+    standard = [x / s for x, s in zip(clipped, reference.fit_scales, strict=True)]
+    row_squares, column_squares = _squares(reference)
+    products = _dots(reference.standardised, row_squares, standard)
+    weights = [dot(line, products) for line in reference.inverse]
+    return standard, weights, _dots(reference.columns, column_squares, weights)
 
 
 @functools.lru_cache(maxsize=4)
@@ -120,15 +123,15 @@ def _dots(
 
 
 def _downdated(
-    reference: Reference, out: Sequence[int], weights: list[float], fitted: list[float]
+    reference: Reference, excluded: Sequence[int], weights: list[float], fitted: list[float]
 ) -> tuple[list[float], list[float], list[float]]:
-    """Return weights, fitted values and leverage of the fit without some of its rows.
+    """Return weights, fitted values and leverage of the fit without its rows `excluded`.
 
-    Each row is swept out of the inverse A: A - a a' / p, for its line a and pivot p. So what is
-    linear in A changes by a multiple of what its line gives.
+    Each of these rows is swept out of the inverse A, which becomes A - a a' / p for the row's line
+    a of A and its pivot p. So values that are linear in A change by a multiple of those of a.
     """
     leverage = reference.leverage
-    remaining = [(index, reference.inverse[index], reference.products[index]) for index in out]
+    remaining = [(i, reference.inverse[i], reference.products[i]) for i in excluded]
     while remaining:
         (index, line, cells), *remaining = remaining
         pivot = line[index]
@@ -144,7 +147,7 @@ def _downdated(
             )
             for later, other, products in remaining
         ]
-    for index in out:
+    for index in excluded:
         weights[index] = 0.0
     return weights, fitted, leverage
 
@@ -153,7 +156,7 @@ SCORE_MAX = 10.0
 
 
 def score_of(size: float, limit: float) -> float:
-    """Return size / limit, rounded and clipped to 1 ... `SCORE_MAX`."""
+    """Return how unusual a value is: size / limit, rounded, from 1 to `SCORE_MAX`."""
     return round(min(SCORE_MAX, max(1.0, size / limit)), 1)
 
 
@@ -211,8 +214,9 @@ class RowView:
     def distances(self) -> list[float]:
         """The distance of each cell from its prediction; 0 without a prediction.
 
-        In the regime of all data the larger of both predictions counts above them, and everywhere
-        the one without the nearest row where that row is a twin.
+        If the row of the largest weight is a twin, the prediction without that row counts.
+        Otherwise the prediction with that row counts; but for a cell of the regime of all data that
+        is above its prediction, the larger of both distances.
         """
         standing, alone = self.standing, self.standing_alone
         if standing is None or alone is None:
@@ -229,7 +233,7 @@ class RowView:
 
 
 def view_of(row: Vector, own_path: Path, peers: Peers, benchmark: Benchmark) -> RowView:
-    """Return the view of a row, as from `own_vector`, among the other rows."""
+    """Return the view of the row whose file is `own_path` among the other rows."""
     key = ("table", benchmark.name, benchmark.sha256)
     table = peers.derived.get(key)
     if table is None:
@@ -244,18 +248,19 @@ def shots_of(benchmark: Benchmark) -> tuple[float, ...]:
 
 
 RIDGE = 3.0
-"""Penalty. Values from 3 to 30 predict the 41 public rows about equally well."""
+"""Ridge penalty. Values from 3 to 30 predict the 41 public rows about equally well."""
 CLIP = 5.0
 """Robust standard deviations at which a mean is clipped, so that no row dominates the fit."""
 SCALE_FLOOR = 0.005
-"""Lower bound of a scale, as of cells."""
+"""Lower bound of a scale, as for cells in `reference`."""
 TAIL, NORMAL_TAIL = 0.8, 1.2816
 """A scale is the 80 % quantile of absolute residuals, which one row in five cannot raise."""
 ABOVE_MAX = 1
-"""Most other rows above a leader, so that no single row of the folder ends a lead."""
+"""Maximum number of other rows above a leader, so that no single row of the folder ends a lead."""
 _MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
 
 Parts = tuple[tuple[str, tuple[int, ...]], ...]
+"""Each category with the indices of its cells in a vector."""
 
 
 class LedCategory(NamedTuple):
@@ -263,7 +268,7 @@ class LedCategory(NamedTuple):
 
     category: str
     mean: float
-    """Of the primary metric in the regime of all training data."""
+    """Mean of the primary metric in the regime of all training data."""
     expected: float
     """The mean that the row's other categories predict."""
     size: float
@@ -288,55 +293,58 @@ class _CategoryMeans:
     @functools.cached_property
     def residuals(self) -> list[list[float]]:
         """The residuals of each row, from a fit without it."""
-        return [self.of(row, i) for i, row in enumerate(self.means)]
+        return [self.residuals_of(row, i) for i, row in enumerate(self.means)]
 
-    def of(self, means: Sequence[float], excluded: int | None) -> list[float]:
+    def residuals_of(self, means: Sequence[float], excluded: int | None) -> list[float]:
         """Return the residuals of a row's means, by a fit without row `excluded`.
 
-        Each is the mean minus its prediction from the others, by the precision matrix K^-1; without
-        a row z it is K^-1 + h h' / (1 - z'h), for h = K^-1 z (Sherman and Morrison 1950).
+        Each is the mean minus its prediction from the other means, by the precision matrix K^-1.
+        Without a row z this matrix is K^-1 + h h' / (1 - z'h), for h = K^-1 z (Sherman and Morrison
+        1950).
         """
         clipped = _standardised(means, self.medians, self.spread, CLIP)
         products = [dot(line, clipped) for line in self.precision]
         precisions = [line[k] for k, line in enumerate(self.precision)]
         if excluded is not None:
             excluded_row = self.standardised[excluded]
-            moved = [dot(line, excluded_row) for line in self.precision]
-            unexplained = 1.0 - dot(excluded_row, moved)
-            share = dot(moved, clipped) / unexplained
-            products = [x + share * h for x, h in zip(products, moved, strict=True)]
-            precisions = [x + h * h / unexplained for x, h in zip(precisions, moved, strict=True)]
+            update = [dot(line, excluded_row) for line in self.precision]
+            unexplained = 1.0 - dot(excluded_row, update)
+            share = dot(update, clipped) / unexplained
+            products = [x + share * h for x, h in zip(products, update, strict=True)]
+            precisions = [x + h * h / unexplained for x, h in zip(precisions, update, strict=True)]
         lines = zip(means, self.medians, self.spread, clipped, products, precisions, strict=True)
         return [x - m - s * (z - r / d) for x, m, s, z, r, d in lines]
 
     def scale(self, category: int, excluded: int | None) -> float:
-        """Return the scale of a category's residuals, without those of a row."""
+        """Return the scale of a category's residuals, without that of row `excluded`."""
         sizes = sorted(abs(r[category]) for i, r in enumerate(self.residuals) if i != excluded)
         return max(SCALE_FLOOR, sizes[int(TAIL * (len(sizes) - 1))] / NORMAL_TAIL)
 
 
 def crowns(view: RowView) -> list[LedCategory]:
-    """Return the categories in which a row is first, or second to one row; the oddest first."""
+    """Return the categories in which a row is first or second, the most surprising one first."""
     if math.inf not in view.shots or len(view.benchmark.categories) < 2:  # noqa: PLR2004
         return []
     start = view.shots.index(math.inf) * len(view.benchmark.task_ids)
     index_of = {task: start + number for number, task in enumerate(view.benchmark.task_ids)}
     parts = _parts(view.benchmark.categories, index_of)
-    profiles = _profiles(view.table, parts)
-    if profiles is None or view.others_count < ROWS_MIN:
+    all_means = _category_means(view.table, parts)
+    if all_means is None or view.others_count < ROWS_MIN:
         return []
     means = _means(view.row, parts)
     if any(map(math.isnan, means)):
         return []
-    led = [k for k, mean in enumerate(means) if _above(view, parts, k, mean) <= ABOVE_MAX]
-    if not led:
+    led_numbers = [
+        k for k, mean in enumerate(means) if _count_above(view, parts, k, mean) <= ABOVE_MAX
+    ]
+    if not led_numbers:
         return []
-    without = profiles.rows.index(view.own_index) if view.own_index in profiles.rows else None
-    residuals = profiles.of(means, without)
+    own = all_means.rows.index(view.own_index) if view.own_index in all_means.rows else None
+    residuals = all_means.residuals_of(means, own)
     result = []
-    for number in led:
+    for number in led_numbers:
         category, cells = parts[number]
-        size = residuals[number] / profiles.scale(number, without)
+        size = residuals[number] / all_means.scale(number, own)
         expected = means[number] - residuals[number]
         result.append(
             LedCategory(category, means[number], expected, size, _by_distance(view, cells))
@@ -344,7 +352,7 @@ def crowns(view: RowView) -> list[LedCategory]:
     return sorted(result, key=lambda crown: -crown.size)
 
 
-def _above(view: RowView, parts: Parts, category: int, mean: float) -> int:
+def _count_above(view: RowView, parts: Parts, category: int, mean: float) -> int:
     """Return how many other rows have at least this mean in a category."""
     by_row, ranked = _ranked(view.table, parts)[category]
     count = len(ranked) - bisect.bisect_left(ranked, mean)
@@ -381,21 +389,22 @@ def _means(row: Vector, parts: Parts) -> list[float]:
 
 
 @functools.lru_cache(maxsize=4)
-def _profiles(table: ScoreTable, parts: Parts) -> _CategoryMeans | None:
+def _category_means(table: ScoreTable, parts: Parts) -> _CategoryMeans | None:
+    """Return the category means of a table; None if fewer than `ROWS_MIN` rows are complete."""
     means = {i: _means(row, parts) for i, row in enumerate(table.vectors)}
-    whole = {i: row for i, row in means.items() if not any(map(math.isnan, row))}
-    if len(whole) < ROWS_MIN:
+    complete = {i: row for i, row in means.items() if not any(map(math.isnan, row))}
+    if len(complete) < ROWS_MIN:
         return None
-    columns = list(zip(*whole.values(), strict=True))
-    usual = [median(column) for column in columns]
+    columns = list(zip(*complete.values(), strict=True))
+    medians = [median(column) for column in columns]
     spread = [
         max(SCALE_FLOOR, _MAD * median([abs(x - m) for x in column]))
-        for column, m in zip(columns, usual, strict=True)
+        for column, m in zip(columns, medians, strict=True)
     ]
-    rows = list(whole.values())
-    standard = [_standardised(row, usual, spread, CLIP) for row in rows]
+    rows = list(complete.values())
+    standard = [_standardised(row, medians, spread, CLIP) for row in rows]
     precision = inverse(gram(list(zip(*standard, strict=True)), RIDGE))
-    return _CategoryMeans(tuple(whole), rows, usual, spread, standard, precision)
+    return _CategoryMeans(tuple(complete), rows, medians, spread, standard, precision)
 
 
 def _standardised(

@@ -21,7 +21,7 @@ from geneb_ci.submission.scanner import (
     NUMBERS_MAX,
     VALUES_MAX,
     Span,
-    blank,
+    after_blank,
     member_key,
     scan,
 )
@@ -165,7 +165,7 @@ def _is_plain(kinds: bytes, members: _Members) -> bool:
 
 
 _skip = json.JSONDecoder().raw_decode
-"""Returns a value and the offset of its end."""
+"""Function that parses the value at an offset, and returns it with the offset of its end."""
 
 
 def locate(text: str, path: KeyPath) -> Span | None:
@@ -173,7 +173,7 @@ def locate(text: str, path: KeyPath) -> Span | None:
 
     `quick_value` must have accepted the text, so that it has neither faults nor escapes.
     """
-    start = blank(text, 0)
+    start = after_blank(text, 0)
     if not path:
         return Span(-1, start, _skip(text, start)[1])
     span = Span(-1, start, len(text))
@@ -190,7 +190,7 @@ def _step(text: str, start: int, part: str | int) -> Span | None:
     closing = {"{": "}", "[": "]"}.get(text[start])
     if closing is None or (closing == "}") != isinstance(part, str):
         return None
-    offset, number = blank(text, start + 1), 0
+    offset, number = after_blank(text, start + 1), 0
     while text[offset] != closing:
         key_at, name = -1, ""
         if closing == "}":
@@ -200,8 +200,8 @@ def _step(text: str, start: int, part: str | int) -> Span | None:
         if part == (name if closing == "}" else number):
             return Span(key_at, offset, end)
         number += 1
-        offset = blank(text, end)
-        offset = blank(text, offset + 1) if text[offset] == "," else offset
+        offset = after_blank(text, end)
+        offset = after_blank(text, offset + 1) if text[offset] == "," else offset
     return None
 
 
@@ -254,7 +254,7 @@ class Document:
         return starts
 
     def offset(self, fault: Fault) -> int:
-        """Return the offset of a fault: its own, or that of the closest existing ancestor."""
+        """Return the offset of a fault: its own, or that of the closest existing parent member."""
         if fault.at is not None:
             return fault.at
         path = fault.path
@@ -270,8 +270,8 @@ class Document:
     @functools.cached_property
     def origin(self) -> str:
         """SHA-256 of the file of format 1.0 that was upgraded to this one, or else of this file."""
-        older = downgraded(self)
-        return self.sha256 if older is None else hashlib.sha256(older.encode()).hexdigest()
+        original = downgraded(self)
+        return self.sha256 if original is None else hashlib.sha256(original.encode()).hexdigest()
 
     @property
     def scorer(self) -> str:

@@ -100,9 +100,9 @@ def _prototypes() -> dict[str, str]:
     }
 
 
-def _stands_for(text: str, character: str, prototypes: dict[str, list[str]]) -> bool:
+def _stands_for(text: str, character: str, lookalikes_of: dict[str, list[str]]) -> bool:
     """Whether `text` is the prototype of `character`; the table lists both directions."""
-    if len(text) > 1 or len(prototypes.get(text, ())) > 1:
+    if len(text) > 1 or len(lookalikes_of.get(text, ())) > 1:
         return True
     return text < character
 
@@ -141,7 +141,7 @@ class Card:
         return None
 
     def position(self, line: int) -> Position:
-        """Return the position of an entry."""
+        """Return the position of the entry that begins in a line."""
         return Position(line, 1)
 
 

@@ -34,9 +34,11 @@ class CardFacts(NamedTuple):
     links: frozenset[str]
     """Links in the statement about the weights."""
     repositories: frozenset[str]
-    """Repositories of the Hub in the same statement, in lower case; also digests and commits."""
+    """Repositories of the Hub in the statement about the weights, in lower case."""
     digests: frozenset[str]
+    """SHA-256 digests in that statement."""
     commits: frozenset[str]
+    """Commits, of 40 hex digits, in that statement."""
 
 
 def weights_of(card: Card) -> CardField | None:
@@ -75,6 +77,7 @@ def facts_of(card: Card) -> CardFacts:
 
 
 def _statement(text: str) -> str:
+    """Return a statement without markup, in lower case; "" if it is shorter than `TEXT_MIN`."""
     plain = " ".join(re.sub(r"[`*_<>]", "", text).casefold().split())
     return plain if len(plain) >= TEXT_MIN else ""
 
@@ -100,7 +103,7 @@ class RowFacts(NamedTuple):
     repositories: frozenset[str]
     training: str
 
-    def is_of_same(self, other: "RowFacts") -> bool:
+    def names_same_weights(self, other: "RowFacts") -> bool:
         """Whether two rows name the same weights."""
         return bool(self.links & other.links or self.repositories & other.repositories)
 

@@ -71,8 +71,8 @@ def _names(
 ) -> "tuple[tuple[str, ...], itemgetter[Any]]":
     """Return the sorted names of scores, and a function that sorts values in the same way.
 
-    Each item of `regimes` is a regime's name followed by its tasks; `metrics` has those of each
-    cell.
+    Each item of `regimes` is a regime's name followed by its tasks; `metrics` has the metrics of
+    each cell.
     """
     cells = ((regime, task) for regime, *tasks in regimes for task in tasks)
     keys = [(*cell, name) for cell, names in zip(cells, metrics, strict=True) for name in names]
@@ -81,6 +81,7 @@ def _names(
 
 
 def _named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
+    """Return the same as `named_scores`, for results of any form, but slowly."""
     names: list[str] = []
     numbers: list[float] = []
     for regime in sorted(results) if isinstance(results, dict) else ():
@@ -136,10 +137,12 @@ class RowWithoutFile(NamedTuple):
         """The file name that the row would have."""
         return Path(f"{self.model_id}.json")
 
-    def as_read(self, path: Path, *, keep: bool) -> "ReadRow":
-        """Return the row as read from a file at `path`; with `keep`, it has its scores."""
-        row = PeerRow(path, self.names, self.values) if keep else None
-        return ReadRow(path, self.model_id, self.digest, _forms(self.model_id, self.display), row)
+    def as_read(self, path: Path, *, keep_scores: bool) -> "ReadRow":
+        """Return the row as if read from a file at `path`; with its scores if `keep_scores`."""
+        row = PeerRow(path, self.names, self.values) if keep_scores else None
+        return ReadRow(
+            path, self.model_id, self.digest, _skeleton_pairs(self.model_id, self.display), row
+        )
 
 
 class ReadRow(NamedTuple):
@@ -193,10 +196,10 @@ class Peers:
     def has_other(self, own_path: Path) -> bool:
         """Whether there is a row besides that of the file `own_path`."""
         paths = self._read.paths if self.population else self.paths
-        return len(paths) > 1 or (bool(paths) and own_path not in self._own_paths)
+        return len(paths) > 1 or (bool(paths) and own_path not in self._path_set)
 
     @functools.cached_property
-    def _own_paths(self) -> frozenset[Path]:
+    def _path_set(self) -> frozenset[Path]:
         return frozenset(self.paths)
 
     @property
@@ -214,39 +217,41 @@ class Peers:
 
     @functools.cached_property
     def _read(self) -> _ReadRows:
-        """Read each row once."""
+        """The rows, each read once."""
         candidates = set(self._candidates)
         if len(candidates) > ROWS_MAX:
             candidates = set(sorted(self._candidates, key=random_sort_key)[:ROWS_MAX])
-        shapes: NameTuples = {}
-        rows_read = [self._row(path, shapes, keep=path in candidates) for path in self.paths]
-        replaced_ids = {scores.model_id for scores in rows_read if scores.model_id}
+        shared_names: NameTuples = {}
+        rows_read = [
+            self._row(path, shared_names, keep_scores=path in candidates) for path in self.paths
+        ]
+        replaced_ids = {read.model_id for read in rows_read if read.model_id}
         for peer in self.population:
             if isinstance(peer, RowWithoutFile):
                 row = (
                     PeerRow(peer.path, peer.names, peer.values) if peer.path in candidates else None
                 )
-                scores = ReadRow(
-                    peer.path, peer.model_id, peer.digest, _forms(peer.model_id, ""), row
+                read = ReadRow(
+                    peer.path, peer.model_id, peer.digest, _skeleton_pairs(peer.model_id, ""), row
                 )
-            elif peer not in self._own_paths:
-                scores = self._row(peer, shapes, keep=peer in candidates)
+            elif peer not in self._path_set:
+                read = self._row(peer, shared_names, keep_scores=peer in candidates)
             else:
                 continue
-            if scores.model_id not in replaced_ids:
-                rows_read.append(scores)
+            if read.model_id not in replaced_ids:
+                rows_read.append(read)
         if self.population:
-            rows_read.sort(key=lambda scores: (scores.path.name, str(scores.path)))
+            rows_read.sort(key=lambda read: (read.path.name, str(read.path)))
         digests: dict[str, list[Path]] = {}
-        for scores in rows_read:
-            if scores.digest:
-                digests.setdefault(scores.digest, []).append(scores.path)
-        rows = tuple(scores.row for scores in rows_read if scores.row is not None)
+        for read in rows_read:
+            if read.digest:
+                digests.setdefault(read.digest, []).append(read.path)
+        rows = tuple(read.row for read in rows_read if read.row is not None)
         return _ReadRows(
-            tuple(scores.path for scores in rows_read), _by_skeleton(rows_read), digests, rows
+            tuple(read.path for read in rows_read), _by_skeleton(rows_read), digests, rows
         )
 
-    def _row(self, path: Path, shapes: NameTuples, *, keep: bool) -> "ReadRow":
+    def _row(self, path: Path, shared_names: NameTuples, *, keep_scores: bool) -> "ReadRow":
         raw: bytes | Fault | None = self.contents.get(path)
         if raw is None and self.rows_by_digest:
             with contextlib.suppress(NothingChecked):
@@ -257,8 +262,8 @@ class Peers:
             else None
         )
         if listed_row is not None:
-            return listed_row.as_read(path, keep=keep)
-        return read_row(path, shapes, keep=keep, raw=raw)
+            return listed_row.as_read(path, keep_scores=keep_scores)
+        return read_row(path, shared_names, keep_scores=keep_scores, raw=raw)
 
     @property
     def _candidates(self) -> list[Path]:
@@ -268,13 +273,13 @@ class Peers:
 
 def _by_skeleton(rows: Iterable[ReadRow]) -> dict[str, list[tuple[Path, str]]]:
     names: dict[str, list[tuple[Path, str]]] = {}
-    for scores in rows:
-        for form, name in scores.skeletons:
-            names.setdefault(form, []).append((scores.path, name))
+    for row in rows:
+        for form, name in row.skeletons:
+            names.setdefault(form, []).append((row.path, name))
     return names
 
 
-def _forms(model_id: str, display: str) -> tuple[tuple[str, str], ...]:
+def _skeleton_pairs(model_id: str, display: str) -> tuple[tuple[str, str], ...]:
     names = sorted({model_id, display} - {""})
     return tuple((form, name) for name in names for form in sorted(skeletons(name)))
 
@@ -286,15 +291,15 @@ def random_sort_key(path: Path) -> bytes:
 
 def read_row(
     path: Path,
-    shapes: NameTuples,
+    shared_names: NameTuples,
     *,
-    keep: bool,
+    keep_scores: bool,
     raw: bytes | Fault | None = None,
 ) -> ReadRow:
     """Return the row in a file; a file that cannot be read has no scores.
 
-    `raw` is its content, if the caller has read it. Rows with the same cells share one tuple of
-    names in `shapes`.
+    `raw` is its content, if the caller has read it. The row includes its scores if `keep_scores`.
+    Rows with the same cells share one tuple of names in `shared_names`.
     """
     try:
         content = read_bytes(path) if raw is None else raw
@@ -306,10 +311,10 @@ def read_row(
         value = None
     names, values = named_scores(member_at(value, "results"))
     row = None
-    if values and keep:
-        row = PeerRow(path, shapes.setdefault(names, names), values)
+    if values and keep_scores:
+        row = PeerRow(path, shared_names.setdefault(names, names), values)
     model_id = text_at(value, "model_id")
-    forms = _forms(model_id, text_at(value, "meta", "display"))
+    forms = _skeleton_pairs(model_id, text_at(value, "meta", "display"))
     return ReadRow(path, model_id, _digest(names, values) if values else "", forms, row)
 
 

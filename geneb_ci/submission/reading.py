@@ -29,7 +29,7 @@ from reference_harness.formats.recognition import (
 )
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
-_NAME_ONE = "pass a submission, or a folder with *.json files"
+_SUBMISSION_FIX = "pass a submission, or a folder with *.json files"
 _GLOB_CHARACTERS = frozenset("*?[")
 
 
@@ -42,8 +42,8 @@ def submission_files(
 ) -> tuple[list[Path], list[NothingChecked]]:
     """Return the submission files of some arguments without duplicates, and errors.
 
-    A folder means every `*.json` directly in it. `submissions_of` maps the root of a repository to
-    its folder of submissions. Each argument without any file has an error.
+    A folder means every `*.json` directly in it. `folder_by_root` has the folder of submissions of
+    a repository by its root. Each argument without any file has an error.
     """
     paths: dict[Path, None] = {}
     errors: list[NothingChecked] = []
@@ -54,7 +54,7 @@ def submission_files(
             errors.append(error)
             continue
         if not files:
-            errors.append(NothingChecked(_reason(argument), _NAME_ONE))
+            errors.append(NothingChecked(_reason(argument), _SUBMISSION_FIX))
         paths.update(dict.fromkeys(files))
     return list(paths), errors
 
@@ -101,7 +101,8 @@ def files_in(folder: Path) -> Iterator[Path]:
             )
     except OSError as error:
         raise NothingChecked(
-            f"{folder}: the folder cannot be listed: {error.strerror}", "check its permissions"
+            f"{folder}: the folder cannot be listed: {error.strerror}",
+            "check the permissions of the folder",
         ) from error
     except ValueError as error:  # a NUL in it
         raise NothingChecked(f"{folder}: invalid folder name", "pass another folder") from error
@@ -157,12 +158,12 @@ class FileKind(Enum):
         "make one with `geneb-ci audit plan C.json --committed-at TIME --output PLAN.json`",
     )
     EMBEDDING_PLAN = (
-        "a plan of rows",
+        "a plan of embeddings",
         ("commitment", "rows", "root"),
         "make one with `geneb-ci audit plan C.json --sample embeddings --output PLAN.json`",
     )
     ROW_OUTCOME = (
-        "an unsigned outcome of rows",
+        "an unsigned outcome of embeddings",
         ("plan", "verdict", "receipt", "rerun_sha256"),
         "make one with `geneb-ci audit run PLAN.json --work DIR --unsigned --format json`",
     )
@@ -234,7 +235,10 @@ class OtherFile(NamedTuple):
 
 
 def other_kind(value: object, kind: FileKind) -> OtherFile | None:
-    """Return "this is a plan, not a commitment"; None if the kind fits, or none is recognised."""
+    """Return the refusal of another kind of file, such as "this is a plan, not a commitment".
+
+    Return None if the value is of this kind, or of no known kind.
+    """
     foreign = foreign_format_of(value)
     if foreign is not None:
         return OtherFile(f"this is {foreign.title}, not {kind.title}", foreign.fix)
@@ -259,7 +263,7 @@ def other_kind_of(raw: bytes, kind: FileKind) -> OtherFile | None:
 
 
 def refusal_of(raw: bytes, kind: FileKind, reason: str) -> OtherFile:
-    """Return the result of `other_kind_of`; if None, `reason` with how to get such a file."""
+    """Return the result of `other_kind_of`; if it is None, `reason` with the fix of the kind."""
     return other_kind_of(raw, kind) or OtherFile(reason, kind.fix)
 
 

@@ -40,17 +40,17 @@ MTEB_PROTOCOL = f"MTEB's default protocol: 8 samples a label, {MTEB_EXPERIMENTS}
 _RUN = "run the benchmark with geneb-harness"
 
 Cells = dict[str, dict[str, dict[str, float]]]
-"""Regime to task to scores, as in a submission."""
+"""Scores by regime and task, as in a submission."""
 
 
-class _Doubled:
+class _RepeatedKey:
     """Placeholder for the value of a key that occurs twice in one object, with two values."""
 
     def __repr__(self) -> str:
         return "written twice, with two values"
 
 
-DOUBLED = _Doubled()
+REPEATED_KEY = _RepeatedKey()
 
 
 class UnusableResultError(Exception):
@@ -63,13 +63,13 @@ class PackedResults:
 
     results: Cells
     missing: dict[str, list[str]] = field(default_factory=dict)
-    """Regime to tasks without a file."""
+    """Tasks without a file, by regime."""
     duplicates: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    """Regime to task to file names, for tasks with more than one file."""
+    """Names of the files of a task with more than one file, by regime and task."""
     unrecognised: list[str] = field(default_factory=list)
     """Names of files that contain no task id."""
     broken: dict[str, str] = field(default_factory=dict)
-    """Name of a file that cannot be used to the reason."""
+    """Why a file cannot be used, by its name."""
 
     @property
     def is_complete(self) -> bool:
@@ -90,7 +90,7 @@ def pack_results(
     for path in sorted(paths):
         file = _read(path)
         task, regime = identify(file.name, benchmark)
-        if file.is_named or (file.reason and task is not None):
+        if file.is_refused or (file.reason and task is not None):
             packed.broken[path.name] = file.reason
             continue
         if task is None:
@@ -130,8 +130,8 @@ class _ResultFile(NamedTuple):
     value: Any
     reason: str = ""
     """Why it cannot be used: a clause that follows "cannot be used: "."""
-    is_named: bool = False
-    """Whether the reason names the kind of file that it is instead."""
+    is_refused: bool = False
+    """Whether the reason holds whatever the name says: no readable file, or of another kind."""
 
 
 def _read(path: Path) -> _ResultFile:
@@ -143,10 +143,10 @@ def _read(path: Path) -> _ResultFile:
             raise NothingChecked(
                 f"{path}: {error.reason}", "name a file of results that can be read"
             ) from error
-        return _ResultFile(path.stem, None, f"it {error.reason}", is_named=True)
+        return _ResultFile(path.stem, None, f"it {error.reason}", is_refused=True)
     disguise = disguise_of(raw)
     if disguise is not None:
-        return _instead(path, disguise)
+        return _of_other_kind(path, disguise)
     try:
         value = lenient_value(raw)
     except (ValueError, RecursionError) as error:
@@ -154,20 +154,20 @@ def _read(path: Path) -> _ResultFile:
     value = _since_1_11(value)
     foreign = None if is_log(value) or is_of_mteb(value) else foreign_format_of(value)
     if foreign is not None:
-        return _instead(path, foreign)
+        return _of_other_kind(path, foreign)
     return _ResultFile(str(value["task_name"]) if is_of_mteb(value) else path.stem, value)
 
 
-def _instead(path: Path, recognition: Recognition) -> _ResultFile:
+def _of_other_kind(path: Path, recognition: Recognition) -> _ResultFile:
     return _ResultFile(
-        path.stem, None, f"it {recognition.predicate}: {recognition.fix}", is_named=True
+        path.stem, None, f"it {recognition.predicate}: {recognition.fix}", is_refused=True
     )
 
 
 def lenient_value(raw: bytes) -> Any:
     """Return the value of a JSON text of another program, which may have NaN and infinities.
 
-    A key that occurs twice in one object with two values has DOUBLED. Raises ValueError if the
+    A key that occurs twice in one object with two values has REPEATED_KEY. Raises ValueError if the
     text is not JSON, RecursionError if it is nested too deeply.
     """
     return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_members)
@@ -178,7 +178,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         first_values: dict[str, Any] = {}
         for name, value in pairs:
-            members[name] = value if first_values.setdefault(name, value) == value else DOUBLED
+            members[name] = value if first_values.setdefault(name, value) == value else REPEATED_KEY
     return members
 
 
@@ -210,7 +210,7 @@ def scores_of(
 
 def _number(value: object, name: str) -> float:
     """Return a finite number. Raises UnusableResultError for any other value."""
-    if value is DOUBLED:
+    if value is REPEATED_KEY:
         raise UnusableResultError(f"{name} is {value}: write the file again")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UnusableResultError(f"{name} is missing or not a number")
@@ -262,8 +262,7 @@ def _mteb_scores(
         candidates = [subset for subset in candidates if subset.get("hf_subset") == DEFAULT_SUBSET]
     if len(candidates) != 1:
         raise UnusableResultError(
-            f"scores.{TEST} has several subsets or none, expected one or one named "
-            f"{DEFAULT_SUBSET!r}"
+            f"scores.{TEST} has no subset, or several of which none is named {DEFAULT_SUBSET!r}"
         )
     (scores,) = candidates
     _require_same_protocol((settings, value, scores), regime, benchmark)
@@ -315,12 +314,12 @@ def _other_protocol(part: Mapping[str, Any], regime: str, benchmark: Benchmark) 
     experiments = part.get("scores_per_experiment")
     if isinstance(experiments, list) and experiments and len(experiments) != _seeds(benchmark):
         default_note = f", as by {MTEB_PROTOCOL}" if len(experiments) == MTEB_EXPERIMENTS else ""
-        yield f"its scores are of {plural(len(experiments), 'experiment')}{default_note}"
+        yield f"its scores are means over {plural(len(experiments), 'experiment')}{default_note}"
     samples = benchmark.protocol.few_shot_k.get(regime)
     expected: tuple[tuple[tuple[str, ...], object, str], ...] = (
         (_SAMPLES, samples, "it was trained on {} samples a label"),
-        (_EXPERIMENTS, _seeds(benchmark), "its scores are of {} experiments"),
-        (_FOLDS, 1, "its scores are of cross-validation with {} folds"),
+        (_EXPERIMENTS, _seeds(benchmark), "its scores are means over {} experiments"),
+        (_FOLDS, 1, "its scores are of a cross-validation with {} folds"),
         (("max_iter",), benchmark.protocol.logreg["max_iter"], "its probe has {} iterations"),
     )
     for names, expected_count, text in expected:

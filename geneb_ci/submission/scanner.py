@@ -44,8 +44,8 @@ class Scan(NamedTuple):
 _KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*')
 
 
-def blank(text: str, at: int) -> int:
-    """Return the offset after the whitespace at an offset."""
+def after_blank(text: str, at: int) -> int:
+    """Return the offset after the whitespace that begins at an offset."""
     return _blank(text, at).end()
 
 
@@ -61,14 +61,14 @@ _after = matcher_of(r"[ \t\n\r]*([,\]}]?)[ \t\n\r]*")
 
 
 class _Scanner(Strings, Scalars):
-    """Parses one text."""
+    """The parser of one text; its methods parse what begins at the current offset."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.values = 0
-        self.numbers = 0
+        self.value_count = 0
+        self.number_count = 0
         self.spans: dict[KeyPath, Span] = {}
-        self.repeated = 0
+        self.repeated_count = 0
 
     def scan(self) -> Scan:
         value: Any = UNUSABLE
@@ -83,6 +83,7 @@ class _Scanner(Strings, Scalars):
         return Scan(value, self.spans, self.faults)
 
     def trailing(self) -> None:
+        """Raise Stop for text after the end of the document."""
         excerpt = self.text[self.at : self.at + 20]
         hint = "JSON has no comments" if excerpt[0] in "/#" else "a file must be one JSON object"
         message = f"unexpected text after the end of the document: {hint}"
@@ -90,11 +91,11 @@ class _Scanner(Strings, Scalars):
 
     def value(self, path: KeyPath, key_at: int) -> Any:
         start = self.at
-        first = self.text[start : start + 1]
-        is_number = key_at < 0 and first != "" and first in "-0123456789"
+        character = self.text[start : start + 1]
+        is_number = key_at < 0 and character != "" and character in "-0123456789"
         self.count(listed=is_number)
         value: Any
-        if first in {"{", "["}:
+        if character in {"{", "["}:
             if len(path) >= DEPTH_MAX:
                 raise self.stop(
                     Fault(
@@ -106,8 +107,8 @@ class _Scanner(Strings, Scalars):
                         at=start,
                     )
                 )
-            value = self.object(path) if first == "{" else self.array(path)
-        elif first == '"':
+            value = self.object(path) if character == "{" else self.array(path)
+        elif character == '"':
             value = self.string(path)
         else:
             value = self.scalar(path)
@@ -117,11 +118,11 @@ class _Scanner(Strings, Scalars):
     def count(self, *, listed: bool) -> None:
         """Count a value, or a number in a list; raise Stop if there are too many."""
         if listed:
-            self.numbers += 1
-            count, limit, noun = self.numbers, NUMBERS_MAX, "numbers in lists"
+            self.number_count += 1
+            count, limit, noun = self.number_count, NUMBERS_MAX, "numbers in lists"
         else:
-            self.values += 1
-            count, limit, noun = self.values, VALUES_MAX, "values"
+            self.value_count += 1
+            count, limit, noun = self.value_count, VALUES_MAX, "values"
         if count > limit:
             message = f"the document has more than {limit:,} {noun}"
             expected = f"at most {limit}"
@@ -129,12 +130,12 @@ class _Scanner(Strings, Scalars):
                 Fault("too-many-values", (), message, f"more than {limit}", expected, at=self.at)
             )
 
-    def first_of(self, path: KeyPath, value: object) -> str:
-        """Return the fix of a repeated key, which gives the line and value of the first one."""
+    def repeated_key_fix(self, path: KeyPath, value: object) -> str:
+        """Return the fix of a repeated key, which names the line and value of the first one."""
         span = self.spans.get(path)
-        if span is None or self.repeated >= FIRSTS_MAX:
+        if span is None or self.repeated_count >= FIRSTS_MAX:
             return ""
-        self.repeated += 1
+        self.repeated_count += 1
         line = self.text.count("\n", 0, span.key) + 1
         is_shown = value is None or isinstance(value, str | int | float)
         first_value = f"is {quoted(value)}, " if is_shown else "is "
@@ -160,7 +161,7 @@ class _Scanner(Strings, Scalars):
                     quoted(key),
                     "each key once",
                     key_at,
-                    fix=self.first_of(inner, members[key]),
+                    fix=self.repeated_key_fix(inner, members[key]),
                 )
                 # The first value counts; positions of the second are discarded.
                 spans, self.spans = self.spans, {}

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _MEMBERS = {"schema_version", "model_id", "harness_version", "meta", "results"}
 _WITH_SCHEMA = _MEMBERS | {"$schema"}
 _METRICS = {"MCC": -1, "Acc": 0, "F1": 0}
-"""Metric to its minimum score."""
+"""Minimum score of each metric."""
 _NUMBERS = {int, float}
 _LINES = {
     "display": (1, DISPLAY_MAX),
@@ -46,7 +46,7 @@ _LINES = {
     "provenance": (0, LINE_MAX),
     "submitted_by": (0, LINE_MAX),
 }
-"""Text field of the metadata to the minimum and maximum number of characters."""
+"""Minimum and maximum number of characters of each text field of the metadata."""
 _META = {*_LINES, "params", "zero_shot"}
 _MODEL_ID = re.compile(MODEL_ID_PATTERN.removeprefix("^").removesuffix("$"))
 
@@ -104,7 +104,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$-]{1,80}")
 
 
 Engine = Callable[[object], "tuple[Submission | None, list[Fault]]"]
-"""Validates a value: returns the typed submission or None, and the faults."""
+"""A function that validates a value, and returns the typed submission or None, and the faults."""
 
 
 def version_of(value: object) -> str | None:
@@ -190,7 +190,7 @@ _LONG_NAMES = {
     "Acc": {"acc", "accuracy", "accuracy_score"},
     "F1": {"f1", "f1_score", "f1_macro", "macro_f1", "f1score"},
 }
-"""Metric to its names in other programs, in lower case."""
+"""Names of each metric in other programs, in lower case."""
 
 
 def explained(faults: list[Fault]) -> list[Fault]:
@@ -201,11 +201,15 @@ def explained(faults: list[Fault]) -> list[Fault]:
     faults = misnamed_metrics(faults)
     names_by_path: dict[KeyPath, list[str]] = {}
     for fault in faults:
-        if fault.rule in _UNKNOWN:
+        if fault.rule in _UNKNOWN_RULES:
             names_by_path.setdefault(fault.path[:-1], []).append(str(fault.path[-1]))
     searched_count = 0
     for number, fault in enumerate(faults):
-        if fault.rule in _MISSING and fault.path in names_by_path and searched_count < HINTS_MAX:
+        if (
+            fault.rule in _MISSING_RULES
+            and fault.path in names_by_path
+            and searched_count < HINTS_MAX
+        ):
             searched_count += len(names_by_path[fault.path])
             fix = renaming(names_by_path[fault.path], [_name_of(fault)], "")
             faults[number] = dataclasses.replace(fault, fix=fix)
@@ -213,7 +217,7 @@ def explained(faults: list[Fault]) -> list[Fault]:
 
 
 def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
-    """Return faults in which a single one replaces all that come from other names of metrics.
+    """Return the faults, of which a single one replaces all that come from misnamed metrics.
 
     Otherwise a cell with `accuracy` would have two faults, the unknown `accuracy` and the missing
     `Acc`, and so would its evidence. Faults of fewer than MISNAMED_MIN cells are not replaced.
@@ -221,7 +225,7 @@ def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
     misnamed = {
         (fault.path[:-1], metric): fault
         for fault in faults
-        if fault.rule in _UNKNOWN and (metric := _metric_meant(fault.path))
+        if fault.rule in _UNKNOWN_RULES and (metric := _metric_meant(fault.path))
     }
     paths = {table for table, _ in misnamed}
     if len(paths) < MISNAMED_MIN:
@@ -231,22 +235,22 @@ def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
     parts = [plural(cells, "cell")] if cells else []
     if len(paths) > cells:
         parts.append(f"the evidence of {plural(len(paths) - cells, 'cell')}")
-    first, joined_ids = next(iter(misnamed.values())), set(map(id, misnamed.values()))
+    first_fault, joined_ids = next(iter(misnamed.values())), set(map(id, misnamed.values()))
     message, expected = f"{' and '.join(parts)} name their metrics {names}", ", ".join(_LONG_NAMES)
     joined_fault = dataclasses.replace(
-        first, rule="unknown-metric", message=message, found=names, expected=expected
+        first_fault, rule="unknown-metric", message=message, found=names, expected=expected
     )
     other_faults = [
         fault
         for fault in faults
         if id(fault) not in joined_ids
-        and not (fault.rule in _MISSING and (fault.path, _name_of(fault)) in misnamed)
+        and not (fault.rule in _MISSING_RULES and (fault.path, _name_of(fault)) in misnamed)
     ]
     return [*other_faults, joined_fault]
 
 
-_UNKNOWN = {"unknown-metric", "unknown-field"}
-_MISSING = {"missing-metric", "missing-field"}
+_UNKNOWN_RULES = {"unknown-metric", "unknown-field"}
+_MISSING_RULES = {"missing-metric", "missing-field"}
 _TABLES_OF_METRICS = {"per_seed", "canonical"}
 """Members of evidence that have a member for each metric."""
 

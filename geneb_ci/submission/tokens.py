@@ -104,10 +104,10 @@ NO_SUBMISSION = (
 
 
 class Scalars(Cursor):
-    """Parses numbers and literals."""
+    """The part of the scanner that parses numbers and literals."""
 
     def scalar(self, path: KeyPath) -> Any:
-        """Parse a number or a literal."""
+        """Parse the number or the literal at the current offset."""
         match = _NUMBER.match(self.text, self.at)
         if match is not None and self.text[match.end() : match.end() + 1] in _NUMBER_ENDS:
             self.at = match.end()
@@ -180,10 +180,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Strings(Cursor):
-    """Parses strings."""
+    """The part of the scanner that parses strings."""
 
     def string(self, path: KeyPath) -> str:
-        """Parse the string that begins here."""
+        """Parse the string at the current offset."""
         start = self.at
         match = _PLAIN.match(self.text, start)
         if match is not None:

@@ -48,7 +48,7 @@ def main(request_path: str, results_path: str) -> None:
         WATCH.start()
         for slug in slugs:
             _write(results, {"started": slug})
-            if BY_SLUG[slug].full:
+            if BY_SLUG[slug].is_full:
                 _say_cost(subject)
             try:
                 result = attempt(slug, subject)
@@ -68,7 +68,7 @@ def _say_cost(subject: Subject) -> None:
 
 
 def attempt(slug: str, subject: Subject) -> PropertyResult:
-    """Return the result of one property; any exception of the extractor is a failure of it.
+    """Return the result of one property; any exception of the extractor fails it.
 
     Raise UnknownOptionError for an option that the extractor does not have.
     """
@@ -76,7 +76,7 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
     if check is None:
         raise AssertionError(slug)
     try:
-        observed = check(subject)
+        check_outcome = check(subject)
     except UnverifiedError as error:
         return PropertyResult(
             property=slug,
@@ -99,10 +99,12 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
     except SignatureError as error:
         return PropertyResult(property=slug, outcome=Outcome.FAILS, sentence=str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - untrusted code may raise anything
-        where = _error_place(error)
-        sentence = f"{type(error).__name__}: {error}{where}"
+        place = _error_place(error)
+        sentence = f"{type(error).__name__}: {error}{place}"
         return PropertyResult(property=slug, outcome=Outcome.FAILS, sentence=sentence)
-    sentence, measured = observed if isinstance(observed, tuple) else (observed, None)
+    sentence, measured = (
+        check_outcome if isinstance(check_outcome, tuple) else (check_outcome, None)
+    )
     return PropertyResult(
         property=slug,
         outcome=Outcome.HOLDS,

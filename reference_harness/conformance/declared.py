@@ -27,7 +27,7 @@ has 128, and counts or one-hot features of short sequences have fewer than twent
 
 POOLINGS = {"mean": "mean", "average": "mean", "avg": "mean", "cls": "cls", "first": "cls",
             "last": "last", "max": "max"}  # fmt: skip
-"""Declared words that can be compared, to poolings; other words cannot be verified."""
+"""The pooling that each declared word means; a declaration in other words cannot be verified."""
 
 _HALVES = ("bfloat16", "float16")
 SUM_TOLERANCE = 1e-4
@@ -67,7 +67,7 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     matches = _matches(calls, layers, difference)
     smallest_distance = min((m.distance for m in matches), default=np.inf)
     if smallest_distance > tolerance:
-        matches = _matches(calls, layers, _turned)
+        matches = _matches(calls, layers, _scaled_distance)
         smallest_distance, factor = (
             min((m.distance for m in matches), default=np.inf),
             ", up to a factor",
@@ -93,22 +93,24 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     best_match = min(agreeing_matches or close_matches, key=lambda m: (m.layer is None, m.distance))
     layer_matches = [m for m in agreeing_matches if _is_named(declared["layer"], m.path)]
     best_match = min(layer_matches, key=lambda m: m.distance, default=best_match)
-    is_layer = bool(layer_matches) or None not in (layer, best_match.layer)
-    if agreeing_matches and is_layer and pooling is not None:
+    is_layer_known = bool(layer_matches) or None not in (layer, best_match.layer)
+    if agreeing_matches and is_layer_known and pooling is not None:
         sentence = f"Embeddings are {_description(best_match, blocks)}, as declared{factor}."
         return sentence, best_match.distance
     if agreeing_matches:
-        unclear_declarations = [f"layer {declared['layer']!r}"] if not is_layer else []
+        unclear_declarations = [f"layer {declared['layer']!r}"] if not is_layer_known else []
         unclear_declarations += [f"pooling {declared['pooling']!r}"] if pooling is None else []
         msg = (
             f"Embeddings are {_description(best_match, blocks)}; the declared "
             f"{' and '.join(unclear_declarations)} cannot be compared with this."
         )
         raise UnverifiedError(msg, best_match.distance)
-    msg = f"it declares layer {declared['layer']!r} and pooling {declared['pooling']!r}, but its "
+    msg = (
+        f"the extractor declares layer {declared['layer']!r} and pooling {declared['pooling']!r}, "
+    )
     msg += (
-        f"embeddings are {_description(best_match, blocks)}: declare what is computed, or compute "
-        "what is declared"
+        f"but its embeddings are {_description(best_match, blocks)}: declare what is computed, or "
+        "compute what is declared"
     )
     raise BrokenError(msg, call([_sequence(subject, 0)], 1))
 
@@ -127,30 +129,31 @@ def computed_dtype(subject: Subject) -> str:
         subject.embed([sequence], 1)
     embeddings = subject.embed(many_sequences())
     half_type = _half_type(embeddings)
-    computed_counts = recorder.computed.most_common()
+    computed_counts = recorder.dtype_counts.most_common()
     module_counts = ", ".join(f"{count} in {name}" for name, count in computed_counts)
     if declared == UNDECLARED:
-        seen_text = (
+        outputs_text = (
             f"outputs of its layers: {module_counts}" if computed_counts else "no layer is visible"
         )
-        msg = f"It declares no dtype ({seen_text})."
+        msg = f"The extractor declares no dtype ({outputs_text})."
         raise UnverifiedError(msg)
     if computed_counts and (most_frequent := computed_counts[0][0]) != declared:
         msg = (
-            f"it declares dtype {declared!r}, but most layers compute in {most_frequent} (outputs: "
-            f"{module_counts}): declare {most_frequent!r}, or load the model in {declared} "
-            "without autocast"
+            f"the extractor declares dtype {declared!r}, but most layers compute in "
+            f"{most_frequent} (outputs: {module_counts}): declare {most_frequent!r}, or load the "
+            f"model in {declared} without autocast"
         )
         raise BrokenError(msg, call([sequence], 1))
     if half_type and declared not in _HALVES:
         msg = (
-            f"it declares dtype {declared!r}, but all numbers of {len(embeddings)} embeddings are "
-            f"{half_type} values: declare {half_type!r}, or do not round the embeddings"
+            f"the extractor declares dtype {declared!r}, but all numbers of {len(embeddings)} "
+            f"embeddings are {half_type} values: declare {half_type!r}, or do not round the "
+            "embeddings"
         )
         raise BrokenError(msg, call(many_sequences()[:1], 1))
     if computed_counts:
         return f"Its layers compute in {declared}, as declared (outputs: {module_counts})."
-    msg = f"Whether it computes in {declared} cannot be verified: no layer is visible."
+    msg = f"Whether the extractor computes in {declared} cannot be verified: no layer is visible."
     if declared not in _HALVES:
         msg += f" Its embeddings are not rounded to fewer digits than {declared} has."
     raise UnverifiedError(msg)
@@ -170,11 +173,11 @@ class _Call:
 
     recorder: Recorder
     row: np.ndarray
-    """(d,)"""
+    """The embedding, (d,)."""
 
 
 def _calls(subject: Subject) -> list[_Call]:
-    """Embed `SEQUENCES` sequences, each with hooks on every module."""
+    """Return one call for each of `SEQUENCES` sequences, with hooks on every module."""
     width = subject.embed([_sequence(subject, 0)], 1).shape[1]
     calls = []
     for salt in range(SEQUENCES):
@@ -192,16 +195,16 @@ def _matches(
 ) -> list[_Match]:
     """Return each module and pooling with its largest distance over the calls."""
     distances_by_place: dict[tuple[str, str], list[float]] = {}
-    for number, layer_call in enumerate(calls):
+    for call_index, layer_call in enumerate(calls):
         for path, state in layer_call.recorder.states.items():
             for variant, vector in _vectors(state):
                 distance = distance_of(layer_call.row, vector)
-                distances_by_place.setdefault((path, variant.partition(" ")[0]), [])
-                distances = distances_by_place[path, variant.partition(" ")[0]]
-                if len(distances) <= number:
+                place = path, variant.partition(" ")[0]
+                distances = distances_by_place.setdefault(place, [])
+                if len(distances) <= call_index:
                     distances.append(distance)
                 else:
-                    distances[number] = min(distances[number], distance)
+                    distances[call_index] = min(distances[call_index], distance)
     return [
         _Match(path, pooling, layers.get(path), max(distances))
         for (path, pooling), distances in distances_by_place.items()
@@ -210,7 +213,7 @@ def _matches(
 
 
 def _vectors(state: ModuleStates) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the name and (d,) vector of each pooling, per piece of a state and averaged."""
+    """Yield variant and (d,) vector of each pooling: per piece, then averaged over the pieces."""
     for piece in state.pieces:
         yield from piece.items()
     if len(state.pieces) > 1:
@@ -219,7 +222,7 @@ def _vectors(state: ModuleStates) -> Iterator[tuple[str, np.ndarray]]:
             yield variant, np.mean(vectors, axis=0)
 
 
-def _turned(row: np.ndarray, vector: np.ndarray) -> float:
+def _scaled_distance(row: np.ndarray, vector: np.ndarray) -> float:
     """Return the distance of two vectors scaled to length 1, ignoring an opposite sign."""
     first, second = row.astype(np.float64), vector.astype(np.float64)
     lengths = float(np.linalg.norm(first)), float(np.linalg.norm(second))
@@ -233,33 +236,34 @@ def _refuse_sum(calls: list[_Call], pooling: str, tolerance: float, example: str
     """Raise BrokenError if the embeddings are a sum of two poolings, but one is declared."""
     if pooling.lower() not in POOLINGS or tolerance > SUM_TOLERANCE:
         return
-    rows = np.concatenate([layer_call.row for layer_call in calls]).astype(np.float64)
+    embeddings = np.concatenate([layer_call.row for layer_call in calls]).astype(np.float64)
     vectors = _stacked(calls)
-    for first, second in _pairs(vectors):
-        basis = np.column_stack([vectors[first], vectors[second]])
-        shares, *_ = np.linalg.lstsq(basis, rows, rcond=None)
-        if difference(rows, basis @ shares) <= tolerance and np.abs(shares).min() > SHARE_MIN:
-            parts = " + ".join(
+    for first_place, second_place in _pairs(vectors):
+        basis = np.column_stack([vectors[first_place], vectors[second_place]])
+        shares, *_ = np.linalg.lstsq(basis, embeddings, rcond=None)
+        if difference(embeddings, basis @ shares) <= tolerance and np.abs(shares).min() > SHARE_MIN:
+            sum_text = " + ".join(
                 f"{share:.2f} x {name} of {path}"
-                for share, (path, name) in zip(shares, (first, second), strict=True)
+                for share, (path, name) in zip(shares, (first_place, second_place), strict=True)
             )
             msg = (
-                f"it declares pooling {pooling!r} of one layer, but its embeddings are {parts}: "
+                f"the extractor declares pooling {pooling!r} of one layer, but its embeddings are "
+                f"{sum_text}: "
                 "declare what is computed in your own words, or compute what is declared"
             )
             raise BrokenError(msg, example)
 
 
 def _stacked(calls: list[_Call]) -> dict[tuple[str, str], np.ndarray]:
-    """Return module and pooling to the (calls * d,) vectors, averaged over all pieces."""
-    stacked: dict[tuple[str, str], list[np.ndarray]] = {}
+    """Return the joined vectors of all calls, (calls * d,), by module and pooling."""
+    vectors_by_place: dict[tuple[str, str], list[np.ndarray]] = {}
     for layer_call in calls:
         for path, state in layer_call.recorder.states.items():
             for variant, vector in dict(_vectors(state)).items():
-                stacked.setdefault((path, variant), []).append(vector)
+                vectors_by_place.setdefault((path, variant), []).append(vector)
     return {
         name: np.concatenate(vectors).astype(np.float64)
-        for name, vectors in stacked.items()
+        for name, vectors in vectors_by_place.items()
         if len(vectors) == len(calls)
     }
 
@@ -268,16 +272,16 @@ def _pairs(
     places: Iterable[tuple[str, str]],
 ) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     """Yield pairs of poolings of one module, and of the same pooling of two modules."""
-    by_path: dict[str, list[tuple[str, str]]] = {}
-    by_variant: dict[str, list[tuple[str, str]]] = {}
+    places_by_path: dict[str, list[tuple[str, str]]] = {}
+    places_by_variant: dict[str, list[tuple[str, str]]] = {}
     for path, variant in places:
-        by_path.setdefault(path, []).append((path, variant))
+        places_by_path.setdefault(path, []).append((path, variant))
         if variant in SUMMED:
-            by_variant.setdefault(variant, []).append((path, variant))
-    for path_calls in by_path.values():
-        yield from itertools.combinations(path_calls, 2)
-    for path_calls in by_variant.values():
-        yield from itertools.combinations(path_calls[-MODULES_MAX:], 2)
+            places_by_variant.setdefault(variant, []).append((path, variant))
+    for group in places_by_path.values():
+        yield from itertools.combinations(group, 2)
+    for group in places_by_variant.values():
+        yield from itertools.combinations(group[-MODULES_MAX:], 2)
 
 
 def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:
@@ -293,28 +297,28 @@ def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:
     if container is None:
         return dict(listed_layers), max(listed_layers.values(), default=None)
     blocks = [f"{container}.{name}" for name, _ in recorder.modules[container].named_children()]
-    first, last = recorder.states[blocks[0]].order, recorder.states[blocks[-1]].order
-    uses = min(len(state.pieces) for state in recorder.states.values())
+    first_order, last_order = recorder.states[blocks[0]].order, recorder.states[blocks[-1]].order
+    use_count = min(len(state.pieces) for state in recorder.states.values())
     layers: dict[str, int | None] = {}
     for path, state in recorder.states.items():
         block_index = next(
-            (i for i, b in enumerate(blocks) if f"{path}.".startswith(f"{b}.")), None
+            (i for i, block in enumerate(blocks) if f"{path}.".startswith(f"{block}.")), None
         )
         if path in listed_layers:
             layers[path] = listed_layers[path]
-        elif len(state.pieces) > uses:
+        elif len(state.pieces) > use_count:
             layers[path] = None
         elif block_index is not None:
             layers[path] = block_index + 1
-        elif state.order < first:
+        elif state.order < first_order:
             layers[path] = 0
         else:
-            layers[path] = len(blocks) if state.order > last else None
+            layers[path] = len(blocks) if state.order > last_order else None
     return layers, len(blocks)
 
 
 def _container(recorder: Recorder) -> str | None:
-    """Return the path of the outermost list of blocks, the longest of several; None if none."""
+    """Return the path of the outermost list of blocks, or of the longest one; None without one."""
     containers: list[tuple[int, int, str]] = []
     for path, module in recorder.modules.items():
         children = dict(module.named_children())

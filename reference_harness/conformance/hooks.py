@@ -29,10 +29,10 @@ class ModuleStates:
     """The hidden states of one module in one call of the extractor."""
 
     order: int
-    """Index of its first output among the outputs of all modules."""
+    """Index of the module's first output among the outputs of all modules."""
     pieces: list[dict[str, np.ndarray]] = field(default_factory=list)
-    """Variant of a pooling ("mean", "mean 1:", ...) to a (d,) vector; one mapping per sequence that
-    passed the module, such as both strands."""
+    """For each sequence that passed the module, such as both strands: the (d,) vector of each
+    variant of a pooling, such as "mean" or "mean 1:"."""
 
 
 class Recorder:
@@ -40,8 +40,8 @@ class Recorder:
 
     def __init__(self, extractor: object, width: int) -> None:
         self.states: dict[str, ModuleStates] = {}
-        self.computed: Counter[str] = Counter()
-        """Output type of modules with a weight matrix, such as "bfloat16", to number of outputs."""
+        self.dtype_counts: Counter[str] = Counter()
+        """Number of outputs of modules with a weight matrix by type, such as "bfloat16"."""
         self.modules: dict[str, Any] = {}
         self._extractor = extractor
         self._width = width
@@ -50,18 +50,18 @@ class Recorder:
         self._order = 0
 
     def __enter__(self) -> Self:
-        hooked: set[int] = set()
+        hooked_ids: set[int] = set()
         for root, module in torch_modules(self._extractor):
             for name, submodule in module.named_modules():
                 path = f"{root}.{name}" if name else root
-                if id(submodule) in hooked:
+                if id(submodule) in hooked_ids:
                     continue
-                hooked.add(id(submodule))
+                hooked_ids.add(id(submodule))
                 self.modules[path] = submodule
                 # A scripted module may refuse hooks; then it is not seen.
                 with contextlib.suppress(Exception):
-                    before = submodule.register_forward_pre_hook(self._before, with_kwargs=True)
-                    self._handles.append(before)
+                    pre_handle = submodule.register_forward_pre_hook(self._before, with_kwargs=True)
+                    self._handles.append(pre_handle)
                     self._handles.append(submodule.register_forward_hook(self._after(path)))
         return self
 
@@ -95,9 +95,9 @@ class Recorder:
             if self._keep(path, tensor):
                 break
         has_weights = any(p.ndim > 1 for p in module.parameters(recurse=False))
-        first = next((t for t in tensors if t.is_floating_point()), None)
-        if has_weights and first is not None and "Embedding" not in type(module).__name__:
-            self.computed[str(first.dtype).removeprefix("torch.")] += 1
+        first_float = next((t for t in tensors if t.is_floating_point()), None)
+        if has_weights and first_float is not None and "Embedding" not in type(module).__name__:
+            self.dtype_counts[str(first_float.dtype).removeprefix("torch.")] += 1
 
     def _keep(self, path: str, tensor: Any) -> bool:  # a tensor
         """Pool and keep possible hidden states; return whether the module has any kept ones."""
@@ -123,33 +123,33 @@ def torch_modules(extractor: object) -> Iterator[tuple[str, Any]]:
     if torch is None:
         return
     visited: set[int] = set()
-    yield from _inside(type(extractor).__name__, extractor, torch.nn.Module, visited, 0)
-    home = sys.modules.get(type(extractor).__module__)
-    for name, value in list(getattr(home, "__dict__", {}).items()):
+    yield from _modules_in(type(extractor).__name__, extractor, torch.nn.Module, visited, 0)
+    python_module = sys.modules.get(type(extractor).__module__)
+    for name, value in list(getattr(python_module, "__dict__", {}).items()):
         if isinstance(value, torch.nn.Module) and id(value) not in visited:
             yield name, value
 
 
-def _inside(
+def _modules_in(
     name: str,
     value: Any,
-    kind: type,
+    module_class: type,
     visited: set[int],
     depth: int,
 ) -> Iterator[tuple[str, Any]]:
     if id(value) in visited or isinstance(value, str | bytes | int | float | type | None):
         return
     visited.add(id(value))
-    if isinstance(value, kind):
+    if isinstance(value, module_class):
         yield name, value
         return
     if isinstance(value, dict | list | tuple):
         items = value.values() if isinstance(value, dict) else value
         for item, _ in zip(list(items), range(ITEMS_MAX), strict=False):
-            yield from _inside(name, item, kind, visited, depth)
+            yield from _modules_in(name, item, module_class, visited, depth)
     elif depth < DEPTH_MAX:
         for attribute, item in list(getattr(value, "__dict__", {}).items()):
-            yield from _inside(attribute, item, kind, visited, depth + 1)
+            yield from _modules_in(attribute, item, module_class, visited, depth + 1)
 
 
 def _tensors(output: Any) -> Iterable[Any]:
@@ -185,9 +185,9 @@ def _pooled(hidden: Any) -> dict[str, np.ndarray]:
     """
     values = hidden.detach().float().cpu().numpy()
     poolings = {"cls": values[0], "last": values[-1], "last -2": values[-2]}
-    for tokens, part in (("", values), (" 1:", values[1:]), (" :-1", values[:-1])):
-        poolings[f"mean{tokens}"] = part.mean(axis=0, dtype=np.float64)
-        poolings[f"max{tokens}"] = part.max(axis=0)
+    for tokens, kept_values in (("", values), (" 1:", values[1:]), (" :-1", values[:-1])):
+        poolings[f"mean{tokens}"] = kept_values.mean(axis=0, dtype=np.float64)
+        poolings[f"max{tokens}"] = kept_values.max(axis=0)
     if len(values) > _HIDDEN_DIMS:
         poolings["mean 1:-1"] = values[1:-1].mean(axis=0, dtype=np.float64)
         poolings["max 1:-1"] = values[1:-1].max(axis=0)

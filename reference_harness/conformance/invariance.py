@@ -52,7 +52,8 @@ def batch_neighbours(subject: Subject) -> tuple[str, float]:
         unbatched = subject.embed([x], 1)[0]
         for sequences, row in (([x, y], 0), ([y, x], 1), ([y, x, z], 1)):
             worst = max(
-                worst, _row(subject, sequences, row, unbatched, "next to others of its length")
+                worst,
+                _compare_row(subject, sequences, row, unbatched, "next to others of its length"),
             )
     return "A sequence has the same embedding alone and next to others of its length.", worst
 
@@ -64,7 +65,9 @@ def padding(subject: Subject) -> tuple[str, float]:
         x, y = random_letters(short), random_letters(long, 1)
         unbatched = subject.embed([x], 1)[0]
         for sequences, row in (([x, y], 0), ([y, x], 1)):
-            worst = max(worst, _row(subject, sequences, row, unbatched, "next to a longer one"))
+            worst = max(
+                worst, _compare_row(subject, sequences, row, unbatched, "next to a longer one")
+            )
     return "A sequence has the same embedding alone and next to a longer one.", worst
 
 
@@ -128,34 +131,44 @@ def repeatable_loads(subject: Subject) -> tuple[str, float]:
     expected = subject.embed(mixed_lengths())
     example = f"{call(mixed_lengths())}, after each of two loads"
     _reseed(SEED)
-    second = subject.load().extractor
-    first = subject.embed(mixed_lengths(), on=second)
+    second_extractor = subject.load().extractor
+    first_embeddings = subject.embed(mixed_lengths(), on=second_extractor)
     try:
-        worst = subject.same(first, expected, "two loads give different embeddings", example)
+        worst = subject.same(
+            first_embeddings, expected, "two loads give different embeddings", example
+        )
     except BrokenError as error:
         if error.measured in (None, float("inf")):
             raise
         raise BrokenError(
-            _why_loads_differ(subject, second, first, expected), example, error.measured
+            _why_loads_differ(subject, second_extractor, first_embeddings, expected),
+            example,
+            error.measured,
         ) from None
     return "Two loads return equal embeddings.", worst
 
 
 def _why_loads_differ(
     subject: Subject,
-    second: Any,  # an extractor
-    first: np.ndarray,
+    second_extractor: Any,  # an extractor
+    first_embeddings: np.ndarray,
     expected: np.ndarray,
 ) -> str:
-    if difference(subject.embed(mixed_lengths(), on=second), expected) <= subject.tolerance:
+    if (
+        difference(subject.embed(mixed_lengths(), on=second_extractor), expected)
+        <= subject.tolerance
+    ):
         return (
             "the first call after a load returns other embeddings than the same call later, "
             "expected the same: something is set up during the first call (a warm-up, a lazy "
             "conversion); do it in the constructor"
         )
     _reseed(SEED + 1)
-    third = subject.load().extractor
-    if difference(subject.embed(mixed_lengths(), on=third), first) <= subject.tolerance:
+    third_extractor = subject.load().extractor
+    if (
+        difference(subject.embed(mixed_lengths(), on=third_extractor), first_embeddings)
+        <= subject.tolerance
+    ):
         return (
             "an extractor that has embedded other sequences returns other embeddings than a new "
             "one, "
@@ -180,24 +193,26 @@ def evaluation_mode(subject: Subject) -> tuple[str, float]:
             )
             raise BrokenError(msg, call(sequences))
     _reseed(1)
-    first = subject.embed(sequences)
+    expected = subject.embed(sequences)
     _reseed(2)
     sentence = "Nothing is in training mode" if modules else "No torch module is visible"
     return f"{sentence}, and embeddings do not depend on the seed.", subject.same(
         subject.embed(sequences),
-        first,
+        expected,
         "embeddings depend on the random seed, as with active dropout: call .eval() on the model",
         f"{call(sequences)}, under two random seeds",
     )
 
 
-def _row(
-    subject: Subject, sequences: list[str], row: int, unbatched: np.ndarray, where: str
+def _compare_row(
+    subject: Subject, sequences: list[str], row: int, unbatched: np.ndarray, neighbours_text: str
 ) -> float:
+    """Return the distance of a row of a batch from the embedding of the sequence alone."""
     return subject.same(
         subject.embed(sequences, len(sequences))[row],
         unbatched,
-        f"a sequence has another embedding {where} than alone: pool under the attention mask, "
+        f"a sequence has another embedding {neighbours_text} than alone: pool under the attention "
+        "mask, "
         "pass the mask to the model, and index tokens from the sequence's own start or end",
         f"{call(sequences, len(sequences))}[{row}] against {call([sequences[row]], 1)}[0]",
     )

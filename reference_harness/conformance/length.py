@@ -26,6 +26,7 @@ TOKEN_LETTERS_MAX = 12
 
 
 Text = Callable[[int], str]
+"""Function that returns a sequence of a number of letters."""
 
 
 def maximum_length(subject: Subject) -> str:
@@ -47,48 +48,58 @@ def _check(subject: Subject, text: Text) -> str:
     limit, truncation = declared["max_length"], declared["truncation"]
     if not isinstance(limit, int) or truncation == "windows":
         return _reads_all(subject, limit, truncation, text)
-    count = counter(subject)
-    sequence = _longer_than_limit(subject, limit, count, text)
+    count_tokens = counter(subject)
+    sequence = _longer_than_limit(subject, limit, count_tokens, text)
     if truncation == "none":
         return _refuses(subject, sequence, limit)
     reach = _reach(subject, sequence)
     if reach.side == "none":
         msg = (
-            f"it declares max_length {limit}, and reads all {len(sequence)} letters of a longer "
-            "sequence: pass max_length with truncation=True to the tokenizer"
+            f"the extractor declares max_length {limit}, and reads all {len(sequence)} letters of "
+            "a longer sequence: pass max_length with truncation=True to the tokenizer"
         )
         raise BrokenError(msg, _example(sequence, len(sequence) - 1))
     if truncation not in (reach.side, UNDECLARED):
-        msg = f"it declares truncation {truncation!r}, and cuts {reach.words}"
+        msg = f"the extractor declares truncation {truncation!r}, and cuts {reach.side_text}"
         raise BrokenError(msg, _example(sequence, 0 if reach.start else -1))
-    return _compare(reach, sequence, limit, count)
+    return _compare(reach, sequence, limit, count_tokens)
 
 
-def _compare(reach: ReadSpan, sequence: str, limit: int, count: Callable[[str], int] | None) -> str:
+def _compare(
+    reach: ReadSpan, sequence: str, limit: int, count_tokens: Callable[[str], int] | None
+) -> str:
     """Compare the number of tokens that are read with the declared limit."""
     letters = reach.letters
     letters_read = sequence[reach.start : reach.stop]
-    if count is None:
+    if count_tokens is None:
         read_length = f"{letters} letters"
         if limit - SPECIALS_MAX <= letters <= limit * TOKEN_LETTERS_MAX:
             msg = (
-                f"It reads {read_length} and cuts {reach.words}; whether these are the {limit} "
-                "tokens of max_length is not known: add a method "
+                f"The extractor reads {read_length} and cuts {reach.side_text}; whether these are "
+                f"the {limit} tokens of max_length is not known: add a method "
                 "count_tokens(sequences) -> list[int]"
             )
             raise UnverifiedError(msg)
         is_as_declared = False
     else:
         is_token_per_letter = (
-            count(sequence) - count(sequence[:-1]) == 1 == count("AC") - count("A")
+            count_tokens(sequence) - count_tokens(sequence[:-1])
+            == 1
+            == count_tokens("AC") - count_tokens("A")
         )
-        is_as_declared = abs(count(letters_read) - limit) <= (
+        is_as_declared = abs(count_tokens(letters_read) - limit) <= (
             0 if is_token_per_letter else MERGE_SLACK
         )
-        read_length = f"{letters} letters, {count(letters_read)} tokens"
+        read_length = f"{letters} letters, {count_tokens(letters_read)} tokens"
     if is_as_declared:
-        return f"It reads {read_length} and cuts {reach.words}, as max_length {limit} says."
-    msg = f"it declares max_length {limit}, and reads {read_length}: declare the real limit"
+        return (
+            f"The extractor reads {read_length} and cuts {reach.side_text}, as max_length {limit} "
+            "says."
+        )
+    msg = (
+        f"the extractor declares max_length {limit}, and reads {read_length}: declare the real "
+        "limit"
+    )
     raise BrokenError(msg, _example(sequence, reach.start or reach.stop - 1))
 
 
@@ -103,30 +114,32 @@ def _reads_all(subject: Subject, limit: object, truncation: str, text: Text) -> 
         sentence = f"all {letters} letters of the longest sequence tried are read"
         if truncation == "windows" and isinstance(limit, int):
             _require_windows(subject, sequence, limit, sentence)
-            return f"It declares windows and {sentence}."
+            return f"The extractor declares windows and {sentence}."
         if limit == UNDECLARED:
             msg = f"max_length is undeclared; {sentence}."
             raise UnverifiedError(msg)
-        return f"It declares no limit and {sentence}."
+        return f"The extractor declares no limit and {sentence}."
     declaration = (
         "leaves max_length undeclared" if limit == UNDECLARED else "declares to read any length"
     )
     msg = (
-        f"it {declaration}, and reads only {reach.letters} of {letters} letters, cutting "
-        f"{reach.words}: declare max_length in tokens, and truncation"
+        f"the extractor {declaration}, and reads only {reach.letters} of {letters} letters, "
+        f"cutting {reach.side_text}: declare max_length in tokens, and truncation"
     )
     raise BrokenError(msg, _example(sequence, 0 if reach.start else reach.letters))
 
 
 def _require_windows(subject: Subject, sequence: str, limit: int, sentence: str) -> None:
     """Raise UnverifiedError unless a sequence has more tokens than one window takes."""
-    count = counter(subject)
-    if count is None or count(sequence) <= limit:
-        tokens = "an unknown number of" if count is None else f"{count(sequence)}"
+    count_tokens = counter(subject)
+    if count_tokens is None or count_tokens(sequence) <= limit:
+        token_count_text = (
+            "an unknown number of" if count_tokens is None else f"{count_tokens(sequence)}"
+        )
         msg = (
-            f"It declares windows of {limit} tokens and {sentence}, which are {tokens} tokens: "
-            "whether it reads beyond one window is not known; add a method "
-            "count_tokens(sequences) -> list[int], or raise --letters"
+            f"The extractor declares windows of {limit} tokens and {sentence}, which are "
+            f"{token_count_text} tokens: whether it reads beyond one window is not known; add a "
+            "method count_tokens(sequences) -> list[int], or raise --letters"
         )
         raise UnverifiedError(msg)
 
@@ -137,29 +150,32 @@ def _refuses(subject: Subject, sequence: str, limit: int) -> str:
     except BrokenError:
         raise
     except ValueError:
-        return f"It refuses a sequence of more than {limit} tokens, as truncation 'none' says."
+        return (
+            f"The extractor refuses a sequence of more than {limit} tokens, as truncation 'none' "
+            "says."
+        )
     msg = (
-        f"it declares max_length {limit} and truncation 'none', and embeds a sequence of "
-        f"{len(sequence)} letters: raise a ValueError, or declare what is cut"
+        f"the extractor declares max_length {limit} and truncation 'none', and embeds a sequence "
+        f"of {len(sequence)} letters: raise a ValueError, or declare what is cut"
     )
     raise BrokenError(msg, f"extract_embeddings({show([sequence])}, batch_size=1)")
 
 
 def _longer_than_limit(
-    subject: Subject, limit: int, count: Callable[[str], int] | None, text: Text
+    subject: Subject, limit: int, count_tokens: Callable[[str], int] | None, text: Text
 ) -> str:
     """Return a sequence that has more tokens than the limit, for any tokenizer.
 
     Raise UnverifiedError if no sequence of `subject.letters` letters is long enough.
     """
     letters = limit * TOKEN_LETTERS_MAX + SPECIALS_MAX
-    if count is not None:
+    if count_tokens is not None:
         letters = limit + SPECIALS_MAX
-        while letters < subject.letters and count(text(letters)) <= limit + MERGE_SLACK:
+        while letters < subject.letters and count_tokens(text(letters)) <= limit + MERGE_SLACK:
             letters *= 2
     letters = min(letters, subject.letters)
     sequence = text(letters)
-    if count is None and letters < limit * TOKEN_LETTERS_MAX:
+    if count_tokens is None and letters < limit * TOKEN_LETTERS_MAX:
         msg = (
             f"a sequence of {letters} letters may be too short to reach max_length {limit}, as the "
             "letters per token are not known: add a method count_tokens(sequences) -> "
@@ -167,10 +183,10 @@ def _longer_than_limit(
             "raise --letters"
         )
         raise UnverifiedError(msg)
-    if count is not None and count(sequence) <= limit:
+    if count_tokens is not None and count_tokens(sequence) <= limit:
         msg = (
-            f"a sequence of {letters} letters has {count(sequence)} tokens, too few to exceed "
-            f"max_length {limit}: raise --letters"
+            f"a sequence of {letters} letters has {count_tokens(sequence)} tokens, too few to "
+            f"exceed max_length {limit}: raise --letters"
         )
         raise UnverifiedError(msg)
     return sequence

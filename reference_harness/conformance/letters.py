@@ -9,15 +9,18 @@ from .subject import Subject, call
 
 def letter_case(subject: Subject) -> tuple[str, float | None]:
     """Check that lower case is read as upper case, unless the extractor is case-sensitive."""
-    upper = random_letters(24)
-    for sequence in (upper.lower(), upper[:8].lower() + upper[8:]):
+    upper_case = random_letters(24)
+    for sequence in (upper_case.lower(), upper_case[:8].lower() + upper_case[8:]):
         embeddings = subject.embed([sequence], 1)
         if not np.isfinite(embeddings).all():
             msg = "a lower-case sequence gives NaN or infinity: call .upper() on each sequence"
             raise BrokenError(msg, call([sequence], 1))
     if getattr(subject.extractor, "case", None) == "sensitive":
-        return "It declares that case matters, and lower case gives finite embeddings.", None
-    expected = subject.embed([upper], 1)
+        return (
+            "The extractor declares that case matters, and lower case gives finite embeddings.",
+            None,
+        )
+    expected = subject.embed([upper_case], 1)
     worst = max(
         subject.same(
             subject.embed([sequence], 1),
@@ -25,9 +28,9 @@ def letter_case(subject: Subject) -> tuple[str, float | None]:
             "a lower-case sequence has another embedding than the same one in upper case, although "
             "lower case (soft masking) is the same DNA: call .upper() on each sequence, or declare "
             'case = "sensitive"',
-            f"{call([sequence], 1)} against {call([upper], 1)}",
+            f"{call([sequence], 1)} against {call([upper_case], 1)}",
         )
-        for sequence in (upper[:8].lower() + upper[8:], upper.lower())
+        for sequence in (upper_case[:8].lower() + upper_case[8:], upper_case.lower())
     )
     return "Lower case is read as upper case.", worst
 
@@ -64,17 +67,21 @@ def empty_and_short(subject: Subject) -> str:
     """Check that an empty or one-letter sequence gives a finite embedding or a clear error."""
     plain_sequence = random_letters(24)
     unbatched = subject.embed([plain_sequence], 1)[0]
-    outcomes = []
-    for short in ("A", ""):
-        kinds = set()
-        for sequences, row in (([short], 0), ([plain_sequence, short, plain_sequence], 1)):
+    outcome_texts = []
+    for short_sequence in ("A", ""):
+        outcome_kinds = set()
+        for sequences, row in (
+            ([short_sequence], 0),
+            ([plain_sequence, short_sequence, plain_sequence], 1),
+        ):
             embeddings = _embedding_or_refusal(subject, sequences)
-            kinds.add("a ValueError" if embeddings is None else "an embedding")
+            outcome_kinds.add("a ValueError" if embeddings is None else "an embedding")
             if embeddings is None:
                 continue
             if not np.isfinite(embeddings[row]).all():
                 msg = (
-                    f"{short!r} gives NaN or infinity, expected a finite embedding or a ValueError"
+                    f"{short_sequence!r} gives NaN or infinity, expected a finite embedding or a "
+                    "ValueError"
                 )
                 raise BrokenError(msg, call(sequences, 8))
             for neighbour in (0, 2):
@@ -82,11 +89,11 @@ def empty_and_short(subject: Subject) -> str:
                     subject.same(
                         embeddings[neighbour],
                         unbatched,
-                        f"{short!r} in a batch changes the embeddings of its neighbours",
+                        f"{short_sequence!r} in a batch changes the embeddings of its neighbours",
                         f"{call(sequences, 8)}[{neighbour}] against {call([plain_sequence], 1)}[0]",
                     )
-        outcomes.append(f"{short!r} gives {' or '.join(sorted(kinds))}")
-    return f"{' and '.join(outcomes)}."
+        outcome_texts.append(f"{short_sequence!r} gives {' or '.join(sorted(outcome_kinds))}")
+    return f"{' and '.join(outcome_texts)}."
 
 
 def _embedding_or_refusal(subject: Subject, sequences: list[str]) -> np.ndarray | None:

@@ -38,18 +38,18 @@ _RESOLVE = "resolve_trust_remote_code"
 
 @dataclass
 class LoadReports:
-    """What transformers and torch reported while the extractor was built a second time."""
+    """Reports of transformers and torch while the extractor was built a second time."""
 
     allowed_missing: tuple[tuple[str, str], ...]
     allowed_unexpected: tuple[tuple[str, str], ...]
     faults: list[str] = field(default_factory=list)
-    filled: list[tuple[Any, str]] = field(default_factory=list)
+    filled_weights: list[tuple[Any, str]] = field(default_factory=list)
     """Module and weight name of each weight that a load was reported to have filled."""
-    loaded: list[str] = field(default_factory=list)
+    loaded_classes: list[str] = field(default_factory=list)
     """Names of the classes of the modules that were loaded."""
-    ignored: list[str] = field(default_factory=list)
+    ignored_checkpoints: list[str] = field(default_factory=list)
     """Checkpoints whose code was ignored, as `trust_remote_code` was neither True nor False."""
-    code_seen: bool = True
+    is_code_visible: bool = True
     """False if the installed transformers does not show whether it ignores a checkpoint's code."""
 
     def note(self, module: Any, missing: Sequence[str], unexpected: Sequence[str]) -> None:
@@ -65,11 +65,14 @@ class LoadReports:
                     f"{len(keys)} weights are {fault} the file of {class_name} "
                     f"({first_and_more(keys)})"
                 )
-        self.loaded.append(class_name)
-        for path, inner in module.named_modules():
-            weights = (*inner.named_parameters(recurse=False), *inner.named_buffers(recurse=False))
-            self.filled += [
-                (inner, weight_name)
+        self.loaded_classes.append(class_name)
+        for path, submodule in module.named_modules():
+            weights = (
+                *submodule.named_parameters(recurse=False),
+                *submodule.named_buffers(recurse=False),
+            )
+            self.filled_weights += [
+                (submodule, weight_name)
                 for weight_name, _ in weights
                 if (f"{path}.{weight_name}" if path else weight_name) not in absent
             ]
@@ -77,38 +80,40 @@ class LoadReports:
 
 def loaded_weights(subject: Subject) -> str:
     """Check that every weight is read from the file, and that every tensor of the file is used."""
-    extractor, loads = _watched(subject)
-    if loads.faults:
+    extractor, reports = _watched(subject)
+    if reports.faults:
         msg = (
-            f"{'; '.join(dict.fromkeys(loads.faults))}: those layers hold random numbers; "
+            f"{'; '.join(dict.fromkeys(reports.faults))}: those layers hold random numbers; "
             "build the class the checkpoint was saved from (trust_remote_code, or another "
             "Auto class)"
         )
         raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
     tensors = _weights_of(extractor)
     if not tensors:
-        msg = "The origin of its weights cannot be verified: no torch module is visible."
+        msg = "The origin of the weights cannot be verified: no torch module is visible."
         raise UnverifiedError(msg)
-    filled = {id(getattr(module, weight_name, None)) for module, weight_name in loads.filled}
-    by_hand = {name: tensor for name, tensor in tensors.items() if id(tensor) not in filled}
-    if by_hand:
-        return _compared(subject, tensors, by_hand)
-    names = first_and_more(sorted(set(loads.loaded)))
+    filled = {
+        id(getattr(module, weight_name, None)) for module, weight_name in reports.filled_weights
+    }
+    unreported = {name: tensor for name, tensor in tensors.items() if id(tensor) not in filled}
+    if unreported:
+        return _compared(subject, tensors, unreported)
+    names = first_and_more(sorted(set(reports.loaded_classes)))
     return f"Loading {names} reported no missing weight and no unused one."
 
 
 def own_code(subject: Subject) -> str:
     """Check that the Auto classes of transformers did not ignore a checkpoint's own code."""
     stored = subject.shared.get(_SHARED_KEY)
-    loads = stored if isinstance(stored, LoadReports) else _watched(subject)[1]
-    if loads.ignored:
+    reports = stored if isinstance(stored, LoadReports) else _watched(subject)[1]
+    if reports.ignored_checkpoints:
         msg = (
-            f"{first_and_more(loads.ignored)} has code of its own, but the library's class "
-            "was loaded, as trust_remote_code is not given: read that code and pass "
+            f"{first_and_more(reports.ignored_checkpoints)} has code of its own, but the library's "
+            "class was loaded, as trust_remote_code is not given: read that code and pass "
             "trust_remote_code=True, or trust_remote_code=False if the library's class is meant"
         )
         raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
-    if not loads.code_seen:
+    if not reports.is_code_visible:
         msg = (
             "This version of transformers does not show whether it ignores a checkpoint's own "
             "code: install transformers 5"
@@ -118,81 +123,81 @@ def own_code(subject: Subject) -> str:
 
 
 def _watched(subject: Subject) -> tuple[Any, LoadReports]:
-    """Return the extractor, built a second time, and what was reported meanwhile.
+    """Return the extractor, built a second time, and the reports about it.
 
-    The reports kept in `subject.shared` hold no weights, to save memory.
+    The copy of the reports in `subject.shared` holds no weights, to save memory.
     """
     _ = subject.loaded  # what it imports is imported by now, and can be watched
-    builtin = subject.spec.removeprefix("builtin:") == "huggingface"
-    loads = LoadReports(*allowed_keys(subject.options if builtin else {}))
+    is_builtin = subject.spec.removeprefix("builtin:") == "huggingface"
+    reports = LoadReports(*allowed_keys(subject.options if is_builtin else {}))
     with contextlib.ExitStack() as stack:
         if torch := sys.modules.get("torch"):
-            stack.enter_context(_replaced(torch.nn.Module, "load_state_dict", loads, _of_torch))
+            stack.enter_context(_replaced(torch.nn.Module, "load_state_dict", reports, _of_torch))
         if modeling_utils := sys.modules.get("transformers.modeling_utils"):
             # Before version 5 there is no such report: weights are then compared with the files.
-            stack.enter_context(_replaced(modeling_utils, _REPORT, loads, _of_transformers))
-        users = [
+            stack.enter_context(_replaced(modeling_utils, _REPORT, reports, _of_transformers))
+        resolving_modules = [
             module
             for name, module in list(sys.modules.items())
             if name.startswith("transformers.") and _RESOLVE in vars(module)
         ]
-        loads.code_seen = bool(users) or "transformers" not in sys.modules
-        for module in users:
-            stack.enter_context(_replaced(module, _RESOLVE, loads, _of_code))
+        reports.is_code_visible = bool(resolving_modules) or "transformers" not in sys.modules
+        for module in resolving_modules:
+            stack.enter_context(_replaced(module, _RESOLVE, reports, _of_code))
         extractor = subject.load().extractor
-    subject.shared[_SHARED_KEY] = dataclasses.replace(loads, filled=[])
-    return extractor, loads
+    subject.shared[_SHARED_KEY] = dataclasses.replace(reports, filled_weights=[])
+    return extractor, reports
 
 
 @contextlib.contextmanager
 def _replaced(
-    owner: Any, name: str, loads: LoadReports, watch: Callable[[Any, LoadReports], Any]
+    owner: Any, name: str, reports: LoadReports, watch: Callable[[Any, LoadReports], Any]
 ) -> Iterator[None]:
     """Replace a function of a module or class, if it exists, by `watch(function, loads)`."""
-    inner = getattr(owner, name, None)
-    if inner is None:
+    original = getattr(owner, name, None)
+    if original is None:
         yield
         return
-    setattr(owner, name, watch(inner, loads))
+    setattr(owner, name, watch(original, reports))
     try:
         yield
     finally:
-        setattr(owner, name, inner)
+        setattr(owner, name, original)
 
 
-def _of_torch(inner: Any, loads: LoadReports) -> Any:
+def _of_torch(original: Any, reports: LoadReports) -> Any:
     def load_state_dict(module: Any, *args: Any, **keywords: Any) -> Any:
-        report = inner(module, *args, **keywords)
-        loads.note(module, report.missing_keys, report.unexpected_keys)
+        report = original(module, *args, **keywords)
+        reports.note(module, report.missing_keys, report.unexpected_keys)
         return report
 
     return load_state_dict
 
 
-def _of_transformers(inner: Any, loads: LoadReports) -> Any:
+def _of_transformers(original: Any, reports: LoadReports) -> Any:
     def report(*args: Any, **keywords: Any) -> None:
         info, model = keywords["loading_info"], keywords["model"]
         other_shape = {key for key, *_ in info.mismatched_keys}
         missing = [*untied(model, info.missing_keys), *sorted(other_shape - info.missing_keys)]
-        loads.note(model, missing, sorted(info.unexpected_keys))
-        inner(*args, **keywords)
+        reports.note(model, missing, sorted(info.unexpected_keys))
+        original(*args, **keywords)
 
     return report
 
 
-def _of_code(inner: Any, loads: LoadReports) -> Any:
+def _of_code(original: Any, reports: LoadReports) -> Any:
     def resolve(
         trusted: Any, name: Any, has_local: Any, has_remote: Any, *args: Any, **keywords: Any
     ) -> Any:
         if trusted is None and has_local and has_remote:
-            loads.ignored.append(f"{name}")
-        return inner(trusted, name, has_local, has_remote, *args, **keywords)
+            reports.ignored_checkpoints.append(f"{name}")
+        return original(trusted, name, has_local, has_remote, *args, **keywords)
 
     return resolve
 
 
 def _weights_of(extractor: object) -> dict[str, Any]:
-    """Return name to tensor of the floating-point weights of all visible torch modules."""
+    """Return the floating-point weights of all visible torch modules, by name."""
     return {
         f"{root}.{name}": tensor
         for root, module in torch_modules(extractor)
@@ -201,17 +206,19 @@ def _weights_of(extractor: object) -> dict[str, Any]:
     }
 
 
-def _compared(subject: Subject, weights: dict[str, Any], read_by_hand: dict[str, Any]) -> str:
+def _compared(subject: Subject, weights: dict[str, Any], unreported: dict[str, Any]) -> str:
     """Compare the weights that no load was reported to have filled with the tensors of the files.
 
     Return a sentence if all are found. Raise BrokenError for other numbers under the same name,
     UnverifiedError if a weight or a tensor has no counterpart.
     """
     files = _files(subject)
-    stored = {name: tensor for file in files for name, tensor in _tensors(file).items()}
-    sources = {name: _equals(weight, stored) for name, weight in weights.items()}
-    lacking = [name for name in unexplained(read_by_hand, UNUSED) if not sources[name]]
-    differing = [name for name in lacking if _has_namesake(name, read_by_hand[name], stored)]
+    stored_tensors = {name: tensor for file in files for name, tensor in _tensors(file).items()}
+    source_names = {
+        name: _equal_tensors(weight, stored_tensors) for name, weight in weights.items()
+    }
+    lacking = [name for name in unexplained(unreported, UNUSED) if not source_names[name]]
+    differing = [name for name in lacking if _has_namesake(name, unreported[name], stored_tensors)]
     origin = (
         first_and_more(list(dict.fromkeys(file.name for file in files))) or "no file of weights"
     )
@@ -230,12 +237,13 @@ def _compared(subject: Subject, weights: dict[str, Any], read_by_hand: dict[str,
             "numbers; load them with load_state_dict(tensors, strict=True)"
         )
         raise UnverifiedError(msg)
-    used = {name for names in sources.values() for name in names}
-    if unused := unexplained(set(stored) - used, HEADS):
+    used_names = {name for names in source_names.values() for name in names}
+    if unused_names := unexplained(set(stored_tensors) - used_names, HEADS):
         msg = (
-            f"Weights are filled by hand, each with numbers of {origin}; whether its {len(unused)} "
-            f"other tensors are needed cannot be verified ({first_and_more(unused)}): "
-            "load them with load_state_dict(tensors, strict=True)"
+            f"Weights are filled by hand, each with numbers of {origin}; whether its "
+            f"{len(unused_names)} other tensors are needed cannot be verified "
+            f"({first_and_more(unused_names)}): load them with load_state_dict(tensors, "
+            "strict=True)"
         )
         raise UnverifiedError(msg)
     return f"Each weight has the numbers of a tensor of {origin}, and every tensor is used."
@@ -254,7 +262,7 @@ def _files(subject: Subject) -> list[Path]:
 
 
 def _tensors(file: Path) -> dict[str, Any]:
-    """Return name to tensor of the floating-point tensors of a file; empty if it cannot be read."""
+    """Return the floating-point tensors of a file by name; none if it cannot be read."""
     from reference_harness.extractors.tensors import read_tensors  # torch, loaded by now
 
     for entry in _ENTRIES:
@@ -264,7 +272,7 @@ def _tensors(file: Path) -> dict[str, Any]:
     return {}
 
 
-def _equals(weight: Any, tensors: dict[str, Any]) -> list[str]:
+def _equal_tensors(weight: Any, tensors: dict[str, Any]) -> list[str]:
     """Return the names of the tensors that equal a weight, as they are or transposed."""
     values = weight.detach().cpu()
     return [

@@ -35,12 +35,14 @@ def files_read(subject: Subject) -> str:
         listed_files = sorted(data or unexpected)
         kind = "data" if data else "neither weights nor part of a package"
         msg = (
-            f"it opens {first_and_more(listed_files)}, which is {kind}: an embedding must depend "
-            "on the sequence and the weights alone; do not open this file, or put it into the "
-            "folder of --model if it is part of the model"
+            f"the extractor opens {first_and_more(listed_files)}, which is {kind}: an embedding "
+            "must depend on the sequence and the weights alone; do not open this file, or put it "
+            "into the folder of --model if it is part of the model"
         )
         raise BrokenError(msg, call(mixed_lengths()[:1], 1))
-    return "It opens only weights, packages and temporary files, as far as Python can see."
+    return (
+        "The extractor opens only weights, packages and temporary files, as far as Python can see."
+    )
 
 
 def _is_expected(path: Path, subject: Subject) -> bool:
@@ -49,8 +51,8 @@ def _is_expected(path: Path, subject: Subject) -> bool:
         return True
     if endings & DATA:
         return False
-    module = locate(subject.spec, subject.folder).resolve().parent
-    own_paths = [module, *named_paths(subject)]
+    module_folder = locate(subject.spec, subject.folder).resolve().parent
+    own_paths = [module_folder, *named_paths(subject)]
     return (
         bool(endings & WEIGHTS) or is_within(path, own_paths) or is_within(path, _folders_outside())
     )

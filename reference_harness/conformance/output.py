@@ -12,7 +12,7 @@ from .subject import Subject, call, not_finite, other_type
 def loads(subject: Subject) -> str:
     """Check that the extractor can be imported and built, and embeds one sequence."""
     subject.embed([random_letters(12)], 1)
-    return "It is imported, built and embeds one sequence."
+    return "The extractor is imported, built and embeds one sequence."
 
 
 def one_row_a_sequence(subject: Subject) -> str:
@@ -47,19 +47,19 @@ def floating_dtype(subject: Subject) -> str:
         (mixed_lengths(), 8),
         (many_sequences(), SEQUENCES),
     ):
-        raw = subject.raw(sequences, size)
+        output = subject.output(sequences, size)
         try:
-            name = to_numpy(raw).dtype.name
+            name = to_numpy(output).dtype.name
         except TypeError:
             msg = (
-                f"the array holds {getattr(raw, 'dtype', type(raw).__name__)}, expected float16, "
-                "float32 or float64: convert it before returning it"
+                f"the array holds {getattr(output, 'dtype', type(output).__name__)}, expected "
+                "float16, float32 or float64: convert it before returning it"
             )
             raise BrokenError(msg, call(sequences, size)) from None
         call_of_type[name] = call(sequences, size)
     if len(call_of_type) > 1:
-        first, second, *_ = call_of_type
-        raise BrokenError(other_type(second, first), call_of_type[second])
+        first_type, other_type_name, *_ = call_of_type
+        raise BrokenError(other_type(other_type_name, first_type), call_of_type[other_type_name])
     return f"The array holds {next(iter(call_of_type))} in every call."
 
 
@@ -69,22 +69,24 @@ def finite(subject: Subject) -> str:
         embeddings = subject.embed(sequences)
         not_finite_indices = np.flatnonzero(~np.isfinite(embeddings).all(axis=1))
         if len(not_finite_indices):
-            _say_where(subject, sequences, int(not_finite_indices[0]), f"{not_finite(embeddings)}")
+            _refuse_not_finite(
+                subject, sequences, int(not_finite_indices[0]), f"{not_finite(embeddings)}"
+            )
     embeddings = subject.embed(mixed_lengths())
-    distinct = len(np.unique(embeddings, axis=0))
-    if distinct == 1:
+    distinct_count = len(np.unique(embeddings, axis=0))
+    if distinct_count == 1:
         msg = (
             "nine different sequences have the same embedding: the extractor must read the sequence"
         )
         raise BrokenError(msg, call(mixed_lengths()))
     return (
-        f"All numbers are finite, and {len(embeddings)} sequences have {distinct} different "
+        f"All numbers are finite, and {len(embeddings)} sequences have {distinct_count} different "
         "embeddings."
     )
 
 
-def _say_where(subject: Subject, sequences: list[str], row: int, sentence: str) -> None:
-    """Raise BrokenError with a sentence, and whether the sequence alone has a finite embedding."""
+def _refuse_not_finite(subject: Subject, sequences: list[str], row: int, sentence: str) -> None:
+    """Raise BrokenError, which also says whether the sequence has a finite embedding alone."""
     alone = [sequences[row]]
     if len(sequences) > 1 and np.isfinite(subject.embed(alone, 1)).all():
         sentence = (

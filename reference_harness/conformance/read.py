@@ -26,19 +26,23 @@ def letters_read(subject: Subject) -> str:
         raise UnverifiedError(msg)
     remainders = []
     for sequence in sequences:
-        unread = Mover(subject.embed, sequence).unread()
-        if not unread:
+        unread_indices = Mover(subject.embed, sequence).unread()
+        if not unread_indices:
             continue
-        if len(unread) == len(sequence):
+        if len(unread_indices) == len(sequence):
             msg = "No change of a letter changes the embedding: see finite and batch-neighbours."
             raise UnverifiedError(msg)
         positions = (
-            f"letters {unread[0] + 1} to {unread[-1] + 1}" if unread[1:] else f"{unread[0] + 1}"
+            f"letters {unread_indices[0] + 1} to {unread_indices[-1] + 1}"
+            if unread_indices[1:]
+            else f"letter {unread_indices[0] + 1}"
         )
         sentence = f"of {len(sequence)} letters, changing {positions} does not change the embedding"
-        contiguous = list(range(unread[0], unread[-1] + 1))
-        is_at_an_end = unread == contiguous and (unread[0] == 0 or unread[-1] == len(sequence) - 1)
-        if is_at_an_end and len(unread) <= REMAINDER_MAX:
+        contiguous = list(range(unread_indices[0], unread_indices[-1] + 1))
+        is_at_an_end = unread_indices == contiguous and (
+            unread_indices[0] == 0 or unread_indices[-1] == len(sequence) - 1
+        )
+        if is_at_an_end and len(unread_indices) <= REMAINDER_MAX:
             remainders.append(sentence)
         elif subject.loaded.description["embedding"]["pooling"] == "max":
             msg = f"{_capital(sentence)}, which a maximum over tokens may hide."
@@ -64,9 +68,9 @@ def strands(subject: Subject) -> str:
     if max(distances) > subject.tolerance:
         return "A sequence and its reverse complement have different embeddings."
     embedding = subject.loaded.description["embedding"]
-    declared = f"{embedding['layer']} {embedding['pooling']}".lower()
-    if any(word in declared for word in _STRANDS):
-        return "Both strands of a sequence have the same embedding, as it declares."
+    declared_text = f"{embedding['layer']} {embedding['pooling']}".lower()
+    if any(word in declared_text for word in _STRANDS):
+        return "Both strands of a sequence have the same embedding, as the extractor declares."
     msg = (
         "Both strands of a sequence have the same embedding, which is not declared: if they are "
         'averaged, declare it in pooling, such as "mean of both strands".'

@@ -18,16 +18,14 @@ class Property:
     sentence: str
     """The property, in one sentence."""
     check: Callable[[Subject], CheckOutcome] | None
-    """Return a sentence, and perhaps a difference; raise BrokenError or UnverifiedError.
-
-    None for the static check.
-    """
-    offline: bool = False
-    """Whether it runs in a separate process with the network blocked."""
-    full: bool = False
-    """Whether it is tried only by the full check, in a separate process."""
+    """Function that returns a sentence, and perhaps a difference, or raises BrokenError or
+    UnverifiedError; None for the static check."""
+    is_offline: bool = False
+    """Whether the check runs in a separate process with the network blocked."""
+    is_full: bool = False
+    """Whether the property is tried only by the full check, in a separate process."""
     needs_load: bool = True
-    """Whether it is skipped if the extractor cannot be loaded."""
+    """Whether the check is skipped if the extractor cannot be loaded."""
 
 
 def _no_network(subject: Subject) -> str:
@@ -38,8 +36,10 @@ LOADS = "loads"
 
 PROPERTIES = (
     Property(static.SLUG, "Every name the module uses is defined.", None),
-    Property(LOADS, "It can be imported and built, and embeds a sequence.", output.loads),
-    Property("device", "It runs on the requested device.", device, needs_load=False),
+    Property(
+        LOADS, "The extractor can be imported and built, and embeds a sequence.", output.loads
+    ),
+    Property("device", "The model runs on the requested device.", device, needs_load=False),
     Property("weights", "No weight is missing or unused.", loads.loaded_weights),
     Property("own-code", "No code of the checkpoint is ignored.", loads.own_code),
     Property("one-row-a-sequence", "n sequences have n embeddings.", output.one_row_a_sequence),
@@ -63,20 +63,25 @@ PROPERTIES = (
         letters.empty_and_short,
     ),
     Property("layer-and-pooling", "Layer and pooling are as declared.", declared.layer_and_pooling),
-    Property("computed-dtype", "It computes in the declared dtype.", declared.computed_dtype),
-    Property("files-read", "It opens only weights and packages.", opened.files_read),
-    Property("no-network", "It works without a network.", _no_network, offline=True),
-    Property("run-batches", "The run's batches change nothing.", scale.run_batches, full=True),
     Property(
-        "mixed-batches", "Batches of mixed lengths change nothing.", scale.mixed_batches, full=True
+        "computed-dtype", "The model computes in the declared dtype.", declared.computed_dtype
     ),
-    Property("no-drift", "Thousands of embeddings change nothing.", scale.no_drift, full=True),
+    Property("files-read", "Only weights and packages are opened.", opened.files_read),
+    Property("no-network", "Nothing needs a network.", _no_network, is_offline=True),
+    Property("run-batches", "The run's batches change nothing.", scale.run_batches, is_full=True),
+    Property(
+        "mixed-batches",
+        "Batches of mixed lengths change nothing.",
+        scale.mixed_batches,
+        is_full=True,
+    ),
+    Property("no-drift", "Thousands of embeddings change nothing.", scale.no_drift, is_full=True),
     Property(
         "files-read-later",
         "Thousands of embeddings open no other file.",
         opened.files_read,
-        full=True,
+        is_full=True,
     ),
 )
-QUICK = tuple(p for p in PROPERTIES if not p.full)
+QUICK = tuple(p for p in PROPERTIES if not p.is_full)
 BY_SLUG = {p.slug: p for p in PROPERTIES}

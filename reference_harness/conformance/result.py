@@ -57,7 +57,7 @@ class PropertyResult:
 
 
 class BrokenError(Exception):
-    """A property does not hold; carries a sentence and the smallest example that shows it."""
+    """A property does not hold; the error has a sentence and the smallest example that shows it."""
 
     def __init__(
         self, sentence: str, example: str | None = None, measured: float | None = None
@@ -69,7 +69,7 @@ class BrokenError(Exception):
 
 
 class UnverifiedError(Exception):
-    """A check cannot find out whether a property holds; carries the reason and a distance."""
+    """A check cannot find out whether a property holds; the error has the reason and a distance."""
 
     def __init__(self, sentence: str, measured: float | None = None) -> None:
         super().__init__(sentence)

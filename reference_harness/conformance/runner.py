@@ -54,13 +54,13 @@ def check(
     select: Sequence[str] = (),
     full: bool = False,
     batching: Batching = BATCHING,
-    measured: bool = False,
+    measures_budget: bool = False,
     listener: Listener = SILENT,
 ) -> list[PropertyResult]:
     """Check the quick properties, all with `full`, or those selected; return results in order.
 
-    The full properties repeat a run's batches according to `batching`; with `measured`, the token
-    budget is the one that memory allows. They are checked only if no other property failed.
+    The full properties repeat a run's batches according to `batching`; with `measures_budget`, the
+    token budget is the one that memory allows. They are checked only if no other property failed.
     `listener` receives their cost, their progress and each result.
 
     `options` are passed to the constructor and must be JSON. A property fails if it takes longer
@@ -83,22 +83,22 @@ def check(
         "options": dict(options or {}),
         "letters": letters,
         "plan": [batching.mode, batching.token_budget, batching.rows],
-        "measured": measured,
+        "measures_budget": measures_budget,
     }
     child = _Child(request, seconds, listener)
     results: dict[str, PropertyResult] = {}
     for slug in slugs:
         if BY_SLUG[slug].check is None:
             results[slug] = undefined_names(spec, folder)
-    for offline, is_full in ((False, False), (True, False), (False, True)):
+    for is_offline, is_full in ((False, False), (True, False), (False, True)):
         checked_properties = [p for p in map(BY_SLUG.__getitem__, slugs) if p.check]
         group_slugs = [
-            p.slug for p in checked_properties if (p.offline, p.full) == (offline, is_full)
+            p.slug for p in checked_properties if (p.is_offline, p.is_full) == (is_offline, is_full)
         ]
         if is_full and any(result.is_refused() for result in results.values()):
             results |= {slug: _not_tried(slug, NOT_TRIED) for slug in group_slugs}
         else:
-            _run(group_slugs, child, results, offline=offline)
+            _run(group_slugs, child, results, is_offline=is_offline)
     return [results[slug] for slug in slugs]
 
 
@@ -107,7 +107,7 @@ def _not_tried(slug: str, sentence: str) -> PropertyResult:
 
 
 def _run(
-    slugs: list[str], child: "_Child", results: dict[str, PropertyResult], *, offline: bool
+    slugs: list[str], child: "_Child", results: dict[str, PropertyResult], *, is_offline: bool
 ) -> None:
     """Add a result for each slug to `results`, starting child processes until none is missing."""
     missing_slugs = list(slugs)
@@ -118,7 +118,7 @@ def _run(
             missing_slugs = [s for s in missing_slugs if s not in results]
             if not missing_slugs:
                 return
-        new_results = child.run(missing_slugs, offline=offline)
+        new_results = child.run(missing_slugs, is_offline=is_offline)
         results.update(new_results)
         for slug in new_results if LOADS in results else ():
             # A failure with the same sentence as the failed load is only its consequence.
@@ -135,8 +135,8 @@ class _Child:
     seconds: float
     listener: Listener
 
-    def run(self, slugs: list[str], *, offline: bool) -> dict[str, PropertyResult]:
-        """Run one process until it ends, crashes or hangs; return at least one result."""
+    def run(self, slugs: list[str], *, is_offline: bool) -> dict[str, PropertyResult]:
+        """Run a process until it ends, crashes or hangs, and return at least one result by slug."""
         with tempfile.TemporaryDirectory(prefix="geneb-conformance-") as folder:
             request_file, results_file, output_file = (
                 Path(folder, name) for name in ("request", "results", "output")
@@ -152,7 +152,7 @@ class _Child:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    env=_environment(offline=offline),
+                    env=_environment(is_offline=is_offline),
                     start_new_session=True,
                 )
                 try:
@@ -188,8 +188,8 @@ class _Child:
                 time.sleep(_POLL_SECONDS)
 
 
-def _environment(*, offline: bool) -> dict[str, str]:
-    environment = {**os.environ, **(_OFFLINE if offline else {})}
+def _environment(*, is_offline: bool) -> dict[str, str]:
+    environment = {**os.environ, **(_OFFLINE if is_offline else {})}
     paths = [str(_ROOT), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     return environment
@@ -248,7 +248,10 @@ def _end_reason(
     process: subprocess.Popen[bytes], output_file: Path, is_hanging: bool, seconds: float
 ) -> str:
     if is_hanging:
-        return f"It did not finish within {math.ceil(seconds)} s: shorten it, or raise --seconds."
+        return (
+            f"The check did not finish within {math.ceil(seconds)} s: make the extractor faster, "
+            "or raise --seconds."
+        )
     code = process.returncode
     end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     lines = output_file.read_text("utf-8", errors="replace").strip().splitlines()

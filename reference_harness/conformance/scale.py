@@ -28,7 +28,7 @@ from .subject import Subject, call, not_finite
 
 SEQUENCES = 2111
 """Number of sequences: more than one call of 2,048, and a prime, which no batch size divides."""
-SHORTEST = 7
+LENGTH_MIN = 7
 """Letters of the shortest sequence, at least one token for any tokenizer of k-mers up to 6."""
 SEQUENCES_MIN = 24
 """Fewest sequences whose lengths lie between a length and its double: a batch of more than 17."""
@@ -43,7 +43,7 @@ CHOSEN_MIN = 96
 LETTERS_A_TOKEN = 6
 """Assumed letters per token if the extractor counts none: those of the longest common k-mers."""
 MIXED = ((8, 8), (24, 24), (64, 64), (1000, 64))
-"""Number of sequences of a call and its `batch_size`; the first pair is upstream's."""
+"""Calls of mixed lengths: the number of sequences and the `batch_size`. The first is upstream's."""
 MIXED_LETTERS = 4 * TOKEN_BUDGET
 """Maximum of padded letters in a mixed batch of more than eight sequences."""
 
@@ -54,8 +54,8 @@ class Scale:
 
     subject: Subject
     embedded_alone: dict[int, np.ndarray] = field(default_factory=dict)
-    """Index of a sequence to its embedding alone, computed before anything else was embedded."""
-    replayed: bool = False
+    """Embedding of a sequence alone, computed before all others, by the index of the sequence."""
+    is_replayed: bool = False
     """Whether every batch of the run has been embedded."""
 
     @cached_property
@@ -69,20 +69,20 @@ class Scale:
     def batches(self) -> list[np.ndarray]:
         """The indices of the sequences of each call, planned as in a run."""
         subject = self.subject
-        limit = MemoryLimit(room_of(subject.device) if subject.measured else None)
+        limit = MemoryLimit(room_of(subject.device) if subject.measures_budget else None)
         sizes = sizes_of(subject.loaded, self.sequences)
         batching = with_limits(subject.loaded, subject.batching, subject.device)
         batching = measured(subject.loaded, batching, self.sequences, sizes, limit)
         return plan(subject.loaded, batching, self.sequences, sizes)
 
     @cached_property
-    def chosen(self) -> dict[int, str]:
-        """Index of each sequence that is compared to its position in a batch, in words."""
+    def position_texts(self) -> dict[int, str]:
+        """Position in a batch, in words, of each compared sequence, by the sequence's index."""
         rows_by_class: dict[tuple[str, int], list[int]] = {}
-        for number, batch in enumerate(self.batches):
+        for batch_index, batch in enumerate(self.batches):
             for index, row in enumerate(batch):
                 position = _place_in_batch(
-                    index, len(batch), is_last_batch=number == len(self.batches) - 1
+                    index, len(batch), is_last_batch=batch_index == len(self.batches) - 1
                 )
                 key = position, int(math.log2(len(self.sequences[row]) + 1))
                 rows_by_class.setdefault(key, []).append(int(row))
@@ -103,12 +103,12 @@ class Scale:
             f"{min(map(len, self.sequences))} to {max(map(len, self.sequences)):,} letters "
             f"({letters:,} together) in {plural(len(self.batches), 'call')} of up to "
             f"{plural(max(map(len, self.batches)), 'sequence')}, then "
-            f"{plural(len(self.chosen), 'sequence')} alone, twice, and in mixed batches"
+            f"{plural(len(self.position_texts), 'sequence')} alone, twice, and in mixed batches"
         )
 
     def alone(self) -> dict[int, np.ndarray]:
-        """Return each chosen sequence's embedding alone, by index; computed at the first call."""
-        for row in self.chosen:
+        """Return the embedding alone of each compared sequence, by index; computed only once."""
+        for row in self.position_texts:
             if row not in self.embedded_alone:
                 self.embedded_alone[row] = self.subject.embed([self.sequences[row]], 1)[0]
                 self.subject.listener.step(1, len(self.sequences[row]))
@@ -122,7 +122,7 @@ class Scale:
             size = batching.rows if batching.mode == "file" else len(sequences)
             yield rows, sequences, size, self.subject.embed(sequences, size)
             self.subject.listener.step(len(rows), sum(map(len, sequences)))
-        self.replayed = True
+        self.is_replayed = True
 
 
 def scale_of(subject: Subject) -> Scale:
@@ -136,7 +136,7 @@ def scale_of(subject: Subject) -> Scale:
 def run_batches(subject: Subject) -> tuple[str, float]:
     """Check that a sequence has the same embedding in the run's batches as alone."""
     scale, worst, widths = scale_of(subject), 0.0, set()
-    subject.listener.begin("run-batches", len(scale.chosen) + len(scale.sequences))
+    subject.listener.begin("run-batches", len(scale.position_texts) + len(scale.sequences))
     scale.alone()
     for rows, sequences, size, embedded in scale.replay():
         if (fault := not_finite(embedded)) is not None:
@@ -146,68 +146,70 @@ def run_batches(subject: Subject) -> tuple[str, float]:
             msg = f"the width of embeddings differs between calls: {sorted(widths)}; expected one"
             raise BrokenError(msg, f"a call of {len(rows)} sequences, batch_size={size}")
         for index, row in enumerate(rows):
-            if int(row) in scale.chosen:
+            if int(row) in scale.position_texts:
                 worst = max(worst, _compare(scale, int(row), embedded, index, size, sequences))
-    checked = f"{len(scale.chosen)} of {plural(len(scale.sequences), 'sequence')}"
+    compared_text = f"{len(scale.position_texts)} of {plural(len(scale.sequences), 'sequence')}"
     calls = plural(len(scale.batches), "call")
-    return f"{checked} have the same embedding alone and in the {calls} of a run.", worst
+    return f"{compared_text} have the same embedding alone and in the {calls} of a run.", worst
 
 
 def mixed_batches(subject: Subject) -> tuple[str, float]:
     """Check that no order of lengths and no incomplete batch changes an embedding."""
     scale, worst, calls = scale_of(subject), 0.0, 0
-    parts = list(_mixed_parts(scale))
-    rows = sum(len(part) for part, _ in parts)
-    subject.listener.begin("mixed-batches", len(scale.chosen) - len(scale.embedded_alone) + rows)
+    mixed_calls = list(_mixed_calls(scale))
+    row_count = sum(len(call_rows) for call_rows, _ in mixed_calls)
+    subject.listener.begin(
+        "mixed-batches", len(scale.position_texts) - len(scale.embedded_alone) + row_count
+    )
     scale.alone()
-    for part, size in parts:
-        sequences = [scale.sequences[row] for row in part]
+    for call_rows, size in mixed_calls:
+        sequences = [scale.sequences[row] for row in call_rows]
         embedded = subject.embed(sequences, size)
-        subject.listener.step(len(part), sum(map(len, sequences)))
+        subject.listener.step(len(call_rows), sum(map(len, sequences)))
         calls += 1
-        for index, row in enumerate(part):
+        for index, row in enumerate(call_rows):
             worst = max(worst, _compare(scale, row, embedded, index, size, sequences))
-    sentence = f"{rows} sequences have the same embedding alone and in {plural(calls, 'call')}"
+    sentence = f"{row_count} sequences have the same embedding alone and in {plural(calls, 'call')}"
     return f"{sentence} of mixed lengths.", worst
 
 
 def no_drift(subject: Subject) -> tuple[str, float]:
     """Check that an embedding alone is the same before and after all other sequences."""
     scale, worst = scale_of(subject), 0.0
-    sequence_count = 0 if scale.replayed else len(scale.sequences)
+    sequence_count = 0 if scale.is_replayed else len(scale.sequences)
     subject.listener.begin(
-        "no-drift", 2 * len(scale.chosen) - len(scale.embedded_alone) + sequence_count
+        "no-drift", 2 * len(scale.position_texts) - len(scale.embedded_alone) + sequence_count
     )
     before = dict(scale.alone())
-    if not scale.replayed:
+    if not scale.is_replayed:
         for _ in scale.replay():
             pass
     for row, expected in before.items():
         sequence = scale.sequences[row]
-        now = subject.embed([sequence], 1)[0]
+        later_embedding = subject.embed([sequence], 1)[0]
         subject.listener.step(1, len(sequence))
         sentence = (
             f"the same sequence alone has another embedding after {len(scale.sequences):,} "
             "others, expected the same: the extractor keeps a state that grows (a counter, a "
             "running mean, a cache); remove it"
         )
-        worst = max(worst, subject.same(now, expected, sentence, call([sequence], 1)))
+        worst = max(worst, subject.same(later_embedding, expected, sentence, call([sequence], 1)))
     return f"{len(before)} sequences have the same embedding before and after all others.", worst
 
 
 def lengths_up_to(maximum: int) -> list[int]:
-    """Return `SEQUENCES` lengths from `SHORTEST` to `maximum`, fewer of the longer ones.
+    """Return `SEQUENCES` lengths from `LENGTH_MIN` to `maximum`, fewer of the longer ones.
 
     The range is divided where the length doubles. Each part has 1 / sqrt(2) times as many sequences
     as the part before, at least `SEQUENCES_MIN`, so that its cost is higher, but less than double.
     """
-    edges = [SHORTEST]
+    edges = [LENGTH_MIN]
     while edges[-1] < maximum:
         edges.append(min(maximum, 2 * edges[-1]))
-    buckets = list(itertools.pairwise(edges)) or [(SHORTEST, SHORTEST)]
+    buckets = list(itertools.pairwise(edges)) or [(LENGTH_MIN, LENGTH_MIN)]
     weights = [2 ** (-i / 2) for i in range(len(buckets))]
     draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
-    lengths = [SHORTEST, max(SHORTEST, maximum)]
+    lengths = [LENGTH_MIN, max(LENGTH_MIN, maximum)]
     for (low, high), weight in list(zip(buckets, weights, strict=True))[1:]:
         count = max(SEQUENCES_MIN, int(SEQUENCES * weight / sum(weights)))
         lengths += [draw.randint(low, high) for _ in range(count)]
@@ -223,13 +225,13 @@ def longest(subject: Subject) -> int:
         return min(UNLIMITED_LETTERS, subject.letters)
     count = counter(subject)
     if declared["truncation"] == "none":
-        return max(SHORTEST, min(subject.letters, limit - SPECIALS_MAX))
+        return max(LENGTH_MIN, min(subject.letters, limit - SPECIALS_MAX))
     letters = limit * LETTERS_A_TOKEN
     if count is not None:
         letters = limit
         while letters < subject.letters and count(random_letters(letters)) < limit:
             letters = math.ceil(letters * LONGEST_SHARE)
-    return max(SHORTEST, min(subject.letters, math.ceil(letters * LONGEST_SHARE)))
+    return max(LENGTH_MIN, min(subject.letters, math.ceil(letters * LONGEST_SHARE)))
 
 
 def _place_in_batch(index: int, size: int, *, is_last_batch: bool) -> str:
@@ -245,13 +247,13 @@ def _place_in_batch(index: int, size: int, *, is_last_batch: bool) -> str:
     return "a sequence behind the 17th" if index > SECOND_HALF else "a sequence before the 17th"
 
 
-def _mixed_parts(scale: Scale) -> Iterator[tuple[list[int], int]]:
+def _mixed_calls(scale: Scale) -> Iterator[tuple[list[int], int]]:
     """Yield the sequences of each call and its `batch_size`; large batches have only short ones."""
-    longest_length = max(len(scale.sequences[row]) for row in scale.chosen)
+    longest_length = max(len(scale.sequences[row]) for row in scale.position_texts)
     for step, (rows, size) in enumerate(MIXED):
         fitting = [
             row
-            for row in scale.chosen
+            for row in scale.position_texts
             if len(scale.sequences[row]) * size <= max(FILE_BATCH * longest_length, MIXED_LETTERS)
         ]
         random.Random(SEED + step).shuffle(fitting)  # noqa: S311 - a probe, no secret
@@ -267,25 +269,28 @@ def _compare(
     Raise BrokenError if it is above the tolerance.
     """
     sentence = (
-        f"sequence {index} of a call of {plural(len(sequences), 'sequence')} ({scale.chosen[row]} "
-        "in a run) does not have the embedding that it has alone, expected the same: pool each "
-        "record under its own mask, compute no statistic over the call, and return every "
-        "embedding, also of the last, incomplete batch"
+        f"sequence {index} of a call of {plural(len(sequences), 'sequence')} "
+        f"({scale.position_texts[row]} in a run) does not have the embedding that it has alone, "
+        "expected the same: pool each record under its own mask, compute no statistic over the "
+        "call, and return every embedding, also of the last, incomplete batch"
     )
     example = (
         f"a call of {len(sequences)} sequences of {min(map(len, sequences))} to "
         f"{max(map(len, sequences))} letters, batch_size={size}, sequence {index} of "
         f"{len(sequences[index])} letters, against {call([sequences[index]], 1)}[0]"
     )
-    before = scale.embedded_alone[row]
+    alone_embedding = scale.embedded_alone[row]
     try:
-        return scale.subject.same(embedded[index], before, sentence, example)
+        return scale.subject.same(embedded[index], alone_embedding, sentence, example)
     except BrokenError as error:
-        now = scale.subject.embed([sequences[index]], 1)[0]
-        if error.measured is None or difference(now, before) <= scale.subject.tolerance:
+        later_embedding = scale.subject.embed([sequences[index]], 1)[0]
+        if (
+            error.measured is None
+            or difference(later_embedding, alone_embedding) <= scale.subject.tolerance
+        ):
             raise
         sentence = (
             "the same sequence alone has another embedding than before this call, expected the "
             "same: the extractor keeps a state; remove it"
         )
-        raise BrokenError(sentence, example, difference(now, before)) from None
+        raise BrokenError(sentence, example, difference(later_embedding, alone_embedding)) from None

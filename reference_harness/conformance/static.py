@@ -44,14 +44,16 @@ def undefined_names(spec: str, folder: str | None) -> PropertyResult:
     if not listed_faults:
         sentence = "Every name the module uses is defined."
         return PropertyResult(property=SLUG, outcome=Outcome.HOLDS, sentence=sentence)
-    first = next((fault for fault in listed_faults if fault["code"] != UNKNOWN), listed_faults[0])
-    line = int(first["location"]["row"])
-    if first["code"] == UNKNOWN:
-        return _not_verified(f"line {line}: {first['message']}: import it by name", ran=True)
+    first_fault = next(
+        (fault for fault in listed_faults if fault["code"] != UNKNOWN), listed_faults[0]
+    )
+    line = int(first_fault["location"]["row"])
+    if first_fault["code"] == UNKNOWN:
+        return _not_verified(f"line {line}: {first_fault['message']}: import it by name", ran=True)
     return PropertyResult(
         property=SLUG,
         outcome=Outcome.FAILS,
-        sentence=f"line {line}: {first['message']}; define it or correct its spelling",
+        sentence=f"line {line}: {first_fault['message']}; define it or correct its spelling",
         example=file.read_text("utf-8", errors="replace").splitlines()[line - 1].strip(),
     )
 

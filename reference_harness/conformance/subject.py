@@ -32,7 +32,7 @@ class Subject:
     plan: list[Any] = field(default_factory=lambda: ["budget", TOKEN_BUDGET, FILE_BATCH])
     """Mode, token budget and `batch_size` of the run's batches, which the full check repeats."""
 
-    measured: bool = False
+    measures_budget: bool = False
     """Whether the token budget is measured on the device."""
     listener: Listener = field(default_factory=SilentListener)
     """Receives the progress of the full check."""
@@ -71,8 +71,8 @@ class Subject:
         dtype = str(self.embed(["ACGTACGTACGT"]).dtype) if declared == UNDECLARED else declared
         return TOLERANCES.get(dtype, TOLERANCES["float32"])
 
-    def raw(self, sequences: list[str], batch_size: int = 8, *, on: Any = None) -> Any:
-        """Return what the extractor returns for a copy of the list."""
+    def output(self, sequences: list[str], batch_size: int = 8, *, on: Any = None) -> Any:
+        """Return the output of the extractor, or of `on`, for a copy of the list."""
         extractor = self.extractor if on is None else on
         return extractor.extract_embeddings(list(sequences), batch_size=batch_size)
 
@@ -87,15 +87,15 @@ class Subject:
 
         Integers are returned unchanged: the property floating-dtype checks for them.
         """
-        output = self.raw(sequences, batch_size, on=on)
+        output = self.output(sequences, batch_size, on=on)
         embeddings = _array(output)
         if embeddings is None or embeddings.ndim != _MATRIX or len(embeddings) != len(sequences):
             shape = getattr(output, "shape", None)
             result = type(output).__name__ if shape is None else f"an array of shape {tuple(shape)}"
             msg = (
-                f"it returned {result} for {len(sequences)} sequences, expected a numpy array "
-                "or torch "
-                f"tensor of shape ({len(sequences)}, d): return one embedding for each sequence"
+                f"the extractor returned {result} for {len(sequences)} sequences, expected a numpy "
+                f"array or torch tensor of shape ({len(sequences)}, d): return one embedding for "
+                "each sequence"
             )
             raise BrokenError(msg, call(sequences, batch_size))
         return embeddings
@@ -143,17 +143,17 @@ def not_finite(rows: np.ndarray) -> str | None:
     is_not_finite = ~np.isfinite(rows)
     row = int(np.flatnonzero(is_not_finite.any(axis=1))[0])
     count = int(is_not_finite[row].sum())
-    infinite = bool(np.isinf(rows[row]).any())
+    is_infinite = bool(np.isinf(rows[row]).any())
     advice = (
         "the largest float16 is 65,504, so compute in float32 or bfloat16, and look for a division "
         "by zero"
-        if infinite
+        if is_infinite
         else "look for a mean over no token, and for masked positions multiplied by zero "
         "(NaN times zero is NaN: use where)"
     )
     return (
-        f"embedding {row} holds {'infinity' if infinite else 'NaN'} in {count} of {rows.shape[1]} "
-        f"columns, expected finite numbers: {advice}"
+        f"embedding {row} holds {'infinity' if is_infinite else 'NaN'} in {count} of "
+        f"{rows.shape[1]} columns, expected finite numbers: {advice}"
     )
 
 

@@ -15,7 +15,7 @@ DEVICE_LIBRARIES = ("torch", "jax", "tensorflow", "onnxruntime", "cupy", "mxnet"
 
 
 def device(subject: Subject) -> str:
-    """Check that it can be built, embeds, and keeps its tensors on the requested device."""
+    """Check that the extractor can be built, and embeds with all tensors on the device."""
     requested = subject.device
     example = (
         f"{subject.spec}(name_model=..., device={requested!r}).{call([random_letters(12)], 1)}"
@@ -26,27 +26,27 @@ def device(subject: Subject) -> str:
     except (BrokenError, SignatureError):
         raise
     except Exception as error:
-        msg = f"it fails on device {requested!r}: {type(error).__name__}: {error}"
+        msg = f"the extractor fails on device {requested!r}: {type(error).__name__}: {error}"
         raise BrokenError(msg, example) from error
-    tensors = 0
+    tensor_count = 0
     for name, module in torch_modules(loaded.extractor):
         for tensor in (*module.parameters(), *module.buffers()):
-            tensors += 1
+            tensor_count += 1
             tensor_device = str(tensor.device)
             if tensor_device != requested and tensor_device.partition(":")[0] != requested:
                 msg = (
                     f"device {requested!r} was asked for, and its {name} has a tensor on "
-                    f"{tensor_device!r}"
+                    f"{tensor_device!r}: move every tensor to the device"
                 )
                 raise BrokenError(msg, example)
-    if tensors:
-        return f"It runs on {requested}, its {tensors} tensors included."
+    if tensor_count:
+        return f"The extractor runs on {requested}, its {tensor_count} tensors included."
     device_libraries = [name for name in DEVICE_LIBRARIES if name in sys.modules]
     if requested == "cpu" and not device_libraries:
-        return "It runs on cpu: no library that can use another device is loaded."
+        return "The extractor runs on cpu: no library that can use another device is loaded."
     msg = (
-        f"It accepts device {requested!r} and embeds, but where it computes cannot be verified: "
-        "no tensor of a torch module is visible."
+        f"The extractor accepts device {requested!r} and embeds, but where it computes cannot be "
+        "verified: no tensor of a torch module is visible."
     )
     raise UnverifiedError(msg)
 
@@ -82,13 +82,16 @@ class NetworkBlock:
         except BrokenError:
             raise
         except Exception as error:
-            tried = f" after {self.attempts[0]}" if self.attempts else ""
+            attempt_text = f" after {self.attempts[0]}" if self.attempts else ""
             msg = (
-                f"without a network it fails{tried}: {error}; fetch the weights before the run and "
-                "load them from a folder or the cache"
+                f"without a network, the extractor fails{attempt_text}: {error}; fetch the weights "
+                "before the run and load them from a folder or the cache"
             )
             raise BrokenError(msg, call([random_letters(12)], 1)) from error
         if self.attempts:
-            msg = f"it tries the network ({self.attempts[0]}): remove that call"
+            msg = f"the extractor tries the network ({self.attempts[0]}): remove that call"
             raise BrokenError(msg, call([random_letters(12)], 1))
-        return "It loads and embeds with the network blocked, and no attempt to connect was seen."
+        return (
+            "The extractor loads and embeds with the network blocked, and no attempt to connect "
+            "was seen."
+        )

@@ -139,15 +139,15 @@ class _Device:
     embedding: Future[Embedded] | None = None
     task: _Task | None = None
     faults: int = 0
-    """Number of its processes lost since it last worked."""
+    """Number of the device's processes that died since it last worked."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has loaded the extractor and embeds nothing."""
+        """Whether the device has loaded the extractor and embeds nothing."""
         return self.loading is None and self.embedding is None
 
     def end(self, kind: object) -> None:
-        """End its process; at once if `kind` is an exception."""
+        """End the device's process, at once if `kind` is an exception."""
         if self.processes is not None:
             self.processes.__exit__(kind)
 
@@ -223,7 +223,7 @@ class OnDevices:
 
     @property
     def has_room(self) -> bool:
-        """Whether fewer tasks wait than idle devices and `TASKS_AHEAD` more can take."""
+        """Whether fewer tasks wait than there are idle devices, plus `TASKS_AHEAD`."""
         return len(self._queue) < TASKS_AHEAD + sum(device.is_idle for device in self._devices)
 
     @property
@@ -239,7 +239,7 @@ class OnDevices:
 
     def embed(self, job: EmbedJob, progress: Progress) -> None:
         """Queue a task, or its parts, for the next free devices."""
-        parts = job.parts(len(self._devices), by_calls=not self._spec.measured)
+        parts = job.parts(len(self._devices), by_calls=not self._spec.measures_budget)
         whole = _Whole(job, len(parts)) if len(parts) > 1 else None
         self._queue.extend(_Task(part, progress, whole) for part in parts)
         self._assign()
@@ -255,7 +255,7 @@ class OnDevices:
                     device.embedding.set_exception(error)
 
     def results(self) -> Iterator[EmbedResult | Notice]:
-        """Yield the results of the devices; repeat on another device what died with a process.
+        """Yield the results of the devices; a task whose process died is repeated on another.
 
         Raise WorkerDiedError if no device is left.
         """
@@ -347,16 +347,18 @@ class OnDevices:
             device.end(kind)
 
 
-def joined_result(parts: Sequence[EmbedResult]) -> EmbedResult:
-    """Return one result of the parts of a job, the last of which has what is measured."""
+def joined_result(results: Sequence[EmbedResult]) -> EmbedResult:
+    """Return one result from those of a job's parts; the last of them has the measurements."""
     return replace(
-        parts[-1],
-        seconds=sum(part.seconds for part in parts),
-        letters=sum(part.letters for part in parts),
-        peak_memory=max(part.peak_memory for part in parts),
-        budget=min((part.budget for part in parts if part.budget is not None), default=None),
-        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-        failure=next((part.failure for part in parts if part.failure), ""),
+        results[-1],
+        seconds=sum(result.seconds for result in results),
+        letters=sum(result.letters for result in results),
+        peak_memory=max(result.peak_memory for result in results),
+        budget=min(
+            (result.budget for result in results if result.budget is not None), default=None
+        ),
+        notes=tuple(dict.fromkeys(note for result in results for note in result.notes)),
+        failure=next((result.failure for result in results if result.failure), ""),
     )
 
 
@@ -369,7 +371,10 @@ def devices_of(device: str, count: int) -> list[tuple[str, dict[str, str]]]:
     if device == "cpu":
         return [(f"embedder {number}", {}) for number in range(1, count + 1)]
     if device != "cuda":
-        msg = f"--embedders {count} --device {device}: expected cpu or cuda; each uses its own GPU"
+        msg = (
+            f"--embedders {count} --device {device}: expected cpu, or cuda, with a GPU for each "
+            "embedder"
+        )
         raise OptionError(msg)
     visible_devices = os.environ.get(VISIBLE)
     gpus = (

@@ -71,13 +71,13 @@ class RayEngine:
     ) -> None:
         """Load the extractor on the first embedder.
 
-        `embedders` and `workers` limit the use of the cluster, None is all of it. Raise
+        `embedders` and `workers` limit the use of the cluster; None uses all of it. Raise
         EmbeddingError if loading fails, OptionError if the device is neither cpu nor cuda.
         """
         size = cluster.size()
         self._ray, self._cluster = cluster.ray, cluster
         self._gpus = _takes_gpu(spec.device, size, is_own_cluster=cluster.is_own)
-        self._given, self._limit = embedders, workers
+        self._requested_embedders, self._requested_probes = embedders, workers
         self.workers = workers or size.cpus
         self._threads = 1
         if embedders and not self._gpus:
@@ -91,7 +91,7 @@ class RayEngine:
         one_thread = {"env_vars": probe_variables(array_api=array_api)}
         self._probe = self._ray.remote(max_retries=0, runtime_env=one_thread)(probe)
         self._arguments = (spec, str(Path.cwd()), self._threads)
-        self._size, self._sized = size, time.monotonic()
+        self._size, self._size_time = size, time.monotonic()
         self._starting: dict[Any, Any] = {}
         self._idle: list[Any] = []
         self._parked: list[Any] = []
@@ -100,21 +100,21 @@ class RayEngine:
         self._queue: deque[_Task] = deque()
         self._streams: dict[Any, _Task] = {}
         self._probe_queue: list[tuple[int, int, Job]] = []
-        self._number = itertools.count()
+        self._job_numbers = itertools.count()
         self._probing: dict[Any, Job] = {}
         self._deaths: Counter[str] = Counter()
         self._notices: deque[Notice] = deque()
         self._last_run_time = time.monotonic()
         """Monotonic time, in seconds, at which something ran last."""
         try:
-            self.facts = self._first(say)
+            self.facts = self._first_facts(say)
         except BaseException:
             self.__exit__(None)
             raise
         count = plural(self._embedders_max, "embedder")
         say(f"{size}: {count} of {plural(self._threads, 'thread')}")
 
-    def _first(self, say: Say) -> ExtractorFacts:
+    def _first_facts(self, say: Say) -> ExtractorFacts:
         self._start()
         ((ref, actor),) = self._starting.items()
         while not self._ray.wait([ref], timeout=POLL_SECONDS)[0]:
@@ -141,7 +141,7 @@ class RayEngine:
     def _embedders_max(self) -> int:
         """Number of embedders that fit the current cluster."""
         capacity = self._size.gpus if self._gpus else self._size.cpus // self._threads
-        return self._given or max(1, capacity)
+        return self._requested_embedders or max(1, capacity)
 
     @property
     def has_room(self) -> bool:
@@ -163,10 +163,10 @@ class RayEngine:
         rows = len(job.train_labels)
         receipt = job.receipt and job.receipt.absolute()
         job = replace(job, cache=_absolute(job.cache), receipt=receipt)
-        heapq.heappush(self._probe_queue, (-rows, next(self._number), job))
+        heapq.heappush(self._probe_queue, (-rows, next(self._job_numbers), job))
 
     def results(self, *, block: bool) -> Iterator[RunEvent]:
-        """Yield results; repeat elsewhere what died with its process or machine."""
+        """Yield results; the work of a dead process or machine is repeated elsewhere."""
         while True:
             if self._cluster.stopped.is_set():
                 raise KeyboardInterrupt
@@ -184,8 +184,8 @@ class RayEngine:
 
         Ending an idle embedder frees its GPU or CPU for probes, or for another model.
         """
-        if time.monotonic() - self._sized > POLL_SECONDS:
-            self._size, self._sized = self._cluster.size(), time.monotonic()
+        if time.monotonic() - self._size_time > POLL_SECONDS:
+            self._size, self._size_time = self._cluster.size(), time.monotonic()
         while self._queue and self._idle:
             self._assign(self._idle.pop(), self._queue.popleft())
         while self._idle:
@@ -193,7 +193,7 @@ class RayEngine:
         needed = min(self._embedders_max - len(self._streams), len(self._queue))
         while len(self._starting) + len(self._parked) < needed:
             self._start()
-        probes_max = self._limit or max(1, self._size.cpus)
+        probes_max = self._requested_probes or max(1, self._size.cpus)
         while self._probe_queue and len(self._probing) < probes_max:
             job = heapq.heappop(self._probe_queue)[2]
             # After each death the probe reserves twice the CPUs, so that fewer share the memory.
@@ -299,7 +299,7 @@ class RayEngine:
 
 
 def _absolute(cache: Path | str) -> Path | str:
-    """Return an absolute path, as other machines have other working directories."""
+    """Return a folder as an absolute path, as machines may have other working directories."""
     return cache.absolute() if isinstance(cache, Path) else cache
 
 
@@ -308,9 +308,7 @@ def _takes_gpu(device: str, size: Size, *, is_own_cluster: bool) -> bool:
     if device == "cpu":
         return False
     if device != "cuda":
-        msg = (
-            f"--engine ray --device {device}: expected cpu or cuda; each embedder uses its own GPU"
-        )
+        msg = f"--engine ray --device {device}: expected cpu, or cuda, with a GPU for each embedder"
         raise OptionError(msg)
     if is_own_cluster and not size.gpus:
         msg = "--engine ray --device cuda: Ray finds no GPU on this machine: use --device cpu"

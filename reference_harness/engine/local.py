@@ -11,11 +11,11 @@ from reference_harness.formats.processes import WorkerProcesses
 from . import threads
 
 Result = TypeVar("Result")
-Given_co = TypeVar("Given_co", covariant=True)
+Result_co = TypeVar("Result_co", covariant=True)
 
 
-class Work(Protocol[Given_co]):
-    """Work on one task, small, as it is pickled. The module of its class may import NumPy.
+class Work(Protocol[Result_co]):
+    """The work on one task. It is pickled, so it is small; its module may import NumPy.
 
     A worker imports that module when it unpickles the work, after limiting BLAS to one thread.
     """
@@ -24,8 +24,8 @@ class Work(Protocol[Given_co]):
     def task_id(self) -> str:
         """The task's id, for messages and the order of results."""
 
-    def execute(self) -> Given_co:
-        """Return the result; runs in a worker process."""
+    def execute(self) -> Result_co:
+        """Return the result, computed in a worker process."""
 
 
 def _start(array_api: bool) -> None:

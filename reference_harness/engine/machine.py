@@ -13,7 +13,7 @@ from . import ATTEMPTS, Notice
 from .devices import Embedding
 from .local import Pool
 
-AHEAD = 2
+WAITING_TASKS = 2
 """Waiting tasks per worker: enough to keep it busy, few enough to need little memory."""
 POLL_SECONDS = 0.5
 """Time between two reports of the progress of embedding in other processes."""
@@ -35,14 +35,14 @@ class LocalEngine:
         self.workers = self._workers = workers
         self._array_api = array_api
         self._fail_fast = fail_fast
-        self._pool = self._started()
+        self._pool = self._new_pool()
         self._jobs: dict[str, Job] = {}
         """Jobs submitted to workers and without a result, in order of submission."""
         self._deaths: Counter[str] = Counter()
         self._death: WorkerDiedError | None = None
         """Error raised when a task was queued; `results` handles it."""
 
-    def _started(self) -> Pool[ProbeResult | ProbeFailure]:
+    def _new_pool(self) -> Pool[ProbeResult | ProbeFailure]:
         return Pool(self._workers, array_api=self._array_api)
 
     def __enter__(self) -> Self:
@@ -55,7 +55,7 @@ class LocalEngine:
     @property
     def has_room(self) -> bool:
         """Whether few jobs wait for the workers, and a device can take a task."""
-        return self._embedding.has_room and len(self._jobs) <= AHEAD * self._workers
+        return self._embedding.has_room and len(self._jobs) <= WAITING_TASKS * self._workers
 
     @property
     def open(self) -> int:
@@ -100,30 +100,29 @@ class LocalEngine:
                 del self._jobs[result.task_id]
                 yield result
         except WorkerDiedError as death:
-            yield self._after(death)
+            yield self._outcome_of(death)
 
-    def _after(self, death: WorkerDiedError) -> ProbeFailure | Notice:
+    def _outcome_of(self, death: WorkerDiedError) -> ProbeFailure | Notice:
         """Submit the waiting jobs again, to half as many workers, which need half the memory.
 
-        If there was only one worker, its current job is the first: that fails after `ATTEMPTS`
-        deaths.
+        If there was only one worker, it died in the first job, which fails after `ATTEMPTS` deaths.
         """
         if self._fail_fast:
             raise death
         self._pool.__exit__(WorkerDiedError)
-        first = next(iter(self._jobs))
-        self._deaths[first] += self._workers == 1
+        first_id = next(iter(self._jobs))
+        self._deaths[first_id] += self._workers == 1
         outcome: ProbeFailure | Notice
-        if self._deaths[first] == ATTEMPTS:
-            del self._jobs[first]
-            outcome = ProbeFailure(first, str(death).partition(": ")[2])
+        if self._deaths[first_id] == ATTEMPTS:
+            del self._jobs[first_id]
+            outcome = ProbeFailure(first_id, str(death).partition(": ")[2])
         else:
             self._workers = max(1, min(self._workers, len(self._jobs)) // 2)
             outcome = Notice(
                 "a worker process was killed, probably out of memory: its tasks are probed again "
                 f"with --jobs {self._workers}"
             )
-        self._death, self._pool = None, self._started()
+        self._death, self._pool = None, self._new_pool()
         for job in self._jobs.values():
             self._pool.submit(job)
         return outcome

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 from reference_harness.embedder import Embedder, EmbedderSpec, EmbedJob, EmbedResult, Step
-from reference_harness.environment import SHORT
+from reference_harness.environment import SHORT_SEQUENCE
 from reference_harness.errors import HarnessError
 from reference_harness.facts import ExtractorFacts
 from reference_harness.job import Job, ProbeFailure, ProbeResult
@@ -46,10 +46,10 @@ class RemoteEmbedder:
         try:
             os.chdir(self._folder)
         except OSError as error:
-            why = (
+            reason = (
                 f"{self._folder}: {error.strerror}: start the run in a folder that exists on every"
             )
-            return StartedEmbedder(machine, None, f"{why} machine of the cluster")
+            return StartedEmbedder(machine, None, f"{reason} machine of the cluster")
         try:
             self._embedder = self._spec.load()
         except HarnessError as error:
@@ -78,7 +78,7 @@ class RemoteEmbedder:
         if self._embedder is None:
             return False
         try:
-            self._embedder.extractor.extractor.extract_embeddings([SHORT], batch_size=1)
+            self._embedder.extractor.extractor.extract_embeddings([SHORT_SEQUENCE], batch_size=1)
         except Exception:  # noqa: BLE001 - foreign code raises what it likes
             return False
         return True
@@ -87,8 +87,10 @@ class RemoteEmbedder:
 def difference(first: ExtractorFacts, other: ExtractorFacts) -> str:
     """Return a sentence about the first difference between two devices or machines."""
     pairs = {name: (value, vars(other)[name]) for name, value in vars(first).items()}
-    compared = {field.name for field in fields(first) if field.compare}
-    name = next(n for n, (value, another) in pairs.items() if n in compared and value != another)
+    compared_names = {field.name for field in fields(first) if field.compare}
+    name = next(
+        n for n, (value, another) in pairs.items() if n in compared_names and value != another
+    )
     expected, actual = pairs[name]
     if isinstance(expected, dict):
         key = next(key for key in {**expected, **actual} if expected.get(key) != actual.get(key))

@@ -27,7 +27,7 @@ def hold_to_scorer(array_api: bool = False) -> None:
 
     `array_api` lets SciPy accept arrays of other libraries, which must be set before its import.
     """
-    scorer.hold()
+    scorer.set_environment()
     if array_api:
         os.environ["SCIPY_ARRAY_API"] = "1"
     import numpy  # noqa: F401, ICN001 - loads its BLAS, under the variables above

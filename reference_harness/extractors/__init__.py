@@ -14,10 +14,10 @@ class Builtin(NamedTuple):
     stem: str
     """Name of its module in this folder."""
     class_name: str
-    what: str
+    summary: str
     """Description in lists, one line."""
     helpers: tuple[str, ...] = ()
-    """Other files of the harness that it imports; a record's digest covers them too."""
+    """Other files of the harness that the module imports; a record's digest covers them too."""
     plans_batches: bool = False
     """Whether its constructor takes `batching` and `token_budget`."""
 
@@ -62,5 +62,6 @@ BUILTINS = {
         plans_batches=True,
     ),
 }
-"""Name on the command line to the extractor; help, README and tests follow this table."""
+"""The built-in extractors by their names on the command line; help, README and tests follow
+them."""
 DEFAULT = "kmer"

@@ -77,15 +77,15 @@ def load_model(origin: Origin, options: Options, device: str) -> tuple[Any, dict
         files = sorted(file for file in folder.iterdir() if file.suffix in endings)
         if options.keep_float32:
             _keep_float32(model, files, options.keep_float32)
-    part = _submodule(model, options.submodule)
-    return part.to(device).eval(), _source(origin, folder, files)
+    module = _submodule(model, options.submodule)
+    return module.to(device).eval(), _source(origin, folder, files)
 
 
 def _source(origin: Origin, folder: Path, files: list[Path]) -> dict[str, Any]:
     return {
-        "kind": "local" if origin.local else "huggingface",
-        "location": folder.resolve().name if origin.local else origin.name,
-        "revision": None if origin.local else origin.revision,
+        "kind": "local" if origin.is_local else "huggingface",
+        "location": folder.resolve().name if origin.is_local else origin.name,
+        "revision": None if origin.is_local else origin.revision,
         "weights": digests(folder, files),
     }
 
@@ -94,7 +94,7 @@ _DTYPE_RENAMED = (4, 56)
 """First version of transformers in which `torch_dtype` is named `dtype`."""
 
 
-def _spelled(cls: Any, options: dict[str, Any]) -> dict[str, Any]:  # any model class
+def _renamed_options(cls: Any, options: dict[str, Any]) -> dict[str, Any]:  # any model class
     """Return options of `from_pretrained` with the names that the installed transformers uses.
 
     `weights_only` is dropped for versions without it: torch reads only tensors since 2.6.
@@ -110,29 +110,32 @@ def _spelled(cls: Any, options: dict[str, Any]) -> dict[str, Any]:  # any model 
 
 
 def _from_files(cls: Any, origin: Origin, **options: Any) -> tuple[Any, dict[str, Any], bool]:
-    """Load safetensors; if there are none, load the older format, reading only tensors."""
+    """Return the model, what its files lack, and whether they are safetensors.
+
+    Of files in the older format, only tensors are read.
+    """
     has_safetensors = any(origin.file(name) is not None for name in _SAFE_FILES)
     model, info = cls.from_pretrained(
         origin.loads_from,
         use_safetensors=has_safetensors,
         output_loading_info=True,
-        **_spelled(cls, {"weights_only": True, **options}),
+        **_renamed_options(cls, {"weights_only": True, **options}),
     )
     return model, info, has_safetensors
 
 
 def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options) -> None:
     """Raise ExtractorError unless the file and the model hold the same tensors."""
-    may_miss, may_leave = allowed_keys(vars(options))
-    missing = unexplained(untied(model, info["missing_keys"]), may_miss)
-    unused = unexplained(info["unexpected_keys"], may_leave)
+    allowed_missing, allowed_unused = allowed_keys(vars(options))
+    missing = unexplained(untied(model, info["missing_keys"]), allowed_missing)
+    unused = unexplained(info["unexpected_keys"], allowed_unused)
     ill_shaped = [str(key) for key in (*info["mismatched_keys"], *info["error_msgs"])]
     if not (missing or unused or ill_shaped):
         return
-    parts = [
-        f"{len(keys)} {what} "
+    weight_texts = [
+        f"{len(keys)} {state} "
         f"({', '.join(keys[:LISTED_KEYS])}{', ...' if len(keys) > LISTED_KEYS else ''})"
-        for what, keys in (
+        for state, keys in (
             ("missing", missing),
             ("unused", unused),
             ("of another shape", ill_shaped),
@@ -146,27 +149,27 @@ def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options
     )
     msg = (
         f"the weights of {name!r} do not fit the model that was built from its configuration: "
-        f"{'; '.join(parts)}; {advice}; declare weights that do not affect the embeddings with "
-        "missing=REGEX or unexpected=REGEX"
+        f"{'; '.join(weight_texts)}; {advice}; declare weights that do not affect the embeddings "
+        "with missing=REGEX or unexpected=REGEX"
     )
     raise ExtractorError(msg)
 
 
 def _rebuild_unsaved(model: Any) -> None:  # any PreTrainedModel
-    """Compute the tensors, which no file contains, of a model with the repository's own code.
+    """Compute the tensors of a model with its repository's own code that no file contains.
 
     transformers creates a model without memory and fills it from the file. Buffers that are not
     saved, and tensors in plain attributes, get no values. Version 4 builds the whole model first,
     and has no `is_custom_code`.
     """
     has_own_code = getattr(model, "is_custom_code", bool)
-    if not has_own_code() or not _names(model):
+    if not has_own_code() or not _unsaved_names(model):
         return
     built = _built(model, weights=False)
     if any(tensor.is_meta for tensor in _unsaved(model, built)):
         # Its constructor computes them from the weights, which therefore need memory.
         built = _built(model, weights=True)
-    for name, value in zip(_names(model), _unsaved(model, built), strict=True):
+    for name, value in zip(_unsaved_names(model), _unsaved(model, built), strict=True):
         owner, attribute = _owner(model, name)
         # Keep the type in which the model was loaded.
         setattr(owner, attribute, value.to(getattr(owner, attribute).dtype))
@@ -196,13 +199,13 @@ def _weightless() -> Iterator[None]:
         torch.nn.Module.register_parameter = register  # type: ignore[method-assign]
 
 
-def _names(model: Any) -> list[str]:
-    return [*_buffers(model), *_hollow(model)]
+def _unsaved_names(model: Any) -> list[str]:
+    return [*_buffers(model), *_memoryless(model)]
 
 
 def _unsaved(model: Any, built: Any) -> list[torch.Tensor]:
     """Return the tensors of `built` that `model` lacks."""
-    owners = [(_owner(built, name)) for name in _names(model)]
+    owners = [(_owner(built, name)) for name in _unsaved_names(model)]
     return [getattr(owner, attribute) for owner, attribute in owners]
 
 
@@ -212,7 +215,7 @@ def _buffers(model: Any) -> list[str]:
     return [n for n, _ in model.named_buffers(remove_duplicate=False) if n not in saved]
 
 
-def _hollow(model: Any) -> list[str]:
+def _memoryless(model: Any) -> list[str]:
     """Return the names of plain attributes that hold tensors without memory."""
     return [
         f"{name}.{key}" if name else key
@@ -259,9 +262,9 @@ def cause_of(error: BaseException) -> str:
     """Return the type and text of an exception, and of its cause if not repeated, in one line."""
     text = " ".join(str(error).split())
     cause = error.__cause__
-    because = f" ({cause_of(cause)})" if cause is not None and not _repeats(text, cause) else ""
+    cause_text = f" ({cause_of(cause)})" if cause is not None and not _repeats(text, cause) else ""
     short_text = textwrap.shorten(text, _CAUSE_MAX, placeholder=" ...")
-    return f"{type(error).__name__}: {short_text}{because}"
+    return f"{type(error).__name__}: {short_text}{cause_text}"
 
 
 def _repeats(text: str, cause: BaseException) -> bool:

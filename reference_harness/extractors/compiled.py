@@ -12,7 +12,7 @@ BACKEND = "inductor"
 """The default backend of torch.compile."""
 
 Run = Callable[[], list[np.ndarray]]
-"""Returns the embeddings of the same short batches at each call."""
+"""Function that returns the embeddings of the same short batches at each call."""
 
 
 def compile_in_place(model: Any, run: Run, tolerance: float) -> None:

@@ -71,7 +71,7 @@ class Encoders:
         self._encoding = encoding
         self.processes_max = 0
         """Processes that may be started; set by a run whose model does not compute on the CPU."""
-        self._spent = 0.0
+        self._spent_seconds = 0.0
         self._processes: WorkerProcesses | None = None
         self._pool: ProcessPoolExecutor | None = None
         self._ready: Future[None] | None = None
@@ -79,9 +79,9 @@ class Encoders:
 
     def encode(self, sequences: Sequence[str]) -> Encoded:
         """Return the result of `Encoding.encode`."""
-        parts = self._elsewhere(_encoded, sequences)
+        parts = self._in_processes(_encoded, sequences)
         if parts is None:
-            return self._here(self._encoding.encode, sequences)
+            return self._in_this_process(self._encoding.encode, sequences)
         pieces: list[list[int]] = []
         for (tokens, ends, _), _ in parts:
             token_ids = tokens.tolist()
@@ -90,25 +90,27 @@ class Encoders:
 
     def read(self, sequences: Sequence[str]) -> Reading:
         """Return the result of `Encoding.read`."""
-        parts = self._elsewhere(_read, sequences)
+        parts = self._in_processes(_read, sequences)
         if parts is None:
-            return self._here(self._encoding.read, sequences)
+            return self._in_this_process(self._encoding.read, sequences)
         return Reading(*map(sum, zip(*(reading for reading, _ in parts), strict=True)))
 
-    def _here(self, work: Callable[[Sequence[str]], Part], sequences: Sequence[str]) -> Part:
+    def _in_this_process(
+        self, work: Callable[[Sequence[str]], Part], sequences: Sequence[str]
+    ) -> Part:
         start_time = time.thread_time()
         part = work(sequences)
-        self._spent += time.thread_time() - start_time
+        self._spent_seconds += time.thread_time() - start_time
         return part
 
-    def _elsewhere(
+    def _in_processes(
         self, work: Callable[[Sequence[str]], Part], sequences: Sequence[str]
     ) -> list[tuple[Part, int]] | None:
         """Return the parts of a call, in order, with the index of their first sequence.
 
-        None if it is to be encoded in this process: a short call, before processes are ready, or
-        after one died or raised. An error is then raised here, with the index of the sequence in
-        the whole call.
+        Return None if the call is to be encoded in this process: because it is short, or because
+        the processes are not ready, or one died or raised. An error is then raised in this process,
+        with the index of the sequence in the whole call.
         """
         if len(sequences) < 2 * CHUNK or not self._is_ready() or self._pool is None:
             return None
@@ -125,7 +127,7 @@ class Encoders:
         return None
 
     def _is_ready(self) -> bool:
-        if self._ready is None and self.processes_max and self._spent >= PAID_SECONDS:
+        if self._ready is None and self.processes_max and self._spent_seconds >= PAID_SECONDS:
             self.start()
         return self._ready is not None and self._ready.done()
 
@@ -156,7 +158,7 @@ class Encoders:
 
 
 def processes_beside() -> int:
-    """Return how many processes may encode beside this one, by its share of the processors."""
+    """Return the number of processes that may encode beside this one, on its processors."""
     threads = os.environ.get("OMP_NUM_THREADS", "")
     threads_max = int(threads) if threads.isdigit() else processors()
     return max(0, min(PROCESSES_MAX, threads_max - 1))

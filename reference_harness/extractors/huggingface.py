@@ -20,7 +20,7 @@ from .origin import check_code, check_disguises, check_ignored_code, folder_of, 
 from .outputs import Output
 from .pooling import POOLINGS
 from .preparation import preparation_of
-from .tokenizer import check_tokenizer, load_tokens
+from .tokenizer import TEST_LETTERS, check_tokenizer, load_tokens
 from .tokens import Encoder
 from .transfer import EncodedAhead, host_arrays, on_device, to_host
 from .versions import version_advice
@@ -29,8 +29,6 @@ from .versions import version_advice
 # alone by at most so much of its length. Rounding is at most 1e-6 in float32 and 1.1e-2 in
 # bfloat16; unmasked padding changes an embedding by 0.1 and more.
 _MASKED = {"float64": 1e-3, "float32": 1e-3, "float16": 5e-2, "bfloat16": 5e-2}
-# The sequence with which the width and the use of the mask are measured.
-_PROBE = "ACGGTACATTGCAGCTTAACCGGATCCAGATTACAGCATGTTGGCACT"
 
 
 def _check_device(device: str) -> None:
@@ -93,13 +91,13 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         return self.encoder.count(self._prepare.uncut(sequences))
 
     def read_letters(self, sequences: Sequence[str]) -> Reading:
-        """Return how much of the sequences is read. Raises what `extract_embeddings` raises."""
+        """Return how much of the sequences is read. Raise what `extract_embeddings` raises."""
         return self._encoders.read(sequences)
 
     def encode_in_processes(self, *, now: bool = False) -> None:
         """Encode in several processes once that is worthwhile; with `now`, start them and wait.
 
-        Only for a model that does not compute on the CPU.
+        This is only for a model that does not compute on the CPU.
         """
         self._encoders.processes_max = processes_beside()
         if now and self._encoders.processes_max:
@@ -126,7 +124,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def equal_batch(self, tokens: int, rows: Sequence[int]) -> np.ndarray:
         """Return the embeddings of a batch of generated pieces, one for each number in `rows`."""
-        (ids,) = self._tokens.ids(self._prepare([_PROBE]))
+        (ids,) = self._tokens.ids(self._prepare([TEST_LETTERS]))
         pieces = [[ids[(row + i) % len(ids)] for i in range(tokens)] for row in rows]
         return self._pooled(pieces)
 
@@ -262,18 +260,18 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def _check_vocabulary(self) -> None:
         """Raise ExtractorError if most tokens of DNA are unknown, which makes sequences alike."""
-        (probe_tokens,), unknown = (
-            self._tokens.ids([_PROBE], special=False),
+        (test_tokens,), unknown = (
+            self._tokens.ids([TEST_LETTERS], special=False),
             self._tokens.unknown_id,
         )
-        unknown_count = sum(token == unknown for token in probe_tokens)
-        if probe_tokens and 2 * unknown_count <= len(probe_tokens):
+        unknown_count = sum(token == unknown for token in test_tokens)
+        if test_tokens and 2 * unknown_count <= len(test_tokens):
             return
         msg = (
-            f"the tokenizer does not read DNA: {unknown_count} of {len(probe_tokens)} tokens of "
-            f"{_PROBE!r} are unknown, so embeddings would not depend on the sequence: declare "
-            "letters=spaced if it reads letters separated by spaces, tokenizer=characters or "
-            "kmers with a vocabulary, or case=sensitive"
+            f"the tokenizer does not read DNA: {unknown_count} of {len(test_tokens)} tokens of "
+            f"{TEST_LETTERS!r} are unknown, so embeddings would not depend on the sequence: "
+            "declare letters=spaced if it reads letters separated by spaces, tokenizer=characters "
+            "or kmers with a vocabulary, or case=sensitive"
         )
         raise ExtractorError(msg)
 
@@ -299,8 +297,8 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self.batching = "exact" if is_unmasked else options.batching
 
     def _short_and_long(self) -> tuple[list[int], list[int]]:
-        """Return the token ids of the first half of the probe sequence, and of all of it."""
-        (ids,) = self._tokens.ids(self._prepare([_PROBE]))
+        """Return the token ids of the first half of the test sequence, and of all of it."""
+        (ids,) = self._tokens.ids(self._prepare([TEST_LETTERS]))
         ids = (ids or [self.encoder.pad_id])[: self.encoder.max_length]
         short_ids = ids[: max(1, len(ids) // 2)] if self._options.fixed_letters is None else ids
         return short_ids, ids

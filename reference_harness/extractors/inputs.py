@@ -19,13 +19,14 @@ from .words import DNA
 class Inputs:
     """Builds the arguments of one forward call."""
 
-    first: str
+    input_name: str
     """Name of the argument for ids or one-hot rows."""
     argument_names: frozenset[str]
     """Names of the parameters of forward."""
     accepts_any_keyword: bool
     """Whether forward accepts any further keyword argument."""
     kind: str
+    """Value of the option `input`."""
     width: int
     """Columns of a one-hot row."""
     dtype: torch.dtype
@@ -44,7 +45,7 @@ class Inputs:
 
     def of(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
         """Return keyword arguments for (b, t) int64 ids and mask on the model's device."""
-        arguments: dict[str, Any] = {self.first: self._values(ids, mask)}
+        arguments: dict[str, Any] = {self.input_name: self._values(ids, mask)}
         if self.takes_mask:
             arguments["attention_mask"] = mask
         if "use_cache" in self.argument_names:
@@ -72,20 +73,21 @@ def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:
         n for n, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
     )
     accepts_any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    first = next(iter(parameters), "input_ids")
-    if "input_ids" in argument_names or first not in argument_names:
-        first = "input_ids"
-    unknown = sorted(set(options.model_arguments) - argument_names)
-    if unknown and not accepts_any_keyword:
+    input_name = next(iter(parameters), "input_ids")
+    if "input_ids" in argument_names or input_name not in argument_names:
+        input_name = "input_ids"
+    unknown_names = sorted(set(options.model_arguments) - argument_names)
+    if unknown_names and not accepts_any_keyword:
         msg = (
-            f"model_arguments has {', '.join(unknown)}, but forward of {type(model).__name__} "
-            f"takes {', '.join(sorted(argument_names))}: remove what it does not take"
+            f"model_arguments has {', '.join(unknown_names)}, but forward of "
+            f"{type(model).__name__} takes {', '.join(sorted(argument_names))}: remove what it "
+            "does not take"
         )
         raise ExtractorError(msg)
     parameter = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
     is_one_hot_letters = options.input == "one_hot_letters"
     return Inputs(
-        first=first,
+        input_name=input_name,
         argument_names=argument_names,
         accepts_any_keyword=accepts_any_keyword,
         kind=options.input,
@@ -124,7 +126,7 @@ def position_table(model: Any) -> int | None:
 def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
     """Return the most tokens of a piece; None if any length was declared.
 
-    Raise ExtractorError for more than the model's positions, and if no limit is known.
+    Raise ExtractorError if the declared limit exceeds the model's positions, or none is known.
     """
     if options.input == "one_hot_letters" and options.fixed_letters is not None:
         return options.fixed_letters

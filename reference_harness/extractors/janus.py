@@ -67,8 +67,8 @@ class _RoutedExperts(nn.Module):
             self.router(rows).float().softmax(dim=-1).topk(self.experts_per_token, dim=-1)
         )
         out = torch.zeros_like(rows)
-        for number, expert in enumerate(self.experts):
-            row, rank = (chosen == number).nonzero(as_tuple=True)
+        for expert_index, expert in enumerate(self.experts):
+            row, rank = (chosen == expert_index).nonzero(as_tuple=True)
             share = shares[row, rank, None].to(x.dtype)
             out = out.index_add(0, row, expert(rows[row]) * share)
         return out.view_as(x)
@@ -106,15 +106,15 @@ class _CausalAttention(nn.Module):
 class _TwoWayLayer(nn.Module):
     """One layer of both directions; each has its own two norms, mixer and feed-forward part."""
 
-    def __init__(self, config: JanusConfig, number: int) -> None:
+    def __init__(self, config: JanusConfig, layer_index: int) -> None:
         super().__init__()
-        self.attends = number in config.attention_layers
-        part = _RoutedExperts if number in config.expert_layers else _FeedForward
+        self.attends = layer_index in config.attention_layers
+        feed_forward_class = _RoutedExperts if layer_index in config.expert_layers else _FeedForward
         for direction in _DIRECTIONS:
             for norm in ("input", "pre_ff"):
                 name = f"{norm}_layernorm_{direction}"
                 setattr(self, name, RmsNorm(config.hidden_size, config.rms_norm_eps))
-            setattr(self, f"feed_forward_{direction}", part(config))
+            setattr(self, f"feed_forward_{direction}", feed_forward_class(config))
             mixer = _CausalAttention(config) if self.attends else _mamba(config)
             setattr(self, _mixer_name(direction, attends=self.attends), mixer)
 

@@ -21,19 +21,19 @@ def tokenizer_rules(
     tokenizer_option = f"tokenizer={options.tokenizer}"
     yield (
         is_own_tokenizer and not options.vocabulary,
-        f"{tokenizer_option} needs the option vocabulary: declare it",
+        f"{tokenizer_option} needs the option vocabulary: declare vocabulary=ENTRIES",
     )
     is_kmers = options.tokenizer == "kmers"
     yield (
         is_kmers and options.k is None,
-        f"{tokenizer_option} needs k, the letters of a word: declare it",
+        f"{tokenizer_option} needs k, the letters of a word: declare k=N",
     )
     for name in (*_VOCABULARY_OPTIONS, *(() if is_kmers else ("k", "rest"))):
         tokenizers = "kmers" if name in ("k", "rest") else " or ".join(OWN_TOKENIZERS)
         allowed = f"tokenizer={tokenizers}"
         yield (
             (not is_own_tokenizer or name in ("k", "rest")) and name in declared,
-            f"{name} applies only to {allowed}: leave it out, or declare that tokenizer",
+            f"{name} applies only to {allowed}: leave {name} out, or declare that tokenizer",
         )
     yield (
         is_own_tokenizer and is_one_hot_letters,
@@ -41,11 +41,11 @@ def tokenizer_rules(
     )
     yield (
         (is_own_tokenizer or is_one_hot_letters) and options.letters == "spaced",
-        "letters=spaced needs the model's own tokenizer: leave it out",
+        "letters=spaced needs the model's own tokenizer: leave letters out",
     )
     yield (
         is_one_hot_letters and bool(options.prefix),
-        "input=one_hot_letters has no prefix: leave it out",
+        "input=one_hot_letters has no prefix: leave prefix out",
     )
     repository_options = [
         x for x in (options.auto_class, options.tokenizer) if x.startswith("repository:")
@@ -60,7 +60,10 @@ def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
     """Yield whether a rule about other options is broken, and its message."""
     yield (
         options.compile and options.batching == "exact",
-        "compile=true and batching=exact exclude each other: the bits of compiled kernels may vary",
+        (
+            "compile=true and batching=exact exclude each other, as the bits of compiled kernels "
+            "may vary: leave one out"
+        ),
     )
     yield (
         options.compile and options.output.startswith("module:"),
@@ -74,29 +77,47 @@ def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
     )
     yield (
         not options.pool_special and options.pooling not in ("mean", "max"),
-        f"pool_special=false needs pooling mean or max, not {options.pooling}: leave it out",
+        (
+            f"pool_special=false needs pooling mean or max, not {options.pooling}: leave "
+            "pool_special out"
+        ),
     )
     max_length, pad_to = options.max_length, options.pad_to
     yield (
         pad_to is not None and not 1 <= (max_length or 0) <= pad_to,
-        f"pad_to is {pad_to}, and max_length is {max_length}, expected 1 to {pad_to}",
+        (
+            f"pad_to is {pad_to}, and max_length is {max_length}, expected 1 to {pad_to}: declare "
+            "another max_length or pad_to"
+        ),
     )
     for name in _LAYOUT:
         yield (
             bool(getattr(options, name)) and not options.weights,
-            f"{name} applies only to weights=FILE: declare the file of tensors, or leave it out",
+            (
+                f"{name} applies only to weights=FILE: declare the file of tensors, or leave "
+                f"{name} out"
+            ),
         )
-    auto = options.auto_class
+    auto_class = options.auto_class
     yield (
-        bool(options.weights) and auto.startswith("AutoModel"),
-        f"weights needs the class of its tensors, but auto_class is {auto}: declare that class",
+        bool(options.weights) and auto_class.startswith("AutoModel"),
+        (
+            f"weights needs the class of its tensors, but auto_class is {auto_class}: declare that "
+            "class"
+        ),
     )
     for name, word in (("padding", "both"), ("truncation", "middle")):
         yield (
             not has_fixed_letters and getattr(options, name) == word,
-            f"{name} is {word!r}, which needs fixed_letters=N: declare it, or another {name}",
+            (
+                f"{name} is {word!r}, which needs fixed_letters=N: declare fixed_letters, or "
+                f"another {name}"
+            ),
         )
     yield (
         has_fixed_letters and options.truncation in ("windows", "none"),
-        f"truncation is {options.truncation!r}, expected middle, right or left with fixed_letters",
+        (
+            f"truncation is {options.truncation!r}, expected middle, right or left with "
+            "fixed_letters: declare one of them"
+        ),
     )

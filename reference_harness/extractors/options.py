@@ -33,7 +33,7 @@ CHOICES = {
 }
 """Allowed values by option."""
 _FLAGS = ("trust_remote_code", "special_tokens", "pool_special", "compile")
-_LEAST = {
+_MINIMUMS = {
     "max_length": 1,
     "stride": 0,
     "token_budget": 1,
@@ -51,7 +51,7 @@ _FORMS = {
     ),
     "layer": (r"last|-?\d+", "last or the number of a layer"),
 }
-_RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+_REPLACEMENTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "rename": (
         "a JSON object of regular expression to text",
         lambda value: isinstance(value, str),
@@ -63,7 +63,8 @@ _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
         ),
     ),
 }
-_JSON = 'a JSON object such as {"name": 1}'
+"""What the option expects, and a function that checks one replacement."""
+_JSON_OBJECT = 'a JSON object such as {"name": 1}'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +75,10 @@ class Options:
     layer: str = "last"
     """"last" or an index into the hidden states, 0 being the embeddings, -1 the last."""
     output: str = "auto"
-    """Part of the output of forward; `auto` takes the first available of the first two.
+    """Part of the output of forward that has the hidden states.
 
-    One of `last_hidden_state`, `hidden_states`, `item:N` of a tuple, or `module:NAME`, the output
-    of that submodule.
+    `last_hidden_state`, `hidden_states`, `item:N` of a tuple, or `module:NAME`, the output of that
+    submodule; `auto` is `last_hidden_state`, else `hidden_states`.
     """
     pooling: str = "mean"
     """`mean`, `max`, `cls` (the first token), `last`, or `penultimate` (see below).
@@ -243,7 +244,7 @@ def _value(name: str, value: Any) -> Any:  # each option has a type of its own
         if not isinstance(value, bool):
             raise _refused(name, value, "true or false")
         return value
-    if name in _LEAST:
+    if name in _MINIMUMS:
         return _number(name, value)
     if name in _OBJECTS:
         return _object(name, value)
@@ -280,8 +281,8 @@ def _text(name: str, value: object) -> str | None:
 def _number(name: str, value: object) -> int | None:
     if value in (None, "none") and name in ("max_length", "k", "fixed_letters", "pad_to"):
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < _LEAST[name]:
-        raise _refused(name, value, f"a whole number from {_LEAST[name]}")
+    if isinstance(value, bool) or not isinstance(value, int) or value < _MINIMUMS[name]:
+        raise _refused(name, value, f"a whole number from {_MINIMUMS[name]}")
     return value
 
 
@@ -290,26 +291,26 @@ def _object(name: str, value: object) -> Mapping[str, Any]:
         try:
             value = json.loads(value)
         except ValueError:
-            raise _refused(name, value, _JSON) from None
+            raise _refused(name, value, _JSON_OBJECT) from None
     if not isinstance(value, Mapping):
-        raise _refused(name, value, _JSON)
-    if name in _RULES:
+        raise _refused(name, value, _JSON_OBJECT)
+    if name in _REPLACEMENTS:
         _check_rules(name, value)
     return dict(value)
 
 
 def _check_rules(name: str, rules: Mapping[str, Any]) -> None:
     """Raise ExtractorError unless each rule is a regular expression with valid replacements."""
-    text, valid = _RULES[name]
+    expected, is_valid = _REPLACEMENTS[name]
     for pattern, replacement in rules.items():
-        if not valid(replacement):
-            raise _refused(name, dict(rules), text)
+        if not is_valid(replacement):
+            raise _refused(name, dict(rules), expected)
         try:
             for template in [replacement] if isinstance(replacement, str) else replacement:
                 # The empty match makes `re` check the references to groups.
                 re.sub(f"{pattern}|", template, "")
         except (re.error, IndexError) as error:
-            raise _refused(name, dict(rules), f"{text} ({error})") from None
+            raise _refused(name, dict(rules), f"{expected} ({error})") from None
 
 
 def _refused(name: str, value: object, expected: str) -> ExtractorError:

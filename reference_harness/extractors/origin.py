@@ -27,8 +27,8 @@ from .options import Options
 from .space import Space
 
 OWN_CLASSES = {"gated_bert": GatedBert, "janus": Janus, "space": Space}
-"""Models that are in no package and written here: the NAME of `own:NAME` to its class."""
-_MAPPED = ("config.json", "tokenizer_config.json")
+"""Classes of models that are in no package and are written here, by the NAME of `own:NAME`."""
+_MAPPING_FILES = ("config.json", "tokenizer_config.json")
 """Files whose `auto_map` names classes defined by the repository's own code."""
 _AUTO_TOKENIZER = "AutoTokenizer"
 _MARK = "--"
@@ -41,7 +41,7 @@ class Origin:
 
     name: str
     revision: str | None
-    local: bool
+    is_local: bool
     trust_remote_code: bool
     shadow: str = ""
     """A temporary folder that is loaded instead of the checkpoint's; "" if there is none."""
@@ -54,12 +54,12 @@ class Origin:
     @property
     def keywords(self) -> dict[str, Any]:
         """The keyword arguments of every `from_pretrained`."""
-        common = {"trust_remote_code": self.trust_remote_code, "local_files_only": self.local}
-        return common if self.local else {**common, "revision": self.revision}
+        arguments = {"trust_remote_code": self.trust_remote_code, "local_files_only": self.is_local}
+        return arguments if self.is_local else {**arguments, "revision": self.revision}
 
     def file(self, name: str) -> Path | None:
         """Return a file of the checkpoint, downloaded if necessary; None if it does not exist."""
-        if self.local:
+        if self.is_local:
             path = Path(self.name, name)
             return path if path.is_file() else None
         cached = cached_file(
@@ -70,7 +70,7 @@ class Origin:
     @property
     def folder(self) -> Path:
         """The folder of the checkpoint on this machine."""
-        if self.local:
+        if self.is_local:
             return Path(self.name)
         return Path(str(cached_file(self.name, "config.json", revision=self.revision))).parent
 
@@ -92,7 +92,9 @@ def origin_of(name: str, revision: str | None, *, trust_remote_code: bool) -> Or
             f"branch or tag can move{commits_hint}"
         )
         raise ExtractorError(msg)
-    return Origin(name=name, revision=revision, local=is_local, trust_remote_code=trust_remote_code)
+    return Origin(
+        name=name, revision=revision, is_local=is_local, trust_remote_code=trust_remote_code
+    )
 
 
 def folder_of(origin: Origin) -> Path | None:
@@ -113,8 +115,12 @@ def check_disguises(origin: Origin) -> None:
     Libraries report such a file by unclear errors, or read it as a vocabulary of three words. Files
     from the Hub cannot be pointers.
     """
-    for path in sorted(Path(origin.name).iterdir()) if origin.local else ():
-        if path.suffix not in _LOADED or not path.is_file() or path.stat().st_size > _TEXT_MAX:
+    for path in sorted(Path(origin.name).iterdir()) if origin.is_local else ():
+        if (
+            path.suffix not in _INSPECTED_ENDINGS
+            or not path.is_file()
+            or path.stat().st_size > _TEXT_MAX
+        ):
             continue
         disguise = disguise_of(path.read_bytes(), markup=True)
         if disguise is not None and disguise.kind != ENCODING:
@@ -122,7 +128,7 @@ def check_disguises(origin: Origin) -> None:
             raise ExtractorError(msg)
 
 
-_LOADED = frozenset({".safetensors", ".bin", ".pt", ".json", ".txt", ".model", ".py"})
+_INSPECTED_ENDINGS = frozenset({".safetensors", ".bin", ".pt", ".json", ".txt", ".model", ".py"})
 _TEXT_MAX = 1_000_000
 """Largest file, in bytes, whose content is inspected; pointers and web pages are small."""
 
@@ -137,7 +143,7 @@ def check_code(origin: Origin) -> None:
         repository, mark, name = reference.partition(_MARK)
         is_own = (
             origin.file(f"{name.partition('.')[0]}.py") is not None
-            if origin.local
+            if origin.is_local
             else repository == origin.name
         )
         if mark and not is_own:
@@ -158,7 +164,7 @@ def check_ignored_code(origin: Origin, options: Options) -> None:
     if options.trust_remote_code is False:
         return
     _check_unmapped_code(origin, options)
-    code_by_class = {key: (file, reference) for file, key, reference in _mapped(origin)}
+    code_by_class = {key: (file, reference) for file, key, reference in _auto_map_entries(origin)}
     model = _auto_class(options.auto_class)
     other_models = [key for key in code_by_class if key.startswith("AutoModel")]
     if model and options.trust_remote_code and other_models and model not in code_by_class:
@@ -191,14 +197,14 @@ def _check_unmapped_code(origin: Origin, options: Options) -> None:
     An Auto class uses only `model_type`, and would load a class of the library.
     """
     path = origin.file("config.json")
-    if not origin.local or path is None or not _auto_class(options.auto_class):
+    if not origin.is_local or path is None or not _auto_class(options.auto_class):
         return
     config = read_json(path.read_bytes())
     if not isinstance(config, dict) or config.get("auto_map"):
         return
     for name in _strings(config.get("architectures")):
         defining_module = (
-            None if hasattr(transformers, name) else _defining(Path(origin.name), name)
+            None if hasattr(transformers, name) else _defining_module(Path(origin.name), name)
         )
         if defining_module is not None:
             msg = (
@@ -212,7 +218,7 @@ def _check_unmapped_code(origin: Origin, options: Options) -> None:
             raise ExtractorError(msg)
 
 
-def _defining(folder: Path, name: str) -> Path | None:
+def _defining_module(folder: Path, name: str) -> Path | None:
     """Return the module in a folder that defines a class; None if none does."""
     statement = re.compile(rb"^class " + re.escape(name).encode() + rb"\b", re.MULTILINE)
     for path in sorted(folder.glob("*.py")):
@@ -239,12 +245,12 @@ def _auto_class(value: str) -> str:
 
 @contextlib.contextmanager
 def loadable(origin: Origin) -> Iterator[Origin]:
-    """Yield a folder whose code is loaded from itself, even if it names its repository.
+    """Yield an origin whose code is loaded from its folder, even if it names its repository.
 
     For `OWNER/NAME--module.Class`, transformers would look on the Hub although the folder has the
     module.
     """
-    if not origin.local or not any(_MARK in reference for _, reference in _references(origin)):
+    if not origin.is_local or not any(_MARK in reference for _, reference in _references(origin)):
         yield origin
         return
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as shadow:
@@ -260,16 +266,16 @@ def loadable(origin: Origin) -> Iterator[Origin]:
 
 def _references(origin: Origin) -> list[tuple[str, str]]:
     """Return the files that name classes of the checkpoint's own code, with these classes."""
-    return [(file, reference) for file, _, reference in _mapped(origin)]
+    return [(file, reference) for file, _, reference in _auto_map_entries(origin)]
 
 
-def _mapped(origin: Origin) -> list[tuple[str, str, str]]:
+def _auto_map_entries(origin: Origin) -> list[tuple[str, str, str]]:
     """Return file, Auto class and own class of each entry of the checkpoint's `auto_map`.
 
     An old tokenizer_config.json has only the two classes of the tokenizer.
     """
     entries_of_files = []
-    for file in _MAPPED:
+    for file in _MAPPING_FILES:
         path = origin.file(file)
         entries = {} if path is None else read_json(path.read_bytes()).get("auto_map")
         class_map = entries if isinstance(entries, dict) else {_AUTO_TOKENIZER: entries}
@@ -288,12 +294,12 @@ def _unmarked(value: object) -> object:
     return [_unmarked(member) for member in value] if isinstance(value, list) else value
 
 
-def check_class(option: str, value: str, auto: tuple[str, ...]) -> None:
-    """Raise ExtractorError unless `value` is one of `auto` or a name that `class_of` accepts.
+def check_class(option: str, value: str, auto_classes: tuple[str, ...]) -> None:
+    """Raise ExtractorError unless `value` is in `auto_classes` or a name that `class_of` accepts.
 
     For a class of a package, only the presence of the package is checked.
     """
-    if value in auto:
+    if value in auto_classes:
         return
     kind, colon, name = value.partition(":")
     if colon and kind == "own":
@@ -312,8 +318,8 @@ def check_class(option: str, value: str, auto: tuple[str, ...]) -> None:
         hint = f"; did you mean {similar_names[0]}?" if similar_names else ""
         msg = f"{option} is {value!r}, but transformers has no such class to load{hint}"
         raise ExtractorError(msg)
-    similar_names = difflib.get_close_matches(value, auto, n=1)
-    suggestions = similar_names or auto[:1]
+    similar_names = difflib.get_close_matches(value, auto_classes, n=1)
+    suggestions = similar_names or auto_classes[:1]
     msg = (
         f"{option} is {value!r}, expected {', '.join(suggestions)}, transformers:CLASS, "
         "repository:FILE.CLASS, package:MODULE.CLASS or own:NAME"
@@ -347,7 +353,7 @@ def class_of(value: str, origin: Origin) -> Any:  # any class of that form
         return _member(importlib.import_module(module), class_name)
     if colon and kind == "repository":
         return get_class_from_dynamic_module(
-            name, origin.loads_from, revision=origin.revision, local_files_only=origin.local
+            name, origin.loads_from, revision=origin.revision, local_files_only=origin.is_local
         )
     return getattr(transformers, name or kind)
 

@@ -25,7 +25,10 @@ class Output:
         if self._layer is not None:
             self._kind = "hidden_states"
         if self._kind == "module" and self._place not in dict(model.named_modules()):
-            msg = f"output is {output!r}, but {self._name} has no such module; {self._norms()}"
+            msg = (
+                f"output is {output!r}, but {self._name} has no such module; "
+                f"{self._module_advice()}"
+            )
             raise ExtractorError(msg)
 
     @property
@@ -57,14 +60,14 @@ class Output:
 
     def _find(self, arguments: dict[str, Any]) -> Any:
         if self._kind == "module":
-            return self._tap(arguments)
+            return self._module_output(arguments)
         if self._kind == "item":
             return self._item(self._model(**arguments))
         if self._kind == "hidden_states":
             return self._hidden_states(arguments)
         output = self._model(**arguments)
         states = getattr(output, "last_hidden_state", None)
-        if states is None and self._kind == "auto" and self._has_list(output):
+        if states is None and self._kind == "auto" and self._returns_all_states(output):
             # Only the first call comes here: later ones request the list at once.
             self._kind = "hidden_states"
             return self._hidden_states(arguments)
@@ -76,7 +79,7 @@ class Output:
             raise ExtractorError(msg)
         return states
 
-    def _has_list(self, output: object) -> bool:
+    def _returns_all_states(self, output: object) -> bool:
         """Whether the model can return all hidden states."""
         return isinstance(output, Mapping) and self._inputs.takes("output_hidden_states")
 
@@ -84,7 +87,7 @@ class Output:
         if not self._inputs.takes("output_hidden_states"):
             msg = (
                 f"forward of {self._name} takes no output_hidden_states, so no layer can be "
-                f"chosen; {self._norms()}"
+                f"chosen; {self._module_advice()}"
             )
             raise ExtractorError(msg)
         output = self._model(**arguments, **_ALL)
@@ -108,17 +111,17 @@ class Output:
 
     def _item(self, output: Any) -> object:
         items = _items(output)
-        number = int(self._place)
-        if number >= len(items):
+        item_index = int(self._place)
+        if item_index >= len(items):
             msg = (
-                f"output is item:{number}, but {self._name} returns {_output_text(output)}: "
+                f"output is item:{item_index}, but {self._name} returns {_output_text(output)}: "
                 "declare "
                 f"an item from 0 to {len(items) - 1}"
             )
             raise ExtractorError(msg)
-        return items[number][1]
+        return items[item_index][1]
 
-    def _tap(self, arguments: dict[str, Any]) -> object:
+    def _module_output(self, arguments: dict[str, Any]) -> object:
         """Run the model and return the output of one of its modules."""
         outputs: list[object] = []
         module = self._model.get_submodule(self._place)
@@ -132,7 +135,7 @@ class Output:
         if len(outputs) != 1:
             msg = (
                 f"output is module:{self._place}, which ran {len(outputs)} times in a call of "
-                f"{self._name}, expected once; {self._norms()}"
+                f"{self._name}, expected once; {self._module_advice()}"
             )
             raise ExtractorError(msg)
         return outputs[0][0] if isinstance(outputs[0], list | tuple) else outputs[0]
@@ -147,9 +150,9 @@ class Output:
         item_advice = (
             f"declare {' or '.join(places)} if that is the hidden states; " if places else ""
         )
-        return f"{item_advice}{self._norms()}"
+        return f"{item_advice}{self._module_advice()}"
 
-    def _norms(self) -> str:
+    def _module_advice(self) -> str:
         """Return advice to declare a module, with names of the last norms or modules."""
         names = [n for n, m in self._model.named_modules() if "norm" in type(m).__name__.lower()]
         listed_modules = (
@@ -169,8 +172,8 @@ def _items(output: Any) -> list[tuple[str, Any]]:
 
 def _output_text(output: Any) -> str:
     """Return as text the type, names and shapes of a call's result."""
-    parts = [
+    item_texts = [
         f"{name} {tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__}"
         for name, value in _items(output)
     ]
-    return f"{type(output).__name__} of {', '.join(parts)}"
+    return f"{type(output).__name__} of {', '.join(item_texts)}"

@@ -21,13 +21,13 @@ def mean(hidden: Tensor, mask: Tensor) -> Tensor:
 
 def cls(hidden: Tensor, mask: Tensor) -> Tensor:
     """Return the first token of the sequence, which is not at index 0 under left padding."""
-    return _at(hidden, mask.to(torch.int64).argmax(dim=1))
+    return _tokens_at(hidden, mask.to(torch.int64).argmax(dim=1))
 
 
 def last(hidden: Tensor, mask: Tensor) -> Tensor:
     """Return the last token of the sequence."""
     tokens_after = mask.to(torch.int64).flip(1).argmax(dim=1)
-    return _at(hidden, mask.shape[1] - 1 - tokens_after)
+    return _tokens_at(hidden, mask.shape[1] - 1 - tokens_after)
 
 
 def maximum(hidden: Tensor, mask: Tensor) -> Tensor:
@@ -36,7 +36,7 @@ def maximum(hidden: Tensor, mask: Tensor) -> Tensor:
     return torch.where(unmasked, hidden.to(torch.float32), -torch.inf).amax(dim=1)
 
 
-def _at(hidden: Tensor, index: Tensor) -> Tensor:
+def _tokens_at(hidden: Tensor, index: Tensor) -> Tensor:
     rows = torch.arange(len(hidden), device=hidden.device)
     return hidden[rows, index].to(torch.float32)
 

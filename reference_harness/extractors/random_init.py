@@ -80,10 +80,10 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
         for length, rows in by_length.items():
             batch_max = max(1, SCORES_MAX // (HEADS * length * length))
             for start in range(0, len(rows), batch_max):
-                part = rows[start : start + batch_max]
-                joined = "".join(texts[row] for row in part).encode("ascii", "replace")
-                ids = _IDS[np.frombuffer(joined, np.uint8)].reshape(len(part), length)
-                embeddings[part] = self._states(ids).mean(axis=1)
+                batch_rows = rows[start : start + batch_max]
+                joined = "".join(texts[row] for row in batch_rows).encode("ascii", "replace")
+                ids = _IDS[np.frombuffer(joined, np.uint8)].reshape(len(batch_rows), length)
+                embeddings[batch_rows] = self._states(ids).mean(axis=1)
         return embeddings
 
     def _states(self, ids: np.ndarray) -> np.ndarray:

@@ -8,10 +8,9 @@ import numpy.typing as npt
 
 from .base import Reading
 from .preparation import Preparation
+from .tokenizer import TEST_LETTERS
 from .tokens import Encoder
 
-# Letters whose tokens show whether the text of a token consists of its letters.
-_PROBE = "ACGGTACATTGCAGCTTAACCGGATCCAGATTACAGCATGTTGGCACT"
 # Letters at the end that a tokenizer of k-mers may drop, with k up to eight.
 _DROPPED_MAX = 7
 
@@ -34,11 +33,11 @@ class Reader:
         return np.array(self._encoder.tokens.letters_of_ids(), dtype=np.int64)
 
     @cached_property
-    def _spells(self) -> bool:
+    def _spells_letters(self) -> bool:
         """Whether the texts of a sequence's tokens contain each of its letters once."""
-        (ids,) = self._encoder.tokens.ids([_PROBE], special=False)
+        (ids,) = self._encoder.tokens.ids([TEST_LETTERS], special=False)
         letter_count = int(self._letters[ids].sum())
-        return len(_PROBE) - _DROPPED_MAX <= letter_count <= len(_PROBE)
+        return len(TEST_LETTERS) - _DROPPED_MAX <= letter_count <= len(TEST_LETTERS)
 
     def read(self, sequences: Sequence[str]) -> Reading:
         """Return how much of the sequences is read. Raise ExtractorError as encoding does."""
@@ -52,14 +51,18 @@ class Reader:
         )
         text_lengths = np.array([len(text) for text in texts], dtype=np.int64)
         is_full = np.array([is_truncated and len(ids) == limit for ids in encoded], dtype=np.bool_)
-        maybe_cut = np.flatnonzero(
-            is_full & ((letters < text_lengths) if self._spells else is_full)
+        maybe_cut_indices = np.flatnonzero(
+            is_full & ((letters < text_lengths) if self._spells_letters else is_full)
         )
         uncut_ids = dict(
-            zip(maybe_cut.tolist(), tokens.ids([texts[i] for i in maybe_cut]), strict=True)
+            zip(
+                maybe_cut_indices.tolist(),
+                tokens.ids([texts[i] for i in maybe_cut_indices]),
+                strict=True,
+            )
         )
         is_cut = np.array([len(uncut_ids.get(i, ids)) > len(ids) for i, ids in enumerate(encoded)])
-        if self._spells:
+        if self._spells_letters:
             read = np.minimum(letters, text_lengths)
         else:
             added_count = np.array([len(ids) for ids in encoded], dtype=np.int64) - count
@@ -80,8 +83,8 @@ class Reader:
         frame, unknown = self._encoder.frame, self._encoder.tokens.unknown_id
         before, after = (frame.before, frame.after) if frame else (0, 0)
         counts = np.zeros((3, len(pieces)), dtype=np.int64)
-        for number, piece in enumerate(pieces):
+        for index, piece in enumerate(pieces):
             token_ids = np.asarray(piece[before : len(piece) - after], dtype=np.int64)
             known_ids = token_ids if unknown is None else token_ids[token_ids != unknown]
-            counts[:, number] = len(token_ids), len(known_ids), self._letters[known_ids].sum()
+            counts[:, index] = len(token_ids), len(known_ids), self._letters[known_ids].sum()
         return counts[0], counts[1], counts[2]

@@ -14,9 +14,9 @@ from torch.nn import functional as f
 # Width of a one-hot letter.
 _LETTERS = 4
 # Base-2 logarithm of the shortest half-life, in bins, of the exponential features of a distance.
-_LEAST_HALF_LIFE = 3.0
+_HALF_LIFE_MIN = 3.0
 # Added to the gamma features to avoid a division of zero by zero.
-_LEAST_SHARE = 1e-8
+_DENSITY_MIN = 1e-8
 _GELU_SLOPE = 1.702
 _SPECIES = "human"
 
@@ -137,10 +137,12 @@ class _SpeciesExperts(nn.Module):
         scores, chosen = self.gates[_SPECIES](rows).topk(self.chosen, dim=-1)
         shares, normed = scores.softmax(dim=-1), self.layer_norm(rows)
         out = rows
-        for number in range(len(self.input.weight)):
-            row, rank = (chosen == number).nonzero(as_tuple=True)
-            inner = f.relu(normed[row] @ self.input.weight[number] + self.input.bias[number])
-            states = inner @ self.output.weight[number] + self.output.bias[number]
+        for expert_index in range(len(self.input.weight)):
+            row, rank = (chosen == expert_index).nonzero(as_tuple=True)
+            inner = f.relu(
+                normed[row] @ self.input.weight[expert_index] + self.input.bias[expert_index]
+            )
+            states = inner @ self.output.weight[expert_index] + self.output.bias[expert_index]
             out = out.index_add(0, row, states * shares[row, rank, None])
         return out.view_as(x)
 
@@ -228,15 +230,15 @@ def features_of_distance(length: int, features: int, device: torch.device) -> Te
     group_size = features // 6
     distance = torch.arange(1 - length, length, device=device)
     absolute_distance = distance.abs().float().unsqueeze(-1)
-    longest = math.log2(length)
-    half_life = 2 ** torch.linspace(_LEAST_HALF_LIFE, longest, group_size, device=device)
+    log_length = math.log2(length)
+    half_life = 2 ** torch.linspace(_HALF_LIFE_MIN, log_length, group_size, device=device)
     width = 2.0 ** torch.arange(1, group_size + 1, device=device) - 1
     mean = torch.linspace(length / group_size, length, group_size, device=device)
     deviation = length / (2 * group_size)
     shape, rate = (mean / deviation) ** 2, mean / deviation**2
     log_density = torch.xlogy(shape - 1, absolute_distance) - rate * absolute_distance
     density = torch.exp(log_density - (torch.lgamma(shape) - shape * torch.log(rate)))
-    density = density + _LEAST_SHARE
+    density = density + _DENSITY_MIN
     unsigned = torch.cat(
         [
             torch.exp(-math.log(2.0) / half_life * absolute_distance),

@@ -48,7 +48,7 @@ def load_state(
 def float32_weights(model: Any, pattern: str) -> dict[str, torch.nn.Parameter]:
     """Return the weights that stay float32, by name.
 
-    Raise ExtractorError for a pattern that matches none.
+    Raise ExtractorError for a pattern that matches no weight.
     """
     weights = dict(model.named_parameters())
     matching = {
@@ -127,18 +127,20 @@ def _filled(model: Any, tensors: dict[str, Tensor], zeros: str) -> dict[str, Any
     """Copy tensors into a model; return which are missing, unexpected or of another shape."""
     model_tensors = model.state_dict()
     if zeros:
-        absent = [name for name in model_tensors if name not in tensors and re.search(zeros, name)]
-        tensors = tensors | {name: torch.zeros_like(model_tensors[name]) for name in absent}
+        zero_names = [
+            name for name in model_tensors if name not in tensors and re.search(zeros, name)
+        ]
+        tensors = tensors | {name: torch.zeros_like(model_tensors[name]) for name in zero_names}
     ill_shaped = [
         n
         for n, tensor in tensors.items()
         if n in model_tensors and model_tensors[n].shape != tensor.shape
     ]
     fitting = {name: tensor for name, tensor in tensors.items() if name not in ill_shaped}
-    loaded = model.load_state_dict(fitting, strict=False)
+    report = model.load_state_dict(fitting, strict=False)
     return {
-        "missing_keys": [name for name in loaded.missing_keys if name not in ill_shaped],
-        "unexpected_keys": loaded.unexpected_keys,
+        "missing_keys": [name for name in report.missing_keys if name not in ill_shaped],
+        "unexpected_keys": report.unexpected_keys,
         "mismatched_keys": ill_shaped,
         "error_msgs": [],
     }

@@ -70,7 +70,7 @@ _TENSORS_ALONE.load = _load  # type: ignore[attr-defined]
 
 
 def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tensor]:
-    """Return name to tensor of a file, in the stored types, on the CPU.
+    """Return the tensors of a file by name, in their stored types, on the CPU.
 
     `entry` is the key under which the tensors are stored, such as "state_dict"; a file without this
     key has them at its top level, as every safetensors file has. Of a safetensors file, only
@@ -81,9 +81,9 @@ def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tenso
         with safe_open(path, "pt") as file:
             return {name: file.get_tensor(name) for name in file.keys() if re.search(only, name)}  # noqa: SIM118 - no mapping
     content = _unpickled(path)
-    inside = content.get(entry) if isinstance(content, Mapping) and entry else None
-    if isinstance(inside, Mapping):
-        content = inside
+    entry_content = content.get(entry) if isinstance(content, Mapping) and entry else None
+    if isinstance(entry_content, Mapping):
+        content = entry_content
     tensors = _tensors(content)
     if not tensors:
         keys = [str(key) for key in content] if isinstance(content, Mapping) else []

@@ -13,9 +13,9 @@ from .words import WordTokenizer, letter_tokenizer, word_tokenizer
 
 # Tokenizers without a limit declare 10**30.
 NO_LIMIT = 10**9
-# Letters used to find the tokens that are added around a sequence: their number is a multiple of
-# 1 to 4 and 6, the lengths of k-mers, and neither end repeats another part.
-_PROBE = "ACGGTACATTGCAGCTTAACCGGATCCAGATTACAGCATGTTGGCACT"
+# Letters with which tokenizer and model are tried: their number is a multiple of 1 to 4 and 6, the
+# lengths of k-mers, and neither end repeats another part.
+TEST_LETTERS = "ACGGTACATTGCAGCTTAACCGGATCCAGATTACAGCATGTTGGCACT"
 
 
 # The text of a token may contain marks of the beginning of a word.
@@ -57,7 +57,7 @@ class Tokens:
 
     @property
     def pad_id(self) -> int | None:
-        """The id of its padding token, else of its end token; None if it has neither."""
+        """The id of the padding token, else of the end token; None if there is neither."""
         ids = (self.inner.pad_token_id, getattr(self.inner, "eos_token_id", None))
         return next((int(token_id) for token_id in ids if token_id is not None), None)
 
@@ -69,7 +69,7 @@ class Tokens:
 
     @property
     def special_count(self) -> int:
-        """Number of tokens added to a sequence; includes the prefix only for our own tokenizers."""
+        """Number of tokens added to a sequence; the prefix counts only for our own tokenizers."""
         if self.is_own:
             return len(self.inner.before) + len(self.inner.after)
         return int(self.inner.num_special_tokens_to_add()) if self.special else 0
@@ -102,11 +102,11 @@ class Tokens:
         )
 
     def frame(self) -> Frame | None:
-        """Return the numbers of tokens added around a sequence; None if its own are not found."""
+        """Return the numbers of tokens added around a sequence; None if they cannot be found."""
         if self.is_own:
             return Frame(len(self.inner.before), len(self.inner.after))
-        probe = [_PROBE]
-        (framed_ids,), (own_ids,) = self.ids(probe), self.ids(probe, special=False)
+        (framed_ids,) = self.ids([TEST_LETTERS])
+        (own_ids,) = self.ids([TEST_LETTERS], special=False)
         for start in range(len(framed_ids) - len(own_ids) + 1):
             if framed_ids[start : start + len(own_ids)] == own_ids:
                 return Frame(start, len(framed_ids) - len(own_ids) - start)
@@ -122,14 +122,14 @@ class Tokens:
         """Return the number of letters of each id; special tokens have none."""
         counts = [0] * (max(len(self), 1 + max((self.unknown_id or 0), 0)) + 1)
         if self.is_own:
-            for name, number in self.inner.vocabulary.items():
-                counts[number] = len(name)
+            for name, token_id in self.inner.vocabulary.items():
+                counts[token_id] = len(name)
             return counts
         names = self.inner.convert_ids_to_tokens(list(range(len(self))))
         special = set(self.inner.all_special_ids)
-        for number, name in enumerate(names):
-            if number not in special:
-                counts[number] = len(_LETTERS.findall(name or ""))
+        for token_id, name in enumerate(names):
+            if token_id not in special:
+                counts[token_id] = len(_LETTERS.findall(name or ""))
         return counts
 
     def _text(self, letters: str, *, prefixed: bool) -> str:

@@ -90,10 +90,10 @@ class Encoder:
         return torch.from_numpy(ids), torch.from_numpy(mask)
 
     def own_tokens(self, mask: Tensor, *, before: bool) -> Tensor:
-        """Return the mask (b, t) without the tokens added after each sequence; see `before`.
+        """Return the mask (b, t) without the tokens added after each sequence.
 
-        `before` also excludes those added before it. A row without tokens of its own keeps its
-        mask. The frame must be known.
+        With `before`, it is also without the tokens added before the sequence. A row without tokens
+        of its own keeps its mask. The frame must be known.
         """
         if self.frame is None:
             raise AssertionError
@@ -133,10 +133,12 @@ class Encoder:
             starts = list(range(0, len(sequence_ids) - self.stride, length - self.stride))
             if self.full_last:
                 starts[-1] = len(sequence_ids) - length
-            parts = [sequence_ids[start : start + length] for start in starts]
+            windows = [sequence_ids[start : start + length] for start in starts]
         else:
-            parts = [sequence_ids[-length:] if self.truncation == "left" else sequence_ids[:length]]
-        return [[*ids[:before], *part, *ids[end:]] for part in parts]
+            windows = [
+                sequence_ids[-length:] if self.truncation == "left" else sequence_ids[:length]
+            ]
+        return [[*ids[:before], *window, *ids[end:]] for window in windows]
 
     def _cut_by_tokenizer(
         self, letters: Sequence[str], rows: np.ndarray
@@ -146,10 +148,10 @@ class Encoder:
         options: dict[str, Any] = {"truncation": True, "max_length": self.max_length}
         if is_windows:
             options |= {"return_overflowing_tokens": True, "stride": self.stride}
-        coded = self.tokens.call(letters, **options)
+        encoded = self.tokens.call(letters, **options)
         if is_windows:
-            rows = np.asarray(coded["overflow_to_sample_mapping"], dtype=np.int64)
-        ids: list[list[int]] = coded["input_ids"]
+            rows = np.asarray(encoded["overflow_to_sample_mapping"], dtype=np.int64)
+        ids: list[list[int]] = encoded["input_ids"]
         if self.frame is not None and not is_windows and self.max_length is not None:
             # A tokenizer with its own code may ignore these options.
             ids = [

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-AHEAD = 1
+PENDING_MAX = 1
 """Number of results that may be pending while the next batch is queued: one is enough to keep the
 queue of a GPU from running empty."""
 
@@ -35,11 +35,11 @@ def on_device(tensor: Tensor, device: str) -> Tensor:
 def host_arrays(
     results: Iterator[tuple[Batch, Tensor]],
 ) -> Iterator[tuple[Batch, Array]]:
-    """Yield results as arrays, in order, each as soon as `AHEAD` more are queued."""
+    """Yield results as arrays, in order, each as soon as `PENDING_MAX` more are queued."""
     waiting: deque[tuple[Batch, Callable[[], Array]]] = deque()
     for batch, result in results:
         waiting.append((batch, to_host(result)))
-        while len(waiting) > AHEAD:
+        while len(waiting) > PENDING_MAX:
             earlier_batch, wait = waiting.popleft()
             yield earlier_batch, wait()
     while waiting:

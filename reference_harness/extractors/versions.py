@@ -18,7 +18,7 @@ _ON_META = (
     "the model's constructor computes with tensors, as transformers 4 allowed; transformers 5 "
     "builds models on the meta device, where tensors have no data"
 )
-_NAME_GONE = (
+_MISSING_NAME = (
     "the code of the model imports a name that the installed library does not have: it was "
     "written for another version"
 )
@@ -28,7 +28,7 @@ _PACKAGE = "the code of the model needs a package that is missing, or another ve
 _CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_ON_META, (r"meta (tensor|device)", r"[Cc]annot copy out of meta")),
     (
-        _NAME_GONE,
+        _MISSING_NAME,
         (
             r"cannot import name '\w+' from '(transformers|torch)",
             r"No module named '(transformers|torch)\.",
@@ -59,7 +59,7 @@ _CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
 )
 """Explanations of errors, and patterns of their texts; the first match is used."""
-_WAY_OUT = (
+_ADVICE = (
     "run it in an environment in which it can be loaded, such as the one that an entry of the "
     "model registry pins (docs/maintainer/models.md: `[run.environment]`), or write your own "
     "extractor (docs/contributor/extractor.md)"
@@ -71,7 +71,7 @@ def version_advice(folder: Path | None, error: BaseException, *, own_code: bool)
 
     It contains the meaning of the error's text, the installed versions, the one that the
     configuration in the folder names, and what to do; it is "" for an error of files or memory
-    without a known meaning. `own_code` is whether code of the model's author was run.
+    without a known meaning. `own_code` says whether code of the model's author was run.
     """
     text = _texts(error)
     causes = (
@@ -83,27 +83,27 @@ def version_advice(folder: Path | None, error: BaseException, *, own_code: bool)
     if not cause and isinstance(error, OSError | MemoryError | torch.OutOfMemoryError):
         return ""
     configured_version = _configured_version(folder)
-    saved = f"the model's config.json names {configured_version}{_compared(configured_version)}"
+    saved = f"the model's config.json names {configured_version}{_age_text(configured_version)}"
     parts = [
         cause,
         f"installed are transformers {transformers.__version__} and torch {torch.__version__}",
         saved if configured_version else "the model's config.json names no version",
     ]
-    is_of_another = (
+    is_other_major_version = (
         bool(configured_version)
-        and _parts(configured_version)[0] != _parts(transformers.__version__)[0]
+        and _version_numbers(configured_version)[0] != _version_numbers(transformers.__version__)[0]
     )
-    way_out = _WAY_OUT if cause or own_code or is_of_another else ""
-    return "; ".join(part for part in (*parts, way_out) if part)
+    advice = _ADVICE if cause or own_code or is_other_major_version else ""
+    return "; ".join(part for part in (*parts, advice) if part)
 
 
 def _texts(error: BaseException) -> str:
     """Return the types and texts of an error and of its causes, one per line."""
     texts: list[str] = []
-    link: BaseException | None = error
-    while link is not None and len(texts) < _CHAIN_MAX:
-        texts.append(f"{type(link).__name__}: {link}")
-        link = link.__cause__ or link.__context__
+    linked_error: BaseException | None = error
+    while linked_error is not None and len(texts) < _CHAIN_MAX:
+        texts.append(f"{type(linked_error).__name__}: {linked_error}")
+        linked_error = linked_error.__cause__ or linked_error.__context__
     return "\n".join(texts)
 
 
@@ -119,14 +119,14 @@ def _configured_version(folder: Path | None) -> str:
     return version if isinstance(version, str) and _VERSION.match(version) else ""
 
 
-def _compared(version: str) -> str:
+def _age_text(version: str) -> str:
     """Return " (an older one)" or " (a newer one)" than the installed version; "" for the same."""
-    configured, installed = _parts(version), _parts(transformers.__version__)
+    configured, installed = _version_numbers(version), _version_numbers(transformers.__version__)
     if configured == installed:
         return ""
     return " (an older one)" if configured < installed else " (a newer one)"
 
 
-def _parts(version: str) -> tuple[int, ...]:
+def _version_numbers(version: str) -> tuple[int, ...]:
     match = _VERSION.match(version)
     return tuple(map(int, match.group().split("."))) if match else ()

@@ -18,7 +18,7 @@ def weight_files(path: Path) -> list[Path]:
 
 
 def digests(path: Path, files: list[Path] | None = None) -> dict[str, str]:
-    """Return path relative to `path` to sha256 (64 hex digits), for `files` or all weight files."""
+    """Return the sha256 of `files`, or of all weight files, by path relative to `path`."""
     weights = weight_files(path) if files is None else files
     return {_name(file, path): file_sha256(file) for file in weights}
 

@@ -12,10 +12,10 @@ from .options import Options
 from .origin import Origin
 
 DNA = ("A", "C", "G", "T")
-_PADS = ("[PAD]", "<pad>", "<PAD>")
+_PAD_NAMES = ("[PAD]", "<pad>", "<PAD>")
 _ALL_WORDS = re.compile(r"([A-Za-z]+)\^(\d)(?:-(\d))?")
 # There are 390,625 words of eight out of five letters; longer ones are surely a typing error.
-_LONGEST_WORD = 8
+_WORD_LETTERS_MAX = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class WordTokenizer:
     @property
     def pad_token_id(self) -> int | None:
         """The id of the padding entry, if the vocabulary has one with a usual name."""
-        return next((self.vocabulary[name] for name in _PADS if name in self.vocabulary), None)
+        return next((self.vocabulary[name] for name in _PAD_NAMES if name in self.vocabulary), None)
 
     def encode(self, sequences: Sequence[str], *, special: bool) -> list[list[int]]:
         """Return the ids of each sequence, with those added before and after it if `special`."""
@@ -46,18 +46,18 @@ class WordTokenizer:
         words: Sequence[str] = sequence
         if self.k > 1:
             words = [sequence[start : start + self.k] for start in range(0, end, self.k)]
-        found = list(map(self.vocabulary.get, words))
+        ids_or_none = list(map(self.vocabulary.get, words))
         # Usually every word is in the vocabulary, so that no loop in Python is needed.
-        ids = [number for number in found if number is not None]
-        if len(ids) < len(found):
+        ids = [number for number in ids_or_none if number is not None]
+        if len(ids) < len(ids_or_none):
             ids = []
-            for word, number in zip(words, found, strict=True):
+            for word, number in zip(words, ids_or_none, strict=True):
                 ids += self._partial_word(word) if number is None else (number,)
-        last = sequence[end:]
-        if last in self.vocabulary and self.rest in ("shorter", "end"):
-            ids.append(self.vocabulary[last])
-        elif last:
-            ids += self._partial_word(last)
+        remainder = sequence[end:]
+        if remainder in self.vocabulary and self.rest in ("shorter", "end"):
+            ids.append(self.vocabulary[remainder])
+        elif remainder:
+            ids += self._partial_word(remainder)
         return ids
 
     def _partial_word(self, word: str) -> Iterator[int]:
@@ -121,7 +121,7 @@ def letter_tokenizer() -> WordTokenizer:
 
 
 def _read(declared: str, origin: Origin) -> dict[str, int]:
-    """Return entry to id, from a text with commas or from a file of the checkpoint."""
+    """Return the id of each entry, from a text with commas or from a file of the checkpoint."""
     if "," in declared or "=" in declared or "^" in declared:
         return _listed(declared)
     path = origin.file(declared)
@@ -136,7 +136,7 @@ def _read(declared: str, origin: Origin) -> dict[str, int]:
 
 
 def _listed(declared: str) -> dict[str, int]:
-    """Return entry to id of a text; an id is one more than the previous unless it is written."""
+    """Return the id of each entry of a text: the written one, else one more than the previous."""
     ids: dict[str, int] = {}
     number = 0
     for item in declared.split(","):
@@ -160,10 +160,10 @@ def _words_of(entry: str) -> list[str]:
     if match is None:
         return [entry]
     length_min, length_max = int(match[2]), int(match[3] or match[2])
-    if not 1 <= length_min <= length_max <= _LONGEST_WORD:
+    if not 1 <= length_min <= length_max <= _WORD_LETTERS_MAX:
         msg = (
-            f"vocabulary has {entry!r}, expected words of 1 to {_LONGEST_WORD} letters, such as "
-            "ACGT^6 or ACGT^1-6"
+            f"vocabulary has {entry!r}, expected words of 1 to {_WORD_LETTERS_MAX} letters, such "
+            "as ACGT^6 or ACGT^1-6"
         )
         raise ExtractorError(msg)
     return [

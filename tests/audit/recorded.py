@@ -5,7 +5,7 @@ import functools
 import hashlib
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,13 @@ from geneb_ci.audit.record.envelope import key_id, parse_envelope, sign_payload
 from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import TrustedKey
 from geneb_ci.audit.record.statement import WITHDRAWN, record_of
+from geneb_ci.audit.rerun.few_shot import FewShotTask
 from geneb_ci.audit.rerun.honesty import sequences_varied
 from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET, time_of
 from geneb_ci.audit.sampling.plan import DrandBeacon, EarlierDraw, TaskPlan
 from geneb_ci.audit.sampling.task_draw import draw
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.rescored import TEST_TIMES
 from tests.audit.examples import ROUNDS
 from tests.small import BENCHMARK, BENCHMARK_FILE, small_v11
 
@@ -153,7 +156,29 @@ def variants_of(tasks: int, worse: int = 30) -> dict[str, Any]:
     }
 
 
-def outcome_of(plan: TaskPlan, raw: bytes, shift: float = 0.0, level: int = 2) -> AuditOutcome:
+def few_shot_of(
+    tasks: Sequence[str], benchmark: Benchmark = BENCHMARK, **fits: list[float] | None
+) -> dict[str, Any]:
+    """Return the scores of few-shot probes of an honest extractor, with `fits` in their place."""
+    honest = {"published": [0.1] * 5, "others": [0.1] * 20, "varied": [0.1] * 5}
+    regimes: dict[str, Any] = {}
+    for regime, shots in benchmark.protocol.few_shot_k.items():
+        regimes[regime] = {}
+        for task in tasks:
+            counts = benchmark.by_id[task].test_class_counts or [0]
+            tests = [0.1] * 20 if min(counts) >= TEST_TIMES * shots else None
+            scores = FewShotTask.model_validate({**honest, "tests": tests, **fits})
+            regimes[regime][task] = scores.model_dump()
+    return {"regimes": regimes}
+
+
+def outcome_of(
+    plan: TaskPlan,
+    raw: bytes,
+    shift: float = 0.0,
+    level: int = 2,
+    benchmark: Benchmark = BENCHMARK,
+) -> AuditOutcome:
     """Return what an audit of a plan found; a shift lowers the first task's rerun."""
     tasks = []
     for place, one in enumerate(plan.chosen):
@@ -178,6 +203,7 @@ def outcome_of(plan: TaskPlan, raw: bytes, shift: float = 0.0, level: int = 2) -
             "tasks": tasks,
             "decoys": {"order_dependent": False, "memorised": False, "detail": "8 decoys"},
             "variants": variants_of(len(plan.chosen)),
+            "few_shot": few_shot_of([choice.task for choice in plan.chosen], benchmark),
             "verdict": "differs" if any(t["verdict"] == "differs" for t in tasks) else "agrees",
             "sandbox": {
                 "level": level,

@@ -111,11 +111,15 @@ def test_another_benchmark_is_stale(path, value, message):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("plan", "commitment", "policy", "strata"), ["Promoters"], "its strata are not the "),
+        (
+            ("plan", "commitment", "policy", "strata"),
+            ["Promoters"],
+            "the strata of the sample are not ",
+        ),
         (
             ("plan", "commitment", "policy", "tolerance"),
             "0" * 64,
-            "it was judged by earlier limits",
+            "the audit was judged by earlier limits",
         ),
         (
             ("plan", "commitment", "regimes"),

@@ -100,9 +100,17 @@ def test_an_outcome_from_elsewhere_is_not_used(place: Installed, work: Path) -> 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('"order_dependent": false', '"order_dependent": true', "its result of the decoys does"),
-        ('"flips": ', '"flips": 1', "its comparison does not follow from the plan and the scores"),
-        ('"reason": "drawn"', '"reason": "earlier"', "its plan does not follow"),
+        (
+            '"order_dependent": false',
+            '"order_dependent": true',
+            "the result of the decoys of this outcome does",
+        ),
+        (
+            '"flips": ',
+            '"flips": 1',
+            "the comparison of this outcome does not follow from the plan and the scores",
+        ),
+        ('"reason": "drawn"', '"reason": "earlier"', "the plan of this outcome does not follow"),
     ],
 )
 def test_an_outcome_that_does_not_follow_is_refused(
@@ -149,7 +157,7 @@ def test_the_file_is_compared_with_the_commitment(place: Installed) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--copies", "32"), "this audit is finished, with copies 16; asked for is 32"),
+        (("--copies", "32"), "this audit is finished, with copies 16; 32 was requested"),
         (FRESH, "this audit is finished, and its fresh set is not fresh.json"),
     ],
 )
@@ -220,7 +228,7 @@ def test_only_a_digest_that_was_shown_binds_the_next_call(tmp_path: Path, shown:
     ("entry", "said"),
     [
         (None, "the model registry has no entry for model"),
-        ('schema_version = "1.0"\n', "does not say how to run it: it names no extractor"),
+        ('schema_version = "1.0"\n', "does not say how to run it: the entry names no extractor"),
     ],
 )
 def test_a_run_that_has_to_be_declared_names_the_command_that_can(

@@ -202,11 +202,11 @@ def test_an_abort_says_what_ended_the_run(place, error, kind):
 
     sign(error)
     assert files_of(place, ABORTED) == []  # outside of a run there is nothing to record
-    error.at = RunFacts(
+    error.run_facts = RunFacts(
         "scoring", "promoter_tata", outcome.sandbox, outcome.started_at, outcome.finished_at
     )
     full = LimitExceeded("host_floor_mib", "the machine has no memory left")
-    full.at = error.at
+    full.run_facts = error.run_facts
     sign(full)
     assert files_of(place, ABORTED) == []  # the machine ended it
     sign(error)

@@ -105,10 +105,10 @@ def test_a_practice_value_decides_for_the_practice_benchmark():
     plan = draw(of, COMMITTED_AT, practice(ROUND, PIN.sha256))
     recompute(plan)
     other = draw(of, COMMITTED_AT, practice(ROUND + 1, PIN.sha256))
-    with pytest.raises(StepMismatch, match=f"it is {ROUND + 1}, expected {ROUND}"):
+    with pytest.raises(StepMismatch, match=f"round {ROUND + 1}, expected {ROUND}"):
         recompute(other)
     wrong = plan.beacon.model_copy(update={"value": hexes("chosen")})
-    with pytest.raises(StepMismatch, match="it is not the practice value of round"):
+    with pytest.raises(StepMismatch, match="the value is not the practice value of round"):
         recompute(draw(of, COMMITTED_AT, wrong))
 
 

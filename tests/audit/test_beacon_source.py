@@ -65,11 +65,11 @@ def test_both_versions_of_the_api_are_understood():
         (says(text(ROUND - 1, ROUNDS[ROUND - 1])), f"round: this is round {ROUND - 1}"),
         (
             says(text(signature=ROUNDS[ROUND - 1])),
-            f"signature: it is not the beacon's signature of round {ROUND}",
+            f"signature: the signature is not the beacon's of round {ROUND}",
         ),
         (says(text(signature="0" * 96)), "signature: the signature is not a point"),
         (says(text(signature="xyz")), "signature: this is not a round of the beacon: signature"),
-        (says(text(randomness="0" * 64)), "signature: its randomness is not SHA-256"),
+        (says(text(randomness="0" * 64)), "signature: the randomness of the round is not"),
         (
             says(json.dumps({"round": str(ROUND)})),
             "signature: this is not a round of the beacon: round",
@@ -93,7 +93,7 @@ def test_a_relay_that_drips_is_left_in_time():
     """Each byte comes soon enough, and the whole would take seven seconds."""
     with (
         relay(drips(text(), 0.05)) as (slow, asked),
-        pytest.raises(BeaconUnavailable, match=r"no whole answer within 0\.2 s"),
+        pytest.raises(BeaconUnavailable, match=r"no complete answer within 0\.2 s"),
     ):
         fetched(slow, timeout=0.2)
     assert len(asked) == ATTEMPTS

@@ -188,7 +188,10 @@ def test_an_entry_that_changes_after_the_draw_stops_the_rerun(place):
 
 WRONG = {
     "no entry": (None, "the model registry has no entry for tiny"),
-    "no run": ('schema_version = "1.0"', "does not say how to run it: it names no extractor"),
+    "no run": (
+        'schema_version = "1.0"',
+        "does not say how to run it: the entry names no extractor",
+    ),
     "not yet": (
         'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nmissing = "its tokenizer"',
         "does not say how to run it: its tokenizer",

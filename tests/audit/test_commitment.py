@@ -8,7 +8,7 @@ from geneb_ci.audit.sampling.plan import encoded
 from tests.audit.examples import STRATA, TASKS, commitment, stratified
 
 APART = "a stratum has a task that is not among the tasks, or that is in another stratum"
-EMPTY = "it has strata without being stratified, or an empty stratum"
+EMPTY = "the policy has strata without being stratified, or an empty stratum"
 
 
 @pytest.mark.parametrize("sound", [commitment(), stratified(), stratified(strata=[])])
@@ -45,5 +45,5 @@ def test_another_digest_was_published() -> None:
     with pytest.raises(StepMismatch) as refusal:
         check_commitment(own, "0" * 64)
     assert refusal.value.message == (
-        f"commitment: its digest is {own.sha256}, and {'0' * 64} was published"
+        f"commitment: the commitment has the digest {own.sha256}, expected {'0' * 64}"
     )

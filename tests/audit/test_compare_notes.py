@@ -100,7 +100,12 @@ def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(regimes, com
     (found,) = compare(claims(*regimes), RESCORED, CHOSEN, BENCHMARK)
     cell = RESCORED.tasks[TASK].regimes["full"]
     measured = rule.MeasuredScore(
-        cell.base.per_seed, cell.base.confusion, cell.plain, cell.stressed, cell.halts, one_fit=True
+        cell.base.per_seed,
+        cell.base.confusion,
+        cell.plain,
+        cell.stressed,
+        cell.halts,
+        is_one_fit=True,
     )
     alarm = rule.alarm_of_one(comparisons)
     assert found.regimes["full"].tolerance == rule.tolerance(measured, alarm, NONE)

@@ -148,12 +148,15 @@ ARCHIVES = {
         tar_gz({}, {f"models/Small.1024nt/{name}": "/etc/passwd" for name in FILES}),
         "is a link or a folder",
     ),
-    "no archive": (b"not a tar file at all" * 100, "it is something else, expected a tar archive"),
-    "zip": (b"PK\x03\x04" + bytes(600), "it is a zip archive, expected a tar archive"),
-    "bzip2": (bz2.compress(random.Random(1).randbytes(600)), "it is bzip2, expected a tar"),
-    "xz": (lzma.compress(random.Random(1).randbytes(600)), "it is xz, expected a tar"),
-    "a page": (b"<html>Sign in</html>" * 50, "it is a page, expected a tar archive"),
-    "half a header": (b"models/Small.1024nt/", "cannot be fetched: it is damaged"),
+    "no archive": (
+        b"not a tar file at all" * 100,
+        "the file is of another type, expected a tar archive",
+    ),
+    "zip": (b"PK\x03\x04" + bytes(600), "the file is a zip archive, expected a tar archive"),
+    "bzip2": (bz2.compress(random.Random(1).randbytes(600)), "the file is bzip2, expected a tar"),
+    "xz": (lzma.compress(random.Random(1).randbytes(600)), "the file is xz, expected a tar"),
+    "a page": (b"<html>Sign in</html>" * 50, "the file is a page, expected a tar archive"),
+    "half a header": (b"models/Small.1024nt/", "cannot be fetched: the archive is damaged"),
 }
 
 

@@ -122,7 +122,7 @@ def test_no_submission_is_read_unless_tasks_are_to_be_aimed_at():
         targets_of(commitment(), 1, None)
     assert (refusal.value.message, refusal.value.fix) == (
         "--targeted needs the committed submission, which is missing",
-        "name it: --submission FILE",
+        "name the file of the submission: --submission FILE",
     )
 
 

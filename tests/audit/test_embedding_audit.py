@@ -230,7 +230,7 @@ def test_a_plan_says_what_it_finds_and_costs_before_it_is_spent(kmers):
     kmers.run("geneb_ci", "audit", "commit", "submissions/words.json", "--output", "c.json")
     said = kmers.run("geneb_ci", "audit", "plan", "c.json", "--rows", "standard").stdout
     assert "test embeddings, 1,500 in each of 3 regimes:" in said
-    assert "This is no bound: embeddings made for it gain more." in said
+    assert "This is not a bound: embeddings altered by a better method gain more." in said
     assert "cost: at most " in said
     full = kmers.run("geneb_ci", "audit", "plan", "c.json", *EMBEDDINGS, "full").stdout
     assert full != said
@@ -243,7 +243,7 @@ def test_a_plan_says_what_it_finds_and_costs_before_it_is_spent(kmers):
         (("--rows", "0"), "--size '0' is not the size of a sample"),
         (
             ("--rows", "10", "--drawn", "3"),
-            "--drawn: expected a sample of tasks, and this one is of embeddings",
+            "--drawn: expected a sample of tasks, found a sample of embeddings",
         ),
         (
             ("--rows", "10", "--submission", "other.json"),

@@ -121,7 +121,10 @@ def test_tolerances_that_leave_room_for_altered_rows_make_an_audit_weak() -> Non
     assert outcome.room == 0
     assert "room" not in json.loads(outcome.model_dump_json())["tasks"][0]
     (drawn,) = outcome.tasks
-    for room, weak in ((ROOM, ""), (0.012, "by 0.012 nats in the mean, the limit is 0.01")):
+    for room, weak in (
+        (ROOM, ""),
+        (0.012, "by 0.012 nats in the mean over tasks, the limit is 0.01"),
+    ):
         wide = outcome.model_copy(update={"tasks": [drawn.model_copy(update={"room": room})]})
         assert reasons_of(wide.findings) == []
         assert room_reason(wide).endswith(weak)

@@ -287,7 +287,7 @@ def test_few_shot_probes_decide_by_their_scores() -> None:
         ),
         (
             lambda found: found.update(few_shot=fitted(varied=None)),
-            "whether .* was varied is not what the draw determines",
+            "has fits on variants, unlike the draw, or lacks them",
         ),
         (lambda found: found.update(few_shot=fitted(others="0.1000")), "other numbers of fits"),
         (lambda found: found["few_shot"]["regimes"].pop("1shot"), "probes of 10shot were fitted"),
@@ -299,14 +299,14 @@ def test_few_shot_probes_decide_by_their_scores() -> None:
         (lambda found: found["variants"].pop("tasks"), "decisions of each task are not those"),
         (
             lambda found: variants_in(found)["kinds"]["substituted"].update(worse=0),
-            "the decisions of its tasks are not those of all together",
+            "the sums of the decisions of the tasks are not the decisions of all",
         ),
         (
             lambda found: (
                 found["refits"][0]["training"].update(worse=1),
                 found["variants"]["training"].update(worse=1),
             ),
-            "the decisions of its tasks are not those of all together",
+            "the sums of the decisions of the tasks are not the decisions of all",
         ),
         (
             lambda found: found.update(schema_version=BOUNDED),
@@ -407,8 +407,8 @@ def test_a_bound_is_of_what_was_drawn_and_compared() -> None:
     )
     text = embedding_outcome_text(bounded())
     assert (
-        "altered test embeddings raise the mean MCC of full by at most 0.9000, with 95 %: 0 of 2 "
-        "draws are decided otherwise\n"
+        "with 95 % confidence, altered test embeddings raise the mean MCC of full by at most "
+        "0.9000: 0 of 2 draws change the predicted class\n"
     ) in text
     for wrong in (
         bounded(bounds=[]),
@@ -526,8 +526,8 @@ ONE_KIND = {"substituted": {"rows": 41, "worse": 0, "better": 0}}
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        (varied(40), "memorised is False, which contradicts its numbers"),
-        (varied(memorised=True), "memorised is True, which contradicts its numbers"),
+        (varied(40), "memorised is False, which contradicts the numbers"),
+        (varied(memorised=True), "memorised is True, which contradicts the numbers"),
         (varied(41), "substituted: 41 of 40 changed"),
         (varied(rows=39), "39 sequences per task were varied, expected 40"),
         (varied(kinds=ONE_KIND, others={}), "41 test sequences were varied"),
@@ -614,7 +614,7 @@ def test_an_earlier_record_keeps_to_its_own_rule_and_shows_nothing() -> None:
     [
         (0, limits_digest(), "cells were not recomputed"),
         (1, limits_digest(), "test embeddings? of each regime drawn, the policy requires"),
-        (0, "0" * 64, "it was judged by earlier limits"),
+        (0, "0" * 64, "the audit was judged by earlier limits"),
     ],
 )
 def test_the_policy_asks_for_enough_embeddings_and_for_the_limits_of_today(

@@ -96,7 +96,7 @@ def test_a_lock_without_hashes_is_not_installed(index):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"sha256": "0" * 64}, ", the entry of the model has 0000"),
+        ({"sha256": "0" * 64}, ", expected 0000"),
         ({"lock": "absent.txt"}, "absent.txt: cannot be read: No such file"),
     ],
 )

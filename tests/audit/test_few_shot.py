@@ -1,5 +1,6 @@
 """When few-shot probes are said to live on the sequences that they are fitted on."""
 
+import dataclasses
 import json
 import math
 import random
@@ -24,7 +25,9 @@ from geneb_ci.audit.rerun.few_shot import (
 )
 from geneb_ci.audit.rerun.honesty import TASK_MARGIN, alarm_of_one
 from geneb_ci.statistics.student import student_quantile
-from reference_harness.formats.rescored import OTHER_DRAWS, FewShotScores
+from reference_harness.formats.benchmark import Benchmark, Task
+from reference_harness.formats.rescored import OTHER_DRAWS, TEST_TIMES, FewShotScores
+from tests.small import BENCHMARK
 
 FITS = 5
 BESIDE = {OTHERS, VARIANTS, TESTS}
@@ -152,27 +155,60 @@ def test_the_result_of_a_benchmark_without_few_shot_regimes_is_none() -> None:
     )
 
 
+def benchmark_of(regimes: Sequence[str], smallest_class: int | None) -> Benchmark:
+    """Return a benchmark of two tasks whose smaller class has so many test sequences."""
+    counts = None if smallest_class is None else [smallest_class, 500]
+    protocol = dataclasses.replace(
+        BENCHMARK.protocol, few_shot_k={name: int(name.removesuffix("shot")) for name in regimes}
+    )
+    tasks = [
+        Task(id=name, label=name, category="c", test_class_counts=counts) for name in ("t0", "t1")
+    ]
+    return dataclasses.replace(BENCHMARK, protocol=protocol, tasks=tasks)
+
+
 @pytest.mark.parametrize(
     ("change", "expected", "message"),
     [
         ({}, {}, ""),
+        ({}, {"smallest_class": TEST_TIMES}, ""),
+        ({}, {"smallest_class": TEST_TIMES - 1}, "1shot: t0 has fits on test sequences; its smal"),
+        ({"tests": None}, {}, ""),
+        (
+            {"tests": None},
+            {"smallest_class": TEST_TIMES},
+            "1shot: t1 lacks fits on test sequences",
+        ),
         ({}, {"regimes": ["1shot", "10shot"]}, "probes of 1shot were fitted, expected 1shot, 10"),
         ({}, {"tasks": ["t0"]}, "1shot: its tasks are not those of the audit"),
-        ({"varied": None}, {}, "1shot: whether t1 was varied is not what the draw determines"),
-        ({}, {"varied": ["t0"]}, "1shot: whether t1 was varied is not"),
+        ({"varied": None}, {}, "1shot: t1 has fits on variants, unlike the draw, or lacks them"),
+        ({}, {"varied": ["t0"]}, "1shot: t1 has fits on variants, unlike the draw"),
         ({"others": [0.1] * 19}, {}, "1shot: t1 has other numbers of fits than 5 and 20"),
         ({"varied": [0.1] * 4}, {}, "1shot: t1 has other numbers of fits"),
         ({"published": [0.1] * 6}, {}, "1shot: t1 has other numbers of fits"),
     ],
 )
 def test_a_result_of_other_tasks_or_fits_contradicts_the_audit(
-    change: dict[str, Any], expected: dict[str, list[str]], message: str
+    change: dict[str, Any], expected: dict[str, Any], message: str
 ) -> None:
     result = scores(random.Random(3), 2)
     changed = result.regimes["1shot"]["t1"].model_copy(update=change)
     result = FewShotResult(regimes={"1shot": result.regimes["1shot"] | {"t1": changed}})
     names = ["t0", "t1"]
-    given = {"regimes": ["1shot"], "tasks": names, "varied": names} | expected
-    found = few_shot_contradiction(result, given["regimes"], given["tasks"], given["varied"], FITS)
-    assert found.startswith(message)
-    assert bool(found) == bool(message)
+    given: dict[str, Any] = {
+        "regimes": ["1shot"],
+        "tasks": names,
+        "varied": names,
+        "smallest_class": None,
+    }
+    given |= expected
+    benchmark = benchmark_of(given["regimes"], given["smallest_class"])
+    contradiction = few_shot_contradiction(
+        result, benchmark, given["tasks"], given["varied"], requires_tests=True
+    )
+    assert contradiction.startswith(message)
+    assert bool(contradiction) == bool(message)
+    if not expected.keys() <= {"regimes", "tasks", "varied"}:
+        assert not few_shot_contradiction(
+            result, benchmark, given["tasks"], given["varied"], requires_tests=False
+        )

@@ -88,7 +88,7 @@ def test_one_set_has_one_commitment_and_another_salt_another_digest(committed, t
         ([f"{TASK},-1,ACGT"], 'line 2: label "-1", expected a class number'),
         ([f"{TASK},0,AC-T"], 'line 2: sequence "AC-T", expected letters of nucleotides'),
         ([f"{TASK},0"], "line 2: 2 values, expected 3"),
-        ([f"{TASK},0,ACGT", f"{TASK},1,acgt"], "line 3: its sequence is in the set twice"),
+        ([f"{TASK},0,ACGT", f"{TASK},1,acgt"], "line 3: the sequence is in the set twice"),
         (['"open'], "not a CSV file in ASCII: unexpected end of data"),
         (["é"], "not a CSV file in ASCII: 'ascii' codec can't decode byte 0xc3"),
     ],
@@ -129,7 +129,7 @@ def test_another_set_salt_benchmark_or_number_is_refused(committed, tmp_path):
     with pytest.raises(AuditRefused, match=r"the commitment states \{'mini_splice': 4"):
         open_set(path, found.model_copy(update={"tasks": {TASK: 4}}), MINI)
     path.write_text(path.read_text() + f"{TASK},0,ACGTTT\n")
-    with pytest.raises(AuditRefused, match="its digest is"):
+    with pytest.raises(AuditRefused, match="set and salt have the digest"):
         open_set(path, found, MINI)
     (tmp_path / "set.csv.salt").write_text("short")
     with pytest.raises(NothingChecked, match="not a salt of 64 hex digits"):

@@ -73,7 +73,9 @@ class Place:
         """Sign the abort that a run writes for what ended it, and read it as a trusted one."""
         assert error.stage == "scoring"
         ran = self.outcome
-        error.at = RunFacts("scoring", error.task, ran.sandbox, ran.started_at, ran.finished_at)
+        error.run_facts = RunFacts(
+            "scoring", error.task, ran.sandbox, ran.started_at, ran.finished_at
+        )
         sign_abort(error, self.plan, key(), self.layout, audits, lambda _: None)
         (file,) = event_files(audits)
         found = parse_event(file.read_bytes(), f"{file.parent.name}/{file.name}", self.keys)
@@ -193,7 +195,7 @@ def test_what_is_not_the_embeddings_fault_is_no_refusal(place):
              "--embeddings", str(place.folder / "honest.npy"), "--noise", "float32", "--seed", "1",
              "--output", "o"],
         )  # fmt: skip
-    assert "fix what it names" in caught.value.fix
+    assert "fix what the message names" in caught.value.fix
 
 
 def test_a_harness_that_is_killed_is_named(place):

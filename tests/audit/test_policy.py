@@ -56,7 +56,7 @@ def test_a_place_has_its_own(tmp_path):
         ("drawn = 2", "drawn = true", "[audit] drawn: Input should be a valid integer"),
         ("drawn = 2", "drawn = 2\nk = 3", "[audit] k: Extra inputs are not permitted"),
         ("stratified = false", "stratified = 0", "[audit] stratified: Input should be a valid"),
-        ('"1shot"', '"full"', "lists one twice"),
+        ('"1shot"', '"full"', "lists a regime twice"),
         ('["full", "10shot", "1shot"]', "[]", "[audit] regimes: List should have at least 1"),
         ("minimum_drawn = 2", "minimum_drawn = 3", "no audit could verify a row"),
         ("minimum_level = 2", "minimum_level = 0", "[audit] minimum_level: Input should be 1, 2"),

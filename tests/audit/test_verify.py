@@ -10,9 +10,9 @@ import pytest
 
 from geneb_ci.audit.canonical import moment_of, seconds_of
 from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.verify import StepState, Verification
-from geneb_ci.audit.rerun.few_shot import FewShotTask
 from geneb_ci.audit.sampling.plan import EarlierDraw, FallbackBeacon
 from geneb_ci.audit.sampling.task_draw import draw
 from geneb_ci.common.config import find_layout
@@ -22,6 +22,7 @@ from tests.audit.recorded import (
     POLICY,
     SECOND,
     commitment,
+    few_shot_of,
     mutated,
     outcome_of,
     plan_for,
@@ -148,16 +149,28 @@ def _early_start(value: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "step", "message"),
     [
-        (_round(3), "round", "it is 126, expected 123 for a commitment at 2023-08-23T15:14:33Z"),
-        (_round(-3), "round", "it is 120, expected 123 for a commitment at 2023-08-23T15:14:33Z"),
-        (_moved(3), "round", "it is 123, expected 124 for a commitment at 2023-08-23T15:14:36Z"),
+        (
+            _round(3),
+            "round",
+            "the plan has round 126, expected 123 for a commitment at 2023-08-23T15:14:33Z",
+        ),
+        (
+            _round(-3),
+            "round",
+            "the plan has round 120, expected 123 for a commitment at 2023-08-23T15:14:33Z",
+        ),
+        (
+            _moved(3),
+            "round",
+            "the plan has round 123, expected 124 for a commitment at 2023-08-23T15:14:36Z",
+        ),
         (_moved(-3), "round", "expected 122"),
         (_lower_k, "sample", "1 tasks are drawn, expected the 2 committed or more"),
         (_relabel, "sample", "1 tasks are drawn, expected the 2 committed or more"),
         (_other_task, "sample", "the drawn tasks are not those of the smallest tickets"),
-        (_swap_tickets, "tickets", "they do not follow from the seed"),
-        (_other_seed, "seed", "commitment and beacon give"),
-        (_other_commitment, "commitment", "its digest is"),
+        (_swap_tickets, "tickets", "the tickets do not follow from the seed"),
+        (_other_seed, "seed", " of commitment and beacon"),
+        (_other_commitment, "commitment", "the commitment has the digest"),
         (
             _flip_verdict,
             "comparison",
@@ -376,16 +389,19 @@ NONE: dict[str, Any] = {"kinds": {}, "training": None, "others": {}}
 @pytest.mark.parametrize(
     ("variants", "said"),
     [
-        ({"memorised": True}, "memorised is True, which contradicts its numbers"),
+        ({"memorised": True}, "memorised is True, which contradicts the numbers"),
         (
             {"others": {"1shot, record": {"fits": 5, "kinds": {"cropped": FIVE_FITS}}}},
-            "memorised is False, which contradicts its numbers",
+            "memorised is False, which contradicts the numbers",
         ),
         (
             {"others": {"1shot, record": {"fits": 5, "kinds": {"cropped": TOO_MANY}}}},
             "variants: 1shot, record, cropped: 300 of 200 changed",
         ),
-        ({"tasks": {"t": NONE}}, "the decisions of its tasks are not those of all together"),
+        (
+            {"tasks": {"t": NONE}},
+            "the sums of the decisions of the tasks are not the decisions of all together",
+        ),
         ({"tasks": {"t": NONE}} | NONE, "variants: their tasks are not those of the audit"),
         ({"rows": 1}, "1 sequences per task were varied, expected 2000"),
         (
@@ -414,10 +430,30 @@ def test_what_variants_show_is_computed_again(tmp_path, variants, said):
 def test_what_few_shot_probes_show_is_computed_again(tmp_path, others, said):
     def change(statement: dict[str, Any]) -> None:
         outcome = statement["predicate"]
-        fits = FewShotTask(published=[0.1] * 5, others=others, varied=[0.1] * 5).model_dump()
-        by_task = {task["task"]: fits for task in outcome["tasks"]}
-        outcome["few_shot"] = {"regimes": {"10shot": by_task, "1shot": by_task}}
+        tasks = [task["task"] for task in outcome["tasks"]]
+        outcome["few_shot"] = few_shot_of(tasks, others=others)
 
     found = verified(repository(tmp_path), mutated(OUTCOME, change))
     assert [step.name for step in found.differs] == ["comparison"] * bool(said)
     assert said in "".join(step.message for step in found.differs)
+
+
+@pytest.mark.parametrize(
+    ("leave_out", "message"),
+    [
+        (lambda outcome: outcome.update(variants=None), "variants: none were embedded"),
+        (lambda outcome: outcome.pop("few_shot"), "few-shot probes: none was fitted on other"),
+    ],
+)
+def test_an_audit_that_leaves_a_defence_out_is_refused_unless_its_limits_are_earlier(
+    tmp_path, leave_out, message
+):
+    root = repository(tmp_path)
+    earlier = commitment(RAW).policy.model_dump() | {"tolerance": tolerance_digest()}
+    cases: list[tuple[dict[str, Any], str]] = [({}, message), ({"policy": earlier}, "")]
+    for changes, expected in cases:
+        outcome = outcome_of(plan_for(RAW, **changes), RAW)
+        raw = mutated(outcome, lambda statement: leave_out(statement["predicate"]))
+        differing = verified(root, raw).differs
+        assert [step.name for step in differing] == ["comparison"] * bool(expected)
+        assert expected in "".join(step.message for step in differing)

@@ -23,6 +23,7 @@ from tests.audit.recorded import (
     submission_bytes,
 )
 from tests.each import each
+from tests.small import BENCHMARK
 
 RAW = submission_bytes()
 OUTCOME = outcome_of(plan_for(RAW, FIRST), RAW)
@@ -102,6 +103,12 @@ SIGNERS_WORD = {
         f"predicate/variants/{part}/{count}"
         for part in ("kinds/substituted", "kinds/cropped", "kinds/shifted", "training")
         for count in ("rows", "worse", "better")
+    ),
+    *(
+        f"predicate/few_shot/regimes/{regime}/{choice.task}/{fits}"
+        for regime in BENCHMARK.protocol.few_shot_k
+        for choice in OUTCOME.plan.chosen
+        for fits in ("published", "others", "varied")
     ),
     *(
         f"predicate/tasks/*/regimes/{regime}/{field}"

@@ -333,7 +333,9 @@ def test_a_gated_repository_is_named_with_the_way_by_hand(tmp_path: Path):
     weights = committed({"model.safetensors": SOUND})
     with loopback(Gated) as address, pytest.raises(WeightsRefused) as caught:
         fetch(weights, tmp_path, endpoint=address)
-    assert caught.value.message == f"org/model at {COMMIT} cannot be fetched: it is gated"
+    assert (
+        caught.value.message == f"org/model at {COMMIT} cannot be fetched: the repository is gated"
+    )
     assert caught.value.fix == (
         "accept its terms there; fetch the files by hand and name their folder: --weights DIR; "
         "digests are compared"

@@ -114,7 +114,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for model in MODELS:
         (root / f"submissions/{model}.json").write_bytes(raw(model))
         (root / f"submissions/cards/{model}.md").write_text(CARD)
-    put(root, outcome_of(PLAN, raw(AUDITED)))
+    put(root, outcome_of(PLAN, raw(AUDITED), benchmark=SIZED))
     put(root, by_receipt(BY_RECEIPT))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from geneb_ci.board.means import mean
 from geneb_ci.board.page import NAMES
-from geneb_ci.board.rows import InvalidBoard, encode, extra_at_hand, leaderboards
+from geneb_ci.board.rows import InvalidBoard, encode, extra_required, leaderboards
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import MachineFault, UsageProblem
@@ -58,13 +58,13 @@ def test_mean_macro_of_the_official_models_is_the_published_one(board):
 
 
 def test_a_missing_package_of_the_extra_is_told_and_another_is_a_bug():
-    with pytest.raises(UsageProblem) as refusal, extra_at_hand("; or do without"):
+    with pytest.raises(UsageProblem) as refusal, extra_required("; or do without"):
         raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
     assert (refusal.value.message, refusal.value.fix) == (
         "numpy is not installed, and the board's analyses need it",
         'pip install "geneb-ci[build]"; or do without',
     )
-    with pytest.raises(ModuleNotFoundError), extra_at_hand():
+    with pytest.raises(ModuleNotFoundError), extra_required():
         raise ModuleNotFoundError("No module named 'geneb_ci.x'", name="geneb_ci.x")
 
 

@@ -42,8 +42,8 @@ def test_a_known_file_is_compared_as_if_it_were_parsed():
     assert len(known) == len(STORED)
     for model in unchanged():
         path = SUBMISSIONS / f"{model}.json"
-        parsed = read_row(path, {}, keep=True)
-        stored = known[STORED[model]["file_sha256"]].as_read(path, keep=True)
+        parsed = read_row(path, {}, keep_scores=True)
+        stored = known[STORED[model]["file_sha256"]].as_read(path, keep_scores=True)
         assert stored._replace(row=None) == parsed._replace(row=None)
         assert stored.row is not None
         assert parsed.row is not None

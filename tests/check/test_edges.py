@@ -464,7 +464,7 @@ def test_a_byte_order_mark_makes_no_row_another_one(tmp_path):
     marked, plain = tmp_path / "marked.json", tmp_path / "plain.json"
     marked.write_text(text, encoding="utf-8-sig")
     plain.write_text(text, encoding="utf-8")
-    first, second = (read_row(path, {}, keep=True) for path in (marked, plain))
+    first, second = (read_row(path, {}, keep_scores=True) for path in (marked, plain))
     assert first.model_id == "row"
     assert first[1:4] == second[1:4]
 

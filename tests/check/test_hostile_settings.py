@@ -165,7 +165,7 @@ def test_settings_of_another_place_count_alone(tmp_path):
 def test_settings_of_no_place(tmp_path, place):
     root = repository(tmp_path)
     done = checked(root, "--config-from", place)
-    message = f"geneb-ci: {place}: no such folder or pyproject.toml"
+    message = f"geneb-ci: --config-from {place}: there is no such folder or pyproject.toml"
     fix = "  fix: pass the folder of a trusted checkout or its pyproject.toml: --config-from PATH"
     assert (done.returncode, done.stderr) == (2, f"{message}\n{fix}\n")
 

@@ -18,7 +18,7 @@ def test_a_key_with_the_separator_takes_no_names_from_other_rows(tmp_path):
     hostile.write_text(json.dumps({"results": {"full": {"a\0Acc\0full\0a": {"MCC": 0.5}}}}))
     honest.write_text(json.dumps({"results": {"full": {"a": {"Acc": 0.75, "MCC": 0.5}}}}))
     shapes: NameTuples = {}
-    rows = [read_row(path, shapes, keep=True).row for path in (hostile, honest)]
+    rows = [read_row(path, shapes, keep_scores=True).row for path in (hostile, honest)]
     assert [row and len(row.names) for row in rows] == [1, 2]
 
 

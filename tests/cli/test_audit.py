@@ -57,7 +57,7 @@ def test_commit_prints_the_digest_and_what_to_do_next(place, capsys):
         f"commitment {digest}\n"
         "model: 2 of 3 tasks will be drawn\n"
         "publish the digest, as commit status geneb/audit-commit or in the ledger, and note the\n"
-        "time of publication according to that server; then draw the tasks\n"
+        "time of publication by the server's clock; then draw the tasks\n"
         "next: geneb-ci audit plan c.json --committed-at 2026-11-20T08:30:00Z --shown-on COMMIT\n"
     )
     assert err == "wrote c.json\n"
@@ -141,9 +141,9 @@ def test_the_table_needs_no_beacon(capsys):
         "    2   .667  1.000  1.000  committed, requested\n"
         "    3  1.000  1.000  1.000\n"
         "\n"
-        "2 drawn tasks of 3: at least one of 2 fabricated is found with probability 1.000; "
+        "2 drawn tasks of 3: at least one of 2 fabricated tasks is found with probability 1.000; "
         "with 1.000 "
-        "by the 2 committed\n"
+        "by the 2 that the commitment says\n"
     )
 
 
@@ -293,7 +293,7 @@ INCOMPLETE = (
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--model", "org/model"], "weights are given without --extractor"),
+        (["--model", "org/model"], "--no-weights is given without --extractor"),
         (["--extractor", "x.py:X"], INCOMPLETE),
         (["--extractor", "x.py:X", "--model", "org/m"], INCOMPLETE),
         # Without digests it was refused by `audit run` alone, when the draw was spent.

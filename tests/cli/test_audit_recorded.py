@@ -88,7 +88,10 @@ def test_strata_of_a_maintainers_own_are_no_strata(place, capsys):
     plan = plan_for(raw, SECOND, earlier_of(BEFORE), policy=policy)
     recompute(plan)
     assert main(["audit", "verify", str(put(place, outcome_of(plan, raw)))]) != 0
-    assert "its strata are not the larger categories of the benchmark" in capsys.readouterr().out
+    assert (
+        "the strata of the sample are not the larger categories of the benchmark"
+        in capsys.readouterr().out
+    )
 
 
 def earlier_of(plan: TaskPlan) -> tuple[EarlierDraw, ...]:

@@ -136,7 +136,7 @@ def _nothing(order, _outcome):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_of_another_plan, "another plan than was ordered"),
+        (_of_another_plan, "another plan than the one that was ordered"),
         (_raised, "comparison: "),
         (_other_claims, "the submission does not claim"),
         (_early, "committed_at"),

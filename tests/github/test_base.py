@@ -35,7 +35,7 @@ def board(tmp_path) -> BaseBranch:
 
 def test_ranks_are_those_of_the_board(board):
     own = board.rows[0]
-    decided = board.decided(own)
+    decided = board.decision_function(own)
     entries = [entry(row, TrustLevel.OFFICIAL) for row in board.rows]
     found = intervals(entries, board.benchmark)
     for regime, known in found.regimes.items():
@@ -99,7 +99,7 @@ def test_a_row_with_a_gap_stands_in_the_other_regimes_alone():
 
 def test_nothing_is_decided_without_sizes_of_tasks(tmp_path):
     base = BaseBranch(find_layout(repository(tmp_path)))
-    assert base.decided(base.rows[0]) is None
+    assert base.decision_function(base.rows[0]) is None
     assert not any(task.n_test for task in base.benchmark.tasks)
     assert audit_estimate(base.benchmark, base.policy).sequences == 0
 

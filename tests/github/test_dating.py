@@ -139,13 +139,13 @@ def test_a_commitment_that_was_tried_after_the_beacon_is_refused(board, monkeypa
     findings = board.verdict()
     assert findings
     expected = (
-        "no commit is named whose status shows its commitment"
+        "the record names no commit whose status shows its commitment"
         if shown == "nowhere"
         else f"GitHub has no status of {board.place.base} with commitment"
     )
     assert all(f"dating: {expected}" in finding for finding in findings), findings
     # Where nobody asks the server, the lie passes: signed, linked, each step recomputed.
-    monkeypatch.setattr(dating, "undated", lambda *_: iter(()))
+    monkeypatch.setattr(dating, "dating_errors", lambda *_: iter(()))
     assert board.verdict() == []
 
 
@@ -274,7 +274,7 @@ def test_what_names_nothing_is_not_merged(board, monkeypatch):
     monkeypatch.chdir(board.place.root)
     board.push()
     (finding,) = board.verdict()
-    assert "links: it links to no earlier statement" in finding
+    assert "links: the statement links to no earlier one" in finding
 
 
 def test_a_statement_that_names_what_is_not_there_is_not_merged(board, monkeypatch):

@@ -189,7 +189,7 @@ def test_each_broken_state_is_named_with_its_cure(name, sound, files):
 def test_a_board_with_everything_works(sound, capsys):
     ready(sound)
     code, out, err = doctor(capsys)
-    weaker = "whoever can write can set the status; to allow only an App: geneb-ci init --app"
+    weaker = "all who can write can set the status; to allow only an App: geneb-ci init --app"
     lines = [f"verdicts: works: {weaker}", "merging: works", "publishing: works", "audits: works"]
     assert (code, out.splitlines()[:4], err) == (0, lines, "")
     # Broken is an exit code of its own kind; what nobody set up is not.

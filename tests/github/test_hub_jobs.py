@@ -49,7 +49,7 @@ def test_a_stage_that_nobody_knows_is_waited_out(jobs):
 def test_a_job_that_does_not_end_in_time_is_canceled(jobs, monkeypatch):
     monkeypatch.setattr(hub_jobs, "QUEUE_S", 0.1)
     job = ended(LONG, seconds=0)
-    assert job.stage == "RUNNING, not in time and canceled,"
+    assert job.stage == "RUNNING, canceled at its time limit,"
     assert jobs.canceled == [job.id]
 
 
@@ -69,7 +69,9 @@ def test_a_job_that_cannot_be_canceled_is_named_with_the_command(jobs, monkeypat
     monkeypatch.setattr("geneb_ci.github.hub_jobs.time.sleep", lambda _seconds: jobs.specs.clear())
     with pytest.raises(NothingChecked, match="404"):  # of its log
         ended(LONG, seconds=0)
-    assert re.search(r"until its time limit: hf jobs cancel geneb/0{24}\n", capsys.readouterr().out)
+    assert re.search(
+        r"until its time limit; cancel it: hf jobs cancel geneb/0{24}\n", capsys.readouterr().out
+    )
 
 
 def test_a_job_ends_before_the_job_of_github_that_waits_for_it(monkeypatch):

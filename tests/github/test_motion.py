@@ -124,7 +124,7 @@ def test_an_archived_repository_is_named_and_a_second_limit_loses_nothing(world)
     world.server.archived = True
     found = sweep(world.github(), world.layout)
     problems = {str(one.problem and one.problem.message) for one in written_of(world, found)}
-    assert problems == {"the repository is archived, and takes no writes"}
+    assert problems == {"the repository is archived, so nothing can be written"}
     world.server.archived = False
     world.server.content_max = world.server.content + 2
     world.sweep()
@@ -312,7 +312,10 @@ def test_unreadable_heads_stop_no_sweep(world):
     waits = read_waits(world.github()).waits
     assert set(waits) == set(hidden)
     assert {wait.reason for wait in waits.values()} == {
-        "it has no commit in common with main, or no head: ask its author to rebase it onto main"
+        (
+            "the pull request has no head, or no commit in common with main: ask its author to "
+            "rebase it onto main"
+        )
     }
 
 

@@ -88,7 +88,7 @@ def test_a_mistake_of_ours_about_one_costs_no_other(world, monkeypatch, where):
     (wait,) = read_waits(world.github()).waits.values()
     assert (wait.number, wait.reason) == (
         first,
-        "geneb-ci failed on it: ValueError: x\\n::error::y",
+        "geneb-ci failed on this pull request: ValueError: x\\n::error::y",
     )
 
 

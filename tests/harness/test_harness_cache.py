@@ -77,7 +77,9 @@ def test_reading_opens_the_shards_it_needs_alone(
     opened = []
     real = shard_file.blocks_in
 
-    def blocks(shard: Path, shape: shard_file.Shape) -> Iterator[tuple[int, shard_file.Embeddings]]:
+    def blocks(
+        shard: Path, shape: shard_file.ShardHeader
+    ) -> Iterator[tuple[int, shard_file.Embeddings]]:
         opened.append(shard)
         return real(shard, shape)
 
@@ -131,13 +133,13 @@ def test_a_damaged_shard_is_set_aside_and_its_rows_count_as_missing(
     # 1. It is kept under another name, which is said once, whatever other run meets it.
     aside = shard.with_name(shard.name + ".damaged")
     assert aside.read_bytes() == content
-    assert len(cache.set_aside) == 1
-    assert says in cache.set_aside[0]
-    assert cache.set_aside[0].endswith(
+    assert len(cache.damage_notes) == 1
+    assert says in cache.damage_notes[0]
+    assert cache.damage_notes[0].endswith(
         f"; renamed to {aside.name}, its embeddings are computed again"
     )
     assert other_run.find(digests) == set()
-    assert other_run.set_aside == []
+    assert other_run.damage_notes == []
 
     # 2. Its rows are missing, those of other shards are not; computed again, they are there.
     assert cache.find([*digests, *some(3, start=5)[0]]) == set(some(3, start=5)[0])
@@ -170,7 +172,9 @@ def test_two_runs_that_share_a_cache_survive_each_others_repair(
     (shard,) = mine.folder.glob("*.shard")
     real = shard_file.blocks_in
 
-    def blocks(path: Path, shape: shard_file.Shape) -> Iterator[tuple[int, shard_file.Embeddings]]:
+    def blocks(
+        path: Path, shape: shard_file.ShardHeader
+    ) -> Iterator[tuple[int, shard_file.Embeddings]]:
         shard.write_bytes(b"")
         assert theirs.find(digests) == set()
         return real(path, shape)
@@ -178,7 +182,7 @@ def test_two_runs_that_share_a_cache_survive_each_others_repair(
     monkeypatch.setattr(store, "blocks_in", blocks)
     with pytest.raises(LostEmbeddingsError):
         mine.read(digests)
-    assert (len(mine.set_aside), len(theirs.set_aside)) == (0, 1)
+    assert (len(mine.damage_notes), len(theirs.damage_notes)) == (0, 1)
 
 
 def test_a_shard_of_another_format_is_left_alone(tmp_path: Path) -> None:
@@ -188,7 +192,7 @@ def test_a_shard_of_another_format_is_left_alone(tmp_path: Path) -> None:
         patch.setattr(store, "FORMAT", shard_file.FORMAT + 1)
         cache.add(digests, rows)
     assert cache.find(digests) == set()
-    assert cache.set_aside == []
+    assert cache.damage_notes == []
     assert len(list(cache.folder.glob("*.shard"))) == 1
 
 
@@ -328,7 +332,7 @@ def test_kill_nine_loses_no_shard_and_leaves_no_half(tmp_path: Path) -> None:
         names = sequence_digests(f"A{j}" for j in range(100 * shard, 100 * shard + 100))
         assert (cache.read(names) == shard).all()
     for path in cache.folder.glob("*.shard"):
-        shard_file.shape_of(path)
+        shard_file.header_of(path)
 
 
 def test_a_user_without_a_home_is_asked_for_a_folder(monkeypatch):

@@ -123,7 +123,7 @@ def test_tasks_and_extractors_are_listed(harness: Harness) -> None:
     listed = harness("extractors", "list").stdout.split("\nyours\n")[0].splitlines()
     assert [line.split(maxsplit=1) for line in listed] == [
         ["built", "in"],
-        *([name, one.what] for name, one in BUILTINS.items()),
+        *([name, one.summary] for name, one in BUILTINS.items()),
     ]
 
 

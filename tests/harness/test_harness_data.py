@@ -130,7 +130,7 @@ def test_half_a_remote_task_is_refused(tmp_path: Path) -> None:
 def test_other_data_than_the_benchmark_says_are_refused(tmp_path: Path) -> None:
     made = mini.load(TASK.id)
     write_flat(TaskData(TASK.id, made.train, made.test.head(50)), tmp_path)
-    with pytest.raises(DataError, match="50 test sequences, expected 160 of the benchmark"):
+    with pytest.raises(DataError, match="50 test sequences, expected 160 as in the benchmark"):
         data.Folder(tmp_path, BENCH).load(TASK)
 
 

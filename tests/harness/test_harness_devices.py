@@ -86,7 +86,7 @@ def spec_of(folder: Path) -> EmbedderSpec:
     (folder / "mine.py").write_text(MINE)
     return EmbedderSpec(
         extractor=f"{folder}/mine.py:Mine", name_model="", device="cpu", keywords={},
-        batching=Batching(token_budget=700), measured=False,
+        batching=Batching(token_budget=700), measures_budget=False,
     )  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def test_a_device_that_cannot_load_the_model_as_the_first_is_named(tmp_path, wha
         ("cuda", None, [("GPU 0", {VISIBLE: "0"}), ("GPU 1", {VISIBLE: "1"})]),
         ("cuda", "3,5,6", [("GPU 3", {VISIBLE: "3"}), ("GPU 5", {VISIBLE: "5"})]),
         ("cuda", "4", "--embedders 2: CUDA_VISIBLE_DEVICES lists 1 GPU: list one per embedder"),
-        ("cuda:1", None, "--embedders 2 --device cuda:1: expected cpu or cuda; each uses its own"),
+        ("cuda:1", None, "--embedders 2 --device cuda:1: expected cpu, or cuda, with a GPU"),
     ],
 )
 def test_each_process_sees_one_gpu(monkeypatch, device, visible, expected):

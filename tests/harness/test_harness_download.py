@@ -127,11 +127,13 @@ def test_a_changed_file_is_found(hub: Hub, tmp_path: Path) -> None:
     text = file.read_text()
     file.write_text(text.replace("A", "C", 1))
     with pytest.raises(
-        DataError, match=r"train\.csv: sha256 [0-9a-f]{64}, expected [0-9a-f]{64} by manifest\.json"
+        DataError, match=r"train\.csv: sha256 [0-9a-f]{64}, expected [0-9a-f]{64} as in manifest"
     ):
         data.Folder(here, BENCH).load(BENCH.by_id["mini_tf"])
     file.write_text(text + "A,0\n")
-    with pytest.raises(DataError, match=r"train\.csv: \d+ bytes, expected \d+ by manifest\.json"):
+    with pytest.raises(
+        DataError, match=r"train\.csv: \d+ bytes, expected \d+ as in manifest\.json"
+    ):
         download.verify(BENCH, here)
     file.unlink()
     (here / "tasks" / "mini_tf" / "test.csv").unlink()
@@ -154,7 +156,7 @@ def test_an_unknown_commit_is_a_sentence(hub: Hub, tmp_path: Path) -> None:
 def test_data_that_are_not_the_benchmarks_leave_no_manifest(hub: Hub, tmp_path: Path) -> None:
     name = "tasks/mini_tf/test.csv"
     hub.files[name] = b"\n".join(hub.files[name].splitlines()[:-1]) + b"\n"
-    with pytest.raises(DataError, match="159 test sequences, expected 160 of the benchmark"):
+    with pytest.raises(DataError, match="159 test sequences, expected 160 as in the benchmark"):
         download.pull(BENCH, tmp_path / "here", endpoint=hub.endpoint)
     assert not (tmp_path / "here" / NAME).exists()
 

@@ -110,7 +110,7 @@ def numerics_of(model: str, mode: Any) -> dict[str, Any]:
     """Return what a record says of the kernels of a model that a run of one mode loads."""
     spec = EmbedderSpec(
         extractor="huggingface", name_model=model, device="cpu", keywords={},
-        batching=Batching(mode), measured=False,
+        batching=Batching(mode), measures_budget=False,
     )  # fmt: skip
     return spec.load().facts.numerics
 

@@ -99,7 +99,7 @@ def above(folder: Path) -> EmbedderSpec:
         device="cpu",
         keywords={},
         batching=Batching("exact"),
-        measured=False,
+        measures_budget=False,
     )
 
 
@@ -137,7 +137,7 @@ def test_a_model_of_transformers_keeps_its_limits(tmp_path):
         device="cpu",
         keywords={"batching": "exact"},
         batching=Batching("exact"),
-        measured=False,
+        measures_budget=False,
     )
     one = spec.load()
     extractor = one.extractor.extractor
@@ -167,4 +167,4 @@ def test_a_run_says_where_embedded_alone_a_sequence_has_other_bits(tmp_path):
     assert isinstance(calm, EmbedResult)
     assert isinstance(moved, EmbedResult)
     assert not calm.notes
-    assert "of 4 sequences embedded again alone, 4 have other bits than before" in moved.notes[0]
+    assert "embedding 4 sequences again alone changed bits of 4, although" in moved.notes[0]

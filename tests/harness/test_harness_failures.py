@@ -174,7 +174,7 @@ def test_fail_fast_ends_with_the_first_failure(mine: Harness) -> None:
 
 
 UNMEASURED = (
-    "import reference_harness.exact as exact; exact.LONGEST = 0\n"
+    "import reference_harness.exact as exact; exact.LENGTH_MAX = 0\n"
     "from reference_harness.cli import main; main()"
 )
 """A run that does not measure how many rows share a batch, which would not run out of memory."""
@@ -266,7 +266,7 @@ def test_a_worker_says_what_it_could_not_do(
         test_digests=b"".join(names[2:]), test_labels=np.array([0, 1]),
     )  # fmt: skip
     folder = Cache(tmp_path, {}).folder
-    why = f"{folder}: 2 embeddings are missing or damaged: run again"
+    why = f"{folder}: 2 embeddings are missing or damaged: run the command again"
     assert job.execute() == ProbeFailure("t", why, lost_embeddings=True)
     Cache(tmp_path, {}).add(names, np.full((4, 2), 3e4, dtype=np.float32))
     one_class = Job(**{**vars(job), "train_labels": np.array([1, 1])})

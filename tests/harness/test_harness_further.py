@@ -70,8 +70,8 @@ def test_a_fresh_set_alone_has_no_variants(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([row("fresh", 0, "ACGT", label=7)], "sequence 0: label 7 is none of the task's"),
-        ([row("fresh", 0, "ACGT")], "sequence 0: label None is none of the task's"),
+        ([row("fresh", 0, "ACGT", label=7)], "sequence 0: the task has no label 7"),
+        ([row("fresh", 0, "ACGT")], "sequence 0: the task has no label None"),
         (
             [row("test", 160, "ACGT")],
             "sequence 0: index 160 in test, which has 160 sequences",

@@ -113,8 +113,8 @@ def test_a_maximum_hides_few_letters(tmp_path):
 def test_why_letters_are_unknown_is_said(tmp_path):
     letters = measured(tmp_path, "Fails")
     assert letters.read is None
-    assert letters.unknown.startswith("not measured: ")
-    assert "no such model" in letters.unknown
+    assert letters.reason.startswith("not measured: ")
+    assert "no such model" in letters.reason
 
 
 def test_of_many_sequences_a_few_are_looked_at(tmp_path):
@@ -275,7 +275,7 @@ def test_a_run_says_which_letters_were_cut(harness: Harness) -> None:
     record = record_of(harness, "--extractor", "reads.py:First")
     said = " ".join(record["stderr"].split())
     assert (
-        "of letters are read, and 8 of 8 sequences examined are cut at max_length=512: raise it, or"
-        in said
-    )
+        "of letters are read, and 8 of 8 sequences examined are cut at max_length=512: raise "
+        "max_length, or declare the truncation"
+    ) in said
     assert record["tasks"]["mini_splice"]["measured"]["letters"]["cut"] == 8

@@ -107,7 +107,7 @@ def test_a_budget_keeps_to_the_room(row: int, free: int, each: int) -> None:
     """For any row, free memory and need of a token: at most 80 % of it, unless one row is more."""
 
     class Space:
-        most = 2048
+        tokens_max = 2048
         now = 0
         begin = staticmethod(lambda: free)
 
@@ -134,7 +134,7 @@ class Gpu:
     """Memory of a GPU as `torch.cuda` tells it, where none is: 1 GiB, a quarter of it cached."""
 
     def __init__(self) -> None:
-        self.held = self.most = 128 << 20
+        self.held = self.tokens_max = 128 << 20
 
     def is_available(self) -> bool:
         return True
@@ -144,7 +144,7 @@ class Gpu:
 
     def reset_peak_memory_stats(self, device: str) -> None:
         del device
-        self.most = self.held
+        self.tokens_max = self.held
 
     def memory_allocated(self, device: str) -> int:
         del device
@@ -156,7 +156,7 @@ class Gpu:
 
     def max_memory_allocated(self, device: str) -> int:
         del device
-        return self.most
+        return self.tokens_max
 
     def mem_get_info(self, device: str) -> tuple[int, int]:
         del device
@@ -176,7 +176,7 @@ def test_the_room_of_a_gpu_counts_what_its_allocator_keeps(monkeypatch: pytest.M
 
     def run(rows: int) -> bool:
         tried.append(rows)
-        gpu.most = max(gpu.most, gpu.held + (rows * 100 << 16))
+        gpu.tokens_max = max(gpu.tokens_max, gpu.held + (rows * 100 << 16))
         return True
 
     assert fitting_budget(room_of("cuda:1"), 100, run) == 8192

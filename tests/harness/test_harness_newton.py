@@ -81,8 +81,8 @@ def test_what_is_accepted_lies_within_what_is_promised(
     x, y = problem(rows, dim, classes)
     x[:, 3] += np.float32(offset)
     found = newton.minimise(x, y, classes)
-    promised = newton.CHANGE_MIN
-    monkeypatch.setattr(newton, "CHANGE_MIN", 1e-13)
+    promised = newton.CHANGE_ACCEPTED
+    monkeypatch.setattr(newton, "CHANGE_ACCEPTED", 1e-13)
     monkeypatch.setattr(newton, "NOISE_MAX", 0.0)
     exact = newton.minimise(x, y, classes)
     wide = x.astype(np.float64)
@@ -117,7 +117,7 @@ def test_features_of_any_kind_are_the_same_problem(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_not_solved_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(newton, "STEPS", 2)
+    monkeypatch.setattr(newton, "STEPS_MAX", 2)
     x, y = problem(300, 10, 2)
     with pytest.raises(newton.NotSolvedError, match=r"the last of 2 Newton steps changed"):
         newton.minimise(x, y, 2)

@@ -112,7 +112,7 @@ def test_lbfgs_that_does_not_arrive_is_an_error(monkeypatch: pytest.MonkeyPatch)
 def test_lbfgs_takes_over_where_newton_does_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     train, labels, test = language_like(3)
     expected = optimum.solve(train, labels).predict(test)
-    monkeypatch.setattr(newton, "STEPS", 1)
+    monkeypatch.setattr(newton, "STEPS_MAX", 1)
     solved = optimum.solve(train, labels)
     assert solved.solver == "lbfgs"
     assert (solved.predict(test) != expected).sum() <= FLIPS_MAX

@@ -105,7 +105,9 @@ def test_an_installer_gets_the_pins_alone(tmp_path, monkeypatch):
 def test_extractors_of_one_command_have_one_lock():
     locks = [read_lock(f"x=={n} {HASH}".encode(), "mine.lock.txt") for n in (1, 2)]
     for listed in (locks, [None, locks[0]]):
-        with pytest.raises(OptionError, match=r"^the extractors of this list have different locks"):
+        with pytest.raises(
+            OptionError, match=r"^the extractors of one command have different locks"
+        ):
             start_with_packages(listed)
     with pytest.raises(OptionError, match=r"^mine\.lock\.txt: .* leave --engine ray out"):
         start_with_packages(locks[:1], "ray")

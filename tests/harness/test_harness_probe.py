@@ -101,7 +101,7 @@ def test_constant_predictions_are_seen() -> None:
     rng = np.random.RandomState(0)
     labels = np.array([0] * 90 + [1] * 10)
     fit = probe.fit((rng.random_sample((100, 4)) * 1e-6).astype("f4"), labels, np.ones((7, 4)))
-    assert fit.constant
+    assert fit.is_constant
     assert fit.converged
 
 
@@ -147,12 +147,12 @@ for task_id in ("mini_promoter", "mini_species"):
     problem = probe.Problem(embed(data.train.sequences), data.train.labels,
                             embed(data.test.sequences), data.test.labels)
     few = probe.few_shot_indices(data.train.labels, 10, 13)
-    large = probe.Device("cpu", torch=True, least=problem.train.size)
+    large = probe.Device("cpu", torch=True, numbers_min=problem.train.size)
     assert (large.takes(problem.train), large.takes(problem.train[few])) == (True, False)
     small = [probe.run(problem, [few], one)[0].predictions for one in (large, probe.CPU)]
     assert (small[0] == small[1]).all()
     for rows in ([None], [few]):
-        torch_fit = probe.run(problem, rows, probe.Device("cpu", torch=True, least=0))[0]
+        torch_fit = probe.run(problem, rows, probe.Device("cpu", torch=True, numbers_min=0))[0]
         numpy_fit = probe.run(problem, rows)[0]
         assert torch_fit.predictions.dtype == np.int64
         assert set(torch_fit.predictions) <= set(data.train.labels)
@@ -184,8 +184,11 @@ def test_torch_tensors_go_through_the_array_api() -> None:
     [
         ({}, ""),
         ({"jobs": 1}, ""),
-        ({"jobs": 2}, "--jobs 2: on cuda, only one process can fit probes: leave it out"),
-        ({"engine": "ray"}, "--probe-device cuda: on a cluster, probes run on CPUs: leave it out"),
+        ({"jobs": 2}, "--jobs 2: on cuda, only one process can fit probes: leave --jobs out"),
+        (
+            {"engine": "ray"},
+            "--probe-device cuda: on a cluster, probes run on CPUs: leave --probe-device out",
+        ),
     ],
     ids=["default", "one", "several", "cluster"],
 )
@@ -207,7 +210,7 @@ def test_one_process_alone_uses_an_accelerator(
             command._probe_device(options)
         return
     device = command._probe_device(options)
-    assert (device.name, device.accelerator) == ("cuda", True)
+    assert (device.name, device.is_accelerator) == ("cuda", True)
     made = mock.Mock()
     monkeypatch.setattr(command, "LocalEngine", made)
     monkeypatch.setattr(command, "InProcess", mock.Mock())

@@ -55,7 +55,7 @@ def drift(class_name: str, folder: Path) -> Drift:
         device="cpu",
         keywords={},
         batching=BATCHING,
-        measured=False,
+        measures_budget=False,
     )
     job = EmbedJob("a", SEQUENCES, folder / "cache", {"of": class_name}, SEQUENCES)
     *_, result = spec.load().embed(job)

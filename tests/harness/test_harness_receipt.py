@@ -242,4 +242,6 @@ def test_a_stopped_run_goes_on_and_repairs_what_is_gone(tmp_path: Path) -> None:
 def test_a_format_without_receipts_contradicts_one(harness: Harness) -> None:
     done = harness(*WRITTEN, "--format-version", "1.1")
     assert done.returncode == 2
-    assert "--format-version 1.1 has no receipt: use 1.2" in done.stderr
+    assert (
+        "--receipt needs submission format 1.2, not 1.1: pass --format-version 1.2" in done.stderr
+    )

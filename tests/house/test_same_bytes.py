@@ -37,10 +37,10 @@ FINDINGS = {
     ("bad", "sarif"): "4dd00deae075c6ad681ba8a2ba9aab0d0c812d8ca372992417d7cd683c9726f2",
 }
 SIGNED = {
-    "agreeing": "be469aad0ff9ff766cc82637eab8efb91cfce408754587872ce6ce984fff7528",
-    "differing": "e188d26154cf5dbf5f105eb14cc2b25dfd17550bc6839e40e009d6f4040ac4d5",
-    "second round": "2cda99421de5240d93e5107861b51a8238925e083ee865c05db5252af38a37da",
-    "withdrawal": "138a3d0cbfee2e444d304a6efc5b3ec46ad89a238c821e8b22e1b1c9ed7be112",
+    "agreeing": "6e77ea8d2324789b9b65e51106ed332cc2a73d1dda5b349a04e5158cf2dde11c",
+    "differing": "19093b8397051c8afaaa7d958c25f9250640fa503a16f39ee75d685e43e99e84",
+    "second round": "585826e909307cd34490e1eb9c81872be631afe675e9b6c5b5cd363bc7f13a94",
+    "withdrawal": "f3fcb57c74e295d692e46743f4872e283587224e8953be9752996b7b84dd3eea",
 }
 
 

@@ -67,7 +67,7 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
     "a text for a number": ('schema_version = "1.0"\nparams = "1"', "params: Input should be"),
     "neither extractor nor missing": (
         'schema_version = "1.0"\n[run]\ndtype = "float32"',
-        "run: Value error, expected either extractor or missing",
+        "run: Value error, expected one of extractor and missing, found both or neither",
     ),
     "no revision": (
         source(kind="huggingface", location="org/model"),
@@ -80,7 +80,7 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
     "no location": (source(kind="zenodo"), "no location; kind 'zenodo' needs one"),
     "files of none": (
         source(kind="none") + f'\n[weights.files]\n"a.bin" = "{SHA}"',
-        "files of a method without weights",
+        "kind 'none' is a method without weights, but files or a location are named",
     ),
     "http": (
         source(kind="zenodo", location="1", host="http://zenodo.org"),
@@ -228,7 +228,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         f'[run.environment]\nlock = "absent.txt"\nsha256 = "{SHA}"\n'
     )
     typos = said("verify", "typos", code=11)
-    assert "typos: wrong: there is no mine.py; " in typos
+    assert "typos: wrong: there is no extractor mine.py; " in typos
     assert "absent.txt: cannot be read: No such file" in typos
     (folder / "typos.toml").write_text(
         'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nextractor = "builtin:nope"\n'

@@ -98,7 +98,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path, text, said):
         task_notes(layout(tmp_path, text))
     assert said in caught.value.message
     assert str(tmp_path / "tasks.toml") in caught.value.message
-    assert caught.value.fix == "correct it; docs/maintainer/models.md explains each key"
+    assert caught.value.fix == "correct the file; docs/maintainer/models.md explains each key"
 
 
 def test_every_error_of_the_file_is_named_at_once(tmp_path):

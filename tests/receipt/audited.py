@@ -24,13 +24,13 @@ from geneb_ci.audit.compare.embedding_outcome import (
 from geneb_ci.audit.compare.embeddings import (
     DrawnTask,
     RepeatedEmbedding,
+    compared_task,
     directions,
     drawn_task,
     effect_of,
     influences,
     read_task,
     room_of,
-    task_embeddings,
 )
 from geneb_ci.audit.compare.outcome import Decoys
 from geneb_ci.audit.sampling.plan import EmbeddingCounts
@@ -153,7 +153,7 @@ def audit(
             )
             again[one.drawn.rows[place]] = RepeatedEmbedding(result, value)
         room = room_of(one.drawn, rerun.astype(np.float32))
-        tasks.append(task_embeddings(one.drawn, judged, again, width, room))
+        tasks.append(compared_task(one.drawn, judged, again, width, room))
         strata += directions(one.drawn, rerun.astype(np.float32))
         by_task.append(influences(one.drawn, rerun.astype(np.float32)))
     test = direction_test(strata, seed)

@@ -178,7 +178,7 @@ def test_a_server_that_trickles_is_left(
         files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
         with (
             files,
-            pytest.raises(NothingChecked, match="it sends fewer than 1,000,000,000,") as slow,
+            pytest.raises(NothingChecked, match="server sends fewer than 1,000,000,000,") as slow,
         ):
             files.file(SMALL[0])
     assert slow.value.fix == "run the command again: it continues the download"
@@ -212,7 +212,7 @@ def test_a_server_that_trickles_before_the_file_is_left(
         files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
         with (
             files,
-            pytest.raises(NothingChecked, match="it sends fewer than 1,000 bytes per second"),
+            pytest.raises(NothingChecked, match="server sends fewer than 1,000 bytes per second"),
         ):
             files.file(SMALL[0])
 

@@ -523,7 +523,7 @@ CASES = {
         "no-pull-request",
         "gh pr create --title 'Add gamma' --base main --fill-first --repo org/board --head "
         "org:add-gamma",
-        says="not checked: whether it has a pull request (--repo OWNER/NAME, with GH_TOKEN)",
+        says="not checked: is there a pull request? (--repo OWNER/NAME, with GH_TOKEN)",
     ),
     "a file beside a submission": Case(
         stray,
@@ -704,15 +704,15 @@ def test_a_row_of_a_practice_board_is_committed_where_it_would_be_merged():
         row=ROW,
         pending=(ROW,),
         models=("gamma",),
-        receipt=ReceiptFacts(is_published=False, files=13),
-        is_practised=True,
+        receipt=ReceiptFacts(is_published=False, file_count=13),
+        is_practice_board=True,
     )
     found = decide(Role.CONTRIBUTOR, state, TABLE)
     assert found.situation == "practice-row"
     assert found.command == (
         f"git add --all -- {ROW} && git commit -m 'Add gamma' && geneb-ci next --as maintainer"
     )
-    found = decide(Role.CONTRIBUTOR, dataclasses.replace(state, is_practised=False), TABLE)
+    found = decide(Role.CONTRIBUTOR, dataclasses.replace(state, is_practice_board=False), TABLE)
     assert found.situation == "receipt-not-published"
 
 

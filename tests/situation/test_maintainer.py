@@ -699,7 +699,11 @@ def test_rows_with_warnings_are_audited_first_and_practice_is_drawn_at_once():
     rows = [AuditCandidate("b", "submissions/b.json", 12.5), AuditCandidate("c", "c.json", 0)]
     refused = AuditCandidate("a", "submissions/a.json", 30.0, refusal="weights are not pinned")
     state = BoardState(
-        rows=4, has_answers=False, queue=(refused, *rows), key=KeyFacts("key.pem"), needs_data=False
+        row_count=4,
+        has_answers=False,
+        queue=(refused, *rows),
+        key=KeyFacts("key.pem"),
+        needs_data=False,
     )
     found = decide(Role.MAINTAINER, state, TABLE)
     assert found.command == "geneb-ci audit submissions/b.json --practice --key key.pem"

@@ -141,7 +141,7 @@ UNUSABLE: dict[str, tuple[Change | str, str]] = {
     "another revision": (root("dataset_revision", "0" * 40), "the revision of its data is"),
     "two subsets": (
         lambda result: result["scores"].update(test=[{"hf_subset": "a"}, {"hf_subset": "b"}]),
-        "has several subsets or none",
+        "has no subset, or several of which none is named 'default'",
     ),
     "mcc twice": (
         json.dumps(result_of(TASKS[0])).replace('"ap": null', '"mcc": 0.123'),
@@ -169,14 +169,14 @@ EXPERIMENTS = [{"accuracy": 0.5, "ap": NAN}]
 OTHER_PROTOCOLS: dict[str, tuple[Change, str]] = {
     "MTEB's default": (
         put("scores_per_experiment", EXPERIMENTS * 10),
-        "its scores are of 10 experiments, as by MTEB's default protocol: 8 samples a label, 10",
+        "its scores are means over 10 experiments, as by MTEB's default protocol: 8 samples",
     ),
-    "3 experiments": (put("scores_per_experiment", EXPERIMENTS * 3), "of 3 experiments"),
-    "1 experiment": (put("scores_per_experiment", EXPERIMENTS), "of 1 experiment;"),
-    "32 experiments": (put("scores_per_experiment", EXPERIMENTS * 32), "of 32 experiments"),
+    "3 experiments": (put("scores_per_experiment", EXPERIMENTS * 3), "over 3 experiments"),
+    "1 experiment": (put("scores_per_experiment", EXPERIMENTS), "over 1 experiment;"),
+    "32 experiments": (put("scores_per_experiment", EXPERIMENTS * 32), "over 32 experiments"),
     "samples a label": (put("samples_per_label", 8), "trained on 8 samples a label"),
     "samples, at the top": (root("samples_per_label", 16), "trained on 16 samples a label"),
-    "number of experiments": (root("n_experiments", 10), "of 10 experiments (n_experiments)"),
+    "number of experiments": (root("n_experiments", 10), "over 10 experiments (n_experiments)"),
     "folds": (put("n_splits", 10), "cross-validation with 10 folds"),
     "iterations": (put("max_iter", 100), "its probe has 100 iterations"),
     "another probe": (put("method", "kNN"), 'its probe is "kNN"'),
@@ -273,7 +273,7 @@ LOGS: dict[str, tuple[dict[str, Any], str]] = {
     "NaN of what is not used": (LOG | {"auroc": {"mean": NAN}}, ""),
     "NaN beside the mean": (LOG | {"mcc": {"mean": 0.5, "std": NAN}}, ""),
     "NaN of what is used": (LOG | {"mcc": {"mean": NAN}}, "mcc.mean is nan"),
-    "3 seeds": (LOG | {"n_seeds": 3}, "its scores are of 3 experiments (n_seeds)"),
+    "3 seeds": (LOG | {"n_seeds": 3}, "its scores are means over 3 experiments (n_seeds)"),
     "another probe": (LOG | {"classifier": "xgboost"}, 'its probe is "xgboost"'),
     "the same probe": (LOG | {"classifier": "LogisticRegression"}, ""),
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.workflow import LOOK
+from geneb_ci.audit.workflow import NEXT_COMMAND
 from tests.git import git
 from tests.sandbox.conftest import sandbox_of
 
@@ -102,7 +102,7 @@ def test_from_a_run_to_the_page_by_the_next_lines_alone(board: Path) -> None:
     folder = "leaderboard/audits/words"
     assert by_receipt[1:] == [
         f"{BEGIN['embeddings']} --practice",
-        f"git add {folder} && git commit -m 'Audit words' {folder} && {LOOK}",
+        f"git add {folder} && git commit -m 'Audit words' {folder} && {NEXT_COMMAND}",
         "geneb-ci trust && geneb-ci serve",
     ]
     levels = typed(board, "geneb-ci trust")
@@ -121,7 +121,7 @@ def test_what_stops_an_audit_is_what_it_prints(board: Path, sample: str) -> None
     assert f"\nnext: {audit} --practice\n" in typed(board, audit)
     again = typed(board, audit)
     assert "this digest was shown before, and --committed-at" in again
-    assert again.endswith(f"next: {LOOK}\n")
+    assert again.endswith(f"next: {NEXT_COMMAND}\n")
     without = typed(board, audit.replace(" --key keys/audit.pem", ""), code=2)
     assert "fix: pass --key keys/audit.pem, which is here" in without
     elsewhere = audit.replace(" keys/", " board/keys/").replace(
@@ -134,7 +134,7 @@ def test_what_stops_an_audit_is_what_it_prints(board: Path, sample: str) -> None
     until_started = f"until {started}; do sleep 0.05; done; kill -KILL $!; wait $!; test $? = 137"
     typed(board, f"{audit} --practice & {until_started}")
     typed(board, "git add leaderboard/audits && git commit -m 'Begin' leaderboard/audits")
-    found = typed(board, LOOK)
+    found = typed(board, NEXT_COMMAND)
     assert found.endswith(f"\nnext: {audit} --practice\n"), found
     done = typed(board, f"{audit} --practice")
     assert done.count("\nnext: ") == 1

@@ -96,7 +96,7 @@ _NUMBER = r"[0-9]{1,15}(\.[0-9]{1,6})?(e[+-][0-9]{1,3})?"
 _NUMBERS = rf"^({_NUMBER}( {_NUMBER})*)?$"
 
 
-def _split(value: object) -> object:
+def _numbers_in(value: object) -> object:
     """Return the numbers in a text; return any other value unchanged, for pydantic to validate."""
     if not isinstance(value, str):
         return value
@@ -105,8 +105,8 @@ def _split(value: object) -> object:
     return [float(number) if set(number) & set(".e") else int(number) for number in value.split()]
 
 
-def _measures(value: object) -> object:
-    numbers = _split(value)
+def _floats_in(value: object) -> object:
+    numbers = _numbers_in(value)
     return [float(number) for number in numbers] if isinstance(numbers, list) else numbers
 
 
@@ -120,10 +120,10 @@ _AS_TEXT = (
     PlainSerializer(_joined, return_type=str),
     WithJsonSchema({"type": "string", "pattern": _NUMBERS}),
 )
-Counts = Annotated[list[Count], BeforeValidator(_split), *_AS_TEXT]
+Counts = Annotated[list[Count], BeforeValidator(_numbers_in), *_AS_TEXT]
 """Whole numbers, written as one text, since a record of 10,000 embeddings would have too many
 values."""
-Measures = Annotated[list[Measure], BeforeValidator(_measures), *_AS_TEXT]
+Measures = Annotated[list[Measure], BeforeValidator(_floats_in), *_AS_TEXT]
 """Numbers with six significant digits, written as one text."""
 
 
@@ -131,7 +131,7 @@ class EmbeddingRepeat(StrictModel):
     """The comparison of a failed embedding that was computed again, alone."""
 
     dtype: Name
-    """`float64` if the extractor has that option, else that it was in a batch of its own."""
+    """`float64` if the extractor has that option, else `a batch of its own`."""
     deviation: Measure
     """As in `ComparedTask`."""
     mismatch: Count
@@ -309,9 +309,9 @@ class EmbeddingOutcome(StrictModel):
 
     @property
     def altered_training(self) -> float:
-        """The smallest share of altered training embeddings that the draw finds.
+        """The smallest share of altered training embeddings that the draw finds, mean over tasks.
 
-        It finds them with 95 % probability; the share is a mean over the tasks.
+        The draw finds at least one of them with a probability of 95 %.
         """
         draws = sum(len(task.rows.get("training", ())) for task in self.tasks)
         return -math.expm1(math.log(MISSED) / draws) if draws else 1.0
@@ -455,7 +455,7 @@ class EmbeddingFindings(NamedTuple):
 def reasons_of(findings: EmbeddingFindings) -> list[str]:
     """Return why an audit differs, one sentence each; empty if it agrees."""
     noun = findings.noun
-    objected = extractor_objections(
+    objections = extractor_objections(
         findings.decoys, findings.variants, findings.fresh, findings.few_shot
     )
     return [
@@ -464,7 +464,7 @@ def reasons_of(findings: EmbeddingFindings) -> list[str]:
         *(_pooled_reasons(findings) if findings.version != BY_EMBEDDING else ()),
         *_direction_reasons(findings.direction, noun),
         *(_effect_reasons(findings.effect, noun) if findings.effect is not None else ()),
-        *(objection.text for objection in objected),
+        *(objection.text for objection in objections),
     ]
 
 
@@ -472,8 +472,8 @@ def room_reason(outcome: EmbeddingOutcome) -> str:
     """Return why altered embeddings could matter in an audit that agrees, or ""."""
     if outcome.room > ROOM:
         return (
-            "deviations within its tolerances can lower the loss of the test embeddings by "
-            f"{outcome.room:.2g} nats in the mean, the limit is {ROOM:g}"
+            "deviations within the tolerances can lower the loss of the test embeddings by "
+            f"{outcome.room:.2g} nats in the mean over tasks, the limit is {ROOM:g}"
         )
     loosest = max(outcome.tasks, key=lambda task: task.room or 0.0)
     if (room := loosest.room or 0.0) > ROOM_OF_TASK:
@@ -506,16 +506,16 @@ def _cell_reasons(cells: ComparedCells, noun: str) -> Iterator[str]:
 
 
 def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
-    altered = [
+    altered_embeddings = [
         (task, failure)
         for task in findings.tasks
         for failure in task.failed
         if findings.is_altered(failure)
     ]
-    failed = sum(len(task.failed) for task in findings.tasks)
-    if not altered:
+    failed_count = sum(len(task.failed) for task in findings.tasks)
+    if not altered_embeddings:
         return
-    task, failure = altered[0]
+    task, failure = altered_embeddings[0]
     index = task.distinct.index(failure.row)
     split, row = (
         ("training", failure.row)
@@ -530,9 +530,10 @@ def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
         else f"{size} times what its column allows"
     )
     text = (
-        f"{plural(failed, noun)} of {findings.rows:,} {'is' if failed == 1 else 'are'} not what "
-        f"the extractor gives: {split} {noun} {row} of {task.task} deviates by {deviates}; "
-        f"{task.mismatch[index]} of its {width} coordinates round otherwise, {allowed(width)} may"
+        f"{plural(failed_count, noun)} of {findings.rows:,} "
+        f"{'is' if failed_count == 1 else 'are'} not what the extractor gives: {split} {noun} "
+        f"{row} of {task.task} deviates by {deviates}; {task.mismatch[index]} of its {width} "
+        f"coordinates round otherwise, {allowed(width)} may"
     )
     if repeat is not None:
         text += f"; alone in {repeat.dtype}, {repeat.deviation:.1e} and {repeat.mismatch}"
@@ -542,26 +543,26 @@ def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
 
 
 def _pooled_reasons(findings: EmbeddingFindings) -> Iterator[str]:
-    rescued, rows, width, noun = (
+    rescued_count, row_count, width, noun = (
         findings.rescued, findings.rows, findings.width, findings.noun,
     )  # fmt: skip
-    if rescued > (limit := allowed_rescued(rows)):
+    if rescued_count > (limit := allowed_rescued(row_count)):
         verb = "computed" if noun == "embedding" else "embedded"
         yield (
-            f"{plural(rescued, noun)} of {rows:,} pass only when they are {verb} again, alone; "
-            f"{limit} may"
+            f"{plural(rescued_count, noun)} of {row_count:,} pass only when they are {verb} "
+            f"again, alone; {limit} may"
         )
-    failed = {task.task: {each.row for each in task.failed} for task in findings.tasks}
+    failed_rows = {task.task: {each.row for each in task.failed} for task in findings.tasks}
     mismatches = sum(
         mismatch
         for task in findings.tasks
         for row, mismatch in zip(task.distinct, task.mismatch, strict=True)
-        if row not in failed[task.task]
+        if row not in failed_rows[task.task]
     )
-    if mismatches > (limit := allowed_pooled(rows, width)):
+    if mismatches > (limit := allowed_pooled(row_count, width)):
         yield (
-            f"{mismatches:,} of {rows * width:,} drawn coordinates round otherwise in {noun}s that "
-            f"pass, {limit:,} may: {POOLED:.1%}"
+            f"{mismatches:,} of {row_count * width:,} drawn coordinates round otherwise in "
+            f"{noun}s that pass, {limit:,} may: {POOLED:.1%}"
         )
 
 

@@ -78,11 +78,11 @@ FULL = "full"
 """The regime whose single probe is fitted on all training embeddings."""
 _UNFIT_FIX = (
     "let the extractor subtract a constant from each column, such as the column's mean over a "
-    "fixed set of sequences, or divide columns of large values by a constant; then run again with "
-    "--receipt"
+    "fixed set of sequences, or divide columns of large values by a constant; then repeat "
+    "`geneb-harness run --receipt DIR`"
 )
 """The fix for embeddings that float16 represents badly."""
-_RETRY_FIX = "run `geneb-harness` of the same version as geneb-ci"
+_RETRY_FIX = "install the same version of geneb-harness and geneb-ci, and run the command again"
 
 
 class TaskFiles(NamedTuple):
@@ -185,9 +185,9 @@ class DrawnTask(NamedTuple):
     committed: "npt.NDArray[np.float16]"
     """(n, d) embeddings of the receipt."""
     proofs: list[list[bytes]]
-    """Merkle proof of each."""
+    """Merkle proof of each embedding, as hashes."""
     labels: "npt.NDArray[np.int64]"
-    """(n,)."""
+    """(n,) class of each sequence."""
     is_outside_supports: "npt.NDArray[np.bool_]"
     """(n,) whether an embedding is outside of all support sets."""
     strata: TaskStrata
@@ -279,7 +279,7 @@ class AuditedReceipt(NamedTuple):
     benchmark: Benchmark
 
     def needs_no_comparison(self, plan: EmbeddingPlan) -> bool:
-        """Whether a plan is for the same method, whose draws count anyway, or another benchmark."""
+        """Whether a plan is for this method, so that its draws count, or for another benchmark."""
         commitment, planned_commitment = self.commitment, plan.commitment
         return (
             commitment.sha256 == plan.commitment_sha256
@@ -364,7 +364,7 @@ def _sample_of(
     receipt = _current_receipt(plan, repository)
     if receipt is None:
         if embedded is None:
-            say(f"{model}: not compared: neither its record's embeddings nor its receipt are here")
+            say(f"{model}: not compared: no embeddings of its record or receipt were found")
         return embedded
     folder = receipts / model if receipts is not None and (receipts / model).is_dir() else None
     try:
@@ -391,21 +391,24 @@ def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sa
             continue
         try:
             raw = read_regular(path.with_name(f"{path.stem}{RERUN}"), RERUN_BYTES_MAX)
-            rows = read_rerun(raw, outcome)
+            embeddings = read_rerun(raw, outcome)
         except (NotReadable, StepMismatch):
             continue
-        names = [task_compared.task for task_compared in outcome.tasks]
+        task_ids = [task_compared.task for task_compared in outcome.tasks]
         places = [
-            (names[task], row)
-            for task, row in zip(rows.task.tolist(), rows.row.tolist(), strict=True)
+            (task_ids[task], row)
+            for task, row in zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True)
         ]
-        order = sorted(range(len(places)), key=lambda index: _mixed(*places[index]))[:EMBEDDINGS]
+        order = sorted(range(len(places)), key=lambda index: _shuffle_key(*places[index]))
+        order = order[:EMBEDDINGS]
         if len(order) >= EMBEDDINGS_MIN:
-            yield Sample(tuple(places[index] for index in order), rows.rerun[order].astype("f8"))
+            yield Sample(
+                tuple(places[index] for index in order), embeddings.rerun[order].astype("f8")
+            )
 
 
-def _mixed(task: str, row: int) -> bytes:
-    """Return a sort key under which the embeddings of all tasks and parts are mixed."""
+def _shuffle_key(task: str, row: int) -> bytes:
+    """Return a key that sorts the embeddings of all tasks in a random, but fixed order."""
     return hashlib.sha256(f"{task} {row}".encode()).digest()
 
 
@@ -466,7 +469,7 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     import numpy as np  # slow to import, and only needed here
 
     scale, probe = task.entry.scale_log2, task.probes[FULL][0]
-    rounded, allowed = rounding(rerun, scale), task.tolerances(rerun)
+    rounded, tolerances = rounding(rerun, scale), task.tolerances(rerun)
     is_training = np.array(task.rows) < task.entry.train
     # Each drawn embedding stands for many others; an embedding added for its strength does not.
     drawn = task.is_drawn
@@ -478,7 +481,7 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
         part = DrawnPart(name, task.committed[in_part], rounded[in_part], task.labels[in_part])
         slopes = gradients(part, scale, task.influence, probe)
         total += permitted(
-            part, scaled(rerun[in_part], scale), allowed[in_part], slopes, scale, rows
+            part, scaled(rerun[in_part], scale), tolerances[in_part], slopes, scale, rows
         )
     return float(recorded(np.array([total]))[0])
 
@@ -505,65 +508,73 @@ class RepeatedEmbedding(NamedTuple):
 def own_noise(
     drawn: Sequence[DrawnTask],
     reruns: "Sequence[npt.NDArray[np.float32]]",
-    judged: Sequence[EmbeddingComparison],
+    comparisons: Sequence[EmbeddingComparison],
     again: Mapping[str, Mapping[int, RepeatedEmbedding]],
     repeats: "Iterable[tuple[str, npt.NDArray[np.float32]]]",
 ) -> str:
-    """Return how an extractor differs from itself, where what differs is no more; else "".
+    """Return by how much an extractor differs from itself, if the receipt differs no more; else "".
 
-    `again` has what failed and was computed again, task to embedding, `repeats` what sequences gave
-    in another batch.
+    `again` maps task and row of the file to failed embeddings that were computed again; `repeats`
+    has sequences with the embeddings that they got in another place or batch.
     """
     width = drawn[0].committed.shape[1]
-    failed = [comparison.failed(width) for comparison in judged]
-    pairs = list(zip(judged, failed, strict=True))
-    pooled = sum(int(comparison.mismatch[~own].sum()) for comparison, own in pairs)
-    rows = sum(len(task.rows) for task in drawn)
-    results = [repeat.result for own in again.values() for repeat in own.values()]
+    failures = [comparison.failed(width) for comparison in comparisons]
+    with_failures = list(zip(comparisons, failures, strict=True))
+    mismatches = sum(
+        int(comparison.mismatch[~has_failed].sum()) for comparison, has_failed in with_failures
+    )
+    row_count = sum(len(task.rows) for task in drawn)
+    results = [repeat.result for by_row in again.values() for repeat in by_row.values()]
     if (
-        pooled <= allowed_pooled(rows, width)
-        and len(results) <= allowed_rescued(rows)
+        mismatches <= allowed_pooled(row_count, width)
+        and len(results) <= allowed_rescued(row_count)
         and all(is_rescued(result, width) for result in results)
     ):
         return ""
-    repeats_of: defaultdict[str, list[npt.NDArray[np.float32]]] = defaultdict(list)
+    repeats_by_sequence: defaultdict[str, list[npt.NDArray[np.float32]]] = defaultdict(list)
     for sequence, repeat in repeats:
-        repeats_of[sequence].append(repeat)
-    apart = 0.0
+        repeats_by_sequence[sequence].append(repeat)
+    largest_distance = 0.0
     for task, rerun in zip(drawn, reruns, strict=True):
         allowed, scale = task.tolerances(rerun), task.entry.scale_log2
         for index, sequence in enumerate(task.sequences):
-            for repeat in repeats_of.get(sequence, ()):
-                apart = max(apart, distance(rerun[index], repeat, allowed[index], scale))
-    deviation = max(float(comparison.deviation[own].max(initial=0.0)) for comparison, own in pairs)
-    if not is_own_noise(deviation, apart):
+            for repeat in repeats_by_sequence.get(sequence, ()):
+                largest_distance = max(
+                    largest_distance, distance(rerun[index], repeat, allowed[index], scale)
+                )
+    deviation = max(
+        float(comparison.deviation[has_failed].max(initial=0.0))
+        for comparison, has_failed in with_failures
+    )
+    if not is_own_noise(deviation, largest_distance):
         return ""
     return (
         "in another batch the extractor gives the same sequence embeddings that lie up to "
-        f"{apart:.2g} tolerances apart, and the receipt deviates by up to {deviation:.2g}"
+        f"{largest_distance:.2g} tolerances apart, and the receipt deviates by up to "
+        f"{deviation:.2g}"
     )
 
 
-def task_embeddings(
+def compared_task(
     task: DrawnTask,
-    judged: EmbeddingComparison,
+    comparison: EmbeddingComparison,
     again: Mapping[int, "RepeatedEmbedding"],
     width: int,
     room: float,
 ) -> ComparedTask:
-    """Return the comparison of a task for a record.
+    """Return the drawn embeddings of a task and their comparison, for a record.
 
     `again` maps rows of the file to repeated embeddings; `room` is the result of `room_of`.
     """
-    failed = [task.rows[index] for index in judged.failed(width).nonzero()[0].tolist()]
+    failed = [task.rows[index] for index in comparison.failed(width).nonzero()[0].tolist()]
     return ComparedTask(
         task=task.task,
         train=task.entry.train,
         test=task.entry.test,
         strata=task.drawn.sizes,
         rows=task.drawn.rows,
-        deviation=judged.deviation.tolist(),
-        mismatch=judged.mismatch.tolist(),
+        deviation=comparison.deviation.tolist(),
+        mismatch=comparison.mismatch.tolist(),
         failed=[
             FailedEmbedding(row=row, again=again[row].result if row in again else None)
             for row in failed
@@ -637,7 +648,7 @@ def rerun_file(
 
 
 def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCells:
-    """Compare every recomputed cell with its claim, exactly."""
+    """Return the exact comparison of every recomputed cell with its claim."""
     differing_parts: dict[str, list[str]] = {}
     unclaimed = []
     for difference in differences(submission, cells):

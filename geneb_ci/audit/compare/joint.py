@@ -99,14 +99,13 @@ class MeanBias(NamedTuple):
         sentence = f"claims differ from rerun and copies by {self.difference:+.4f} in the mean of "
         sentence += f"{self.cells} cells, chance explains {self.limit:.4f}"
         if self.far_cells > self.far_limit:
-            sentence += (
-                f"; {self.far_cells} cells are far from it, chance explains {self.far_limit}"
-            )
+            sentence += f"; {self.far_cells} cells are far from their reruns, chance explains "
+            sentence += f"{self.far_limit}"
         return sentence
 
 
 def joint_test(cells: Sequence[Difference], tests: int) -> MeanBias:
-    """Test at least one cell, with the share of `ALARM` that one of `tests` tests has."""
+    """Return the joint test of at least one cell, at the level `ALARM` divided by `tests`."""
     level = ALARM / tests
     count = len(cells)
     total = math.fsum(cell.value for cell in cells)
@@ -134,32 +133,35 @@ def distance_outside(value: float, centre: float) -> float:
 
 def sum_limit(cells: Sequence[Difference], level: float) -> float:
     """Return the largest absolute sum that chance explains, at a level."""
-    log = math.log(2 / level)
+    log_term = math.log(2 / level)
     step = max(cell.step for cell in cells)
     parts = [(cell.deviation, cell.step) for cell in cells]
     if any(cell.centre is None for cell in cells):
         # Bernstein's bound, by which earlier records were judged.
-        linear_term = step * log / 3
+        linear_term = step * log_term / 3
         return linear_term + math.hypot(
-            linear_term, math.sqrt(2 * log) * math.hypot(*(s for s, _ in parts))
+            linear_term, math.sqrt(2 * log_term) * math.hypot(*(s for s, _ in parts))
         )
     parts.append((step * math.sqrt(UNSEEN_RATE), step))
     # By hypot, since squares of the numbers of a forged record may overflow.
     spread = math.hypot(*(s for s, _ in parts))
-    u = min(math.sqrt(2 * log) / spread if spread else math.inf, LARGEST_EXPONENT / (step or 1.0))
+    u = min(
+        math.sqrt(2 * log_term) / spread if spread else math.inf, LARGEST_EXPONENT / (step or 1.0)
+    )
     if not spread or not u:
         return spread
     # Downwards from the best u of a normal sum, which is the largest u of any minimum. The smallest
     # of these bounds is at most 2 % above the minimum.
     least = math.inf
-    while (bound := _bound(parts, u, log)) < least:
+    while (bound := _bound(parts, u, log_term)) < least:
         least, u = bound, u * U_RATIO
     return least
 
 
-def _bound(parts: Sequence[tuple[float, float]], u: float, log: float) -> float:
+def _bound(parts: Sequence[tuple[float, float]], u: float, log_term: float) -> float:
+    """Return Bennett's bound at one `u`, from deviation and step of each cell."""
     return (
-        log + math.fsum((s * u) * (s * u) * _exponential_remainder(e * u) for s, e in parts)
+        log_term + math.fsum((s * u) * (s * u) * _exponential_remainder(e * u) for s, e in parts)
     ) / u
 
 

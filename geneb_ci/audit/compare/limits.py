@@ -58,9 +58,14 @@ def limits_digest() -> str:
     )
 
 
+def are_of_every_defence(committed: str) -> bool:
+    """Whether a commitment has the limits of every defence of now, so that its audit uses each."""
+    return committed == limits_digest()
+
+
 def are_current(committed: str) -> bool:
-    """Whether the limits in a commitment are those of now.
+    """Whether the limits in a commitment are those of this version.
 
     Commitments before rule 5 have the digest of the tolerance alone.
     """
-    return committed in {limits_digest(), tolerance.tolerance_digest()}
+    return are_of_every_defence(committed) or committed == tolerance.tolerance_digest()

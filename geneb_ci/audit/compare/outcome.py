@@ -168,7 +168,7 @@ class StatementSubject(StrictModel):
 
 
 HEADS_MAX = 10_000
-"""Largest number of statements that one names: the first link of an old board names all."""
+"""Largest number of statements that another names: the first link of an old board names all."""
 NAME_MAX = 300
 Heads = Annotated[
     dict[Annotated[str, Field(max_length=NAME_MAX)], Hex64], Field(max_length=HEADS_MAX)
@@ -244,9 +244,9 @@ def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
     tests = len(cells) * len(METRICS)
     return {
         f"{regime}, {kind}{metric}": joint_test(
-            [difference(cell, metric, tests) for cell in of_regime], tests
+            [difference(cell, metric, tests) for cell in regime_cells], tests
         )
-        for (regime, kind), of_regime in cells.items()
+        for (regime, kind), regime_cells in cells.items()
         for metric in METRICS
     }
 
@@ -257,9 +257,9 @@ def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
     tests = len(cells) * len(METRICS)
     return {
         regime: joint_test(
-            [difference(cell, "MCC", tests) for cell in of_regime], tests
+            [difference(cell, "MCC", tests) for cell in regime_cells], tests
         ).hidden_raise
-        for (regime, kind), of_regime in cells.items()
+        for (regime, kind), regime_cells in cells.items()
         if not kind
     }
 
@@ -308,18 +308,20 @@ def objections(
     fresh: FreshResult | None = None,
     few_shot: FewShotResult | None = None,
 ) -> list[Objection]:
-    """Return why an audit of tasks differs; none where it agrees."""
-    differing = [task.task for task in tasks if task_verdict(task.regimes.values()) == DIFFERS]
-    result = []
-    if differing:
-        of = plural(len(tasks), "rerun task")
-        result.append(Objection(TOLERANCE, f"{', '.join(differing)} of {of}"))
-    result += [
+    """Return why an audit of tasks differs; [] if it agrees."""
+    differing_tasks = [
+        task.task for task in tasks if task_verdict(task.regimes.values()) == DIFFERS
+    ]
+    found = []
+    if differing_tasks:
+        rerun_count = plural(len(tasks), "rerun task")
+        found.append(Objection(TOLERANCE, f"{', '.join(differing_tasks)} of {rerun_count}"))
+    found += [
         Objection(JOINT, f"{name}: {bias.text}")
         for name, bias in mean_biases(tasks).items()
         if bias.is_significant
     ]
-    return [*result, *extractor_objections(decoys, variants, fresh, few_shot)]
+    return [*found, *extractor_objections(decoys, variants, fresh, few_shot)]
 
 
 def objections_of(outcome: AuditOutcome) -> list[Objection]:
@@ -347,7 +349,7 @@ def extractor_objections(
     if fresh is not None and fresh.dropped:
         yield Objection(FRESH, DROPPED)
     if few_shot is not None:
-        for defence, beside, which in (
+        for defence, beside, sequences_text in (
             (OTHER_DRAWS, OTHERS, "the published sequences than on others of the same tasks"),
             (SUPPORT, VARIED, "the published sequences than on variants of them"),
             (TEST_DRAWS, TESTS, "training sequences than on test sequences"),
@@ -355,7 +357,7 @@ def extractor_objections(
             if flagged := flagged_gains(few_shot, beside):
                 yield Objection(
                     defence,
-                    f"few-shot probes score more on {which}: "
+                    f"few-shot probes score more on {sequences_text}: "
                     f"{first_and_more([gain.text for gain in flagged])}",
                 )
 
@@ -372,7 +374,7 @@ def overall_verdict(
 
 
 class InformativeCells(NamedTuple):
-    """Number of the compared cells of a regime that are informative."""
+    """Numbers of informative and of compared cells of a regime."""
 
     cells: int
     compared: int

@@ -76,17 +76,17 @@ def _flipped(
     differs = np.asarray((rounded != task.committed).any(axis=1))
     is_sound = np.asarray(np.isfinite(rounded).all(axis=1))
     features = np.ldexp(rounded.astype(np.float64), task.entry.scale_log2)
-    index_of = {row: at for at, row in enumerate(task.rows)}
-    count = 0
+    index_by_row = {row: index for index, row in enumerate(task.rows)}
+    flipped_count = 0
     for turn, row in zip(turns, task.drawn.rows[f"test {regime}"], strict=True):
-        at, probe = index_of[row], decider.probes[turn.probe]
-        was_right = decider.predicted[turn.probe][row - task.entry.train] == task.labels[at]
-        if was_right and differs[at]:
+        index, probe = index_by_row[row], decider.probes[turn.probe]
+        was_right = decider.predicted[turn.probe][row - task.entry.train] == task.labels[index]
+        if was_right and differs[index]:
             # One at a time, since an embedding of large values could make all others ties.
-            values = features[at] @ probe.weights + probe.intercepts
-            is_right = is_sound[at] and probe.classes[np.argmax(values)] == task.labels[at]
-            count += not is_right
-    return count
+            values = features[index] @ probe.weights + probe.intercepts
+            is_right = is_sound[index] and probe.classes[np.argmax(values)] == task.labels[index]
+            flipped_count += not is_right
+    return flipped_count
 
 
 def cells_of(

@@ -71,14 +71,14 @@ def device_difference(claimed: str | None, rerun: str, dtype: str) -> DeviceDiff
     Raises BrokenInstallation where the shipped table cannot be read.
     """
     pair = {claimed, rerun}
-    same = [entry for entry in atlas() if entry["dtype"] == dtype]
-    matches = [entry for entry in same if {entry["claimed"], entry["rerun"]} == pair]
+    of_same_dtype = [entry for entry in atlas() if entry["dtype"] == dtype]
+    matches = [entry for entry in of_same_dtype if {entry["claimed"], entry["rerun"]} == pair]
     factor = 1.0 if matches else UNMEASURED_FACTOR
-    rows, scores = zip(
-        *((entry["row_max"], entry["record_mcc"]) for entry in matches or same or atlas()),
+    distances, scores = zip(
+        *((entry["row_max"], entry["record_mcc"]) for entry in matches or of_same_dtype or atlas()),
         strict=True,
     )
-    return DeviceDifference(factor * max(rows), min(factor * max(scores), 2.0), bool(matches))
+    return DeviceDifference(factor * max(distances), min(factor * max(scores), 2.0), bool(matches))
 
 
 def atlas_note(claimed: str | None, rerun: str, dtype: str) -> str:
@@ -134,7 +134,8 @@ def compare(
     """
     _require_measured(rescored, benchmark)
     cells = {
-        choice.task: list(_cells(choice.task, claimed, rescored, benchmark)) for choice in chosen
+        choice.task: list(_claimed_regimes(choice.task, claimed, rescored, benchmark))
+        for choice in chosen
     }
     if not cells or (empty := [task for task, regimes in cells.items() if not regimes]):
         empty_text = f"task {empty[0]}: the submission" if cells else "the plan"
@@ -173,27 +174,27 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
         for regime, bias in mean_biases(tasks).items()
         if bias.is_significant
     ]
-    full = [
+    full_tolerances = [
         compared.tolerance.MCC
         for task in tasks
         for name, compared in task.regimes.items()
         if name not in rescored.few_shot_k
     ]
-    if full:
+    if full_tolerances:
         lines.append(
             "the probe on all training sequences stops before its optimum, and the last bit "
             f"decides where: that alone changed MCC by up to {STOPPING_MCC} in measurements. "
-            f"Tolerances of MCC there: {min(full):.4f} to {max(full):.4f}; the few-shot regimes "
-            "are the stronger evidence"
+            f"Tolerances of MCC there: {min(full_tolerances):.4f} to {max(full_tolerances):.4f}; "
+            "the few-shot regimes are the stronger evidence"
         )
-    below = [
+    underclaimed = [
         f"{task.task} ({name})"
         for task in tasks
         for name, compared in task.regimes.items()
         if compared.verdict == "differs" and compared.claimed.MCC < compared.rescored.MCC
     ]
-    if below:
-        lines.append(f"claimed lower than rescored: {', '.join(below)}")
+    if underclaimed:
+        lines.append(f"claimed lower than rescored: {', '.join(underclaimed)}")
     return lines
 
 
@@ -214,7 +215,9 @@ def _require_measured(rescored: Rescored, benchmark: Benchmark) -> None:
         )
 
 
-def _cells(task: str, claimed: Claims, rescored: Rescored, benchmark: Benchmark) -> Iterator[str]:
+def _claimed_regimes(
+    task: str, claimed: Claims, rescored: Rescored, benchmark: Benchmark
+) -> Iterator[str]:
     """Yield the regimes with a claim on a task. Raises NothingChecked if one is not rescored."""
     for name in benchmark.regimes:
         if (name, task) in claimed.record:
@@ -227,7 +230,7 @@ def _compared(
     rescored: Rescored, task: str, name: str, claimed: Claims, alarm: float
 ) -> CellComparison:
     regime = rescored.tasks[task].regimes[name]
-    one_fit = name not in rescored.few_shot_k
+    is_one_fit = name not in rescored.few_shot_k
     reading = claimed.record[name, task]
     measured = rule.MeasuredScore(
         regime.base.per_seed,
@@ -235,7 +238,7 @@ def _compared(
         regime.plain,
         regime.stressed,
         regime.halts,
-        one_fit,
+        is_one_fit,
     )
     allowed = rule.tolerance(measured, alarm, reading.width)
     digest = claimed.digests.get((name, task))

@@ -26,7 +26,10 @@ from reference_harness.formats.run_record import PerSeed
 
 @functools.cache
 def quantile(alarm_of_one: float, freedom: int) -> float:
-    """Return t with P(|T| > t) = `alarm_of_one`, for Student's t with that much freedom."""
+    """Return the number that |T| exceeds with the probability `alarm_of_one`.
+
+    T has Student's t distribution with `freedom` degrees of freedom.
+    """
     from geneb_ci.statistics.student import student_quantile  # NumPy is slow to import
 
     return float(student_quantile(-NormalDist().inv_cdf(alarm_of_one / 2), freedom))
@@ -71,7 +74,7 @@ class MeasuredScore(NamedTuple):
     stressed: Sequence[JitteredCopy]
     stops: Sequence[Sequence[Scores]]
     """Scores at the stopping points of each fit."""
-    one_fit: bool
+    is_one_fit: bool
     """Whether all seeds share a single fit on all training sequences."""
 
 
@@ -109,21 +112,23 @@ def alarm_of_one(comparisons: int) -> float:
     return FALSE_ALARM / comparisons
 
 
-def tolerance(measured: MeasuredScore, alarm: float, width: Triple) -> Tolerance:
+def tolerance(measured: MeasuredScore, alarm: float, half_widths: Triple) -> Tolerance:
     """Return the tolerance of a score of record.
 
-    `alarm` is the false-alarm rate of one metric, `width` half the width of the interval of values
-    that round to the claim. Raises NothingChecked when there are too few copies.
+    `alarm` is the false-alarm rate of one metric, `half_widths` half the width of the interval of
+    values that round to the claim. Raises NothingChecked when there are too few copies.
     """
     _check_copies(measured.plain, "plain")
-    if measured.stressed or not (measured.one_fit and most_copies_change(measured.plain)):
+    if measured.stressed or not (measured.is_one_fit and most_copies_change(measured.plain)):
         _check_copies(measured.stressed, "stressed")
     allowances = {
-        metric: max(_flips(measured, metric, alarm), _draws(measured, metric, alarm))
-        + math.fsum(_excess(measured, metric))
+        metric: max(
+            _flip_allowance(measured, metric, alarm), _draw_allowance(measured, metric, alarm)
+        )
+        + math.fsum(_stop_allowances(measured, metric))
         for metric in METRICS
     }
-    return _tolerance(measured, allowances, width)
+    return _tolerance(measured, allowances, half_widths)
 
 
 def _check_copies(copies: Sequence[JitteredCopy], kind: str) -> None:
@@ -134,7 +139,7 @@ def _check_copies(copies: Sequence[JitteredCopy], kind: str) -> None:
         )
 
 
-def _flips(measured: MeasuredScore, metric: str, alarm: float) -> float:
+def _flip_allowance(measured: MeasuredScore, metric: str, alarm: float) -> float:
     """Return the allowance for flips that grow with the noise, and for rare outcomes.
 
     Single flips add up to a normal deviation. If their signs are random, it is sqrt(8) times as
@@ -142,8 +147,8 @@ def _flips(measured: MeasuredScore, metric: str, alarm: float) -> float:
     copies is the narrower measure.
     """
     all_matrices = range(len(measured.matrices))
-    farthest = _farthest(measured, metric, all_matrices)
-    if measured.one_fit or not _flips_grow(measured):
+    farthest = _largest_deviation(measured, metric, all_matrices)
+    if measured.is_one_fit or not _flips_grow(measured):
         return farthest
     spread = _rms(_deviations(measured, measured.plain, metric, all_matrices))
     return min(farthest, math.sqrt(2) * quantile(alarm, len(measured.plain)) * spread)
@@ -158,49 +163,57 @@ def _flips_grow(measured: MeasuredScore) -> bool:
     return most_copies_change(measured.plain) and stressed >= SATURATED * plain
 
 
-def _farthest(measured: MeasuredScore, metric: str, seeds: Sequence[int]) -> float:
+def _largest_deviation(measured: MeasuredScore, metric: str, seeds: Sequence[int]) -> float:
     """Return the largest deviation of any copy, times its margin."""
     margin = MARGIN_MANY if len(measured.stressed) >= MANY_COPIES else MARGIN_FEW
     copies = [*measured.plain, *measured.stressed]
     return margin * max(map(abs, _deviations(measured, copies, metric, seeds)))
 
 
-def _excess(measured: MeasuredScore, metric: str) -> list[float]:
-    """Return max(0, STOP_MARGIN |possible stop| - |copies seen|) of each fit, divided by all fits.
+def _stop_allowances(measured: MeasuredScore, metric: str) -> list[float]:
+    """Return by how much the stops of each fit exceed what its copies showed, divided by all fits.
 
-    Only those fits are returned that a copy changed, or that end elsewhere in float64.
+    For a fit this is max(0, STOP_MARGIN |stop| - |copy|), with the largest effect of a stop and of
+    a copy on the score. Only fits are included that a copy changed, or that end elsewhere in
+    float64.
     """
     base: list[float] = getattr(measured.base, metric)
     copies = [*measured.plain, *measured.stressed]
-    excess = []
+    allowances = []
     for seed, stops in enumerate(measured.stops):
-        moved = any(copy.flips[seed] for copy in copies)
-        if stops and (moved or getattr(stops[0], metric) != base[seed]):
-            largest = max(abs(getattr(copy.per_seed, metric)[seed] - base[seed]) for copy in copies)
-            possible = max(abs(getattr(stop, metric) - base[seed]) for stop in stops)
-            excess.append(max(0.0, STOP_MARGIN * possible - largest) / len(measured.stops))
-    return excess
+        is_moved = any(copy.flips[seed] for copy in copies)
+        if stops and (is_moved or getattr(stops[0], metric) != base[seed]):
+            largest_of_copies = max(
+                abs(getattr(copy.per_seed, metric)[seed] - base[seed]) for copy in copies
+            )
+            largest_of_stops = max(abs(getattr(stop, metric) - base[seed]) for stop in stops)
+            allowances.append(
+                max(0.0, STOP_MARGIN * largest_of_stops - largest_of_copies) / len(measured.stops)
+            )
+    return allowances
 
 
-def _draws(measured: MeasuredScore, metric: str, alarm: float) -> float:
+def _draw_allowance(measured: MeasuredScore, metric: str, alarm: float) -> float:
     """Return the allowance for unstable fits, which end elsewhere each time.
 
     The one fit on all training sequences always gets this allowance, few-shot fits only if their
     seed is unstable. The claim differs from the rerun by two draws of noise, a copy by one: hence
     the factor sqrt(2), unless stressed copies are draws like the claim.
     """
-    if measured.one_fit:
+    if measured.is_one_fit:
         all_matrices = range(len(measured.matrices))
         spread = _rms(_deviations(measured, measured.plain, metric, all_matrices))
         return math.sqrt(2) * quantile(alarm, len(measured.plain)) * spread
     seeds = range(len(measured.matrices))
-    unstable = [seed for seed in seeds if _is_unstable(measured, seed)]
-    if not unstable:
+    unstable_seeds = [seed for seed in seeds if _is_unstable(measured, seed)]
+    if not unstable_seeds:
         return 0.0
-    stable = [seed for seed in seeds if seed not in unstable]
+    stable_seeds = [seed for seed in seeds if seed not in unstable_seeds]
     copies = [*measured.plain, *measured.stressed]
-    spread = _rms(_deviations(measured, copies, metric, unstable))
-    return quantile(alarm, len(copies)) * spread + _farthest(measured, metric, stable)
+    spread = _rms(_deviations(measured, copies, metric, unstable_seeds))
+    return quantile(alarm, len(copies)) * spread + _largest_deviation(
+        measured, metric, stable_seeds
+    )
 
 
 def _is_unstable(measured: MeasuredScore, seed: int) -> bool:
@@ -229,7 +242,9 @@ def _rms(values: Sequence[float]) -> float:
     return math.sqrt(math.fsum(value * value for value in values) / len(values))
 
 
-def _honest(measured: MeasuredScore, steps: Sequence[float], width: Triple) -> HonestDifference:
+def _honest_difference(
+    measured: MeasuredScore, steps: Sequence[float], half_widths: Triple
+) -> HonestDifference:
     """Return how an honest claim differs from the rerun.
 
     The copies of a rerun lie about a centre that need not be the rerun: noise breaks ties, or a fit
@@ -237,9 +252,9 @@ def _honest(measured: MeasuredScore, steps: Sequence[float], width: Triple) -> H
     sqrt(2) times the noise. Its variance is interpolated between plain and stressed copies as a
     power of the noise. The printed claim also has a rounding error, uniform in its width.
     """
-    excess = {metric: _excess(measured, metric) for metric in METRICS}
+    excess = {metric: _stop_allowances(measured, metric) for metric in METRICS}
     centres, deviations = [], []
-    for metric, half_width in zip(METRICS, width, strict=True):
+    for metric, half_width in zip(METRICS, half_widths, strict=True):
         plain, stressed = (
             _deviations(measured, copies, metric, range(len(measured.matrices)))
             for copies in (measured.plain, measured.stressed)
@@ -276,34 +291,36 @@ def claim_variance(plain: Sequence[float], stressed: Sequence[float]) -> float:
 
 
 def _variance(values: Sequence[float]) -> float:
-    middle = math.fsum(values) / len(values)
-    return math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def _tolerance(
     measured: MeasuredScore,
     allowances: dict[str, float],
-    width: Triple,
+    half_widths: Triple,
 ) -> Tolerance:
     seeds = len(measured.matrices)
-    fits = measured.matrices[:1] if measured.one_fit else measured.matrices
-    effects = zip(*(largest_effect(matrix) for matrix in fits), strict=True)
-    steps = [max(effect) / len(fits) for effect in effects]
+    matrices = measured.matrices[:1] if measured.is_one_fit else measured.matrices
+    effects = zip(*(largest_effect(matrix) for matrix in matrices), strict=True)
+    steps = [max(effect) / len(matrices) for effect in effects]
     unseen_flips = [UNSEEN * step for step in steps]
     mcc, acc, f1 = (
-        part + flips + half_width
-        for part, flips, half_width in zip(allowances.values(), unseen_flips, width, strict=True)
+        allowance + flips + half_width
+        for allowance, flips, half_width in zip(
+            allowances.values(), unseen_flips, half_widths, strict=True
+        )
     )
     shifts = _deviations(measured, measured.plain, "MCC", range(seeds))
-    middle = math.fsum(shifts) / len(shifts)
+    mean = math.fsum(shifts) / len(shifts)
     return Tolerance(
         MCC=mcc,
         Acc=acc,
         F1=f1,
         copies=len(measured.plain) + len(measured.stressed),
         flips=math.fsum(sum(copy.flips) for copy in measured.plain) / len(measured.plain),
-        spread=_rms([value - middle for value in shifts]),
-        honest=_honest(measured, steps, width),
+        spread=_rms([value - mean for value in shifts]),
+        honest=_honest_difference(measured, steps, half_widths),
     )
 
 

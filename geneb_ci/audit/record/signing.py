@@ -165,7 +165,7 @@ def sign_abort(
 
     Nothing is written if the error has no facts of a run, or if other programs may have caused it.
     """
-    run_facts = error.at
+    run_facts = error.run_facts
     if not isinstance(run_facts, RunFacts) or getattr(error, "limit", "") == MACHINE_LIMIT:
         return
     aborted = AuditAbort.model_validate(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from geneb_ci.audit import canonical
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, EmbeddingOutcome
+from geneb_ci.audit.compare.limits import are_of_every_defence
 from geneb_ci.audit.compare.outcome import (
     DIFFERS,
     AuditOutcome,
@@ -79,15 +80,23 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:
-    """Refuse few-shot probes, variants, a fresh set or noise that contradict their own numbers."""
+    """Refuse few-shot probes, variants, a fresh set or noise that contradict their own numbers.
+
+    Records of earlier audits may lack variants and few-shot probes, those by today's limits not.
+    """
     variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
-    tasks, protocol = [task.task for task in outcome.tasks], benchmark.protocol
+    tasks = [task.task for task in outcome.tasks]
+    uses_all = are_of_every_defence(outcome.plan.commitment.policy.tolerance)
     if outcome.few_shot is not None:
         fault = few_shot_contradiction(
-            outcome.few_shot, protocol.few_shot_k, tasks, tasks, len(protocol.seeds)
+            outcome.few_shot, benchmark, tasks, tasks, requires_tests=uses_all
         )
         if fault:
             _refuse(f"few-shot probes: {fault}")
+    elif uses_all and benchmark.protocol.few_shot_k:
+        _refuse("few-shot probes: none was fitted on other sequences, as audits by its limits do")
+    if variants is None and uses_all:
+        _refuse("variants: none were embedded, as audits by its limits do")
     if variants is not None:
         fault = contradiction(variants, sequences_varied(len(outcome.plan.chosen)))
         if fault:

@@ -23,6 +23,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     training_of,
     verdict_by,
 )
+from geneb_ci.audit.compare.limits import are_of_every_defence
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.rerun.few_shot import few_shot_contradiction
@@ -172,9 +173,9 @@ def _check_training(variants: VariantResult, refits: list[RefitTask]) -> None:
 
 def _check_few_shot(outcome: EmbeddingOutcome, names: list[str], benchmark: Benchmark) -> None:
     """Refuse fits of few-shot probes that contradict the version, the benchmark or the draw."""
-    result, shots_by_regime = outcome.few_shot, benchmark.protocol.few_shot_k
+    result = outcome.few_shot
     is_before = outcome.schema_version in WITHOUT_FEW_SHOT
-    if is_before or not shots_by_regime:
+    if is_before or not benchmark.protocol.few_shot_k:
         if result is not None or (is_before and any(task.support for task in outcome.refits)):
             _refuse(
                 "the record has few-shot probes fitted on other sequences, which its version or "
@@ -188,8 +189,8 @@ def _check_few_shot(outcome: EmbeddingOutcome, names: list[str], benchmark: Benc
         )
         return
     varied = [refitted.task for refitted in outcome.refits]
-    fit_count = len(benchmark.protocol.seeds)
-    if wrong := few_shot_contradiction(result, shots_by_regime, names, varied, fit_count):
+    uses_all = are_of_every_defence(outcome.plan.commitment.policy.tolerance)
+    if wrong := few_shot_contradiction(result, benchmark, names, varied, requires_tests=uses_all):
         _refuse(f"few-shot probes: {wrong}")
     train_counts = {task.task: task.train for task in outcome.tasks}
     for refitted in outcome.refits:

@@ -16,7 +16,7 @@ _CREDENTIAL_NAMES = re.compile(
     re.IGNORECASE,
 )
 """Names of variables with credentials or paths to them; IMPLICIT_TOKEN is a switch of the Hub."""
-_FILES = {
+_FILES_BY_FOLDER = {
     "HOME": (
         *(".netrc", ".git-credentials", ".docker/config.json", ".kube/config", ".pypirc"),
         *(".aws/credentials", ".aws/sso/cache", ".azure/msal_token_cache.json"),
@@ -38,7 +38,7 @@ def refuse_tokens(environment: Mapping[str, str] = os.environ) -> None:
     The credentials of a GitHub Actions runner are accepted if it runs a single job, since they are
     worthless afterwards.
     """
-    credentials = [*variables_of(environment), *_files(environment)]
+    credentials = [*variables_of(environment), *_credential_files(environment)]
     if credentials:
         raise UsageProblem(
             f"the contributor's code could read a credential: {', '.join(credentials)}",
@@ -48,7 +48,7 @@ def refuse_tokens(environment: Mapping[str, str] = os.environ) -> None:
         raise UsageProblem(
             f"the runner in {runner} runs more than one job, and the job could read its "
             "credentials",
-            "register it again: config.sh --ephemeral --labels geneb-audit",
+            "register the runner again: config.sh --ephemeral --labels geneb-audit",
         )
 
 
@@ -59,12 +59,18 @@ def variables_of(environment: Mapping[str, str]) -> list[str]:
     )
 
 
-def _files(environment: Mapping[str, str]) -> Iterator[str]:
+def _credential_files(environment: Mapping[str, str]) -> Iterator[str]:
     home = Path(environment.get("HOME") or "/")
     cache = Path(environment.get("XDG_CACHE_HOME") or home / ".cache")
-    usual = {"HOME": home, "XDG_CONFIG_HOME": home / ".config", "HF_HOME": cache / "huggingface"}
-    folders = {name: Path(environment.get(name) or usual[name]) for name in usual}
-    paths = [folders[name] / file for name, files in _FILES.items() for file in files]
+    default_folders = {
+        "HOME": home,
+        "XDG_CONFIG_HOME": home / ".config",
+        "HF_HOME": cache / "huggingface",
+    }
+    folders = {
+        name: Path(environment.get(name) or default_folders[name]) for name in default_folders
+    }
+    paths = [folders[name] / file for name, files in _FILES_BY_FOLDER.items() for file in files]
     paths += sorted((home / ".ssh").glob("*"))
     for path in paths:
         is_public = path.parent.name == ".ssh" and _SSH_PUBLIC.fullmatch(path.name)
@@ -73,14 +79,16 @@ def _files(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _lasting_runner(environment: Mapping[str, str]) -> Path | None:
-    """Return the folder of the runner of this job if its credentials are valid after the job."""
+    """Return the folder of this job's runner if its credentials outlive the job; else None."""
     work = environment.get("RUNNER_TEMP")
     for folder in Path(work).parents if work else ():
         if os.access(folder / ".credentials", os.R_OK):
             try:  # JSON, with names in either letter case
                 settings = json.loads((folder / ".runner").read_text(encoding="utf-8-sig"))
-                words = {name.casefold(): str(value).casefold() for name, value in settings.items()}
+                value_by_name = {
+                    name.casefold(): str(value).casefold() for name, value in settings.items()
+                }
             except (OSError, ValueError, AttributeError):
                 return folder
-            return None if words.get("ephemeral") == "true" else folder
+            return None if value_by_name.get("ephemeral") == "true" else folder
     return None

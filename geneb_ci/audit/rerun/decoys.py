@@ -122,7 +122,7 @@ def with_decoys(
         if mutants:
             triangles.append((row, len(all_sequences), len(all_sequences) + 1))
             all_sequences += mutants
-    all_sequences += [_fresh(draw.choice(sequences), draw) for _ in range(min(FRESH, count))]
+    all_sequences += [_shuffled(draw.choice(sequences), draw) for _ in range(min(FRESH, count))]
     order = draw.sample(range(len(all_sequences)), len(all_sequences))
     new_position = {old: new for new, old in enumerate(order)}
     return SequencesWithDecoys(
@@ -145,7 +145,7 @@ class TaskEmbeddings(NamedTuple):
     decoys: Decoys
     repeatability: Repeatability
     repeats: "list[tuple[int, np.ndarray]]"
-    """Real sequences, by number, and what they gave in another place or batch."""
+    """Number of a real sequence, and the embedding that it got in another place or batch."""
 
 
 def embed_among_decoys(
@@ -154,7 +154,7 @@ def embed_among_decoys(
     embed_in_order: Callable[[Sequence[str]], "np.ndarray"],
     dtype: str,
 ) -> TaskEmbeddings:
-    """Embed real sequences and decoys, and judge the extractor by the decoys.
+    """Return the embeddings of the real sequences, and the result of the decoys among them.
 
     Both callables return the (n, d) embeddings of n sequences: `embed` in any batches,
     `embed_in_order` in batches of neighbours. `dtype` is the dtype in which the model computes.
@@ -164,13 +164,13 @@ def embed_among_decoys(
     # In a second run with other batches: an embedding that depends on its batch then differs.
     separate_values = embed_in_order(with_decoys.second_run)
     rows = zip(with_decoys.repeat_positions, separate_values, strict=True)
-    again = [(a, repeat) for (a, b), row in rows for repeat in (values[b], row)]
+    repeats = [(a, repeat) for (a, b), row in rows for repeat in (values[b], row)]
     number_of = {position: number for number, position in enumerate(with_decoys.real_positions)}
     return TaskEmbeddings(
         real_embeddings(with_decoys, values),
         judge_decoys(with_decoys, values, dtype, separate_values),
-        repeatability_of([(values[a], repeat) for a, repeat in again]),
-        [(number_of[a], repeat) for a, repeat in again],
+        repeatability_of([(values[a], repeat) for a, repeat in repeats]),
+        [(number_of[a], repeat) for a, repeat in repeats],
     )
 
 
@@ -199,7 +199,7 @@ def judge_decoys(
         drift = max(drift, *(_drift(values[a], row) for (a, _), row in rows))
         times_text = "three times"
     jumps = [q for q in (_jump(values, t, noise) for t in with_decoys.triangles) if q > JUMP]
-    answer_count = _answers(with_decoys, values)
+    answer_count = _answer_count(with_decoys, values)
     triangle_count = len(with_decoys.triangles)
     has_jumps = triangle_count > 0 and len(jumps) >= max(
         1, math.ceil(SHARE_MEMORISED * triangle_count)
@@ -218,20 +218,21 @@ def judge_decoys(
 
 
 def _jump(values: "np.ndarray", triangle: tuple[int, int, int], noise: float) -> float:
+    """Return the statistic q of a triangle; 0 if all three embeddings are zeros."""
     x, y, z = triangle
     # One triangle at a time: a copy of the whole matrix in float64 may not fit into memory.
-    first, second, third = (_wide(values[row]) for row in (x, y, z))
+    first, second, third = (_as_float64(values[row]) for row in (x, y, z))
     distance_min = NOISE_SHARE_MIN * noise * max(map(_length, (first, second, third)))
     mutant_distance = max(_length(second - third), distance_min)
     real_distance = min(_length(first - second), _length(first - third))
     return real_distance / mutant_distance if mutant_distance > 0 else 0.0
 
 
-def _answers(with_decoys: SequencesWithDecoys, values: "np.ndarray") -> int:
-    """Return the number of distinct real embeddings if there are suspiciously few, else 0."""
+def _answer_count(with_decoys: SequencesWithDecoys, values: "np.ndarray") -> int:
+    """Return the number of distinct embeddings of published sequences if few, else 0."""
     published = with_decoys.real_positions[: with_decoys.published]
     texts = {with_decoys.sequences[row] for row in published}
-    if len(texts) < SEQUENCES_MIN or _alike(texts):
+    if len(texts) < SEQUENCES_MIN or _are_alike(texts):
         return 0
     answers: set[bytes] = set()
     for row in published:
@@ -242,7 +243,7 @@ def _answers(with_decoys: SequencesWithDecoys, values: "np.ndarray") -> int:
     return len(answers) if len(answers) > 1 else 0
 
 
-def _alike(texts: set[str]) -> bool:
+def _are_alike(texts: set[str]) -> bool:
     """Whether sequences are variants of one another, whose embeddings may be equal."""
     ordered = sorted(texts)
     first = ordered[0]
@@ -271,7 +272,7 @@ def _mutants(sequence: str, existing: set[str], draw: random.Random) -> list[str
     return [] if existing & set(mutants) else mutants
 
 
-def _fresh(sequence: str, draw: random.Random) -> str:
+def _shuffled(sequence: str, draw: random.Random) -> str:
     """Return a sequence of the same letters in another order."""
     return "".join(draw.sample(sequence, len(sequence)))
 
@@ -283,11 +284,11 @@ def _drift(first: "np.ndarray", second: "np.ndarray") -> float:
     """
     if first.shape != second.shape:
         return math.inf
-    share = _length(_wide(first) - _wide(second)) / (_length(_wide(first)) or 1.0)
+    share = _length(_as_float64(first) - _as_float64(second)) / (_length(_as_float64(first)) or 1.0)
     return math.inf if math.isnan(share) else share
 
 
-def _wide(row: "np.ndarray") -> "np.ndarray":
+def _as_float64(row: "np.ndarray") -> "np.ndarray":
     return row.astype("<f8")
 
 

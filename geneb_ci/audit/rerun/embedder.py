@@ -51,19 +51,21 @@ class SampleEmbedder:
         self._width = width
         self._say = say
         self.parts: list[EmbeddedTask] = []
+        """Facts of each finished part of the list of sequences."""
         self.repeats: list[tuple[str, npt.NDArray[np.float32]]] = []
-        """Some of the sequences, and what each gave in another place or batch."""
+        """Some sequences, each with an embedding that it got in another place or batch."""
 
     def embed(
-        self, sequences: Sequence[str], beside: Sequence[str] = ()
+        self, sequences: Sequence[str], unpublished: Sequence[str] = ()
     ) -> "dict[str, npt.NDArray[np.float32]]":
-        """Return the embedding of each distinct sequence; `beside` are variants and fresh ones.
+        """Return the embedding of each distinct sequence.
 
-        Raises what `run_in_sandbox` raises.
+        `unpublished` are variants and fresh sequences, which are embedded as well. Raises what
+        `run_in_sandbox` raises.
         """
         published = set(sequences)
         ordered = sorted(
-            published.union(beside),
+            published.union(unpublished),
             key=lambda sequence: hashlib.sha256(sequence.encode()).digest(),
         )
         parts = [
@@ -80,9 +82,9 @@ class SampleEmbedder:
         return embedding_by_sequence
 
     def _part(
-        self, sequences: list[str], published: int, label: str, number: int
+        self, sequences: list[str], published_count: int, label: str, number: int
     ) -> "npt.NDArray[np.float32]":
-        """Return the embeddings of a part, which begins with `published` published sequences."""
+        """Return the embeddings of a part, whose published sequences come first."""
         import numpy as np  # slow to import, and only needed here
 
         work = self._prepared.work
@@ -98,17 +100,18 @@ class SampleEmbedder:
                 and file_sha256(folder / _MATRIX) == entry.embeddings_sha256
             ):
                 kept = np.load(folder / _MATRIX, allow_pickle=False)
-                return self._finished(sequences, entry, self._checked(kept))
+                return self._finished(sequences, entry, self._as_receipt_width(kept))
         seconds_used = sum(part.seconds for part in self.parts)
         runs = SandboxRuns(self._prepared, seconds_used, self._say, label)
-        decoyed = with_decoys(sequences, secrets.token_bytes(32), published)
+        decoyed = with_decoys(sequences, secrets.token_bytes(32), published_count)
         self._say(
-            f"{label}: embedding {plural(published, 'sequence')}, {len(sequences) - published} "
-            f"variants and fresh ones, and {len(decoyed.sequences) - len(sequences)} decoys"
+            f"{label}: embedding {plural(published_count, 'sequence')}, "
+            f"{len(sequences) - published_count} variants and fresh ones, and "
+            f"{len(decoyed.sequences) - len(sequences)} decoys"
         )
         embeddings = runs.embed(decoyed)
         repeats = [repeat for _, repeat in embeddings.repeats]
-        values = self._checked(np.vstack([embeddings.values, *repeats]))
+        values = self._as_receipt_width(np.vstack([embeddings.values, *repeats]))
         work.keep_binary(
             folder / _MATRIX,
             lambda stream: np.lib.format.write_array(stream, values, allow_pickle=False),
@@ -116,13 +119,13 @@ class SampleEmbedder:
         entry = EmbeddedTask(
             sequences_sha256=part_digest,
             embeddings_sha256=file_sha256(folder / _MATRIX),
-            computed=published,
+            computed=published_count,
             decoys=embeddings.decoys,
             attempts=runs.attempts,
             seconds=runs.seconds,
             peak=runs.peak,
             token_budget=runs.token_budget,
-            further=len(sequences) - published,
+            further=len(sequences) - published_count,
             further_sha256=None,
             repeated=embeddings.repeatability,
             repeats=[number for number, _ in embeddings.repeats],
@@ -133,13 +136,17 @@ class SampleEmbedder:
     def _finished(
         self, sequences: Sequence[str], entry: EmbeddedTask, values: "npt.NDArray[np.float32]"
     ) -> "npt.NDArray[np.float32]":
-        """Note a part and its repeats, which follow in `values`; return those of the sequences."""
+        """Note a finished part and its repeats; return the embeddings of its sequences.
+
+        `values` has the embeddings of `sequences`, followed by those of the repeats.
+        """
         self.parts.append(entry)
         repeated = [sequences[number] for number in entry.repeats]
         self.repeats += zip(repeated, values[len(sequences) :], strict=True)
         return values[: len(sequences)]
 
-    def _checked(self, values: "np.ndarray") -> "npt.NDArray[np.float32]":
+    def _as_receipt_width(self, values: "np.ndarray") -> "npt.NDArray[np.float32]":
+        """Return embeddings as float32. Raises ResultRefused if the receipt has another width."""
         import numpy as np
 
         if values.shape[1] != self._width:
@@ -160,11 +167,11 @@ class SampleEmbedder:
         spec = self._prepared.spec
         try:
             options = {**spec.options, "dtype": FLOAT64}
-            values = runs.alone(sequences, dataclasses.replace(spec, options=options))
-            return FLOAT64, self._checked(values)
+            values = runs.embed_alone(sequences, dataclasses.replace(spec, options=options))
+            return FLOAT64, self._as_receipt_width(values)
         except ExtractorFailed:
             # The constructor of the extractor refuses the option.
-            return ALONE_BATCH, self._checked(runs.alone(sequences, spec))
+            return ALONE_BATCH, self._as_receipt_width(runs.embed_alone(sequences, spec))
 
     @property
     def decoys(self) -> Decoys:
@@ -183,8 +190,8 @@ OPERATIONS_PER_SECOND = 150e9
 LETTERS_PER_SEQUENCE = 300
 """Assumed letters of a sequence where the submission does not say how many were given."""
 GPU_AS_CPUS = 50
-"""Assumed speed of a GPU, where one of the two embedded and the other will: 7.5 TFLOP/s of float32,
-without TF32, beside `OPERATIONS_PER_SECOND`."""
+"""Assumed speed of a GPU in CPUs, if the contributor's run used one and the rerun uses the other:
+7.5 TFLOP/s of float32, without TF32, beside `OPERATIONS_PER_SECOND`."""
 
 
 class Pace(NamedTuple):
@@ -198,36 +205,36 @@ class Pace(NamedTuple):
 def pace_of(submission: SubmissionV12, device: str = CPU) -> Pace:
     """Return the expected speed of the extractor on a device.
 
-    It is that of the contributor's run where the submission states one, since two models of as
-    many parameters differ by a factor of ten and more; else each letter counts as a token, and each
-    token as two operations per parameter.
+    This is the speed of the contributor's run if the submission states it, since two models of
+    equally many parameters differ by a factor of ten and more. Otherwise each letter counts as a
+    token, and each token as two operations per parameter.
     """
-    letters = [
+    letter_counts = [
         measured.letters
         for measured in submission.measured.values()
         if measured.letters is not None
     ]
-    length = LETTERS_PER_SEQUENCE
-    if letters:
-        given = sum(counted.given for counted in letters)
-        length = round(given / sum(counted.sequences for counted in letters))
+    letters_per_sequence = LETTERS_PER_SEQUENCE
+    if letter_counts:
+        given = sum(counted.given for counted in letter_counts)
+        letters_per_sequence = round(given / sum(counted.sequences for counted in letter_counts))
     cost, hardware = submission.run.embedding_cost, submission.run.hardware
     if cost is None:
-        operations = 2 * submission.meta.params * length
+        operations = 2 * submission.meta.params * letters_per_sequence
         return Pace(
             operations / OPERATIONS_PER_SECOND,
-            f"on a CPU, at 2 operations per parameter and letter, {length} letters a sequence and "
-            f"{OPERATIONS_PER_SECOND / 1e9:.0f} GFLOP/s",
+            f"on a CPU, at 2 operations per parameter and letter, {letters_per_sequence} letters "
+            f"a sequence and {OPERATIONS_PER_SECOND / 1e9:.0f} GFLOP/s",
         )
     basis = (
         f"at the {cost.letters_per_second:,.0f} letters a second of the contributor's run "
-        f"({hardware.device}, {hardware.name}) and {length} letters a sequence"
+        f"({hardware.device}, {hardware.name}) and {letters_per_sequence} letters a sequence"
     )
     factor = 1.0
     if (ran_on_cpu := hardware.device == CPU) != (device == CPU):
         factor = 1 / GPU_AS_CPUS if ran_on_cpu else GPU_AS_CPUS
         basis += f", with a GPU counted as {GPU_AS_CPUS} CPUs"
-    return Pace(factor * length / cost.letters_per_second, basis)
+    return Pace(factor * letters_per_sequence / cost.letters_per_second, basis)
 
 
 class RerunCost(NamedTuple):
@@ -241,9 +248,9 @@ class RerunCost(NamedTuple):
     """Number of fresh sequences."""
     embedded: int
     """Number of all sequences in the sandbox, decoys included."""
-    disk: int
+    disk_bytes: int
     """Size of the file of rerun embeddings, in bytes."""
-    embedding: float
+    embedding_seconds: float
     """Seconds in the sandbox."""
     basis: str
     """How this time was estimated, as the end of a sentence."""
@@ -298,15 +305,15 @@ def rerun_cost(
         variants=variants,
         fresh=fresh,
         embedded=embedded,
-        disk=drawn_total * (6 * receipt.dim + 32 * 20) + variants * (4 * receipt.dim + 16),
-        embedding=pace.seconds_per_sequence * embedded,
+        disk_bytes=drawn_total * (6 * receipt.dim + 32 * 20) + variants * (4 * receipt.dim + 16),
+        embedding_seconds=pace.seconds_per_sequence * embedded,
         basis=pace.basis,
     )
 
 
 def rerun_cost_lines(cost: RerunCost, cells: ReceiptCost) -> list[str]:
     """Return the cost of embedding, and of recomputing the cells, as lines of text."""
-    time_text = f"about {duration_text(cost.embedding)} {cost.basis}"
+    time_text = f"about {duration_text(cost.embedding_seconds)} {cost.basis}"
     decoys = cost.embedded - cost.rows - cost.variants - cost.fresh
     fresh = f", {cost.fresh:,} fresh sequences" if cost.fresh else ""
     return [
@@ -314,5 +321,5 @@ def rerun_cost_lines(cost: RerunCost, cells: ReceiptCost) -> list[str]:
             f"cost: at most {cost.rows:,} embeddings, {cost.variants:,} variants{fresh} and "
             f"{decoys:,} decoys to embed, {time_text}"
         ),
-        f"  cells: {cells.text}; rerun embeddings up to {size_text(cost.disk)}",
+        f"  cells: {cells.text}; rerun embeddings up to {size_text(cost.disk_bytes)}",
     ]

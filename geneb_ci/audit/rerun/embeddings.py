@@ -36,6 +36,7 @@ from geneb_ci.audit.compare.embeddings import (
     EmbeddedVariants,
     RepeatedEmbedding,
     compared_cells,
+    compared_task,
     directions,
     drawn_task,
     effect_of,
@@ -44,7 +45,6 @@ from geneb_ci.audit.compare.embeddings import (
     read_task,
     rerun_file,
     room_of,
-    task_embeddings,
 )
 from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts
 from geneb_ci.audit.errors import StepMismatch
@@ -107,10 +107,10 @@ def rerun_embeddings(
     clock: Callable[[], float],
     say: Say,
 ) -> RerunResult:
-    """Rerun a valid plan of embeddings, keep the embeddings in the work folder, return the outcome.
+    """Rerun a valid plan of embeddings, keep them in the work folder, and return the outcome.
 
-    `files` opens the files of the receipt. Raises what `workflow.rerun_plan` raises, and
-    AuditRefused for another receipt than the committed one.
+    `files` opens the files of the receipt. Raises what `workflow.rerun_plan` and
+    `committed_receipt` raise.
     """
     submission, receipt = committed_receipt(plan, prepared.subject)
     prepared = dataclasses.replace(prepared, spec=dataclasses.replace(prepared.spec, tf32=False))
@@ -133,7 +133,8 @@ def committed_receipt(
     if receipt.root != plan.root:
         raise StepMismatch(
             SAMPLE,
-            f"the plan draws from {plan.root[:16]}..., the receipt is {receipt.root[:16]}...",
+            f"the plan draws from the receipt {plan.root[:16]}..., the submission has the receipt "
+            f"{receipt.root[:16]}...",
         )
     return submission, receipt
 
@@ -158,8 +159,10 @@ class _EmbeddingRun:
         self.receipt = receipt
         self.files = files
         self.say = say
-        self.names = [name for name in prepared.subject.benchmark.task_ids if name in receipt.tasks]
-        self.refitted = refit_tasks(plan, self.names)
+        self.task_ids = [
+            name for name in prepared.subject.benchmark.task_ids if name in receipt.tasks
+        ]
+        self.refitted_tasks = refit_tasks(plan, self.task_ids)
         self.embedder = SampleEmbedder(prepared, receipt.dim, say)
 
     def result(self, clock: Callable[[], float]) -> RerunResult:
@@ -167,9 +170,9 @@ class _EmbeddingRun:
         stage: Literal["embedding", "scoring"] = "scoring"
         started_at = self.prepared.work.begin(moment_of(int(clock())))
         try:
-            drawn = self._drawn()
-            varied = self._varied()
-            fresh = self._fresh(drawn)
+            drawn = self._drawn_tasks()
+            varied = self._sample_variants()
+            fresh = self._fresh_by_task(drawn)
             stage = "embedding"
             embedding_by_sequence = self.embedder.embed(
                 [sequence for task in drawn for sequence in task.sequences],
@@ -179,33 +182,33 @@ class _EmbeddingRun:
                 ],
             )
             reruns = [self._stacked(embedding_by_sequence, task.sequences) for task in drawn]
-            judged = [
+            comparisons = [
                 judge(task.committed, rerun, task.tolerances(rerun), task.entry.scale_log2)
                 for task, rerun in zip(drawn, reruns, strict=True)
             ]
-            again = self._again(drawn, reruns, judged)
-            if noise := own_noise(drawn, reruns, judged, again, self.embedder.repeats):
+            repeated = self._repeat_failed(drawn, reruns, comparisons)
+            if noise := own_noise(drawn, reruns, comparisons, repeated, self.embedder.repeats):
                 raise ResultRefused(f"the receipt is weak: {noise}", "draw tasks: --sample tasks")
             stage = "scoring"
-            test = self._embedded(varied.test, embedding_by_sequence)
-            training = self._embedded(varied.training, embedding_by_sequence)
-            support = self._embedded(varied.support, embedding_by_sequence)
-            refits = self._refits(varied, training, support)
+            test = self._embedded_variants(varied.test, embedding_by_sequence)
+            training = self._embedded_variants(varied.training, embedding_by_sequence)
+            support = self._embedded_variants(varied.support, embedding_by_sequence)
+            refits = self._refitted(varied, training, support)
         except ExtractorRefused as error:
-            ended = moment_of(int(clock()))
-            error.at = RunFacts(
-                stage, error.task, self.prepared.facts(self.embedder.parts), started_at, ended
+            finished_at = moment_of(int(clock()))
+            error.run_facts = RunFacts(
+                stage, error.task, self.prepared.facts(self.embedder.parts), started_at, finished_at
             )
             raise
         self.prepared.check_weights()
         rerun_content = rerun_file(
-            drawn, reruns, test, training, support, [again.get(task.task, {}) for task in drawn]
+            drawn, reruns, test, training, support, [repeated.get(task.task, {}) for task in drawn]
         )
         changes = {
             task.task: decision_changes(
-                task.strata.labels, task.deciders, task.entry.scale_log2, own_rows, matrix
+                task.strata.labels, task.deciders, task.entry.scale_log2, varied_rows, matrix
             )
-            for task, own_rows, matrix in zip(drawn, test.rows, test.values, strict=True)
+            for task, varied_rows, matrix in zip(drawn, test.rows, test.values, strict=True)
         }
         variants = receipt_variant_result(
             changes,
@@ -214,14 +217,14 @@ class _EmbeddingRun:
         )
         few_shot = receipt_few_shot(self.cells, {refit.task.task: refit.varied for refit in refits})
         tasks = [
-            task_embeddings(
+            compared_task(
                 task,
                 comparison,
-                again.get(task.task, {}),
+                repeated.get(task.task, {}),
                 self.receipt.dim,
                 room_of(task, rerun),
             )
-            for task, comparison, rerun in zip(drawn, judged, reruns, strict=True)
+            for task, comparison, rerun in zip(drawn, comparisons, reruns, strict=True)
         ]
         strata = [
             stratum
@@ -245,7 +248,7 @@ class _EmbeddingRun:
         )
         return RerunResult(outcome, rerun_content)
 
-    def _drawn(self) -> list[DrawnTask]:
+    def _drawn_tasks(self) -> list[DrawnTask]:
         """Return the drawn embeddings of each task, with one file of the receipt open at a time."""
         work, benchmark = self.prepared.work, self.prepared.subject.benchmark
         shares = task_shares(self.plan.rows, self.receipt, benchmark)
@@ -253,14 +256,14 @@ class _EmbeddingRun:
         folder = work.folder / STRATA
         drawn_tasks: list[DrawnTask] = []
 
-        def take(task: str, file: Path) -> None:
+        def add_task(task: str, file: Path) -> None:
             task_receipt = read_task(folder, task, benchmark)
             drawn = drawn_embeddings(seeds, task_receipt.strata, shares[task])
             drawn_tasks.append(drawn_task(task, self.receipt, file, task_receipt, drawn))
 
         paths = [
             folder / f"{name}{end}"
-            for name in self.names
+            for name in self.task_ids
             for end in (ARRAYS_SUFFIX, SEQUENCES_SUFFIX)
         ]
         if all(work.has_result(path) for path in (*paths, folder / CELLS)):
@@ -269,9 +272,9 @@ class _EmbeddingRun:
                 task.few_shot is not None for task in cells.tasks.values()
             ):
                 self.cells = cells
-                for task in self.names:
-                    take(task, self.files.file(task))
-                    if task not in self.refitted:
+                for task in self.task_ids:
+                    add_task(task, self.files.file(task))
+                    if task not in self.refitted_tasks:
                         self.files.release(task)
                 return drawn_tasks
         folder.mkdir(parents=True, exist_ok=True)
@@ -280,23 +283,23 @@ class _EmbeddingRun:
         self.say("computing every cell from the committed embeddings")
         self.cells = recompute(
             submission, self.receipt, self.files, self.prepared.source,
-            self.prepared.runner.harness, self.names,
+            self.prepared.runner.harness, self.task_ids,
             benchmark=benchmark, options=self.prepared.machine.scoring, say=self.say, strata=folder,
-            other_draws=self.plan.seed, on_file=take, keep=self.refitted,
+            other_draws=self.plan.seed, on_file=add_task, keep=self.refitted_tasks,
         )  # fmt: skip
         for path in paths:
             work.note_result(path)
         work.keep_result(folder / CELLS, self.cells.model_dump_json() + "\n")
         return drawn_tasks
 
-    def _varied(self) -> SampleVariants:
+    def _sample_variants(self) -> SampleVariants:
         prepared, folder = self.prepared, self.prepared.work.folder / STRATA
         nonce = prepared.settings.nonce
         return sample_variants(
-            self.plan, self.names, nonce, prepared.source, prepared.runner.harness, folder
+            self.plan, self.task_ids, nonce, prepared.source, prepared.runner.harness, folder
         )
 
-    def _fresh(self, drawn: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
+    def _fresh_by_task(self, drawn: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
         """Return the fresh sequences by task, without tasks that have none."""
         fresh = self.prepared.fresh.rows if self.prepared.fresh is not None else ()
         by_task = {task.task: fresh_of_task(fresh, task.task, task.deciders) for task in drawn}
@@ -324,37 +327,37 @@ class _EmbeddingRun:
         }
         return fresh_result(decisions, self.prepared.fresh.sha256)
 
-    def _embedded(
+    def _embedded_variants(
         self,
         variants: Mapping[str, TaskVariants],
         embedding_by_sequence: "dict[str, npt.NDArray[np.float32]]",
     ) -> EmbeddedVariants:
         """Return the embeddings of variants, task by task."""
         none = TaskVariants.none()
-        by_task = [variants.get(task, none) for task in self.names]
+        by_task = [variants.get(task, none) for task in self.task_ids]
         return EmbeddedVariants(
             [task_part.rows for task_part in by_task],
             [self._stacked(embedding_by_sequence, task_part.sequences) for task_part in by_task],
         )
 
-    def _refits(
+    def _refitted(
         self, varied: SampleVariants, training: EmbeddedVariants, support: EmbeddedVariants
     ) -> list[Refit]:
-        """Return what probes decide that are fitted on variants of training sequences."""
+        """Return the results of the probes that are fitted on variants of training sequences."""
         import numpy as np
 
         prepared, folder = self.prepared, self.prepared.work.folder / STRATA
         refits = []
         for task, variants in varied.training.items():
-            number, own_support = self.names.index(task), varied.support[task]
-            count = len(variants.rows) + len(own_support.rows)
+            number, support_variants = self.task_ids.index(task), varied.support[task]
+            count = len(variants.rows) + len(support_variants.rows)
             self.say(f"{task}: fitting probes on {plural(count, 'variant')}")
             limits = limits_of(
                 self.receipt, task, prepared.subject.benchmark, prepared.machine.scoring
             )
             refits.append(
                 refit(
-                    task, variants, own_support,
+                    task, variants, support_variants,
                     np.concatenate([training.values[number], support.values[number]]),
                     self.receipt.tasks[task].scale_log2, folder / SUBMISSION,
                     self.files.file(task), prepared.source, prepared.runner.harness, limits, folder,
@@ -373,20 +376,20 @@ class _EmbeddingRun:
             stacked[index] = embedding_by_sequence[sequence]
         return stacked
 
-    def _again(
+    def _repeat_failed(
         self,
         drawn: Sequence[DrawnTask],
         reruns: "Sequence[npt.NDArray[np.float32]]",
-        judged: Sequence[EmbeddingComparison],
+        comparisons: Sequence[EmbeddingComparison],
     ) -> dict[str, dict[int, RepeatedEmbedding]]:
         """Compute failed embeddings again, the worst first, until the verdict is certain.
 
-        Returns task to row of the file to result.
+        Returns task to row of the file to the embedding that was computed again.
         """
         width = self.receipt.dim
         failed = [
             (-float(comparison.deviation[index]), -int(comparison.mismatch[index]), number, index)
-            for number, comparison in enumerate(judged)
+            for number, comparison in enumerate(comparisons)
             for index in comparison.failed(width).nonzero()[0].tolist()
         ]
         failed.sort()
@@ -443,9 +446,11 @@ class _EmbeddingRun:
     ) -> EmbeddingOutcome:
         prepared, receipt = self.prepared, self.receipt
         cells = compared_cells(self.submission, self.cells)
-        test = direction_test(strata, self.plan.seed)
-        direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
-        computed = self.cells
+        test_result = direction_test(strata, self.plan.seed)
+        direction = Direction(
+            rows=test_result.rows, statistic=test_result.statistic, p=test_result.p
+        )
+        recomputed = self.cells
         outcome = EmbeddingOutcome(
             schema_version=FEW_SHOT,
             plan=self.plan,
@@ -467,12 +472,12 @@ class _EmbeddingRun:
             sandbox=prepared.facts(self.embedder.parts),
             harness=HarnessFacts(
                 version=prepared.subject.benchmark.harness_version,
-                commit=computed.harness.commit,
-                dirty=computed.harness.dirty,
+                commit=recomputed.harness.commit,
+                dirty=recomputed.harness.dirty,
             ),
-            benchmark_sha256=computed.benchmark.sha256,
-            dataset_revision=computed.dataset.revision,
-            packages={"geneb-ci": computed.harness.version, **computed.packages},
+            benchmark_sha256=recomputed.benchmark.sha256,
+            dataset_revision=recomputed.dataset.revision,
+            packages={"geneb-ci": recomputed.harness.version, **recomputed.packages},
             notes=[
                 variant_text(variants),
                 *([fresh_text(fresh)] if fresh is not None else []),
@@ -487,7 +492,7 @@ class _EmbeddingRun:
 
     def _notes(self) -> list[str]:
         parts = self.embedder.parts
-        called = list(dict.fromkeys(attempt for part in parts for attempt in part.attempts))
+        attempts = list(dict.fromkeys(attempt for part in parts for attempt in part.attempts))
         count = sum(part.computed + part.further for part in parts)
         seconds = sum(part.seconds for part in parts)
         peak = max(part.peak for part in parts)
@@ -497,8 +502,8 @@ class _EmbeddingRun:
                 for name, digest in sorted(self.prepared.digests.items())
             ),
             *(
-                [f"the extractor's Python code called, inside the sandbox: {', '.join(called)}"]
-                if called
+                [f"the extractor's Python code called, inside the sandbox: {', '.join(attempts)}"]
+                if attempts
                 else []
             ),
             f"embedding {count} sequences took {seconds:.0f} s and up to {peak // MIB} MiB",

@@ -60,7 +60,7 @@ _EXTENDED_MAX = 8
 
 
 class BrokenArchiveError(Exception):
-    """The bytes are no archive, are damaged, or exceed a limit."""
+    """The bytes are not an archive, are damaged, or exceed a limit."""
 
 
 class NotTarError(BrokenArchiveError):
@@ -92,16 +92,16 @@ class _CountingReader:
         self._left = limit
         self.read = 0
 
-    def some(self, count: int) -> bytes:
+    def at_most(self, count: int) -> bytes:
         """Return `count` bytes, or fewer at the end of the stream."""
         if count > self._left:
-            raise BrokenArchiveError("it is larger than any model")
+            raise BrokenArchiveError("the archive is larger than any model")
         parts, bytes_left = [], count
         while bytes_left:
             try:
                 part = self._stream.read(bytes_left)
             except (gzip.BadGzipFile, zlib.error) as error:
-                raise BrokenArchiveError(f"damaged compression: {error}") from error
+                raise BrokenArchiveError(f"the compression is damaged: {error}") from error
             if not part:
                 break
             parts.append(part)
@@ -113,9 +113,9 @@ class _CountingReader:
 
     def exactly(self, count: int) -> bytes:
         """Return `count` bytes. Raises BrokenArchiveError if there are fewer."""
-        content = self.some(count)
+        content = self.at_most(count)
         if len(content) < count:
-            raise BrokenArchiveError("it ends in the middle of a file")
+            raise BrokenArchiveError("the archive ends in the middle of a file")
         return content
 
     def skip(self, count: int) -> None:
@@ -127,21 +127,21 @@ class _CountingReader:
 def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember]:
     """Yield the members of an archive of at most `limit` unpacked bytes.
 
-    Raises BrokenArchiveError if it is no valid archive, and what reading the stream raises.
+    Raises BrokenArchiveError if it is not a valid archive, and what reading the stream raises.
     """
     source = _CountingReader(_unpacked(stream), limit)
     header: dict[str, str] = {}
     header_count = 0
     while True:
         is_first = source.read == 0
-        block = source.some(BLOCK)
+        block = source.at_most(BLOCK)
         if not block or not block.strip(b"\0"):
             return
         if len(block) < BLOCK or not _is_header(block):
             if is_first and len(block) == BLOCK:
                 raise NotTarError(_kind_of(block))
-            raise BrokenArchiveError("it is damaged")
-        size, kind = _number(block[124:136]), block[156:157]
+            raise BrokenArchiveError("the archive is damaged")
+        size, kind = _number_in(block[124:136]), block[156:157]
         if kind in _EXTENDED:
             header_count += 1
             if size > HEADER_MAX or header_count > _EXTENDED_MAX:
@@ -149,11 +149,11 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
             content = source.exactly(size)
             source.skip(-size % BLOCK)
             if kind != _PAX_GLOBAL:
-                header |= _extended(kind, content)
+                header |= _extended_fields(kind, content)
             continue
         if "size" in header:
             size = _decimal(header["size"])
-        name = header.get("path") or _name(block)
+        name = header.get("path") or _path_in(block)
         content_start = source.read
         yield ArchiveMember(name.removeprefix("./"), size, kind in _REGULAR, source)
         source.skip(content_start + size + (-size % BLOCK) - source.read)
@@ -166,8 +166,8 @@ def _unpacked(stream: io.BufferedIOBase) -> io.BufferedIOBase:
     return gzip.GzipFile(fileobj=buffered) if buffered.peek(2)[:2] == GZIP else buffered
 
 
-def _extended(kind: bytes, content: bytes) -> dict[str, str]:
-    """Return the path and size in an extended header."""
+def _extended_fields(kind: bytes, content: bytes) -> dict[str, str]:
+    """Return the path and size in an extended header, as far as it has them."""
     if kind == _LONG_LINK:
         return {}
     if kind == _LONG_NAME:
@@ -182,14 +182,14 @@ def _extended(kind: bytes, content: bytes) -> dict[str, str]:
         if key in {"path", "size"}:
             values[key] = value.decode("utf-8", "replace")
         elif key.startswith("GNU.sparse"):
-            raise BrokenArchiveError("it contains sparse files")
+            raise BrokenArchiveError("the archive contains sparse files")
         content = content[length:]
     return values
 
 
 def _is_header(block: bytes) -> bool:
     try:
-        return _checksum(block) == _number(block[148:156])
+        return _checksum(block) == _number_in(block[148:156])
     except BrokenArchiveError:
         return False
 
@@ -197,7 +197,7 @@ def _is_header(block: bytes) -> bool:
 def _kind_of(block: bytes) -> str:
     """Return the type of a file that is no tar archive, as a sentence."""
     kinds = (kind for start, kind in OTHER_KINDS.items() if block.startswith(start))
-    return f"it is {next(kinds, 'something else')}, expected a tar archive, plain or gzip"
+    return f"the file is {next(kinds, 'of another type')}, expected a tar archive, plain or gzip"
 
 
 def _checksum(block: bytes) -> int:
@@ -205,7 +205,7 @@ def _checksum(block: bytes) -> int:
     return sum(block[:148]) + sum(b" " * 8) + sum(block[156:])
 
 
-def _number(field: bytes) -> int:
+def _number_in(field: bytes) -> int:
     """Return a number of a header: octal digits, or binary after the byte 0x80."""
     if field[:1] == b"\x80":
         return int.from_bytes(field[1:], "big")
@@ -221,7 +221,7 @@ def _decimal(text: str) -> int:
     return int(text)
 
 
-def _name(block: bytes) -> str:
+def _path_in(block: bytes) -> str:
     """Return the path in a header, joined from its two parts."""
     name, prefix = (part.partition(b"\0")[0] for part in (block[:100], block[345:500]))
     is_posix = block[257:263] == b"ustar\0"
@@ -238,7 +238,7 @@ ARCHIVE_MAX = 1 << 36
 WEIGHTS = Purpose(
     not_served=WeightsRefused,
     wrong_content=WeightsRefused,
-    folder="--weights DIR",
+    folder_option="--weights DIR",
     changed_fix="the file was changed since it was pinned: audit another submission, or "
     "correct the entry of the model registry",
 )
@@ -346,12 +346,12 @@ def entry_lock(environment: Environment, policy: Path) -> Lock:
         lock = read_lock(raw, path.name)
     except LockRefused as error:
         raise BadConfiguration(
-            f"{path}:{error.line}: the lock {error.reason}", "write the lock again, by uv"
+            f"{path}:{error.line}: the lock {error.reason}", "write the lock again with uv"
         ) from error
     if lock.sha256 != environment.sha256:
         raise BadConfiguration(
-            f"{path}: sha256 {lock.sha256}, the entry of the model has {environment.sha256}"
+            f"{path}: sha256 {lock.sha256}, expected {environment.sha256} by the model's entry"
             f"{line_ends_differ(raw, environment.sha256)}",
-            "restore the lock, or write its digest into the entry",
+            "restore the lock, or write its digest into the model's entry",
         )
     return lock

@@ -1,4 +1,4 @@
-"""Whether few-shot probes live on the sequences that they are fitted on, which anybody knows.
+"""Tests whether few-shot probes gain by the very sequences that they are fitted on.
 
 The seeds of a benchmark are public, so an extractor may recognise the few sequences that few-shot
 probes are fitted on, or all training sequences, and move their embeddings to where they separate
@@ -7,19 +7,19 @@ in the mean over the fits of a task.
 
 Other draws. The other fits are on training sequences of the same task that other seeds draw, which
 follow from the seed of the audit. Honest scores of all draws have one distribution. Nothing is
-embedded for it, so every task has it, and no key helps: who moves these sequences, too, moves all
-training sequences. With o other draws, of variance v, and p published ones, the variance of a gain
-is v (1/p + 1/o).
+embedded for it, so every task has it, and no look-up helps: whoever moves these sequences, too,
+moves all training sequences. With o other draws, of variance v, and p published ones, the variance
+of a gain is v (1/p + 1/o).
 
-Variants. The other fits are of variants of the same sequences. It finds keys that a small change
-breaks, also if all training sequences have them, which no other draw shows. Gains are paired, and
+Variants. The other fits are on variants of the same sequences. They show a look-up that a small
+change breaks, even of all training sequences, which no other draw shows. Gains are paired, and
 vary by their own variance over the fits, divided by their number.
 
 Test sequences. Fits on other draws of training sequences are compared with fits on draws of test
-sequences, scored on the rest of the test set. Whoever moves all training sequences by any key has
-to move the test sequences, too, which then are labels that it knows. Where a test set is of another
-kind than its training set, fits on test sequences score more, which is not flagged. Draws from one
-test set are no independent draws, so that their number counts as that of the published fits.
+sequences, scored on the rest of the test set. An extractor that moves all training sequences has to
+move the test sequences likewise, and thus to know their labels. Where a test set is of another kind
+than its training set, fits on test sequences score more, which is not flagged. Draws from one test
+set are no independent draws, so that their number counts as that of the published fits.
 
 A regime is flagged if the mean of its gains, over all T tasks, exceeds `MARGIN` by so many standard
 errors that chance does in one of 31,574 audits, by Student's t; and if the gain of a task exceeds a
@@ -42,7 +42,8 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from geneb_ci.audit.rerun.honesty import TASK_MARGIN, VARIANT_ALARM, alarm_of_one
 from reference_harness.formats.base import Name, StrictModel
-from reference_harness.formats.rescored import OTHER_DRAWS, FewShotScores
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.rescored import OTHER_DRAWS, TEST_TIMES, FewShotScores
 from reference_harness.formats.text import plural
 
 MARGIN = 0.02
@@ -51,14 +52,14 @@ that reads what a variant changes. That of a single task is larger, by `honesty.
 FITS_MIN = 2
 """Smallest number of scores that have a variance."""
 OTHERS, VARIANTS, TESTS = "others", "variants", "test sequences"
-"""The sequences of the fits that published ones, or for test sequences the others, are compared
-with."""
+"""Kinds of other fits. Fits on other draws and on variants are compared with the published fits,
+fits on test sequences with those on other draws."""
 _NUMBER = r"-?[01]\.[0-9]{4}"
 _NUMBERS = rf"^{_NUMBER}( {_NUMBER})*$"
 
 
 def _rounded(value: object) -> object:
-    """Return scores, of which a text has four digits; any other value unchanged, to be refused."""
+    """Return scores with four digits, from a text or a list; return any other value unchanged."""
     if isinstance(value, str):
         if not re.fullmatch(_NUMBERS, value):
             raise ValueError("expected scores of four digits with a space between them")
@@ -87,21 +88,21 @@ def _is_none(value: object) -> bool:
 
 
 class FewShotTask(StrictModel):
-    """MCC on the test sequences of one task of the fits of a few-shot regime."""
+    """MCC on the test sequences of one task, for several fits of a few-shot regime."""
 
     published: Correlations
-    """Of the fits whose scores are claimed."""
+    """MCC of the fits whose scores are claimed."""
     others: Correlations
-    """Of fits on other draws of training sequences."""
+    """MCC of fits on other draws of training sequences."""
     varied: Correlations | None = Field(default=None, exclude_if=_is_none)
-    """Of the published fits, on variants of their sequences; left out where none were embedded."""
+    """MCC of fits on variants of the published sequences; left out if none were embedded."""
     tests: Correlations | None = Field(default=None, exclude_if=_is_none)
-    """Of fits on draws of test sequences, on the other test sequences; left out where a class has
-    few, and in earlier records."""
+    """MCC of fits on draws of test sequences, scored on the other test sequences; left out if a
+    class has few, and in earlier records."""
 
 
 class FewShotResult(StrictModel):
-    """What few-shot probes gain by the very sequences that they are fitted on."""
+    """The scores of few-shot probes, fitted on the published sequences and on others."""
 
     regimes: Annotated[
         dict[Name, Annotated[dict[Name, FewShotTask], Field(min_length=1)]], Field(min_length=1)
@@ -114,7 +115,7 @@ class Gain(NamedTuple):
 
     regime: str
     beside: str
-    """`OTHERS`, `VARIANTS` or `TESTS`."""
+    """Kind of the other fits: `OTHERS`, `VARIANTS` or `TESTS`."""
     task: str
     """Name of a task, or "" for the mean over all `tasks`."""
     tasks: int
@@ -139,7 +140,8 @@ def few_shot_result(
 ) -> FewShotResult | None:
     """Return the result of all tasks; None for a benchmark without few-shot regimes.
 
-    `scores` and `varied` have the scores of each task, by regime; `varied` of some tasks.
+    `scores` has the scores of each task by regime, `varied` those of fits on variants, for the
+    tasks that have them.
     """
     regimes: dict[str, dict[str, FewShotTask]] = {}
     for task, by_regime in scores.items():
@@ -165,7 +167,7 @@ class _TaskGain(NamedTuple):
 def gains(result: FewShotResult) -> Iterator[Gain]:
     """Yield the gain of each regime beside each kind of other fits, in the mean and by task.
 
-    In alphabetical order, since a record does not keep any other.
+    Regimes and tasks are in alphabetical order, since a record does not keep any other.
     """
     for regime, by_task in sorted(result.regimes.items()):
         tasks = sorted(by_task.items())
@@ -176,7 +178,7 @@ def gains(result: FewShotResult) -> Iterator[Gain]:
         ):
             parts = [gain for gain in task_gains if gain is not None]
             if parts:
-                yield from _judged(regime, beside, parts)
+                yield from _with_limits(regime, beside, parts)
 
 
 def _beside_others(task: str, fits: FewShotTask) -> _TaskGain | None:
@@ -210,22 +212,25 @@ def _variance(scores: Sequence[float]) -> float:
     return math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
 
 
-def _judged(regime: str, beside: str, parts: Sequence[_TaskGain]) -> Iterator[Gain]:
-    """Yield the mean gain of all tasks with its limit, then of several tasks that of each."""
+def _with_limits(regime: str, beside: str, parts: Sequence[_TaskGain]) -> Iterator[Gain]:
+    """Yield the mean gain of all tasks with its limit, then, of several tasks, the gain of each.
+
+    `beside` is the kind of the other fits.
+    """
     from geneb_ci.statistics.student import student_quantile  # NumPy is slow to import
 
     count = len(parts)
     freedom = sum(part.freedom for part in parts)
     mean_variance = fmean(part.variance for part in parts)
-    of_mean = float(student_quantile(VARIANT_ALARM, freedom))
-    limit = MARGIN + of_mean * math.sqrt(mean_variance / count)
+    mean_quantile = float(student_quantile(VARIANT_ALARM, freedom))
+    limit = MARGIN + mean_quantile * math.sqrt(mean_variance / count)
     yield Gain(regime, beside, "", count, fmean(part.gain for part in parts), limit)
     if count == 1:
         return
-    of_task = float(student_quantile(alarm_of_one(count), freedom))
+    task_quantile = float(student_quantile(alarm_of_one(count), freedom))
     for part in parts:
         spread = math.sqrt(max(part.variance, mean_variance))
-        limit = MARGIN + TASK_MARGIN + of_task * spread
+        limit = MARGIN + TASK_MARGIN + task_quantile * spread
         yield Gain(regime, beside, part.task, count, part.gain, limit)
 
 
@@ -237,33 +242,49 @@ def flagged_gains(result: FewShotResult, beside: str) -> list[Gain]:
 
 def few_shot_contradiction(
     result: FewShotResult,
-    regimes: Iterable[str],
+    benchmark: Benchmark,
     tasks: Iterable[str],
     varied: Iterable[str],
-    fits: int,
+    *,
+    requires_tests: bool,
 ) -> str:
-    """Return why a result is not of these regimes, tasks, varied tasks and fits, or ""."""
+    """Return how a result differs from what an audit of these tasks measures, or "".
+
+    `varied` are the tasks whose published fits were repeated on variants. `requires_tests` says
+    that fits on test sequences may not be left out of a task whose classes are large enough.
+    """
+    regimes, fit_count = benchmark.protocol.few_shot_k, len(benchmark.protocol.seeds)
     if set(result.regimes) != set(regimes):
         return f"probes of {', '.join(result.regimes)} were fitted, expected {', '.join(regimes)}"
-    names, varied_names = set(tasks), set(varied)
+    task_ids, varied_ids = set(tasks), set(varied)
     for regime, by_task in result.regimes.items():
-        if by_task.keys() != names:
+        if by_task.keys() != task_ids:
             return f"{regime}: its tasks are not those of the audit"
         for task, scores in by_task.items():
-            lists = [(scores.published, fits), (scores.others, OTHER_DRAWS)]
+            scores_and_counts = [(scores.published, fit_count), (scores.others, OTHER_DRAWS)]
             if scores.varied is not None:
-                lists.append((scores.varied, fits))
+                scores_and_counts.append((scores.varied, fit_count))
             if scores.tests is not None:
-                lists.append((scores.tests, OTHER_DRAWS))
-            if any(len(each) != expected for each, expected in lists):
-                return f"{regime}: {task} has other numbers of fits than {fits} and {OTHER_DRAWS}"
-            if (scores.varied is not None) != (task in varied_names):
-                return f"{regime}: whether {task} was varied is not what the draw determines"
+                scores_and_counts.append((scores.tests, OTHER_DRAWS))
+            if any(len(values) != expected for values, expected in scores_and_counts):
+                return (
+                    f"{regime}: {task} has other numbers of fits than {fit_count} and {OTHER_DRAWS}"
+                )
+            if (scores.varied is not None) != (task in varied_ids):
+                return f"{regime}: {task} has fits on variants, unlike the draw, or lacks them"
+            counts = benchmark.by_id[task].test_class_counts
+            least = TEST_TIMES * regimes[regime]
+            if requires_tests and counts and (scores.tests is None) == (min(counts) >= least):
+                verb = "lacks" if scores.tests is None else "has"
+                return (
+                    f"{regime}: {task} {verb} fits on test sequences; its smallest class has "
+                    f"{min(counts)} of them, {least} are needed"
+                )
     return ""
 
 
 def without_tests(result: FewShotResult | None) -> FewShotResult | None:
-    """Return a result as in records before fits on test sequences."""
+    """Return a result without the fits on test sequences, which earlier records lack."""
     if result is None:
         return None
     regimes = {

@@ -99,9 +99,9 @@ def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSeq
         raise NothingChecked(f"{name}: contains no sequence", fix)
     rows: dict[str, FreshSequence] = {}
     for number, values in enumerate(lines[1:], 2):
-        row, fault = _row(values, benchmark)
+        row, fault = _sequence_in(values, benchmark)
         if row is None or row.sequence.upper() in rows:
-            objection = fault or "its sequence is in the set twice"
+            objection = fault or "the sequence is in the set twice"
             raise NothingChecked(f"{name}: line {number}: {objection}", fix)
         rows[row.sequence.upper()] = row
     too_many = {t: n for t, n in Counter(fresh_row.task for fresh_row in rows.values()).items()
@@ -115,8 +115,8 @@ def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSeq
     return tuple(rows.values())
 
 
-def _row(values: list[str], benchmark: Benchmark) -> tuple[FreshSequence | None, str]:
-    """Return a sequence and "", or None and what is wrong with it."""
+def _sequence_in(values: list[str], benchmark: Benchmark) -> tuple[FreshSequence | None, str]:
+    """Return a sequence and "", or None and what is wrong with the line."""
     if len(values) != len(COLUMNS):
         return None, f"{plural(len(values), 'value')}, expected {len(COLUMNS)}"
     task, label, sequence = values
@@ -156,7 +156,9 @@ def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshComm
             "use that commitment: with another one, a maintainer could choose between two sets",
         ) from error
     except OSError as error:
-        raise unwritable(str(salt_path), error, "copy the set to a folder of yours") from error
+        raise unwritable(
+            str(salt_path), error, "copy the set to a folder that you can write"
+        ) from error
     return FreshCommitment(
         schema_version="1.0",
         benchmark=benchmark.sha256,
@@ -179,7 +181,7 @@ def refuse_public(rows: Iterable[FreshSequence], source: TaskSource) -> None:
             raise AuditRefused(
                 f"task {task}: {plural(len(public_rows), 'sequence')} of the set are in the public "
                 f"data, the first being {quoted(public_rows[0].sequence[:60])}",
-                "remove them: only new sequences show whether the extractor knows labels by heart",
+                "remove them: only new sequences show whether the extractor remembers labels",
             )
 
 
@@ -212,8 +214,8 @@ def check_release(
     computed = salted_digest(bytes.fromhex(release.salt), content)
     if computed != commitment.sha256:
         raise AuditRefused(
-            f"{name}: its digest is {computed[:16]}..., the commitment's "
-            f"{commitment.sha256[:16]}...",
+            f"{name}: set and salt have the digest {computed[:16]}..., expected "
+            f"{commitment.sha256[:16]}... of the commitment",
             "pass a set, a salt and a commitment that belong together",
         )
     if commitment.benchmark != benchmark.sha256:

@@ -71,8 +71,11 @@ class Precision(StrictModel):
 
     declared: Name
     pairs: Positive
+    """Number of sequences that were embedded twice, in all tasks."""
     difference: float = Field(ge=0)
+    """Largest difference of two embeddings of a sequence, relative to their length."""
     bits: Count
+    """Number of significant bits that the numbers use."""
 
     @property
     def noise(self) -> str:
@@ -119,7 +122,7 @@ def _difference(row: "np.ndarray", repeat: "np.ndarray") -> float:
 
 
 def _bits(row: "np.ndarray") -> int:
-    """Return the most significant bits of any number of an embedding; 0 for zeros alone."""
+    """Return how many significant bits the numbers of an embedding use; 0 if all are zero."""
     import numpy as np  # slow to import, and only needed here
 
     stored = SIGNIFICAND[row.dtype.name]
@@ -183,7 +186,8 @@ class TaskVariantDecisions(StrictModel):
 
     kinds: dict[Name, ChangedDecisions]
     training: ChangedDecisions | None
-    """Null where no training sequence, or none of some class, was varied."""
+    """Decisions of the probe that is fitted on variants of training sequences; null if no training
+    sequence, or none of some class, was varied."""
     others: dict[Name, VariantDecisions]
 
 
@@ -206,7 +210,7 @@ class VariantResult(StrictModel):
     others: dict[Name, VariantDecisions] = Field(default={}, exclude_if=operator.not_)
     """Decisions of the other probes, such as `10shot, record`; left out in earlier records."""
     tasks: dict[Name, TaskVariantDecisions] = Field(default={}, exclude_if=operator.not_)
-    """The decisions of each task, whose sum are those above; left out in earlier records."""
+    """The decisions of each task, whose sums are the fields above; left out in earlier records."""
     memorised: bool
     """Whether the variants are flagged."""
 
@@ -282,36 +286,36 @@ class JudgedDifference(NamedTuple):
         return f"{self.name} D {difference(self.decisions):+.4f} of at most {self.limit:.4f}"
 
 
-def judged(
+def judged_differences(
     kinds: Mapping[str, ChangedDecisions],
     training: ChangedDecisions | None,
     other_probes: Mapping[str, VariantDecisions],
-    more: float = 0.0,
+    extra_margin: float = 0.0,
     alarm: float = VARIANT_ALARM,
 ) -> Iterator[JudgedDifference]:
     """Yield D of each kind, of training sequences and of each kind by other probes.
 
-    `more` is added to the margins.
+    `extra_margin` is added to the margins.
     """
     for kind, decisions in kinds.items():
-        limit = difference_limit(decisions, VARIANT_MARGIN + more, alarm=alarm)
+        limit = difference_limit(decisions, VARIANT_MARGIN + extra_margin, alarm=alarm)
         yield JudgedDifference(kind, decisions, limit)
     if training is not None:
-        limit = difference_limit(training, TRAINING_MARGIN + more, alarm=alarm)
+        limit = difference_limit(training, TRAINING_MARGIN + extra_margin, alarm=alarm)
         yield JudgedDifference("training", training, limit)
     for name, probe in other_probes.items():
         for kind, decisions in probe.kinds.items():
-            limit = difference_limit(decisions, VARIANT_MARGIN + more, probe.fits, alarm)
+            limit = difference_limit(decisions, VARIANT_MARGIN + extra_margin, probe.fits, alarm)
             yield JudgedDifference(f"{name}, {kind}", decisions, limit)
 
 
 def judged_tasks(tasks: Mapping[str, TaskVariantDecisions]) -> Iterator[JudgedDifference]:
-    """Yield D of each task, as `judged` does for all together; none of a single task."""
+    """Yield D and its limit for each of several tasks; nothing for a single task."""
     if len(tasks) < 2:  # noqa: PLR2004 (it is all together, with a smaller margin)
         return
     alarm = alarm_of_one(len(tasks))
     for name, task in tasks.items():
-        for each in judged(task.kinds, task.training, task.others, TASK_MARGIN, alarm):
+        for each in judged_differences(task.kinds, task.training, task.others, TASK_MARGIN, alarm):
             yield each._replace(name=f"{name}, {each.name}")
 
 
@@ -323,24 +327,24 @@ def is_flagged(
 ) -> bool:
     """Whether variants of test sequences, by any probe, or of training sequences are flagged.
 
-    Of all tasks together, or of one of `tasks`.
+    The decisions of all tasks together are judged, then those of each of `tasks`.
     """
-    together = judged(kinds, training, other_probes or {})
-    return any(each.is_flagged for each in (*together, *judged_tasks(tasks or {})))
+    differences = judged_differences(kinds, training, other_probes or {})
+    return any(each.is_flagged for each in (*differences, *judged_tasks(tasks or {})))
 
 
 def contradiction(result: VariantResult, expected: int) -> str:
-    """Return why a result contradicts itself or the expected number of sequences, or ""."""
+    """Return why a result contradicts itself or the expected number of sequences; else ""."""
     if result.rows != expected:
         return f"{result.rows} sequences per task were varied, expected {expected}"
-    together = judged(result.kinds, result.training, result.others)
-    for name, decisions, _ in (*together, *judged_tasks(result.tasks)):
+    differences = judged_differences(result.kinds, result.training, result.others)
+    for name, decisions, _ in (*differences, *judged_tasks(result.tasks)):
         if decisions.worse + decisions.better > decisions.rows:
             return f"{name}: {decisions.worse + decisions.better} of {decisions.rows} changed"
     if result.tasks and pooled(result.tasks.values()) != pooled([result]):
-        return "the decisions of its tasks are not those of all together"
+        return "the sums of the decisions of the tasks are not the decisions of all together"
     if result.memorised != is_flagged(result.kinds, result.training, result.others, result.tasks):
-        return f"memorised is {result.memorised}, which contradicts its numbers"
+        return f"memorised is {result.memorised}, which contradicts the numbers"
     return ""
 
 
@@ -370,7 +374,7 @@ def pooled(tasks: Iterable[TaskVariantDecisions | VariantResult]) -> TaskVariant
     """Return the sum of the decisions of several tasks."""
     parts = list(tasks)
     kinds = _pooled_kinds([part.kinds for part in parts])
-    other_kinds = {
+    other_probes = {
         name: VariantDecisions(
             fits=max(part.others[name].fits for part in parts if name in part.others),
             kinds=_pooled_kinds([part.others[name].kinds for part in parts if name in part.others]),
@@ -379,7 +383,7 @@ def pooled(tasks: Iterable[TaskVariantDecisions | VariantResult]) -> TaskVariant
     }
     refits = [part.training for part in parts if part.training is not None]
     training = summed_decisions(refits) if refits else None
-    return TaskVariantDecisions(kinds=kinds, training=training, others=other_kinds)
+    return TaskVariantDecisions(kinds=kinds, training=training, others=other_probes)
 
 
 def variant_result(
@@ -394,17 +398,17 @@ def variant_result(
 
     Without `by_task`, only the sum is in the result and decides, as in earlier records.
     """
-    together = pooled(tasks.values())
-    named = dict(tasks) if by_task else {}
+    total = pooled(tasks.values())
+    decisions_by_task = dict(tasks) if by_task else {}
     return VariantResult(
         nonce=nonce,
         rows=rows,
         reversed=reverse,
-        kinds=together.kinds,
-        training=together.training,
-        others=together.others,
-        tasks=named,
-        memorised=is_flagged(together.kinds, together.training, together.others, named),
+        kinds=total.kinds,
+        training=total.training,
+        others=total.others,
+        tasks=decisions_by_task,
+        memorised=is_flagged(total.kinds, total.training, total.others, decisions_by_task),
     )
 
 
@@ -427,19 +431,19 @@ def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshRe
     }
     if not tasks:
         return None
-    other_kinds: dict[str, dict[str, FreshTask]] = {}
+    other_probes: dict[str, dict[str, FreshTask]] = {}
     for task, of_task in decisions.items():
         for name, decided in of_task.others.items():
             if decided.fresh is not None:
                 fresh_task = FreshTask(
                     public=decided.public, fresh=decided.fresh, fits=decided.fits
                 )
-                other_kinds.setdefault(name, {})[task] = fresh_task
+                other_probes.setdefault(name, {})[task] = fresh_task
     return FreshResult(
         commitment=commitment,
         tasks=tasks,
-        others=other_kinds,
-        dropped=is_dropped(tasks, other_kinds),
+        others=other_probes,
+        dropped=is_dropped(tasks, other_probes),
     )
 
 
@@ -468,13 +472,13 @@ def is_dropped(
 
 
 def fresh_contradiction(result: FreshResult) -> str:
-    """Return why the numbers of a fresh set contradict each other, or ""."""
+    """Return why the numbers of a fresh set contradict each other; "" if they do not."""
     for tasks in (result.tasks, *result.others.values()):
         for name, task in tasks.items():
             if any(decided.right > decided.rows for decided in (task.public, task.fresh)):
                 return f"more decisions on sequences of {name} are right than were made"
     if result.dropped != is_dropped(result.tasks, result.others):
-        return f"dropped is {result.dropped}, which contradicts its numbers"
+        return f"dropped is {result.dropped}, which contradicts the numbers"
     return ""
 
 
@@ -494,10 +498,10 @@ def variant_text(result: VariantResult) -> str:
     """Return the result of the variants as one line."""
     parts = [
         f"{each.text} ({each.decisions.rows} sequences)"
-        for each in judged(result.kinds, result.training, {})
+        for each in judged_differences(result.kinds, result.training, {})
     ]
-    beside = (*judged({}, None, result.others), *judged_tasks(result.tasks))
-    parts += [each.text for each in beside if each.is_flagged]
+    other_differences = (*judged_differences({}, None, result.others), *judged_tasks(result.tasks))
+    parts += [each.text for each in other_differences if each.is_flagged]
     return f"variants: {'; '.join(parts)}"
 
 

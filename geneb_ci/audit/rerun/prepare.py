@@ -130,9 +130,10 @@ class PreparedRerun:
         further_files: tuple[Path, Path] | None = None,
         other_draws: str | None = None,
     ) -> Rescored:
-        """Return the scores of a task's embeddings, and of other draws that a text decides.
+        """Return the scores of a task's embeddings by its probes.
 
-        Raises what `scoring.rescored` raises.
+        `other_draws` is a text from which other draws of few-shot sequences follow. Raises what
+        `scoring.rescored` raises.
         """
         scoring = dataclasses.replace(
             self._scoring, noise=noise, further_files=further_files, other_draws=other_draws
@@ -203,9 +204,9 @@ def prepared_rerun(
 
     Raises what `workflow.rerun_plan` raises, except for errors of the extractor.
     """
-    noise = _noise(subject, machine)
+    noise = _noise_dtype(subject, machine)
     source = task_source(subject.benchmark, layout.benchmark, machine.data)
-    fresh = _fresh(subject, machine, source)
+    fresh = _fresh_set(subject, machine, source)
     say("submission, extractor and benchmark are those of the commitment")
     lock = subject.lock
     if subject.environment is not None:
@@ -240,7 +241,7 @@ def prepared_rerun(
         say(f"sandbox level {sandbox.level}: {escape_count} escapes attempted, all refused")
         model, digests = weights_here(commitment.weights, machine, work_folder, sandbox.level, say)
         work_folder.pin_weights(digests)
-        spec = _spec(commitment, subject, sandbox, model, machine)
+        spec = _extractor_spec(commitment, subject, sandbox, model, machine)
         if packages is not None:
             spec = dataclasses.replace(spec, packages=packages.folder)
         yield PreparedRerun(
@@ -258,7 +259,7 @@ def prepared_rerun(
         )
 
 
-def _fresh(subject: AuditSubject, machine: Machine, source: TaskSource) -> FreshSet | None:
+def _fresh_set(subject: AuditSubject, machine: Machine, source: TaskSource) -> FreshSet | None:
     """Return the fresh set after checking that no sequence of it is public; None without a set.
 
     Raises UsageProblem if only one of set and commitment is passed, and what these checks raise.
@@ -276,7 +277,8 @@ def _fresh(subject: AuditSubject, machine: Machine, source: TaskSource) -> Fresh
     return fresh_set
 
 
-def _noise(subject: AuditSubject, machine: Machine) -> str:
+def _noise_dtype(subject: AuditSubject, machine: Machine) -> str:
+    """Return the dtype in which the model computed, declared by the submission or by --noise."""
     declared = subject.dtype
     if declared is None and machine.noise is None:
         raise UsageProblem(
@@ -305,7 +307,7 @@ def weights_here(
     return folder, weights.provide_weights(committed, folder, level, say)
 
 
-def _spec(
+def _extractor_spec(
     commitment: Commitment,
     subject: AuditSubject,
     sandbox: Sandbox,
@@ -313,7 +315,7 @@ def _spec(
     machine: Machine,
 ) -> ExtractorSpec:
     code = commitment.extractor
-    common = functools.partial(
+    spec_of = functools.partial(
         ExtractorSpec,
         name_model=commitment.weights.location,
         weights=model,
@@ -322,7 +324,7 @@ def _spec(
         token_budget=machine.token_budget,
     )
     if not subject.modules:
-        return common(code.path)
+        return spec_of(code.path)
     folder = sandbox.scratch / "extractors"
     write_modules(subject.modules, folder)
-    return common(code.class_name, module=folder / Path(code.path).name)
+    return spec_of(code.class_name, module=folder / Path(code.path).name)

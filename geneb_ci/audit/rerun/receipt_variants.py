@@ -313,10 +313,11 @@ def refit(
     limits: ScoringLimits,
     folder: Path,
 ) -> Refit:
-    """Return what probes decide that are fitted on variants of training sequences and of support.
+    """Return the results of the probes that are fitted on variants of a task's sequences.
 
-    `values` are the (v, d) embeddings of both, `submission` is the file with the receipt, `file`
-    has the task's embeddings; files are written to `folder`. An embedding that overflows float16
+    `training` and `support` are the variants of training and of few-shot sequences, `values` their
+    (v, d) embeddings. `submission` is the file with the receipt, `file` has the task's embeddings;
+    files are written to `folder`. An embedding that overflows float16
     counts as zeros. Raises LimitExceeded or ResultRefused for embeddings that cannot be scored
     within the limits, and NothingChecked, with the message of the harness, for any other failure.
     """
@@ -372,5 +373,5 @@ def _task_decisions(by_probe: Changes, training: ChangedDecisions | None) -> Tas
         name: VariantDecisions(fits=len(fits), kinds={KIND: summed_decisions(fits)})
         for name, fits in by_probe.items()
     }
-    main = probes.pop(MAIN_PROBE)
-    return TaskVariantDecisions(kinds=main.kinds, training=training, others=probes)
+    main_decisions = probes.pop(MAIN_PROBE)
+    return TaskVariantDecisions(kinds=main_decisions.kinds, training=training, others=probes)

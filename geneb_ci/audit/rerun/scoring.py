@@ -80,6 +80,7 @@ class Scoring:
     noise: str
     """Dtype whose rounding errors the jittered copies have."""
     seed: int
+    """Seed of the jitter."""
     copies: int
     """Number of jittered copies."""
     jobs: int | None
@@ -130,7 +131,7 @@ def rescored(
         "--noise", scoring.noise, "--seed", str(scoring.seed), "--copies", str(scoring.copies),
         *(["--jobs", str(scoring.jobs)] if scoring.jobs else []),
         "--rounded" if scoring.is_rounded else "--unrounded",
-        *_further(scoring.further_files),
+        *_further_options(scoring.further_files),
         *(["--other-draws", scoring.other_draws] if scoring.other_draws is not None else []),
         "--output", str(output), "--quiet",
     ]  # fmt: skip
@@ -144,7 +145,7 @@ def rescored(
     return scores
 
 
-def _further(files: tuple[Path, Path] | None) -> list[str]:
+def _further_options(files: tuple[Path, Path] | None) -> list[str]:
     if files is None:
         return []
     return ["--further", str(files[0]), "--further-embeddings", str(files[1])]

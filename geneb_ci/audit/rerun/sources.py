@@ -86,7 +86,7 @@ def sources_of(
 def _check_entry(
     submission: SubmissionByEntry, declared: DeclaredRun | None, entry: ReadEntry | None
 ) -> None:
-    """Refuse to describe the run of an upgraded file otherwise than by the entry that it names."""
+    """Refuse options that describe the run of a file that names an entry, and another entry."""
     if declared is not None:
         raise UsageProblem(
             "options describe the run, and the submission names the entry of the model registry "
@@ -118,7 +118,7 @@ def _entry_sources(
         )
     run, source = entry.entry.run, entry.entry.weights
     if run is None or run.extractor is None or source is None:
-        lacks = run.missing if run is not None and run.missing else "it names no extractor"
+        lacks = run.missing if run is not None and run.missing else "the entry names no extractor"
         raise EntryIncomplete(
             f"the entry of {model_id} in the model registry does not say how to run it: {lacks}",
             "complete the entry (docs/maintainer/models.md), or declare the run: --extractor "

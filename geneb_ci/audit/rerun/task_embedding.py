@@ -139,9 +139,8 @@ def task_matrix(
         if (part.shape[1], part.dtype) != (first.shape[1], first.dtype):
             raise ResultRefused(
                 f"task {name} has embeddings of {part.shape[1]} numbers of {part.dtype}; expected "
-                f"{first.shape[1]} of {first.dtype}, as task {first_task} has, with which it "
-                "shares "
-                "sequences",
+                f"{first.shape[1]} of {first.dtype}, as task {first_task} has, with which "
+                "it shares sequences",
                 "an extractor has to return embeddings of one width and one dtype for every task",
             )
     matrix = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
@@ -160,7 +159,7 @@ class TaskRuns:
 
     def __init__(self, plan: TaskPlan, prepared: PreparedRerun, say: Say) -> None:
         self.plan = plan
-        self.names = [choice.task for choice in plan.chosen]
+        self.task_ids = [choice.task for choice in plan.chosen]
         self.prepared = prepared
         self.say = say
         self.embedded: dict[str, EmbeddedTask] = {}
@@ -175,8 +174,8 @@ class TaskRuns:
         how reproducible the embeddings of all tasks are.
         """
         labels = {
-            task: f"task {number} of {len(self.names)}, {task}"
-            for number, task in enumerate(self.names, 1)
+            task: f"task {number} of {len(self.task_ids)}, {task}"
+            for number, task in enumerate(self.task_ids, 1)
         }
         for task, label in labels.items():
             self.running = ("embedding", task)
@@ -226,8 +225,7 @@ class TaskRuns:
             decoyed = with_decoys(hidden, secrets.token_bytes(32), len(new_rows))
             self.say(
                 f"{label}: embedding {plural(len(new_rows), 'sequence')}, {len(further)} variants "
-                "and "
-                f"fresh ones, and {len(decoyed.sequences) - len(hidden)} decoys"
+                f"and fresh ones, and {len(decoyed.sequences) - len(hidden)} decoys"
             )
             embeddings = runs.embed(decoyed)
             values = embeddings.values[: len(new_rows)] if new_rows else None
@@ -265,7 +263,7 @@ class TaskRuns:
         """Return the variants and fresh sequences to embed with a task."""
         prepared, folder = self.prepared, self.prepared.work.task(task)
         seed = variant_seed(self.plan.seed, prepared.settings.nonce)
-        rows = sequences_varied(len(self.names))
+        rows = sequences_varied(len(self.task_ids))
         reverse = prepared.subject.reverse_complement
         sequences = further_sequences(
             task,
@@ -304,7 +302,10 @@ class SandboxRuns:
     def __init__(
         self, prepared: PreparedRerun, seconds_used: float, say: Say = silent, label: str = ""
     ) -> None:
-        """Begin; `say` gets a line a minute, after `label`, while sequences are embedded."""
+        """Limit the runs of an audit whose other tasks used `seconds_used` seconds.
+
+        While sequences are embedded, `say` gets one line a minute that begins with `label`.
+        """
         self._prepared = prepared
         self._say = say
         self._label = label
@@ -315,7 +316,7 @@ class SandboxRuns:
         self.token_budget = 0
         """Smallest token budget of any of these runs; 0 if unknown."""
 
-    def alone(self, sequences: Sequence[str], spec: ExtractorSpec) -> "np.ndarray":
+    def embed_alone(self, sequences: Sequence[str], spec: ExtractorSpec) -> "np.ndarray":
         """Return the (n, d) embeddings of n sequences, each embedded in a batch of its own."""
         return self._run(sequences, "file", dataclasses.replace(spec, rows=1))
 
@@ -356,7 +357,7 @@ class SandboxRuns:
         started = time.monotonic()
         try:
             seconds = min(seconds_left, limits.seconds)
-            ran = self._prepared.runner.embed(
+            run = self._prepared.runner.embed(
                 sequences,
                 dataclasses.replace(spec or self._prepared.spec, batching=batching),
                 dataclasses.replace(limits, seconds=seconds),
@@ -367,11 +368,11 @@ class SandboxRuns:
                 raise _too_long(limits) from error
             raise
         self.seconds += time.monotonic() - started
-        self.peak = max(self.peak, ran.peak)
-        budgets = [budget for budget in (self.token_budget, ran.token_budget) if budget]
+        self.peak = max(self.peak, run.peak)
+        budgets = [budget for budget in (self.token_budget, run.token_budget) if budget]
         self.token_budget = min(budgets, default=0)
-        self.attempts += [attempt for attempt in ran.attempts if attempt not in self.attempts]
-        return ran.values
+        self.attempts += [attempt for attempt in run.attempts if attempt not in self.attempts]
+        return run.values
 
 
 def _too_long(limits: Limits) -> LimitExceeded:

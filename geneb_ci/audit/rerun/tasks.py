@@ -66,7 +66,7 @@ def outcome_of(
     try:
         rescoring, embedded = run.results()
     except ExtractorRefused as error:
-        error.at = RunFacts(
+        error.run_facts = RunFacts(
             *run.running,
             prepared.facts(run.embedded.values()),
             started_at,
@@ -77,8 +77,8 @@ def outcome_of(
     benchmark = prepared.subject.benchmark
     compared = _compared(plan, prepared.subject, rescoring)
     decoys = _all_decoys(embedded)
-    memory = memorisation_results(plan, prepared.work, prepared.subject, rescoring)
-    variants, fresh, few_shot = memory
+    memorisation = memorisation_results(plan, prepared.work, prepared.subject, rescoring)
+    variants, fresh, few_shot = memorisation
     precision = precision_of(prepared.settings.noise, run.repeated)
     notes = [
         *compare.notes(compared, rescoring),
@@ -102,7 +102,7 @@ def outcome_of(
         variants=variants,
         fresh=fresh,
         few_shot=few_shot,
-        verdict=overall_verdict(compared, decoys, *memory),
+        verdict=overall_verdict(compared, decoys, *memorisation),
         sandbox=prepared.facts(embedded.values(), rescoring),
         noise=run.noise,
         precision=precision,
@@ -139,7 +139,8 @@ def check_outcome(
     ]
     if lacking:
         raise AuditRefused(
-            f"{path}: made from {lacking[0]}, which is missing or was changed since",
+            f"{path}: this outcome was made from {lacking[0]}, which is missing or was changed "
+            "since",
             fix,
         )
     rescoring = merged([read_rescored(folder / RESCORED) for folder in folders.values()])
@@ -147,26 +148,26 @@ def check_outcome(
         task: work.read_as(folder / EMBEDDED, EmbeddedTask) for task, folder in folders.items()
     }
     decoys = _all_decoys({task: entry for task, entry in embedded.items() if entry is not None})
-    memory = memorisation_results(plan, work, subject, rescoring)
+    memorisation = memorisation_results(plan, work, subject, rescoring)
     follows = {
         "plan": outcome.plan == plan,
         "comparison": outcome.tasks == _compared(plan, subject, rescoring),
         "result of the decoys": outcome.decoys == decoys,
-        "result of the variants, the fresh set and the few-shot probes": memory
+        "result of the variants, the fresh set and the few-shot probes": memorisation
         == (outcome.variants, outcome.fresh, outcome.few_shot),
-        "verdict": outcome.verdict == overall_verdict(outcome.tasks, outcome.decoys, *memory),
+        "verdict": outcome.verdict == overall_verdict(outcome.tasks, outcome.decoys, *memorisation),
     }
-    wrong_parts = [name for name, holds in follows.items() if not holds]
+    wrong_parts = [name for name, is_same in follows.items() if not is_same]
     if wrong_parts:
         raise AuditRefused(
-            f"{path}: its {wrong_parts[0]} does not follow from the plan and the scores of its "
-            "folder",
+            f"{path}: the {wrong_parts[0]} of this outcome does not follow from the plan and the "
+            "scores beside it",
             fix,
         )
 
 
 class MemorisationResults(NamedTuple):
-    """What an audit of tasks shows of sequences that the extractor knows."""
+    """The results that show whether the extractor knows sequences of the benchmark."""
 
     variants: VariantResult | None
     fresh: FreshResult | None
@@ -233,13 +234,13 @@ def _weight_notes(digests: dict[str, str]) -> list[str]:
 def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
     """Return the joint result of the decoys of all tasks."""
     judged = {task: result.decoys for task, result in embedded.items() if result.decoys is not None}
-    alike: dict[str, list[str]] = {}
+    tasks_by_detail: dict[str, list[str]] = {}
     for task, result in judged.items():
-        alike.setdefault(result.detail, []).append(task)
+        tasks_by_detail.setdefault(result.detail, []).append(task)
     return Decoys(
         order_dependent=any(result.order_dependent for result in judged.values()),
         memorised=any(result.memorised for result in judged.values()),
-        detail="; ".join(f"{', '.join(tasks)}: {text}" for text, tasks in alike.items()),
+        detail="; ".join(f"{', '.join(tasks)}: {text}" for text, tasks in tasks_by_detail.items()),
     )
 
 
@@ -247,8 +248,8 @@ def _attempt_notes(attempts: list[str]) -> list[str]:
     """Return a note on the calls that Python code of the extractor attempted, if any."""
     if not attempts:
         return []
-    called = ", ".join(dict.fromkeys(attempts))
-    return [f"the extractor's Python code called, inside the sandbox: {called}"]
+    calls = ", ".join(dict.fromkeys(attempts))
+    return [f"the extractor's Python code called, inside the sandbox: {calls}"]
 
 
 def _usage_note(embedded: dict[str, EmbeddedTask]) -> str:

@@ -92,7 +92,7 @@ def fetch(
     try:
         listed = api.list_repo_tree(weights.location, revision=weights.revision, recursive=True)
         entries = list(itertools.islice(listed, LISTED_MAX + 1))
-        _refuse_crowd(len(entries), LISTED_MAX)
+        _refuse_too_many(len(entries), LISTED_MAX)
         files = (entry for entry in entries if isinstance(entry, RepoFile))
         chosen = filter_repo_objects(files, allow_patterns=patterns, key=lambda file: file.path)
         _refuse_large({file.path: file.size for file in chosen}, weights)
@@ -106,7 +106,7 @@ def fetch(
         reason = str(error).partition("\n")[0]
         advice = "check the network, and that the repository is public and still has that commit"
         if isinstance(error, GatedRepoError):
-            reason, advice = "it is gated", f"accept its terms there; {MANUAL_FETCH}"
+            reason, advice = "the repository is gated", f"accept its terms there; {MANUAL_FETCH}"
         raise WeightsRefused(
             f"{weights.location} at {weights.revision} cannot be fetched: {reason}", advice
         ) from error
@@ -198,8 +198,7 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
         if file.suffix in PICKLED and level < PICKLE_LEVEL:
             raise WeightsRefused(
                 f"{name} may contain a pickle, and loading a pickle runs code; sandbox level "
-                f"{level}, "
-                f"expected {PICKLE_LEVEL} or above",
+                f"{level}, expected {PICKLE_LEVEL} or above",
                 f"audit with --level {PICKLE_LEVEL}, or ask for weights in safetensors",
             )
         if file.suffix == ".safetensors":
@@ -229,7 +228,10 @@ def _read_files(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, by
 
 
 def _disguise(file: Path) -> str:
-    """Return what a small text file instead of weights is, such as a pointer; "" if unknown."""
+    """Return what a file is that stands in place of weights, and the fix; "" if unknown.
+
+    Such a file is small, for example a pointer of git LFS.
+    """
     if file.stat().st_size > JSON_MAX:
         return ""
     disguise = disguise_of(file.read_bytes(), markup=True)
@@ -244,7 +246,7 @@ def _files(folder: Path) -> dict[str, Path]:
     """
     paths_by_name = {}
     paths = list(itertools.islice(folder.rglob("*"), LISTED_MAX + 1))
-    _refuse_crowd(len(paths), LISTED_MAX)
+    _refuse_too_many(len(paths), LISTED_MAX)
     for path in sorted(paths):
         name = path.relative_to(folder).as_posix()
         if name.startswith(".cache/"):
@@ -260,20 +262,19 @@ def _files(folder: Path) -> dict[str, Path]:
     return paths_by_name
 
 
-def _refuse_crowd(count: int, limit: int) -> None:
+def _refuse_too_many(count: int, limit: int) -> None:
     """Raise WeightsRefused for more files than a limit."""
     if count > limit:
         raise WeightsRefused(
             f"there are {count:,} files or more, expected at most {limit:,}",
             "ask for a repository with only the files of this model, or download these files by "
-            "hand "
-            "and name their folder: --weights DIR",
+            "hand and name their folder: --weights DIR",
         )
 
 
 def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
     """Raise WeightsRefused for too many or too large files; `sizes` is name to bytes."""
-    _refuse_crowd(len(sizes), FILES_MAX)
+    _refuse_too_many(len(sizes), FILES_MAX)
     for name, size in sizes.items():
         limit = JSON_MAX if name.endswith(JSON) else download.BYTES_MAX
         if size > limit:
@@ -306,8 +307,7 @@ def _json(file: Path, name: str) -> bytes:
     if len(raw) > CONFIG_MAX and _AUTO_MAP.search(raw):
         raise WeightsRefused(
             f"{name} has {len(raw):,} bytes and may name code by auto_map; such a file may have "
-            "at most "
-            f"{CONFIG_MAX:,}",
+            f"at most {CONFIG_MAX:,}",
             "shorten it, or ask for weights that name code in config.json only",
         )
     return raw
@@ -341,12 +341,12 @@ def _auto_map_texts(value: Any) -> Iterator[str]:
     """Yield every text below a key `auto_map` at any depth."""
     pending = [(value, False)]
     while pending:
-        item, inside = pending.pop()
+        item, is_inside = pending.pop()
         if isinstance(item, dict):
-            pending += [(inner, inside or key == "auto_map") for key, inner in item.items()]
+            pending += [(inner, is_inside or key == "auto_map") for key, inner in item.items()]
         elif isinstance(item, list):
-            pending += [(inner, inside) for inner in item]
-        elif inside and isinstance(item, str):
+            pending += [(inner, is_inside) for inner in item]
+        elif is_inside and isinstance(item, str):
             yield item
 
 

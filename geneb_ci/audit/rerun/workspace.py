@@ -164,7 +164,7 @@ class Work:
         except NotReadable as error:
             if error.missing:
                 return None
-            raise AuditRefused(f"{target}: {error.reason}", _again(target)) from error
+            raise AuditRefused(f"{target}: {error.reason}", _remove_fix(target)) from error
 
     def read_as(self, path: Path | str, model: type[_M]) -> _M | None:
         """Return the value in a file, or None if it is missing. Raises AuditRefused."""
@@ -175,7 +175,7 @@ class Work:
             return model.model_validate_json(raw)
         except ValidationError as error:
             target = self.folder / path
-            raise AuditRefused(f"{target}: {first_error(error)}", _again(target)) from error
+            raise AuditRefused(f"{target}: {first_error(error)}", _remove_fix(target)) from error
 
     def keep_result(self, path: Path | str, content: str) -> None:
         """Write a text file and its digest for `has_result`; raises what `keep` raises.
@@ -196,14 +196,16 @@ class Work:
         Raises AuditRefused if the file was changed.
         """
         target = self.folder / path
-        expected = self._digests().get(self._name(path))
+        expected = self._digests().get(self._relative_name(path))
         if expected is None or not target.exists():
             return False
         if not target.is_file() or file_sha256(target) != expected:
-            raise AuditRefused(f"{target}: was changed after the audit wrote it", _again(target))
+            raise AuditRefused(
+                f"{target}: was changed after the audit wrote it", _remove_fix(target)
+            )
         return True
 
-    def _name(self, path: Path | str) -> str:
+    def _relative_name(self, path: Path | str) -> str:
         return (self.folder / path).relative_to(self.folder).as_posix()
 
     def _digests(self) -> dict[str, str]:
@@ -211,7 +213,7 @@ class Work:
         return {} if digests is None else digests.files
 
     def _note(self, path: Path | str, sha256: str) -> None:
-        digests = ResultDigests(files=self._digests() | {self._name(path): sha256})
+        digests = ResultDigests(files=self._digests() | {self._relative_name(path): sha256})
         self.keep(DIGESTS, digests.model_dump_json(indent=1) + "\n")
 
     def pin(self, settings: WorkSettings) -> WorkSettings:
@@ -231,8 +233,7 @@ class Work:
                 option = OPTION_OF.get(name)
                 raise AuditRefused(
                     f"this audit began with {name.replace('_', ' ')} {first_value}, now it is "
-                    f"{value}: "
-                    "its tasks would not be comparable",
+                    f"{value}: its tasks would not be comparable",
                     f"pass {option} {first_value}, or begin in another folder: --work DIR"
                     if option
                     else f"check out the version and files it began with, or remove {self.folder}",
@@ -264,8 +265,8 @@ class Work:
         settings = self.settings()
         if settings.started_at is not None:
             return settings.started_at
-        begun = settings.model_copy(update={"started_at": now})
-        self.keep(SETTINGS, begun.model_dump_json(indent=1) + "\n")
+        with_start = settings.model_copy(update={"started_at": now})
+        self.keep(SETTINGS, with_start.model_dump_json(indent=1) + "\n")
         return now
 
     def settings(self) -> WorkSettings:
@@ -295,7 +296,9 @@ class Work:
         for name, expected in files:
             path = folder / name
             if not path.is_file() or file_sha256(path) != expected:
-                raise AuditRefused(f"{path}: was changed after the audit wrote it", _again(folder))
+                raise AuditRefused(
+                    f"{path}: was changed after the audit wrote it", _remove_fix(folder)
+                )
         return entry
 
 
@@ -327,5 +330,5 @@ def _digest_text(sha256: str | None) -> str:
     return "no such file" if sha256 is None else f"sha256 {sha256}"
 
 
-def _again(path: Path) -> str:
+def _remove_fix(path: Path) -> str:
     return f"remove {path} and run the command again: only that is computed again"

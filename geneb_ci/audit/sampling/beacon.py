@@ -98,7 +98,7 @@ def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_
     if not curve.GT.pairing_check([-hashed, signed], [key, curve.G2Point()]):
         raise StepMismatch(
             SIGNATURE,
-            f"it is not the beacon's signature of round {number}",
+            f"the signature is not the beacon's of round {number}",
             "download the round from a public relay, such as https://api.drand.sh",
         )
 
@@ -166,7 +166,7 @@ def fallback_value(
             "use the key of this epoch; a new key is valid for commitments made once its digest is "
             "in leaderboard/policy/policy.toml of the main branch",
         )
-    value = _value(commitment, key)
+    value = _hmac_of(commitment, key)
     return FallbackBeacon(
         kind="hmac",
         key_sha256=key_sha256,
@@ -190,7 +190,7 @@ def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
         return
     if hashlib.sha256(bytes.fromhex(beacon.key)).hexdigest() != beacon.key_sha256:
         raise StepMismatch(SIGNATURE, "the revealed key is not the one whose digest was published")
-    if not hmac.compare_digest(_value(commitment, beacon.key), beacon.value):
+    if not hmac.compare_digest(_hmac_of(commitment, beacon.key), beacon.value):
         raise StepMismatch(
             SIGNATURE, "the value is not the HMAC-SHA256 of the commitment under the key"
         )
@@ -225,12 +225,14 @@ def verify_practice(beacon: PracticeBeacon, benchmark: str) -> None:
             SIGNATURE, "the practice beacon decides for the practice benchmark alone"
         )
     if beacon.value != _practice_value(beacon.round):
-        raise StepMismatch(SIGNATURE, f"it is not the practice value of round {beacon.round}")
+        raise StepMismatch(
+            SIGNATURE, f"the value is not the practice value of round {beacon.round}"
+        )
 
 
 def _practice_value(number: int) -> str:
     return hashlib.sha256(PRACTICE + number.to_bytes(ROUND_BYTES, "big")).hexdigest()
 
 
-def _value(commitment: str, key: str) -> str:
+def _hmac_of(commitment: str, key: str) -> str:
     return hmac.digest(bytes.fromhex(key), bytes.fromhex(commitment), "sha256").hex()

@@ -84,7 +84,9 @@ def parse_round(raw: bytes, number: int) -> DrandBeacon:
         )
     verify_round(answer.round, answer.signature)
     if answer.randomness not in {None, value_of(answer.signature).hex()}:
-        raise StepMismatch(SIGNATURE, "its randomness is not SHA-256 of its signature")
+        raise StepMismatch(
+            SIGNATURE, "the randomness of the round is not the SHA-256 of its signature"
+        )
     return DrandBeacon(
         kind="drand", chain=QUICKNET.hash, round=answer.round, signature=answer.signature
     )
@@ -116,12 +118,12 @@ def fetch_round(
             try:
                 return parse_round(_get(address, timeout), number)
             except (OSError, http.client.HTTPException, ValueError) as error:
-                reasons[relay] = _reason(error)
+                reasons[relay] = _error_text(error)
             except StepMismatch as error:
                 reasons[relay] = error.message
     raise BeaconUnavailable(
         f"no relay returned round {number}: "
-        + "; ".join(f"{r}: {reason}" for r, reason in reasons.items()),
+        + "; ".join(f"{relay}: {reason}" for relay, reason in reasons.items()),
         "try again later, or pass the round as a file by --beacon-file; after an hour without it, "
         "draw by --fallback-key-file with --why",
     )
@@ -152,11 +154,11 @@ def _get(address: str, timeout: float) -> bytes:
             if len(raw) > ANSWER_MAX:
                 raise ValueError(f"the answer has more than {ANSWER_MAX} bytes")
             if time.monotonic() > deadline:
-                raise TimeoutError(f"no whole answer within {timeout:g} s")
+                raise TimeoutError(f"no complete answer within {timeout:g} s")
     return raw
 
 
-def _reason(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, urllib.error.HTTPError):
         error.close()
         return f"HTTP {error.code}"
@@ -219,16 +221,16 @@ def beacon_of(
     another round and for a fallback before its time, and what `fetch_round` raises.
     """
     source.check()
-    at = seconds_of(committed_at)
-    if at > time.time() + SKEW_SECONDS:
+    committed_seconds = seconds_of(committed_at)
+    if committed_seconds > time.time() + SKEW_SECONDS:
         raise UsageProblem(
             f"--committed-at {committed_at} is in the future: the clock here says "
             f"{moment_of(int(time.time()))}",
             "pass the time at which the commitment became public, in UTC",
         )
     if source.fallback_key_file is not None:
-        return _fallback(commitment, at, source.fallback_key_file, source, policy)
-    number = round_at(at)
+        return _fallback(commitment, committed_seconds, source.fallback_key_file, source, policy)
+    number = round_at(committed_seconds)
     if source.practice:
         return practice(number, commitment.benchmark.sha256)
     if source.beacon_file is not None:
@@ -248,7 +250,11 @@ def beacon_of(
 
 
 def _fallback(
-    commitment: Commitment, at: int, key_file: Path, source: BeaconSource, policy: AuditPolicy
+    commitment: Commitment,
+    committed_seconds: int,
+    key_file: Path,
+    source: BeaconSource,
+    policy: AuditPolicy,
 ) -> FallbackBeacon:
     raw = read_bytes(key_file)
     if isinstance(raw, Fault):
@@ -260,11 +266,11 @@ def _fallback(
         source.why,
         reveal=source.reveal,
     )
-    until = time_of(round_at(at)) + OUTAGE
-    if time.time() < until:
+    fallback_from = time_of(round_at(committed_seconds)) + OUTAGE
+    if time.time() < fallback_from:
         raise NothingChecked(
             "the beacon's round is less than an hour overdue; the fallback key may be used from "
-            f"{moment_of(until)} on",
+            f"{moment_of(fallback_from)} on",
             "draw by the beacon, or wait until then",
         )
     return substitute

@@ -66,11 +66,11 @@ class AuditPolicy(StrictModel):
     def _can_be_met(self) -> Self:
         if self.minimum_drawn > self.drawn:
             raise ValueError(
-                f"minimum_drawn {self.minimum_drawn} is more than the {self.drawn} that are drawn: "
+                f"minimum_drawn = {self.minimum_drawn} is more than drawn = {self.drawn}: "
                 "no audit could verify a row"
             )
         if len(set(self.regimes)) < len(self.regimes):
-            raise ValueError(f"regimes {self.regimes} lists one twice")
+            raise ValueError(f"regimes {self.regimes} lists a regime twice")
         return self
 
 
@@ -147,25 +147,25 @@ CONFIDENCE = Fraction(95, 100)
 def policy_text(benchmark: Benchmark) -> str:
     """Return the text of the shipped policy for a benchmark, with comments on its sample."""
     path = shipped("policy", POLICY_FILE)
-    usual, text = load_policy(path), path.read_text("utf-8")
+    default, text = load_policy(path), path.read_text("utf-8")
     tasks = len(benchmark.tasks)
-    drawn = min(usual.drawn, tasks)
+    drawn = min(default.drawn, tasks)
     sizes = [task.n_test for task in benchmark.tasks]
-    rows = usual.minimum_rows if None in sizes else sum(size or 0 for size in sizes)
+    rows = default.minimum_rows if None in sizes else sum(size or 0 for size in sizes)
     values = {
-        "drawn": f"{drawn:<15} # tasks of the guaranteed sample: {_included(tasks, drawn)}",
+        "drawn": f"{drawn:<15} # tasks of the guaranteed sample: {_detection_text(tasks, drawn)}",
         "regimes": json.dumps(benchmark.regimes),
-        "minimum_drawn": f"{min(usual.minimum_drawn, drawn):<7} # drawn tasks that a row needs to "
-        "be `audited`",
-        "minimum_rows": f"{min(usual.minimum_rows, rows or 1):<8} # test rows of each regime that "
-        "an audit by receipt draws",
+        "minimum_drawn": f"{min(default.minimum_drawn, drawn):<7} # drawn tasks that a row needs "
+        "to be `audited`",
+        "minimum_rows": f"{min(default.minimum_rows, rows or 1):<8} # test rows of each regime "
+        "that an audit by receipt draws",
     }
     for name, value in values.items():
         text = re.sub(rf"(?m)^{name} = .*$", f"{name} = {value}", text)
     return text
 
 
-def _included(tasks: int, drawn: int) -> str:
+def _detection_text(tasks: int, drawn: int) -> str:
     """Return as text how many raised tasks a sample detects with probability `CONFIDENCE`."""
     if drawn == tasks:
         return "all of them, so every raised one"
@@ -275,10 +275,10 @@ def sample(
 
 def parts_of(ordered_tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> list[list[str]]:
     """Return the tasks of each stratum and, last, all others, each in the given order."""
-    number = {task: index for index, stratum in enumerate(strata) for task in stratum}
+    part_index = {task: index for index, stratum in enumerate(strata) for task in stratum}
     parts: list[list[str]] = [[] for _ in range(len(strata) + 1)]
     for task in ordered_tasks:
-        parts[number.get(task, len(strata))].append(task)
+        parts[part_index.get(task, len(strata))].append(task)
     return parts
 
 
@@ -322,9 +322,9 @@ def detection_probability(
 ) -> Fraction:
     """Return the smallest probability to detect at least one of m fabricated tasks.
 
-    It is 1 - max over all splits m = m_1 + ... + m_p of the product of missed(N_i, m_i, k_i): the
-    places k_i of each stratum are public, so a forger can choose where to fabricate. Raises what
-    `allocation` raises.
+    It is 1 - max over all splits m = m_1 + ... + m_p of the product of
+    miss_probability(N_i, m_i, k_i): the places k_i of each stratum are public, so a forger can
+    choose where to fabricate. Raises what `allocation` raises.
     """
     places = allocation(design.sizes, design.guaranteed, drawn)
     worst = [CERTAIN]  # by number of fabricated tasks so far
@@ -440,7 +440,7 @@ def parse_probability(text: str, option: str) -> Fraction:
     return value
 
 
-def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> EvidenceRequirements:
+def requirements_of(policy: AuditPolicy, benchmark: Benchmark) -> EvidenceRequirements:
     """Return the requirements of a policy for audits of a benchmark."""
     return EvidenceRequirements(
         minimum_drawn=policy.minimum_drawn,

@@ -34,7 +34,7 @@ from reference_harness.formats.submission import (
 EMBEDDING_PROTOCOL = "geneb-receipt-v1"
 """Prefix of the hashed bytes of the seed, so that it differs from that of a draw of tasks."""
 STANDARD, FULL = "standard", "full"
-FLOAT32 = ("float32", "float64")
+COMPARABLE_DTYPES = ("float32", "float64")
 """Dtypes whose embeddings are reproducible within the tolerance of an embedding."""
 
 
@@ -91,11 +91,10 @@ def receipt_of(submission: Submission | None, benchmark: Benchmark) -> Submissio
 
 def weakness_of(compute_dtype: str, *, tf32: bool) -> str:
     """Return why embeddings of a receipt cannot be compared with a rerun, or ""."""
-    if compute_dtype not in FLOAT32:
+    if compute_dtype not in COMPARABLE_DTYPES:
         return (
             f"its embeddings were computed in {compute_dtype}, where embeddings depend on the "
-            "batch: "
-            "alterations worth up to 0.02 of MCC would pass a comparison"
+            "batch: alterations worth up to 0.02 of MCC would pass a comparison"
         )
     if tf32:
         return (
@@ -204,10 +203,10 @@ def check_embedding_plan(plan: EmbeddingPlan) -> None:
     Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
     """
     recompute_seed(plan, EMBEDDING_PROTOCOL)
-    names = [draw.commitment for draw in plan.earlier]
-    if plan.commitment_sha256 in names:
+    commitments = [draw.commitment for draw in plan.earlier]
+    if plan.commitment_sha256 in commitments:
         _refuse("the plan's own draw is listed among the earlier ones")
-    if len(set(names)) != len(names):
+    if len(set(commitments)) != len(commitments):
         _refuse("an earlier draw is listed twice")
 
 

@@ -36,19 +36,19 @@ def power_lines(
             evidence = submission.evidence.get(regime, {}).get(task)
             if evidence is not None:
                 probes = evidence.confusion
-                few = regime in benchmark.protocol.few_shot_k
-                matrices[task] = probes if few else probes[:1]
+                is_few_shot = regime in benchmark.protocol.few_shot_k
+                matrices[task] = probes if is_few_shot else probes[:1]
         if not matrices:
             continue
         cells = cells_of(matrices, benchmark.categories)
         task_count = max(task_count, len(matrices))
         probabilities[regime] = [found_test(cells, raise_, rows.test) for raise_ in RAISES]
     yield f"test embeddings, {rows.test:,} in each of {plural(len(probabilities), 'regime')}:"
-    yield "  a macro MCC raised by altered test embeddings is found with at least, by this"
-    yield f"  row's own matrices of {task_count} of {len(tasks)} tasks:"
+    yield "  altered test embeddings that raise the macro MCC are found with at least these"
+    yield f"  probabilities, by the row's confusion matrices of {task_count} of {len(tasks)} tasks:"
     for regime, chances in probabilities.items():
         chances_text = ", ".join(
-            f"{chance_text(chance)} if by {raise_:g}"
+            f"{chance_text(chance)} for a raise by {raise_:g}"
             for raise_, chance in zip(RAISES, chances, strict=True)
         )
         yield f"  {regime:<8} {chances_text}"
@@ -57,11 +57,11 @@ def power_lines(
         mean, largest = MEASURED_GAIN[share]
         chance = found_training(share, rows.training * len(tasks))
         yield (
-            f"  {share:.1%} altered in the mean is found with {chance_text(chance)}; it bought MCC "
-            f"{mean:+.3f} in the mean, {largest:+.3f} at most"
+            f"  {share:.1%} altered, in the mean over tasks, are found with {chance_text(chance)}; "
+            f"in measurements they raised MCC by {mean:.3f} in the mean, {largest:.3f} at most"
         )
-    yield "  This is no bound: embeddings made for it gain more. The strongest of each task are"
-    yield "  embedded whatever is drawn; below them, few gained up to 0.09 in a task."
+    yield "  This is not a bound: embeddings altered by a better method gain more. The strongest of"
+    yield "  each task are embedded in any case; few others raised MCC by up to 0.09 in a task."
 
 
 def chance_text(chance: float) -> str:

@@ -198,9 +198,9 @@ def recompute(plan: TaskPlan) -> None:
         first_wrong = next(
             (listed.task for listed, expected in pairs if listed != expected), "the number of them"
         )
-        _refuse(TICKETS, f"they do not follow from the seed, from {first_wrong!r} on")
+        _refuse(TICKETS, f"the tickets do not follow from the seed, from {first_wrong!r} on")
     # 6. Sample.
-    _sample(plan, [ticket.task for ticket in tickets])
+    _check_sample(plan, [ticket.task for ticket in tickets])
 
 
 def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
@@ -223,14 +223,18 @@ def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
     # 4. Seed.
     seed = seed_of(plan.commitment_sha256, beacon_value(plan.beacon), protocol)
     if plan.seed != seed:
-        _refuse(SEED, f"it is {plan.seed}, commitment and beacon give {seed}")
+        _refuse(
+            SEED, f"the plan has the seed {plan.seed}, expected {seed} of commitment and beacon"
+        )
 
 
 def _check_round(round_number: int, committed_at: str) -> None:
     expected = _due_round(committed_at)
     if round_number != expected:
         _refuse(
-            ROUND, f"it is {round_number}, expected {expected} for a commitment at {committed_at}"
+            ROUND,
+            f"the plan has round {round_number}, expected {expected} for a commitment at "
+            f"{committed_at}",
         )
 
 
@@ -241,19 +245,19 @@ def _due_round(committed_at: str) -> int:
         _refuse(ROUND, error.message)
 
 
-def _sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
-    committed, requested = plan.commitment.policy, plan.drawn
-    if len(requested) < committed.drawn:
+def _check_sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
+    committed, drawn = plan.commitment.policy, plan.drawn
+    if len(drawn) < committed.drawn:
         _refuse(
             SAMPLE,
-            f"{len(requested)} tasks are drawn, expected the {committed.drawn} committed or more",
+            f"{len(drawn)} tasks are drawn, expected the {committed.drawn} committed or more",
         )
     try:
-        expected = sample(ordered_tasks, len(requested), committed.strata)
+        expected = sample(ordered_tasks, len(drawn), committed.strata)
     except UsageProblem as error:
         _refuse(SAMPLE, error.message)
-    if requested != expected:
-        first_wrong = next((task for task in requested if task not in expected), "their order")
+    if drawn != expected:
+        first_wrong = next((task for task in drawn if task not in expected), "their order")
         _refuse(SAMPLE, f"the drawn tasks are not those of the smallest tickets: {first_wrong!r}")
     expected_earlier = earlier_tasks(ordered_tasks, expected, plan.earlier)
     listed_earlier = [choice.task for choice in plan.chosen if choice.reason == "earlier"]
@@ -290,7 +294,7 @@ def targets_of(commitment: Commitment, count: int, submission: SubmissionFile | 
     if submission is None:
         raise UsageProblem(
             "--targeted needs the committed submission, which is missing",
-            "name it: --submission FILE",
+            "name the file of the submission: --submission FILE",
         )
     return targets(*checked_submission(submission), commitment.tasks)
 
@@ -328,41 +332,41 @@ def targets(
 
 def crowned(view: RowView, candidates: Collection[str]) -> list[str]:
     """Return the most surprising candidate of each category that a row leads."""
-    tasks_named = []
+    crowned_tasks = []
     for crown in crowns(view):
         tasks = [view.cell(cell)[1] for cell in crown.cells]
-        tasks_named += [task for task in tasks if task in candidates][:1]
-    return tasks_named
+        crowned_tasks += [task for task in tasks if task in candidates][:1]
+    return crowned_tasks
 
 
 def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
     """Return the sum of the scores of the findings about each task."""
-    by_task: dict[str, list[float]] = {}
+    scores_by_task: dict[str, list[float]] = {}
     for finding in findings:
         parts = finding.pointer.split("/")[1:]
         if BY_ID[finding.rule].family != FAMILY or finding.score <= 0:
             continue
         if len(parts) >= _TASK_DEPTH and parts[0] == "results":
-            by_task.setdefault(parts[2], []).append(finding.score)
-    return {task: math.fsum(scores) for task, scores in by_task.items()}
+            scores_by_task.setdefault(parts[2], []).append(finding.score)
+    return {task: math.fsum(scores) for task, scores in scores_by_task.items()}
 
 
 def largest_gains(view: RowView) -> dict[str, float]:
     """Return the largest gain of each task over its neighbours in any regime."""
     standing = view.standing
-    sizes = standing.distances if standing is not None else _above_median(view)
+    gains = standing.distances if standing is not None else _above_median(view)
     largest: dict[str, float] = {}
-    for number, size in enumerate(sizes):
+    for number, gain in enumerate(gains):
         _, task = view.cell(number)
-        largest[task] = max(size, largest.get(task, 0.0))
+        largest[task] = max(gain, largest.get(task, 0.0))
     return largest
 
 
 def _above_median(view: RowView) -> list[float]:
     rows = [row for _, row in view.others]
-    sizes = []
+    gains = []
     for number, score in enumerate(view.row):
         column = [row[number] for row in rows if not math.isnan(row[number])]
         is_known = bool(column) and not math.isnan(score)
-        sizes.append(score - median(column) if is_known else 0.0)
-    return sizes
+        gains.append(score - median(column) if is_known else 0.0)
+    return gains

@@ -98,7 +98,9 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     submission = current.submission
     if submission is None:
         raise StepMismatch(
-            SUBMISSION, f"{current.path.name} has errors", f"see `geneb-ci check {current.path}`"
+            SUBMISSION,
+            f"{current.path.name} has errors",
+            f"run `geneb-ci check {current.path}`, which shows them",
         )
     try:
         regimes, tasks = drawable_cells(submission, inputs.benchmark, commitment.regimes)
@@ -222,7 +224,7 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 def _check_limits(outcome: AnyOutcome) -> None:
     if not are_current(outcome.plan.commitment.policy.tolerance):
-        raise StepMismatch(POLICY, "it was judged by earlier limits", "audit again")
+        raise StepMismatch(POLICY, "the audit was judged by earlier limits", "audit again")
 
 
 def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
@@ -242,7 +244,7 @@ def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     if committed.policy.strata != strata:
         raise StepMismatch(
             POLICY,
-            "its strata are not the larger categories of the benchmark",
+            "the strata of the sample are not the larger categories of the benchmark",
             "commit again, and audit again",
         )
     if lacking := left_out_regimes(outcome, inputs):

@@ -21,7 +21,7 @@ class Check(enum.StrEnum):
     RERUN = "rerun of the task, within the tolerance"
     RECEIPT = "recomputation from published embeddings, exactly"
     RECORD = "recomputation from published embeddings by the scorer of record, exactly"
-    METHOD = "it is what is rerun"
+    METHOD = "audits rerun this code with these weights"
 
 
 class Author(enum.StrEnum):
@@ -69,12 +69,12 @@ class Standings(NamedTuple):
     """Standing of every other task."""
 
 
-_NONE_COUNTS = Standings(Standing.RERUN, Standing.SUBMITTED, Standing.SUBMITTED)
-_ONE_COUNTS = Standings(Standing.RERUN, Standing.SAMPLED, Standing.SUBMITTED)
+_WITHOUT_AUDIT = Standings(Standing.RERUN, Standing.SUBMITTED, Standing.SUBMITTED)
+_WITH_AUDIT = Standings(Standing.RERUN, Standing.SAMPLED, Standing.SUBMITTED)
 STANDINGS: Mapping[Evidence, Standings] = {
-    Evidence.CHECKED: _NONE_COUNTS,
-    Evidence.AUDITED: _ONE_COUNTS,
-    Evidence.REPRODUCED: _ONE_COUNTS,
+    Evidence.CHECKED: _WITHOUT_AUDIT,
+    Evidence.AUDITED: _WITH_AUDIT,
+    Evidence.REPRODUCED: _WITH_AUDIT,
     Evidence.STALE: Standings(Standing.STALE, Standing.STALE, Standing.SUBMITTED),
     Evidence.DISPUTED: Standings(Standing.DISPUTED, Standing.DISPUTED, Standing.DISPUTED),
 }
@@ -306,7 +306,7 @@ def column_author(key: str) -> Author:
     """Return who states a column of the board. Raise KeyError if it is in no group of fields."""
     path = f"page/models/*/{key}"
     for group in FIELD_GROUPS:
-        if any(form == path or form.startswith(f"{path}/") for form in group.fields):
+        if any(template == path or template.startswith(f"{path}/") for template in group.fields):
             return group.author
     raise KeyError(f"the column {key} is in no group of FIELD_GROUPS in {__name__}: add its key")
 
@@ -356,7 +356,7 @@ class RowAttestation:
     @property
     def unconfirmed_regimes(self) -> tuple[str, ...]:
         """Regimes of a confirmed row in which nothing was confirmed."""
-        return self.unaudited if STANDINGS[self.evidence] is _ONE_COUNTS else ()
+        return self.unaudited if STANDINGS[self.evidence] is _WITH_AUDIT else ()
 
     def in_regime(self, regime: str) -> str:
         """Return the evidence as the text beside scores of one regime."""
@@ -377,28 +377,32 @@ class RowAttestation:
         return tuple(
             statement
             for group in FIELD_GROUPS
-            for statement in statements.get(group.name) or (Statement(group.name, self._by(group)),)
+            for statement in statements.get(group.name)
+            or (Statement(group.name, self._text_of(group)),)
         )
 
-    def _by(self, group: FieldGroup) -> str:
+    def _text_of(self, group: FieldGroup) -> str:
         """Return what attests a group that has no statement by task."""
         if STANDINGS[self.evidence].others is Standing.DISPUTED:
             return STANDING_MEANING[Standing.DISPUTED] if group.checks else group.statement
         receipt, record, method = "", "", ""
         if self.recomputed is not None:
-            receipt = _receipt(self.recomputed)
+            receipt = _recomputed_text(self.recomputed)
             record = receipt if self.of_record is not None else ""
             method = (
                 f"used to compute {self.recomputed.rows.embedded:,} embeddings of the receipt again"
             )
         rerun = self._reruns(tuple(self.rerun)) if self.tasks else ""
-        by = {
+        text_by_check = {
             Check.RERUN: rerun,
             Check.RECEIPT: receipt,
             Check.RECORD: record,
             Check.METHOD: self._reruns(()) if rerun else method,
         }
-        return next((by[check] for check in group.checks if by[check]), group.statement)
+        return next(
+            (text_by_check[check] for check in group.checks if text_by_check[check]),
+            group.statement,
+        )
 
     def _score_statements(self) -> Iterator[Statement]:
         standings = STANDINGS[self.evidence]
@@ -408,11 +412,11 @@ class RowAttestation:
         if not self.tasks:
             if self.recomputed is not None:
                 record = self.of_record
-                yield Statement(SCORES, _receipt(record) if record is not None else WORD)
+                yield Statement(SCORES, _recomputed_text(record) if record is not None else WORD)
             return
         yield Statement("scores of rerun tasks", self._reruns(tuple(self.rerun)))
         if self.of_record is not None:
-            yield Statement("scores of the other tasks", _receipt(self.of_record))
+            yield Statement("scores of the other tasks", _recomputed_text(self.of_record))
             return
         sampled = [r for r in self.sampled if len(self.rerun.get(r, ())) < self.benchmark_tasks]
         if sampled:
@@ -424,7 +428,7 @@ class RowAttestation:
 
     def _canonical_statements(self) -> Iterator[Statement]:
         if self.recomputed is not None:
-            yield Statement(CANONICAL, _receipt(self.recomputed))
+            yield Statement(CANONICAL, _recomputed_text(self.recomputed))
 
     def _reruns(self, regimes: Sequence[str]) -> str:
         by_signers = f" by {', '.join(self.signers)}" if self.signers else ""
@@ -437,7 +441,7 @@ class RowAttestation:
         return f"rerun{by_signers} ({extent}), equal within the tolerance"
 
 
-def _receipt(recomputation: Recomputation) -> str:
+def _recomputed_text(recomputation: Recomputation) -> str:
     cells = f"{recomputation.rows.equal} of {recomputation.rows.cells} cells"
     return f"recomputed from published embeddings ({cells})"
 

@@ -27,7 +27,7 @@ from geneb_ci.audit.record.keys import RevokedKey, Signer, check_revoked
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import ID_DIGITS, Record
 from geneb_ci.audit.record.verify import Verification
-from geneb_ci.audit.sampling.design import demands_of
+from geneb_ci.audit.sampling.design import requirements_of
 from geneb_ci.audit.sampling.embedding_draw import weakness_of
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
 from geneb_ci.audit.trust.applicability import (
@@ -129,9 +129,9 @@ def evidence_from(
     inputs = repository.inputs
     return RepositoryEvidence(
         audits=tuple(
-            fact
+            audit
             for verification in verifications
-            if (fact := audit_of(verification, inputs)) is not None
+            if (audit := audit_of(verification, inputs)) is not None
         ),
         broken=tuple(
             verification
@@ -139,7 +139,7 @@ def evidence_from(
             if verification.broken and verification.withdrawn is None
         ),
         official=official_files(repository.layout),
-        requirements=demands_of(inputs.policy, inputs.benchmark),
+        requirements=requirements_of(inputs.policy, inputs.benchmark),
         aborted=aborted_in_a_row(repository),
     )
 
@@ -177,7 +177,7 @@ class _Run(NamedTuple):
     """Number of statements before it, its entry in an old log or 0, and when it ended."""
     audit_id: str
     is_abort: bool
-    by_receipt: bool
+    is_by_receipt: bool
     identity: Identity
     submission: str
     """SHA-256 of the submission."""
@@ -195,13 +195,17 @@ def aborted_in_a_row(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
     limit = repository.inputs.policy.aborts
     by_submission: dict[str, tuple[str, ...]] = {}
     for abort in {run.submission: run for run in runs if run.is_abort}.values():
-        last: list[_Run] = []
+        last_aborts: list[_Run] = []
         for run in runs:
             if same_method_reason(run.identity, abort.identity):
-                ended = [earlier for earlier in last if run.by_receipt and not earlier.by_receipt]
-                last = [*last, run] if run.is_abort else ended
-        if len(last) >= limit:
-            by_submission[abort.submission] = tuple(last_run.audit_id for last_run in last[-limit:])
+                aborts_left = [
+                    earlier
+                    for earlier in last_aborts
+                    if run.is_by_receipt and not earlier.is_by_receipt
+                ]
+                last_aborts = [*last_aborts, run] if run.is_abort else aborts_left
+        if len(last_aborts) >= limit:
+            by_submission[abort.submission] = tuple(run.audit_id for run in last_aborts[-limit:])
     return by_submission
 
 
@@ -210,7 +214,7 @@ def _runs(repository: AuditRepository) -> Iterator[_Run]:
         if isinstance(event, AuditEvent) and event.aborted is not None:
             aborted = event.aborted
             position = _run_order(repository, path, StatementKind.ABORT, event.signer)
-            yield from _run(
+            yield from _counted_run(
                 position, event.sha256, aborted.finished_at, aborted.plan, is_abort=True
             )
     for path in repository.files:
@@ -220,12 +224,12 @@ def _runs(repository: AuditRepository) -> Iterator[_Run]:
         ):
             outcome = record.outcome
             position = _run_order(repository, path, StatementKind.RESULT, record.signer)
-            yield from _run(
+            yield from _counted_run(
                 position, record.sha256, outcome.finished_at, outcome.plan, is_abort=False
             )
 
 
-def _run(
+def _counted_run(
     position: tuple[int, int] | None,
     sha256: str,
     ended_at: str,
@@ -238,7 +242,7 @@ def _run(
             order=(*position, ended_at),
             audit_id=sha256[:ID_DIGITS],
             is_abort=is_abort,
-            by_receipt=isinstance(plan, EmbeddingPlan),
+            is_by_receipt=isinstance(plan, EmbeddingPlan),
             identity=identity_of(plan.commitment),
             submission=plan.commitment.submission_sha256,
         )
@@ -301,7 +305,7 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
         ),
         defined=defined,
         objections=tuple(reason.text for reason in objections_of(outcome)),
-        differing=tuple(_differing(outcome)),
+        differing=tuple(_differing_scores(outcome)),
     )
 
 
@@ -333,7 +337,7 @@ def _common_facts(verification: Verification, record: Record) -> Audit:
     )
 
 
-def _differing(outcome: AuditOutcome) -> Iterator[DifferingScore]:
+def _differing_scores(outcome: AuditOutcome) -> Iterator[DifferingScore]:
     for task in outcome.tasks:
         for regime, cell in task.regimes.items():
             for kind, part in (("", cell), ("canonical ", cell.canonical)):
@@ -399,13 +403,15 @@ def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) 
         level = f"sandbox level {audit.sandbox}, the policy requires {requirements.minimum_level}"
         why_not |= {
             level: audit.sandbox < requirements.minimum_level,
-            "an escape from its sandbox succeeded, or none was attempted": not audit.all_refused,
-            f"it was for another version of {', '.join(other_versions)}": bool(other_versions),
+            "an escape from the sandbox succeeded, or none was attempted": not audit.all_refused,
+            f"the audit was for another version of {', '.join(other_versions)}": bool(
+                other_versions
+            ),
             shortcoming(audit, requirements): bool(shortcoming(audit, requirements)),
             f"{RECOMPUTED}; {lacking}": bool(lacking),
         }
-    first = next((reason for reason, holds in why_not.items() if holds), "")
-    return f"does not count: {first}" if first else "counts"
+    objection = next((reason for reason, is_true in why_not.items() if is_true), "")
+    return f"does not count: {objection}" if objection else "counts"
 
 
 OFFICIAL_REASON = "the file is the authors' own, by its sha256 in official.json"

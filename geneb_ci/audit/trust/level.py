@@ -33,8 +33,8 @@ UNCOMPARED = "the scores shown were not compared"
 """Sentences about a row whose audit by receipt agrees. Such an audit raises the level only if the
 scores on the board are among its cells, and training and few-shot sequences were varied."""
 UNVARIED = "training sequences, or those of few-shot probes, were not varied"
-MEMORY = "memory is not excluded, since it had no fresh set"
-"""What an audit without a fresh set does not show."""
+MEMORY_NOT_EXCLUDED = "memory is not excluded, since it had no fresh set"
+"""The sentence about an audit without a fresh set."""
 
 
 @dataclass(frozen=True)
@@ -321,18 +321,20 @@ def decide(
         for audit in row_audits
         if audit.agrees and audit.all_refused and audit.sandbox >= requirements.minimum_level
     ]
-    receipts = [audit for audit in agreeing if audit.rows is not None]
-    by_receipt = [audit for audit in receipts if audit.versions == requirements.versions]
+    agreeing_by_receipt = [audit for audit in agreeing if audit.rows is not None]
+    current_by_receipt = [
+        audit for audit in agreeing_by_receipt if audit.versions == requirements.versions
+    ]
     agreeing = [audit for audit in agreeing if audit.rows is None]
     current = [audit for audit in agreeing if audit.versions == requirements.versions]
     is_rescored = not scorer or scorer == (requirements.scorer or scorer)
     recomputed = None
     if is_rescored and not failed and not aborted:
-        recomputed = _recomputed(by_receipt, requirements)
+        recomputed = _recomputed(current_by_receipt, requirements)
     evidence: Evidence
     verb = "differs" if len(failed) == 1 else "differ"
     if failed:
-        evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits(failed)} {verb}"
+        evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits_text(failed)} {verb}"
     elif aborted:
         evidence, basis = Evidence.DISPUTED, []
         reason = f"the last {len(aborted)} runs were aborted: {', '.join(aborted)}"
@@ -347,25 +349,29 @@ def decide(
         evidence, basis = Evidence.REPRODUCED, current
         reason = (
             f"audits by {SIGNERS} signers or more cover each of the "
-            f"{len(requirements.tasks)} tasks of the {regimes}; {_memory(current)}"
+            f"{len(requirements.tasks)} tasks of the {regimes}; {_fresh_set_text(current)}"
         )
     elif verifying := _verifying(current, requirements):
         evidence, basis = Evidence.AUDITED, current
         reason = (
-            f"{_audits(verifying)} agrees on at least {requirements.minimum_drawn} drawn tasks; "
-            f"{_memory(verifying)}"
+            f"{_audits_text(verifying)} agrees on at least {requirements.minimum_drawn} drawn "
+            f"tasks; {_fresh_set_text(verifying)}"
         )
-    elif confirming := _confirming(by_receipt, requirements):
+    elif confirming := _confirming(current_by_receipt, requirements):
         evidence, basis = Evidence.AUDITED, confirming
-        reason = f"{_audits(confirming)} agrees on every cell of its receipt; {_memory(confirming)}"
-    elif earlier := _once_verified(agreeing, receipts, requirements):
+        reason = (
+            f"{_audits_text(confirming)} agrees on every cell of its receipt; "
+            f"{_fresh_set_text(confirming)}"
+        )
+    elif earlier := _once_verified(agreeing, agreeing_by_receipt, requirements):
         evidence, basis = Evidence.STALE, earlier
         reason = (
-            f"{_audits(earlier)} agrees, but for another version of harness, benchmark or dataset"
+            f"{_audits_text(earlier)} agrees, but for another version of harness, benchmark or "
+            "dataset"
         )
     else:
         evidence, basis = Evidence.CHECKED, current
-        reason = _unconfirmed(current or by_receipt, recomputed, requirements)
+        reason = _unconfirmed(current or current_by_receipt, recomputed, requirements)
     level = _LEVELS[evidence]
     if is_official and evidence is not Evidence.DISPUTED:
         level = TrustLevel.OFFICIAL
@@ -475,7 +481,7 @@ def _embedding_shortcoming(rows: EmbeddingAuditFacts, requirements: EvidenceRequ
         f"the receipt has no cells of {first_and_more(list(rows.missing))}": bool(rows.missing),
         f"{plural(rows.cells - rows.equal, 'cell')} not claimed": rows.equal < rows.cells,
     }
-    return next((reason for reason, holds in lacking.items() if holds), "")
+    return next((reason for reason, is_true in lacking.items() if is_true), "")
 
 
 def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
@@ -502,7 +508,7 @@ def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
         f"{first_and_more(list(audit.undefined))}": requirements.defined and bool(audit.undefined),
         _NO_VARIANTS: not audit.has_variants,
     }
-    return next((reason for reason, holds in lacking.items() if holds), "")
+    return next((reason for reason, is_true in lacking.items() if is_true), "")
 
 
 def _reproduced(audits: Sequence[Audit], requirements: EvidenceRequirements) -> str:
@@ -567,13 +573,15 @@ def _unconfirmed(
     return f"no audit of tasks counts; {recomputation.text}{varied}"
 
 
-def _memory(audits: Iterable[Audit]) -> str:
+def _fresh_set_text(audits: Iterable[Audit]) -> str:
     """Return what the fresh sets of the audits show about memorisation."""
     tasks = max((audit.fresh_tasks for audit in audits), default=0)
-    return f"a fresh set of {plural(tasks, 'task')} shows no memory" if tasks else MEMORY
+    return (
+        f"a fresh set of {plural(tasks, 'task')} shows no memory" if tasks else MEMORY_NOT_EXCLUDED
+    )
 
 
-def _audits(audits: list[Audit]) -> str:
+def _audits_text(audits: list[Audit]) -> str:
     names = sorted(audit.audit_id for audit in audits)
     return f"audit {names[0]}" if len(names) == 1 else f"{len(names)} audits"
 

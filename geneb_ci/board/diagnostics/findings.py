@@ -29,6 +29,7 @@ MODELS_MIN = 3
 SPREAD_MIN = 2
 """Minimum number of scores for a standard deviation."""
 Computed = tuple[float | None, list[FigurePart]]
+"""The value of a figure, or None if it is undefined, and its parts."""
 ROUNDING = 1e-6
 """An upper bound of the rounding error of a standard deviation."""
 SIDES = ("first", "second")
@@ -44,7 +45,7 @@ class FigureRow(NamedTuple):
     params: float | None
     """Number of parameters by the scope's counts; None if unknown, 0 for a method without any."""
     macro: dict[str, float]
-    """Regime to macro MCC; regimes in which it is not ranked are missing."""
+    """Macro MCC by regime, without regimes in which the model is not ranked."""
     categories: dict[str, Mapping[str, float]]
     tasks: dict[str, Mapping[str, float]]
 
@@ -77,28 +78,33 @@ def scoped_rows(
     values: Mapping[str, Mapping[str, Any]], scopes: Iterable[Scope]
 ) -> dict[Scope, list[FigureRow]]:
     """Return the result of `figure_rows` for each scope."""
-    figure_row_of: dict[str, FigureRow] = {}
-    facts: dict[str, Mapping[str, Any]] = {}
-    in_paper = {row["model"]: row["params_in_paper"] for row in values[DIAGNOSTICS]["models"]}
+    figure_row_by_model: dict[str, FigureRow] = {}
+    facts_by_model: dict[str, Mapping[str, Any]] = {}
+    paper_params_by_model = {
+        row["model"]: row["params_in_paper"] for row in values[DIAGNOSTICS]["models"]
+    }
     for regime, rows in values[LEADERBOARD]["data"].items():
         for row in rows:
             model = row["model"]
-            if model not in figure_row_of:
-                figure_row_of[model], facts[model] = FigureRow(model, None, {}, {}, {}), row
-            figure_row_of[model].macro[regime] = row["macro_MCC"]
-            figure_row_of[model].categories[regime] = row["cat_MCC"]
+            if model not in figure_row_by_model:
+                figure_row_by_model[model], facts_by_model[model] = (
+                    FigureRow(model, None, {}, {}, {}),
+                    row,
+                )
+            figure_row_by_model[model].macro[regime] = row["macro_MCC"]
+            figure_row_by_model[model].categories[regime] = row["cat_MCC"]
     for regime, rows in values[TASKS]["data"].items():
         for row in rows:
-            figure_row_of[row["model"]].tasks[regime] = row["task_MCC"]
+            figure_row_by_model[row["model"]].tasks[regime] = row["task_MCC"]
     rows_by_scope: dict[Scope, list[FigureRow]] = {scope: [] for scope in scopes}
-    for model, figure_row in sorted(figure_row_of.items()):
-        model_facts = facts[model]
+    for model, figure_row in sorted(figure_row_by_model.items()):
+        model_facts = facts_by_model[model]
         for scope, scope_rows in rows_by_scope.items():
             if scope != "board" and not model_facts["official"]:
                 continue
             if scope == "exclusions" and model_facts.get("defects"):
                 continue
-            params = model_facts["params"] if scope == "board" else in_paper[model]
+            params = model_facts["params"] if scope == "board" else paper_params_by_model[model]
             scope_rows.append(figure_row._replace(params=params))
     return rows_by_scope
 
@@ -118,15 +124,15 @@ def figure_of(
     exclude: Sequence[str] = (),
 ) -> Figure:
     """Return one figure; `parameters` replace defaults, `exclude` excludes further models."""
-    left_out = {*exclude, *(() if scope == "board" else kind.exclude)}
-    included = [row for row in rows if row.model not in left_out]
+    excluded_models = {*exclude, *(() if scope == "board" else kind.exclude)}
+    included = [row for row in rows if row.model not in excluded_models]
     values = kind.defaults | dict(parameters or {})
     value, parts = kind.compute(included, values)
     return Figure(
         id=kind.id,
         scope=scope,
         definition=kind.definition,
-        parameters=values | {"exclude": sorted(left_out)},
+        parameters=values | {"exclude": sorted(excluded_models)},
         rows=len(included),
         value=value,
         unit=kind.unit,
@@ -236,16 +242,16 @@ def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
 
 def _size_correlation(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
     regime = parameters["regime"]
-    sized = [row for row in rows if row.params and regime in row.macro]
-    if len(sized) < MODELS_MIN:
-        names = sized[0].categories[regime] if sized else ()
+    rows_with_size = [row for row in rows if row.params and regime in row.macro]
+    if len(rows_with_size) < MODELS_MIN:
+        names = rows_with_size[0].categories[regime] if rows_with_size else ()
         return None, [FigurePart(name=name, value=None) for name in names]
-    counts = _centred_ranks([float(row.params or 0) for row in sized])
+    counts = _centred_ranks([float(row.params or 0) for row in rows_with_size])
     parts = [
         FigurePart(name=name, value=_correlation(counts, _centred_ranks(scores)))
-        for name, scores in _by_category(sized, regime)
+        for name, scores in _by_category(rows_with_size, regime)
     ]
-    macro = _centred_ranks([row.macro[regime] for row in sized])
+    macro = _centred_ranks([row.macro[regime] for row in rows_with_size])
     return _correlation(counts, macro), parts
 
 
@@ -323,13 +329,13 @@ def _may_deviate(scores: Sequence[float], threshold: float) -> bool:
 
 def _winner_changes(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
     before, after = parameters["before"], parameters["after"]
-    first, last = _winners(rows, before), _winners(rows, after)
-    if not first or not last:
+    winners_before, winners_after = _winners(rows, before), _winners(rows, after)
+    if not winners_before or not winners_after:
         return None, []
     parts = [
-        FigurePart(name=f"{name}: {old}, then {last[name]}", value=None)
-        for name, old in first.items()
-        if old != last[name]
+        FigurePart(name=f"{name}: {winner}, then {winners_after[name]}", value=None)
+        for name, winner in winners_before.items()
+        if winner != winners_after[name]
     ]
     return len(parts), parts
 
@@ -345,22 +351,22 @@ def _winners(rows: Rows, regime: str) -> dict[str, str]:
 
 def _small_beats_large(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
     regime, size_ratio = parameters["regime"], parameters["times"]
-    sized = sorted(
+    rows_with_size = sorted(
         (row for row in rows if row.params and regime in row.macro),
         key=lambda row: row.params or 0,
     )
-    count, min_lead, rows_by_size = 0, 0.0, iter(sized)
+    count, min_lead, rows_by_size = 0, 0.0, iter(rows_with_size)
     # `smaller`: scores and ids of the rows with at most 1/size_ratio of the parameters of `large`.
     smaller: list[tuple[float, str]] = []
     next_row = next(rows_by_size, None)
     leads: list[tuple[float, str]] = []
-    for large in sized:
+    for large in rows_with_size:
         while next_row is not None and size_ratio * (next_row.params or 0) <= (large.params or 0):
             bisect.insort(smaller, (next_row.macro[regime], next_row.model))
             next_row = next(rows_by_size, None)
-        first = bisect.bisect_right(smaller, large.macro[regime], key=operator.itemgetter(0))
-        count += len(smaller) - first
-        for macro, model in reversed(smaller[first:]):
+        first_better = bisect.bisect_right(smaller, large.macro[regime], key=operator.itemgetter(0))
+        count += len(smaller) - first_better
+        for macro, model in reversed(smaller[first_better:]):
             lead = macro - large.macro[regime]
             if lead < min_lead:
                 break

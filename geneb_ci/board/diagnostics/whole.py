@@ -27,7 +27,7 @@ METRIC: Final = "MCC"
 DECIMALS = 4
 """Decimals of published figures that no decision uses: mean differences, Kendall's tau."""
 Steps = dict[str, Callable[[], Any]]
-"""Name to a slow computation that can run on its own, in any process."""
+"""By name: a slow computation that can run on its own, in any process."""
 ATTRIBUTES = ("size", "architecture", "tokenization", "pretraining", "pooling")
 SAME_SIZE = 1.25
 """Models count as equally large if the ratio of their parameter counts is at most this."""
@@ -37,7 +37,7 @@ class RankedModels(NamedTuple):
     """The ranked models of a regime, and their scores by "macro" and category."""
 
     places: Mapping[str, int]
-    """Model id to its index in each column."""
+    """By model id: its index in each column."""
     columns: Mapping[str, Floats]
 
 
@@ -49,12 +49,12 @@ class Frames:
     models: list[document.ModelFacts]
     """In the order of their ids."""
     scores: dict[str, RankedModels]
-    """Regime to its ranked models."""
+    """The ranked models by regime."""
     intervals: Intervals
     results: Mapping[str, Any]
     """Results of `diagnostic_steps`, by name."""
     attributes: Mapping[str, Mapping[str, Any]]
-    """Model id to the facts of its entry in the model registry."""
+    """Facts from the model registry, by model id."""
 
 
 def frames_of(
@@ -179,30 +179,32 @@ def pareto(ordered: Iterable[tuple[str, int, float]]) -> list[document.ParetoMod
 
 
 class _Facts(NamedTuple):
-    """One model with its attributes."""
+    """One model with the attributes in which pairs may differ."""
 
     model: str
     params: float
-    kinds: Mapping[str, str]
+    value_by_attribute: Mapping[str, str]
 
 
 def controlled_comparisons(frames: Frames) -> dict[str, dict[str, document.Attribute]]:
     """Compare macro scores of controlled pairs in every regime, by the attribute that differs."""
     facts = list(_facts(frames))
     controlled_pairs = list(pairs_with_one_difference(facts))
-    return {regime: _regime(frames, regime, controlled_pairs) for regime in frames.scores}
+    return {regime: _attributes_in(frames, regime, controlled_pairs) for regime in frames.scores}
 
 
 def _facts(frames: Frames) -> Iterator[_Facts]:
     for model in frames.models:
         paper_params, attributes = model.params_in_paper, frames.attributes.get(model.model, {})
-        kinds = {name: attributes.get(name) for name in ATTRIBUTES[1:]}
+        value_by_attribute = {name: attributes.get(name) for name in ATTRIBUTES[1:]}
         if (
             paper_params
             and paper_params > 0
-            and all(isinstance(kind, str) for kind in kinds.values())
+            and all(isinstance(kind, str) for kind in value_by_attribute.values())
         ):
-            yield _Facts(model.model, float(paper_params), {k: str(v) for k, v in kinds.items()})
+            yield _Facts(
+                model.model, float(paper_params), {k: str(v) for k, v in value_by_attribute.items()}
+            )
 
 
 def pairs_with_one_difference(facts: list[_Facts]) -> Iterator[tuple[str, _Facts, _Facts]]:
@@ -213,7 +215,11 @@ def pairs_with_one_difference(facts: list[_Facts]) -> Iterator[tuple[str, _Facts
     """
     for left, right in itertools.combinations(facts, 2):
         ratio = max(left.params, right.params) / min(left.params, right.params)
-        differing = [name for name in ATTRIBUTES[1:] if left.kinds[name] != right.kinds[name]]
+        differing = [
+            name
+            for name in ATTRIBUTES[1:]
+            if left.value_by_attribute[name] != right.value_by_attribute[name]
+        ]
         differing += ["size"] if ratio > SAME_SIZE else []
         if len(differing) == 1:
             name = differing[0]
@@ -222,22 +228,22 @@ def pairs_with_one_difference(facts: list[_Facts]) -> Iterator[tuple[str, _Facts
 
 
 def _value(facts: _Facts, attribute: str) -> float | str:
-    return facts.params if attribute == "size" else facts.kinds[attribute]
+    return facts.params if attribute == "size" else facts.value_by_attribute[attribute]
 
 
-def _regime(
+def _attributes_in(
     frames: Frames, regime: str, controlled_pairs: list[tuple[str, _Facts, _Facts]]
 ) -> dict[str, document.Attribute]:
     board = frames.intervals.regimes[regime].board
-    index_of = {model: k for k, model in enumerate(board.models)}
+    index_by_model = {model: k for k, model in enumerate(board.models)}
     macro = board.scores["macro"]
-    by_attribute: dict[str, list[document.Pair]] = {name: [] for name in ATTRIBUTES}
+    pairs_by_attribute: dict[str, list[document.Pair]] = {name: [] for name in ATTRIBUTES}
     for name, first, second in controlled_pairs:
-        if first.model in index_of and second.model in index_of:
+        if first.model in index_by_model and second.model in index_by_model:
             comparison = compare_pair(
-                macro, index_of[first.model], index_of[second.model], board.critical
+                macro, index_by_model[first.model], index_by_model[second.model], board.critical
             )
-            by_attribute[name].append(
+            pairs_by_attribute[name].append(
                 document.Pair(
                     first=first.model,
                     second=second.model,
@@ -248,21 +254,21 @@ def _regime(
             )
     return {
         name: document.Attribute(contrasts=list(_contrasts(name, pairs)), pairs=pairs)
-        for name, pairs in by_attribute.items()
+        for name, pairs in pairs_by_attribute.items()
     }
 
 
 def _value_text(facts: _Facts, attribute: str) -> str:
-    return f"{facts.params:.0f}" if attribute == "size" else facts.kinds[attribute]
+    return f"{facts.params:.0f}" if attribute == "size" else facts.value_by_attribute[attribute]
 
 
 def _contrasts(attribute: str, pairs: list[document.Pair]) -> Iterator[document.Contrast]:
     """Yield a summary of the pairs with the same values; for size, one of all pairs."""
-    grouped: dict[tuple[str, str], list[float]] = {}
+    differences_by_values: dict[tuple[str, str], list[float]] = {}
     for pair in pairs:
         values = ("larger", "smaller") if attribute == "size" else pair.values
-        grouped.setdefault(values, []).append(pair.difference)
-    for values, differences in sorted(grouped.items()):
+        differences_by_values.setdefault(values, []).append(pair.difference)
+    for values, differences in sorted(differences_by_values.items()):
         yield document.Contrast(
             values=values,
             pairs=len(differences),
@@ -288,7 +294,9 @@ def stability(frames: Frames) -> document.Stability:
         category_tau=agreement,
         macro_tau=with_macro,
         winners={regime: _winners(frames, regime) for regime in frames.scores},
-        regime_pairs=[_pair(frames, *pair) for pair in itertools.combinations(frames.scores, 2)],
+        regime_pairs=[
+            _regime_pair(frames, *pair) for pair in itertools.combinations(frames.scores, 2)
+        ],
     )
 
 
@@ -304,10 +312,10 @@ def _winner(standings: Standings) -> document.Winner:
     return document.Winner(model=standings.models[0], score=standings.score[0], could_be_best=count)
 
 
-def _pair(frames: Frames, before: str, after: str) -> document.RegimePair:
+def _regime_pair(frames: Frames, before: str, after: str) -> document.RegimePair:
     models, tau = frames.results[f"taus {before, after}"]
     categories = frames.benchmark.category_order
-    changes = _changes(frames, before, after)
+    changes = _winner_changes(frames, before, after)
     return document.RegimePair(
         regimes=(before, after),
         models=models,
@@ -320,17 +328,21 @@ def _pair(frames: Frames, before: str, after: str) -> document.RegimePair:
     )
 
 
-def _changes(frames: Frames, before: str, after: str) -> list[document.WinnerChange]:
+def _winner_changes(frames: Frames, before: str, after: str) -> list[document.WinnerChange]:
     changes = []
     for name in frames.benchmark.category_order:
-        old, new = (frames.intervals.regimes[r].categories[name] for r in (before, after))
-        if not old or not new:
+        standings_before, standings_after = (
+            frames.intervals.regimes[r].categories[name] for r in (before, after)
+        )
+        if not standings_before or not standings_after:
             continue
-        first, second = old.models[0], new.models[0]
-        if first != second:
-            is_open = _could_be_best(old, second) or _could_be_best(new, first)
+        winner_before, winner_after = standings_before.models[0], standings_after.models[0]
+        if winner_before != winner_after:
+            is_open = _could_be_best(standings_before, winner_after) or _could_be_best(
+                standings_after, winner_before
+            )
             change = document.WinnerChange(
-                category=name, before=first, after=second, significant=not is_open
+                category=name, before=winner_before, after=winner_after, significant=not is_open
             )
             changes.append(change)
     return changes
@@ -392,7 +404,7 @@ def diagnostics(
 
 def _ranks(intervals: RegimeIntervals) -> dict[str, Any]:
     """Return the members of `document.Ranks`; validating every score would take seconds."""
-    typed = document.Ranks(
+    members = document.Ranks(
         models=len(intervals.board.models),
         rounded=intervals.board.rounded,
         critical=intervals.board.critical,
@@ -405,7 +417,7 @@ def _ranks(intervals: RegimeIntervals) -> dict[str, Any]:
         draws_covered=list(intervals.board.draws_covered),
         shared=shared_of(intervals.board),
     )
-    return typed.model_dump(mode="json") | {
+    return members.model_dump(mode="json") | {
         "macro": intervals.macro,
         "micro": intervals.micro,
         "categories": intervals.categories,
@@ -420,13 +432,13 @@ def shared_of(board: RegimeScores) -> document.Shared | None:
     }
     if not matrices:
         return None
-    places = [
+    indices = [
         k for k in range(len(board.models)) if any(matrix[k].any() for matrix in matrices.values())
     ]
     return document.Shared(
-        models=[board.models[k] for k in places],
+        models=[board.models[k] for k in indices],
         scores={
-            name: [matrix[k, places[:n]].tolist() for n, k in enumerate(places)]
+            name: [matrix[k, indices[:n]].tolist() for n, k in enumerate(indices)]
             for name, matrix in matrices.items()
         },
     )

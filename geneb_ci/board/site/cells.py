@@ -53,11 +53,11 @@ def score_cell(standing: Standing | None, score_range: tuple[float, float] = FUL
     score, low, high, *_ = standing
     shade = colour_class(score, score_range)
     if low is None:
-        return _signed(_CELL_ALONE % (shade, score))
-    return _signed(_CELL % (shade, score, low, high))
+        return _with_minus_signs(_CELL_ALONE % (shade, score))
+    return _with_minus_signs(_CELL % (shade, score, low, high))
 
 
-def _signed(cell: str) -> str:
+def _with_minus_signs(cell: str) -> str:
     """Return a cell with minus signs as in `score_text`; it contains no other hyphens."""
     return cell.replace("-0.000", "0.000").replace("-", MINUS) if "-" in cell else cell
 
@@ -79,7 +79,8 @@ def mean_cells(rows: Sequence[Sequence[Standing | None]]) -> list[str]:
 def task_cells(columns: Iterable[TaskColumns | None], order: Sequence[int]) -> list[str]:
     """Return the cells of tasks in an order: score and interval, with a column per regime."""
     cells_by_column = [
-        [_NOT_RANKED] * len(order) if column is None else _column(column) for column in columns
+        [_NOT_RANKED] * len(order) if column is None else _column_cells(column)
+        for column in columns
     ]
     rows = list(map("".join, zip(*cells_by_column, strict=True)))
     return [rows[index] for index in order]
@@ -90,7 +91,7 @@ def model_cells(
 ) -> list[str]:
     """Return the cells of each model: score and interval, with a column per regime."""
     cells_by_column = [
-        dict(zip(ranked, _column(column), strict=True)) for ranked, column in columns
+        dict(zip(ranked, _column_cells(column), strict=True)) for ranked, column in columns
     ]
     return [
         "".join([cells_by_model.get(model, _NOT_RANKED) for cells_by_model in cells_by_column])
@@ -98,10 +99,10 @@ def model_cells(
     ]
 
 
-def _column(columns: TaskColumns) -> list[str]:
+def _column_cells(columns: TaskColumns) -> list[str]:
     shades = [_SIGNED_HEAT[int(score * HEAT_STEPS)] for score in columns[0]]
     text = _CELL if len(columns) > 1 else _CELL_ALONE
-    return list(map(_signed, map(text.__mod__, zip(shades, *columns, strict=True))))
+    return list(map(_with_minus_signs, map(text.__mod__, zip(shades, *columns, strict=True))))
 
 
 def text_of(value: str) -> str:
@@ -120,14 +121,16 @@ def name_cell(model: str, root: str, site: Site) -> str:
         f'<a href="{text_of(link.address)}">{text_of(link.text)}</a>'
         for link in mark_links(site.by_id[model], root)
     )
-    marked = f'<small class="doubt">{marks}</small>' if marks else ""
+    marks_html = f'<small class="doubt">{marks}</small>' if marks else ""
     return (
         f'<th scope="row" class="name"><a href="{root}models/{text_of(model)}.html">'
-        f"<bdi>{text_of(site.names[model])}</bdi></a>{marked}</th>"
+        f"<bdi>{text_of(site.names[model])}</bdi></a>{marks_html}</th>"
     )
 
 
-def plain_cells(scores: Iterable[float | None], score_range: tuple[float, float], last: str) -> str:
+def plain_cells(
+    scores: Iterable[float | None], score_range: tuple[float, float], last_text: str
+) -> str:
     """Return the cells of scores without intervals, and a last cell with a text."""
     cells = [
         '<td class="none">none</td>'
@@ -135,7 +138,7 @@ def plain_cells(scores: Iterable[float | None], score_range: tuple[float, float]
         else f'<td class="heat {colour_class(score, score_range)}">{score_text(score)}</td>'
         for score in scores
     ]
-    return f"{''.join(cells)}<td>{text_of(last)}</td>"
+    return f"{''.join(cells)}<td>{text_of(last_text)}</td>"
 
 
 def fact_rows(facts: Iterable[ModelFact], root: str) -> Markup:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from geneb_ci.board import reasons
+from geneb_ci.board.advice import BYTES_A_PARAMETER
 from geneb_ci.board.columns import Entry, in_board_order
 from geneb_ci.board.page import INDEX
 from geneb_ci.common.config import Layout
@@ -27,8 +28,7 @@ from reference_harness.formats.benchmark import Benchmark
 _UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _REPLACEMENT = "\ufffd"
 MINUS, DASH = "\u2212", "\u2013"
-BYTES_A_PARAMETER = 2
-"""Half precision, in which most models are run on an accelerator."""
+
 _TEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -172,12 +172,12 @@ class Site:
 
     @functools.cached_property
     def category_files(self) -> dict[str, str]:
-        """Category to the file name of its page, without its suffix."""
+        """By category: the file name of its page, without its suffix."""
         return slugs(self.benchmark.category_order)
 
     @functools.cached_property
     def columns(self) -> dict[str, tuple[str, str]]:
-        """Key of a mean to its name and to the path of its page, "" if it has no page."""
+        """By key of a mean: its name and the path of its page, "" if it has no page."""
         files = self.category_files.items()
         page_by_category = {name: (name, f"categories/{file}.html") for name, file in files}
         return {MACRO: ("Macro", ""), MICRO: ("Micro", ""), **page_by_category}
@@ -190,22 +190,22 @@ class Site:
 
     @functools.cached_property
     def by_id(self) -> dict[str, Entry]:
-        """Model id to its entry."""
+        """Entries by model id."""
         return {e.submission.model_id: e for e in self.entries}
 
     @functools.cached_property
     def frames(self) -> dict[tuple[str, str], list[str]]:
-        """Cache: template and root of a page to the texts around its slots."""
+        """Cache of the texts around the slots of a template, by template and root of the page."""
         return {}
 
     @functools.cached_property
     def names(self) -> dict[str, str]:
-        """Model id to its display name."""
+        """Display names by model id."""
         return {e.submission.model_id: e.submission.meta.display for e in self.entries}
 
     @functools.cached_property
     def events(self) -> dict[str, list[Mapping[str, Any]]]:
-        """Model id to its events, newest first."""
+        """Events by model id, newest first."""
         events_by_model: dict[str, list[Mapping[str, Any]]] = {}
         for event in reversed(self.built.events):
             events_by_model.setdefault(event["model"], []).append(event)
@@ -258,7 +258,7 @@ class Site:
 
     @functools.cached_property
     def _standings_by_mean(self) -> dict[str, dict[str, Standings]]:
-        """Regime to the standings by each mean; to {} if diagnostics are missing."""
+        """Standings by regime and mean; without diagnostics, {} for each regime."""
         standings_by_mean: dict[str, dict[str, Standings]] = {}
         for regime in self.benchmark.regimes:
             ranks = self._ranks.get(regime, {})
@@ -300,7 +300,7 @@ class Site:
 
     @functools.cached_property
     def _limits(self) -> dict[str, tuple[Mapping[str, int], list[Sequence[float]]]]:
-        """Regime to models' indices, and to an array for each task with TASK_NUMBERS per model."""
+        """By regime: the models' indices, and per task TASK_NUMBERS numbers for each model."""
         limits_by_regime: dict[str, tuple[Mapping[str, int], list[Sequence[float]]]] = {}
         for regime in self.benchmark.regimes:
             packed = self._ranks[regime]["tasks"] if regime in self._ranks else {}
@@ -313,7 +313,7 @@ class Site:
 
     @functools.cached_property
     def records(self) -> dict[str, list[Path]]:
-        """Model id to the audit records in its folder."""
+        """Audit records by the id of the model that their folder names."""
         from geneb_ci.audit.record.statement import record_files  # 50 ms, and only this needs it
 
         paths_by_model: dict[str, list[Path]] = {}
@@ -327,7 +327,7 @@ class Site:
 
     @functools.cached_property
     def _first_scores(self) -> dict[str, Sequence[float | None]]:
-        """Task to the score of each model in the first regime; None if the model is not ranked."""
+        """By task: the score of each model in the first regime, None if the model is not ranked."""
         rows, tasks = self._task_rows[self.benchmark.regimes[0]], self.benchmark.task_ids
         missing_row = [None] * len(tasks)
         scores = [rows[m][self._task_key].numbers if m in rows else missing_row for m in self.names]

@@ -203,8 +203,8 @@ def board_links(site: Site) -> list[Link]:
 def data_page(benchmark: Benchmark) -> str:
     """Return the address of the task data at the pinned commit; "" if they are not on the Hub."""
     data = benchmark.dataset
-    on_hub = HUB_ID.fullmatch(data.repo_id) is not None
-    return f"{HUB}/datasets/{data.repo_id}/tree/{data.revision}" if on_hub else ""
+    is_on_hub = HUB_ID.fullmatch(data.repo_id) is not None
+    return f"{HUB}/datasets/{data.repo_id}/tree/{data.revision}" if is_on_hub else ""
 
 
 def data_links(benchmark: Benchmark, task: str) -> list[Link]:

@@ -54,11 +54,15 @@ def facts_of_model(entry: Entry, model_entry: ModelEntry | None) -> list[ModelFa
 
 def baseline_facts(entry: Entry, benchmark: Benchmark) -> Iterator[ModelFact]:
     """Yield a fact with mean MCC of a row and of the baselines, on the tasks that all have."""
-    beside = beside_baselines(entry.submission.results, benchmark)
-    if beside is not None:
-        baselines = ", ".join(f"{name} {score:.3f}" for name, score in beside.baselines.items())
-        tasks = "every task" if beside.tasks == len(benchmark.tasks) else f"{beside.tasks} tasks"
-        value = f"mean MCC of {tasks} in {benchmark.regimes[0]}: {beside.row:.3f}; {baselines}"
+    comparison = beside_baselines(entry.submission.results, benchmark)
+    if comparison is not None:
+        baselines = ", ".join(f"{name} {score:.3f}" for name, score in comparison.baselines.items())
+        tasks = (
+            "every task"
+            if comparison.tasks == len(benchmark.tasks)
+            else f"{comparison.tasks} tasks"
+        )
+        value = f"mean MCC of {tasks} in {benchmark.regimes[0]}: {comparison.row:.3f}; {baselines}"
         yield ModelFact("Beside baselines", value, Author.BOARD)
 
 
@@ -69,8 +73,8 @@ def evidence_words(entry: Entry) -> str:
         return "checked, not rerun" if entry.evidence is Evidence.CHECKED else str(entry.evidence)
     verb = "rerun" if audit.agrees else "rerun, with other scores,"
     left_out = entry.attestation.unconfirmed_regimes
-    without = f", none in {', '.join(left_out)}" if left_out else ""
-    extent = f"{audit.tasks} of {audit.of} tasks{without}" if audit.tasks else audit.text
+    unaudited_text = f", none in {', '.join(left_out)}" if left_out else ""
+    extent = f"{audit.tasks} of {audit.of} tasks{unaudited_text}" if audit.tasks else audit.text
     return f"{entry.evidence}: {verb} {extent}, sandbox level {audit.sandbox}, {audit.date}"
 
 
@@ -142,8 +146,8 @@ def _registered(entry: ModelEntry | None) -> Iterator[ModelFact]:
     if entry.published is not None:
         run = entry.published
         cut = f", cut at {run.max_length:,} tokens" if run.max_length else ""
-        how = f"layer {run.hidden_layer}, pooling {run.pooling}{cut}"
-        yield ModelFact("Published run", how, Author.REGISTRY)
+        run_text = f"layer {run.hidden_layer}, pooling {run.pooling}{cut}"
+        yield ModelFact("Published run", run_text, Author.REGISTRY)
     if entry.sources is not None and entry.sources.facts:
         yield ModelFact("Source of the facts", entry.sources.facts, Author.REGISTRY)
 
@@ -166,7 +170,7 @@ class Snippet(NamedTuple):
     """Instructions for loading a model, in words and in Python."""
 
     code: str
-    """"" if there is no extractor for the model yet."""
+    """Empty if there is no extractor for the model yet."""
     notes: tuple[str, ...]
 
 

@@ -142,7 +142,7 @@ def model_page(entry: Entry, site: Site) -> Page:
         f"{name}: scores of its frozen embeddings on "
         f"{plural(len(site.benchmark.tasks), 'classification task')} in "
         f"{plural(len(site.benchmark.category_order), 'category')}. "
-        f"{_placed(model, standing, site)} {evidence_words(entry).capitalize()}."
+        f"{_rank_sentence(model, standing, site)} {evidence_words(entry).capitalize()}."
     )
     return page(
         f"models/{model}.html",
@@ -151,7 +151,7 @@ def model_page(entry: Entry, site: Site) -> Page:
         title=name,
         about=about,
         key=model,
-        cited=_cited(name, model, site),
+        cited=_citation_title(name, model, site),
         described={"identifier": model},
         entry=entry,
         known=model_entry,
@@ -177,7 +177,7 @@ def model_page(entry: Entry, site: Site) -> Page:
     )
 
 
-def _cited(name: str, model: str, site: Site) -> str:
+def _citation_title(name: str, model: str, site: Site) -> str:
     """Return the title under which a row is cited: its name and its rank range."""
     metric, regime = site.benchmark.primary_metric, site.benchmark.regimes[0]
     rank = rank_words(model, site)
@@ -185,7 +185,7 @@ def _cited(name: str, model: str, site: Site) -> str:
     return f"{name}: {rank}{by}, {regime}"
 
 
-def _placed(model: str, standing: Standing | None, site: Site) -> str:
+def _rank_sentence(model: str, standing: Standing | None, site: Site) -> str:
     """Return score and rank of a model as a sentence."""
     if standing is None:
         return "It is not ranked."
@@ -195,7 +195,7 @@ def _placed(model: str, standing: Standing | None, site: Site) -> str:
     return f"Macro {metric} {score_text(standing.score)} with {regime} training data{ranked}."
 
 
-def _tasks(category: str, site: Site) -> list[Task]:
+def _category_tasks(category: str, site: Site) -> list[Task]:
     return [site.benchmark.by_id[task] for task in site.benchmark.categories[category]]
 
 
@@ -230,8 +230,10 @@ def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
 
 def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> Page:
     """Return the page of a category: its tasks, and the standing of each model."""
-    first, tasks = site.benchmark.regimes[0], _tasks(category, site)
-    scores = [site.mean(m, first, category, site.benchmark.primary_metric) for m in site.names]
+    first_regime, tasks = site.benchmark.regimes[0], _category_tasks(category, site)
+    scores = [
+        site.mean(m, first_regime, category, site.benchmark.primary_metric) for m in site.names
+    ]
     best_models = site.best_first(scores, LISTED_MAX)
     standings = [
         [site.standing(m, r, category) for r in site.benchmark.regimes] for m in best_models
@@ -298,14 +300,14 @@ def scores_table(regime: str, metric: str, site: Site, maximum: int) -> dict[str
 def marks_page(site: Site) -> Page:
     """Return the page that explains each mark of a row: published defects and warnings."""
     defects = {defect.id: defect for entry in site.entries for defect in entry.marks.defects}
-    defective: dict[str, list[str]] = {name: [] for name in sorted(defects)}
-    warned: dict[str, list[tuple[str, int]]] = {}
+    models_by_defect: dict[str, list[str]] = {name: [] for name in sorted(defects)}
+    warnings_by_rule: dict[str, list[tuple[str, int]]] = {}
     for entry in site.entries:
         model = entry.submission.model_id
         for defect in entry.marks.defects:
-            defective[defect.id].append(model)
+            models_by_defect[defect.id].append(model)
         for rule, count in entry.marks.warnings:
-            warned.setdefault(rule, []).append((model, count))
+            warnings_by_rule.setdefault(rule, []).append((model, count))
     links = RepositoryLinks(site.layout, site.built.commit)
     return page(
         MARKS,
@@ -318,8 +320,8 @@ def marks_page(site: Site) -> Page:
         ),
         defects=[
             (defects[name], models, list(links.path("Documentation", defects[name].explained)))
-            for name, models in defective.items()
+            for name, models in models_by_defect.items()
         ],
-        rules=[(BY_ID[name], warned[name]) for name in sorted(warned)],
+        rules=[(BY_ID[name], warnings_by_rule[name]) for name in sorted(warnings_by_rule)],
         most=LISTED_MAX,
     )

@@ -63,11 +63,11 @@ def site_files(site: Site) -> dict[str, bytes]:
     """Return the pages of a board, their style and, if there is a ledger, the feed."""
     environment = _environment()
     lazy_pages = (*model_pages(site), *other_pages(site))
-    files = {path: _rendered(environment, make()) for path, make in lazy_pages}
+    files = {path: _render(environment, make()) for path, make in lazy_pages}
     files[STYLE] = pages_style()
     if site.built.commit is not None:
         content = {"feed": feed_of(site), "site": site}
-        files[FEED] = _rendered(environment, Page(FEED, "feed.xml", content))
+        files[FEED] = _render(environment, Page(FEED, "feed.xml", content))
     return dict(sorted(files.items()))
 
 
@@ -82,7 +82,7 @@ def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
 
     def write(number: int) -> None:
         environment = _environment()
-        write_page(folder, {path: _rendered(environment, make()) for path, make in groups[number]})
+        write_page(folder, {path: _render(environment, make()) for path, make in groups[number]})
 
     for _ in in_processes(write, range(len(groups)), jobs or jobs_for(len(site.entries)), 1):
         pass
@@ -96,7 +96,7 @@ def completed_index(index: bytes, site: Site) -> bytes:
     maintainer, is returned unchanged.
     """
     about = {"links": board_links(site), "root": "", "site": site}
-    header = _rendered(_environment(), Page("index.html", "about.html", about))
+    header = _render(_environment(), Page("index.html", "about.html", about))
     index = index.replace(BOARD_HEADER, header.strip(), 1)
     title, name = b"<title>", str(escape(site.benchmark.name)).encode()
     index = index.replace(title, b"%s%s " % (title, name), 1).replace(BENCHMARK_NAME, name, 1)
@@ -116,7 +116,7 @@ def _plain_scores(site: Site) -> bytes:
         "root": "",
         "site": site,
     }
-    return _rendered(_environment(), Page("index.html", "noscript.html", content)).strip()
+    return _render(_environment(), Page("index.html", "noscript.html", content)).strip()
 
 
 def editions(
@@ -153,11 +153,11 @@ def editions(
             },
             data_files=data if is_whole else {},
         )
-        page_bytes[path] = _rendered(_environment(), edition)
+        page_bytes[path] = _render(_environment(), edition)
     return page_bytes
 
 
-def _rendered(environment: jinja2.Environment, page: Page) -> bytes:
+def _render(environment: jinja2.Environment, page: Page) -> bytes:
     text = environment.get_template(page.template).render(page.content)
     return text.lstrip().encode("utf-8", "replace")
 

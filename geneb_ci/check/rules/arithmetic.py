@@ -7,7 +7,14 @@ from geneb_ci.check.claims import ScoreClaim, two_classes
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.statistics import metrics
-from geneb_ci.statistics.binary import Classes, acc_limits, fits, fitting_runs, nearest, scores
+from geneb_ci.statistics.binary import (
+    Classes,
+    acc_limits,
+    fitting_runs,
+    has_table,
+    nearest,
+    scores,
+)
 from geneb_ci.statistics.mean_triples import ImpossibleMetric, hull_of, outside
 from geneb_ci.statistics.metrics import ReportedTriple, Triple, distinct_text
 from reference_harness.formats.benchmark import Task
@@ -15,14 +22,14 @@ from reference_harness.formats.text import quoted
 
 
 def accuracy_off_grid(context: Context) -> Iterator[Fault]:
-    """Report each accuracy that is not a multiple of 1 / (n_test * fits) within its precision."""
+    """Report each accuracy that is no multiple of 1 / (n_test * fit_count) within its precision."""
     for claim in context.claims:
         if claim.path in context.off_grid:
-            total = (claim.task.n_test or 0) * claim.fits
+            total = (claim.task.n_test or 0) * claim.fit_count
             acc = claim.reading.value.acc
             correct_below = int(acc * total)
             sizes = f"{claim.task.n_test} sequences" + (
-                f" times {claim.fits} seeds" if claim.fits > 1 else ""
+                f" times {claim.fit_count} seeds" if claim.fit_count > 1 else ""
             )
             yield Fault(
                 ACCURACY_OFF_GRID.id,
@@ -62,10 +69,10 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
     """Report each cell of one trained probe on two classes that no confusion matrix gives."""
     for claim in context.claims:
         classes = claim.classes
-        if classes is None or claim.fits > 1:
+        if classes is None or claim.fit_count > 1:
             continue
-        if not fits(classes, _lenient(context, claim)):
-            where = f'{quoted(claim.task.id)} in "{claim.regime}": '
+        if not has_table(classes, _lenient(context, claim)):
+            subject = f'{quoted(claim.task.id)} in "{claim.regime}": '
             wrong = wrong_metric(classes, claim.reading)
             if wrong is None:
                 message, actual, expected = nearest_text(classes, claim.reading)
@@ -76,7 +83,7 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
             yield Fault(
                 IMPOSSIBLE_SCORES.id,
                 claim.path,
-                where + message,
+                subject + message,
                 actual,
                 expected,
                 on_key=True,
@@ -99,41 +106,46 @@ def _lenient(context: Context, claim: ScoreClaim) -> ReportedTriple:
 
 def nearest_text(classes: Classes, reported: ReportedTriple) -> tuple[str, str, str]:
     """Return the message, found and expected text for a triple that no confusion matrix gives."""
-    return _no_matrix(classes, reported, nearest(classes, reported.value).scores, "the nearest one")
+    return _no_matrix_text(
+        classes, reported, nearest(classes, reported.value).scores, "the nearest one"
+    )
 
 
-def _no_matrix(
-    classes: Classes, reported: ReportedTriple, instead: Triple, other_metrics: str
+def _no_matrix_text(
+    classes: Classes, reported: ReportedTriple, possible_scores: Triple, other_matrix: str
 ) -> tuple[str, str, str]:
-    actual, expected = distinct_text(reported.value, instead)
+    actual, expected = distinct_text(reported.value, possible_scores)
     sizes = f"{classes.total} sequences ({classes.small}/{classes.large})"
-    message = f"no confusion matrix on {sizes} gives {actual}; {other_metrics} gives {expected}"
+    message = f"no confusion matrix on {sizes} gives {actual}; {other_matrix} gives {expected}"
     return message, actual, expected
 
 
 class WrongMetric(NamedTuple):
-    """The one metric of a triple that contradicts the two others."""
+    """The only metric of a triple that contradicts the two others."""
 
     name: str
     others: str
+    """The names of the two other metrics, joined by "and"."""
     scores: Triple
-    """The scores of the only matrix that the two others fit."""
+    """The scores of the only matrix that the two other metrics fit."""
 
 
 def _misfit_text(
     classes: Classes, reported: ReportedTriple, wrong: WrongMetric
 ) -> tuple[str, str, str]:
     """Return the same as `nearest_text`, with the matrix that the two other metrics fit."""
-    return _no_matrix(classes, reported, wrong.scores, f"the one that {wrong.others} fit")
+    return _no_matrix_text(classes, reported, wrong.scores, f"the one that {wrong.others} fit")
 
 
 def wrong_metric(classes: Classes, reported: ReportedTriple) -> WrongMetric | None:
     """Return the single metric that is wrong, if the other two fit exactly one matrix."""
     for name, label in METRIC_NAMES.items():
-        loose = ReportedTriple(reported.value, reported.width._replace(**{name: ANY_METRIC}))
-        first = next(fitting_runs(classes, loose), None)
-        if first is not None and len(first) == 1:
-            value = scores(classes, first.right, first.first)
+        without_metric = ReportedTriple(
+            reported.value, reported.width._replace(**{name: ANY_METRIC})
+        )
+        first_run = next(fitting_runs(classes, without_metric), None)
+        if first_run is not None and len(first_run) == 1:
+            value = scores(classes, first_run.correct, first_run.first)
             other_metrics = " and ".join(
                 ["accuracy", *(other for other in METRIC_NAMES.values() if other != label)]
             )
@@ -162,7 +174,7 @@ def impossible_mean(context: Context) -> Iterator[Fault]:
     """Report each mean over seeds, on two classes, that no set of confusion matrices can have."""
     for claim in context.claims:
         classes = claim.classes
-        if classes is None or claim.fits == 1:
+        if classes is None or claim.fit_count == 1:
             continue
         verdict = outside(hull_of(classes), _lenient(context, claim))
         if verdict is not None:
@@ -179,7 +191,7 @@ def _mean_fault(claim: ScoreClaim, classes: Classes, verdict: ImpossibleMetric) 
     return Fault(
         IMPOSSIBLE_MEAN.id,
         (*claim.path, name),
-        f'{quoted(claim.task.id)} in "{claim.regime}": no mean of {claim.fits} 2x2 '
+        f'{quoted(claim.task.id)} in "{claim.regime}": no mean of {claim.fit_count} 2x2 '
         f"confusion matrices on {classes.total} sequences ({classes.small}/{classes.large}) is "
         f"{value}; with {condition}, the mean {name} is {expected}",
         f"{actual:.4f}",
@@ -197,7 +209,7 @@ def interval(low: float, high: float) -> str:
 
 
 DECIMALS_MAX = 8
-"""An interval whose ends agree up to here is written as one value."""
+"""An interval whose ends agree in this many decimals is written as one value."""
 
 
 IMPOSSIBLE_MEAN = Rule(
@@ -218,12 +230,12 @@ IMPOSSIBLE_MEAN = Rule(
 
 
 def inconsistent_metrics(context: Context) -> Iterator[Fault]:
-    """Report each metric outside the bounds of any class sizes, where these are unknown."""
+    """Report each metric that no class sizes allow, in tasks whose class sizes are unknown."""
     for claim in context.claims:
         n = claim.task.n_test
         if claim.classes is None and n is not None:
             reading = _lenient(context, claim)
-            for metric, actual, low, high in metrics_out_of_bounds(n, reading, claim.fits):
+            for metric, actual, low, high in metrics_out_of_bounds(n, reading, claim.fit_count):
                 yield Fault(
                     INCONSISTENT_METRICS.id,
                     (*claim.path, metric),
@@ -236,18 +248,30 @@ def inconsistent_metrics(context: Context) -> Iterator[Fault]:
 
 
 def metrics_out_of_bounds(
-    n: int, reported: ReportedTriple, fits: int
+    n: int, reported: ReportedTriple, fit_count: int
 ) -> Iterator[tuple[str, float, float, float]]:
     """Yield each metric outside its bounds: name, value, lower bound, upper bound."""
     value, width = reported
     # The bounds are monotone in accuracy, so the two ends of its interval suffice.
-    ends = [
-        metrics.single(n, right) if fits == 1 else metrics.mean(n, right, fits)
-        for right in acc_limits(n, reported, fits)
+    bounds_at_ends = [
+        metrics.single(n, correct) if fit_count == 1 else metrics.mean(n, correct, fit_count)
+        for correct in acc_limits(n, reported, fit_count)
     ]
     for metric, actual, slack, low, high in (
-        ("MCC", value.mcc, width.mcc, min(b.mcc_low for b in ends), max(b.mcc_high for b in ends)),
-        ("F1", value.f1, width.f1, min(b.f1_low for b in ends), max(b.f1_high for b in ends)),
+        (
+            "MCC",
+            value.mcc,
+            width.mcc,
+            min(b.mcc_low for b in bounds_at_ends),
+            max(b.mcc_high for b in bounds_at_ends),
+        ),
+        (
+            "F1",
+            value.f1,
+            width.f1,
+            min(b.f1_low for b in bounds_at_ends),
+            max(b.f1_high for b in bounds_at_ends),
+        ),
     ):
         if not low - slack <= actual <= high + slack:
             yield metric, actual, low, high
@@ -273,24 +297,27 @@ def impossible_seed_scores(context: Context) -> Iterator[Fault]:
     """Report, once per cell, the first seed whose metrics no confusion matrix gives."""
     seeds = context.benchmark.protocol.seeds
     for claim in context.seed_claims:
-        verdicts: dict[ReportedTriple, bool] = {}
+        is_possible_by_reading: dict[ReportedTriple, bool] = {}
         for reading in claim.readings:
-            if reading not in verdicts:
-                verdicts[reading] = matrix_may_exist(claim.task, reading)
-        wrong = [i for i, reading in enumerate(claim.readings) if not verdicts[reading]]
-        if wrong:
-            first = claim.readings[wrong[0]]
+            if reading not in is_possible_by_reading:
+                is_possible_by_reading[reading] = matrix_may_exist(claim.task, reading)
+        impossible_indices = [
+            i for i, reading in enumerate(claim.readings) if not is_possible_by_reading[reading]
+        ]
+        if impossible_indices:
+            first_reading = claim.readings[impossible_indices[0]]
             suffix = (
-                f" (the same problem in {len(wrong)} of {len(seeds)} seeds)"
-                if len(wrong) > 1
+                f" (the same problem in {len(impossible_indices)} of {len(seeds)} seeds)"
+                if len(impossible_indices) > 1
                 else ""
             )
             yield Fault(
                 IMPOSSIBLE_SEED_SCORES.id,
                 claim.path,
-                f'seed {seeds[wrong[0]]} of {quoted(claim.task.id)} in "{claim.regime}": '
-                f"{_why_no_matrix(claim.task, first)}{suffix}",
-                str(first.value),
+                f"seed {seeds[impossible_indices[0]]} of {quoted(claim.task.id)} in "
+                f'"{claim.regime}": '
+                f"{_why_no_matrix(claim.task, first_reading)}{suffix}",
+                str(first_reading.value),
                 "metrics of one confusion matrix",
                 on_key=True,
             )
@@ -300,7 +327,7 @@ def matrix_may_exist(task: Task, reported: ReportedTriple) -> bool:
     """Whether some confusion matrix may have these scores; True if no size is known."""
     classes = two_classes(task)
     if classes is not None:
-        return fits(classes, reported)
+        return has_table(classes, reported)
     if task.n_test is None:
         return True
     low, high = acc_limits(task.n_test, reported)

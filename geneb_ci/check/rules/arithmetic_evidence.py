@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
-from geneb_ci.check.claims import MatrixClaims, ScoreClaim, fits_of
+from geneb_ci.check.claims import MatrixClaims, ScoreClaim, fit_count_of
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.statistics.binary import count
@@ -24,9 +24,9 @@ SEED_METRICS = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
 
 def wrong_seed_mean(context: Context) -> Iterator[Fault]:
     """Report each metric that differs from the mean of its seeds by more than rounding."""
-    reported = {claim.path: claim.reading for claim in context.claims}
+    reading_by_path = {claim.path: claim.reading for claim in context.claims}
     for claim in context.seed_claims:
-        reading = reported.get(("results", claim.regime, claim.task.id))
+        reading = reading_by_path.get(("results", claim.regime, claim.task.id))
         if reading is None:
             continue
         for name, metric in SEED_METRICS.items():
@@ -60,7 +60,7 @@ WRONG_SEED_MEAN = Rule(
 def seeds_differ_in_full(context: Context) -> Iterator[Fault]:
     """Report each cell whose seeds differ although they train on the same sequences."""
     for claim in context.seed_claims:
-        if fits_of(context.benchmark, claim.regime) > 1:
+        if fit_count_of(context.benchmark, claim.regime) > 1:
             continue
         columns = zip(*(reading.value for reading in claim.readings), strict=True)
         metric_names = ("MCC", "accuracy", "F1")
@@ -128,7 +128,7 @@ def wrong_matrix_size(context: Context) -> Iterator[Fault]:
         _, regime, task = claim.path[:3]
         cell = context.table("evidence", str(regime), str(task))
         labels = cell.get("classes")
-        contradiction = _wrong_sizes(
+        contradiction = _size_contradiction(
             claim, cell.get("n_test"), labels if isinstance(labels, list) else None
         )
         if contradiction is not None:
@@ -144,10 +144,10 @@ def wrong_matrix_size(context: Context) -> Iterator[Fault]:
             )
 
 
-def _wrong_sizes(
+def _size_contradiction(
     claim: MatrixClaims, n_test: object, labels: list[object] | None
 ) -> tuple[str, str, str] | None:
-    """Return the first contradiction: the rest of the message, found, expected. None if none."""
+    """Return the end of a message, what was found and what was expected; None if all agree."""
     if labels is not None:
         if any(len(matrix) != len(labels) for matrix in claim.matrices):
             sizes = sorted({len(matrix) for matrix in claim.matrices})
@@ -200,7 +200,7 @@ WRONG_MATRIX_SIZE = Rule(
 def wrong_matrix_scores(context: Context) -> Iterator[Fault]:
     """Report each cell with a seed's scores, or a canonical mean, that its matrices contradict."""
     for claim in context.matrix_claims:
-        for number, reading, expected in _pairs(claim):
+        for number, reading, expected in _seed_comparisons(claim):
             if reading.holds(expected, EXACT):
                 continue
             claimed, computed = distinct_text(reading.value, expected)
@@ -217,8 +217,8 @@ def wrong_matrix_scores(context: Context) -> Iterator[Fault]:
             break
 
 
-def _pairs(claim: MatrixClaims) -> Iterator[tuple[int | None, ReportedTriple, Triple]]:
-    """Yield the seed, from 1, or None; the reported scores; and those computed from matrices."""
+def _seed_comparisons(claim: MatrixClaims) -> Iterator[tuple[int | None, ReportedTriple, Triple]]:
+    """Yield each seed's number (None for the mean), its reported scores and its matrix's scores."""
     computed = [scores_of_matrix(matrix) for matrix in claim.matrices]
     if len(claim.scores) == len(computed) and claim.path[-2] != "canonical":
         yield from zip(range(1, len(computed) + 1), claim.scores, computed, strict=True)
@@ -250,7 +250,7 @@ def repeated_digest(context: Context) -> Iterator[Fault]:
 
     Two tasks of the same size may share a digest if all predictions are constant.
     """
-    seeds = {
+    triples_by_cell = {
         claim.path[:3]: [reading.value for reading in claim.readings]
         for claim in context.seed_claims
     }
@@ -267,7 +267,7 @@ def repeated_digest(context: Context) -> Iterator[Fault]:
             first_regime, first_task = first_cell_by_digest[digest]
             has_same_size = context.benchmark.by_id[first_task].n_test == task_facts.n_test
             scores, other_scores = (
-                seeds.get(("evidence", *cell))
+                triples_by_cell.get(("evidence", *cell))
                 for cell in ((regime, task), (first_regime, first_task))
             )
             if has_same_size and (first_task != task or scores == other_scores):
@@ -298,7 +298,7 @@ REPEATED_DIGEST = Rule(
 
 
 # Largest number of matrices that a message states exactly.
-TABLES_MAX = 1000
+MATRICES_MAX = 1000
 
 
 def rounded_scores(context: Context) -> Iterator[Fault]:
@@ -310,13 +310,15 @@ def rounded_scores(context: Context) -> Iterator[Fault]:
         return
     for regime in context.benchmark.regimes:
         claims = [claim for claim in context.claims if claim.path[:2] == ("results", regime)]
-        counts = {claim.task.id: _tables(claim) for claim in claims}
-        ambiguous_counts = {task: tables for task, tables in counts.items() if tables > 1}
+        matrix_counts = {claim.task.id: _matrix_count(claim) for claim in claims}
+        ambiguous_counts = {
+            task: matrix_count for task, matrix_count in matrix_counts.items() if matrix_count > 1
+        }
         if ambiguous_counts:
             worst_task = max(ambiguous_counts, key=lambda task: ambiguous_counts[task])
             count_text = (
-                f"more than {TABLES_MAX}"
-                if ambiguous_counts[worst_task] > TABLES_MAX
+                f"more than {MATRICES_MAX}"
+                if ambiguous_counts[worst_task] > MATRICES_MAX
                 else str(ambiguous_counts[worst_task])
             )
             yield Fault(
@@ -331,11 +333,11 @@ def rounded_scores(context: Context) -> Iterator[Fault]:
             )
 
 
-def _tables(claim: ScoreClaim) -> int:
+def _matrix_count(claim: ScoreClaim) -> int:
     """Return the number of matrices that fit a rounded single-fit cell; 0 if it was not rounded."""
-    if claim.classes is None or claim.fits > 1 or max(claim.reading.width) <= SINGLE:
+    if claim.classes is None or claim.fit_count > 1 or max(claim.reading.width) <= SINGLE:
         return 0
-    return count(claim.classes, claim.reading, TABLES_MAX)
+    return count(claim.classes, claim.reading, MATRICES_MAX)
 
 
 ROUNDED_SCORES = Rule(

@@ -22,7 +22,7 @@ from reference_harness.formats.text import quoted
 def missing_card(context: Context) -> Iterator[Fault]:
     """Report a contributed row without a card; the paper describes the official rows."""
     if (
-        context.in_repository
+        context.is_in_repository
         and context.card is None
         and context.model_id
         and "bad-model-id" not in context.reported  # the name of the card has to change too
@@ -54,8 +54,8 @@ MISSING_CARD = Rule(
 )
 
 
-# Required fields, and words by which a field is recognised.
-NEEDED: dict[str, tuple[str, ...]] = {
+# By required field: the words by which it is recognised in a card.
+REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
     "Architecture": ("architecture",),
     "Weights": ("weights", "checkpoint"),
     "Input": ("input", "tokenizer", "tokeniser"),
@@ -73,15 +73,15 @@ def incomplete_card(context: Context) -> Iterator[Fault]:
     if context.card is None or context.card.fault is not None:
         return
     missing_fields = [
-        name for name, words in NEEDED.items() if not _has_field(context.card, name, words)
+        name for name, words in REQUIRED_FIELDS.items() if not _has_field(context.card, name, words)
     ]
     if missing_fields:
         yield Fault(
             INCOMPLETE_CARD.id,
             (),
             f"the model card lacks: {', '.join(missing_fields)}",
-            f"{len(NEEDED) - len(missing_fields)} of {len(NEEDED)} fields",
-            ", ".join(NEEDED),
+            f"{len(REQUIRED_FIELDS) - len(missing_fields)} of {len(REQUIRED_FIELDS)} fields",
+            ", ".join(REQUIRED_FIELDS),
             at=1,
             card=True,
         )
@@ -104,8 +104,9 @@ INCOMPLETE_CARD = Rule(
         "board; an undisclosed overlap with test data makes scores worthless."
     ),
     fix=(
-        f"Add what is missing of {', '.join(NEEDED)}: as a line such as `- **Pooling:** mean of "
-        "the final hidden states`, or as a section such as `## Training data`. Write "
+        f"Add what is missing of {', '.join(REQUIRED_FIELDS)}: as a line such as "
+        "`- **Pooling:** mean of the final hidden states`, or as a section such as "
+        "`## Training data`. Write "
         '"unknown" if you do not know.'
     ),
     check=incomplete_card,
@@ -114,13 +115,13 @@ INCOMPLETE_CARD = Rule(
 
 
 def placeholder_in_card(context: Context) -> Iterator[Fault]:
-    """Report each entry whose value is a placeholder of a template, and such names elsewhere."""
+    """Report each placeholder of a template, in the entries of the card and in its other text."""
     if context.card is not None:
         yield from placeholders_of(context.card)
 
 
 def placeholders_of(card: Card) -> Iterator[Fault]:
-    """Yield a fault for each entry of a card that is a placeholder, and for names elsewhere."""
+    """Yield a fault for each placeholder in the entries of a card and in its other text."""
     named_fields: set[str] = set()
     for entry in card.entries:
         placeholder = placeholder_in(entry.value)
@@ -167,15 +168,15 @@ def card_disagrees(context: Context) -> Iterator[Fault]:
     card = context.card
     if card is None:
         return
-    yield from _parameters(context, card)
-    yield from _weights(context, card)
+    yield from _parameter_faults(context, card)
+    yield from _weights_faults(context, card)
     for name, field, path in (
         ("display", card.entry_named("display name"), ("meta", "display")),
         ("harness_version", card.entry_named("harness version"), ("harness_version",)),
         ("submitted_by", card.entry_named("submitted by"), ("meta", "submitted_by")),
     ):
         value = context.text(*path)
-        if field and field.value and value and not _same_value(field.value, value):
+        if field and field.value and value and not _is_same_value(field.value, value):
             yield _card_fault(name, quoted(field.value), quoted(value), field)
     claim = card.entry_named("zero-shot", "zero shot")
     zero_shot = context.member("meta", "zero_shot")
@@ -184,7 +185,7 @@ def card_disagrees(context: Context) -> Iterator[Fault]:
         yield _card_fault("zero_shot", quoted(claim.value), str(zero_shot).lower(), claim)
 
 
-def _parameters(context: Context, card: Card) -> Iterator[Fault]:
+def _parameter_faults(context: Context, card: Card) -> Iterator[Fault]:
     params = context.member("meta", "params")
     entry = card.entry_named("parameters")
     if entry is None or type(params) is not int:
@@ -194,14 +195,14 @@ def _parameters(context: Context, card: Card) -> Iterator[Fault]:
         yield _card_fault("params", f"{count:,.0f}", f"{params:,}", entry)
 
 
-def _weights(context: Context, card: Card) -> Iterator[Fault]:
+def _weights_faults(context: Context, card: Card) -> Iterator[Fault]:
     """Report repository, commit and digests of the weights if they differ from the submission's."""
     entry, facts, row = weights_of(card), facts_of(card), row_facts(context.root)
     if entry is None:
         return
     model = context.table("run", "model")
     digests = model.get("weights")
-    pairs = {
+    values_by_name = {
         "the repository of the weights": (facts.repositories, row.repositories),
         "the commit of the weights": (facts.commits, _texts([model.get("revision")])),
         "the sha256 of the weights": (
@@ -209,7 +210,7 @@ def _weights(context: Context, card: Card) -> Iterator[Fault]:
             _texts(digests.values() if isinstance(digests, dict) else ()),
         ),
     }
-    for name, (in_card, in_row) in pairs.items():
+    for name, (in_card, in_row) in values_by_name.items():
         if in_card and in_row and not in_card & in_row:
             yield _card_fault(name, quoted(min(in_card)), quoted(min(in_row)), entry)
 
@@ -232,7 +233,7 @@ def parameter_count(text: str) -> float | None:
     return float(digits) * (_UNITS[unit.group()] if unit else 1)
 
 
-def _same_value(first: str, second: str) -> bool:
+def _is_same_value(first: str, second: str) -> bool:
     return first.strip("` *_").casefold() == second.strip().casefold()
 
 
@@ -264,7 +265,7 @@ def copied_card(context: Context) -> Iterator[Fault]:
         yield _copied_fault(message, facts.title, title_line(card))
         return
     for model, other_card in context.other_cards.cards_beside(context.document.path.stem):
-        shared_topics = _shared(facts, other_card, row)
+        shared_topics = _shared_topics(facts, other_card, row)
         other_row = context.other_cards.row(model) if shared_topics else row
         shared_topics = [
             name for name in shared_topics if not _is_explained(name, facts, row, other_row)
@@ -295,7 +296,7 @@ def _title_of_another(context: Context, title: str) -> str:
     return min(path.name for path in files) if files else ""
 
 
-def _shared(facts: CardFacts, other_facts: CardFacts, row: RowFacts) -> list[str]:
+def _shared_topics(facts: CardFacts, other_facts: CardFacts, row: RowFacts) -> list[str]:
     """Return the topics about which two cards state the same.
 
     Equal links count only if the row has a link, as one link may lead to the weights of several
@@ -315,7 +316,7 @@ def _is_explained(name: str, facts: CardFacts, row: RowFacts, other_row: RowFact
     if name == TRAINING:
         return row.training == other_row.training
     confirmed_links = facts.links & row.links or facts.repositories & row.repositories
-    return bool(confirmed_links) or row.is_of_same(other_row)
+    return bool(confirmed_links) or row.names_same_weights(other_row)
 
 
 def _copied_fault(message: str, actual: str, line: int) -> Fault:
@@ -379,4 +380,4 @@ REPORTED = (
         needs=(Need.CARD,),
     ),
 )
-"""Texts of the rules that the reader of the file reports."""
+"""Rules that the reader of the card reports; only their texts are here."""

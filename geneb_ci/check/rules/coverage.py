@@ -44,13 +44,14 @@ MISSING_REGIME = Rule(
 )
 
 
-_TABLES_OF_REGIMES = ("results", "evidence", "gaps")
+_TABLES = ("results", "evidence", "gaps")
+"""Members whose keys are regimes; each regime is a table whose keys are tasks."""
 
 
 def unknown_regime(context: Context) -> Iterator[Fault]:
     """Report each regime, in any table, that the benchmark does not have."""
     regimes = context.benchmark.regimes
-    for table in _TABLES_OF_REGIMES:
+    for table in _TABLES:
         names = context.table(table)
         for name in names:
             if name not in regimes:
@@ -75,32 +76,32 @@ UNKNOWN_REGIME = Rule(
 
 
 def missing_task(context: Context) -> Iterator[Fault]:
-    """Report the tasks neither scored nor declared missing; once for regimes that lack the same."""
+    """Report the tasks without scores or a declared gap, once for regimes that lack the same."""
     task_ids = context.benchmark.task_ids
-    regimes: dict[tuple[str, ...], list[str]] = {}
+    regimes_by_missing: dict[tuple[str, ...], list[str]] = {}
     for regime in context.benchmark.regimes:
         tasks = context.member("results", regime)
         if isinstance(tasks, dict):
             gaps = context.gaps(regime)
             missing = tuple(task for task in task_ids if task not in tasks and task not in gaps)
-            regimes.setdefault(missing, []).append(regime)
-    for missing, names in regimes.items():
+            regimes_by_missing.setdefault(missing, []).append(regime)
+    for missing, regimes in regimes_by_missing.items():
         if missing:
             noun = "task has" if len(missing) == 1 else "tasks have"
-            regime_names = ", ".join(map(quoted, names))
+            regime_names = ", ".join(map(quoted, regimes))
             has_evidence = all(
-                set(missing) <= context.table("evidence", name).keys() for name in names
+                set(missing) <= context.table("evidence", name).keys() for name in regimes
             )
             yield Fault(
                 MISSING_TASK.id,
-                ("results", names[0]),
+                ("results", regimes[0]),
                 f"{len(missing)} {noun} no scores in {regime_names}"
                 f"{', but evidence' if has_evidence else ''}: "
                 f"{first_and_more(list(missing), LISTED)}",
                 f"{len(task_ids) - len(missing)} of {len(task_ids)} tasks",
                 plural(len(task_ids), "task"),
                 on_key=True,
-                fix=_RESTORE if has_evidence else _renamed_tasks(context, names[0], missing),
+                fix=_RESTORE_FIX if has_evidence else _renamed_tasks(context, regimes[0], missing),
             )
 
 
@@ -113,7 +114,7 @@ def _renamed_tasks(context: Context, regime: str, missing: Sequence[str]) -> str
 
 LISTED = 3
 """Number of missing tasks that a message names; names have up to 80 characters."""
-_RESTORE = (
+_RESTORE_FIX = (
     'Restore the scores: each is the mean of the values under "per_seed" of its evidence. If a '
     'task is left out on purpose, delete its evidence and write the reason under "gaps".'
 )
@@ -133,14 +134,11 @@ MISSING_TASK = Rule(
 )
 
 
-_TABLES_OF_TASKS = ("results", "evidence", "gaps")
-
-
 def unknown_task(context: Context) -> Iterator[Fault]:
     """Report each task, in any table and known regime, that the benchmark does not have."""
     tasks_by_id = context.benchmark.by_id
     hint_count = 0
-    for table in _TABLES_OF_TASKS:
+    for table in _TABLES:
         for regime in context.benchmark.regimes:
             names = context.table(table, regime)
             for name in names:

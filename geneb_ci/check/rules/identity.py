@@ -24,11 +24,11 @@ _ENDINGS = (".json", ".md", ".lock", ".git", ".")
 
 def reserved_model_id(context: Context) -> Iterator[Fault]:
     """Report an id that some system cannot store, or that looks like another kind of file."""
-    if fault := _reserved(context.model_id):
+    if fault := _reserved_fault(context.model_id):
         yield fault
 
 
-def _reserved(model_id: str) -> Fault | None:
+def _reserved_fault(model_id: str) -> Fault | None:
     name = model_id.casefold()
     if name.split(".")[0] not in _DEVICES and not name.endswith(_ENDINGS) and ".." not in name:
         return None
@@ -58,12 +58,12 @@ def model_id_collision(context: Context) -> Iterator[Fault]:
     """Report each other file whose id differs only in letter case and separators."""
     if not context.model_id:
         return
-    for other_id in context.peers.ids.get(normal_form(context.model_id), ()):
-        if other_id != context.document.path:
+    for other_path in context.peers.ids.get(normal_form(context.model_id), ()):
+        if other_path != context.document.path:
             yield Fault(
                 MODEL_ID_COLLISION.id,
                 ("model_id",),
-                f"model_id {quoted(context.model_id)} collides with {quoted(other_id.name)}",
+                f"model_id {quoted(context.model_id)} collides with {quoted(other_path.name)}",
                 quoted(context.model_id),
                 "an id that differs in more than letter case and separators (- _ .)",
             )
@@ -94,7 +94,7 @@ def refuse_bad_id(model_id: str) -> None:
         objection = wrong_form(("model_id",), model_id, "")
     elif len(model_id) > MODEL_ID_MAX:
         objection = wrong_length(("model_id",), model_id, f"at most {MODEL_ID_MAX}")
-    elif fault := _reserved(model_id):
+    elif fault := _reserved_fault(model_id):
         objection, fix = fault, RESERVED_MODEL_ID.fix
     if objection is not None:
         raise UsageProblem(f"{objection.message}; expected {objection.expected}", fix)
@@ -102,7 +102,7 @@ def refuse_bad_id(model_id: str) -> None:
 
 def file_name_mismatch(context: Context) -> Iterator[Fault]:
     """Report a file in a repository that is not named <model_id>.json."""
-    if not context.in_repository or not context.model_id or "bad-model-id" in context.reported:
+    if not context.is_in_repository or not context.model_id or "bad-model-id" in context.reported:
         return
     name, expected = context.document.path.name, f"{context.model_id}.json"
     if name != expected:
@@ -189,17 +189,17 @@ def confusable_name(context: Context) -> Iterator[Fault]:
     own_form = normal_form(context.model_id or "")
     for path, name in names_by_path.items():
         similar_names = {
-            (other_id, other_name)
+            (other_path, other_name)
             for form in (skeletons(name) if name.strip() else ())
-            for other_id, other_name in context.peers.names.get(form, ())
+            for other_path, other_name in context.peers.names.get(form, ())
             # Ids that differ only in case and separators are reported by model-id-collision.
-            if other_id != context.document.path
+            if other_path != context.document.path
             and (path[0] == "meta" or normal_form(other_name) != own_form)
         }
         if similar_names:
             names = [
-                f"{quoted(other_name)} of {quoted(other_id.name)}"
-                for other_id, other_name in sorted(similar_names)
+                f"{quoted(other_name)} of {quoted(other_path.name)}"
+                for other_path, other_name in sorted(similar_names)
             ]
             yield Fault(
                 CONFUSABLE_NAME.id,
@@ -227,13 +227,13 @@ CONFUSABLE_NAME = Rule(
 def mixed_scripts(context: Context) -> Iterator[Fault]:
     """Report a display name with more than one script."""
     name = context.text("meta", "display") or ""
-    names_of_scripts = sorted(script.capitalize() for script in scripts(name))
-    if len(names_of_scripts) > 1:
+    script_names = sorted(script.capitalize() for script in scripts(name))
+    if len(script_names) > 1:
         yield Fault(
             MIXED_SCRIPTS.id,
             ("meta", "display"),
-            f"display {quoted(name)} has letters of {' and '.join(names_of_scripts)}",
-            ", ".join(names_of_scripts),
+            f"display {quoted(name)} has letters of {' and '.join(script_names)}",
+            ", ".join(script_names),
             "letters of one script",
         )
 

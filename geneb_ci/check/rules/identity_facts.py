@@ -26,7 +26,7 @@ def bad_url(context: Context) -> Iterator[Fault]:
             quoted(url),
             "https://host/path",
         )
-    for path, key in _FETCHED:
+    for path, key in _ADDRESS_KEYS:
         source = context.table(*path)
         address = source.get(key)
         if (
@@ -44,8 +44,8 @@ def bad_url(context: Context) -> Iterator[Fault]:
             )
 
 
-_FETCHED = ((("receipt", "location"), "address"), (("run", "model"), "location"))
-"""Paths of members that locate files, and the key of their address."""
+_ADDRESS_KEYS = ((("receipt", "location"), "address"), (("run", "model"), "location"))
+"""Paths of the members that locate files, each with the key of its address."""
 
 
 def _url_objection(url: str) -> str:
@@ -90,8 +90,8 @@ BAD_URL = Rule(
 def parameter_count_disagrees(context: Context) -> Iterator[Fault]:
     """Report a count that differs from both counts in the model registry, actual and published."""
     params = context.member("meta", "params")
-    facts = context.facts
-    counts = [facts[key] for key in ("params", "params_in_paper") if key in facts]
+    registry_facts = context.registry_facts
+    counts = [registry_facts[key] for key in ("params", "params_in_paper") if key in registry_facts]
     if counts and type(params) is int and params not in counts:
         yield Fault(
             PARAMETER_COUNT_DISAGREES.id,

@@ -22,8 +22,8 @@ DRIFT_MAX = 0.04
 class _Part(NamedTuple):
     """A number of the file that is a part of another number."""
 
-    of: str
-    """Name of the object with both numbers, letters or embeddings."""
+    table: str
+    """Name of the object that has both numbers: letters or embeddings."""
     part: str
     whole: str
 
@@ -37,16 +37,16 @@ _PARTS = (
 )
 
 
-def _tasks(context: Context) -> Iterator[tuple[str, dict[str, Any]]]:
+def _measured_tasks(context: Context) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each task with its measurements; nothing if the structure has errors."""
     if context.submission is not None:
         yield from context.table("measured").items()
 
 
 def impossible_measurement(context: Context) -> Iterator[Fault]:
-    """Report a part that is larger than its whole, and a task without scores."""
+    """Report each number that exceeds the number it is part of, and tasks without scores."""
     scored = {cell.task for cell in context.cells}
-    for task, facts in _tasks(context):
+    for task, facts in _measured_tasks(context):
         if task not in scored:
             text = f"{quoted(task)} has measurements, but no scores"
             yield Fault(
@@ -80,7 +80,7 @@ IMPOSSIBLE_MEASUREMENT = Rule(
 
 def unread_letters(context: Context) -> Iterator[Fault]:
     """Report each task with more than a hundredth of its letters unread or tokens unknown."""
-    for task, facts in _tasks(context):
+    for task, facts in _measured_tasks(context):
         letters = facts["letters"]
         if letters is None:
             continue
@@ -126,21 +126,21 @@ def scale_moves_scores(context: Context) -> Iterator[Fault]:
     metric = context.benchmark.primary_metric
     pairs = [
         (context.member("results", unit["regime"], task, metric), unit["scores"][metric])
-        for task, facts in _tasks(context)
+        for task, facts in _measured_tasks(context)
         if (unit := facts.get("unit_scale")) is not None
     ]
     pairs = [pair for pair in pairs if pair[0] is not None]
     if not pairs:
         return
-    record, unit = (sum(column) / len(pairs) for column in zip(*pairs, strict=True))
-    if abs(record - unit) > SCORE_DIFFERENCE_MAX:
+    recorded_mean, unit_mean = (sum(column) / len(pairs) for column in zip(*pairs, strict=True))
+    if abs(recorded_mean - unit_mean) > SCORE_DIFFERENCE_MAX:
         yield Fault(
             SCALE_MOVES_SCORES.id,
             ("run", "embedding"),
-            f"the mean {metric} of {plural(len(pairs), 'task')} is {record:.3f}, but {unit:.3f} "
-            "with each embedding at unit scale",
-            f"{record:.3f}",
-            f"{unit:.3f}, within {SCORE_DIFFERENCE_MAX}",
+            f"the mean {metric} of {plural(len(pairs), 'task')} is {recorded_mean:.3f}, but "
+            f"{unit_mean:.3f} with each embedding at unit scale",
+            f"{recorded_mean:.3f}",
+            f"{unit_mean:.3f}, within {SCORE_DIFFERENCE_MAX}",
             on_key=True,
         )
 
@@ -164,7 +164,7 @@ SCALE_MOVES_SCORES = Rule(
 
 def constant_embeddings(context: Context) -> Iterator[Fault]:
     """Report each task whose sequences have almost equal embeddings, or few different ones."""
-    for task, facts in _tasks(context):
+    for task, facts in _measured_tasks(context):
         embeddings = facts["embeddings"]
         count, distinct, spread = (embeddings[key] for key in ("count", "distinct", "spread"))
         if count == 1:
@@ -227,7 +227,7 @@ CONTRADICTED_PROPERTY = Rule(
 
 def drifting_embeddings(context: Context) -> Iterator[Fault]:
     """Report each task whose first sequences got other embeddings at the end of the run."""
-    for task, facts in _tasks(context):
+    for task, facts in _measured_tasks(context):
         drift = facts.get("drift")
         if drift is not None and drift["difference"] > DRIFT_MAX:
             yield Fault(

@@ -23,16 +23,16 @@ def nested_tasks(context: Context) -> Iterator[Fault]:
     view, tasks = context.view, context.benchmark.tasks
     metric = context.benchmark.primary_metric
     relations = relations_of(context.benchmark)
-    for regime, part, shots in zip(
+    for regime, columns, shots in zip(
         context.benchmark.regimes, view.table.regimes, view.shots, strict=True
     ):
         if shots != float("inf"):  # few-shot sampling noise exceeds these differences
             continue
         for number, relation in enumerate(relations):
             usual_difference = usual_gap(
-                view.table, relations, number, part.start, view.own_index, ROWS_MIN
+                view.table, relations, number, columns.start, view.own_index, ROWS_MIN
             )
-            gap = relation.gap(view.row, part.start)
+            gap = relation.gap(view.row, columns.start)
             if (
                 usual_difference is None
                 or not abs(gap - usual_difference.median) > NESTED_LIMIT * usual_difference.scale
@@ -136,8 +136,8 @@ def regimes_out_of_order(context: Context) -> Iterator[Fault]:
     for smaller_regime, larger_regime in itertools.permutations(range(len(shots)), 2):
         if shots[smaller_regime] >= shots[larger_regime]:
             continue
-        parts = (row[k * size : (k + 1) * size] for k in (smaller_regime, larger_regime))
-        pairs = [(a, b) for a, b in zip(*parts, strict=True) if not math.isnan(a + b)]
+        columns = (row[k * size : (k + 1) * size] for k in (smaller_regime, larger_regime))
+        pairs = [(a, b) for a, b in zip(*columns, strict=True) if not math.isnan(a + b)]
         if len(pairs) < TASKS_MIN:
             continue
         share = sum(a > b for a, b in pairs) / len(pairs)
@@ -195,7 +195,7 @@ def constant_predictions(context: Context) -> Iterator[Fault]:
     if view.others_count < ROWS_MIN or (context.rounding and context.rounding.is_coarse):
         return  # with two decimals, an MCC of 0 may be any below 0.005
     constant_cells_max = max(CONSTANT_CELLS_MIN, CONSTANT_SHARE * len(view.row))
-    constant_rows_by_cell = _is_constant(view.table, constant_cells_max)
+    constant_rows_by_cell = _constant_rows(view.table, constant_cells_max)
     for number, value in enumerate(view.row):
         if abs(value) > CONSTANT_MCC or value != value:  # noqa: PLR0124 (NaN)
             continue
@@ -221,16 +221,17 @@ def constant_predictions(context: Context) -> Iterator[Fault]:
 
 
 @functools.lru_cache(maxsize=4)
-def _is_constant(table: ScoreTable, maximum: float) -> list[frozenset[int | None]]:
-    """Return, by cell, the rows with one predicted class in few enough cells."""
-    constant_rows: list[set[int | None]] = (
-        [set() for _ in table.vectors[0]] if table.vectors else []
-    )
+def _constant_rows(table: ScoreTable, maximum: float) -> list[frozenset[int | None]]:
+    """Return by cell the rows that predict one class, without rows that do so too often.
+
+    Rows that predict one class in `maximum` cells or more are left out.
+    """
+    rows_by_cell: list[set[int | None]] = [set() for _ in table.vectors[0]] if table.vectors else []
     for index, row in enumerate(table.vectors):
         zeros = [number for number, value in enumerate(row) if abs(value) <= CONSTANT_MCC]
         for number in zeros if len(zeros) < maximum else ():
-            constant_rows[number].add(index)
-    return [frozenset(rows) for rows in constant_rows]
+            rows_by_cell[number].add(index)
+    return [frozenset(rows) for rows in rows_by_cell]
 
 
 CONSTANT_PREDICTIONS = Rule(
@@ -257,7 +258,7 @@ def round_numbers(context: Context) -> Iterator[Fault]:
     if rounding is None:
         return
     values, lengths = rounding
-    usual_decimals = rounding.usual
+    usual_decimals = rounding.usual_decimals
     if rounding.is_coarse:
         yield _decimals_fault(
             f"scores have {usual_decimals} decimals",
@@ -324,7 +325,7 @@ def size_against_width(context: Context) -> Iterator[Fault]:
     params = context.member("meta", "params")
     width = context.member("run", "embedding", "dim")
     if type(width) is not int:
-        width = context.facts.get("embedding_dim")
+        width = context.registry_facts.get("embedding_dim")
     # Methods without parameters, such as k-mer counts, have 0.
     if type(params) is not int or type(width) is not int or params <= 0 or width <= 0:
         return

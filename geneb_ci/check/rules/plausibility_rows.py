@@ -32,7 +32,7 @@ BELOW = 8.0
 
 
 def implausible_cell(context: Context) -> Iterator[Fault]:
-    """Report each cell whose distance from its prediction exceeds the limit."""
+    """Report each cell that is too many standard deviations from its prediction."""
     view, standing = context.view, context.view.standing
     if standing is None:
         return
@@ -74,9 +74,9 @@ IMPLAUSIBLE_CELL = Rule(
 # Root mean square of the residuals of the linear fit. All 1,640 ordered pairs of public rows have
 # at least 0.020 in every regime; a copy with added noise of 0.005 has 0.005.
 GAIN_RESIDUAL = 0.01
-# Share of a regime's cells in which a row is above every other but one, the same in all cells. The
-# best public row has 0.23. In 100 random subsets of 20 public rows, the best row had at most 0.68,
-# and at most 0.58 in 95.
+# Share of a regime's cells in which a row is better than all other rows, or than all but one row,
+# which is the same in all cells. The best public row has 0.23. In 100 random subsets of 20 public
+# rows, the best row had at most 0.68, and at most 0.58 in 95.
 GAIN_LEAD = 0.7
 # With fewer rows an honest row may lead in most tasks.
 GAIN_LEAD_ROWS_MIN = 20
@@ -86,13 +86,13 @@ GAIN_CELLS_MIN = 30
 def uniform_gain(context: Context) -> Iterator[Fault]:
     """Report each regime that is a linear function of another row, or leads in almost all tasks."""
     view = context.view
-    for regime, part in zip(context.benchmark.regimes, view.table.regimes, strict=True):
-        if part.stop - part.start < GAIN_CELLS_MIN:
+    for regime, columns in zip(context.benchmark.regimes, view.table.regimes, strict=True):
+        if columns.stop - columns.start < GAIN_CELLS_MIN:
             continue
-        fit = affine_copy(view, part, GAIN_RESIDUAL, NEAR)  # near-copy reports plain copies
+        fit = affine_copy(view, columns, GAIN_RESIDUAL, NEAR)  # near-copy reports plain copies
         if fit is not None:
-            yield _affine(regime, fit, view)
-        share = lead_share(view, part) if view.others_count >= GAIN_LEAD_ROWS_MIN else 0.0
+            yield _linear_fault(regime, fit, view)
+        share = lead_share(view, columns) if view.others_count >= GAIN_LEAD_ROWS_MIN else 0.0
         if share > GAIN_LEAD:
             score = score_of(share, GAIN_LEAD)
             yield Fault(
@@ -107,7 +107,7 @@ def uniform_gain(context: Context) -> Iterator[Fault]:
             )
 
 
-def _affine(regime: str, fit: AffineFit, view: RowView) -> Fault:
+def _linear_fault(regime: str, fit: AffineFit, view: RowView) -> Fault:
     score = score_of(GAIN_RESIDUAL, max(fit.residual, 1e-9))
     name = quoted(view.table.names[fit.number])
     return Fault(
@@ -191,12 +191,14 @@ def blended_rows(context: Context) -> Iterator[Fault]:
     if spread >= BLEND_LIMIT or any(is_near_copy(view, i) for _, i in heaviest_rows):
         return
     score = score_of(BLEND_LIMIT, max(spread, 1e-9))
-    parts = first_and_more([f"{-w:.2f} x {quoted(view.table.names[i])}" for w, i in heaviest_rows])
+    mixture_text = first_and_more(
+        [f"{-w:.2f} x {quoted(view.table.names[i])}" for w, i in heaviest_rows]
+    )
     yield Fault(
         BLENDED_ROWS.id,
         ("results",),
         f"the residuals from a weighted mean of other rows are {spread:.2f} of the usual size: "
-        f"this row is about {parts or 'an equal mix of many rows'}",
+        f"this row is about {mixture_text or 'an equal mix of many rows'}",
         f"{spread:.2f}",
         f"at least {BLEND_LIMIT}",
         on_key=True,

@@ -76,7 +76,7 @@ CHANGED_OFFICIAL_FILE = Rule(
 
 
 def wrong_upgrade(context: Context) -> Iterator[Fault]:
-    """Report an upgraded file that differs from an upgrade of its format 1.0 with its entry."""
+    """Report an upgraded file that `geneb-ci upgrade` would not write from its format 1.0."""
     entry, document = context.table(ENTRY_MEMBER), context.document
     if not entry or document.faults:
         return
@@ -87,16 +87,18 @@ def wrong_upgrade(context: Context) -> Iterator[Fault]:
         yield Fault(WRONG_UPGRADE.id, path[:1], text, "other text", "the text as upgraded")
     elif entry.get(path[1]) != digest:
         actual = quoted(entry.get(path[1]))
-        text = f"the file was not made from the one that it names: without the entry it is {digest}"
+        text = (
+            f"the entry names another file than the one that was upgraded, whose digest is {digest}"
+        )
         yield Fault(WRONG_UPGRADE.id, path, text, actual, quoted(digest))
     current_entry = context.upgraded_entry
     if current_entry.get("sha256") != entry.get("sha256"):
         return
     for key in sorted({*current_entry, *entry} - {path[1]}):
         if current_entry.get(key) != entry.get(key):
-            stated, present = quoted(entry.get(key)), quoted(current_entry.get(key))
+            stated_text, current_text = quoted(entry.get(key)), quoted(current_entry.get(key))
             text = f"the entry of the model registry has another {quoted(key)}"
-            yield Fault(WRONG_UPGRADE.id, (ENTRY_MEMBER, key), text, stated, present)
+            yield Fault(WRONG_UPGRADE.id, (ENTRY_MEMBER, key), text, stated_text, current_text)
 
 
 WRONG_UPGRADE = Rule(
@@ -195,7 +197,7 @@ WRONG_BENCHMARK = Rule(
 def practice_run(context: Context) -> Iterator[Fault]:
     """Report a file outside a repository that is checked against the practice benchmark."""
     name = context.text("run", "benchmark", "name")
-    if name == context.benchmark.name and context.practice:
+    if name == context.benchmark.name and context.is_practice:
         yield Fault(
             PRACTICE_RUN.id,
             ("run", "benchmark", "name"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def wrong_receipt(context: Context) -> Iterator[Fault]:
-    """Report each number of a receipt that contradicts the others."""
+    """Report each number of a receipt that contradicts its other numbers or the file."""
     typed = context.submission
     if typed is None or str(typed.schema_version) != "1.2":
         return
@@ -26,53 +26,53 @@ def wrong_receipt(context: Context) -> Iterator[Fault]:
     receipt = submission.receipt
     if receipt is None:
         return
-    yield from _tasks(context, receipt)
-    yield from _numbers(context, receipt, submission.run.embedding.dim)
+    yield from _task_faults(context, receipt)
+    yield from _number_faults(context, receipt, submission.run.embedding.dim)
 
 
-def _tasks(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Fault]:
+def _task_faults(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Fault]:
     # Files without a receipt never get here, so the typed models are not imported for them.
 
     scored = {cell.task for cell in context.cells}
     for task in context.benchmark.task_ids:
         if (task in scored) != (task in receipt.tasks):
             path: KeyPath = ("receipt", "tasks")
-            has = "scores without a receipt"
+            defect = "scores without a receipt"
             if task in receipt.tasks:
-                path, has = (*path, task), "a receipt without scores"
+                path, defect = (*path, task), "a receipt without scores"
             yield Fault(
-                WRONG_RECEIPT.id, path, f"{quoted(task)} has {has}", has, "both", on_key=True
+                WRONG_RECEIPT.id, path, f"{quoted(task)} has {defect}", defect, "both", on_key=True
             )
-    for task, part in receipt.tasks.items():
+    for task, receipt_task in receipt.tasks.items():
         path = ("receipt", "tasks", task)
         task_facts = context.benchmark.by_id.get(task)
-        size = ITEM * receipt.dim * (part.train + part.test)
+        size = ITEM * receipt.dim * (receipt_task.train + receipt_task.test)
         if task_facts is None:
             yield Fault(
                 WRONG_RECEIPT.id, path, f"the benchmark has no task {quoted(task)}", quoted(task),
                 "tasks of the benchmark", on_key=True,
             )  # fmt: skip
-        elif task_facts.n_test is not None and task_facts.n_test != part.test:
+        elif task_facts.n_test is not None and task_facts.n_test != receipt_task.test:
             yield Fault(
                 WRONG_RECEIPT.id, (*path, "test"),
-                f"the receipt has {part.test} test rows of {quoted(task)}, but the test split has "
-                f"{task_facts.n_test}",
-                str(part.test), str(task_facts.n_test),
+                f"the receipt has {receipt_task.test} test rows of {quoted(task)}, but the test "
+                f"split has {task_facts.n_test}",
+                str(receipt_task.test), str(task_facts.n_test),
             )  # fmt: skip
-        if part.bytes != size:
+        if receipt_task.bytes != size:
             yield Fault(
                 WRONG_RECEIPT.id, (*path, "bytes"),
-                f"the file of {quoted(task)} has {part.bytes} bytes, but "
-                f"{part.train + part.test} rows "
+                f"the file of {quoted(task)} has {receipt_task.bytes} bytes, but "
+                f"{receipt_task.train + receipt_task.test} rows "
                 f"of {receipt.dim} numbers take {size}",
-                str(part.bytes), str(size),
+                str(receipt_task.bytes), str(size),
             )  # fmt: skip
 
 
-def _numbers(context: Context, receipt: "EmbeddingReceipt", width: int) -> Iterator[Fault]:
-    from reference_harness.formats.submission import receipt_root  # see _tasks
+def _number_faults(context: Context, receipt: "EmbeddingReceipt", width: int) -> Iterator[Fault]:
+    from reference_harness.formats.submission import receipt_root  # see _task_faults
 
-    rows = sum(part.train + part.test for part in receipt.tasks.values())
+    rows = sum(receipt_task.train + receipt_task.test for receipt_task in receipt.tasks.values())
     root = receipt_root(receipt, context.benchmark.task_ids)
     facts: dict[str, tuple[object, object, str]] = {
         "rows": (receipt.rows, rows, "the rows of its tasks add up to"),
@@ -168,8 +168,8 @@ UNPINNED_MODEL = Rule(
 
 def impossible_dates(context: Context) -> Iterator[Fault]:
     """Report invalid dates and dates in the wrong order; the current time plays no part."""
-    began, ended = (_moment(context.text("run", key)) for key in ("started_at", "finished_at"))
-    for key, moment in (("started_at", began), ("finished_at", ended)):
+    start, end = (_moment(context.text("run", key)) for key in ("started_at", "finished_at"))
+    for key, moment in (("started_at", start), ("finished_at", end)):
         text = context.text("run", key)
         if text and moment is None and not context.is_reported("run", key):
             yield Fault(
@@ -179,7 +179,7 @@ def impossible_dates(context: Context) -> Iterator[Fault]:
                 quoted(text),
                 "a date and time in UTC",
             )
-    if began and ended and ended < began:
+    if start and end and end < start:
         yield Fault(
             IMPOSSIBLE_DATES.id,
             ("run", "finished_at"),
@@ -224,11 +224,11 @@ def extractor_mismatch(context: Context) -> Iterator[Fault]:
         else message,
         f"sha256 {claimed}",
         f"sha256 {extractor.sha256} (of {path})",
-        fix=_ENDS[run_line_ends].format(name=extractor.name),
+        fix=_LINE_END_FIXES[run_line_ends].format(name=extractor.name),
     )
 
 
-_ENDS = {
+_LINE_END_FIXES = {
     "": "",
     "CRLF": "Commit the bytes that the run used: in the clone of the run, `git config "
     "core.autocrlf false`, `git add --renormalize {name}`, `git commit`.",
@@ -283,7 +283,7 @@ UNUSABLE_LOCK = Rule(
 
 
 def lock_mismatch(context: Context) -> Iterator[Fault]:
-    """Report a lock file that the run did not use, and one of the run that is missing."""
+    """Report a lock file that the run did not use, or that the run used and that is missing."""
     if context.extractor is None or context.extractor.fault is not None:
         return
     claimed, lock = context.text("run", "environment"), context.lock
@@ -297,13 +297,13 @@ def lock_mismatch(context: Context) -> Iterator[Fault]:
         )
     elif lock is not None and lock.sha256 != claimed:
         path: KeyPath = ("run", "environment") if claimed else ("run",)
-        has = f"sha256 {claimed}" if claimed else "no environment"
+        actual = f"sha256 {claimed}" if claimed else "no environment"
         message = (
             "the lock file beside the extractor is not the one that the run used: "
             f"{quoted(lock.name)}"
         )
         expected = f"sha256 {lock.sha256}"
-        yield Fault(LOCK_MISMATCH.id, path, message, has, expected, on_key=not claimed)
+        yield Fault(LOCK_MISMATCH.id, path, message, actual, expected, on_key=not claimed)
 
 
 LOCK_MISMATCH = Rule(
@@ -318,7 +318,7 @@ LOCK_MISMATCH = Rule(
 
 
 def uncallable_extractor(context: Context) -> Iterator[Fault]:
-    """Report an extractor in reach that, by its source, the harness cannot call."""
+    """Report an available extractor whose source shows that the harness cannot call it."""
     extractor = context.extractor
     if extractor is None or extractor.fault is not None:
         return

@@ -19,8 +19,8 @@ from reference_harness.formats.text import plural, quoted
 
 
 def truncated_tree(change: Change) -> Iterator[ChangeFault]:
-    """Report that GitHub's list of files is incomplete: the missing ones could be anything."""
-    if change.truncated:
+    """Report that GitHub's list of the repository's files is incomplete."""
+    if change.is_truncated:
         message = "GitHub truncated the list of files of the repository"
         yield ChangeFault(TRUNCATED_TREE.id, "", message, "a truncated tree", "every file")
 
@@ -71,17 +71,17 @@ TOO_MANY_FILES = ChangeRule(
 # `make generate` writes these. The files of the board are not in the repository.
 _GENERATED_FILES = frozenset({"RULES.md"})
 _GENERATED_FOLDERS = ("schemas/",)
-_BOARD_FILES = ("leaderboard/", ".json")
-_OTHER_FILES = ("leaderboard/policy/", "leaderboard/audits/")
+
+_WRITTEN_BY_HAND = ("leaderboard/policy/", "leaderboard/audits/")
 
 
 def is_generated(path: str) -> bool:
     """Whether the file at this path is written by a program."""
-    in_board = path.startswith(_BOARD_FILES[0]) and path.endswith(_BOARD_FILES[1])
+    is_board_file = path.startswith("leaderboard/") and path.endswith(".json")
     return (
         path in _GENERATED_FILES
         or path.startswith(_GENERATED_FOLDERS)
-        or (in_board and not path.startswith(_OTHER_FILES))
+        or (is_board_file and not path.startswith(_WRITTEN_BY_HAND))
     )
 
 
@@ -118,7 +118,7 @@ def foreign_file(change: Change) -> Iterator[ChangeFault]:
             file.path in expected_paths or file.path in misplaced_paths or is_generated(file.path)
         )
         is_beside_misplaced_row = (
-            is_row_misplaced and file.before is None and change.is_own_name(file.path)
+            is_row_misplaced and file.before is None and change.is_model_path(file.path)
         )
         if not is_own and not is_beside_misplaced_row:
             message = f"{quoted(file.path)} is not a file of the submitted model"
@@ -143,7 +143,7 @@ FOREIGN_FILE = ChangeRule(
 
 
 # Folders in which people put rows, cards and extractors by mistake, including the root.
-_MISTAKEN = re.compile(
+_WRONG_FOLDERS = re.compile(
     r"(submissions?|results?|rows|models?|model_cards|cards|harness|extractors)(/.*)?|",
     re.IGNORECASE,
 )
@@ -163,7 +163,7 @@ def right_place(file: FileChange, change: Change) -> str:
     """
     folder, _, name = file.path.rpartition("/")
     is_new = file.before is None and file.after is not None and file.after.mode == REGULAR
-    is_likely_mistake = _MISTAKEN.fullmatch(folder) and not _HIDDEN.search(folder)
+    is_likely_mistake = _WRONG_FOLDERS.fullmatch(folder) and not _HIDDEN.search(folder)
     if not is_new or not is_likely_mistake or _RESERVED_NAMES.fullmatch(name):
         return ""
     folders, stem = change.folders, name.rpartition(".")[0]
@@ -174,7 +174,7 @@ def right_place(file: FileChange, change: Change) -> str:
         target = f"{folders.extractors}/{name}"
     elif name.endswith(".md") and (folder or stem in _added_models(change)):
         target = f"{folders.cards}/{name}"
-    is_valid_name = change.is_own_name(target)
+    is_valid_name = change.is_model_path(target)
     return target if is_valid_name and target != file.path and change.at(target) is None else ""
 
 
@@ -220,9 +220,9 @@ def colliding_paths(change: Change) -> Iterator[ChangeFault]:
     for file in change.files:
         if file.after is None:
             continue
-        first = path_by_folded.setdefault(file.path.casefold(), file.path)
-        if first != file.path:
-            message = f"{quoted(file.path)} and {quoted(first)} differ only in letter case"
+        earlier_path = path_by_folded.setdefault(file.path.casefold(), file.path)
+        if earlier_path != file.path:
+            message = f"{quoted(file.path)} and {quoted(earlier_path)} differ only in letter case"
             expected = "paths that differ in more than letter case"
             yield ChangeFault(COLLIDING_PATHS.id, file.path, message, quoted(file.path), expected)
 
@@ -288,7 +288,7 @@ GIT_SUBMODULE = ChangeRule(
 _KNOWN_MODES = frozenset({REGULAR, SYMLINK, SUBMODULE})
 
 
-def _irregular(mode: str) -> str | None:
+def _mode_objection(mode: str) -> str | None:
     if mode in _KNOWN_MODES:
         return None
     return "marked as executable" if mode == EXECUTABLE else "not a regular file"
@@ -296,7 +296,7 @@ def _irregular(mode: str) -> str | None:
 
 def executable_file(change: Change) -> Iterator[ChangeFault]:
     """Report each path that is executable or not a regular file."""
-    return _mode_faults(change, EXECUTABLE_FILE.id, _irregular)
+    return _mode_faults(change, EXECUTABLE_FILE.id, _mode_objection)
 
 
 EXECUTABLE_FILE = ChangeRule(
@@ -332,7 +332,7 @@ DELETED_FILE = ChangeRule(
 
 def outdated_branch(change: Change) -> Iterator[ChangeFault]:
     """Report each file that was also changed on the base branch after the branch was made."""
-    for path in change.outdated:
+    for path in change.outdated_paths:
         message = f"{quoted(path)} was changed on main after this branch was made"
         yield ChangeFault(
             OUTDATED_BRANCH.id,

@@ -1,4 +1,4 @@
-"""Rules on the row of a pull request: one model, its card, its extractor, and no competing one."""
+"""Rules on the row of a pull request: its model, card, extractor, and competing pull requests."""
 
 from collections.abc import Iterator
 

@@ -36,27 +36,29 @@ def _is_percent(sizes: list[float]) -> bool:
 
 def percent_scores(context: Context) -> Iterator[Fault]:
     """Report, in one finding, the regimes and metrics whose scores are percentages."""
-    in_percent = _percent_metrics(context)
-    if not in_percent:
+    percent_metrics = _percent_metrics(context)
+    if not percent_metrics:
         return
-    regimes, metrics = list(in_percent), context.benchmark.metrics
-    is_whole = {cell.regime for cell in context.cells} == set(regimes) and all(
-        set(names) >= set(metrics) for names in in_percent.values()
+    regimes, metrics = list(percent_metrics), context.benchmark.metrics
+    has_only_percents = {cell.regime for cell in context.cells} == set(regimes) and all(
+        set(names) >= set(metrics) for names in percent_metrics.values()
     )
-    cell = next(cell for cell in context.cells if cell.regime in in_percent)
-    places = [
+    cell = next(cell for cell in context.cells if cell.regime in percent_metrics)
+    percent_texts = [
         f'{"all scores" if {*metrics} <= {*names} else ", ".join(names)} of "{name}"'
-        for name, names in in_percent.items()
+        for name, names in percent_metrics.items()
     ]
-    subject = "the scores are" if is_whole else f"{first_and_more(places)} are"
+    subject = "the scores are" if has_only_percents else f"{first_and_more(percent_texts)} are"
     yield Fault(
         PERCENT_SCORES.id,
-        ("results",) if is_whole else ("results", regimes[0]),
+        ("results",) if has_only_percents else ("results", regimes[0]),
         f"{subject} in percent: the first cell has {quoted(cell.scores)}",
         "values above 1",
         "fractions from 0 to 1 (MCC: -1 to 1)",
         on_key=True,
-        fix="" if is_whole else f"Divide {first_and_more(places)} by 100 and submit again.",
+        fix=""
+        if has_only_percents
+        else f"Divide {first_and_more(percent_texts)} by 100 and submit again.",
     )
 
 
@@ -77,9 +79,9 @@ PERCENT_SCORES = Rule(
 def score_out_of_range(context: Context) -> Iterator[Fault]:
     """Report each score out of range, except where the whole metric is in percent."""
     faults = context.reported.get(SCORE_OUT_OF_RANGE.id, ())
-    in_percent = _percent_metrics(context) if faults else {}
+    percent_metrics = _percent_metrics(context) if faults else {}
     for fault in faults:
-        if not {*in_percent.get(str(fault.path[1]), ())} & {*fault.path}:
+        if not {*percent_metrics.get(str(fault.path[1]), ())} & {*fault.path}:
             yield fault
 
 
@@ -134,30 +136,34 @@ EQUAL_TASKS = 10
 
 
 def repeated_regime(context: Context) -> Iterator[Fault]:
-    """Report once each regime that has the scores of an earlier regime."""
-    repeated: set[str] = set()
-    for earlier, regime in itertools.combinations(context.benchmark.regimes, 2):
-        pairs = _telling_pairs(context, earlier, regime)
-        equal = [
+    """Report each regime that has the scores of an earlier regime, once."""
+    repeated_regimes: set[str] = set()
+    for earlier_regime, regime in itertools.combinations(context.benchmark.regimes, 2):
+        pairs = _comparable_pairs(context, earlier_regime, regime)
+        equal_cells = [
             cell_scores for cell_scores, earlier_scores in pairs if cell_scores == earlier_scores
         ]
-        least = EQUAL_SHARE * len(pairs) if len(pairs) >= EQUAL_TASKS else len(pairs)
-        is_varied = len({tuple(cell.values()) for cell in equal}) >= TASKS_MIN
-        if regime in repeated or not is_varied or len(equal) < least:
+        least_equal = EQUAL_SHARE * len(pairs) if len(pairs) >= EQUAL_TASKS else len(pairs)
+        is_varied = len({tuple(cell.values()) for cell in equal_cells}) >= TASKS_MIN
+        if regime in repeated_regimes or not is_varied or len(equal_cells) < least_equal:
             continue
-        repeated.add(regime)
-        tasks = f"all {len(pairs)}" if len(equal) == len(pairs) else f"{len(equal)} of {len(pairs)}"
+        repeated_regimes.add(regime)
+        tasks = (
+            f"all {len(pairs)}"
+            if len(equal_cells) == len(pairs)
+            else f"{len(equal_cells)} of {len(pairs)}"
+        )
         yield Fault(
             REPEATED_REGIME.id,
             ("results", regime),
-            f'"{regime}" has exactly the scores of "{earlier}" in {tasks} tasks',
-            f'the scores of "{earlier}"',
+            f'"{regime}" has exactly the scores of "{earlier_regime}" in {tasks} tasks',
+            f'the scores of "{earlier_regime}"',
             f'scores of its own for "{regime}"',
             on_key=True,
         )
 
 
-def _telling_pairs(
+def _comparable_pairs(
     context: Context, regime: str, other_regime: str
 ) -> list[tuple[dict[str, float], dict[str, float]]]:
     """Return the scores of each task in two regimes, except where they may agree by chance.

@@ -24,18 +24,18 @@ _REPOSITORY_GROUP = "Repository"
 COLOUR = "ededed"
 
 
-def _merged(settings: Iterable[Setting]) -> dict[str, dict[str, Any]]:
+def _required_values(settings: Iterable[Setting]) -> dict[str, dict[str, Any]]:
     """Return the required values of a group, by address or type of rule."""
-    merged: dict[str, dict[str, Any]] = {}
+    values_by_key: dict[str, dict[str, Any]] = {}
     for setting in settings:
         for key, values in setting.required.items():
-            merged.setdefault(key, {}).update(copy.deepcopy(values))
-    return merged
+            values_by_key.setdefault(key, {}).update(copy.deepcopy(values))
+    return values_by_key
 
 
 def objects(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Replace settings that are JSON objects."""
-    for path, values in _merged(settings).items():
+    for path, values in _required_values(settings).items():
         client.send("PUT", path, values)
 
 
@@ -64,8 +64,10 @@ def labels(client: SettingsClient, settings: Sequence[Setting]) -> None:
 
 def guard(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Set the ruleset that only a sole maintainer may bypass, and only on pull requests."""
-    alone = {"actor_id": ADMIN_ROLE, "actor_type": ROLE, "bypass_mode": "pull_request"}
-    _ruleset(client, GUARD, [alone] if client.is_alone else [], _merged(settings))
+    sole_maintainer = {"actor_id": ADMIN_ROLE, "actor_type": ROLE, "bypass_mode": "pull_request"}
+    _ruleset(
+        client, GUARD, [sole_maintainer] if client.is_alone else [], _required_values(settings)
+    )
 
 
 def verdict(client: SettingsClient, settings: Sequence[Setting]) -> None:
@@ -78,7 +80,7 @@ def verdict(client: SettingsClient, settings: Sequence[Setting]) -> None:
         {"actor_id": role, "actor_type": ROLE, "bypass_mode": "pull_request"}
         for role in ([ADMIN_ROLE, MAINTAIN_ROLE] if has_roles else [ADMIN_ROLE])
     ]
-    rules = _merged(settings)
+    rules = _required_values(settings)
     app = verdict_app(client)
     if app is not None:
         for check in rules["required_status_checks"]["required_status_checks"]:
@@ -191,11 +193,11 @@ def settings_applied(
 
 
 def _applied(client: SettingsClient, wrong_settings: Sequence[Setting]) -> AppliedSettings:
-    before, error = len(client.sent), ""
+    sent_before, error = len(client.sent), ""
     group = [setting for setting in SETTINGS if setting.group == wrong_settings[0].group]
     try:
         _WRITERS[wrong_settings[0].apply](client, group)
     except (UsageProblem, Unseen, UnexpectedReply) as refused:
         error = f"{refused.message}; {refused.fix}"
     ids = tuple(setting.id for setting in wrong_settings)
-    return AppliedSettings(ids, tuple(client.sent[before:]), error)
+    return AppliedSettings(ids, tuple(client.sent[sent_before:]), error)

@@ -30,14 +30,14 @@ def objects(client: SettingsClient, setting: Setting) -> str | None:
     for path, values in setting.required.items():
         actual = client.settings(path)
         differences = [
-            text for key in values if (text := _wrong(key, actual.get(key), values[key]))
+            text for key in values if (text := _difference(key, actual.get(key), values[key]))
         ]
         if differences:
             return "; ".join(differences)
     return None
 
 
-def _wrong(key: str, actual: Any, expected: object) -> str:  # of JSON
+def _difference(key: str, actual: Any, expected: object) -> str:  # of JSON
     """Return how a member differs; "" if it does not. An empty list expects no exceptions."""
     if expected == []:
         return f"also allowed: {', '.join(map(str, actual))}" if actual else ""
@@ -108,11 +108,11 @@ def rules(client: SettingsClient, kind: str) -> list[dict[str, Any]]:
 def main_rules(client: SettingsClient, setting: Setting) -> str | None:
     """Compare the rules of one type for main; each parameter must reach its required value."""
     ((kind, parameters),) = setting.required.items()
-    active = rules(client, kind)
-    if not active:
+    active_rules = rules(client, kind)
+    if not active_rules:
         return f"no rule {kind} applies to main"
     for key, value in parameters.items():
-        actual = max(rule.get("parameters", {}).get(key, 0) for rule in active)
+        actual = max(rule.get("parameters", {}).get(key, 0) for rule in active_rules)
         if actual < value:
             return f"{key} is {_value_text(actual)}"
     return None
@@ -129,7 +129,7 @@ def bypassers(client: SettingsClient, ruleset: int) -> list[dict[str, Any]]:
     return list(reply["bypass_actors"] or ())
 
 
-def _is_loose(client: SettingsClient, ruleset: int) -> bool:
+def _can_be_bypassed(client: SettingsClient, ruleset: int) -> bool:
     """Whether anybody but a sole maintainer on pull requests may bypass a ruleset."""
     actors = bypassers(client, ruleset)
     if client.is_alone:
@@ -139,15 +139,15 @@ def _is_loose(client: SettingsClient, ruleset: int) -> bool:
 
 def no_bypass(client: SettingsClient, _setting: Setting) -> str | None:
     """List the rules that apply to main and that somebody may bypass."""
-    applied = {kind: active for kind in GUARDS if (active := rules(client, kind))}
-    if not applied:
+    rules_by_kind = {kind: active_rules for kind in GUARDS if (active_rules := rules(client, kind))}
+    if not rules_by_kind:
         return "none of these rules applies to main"
-    loose = [
+    bypassable = [
         kind
-        for kind, active in applied.items()
-        if all(_is_loose(client, rule["ruleset_id"]) for rule in active)
+        for kind, active_rules in rules_by_kind.items()
+        if all(_can_be_bypassed(client, rule["ruleset_id"]) for rule in active_rules)
     ]
-    return f"can be bypassed: {', '.join(loose)}" if loose else None
+    return f"can be bypassed: {', '.join(bypassable)}" if bypassable else None
 
 
 def _required_verdict(client: SettingsClient) -> list[dict[str, Any]]:
@@ -197,9 +197,11 @@ def verdict_bypass(client: SettingsClient, _setting: Setting) -> str | None:
     for rule in _required_verdict(client):
         actors = bypassers(client, rule["ruleset_id"])
         if not actors:
-            return "nobody may merge a change that is not a submission, which has no verdict"
+            return (
+                "nobody may merge a change without a verdict, such as one that is not a submission"
+            )
         if any(actor["bypass_mode"] != "pull_request" for actor in actors):
-            return "it can be bypassed by a push, not only on a pull request"
+            return "the rule can be bypassed by a push, not only on a pull request"
     return None
 
 
@@ -219,7 +221,7 @@ def environment_branches(client: SettingsClient, setting: Setting) -> str | None
     if not reply:
         return f"there is no environment {address.rpartition('/')[2]}"
     if not (reply.get("deployment_branch_policy") or {}).get("custom_branch_policies"):
-        return "jobs on any branch may use it"
+        return "jobs on any branch may use the environment"
     policies = (client.get(setting.read_path, setting.needs) or {}).get("branch_policies", ())
     names = sorted(policy["name"] for policy in policies)
     return None if names == [MAIN] else f"deployments from: {', '.join(names) or 'nowhere'}"

@@ -72,7 +72,7 @@ def merge_queue(client: SettingsClient, _setting: Setting) -> str | None:
     return f"main has a merge queue, but no workflow sets {STATUS_CONTEXT} on its commits"
 
 
-def _missing(client: SettingsClient, paths: Iterable[str]) -> str | None:
+def _missing_text(client: SettingsClient, paths: Iterable[str]) -> str | None:
     paths_on_main = client.blobs()
     missing = [path for path in paths if path not in paths_on_main]
     return f"missing: {_listed(missing)}" if missing else None
@@ -80,12 +80,12 @@ def _missing(client: SettingsClient, paths: Iterable[str]) -> str | None:
 
 def files_present(client: SettingsClient, setting: Setting) -> str | None:
     """Check that main has these files."""
-    return _missing(client, setting.required["files"])
+    return _missing_text(client, setting.required["files"])
 
 
 def policy(client: SettingsClient, _setting: Setting) -> str | None:
     """Report a missing benchmark, policy or Space card, or an audit that has too few tasks."""
-    if missing := _missing(client, ESSENTIAL):
+    if missing := _missing_text(client, ESSENTIAL):
         return missing
     try:
         benchmark = parse_benchmark(client.content(BENCHMARK) or b"", BENCHMARK)
@@ -98,7 +98,7 @@ def policy(client: SettingsClient, _setting: Setting) -> str | None:
 
 def forms(client: SettingsClient, _setting: Setting) -> str | None:
     """Check that main has every issue form."""
-    return _missing(client, shipped_files(FORMS))
+    return _missing_text(client, shipped_files(FORMS))
 
 
 def owned_folders() -> list[str]:

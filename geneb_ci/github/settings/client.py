@@ -25,7 +25,7 @@ class SettingsClient:
         self.wire = wire
         self.space = space
         """The Space as OWNER/NAME; empty if the caller did not give it."""
-        self.dry = dry_run
+        self.is_dry_run = dry_run
         """Whether writes are only listed."""
         self.sent: list[str] = []
         """Each write so far: verb and path."""
@@ -52,17 +52,17 @@ class SettingsClient:
         )
 
     def _once(
-        self, key: str, read: Callable[[], Any], nothing: Any, path: str, permission: str
+        self, key: str, read: Callable[[], Any], default: Any, path: str, permission: str
     ) -> Any:
         """Return the earlier answer for this key, or read it now.
 
-        Return `nothing` if GitHub finds nothing. Raises Unseen if the token may not read it.
+        Returns `default` if GitHub finds nothing. Raises Unseen if the token may not read it.
         """
         if key not in self._replies:
             try:
                 self._replies[key] = read()
             except NotFound:
-                self._replies[key] = nothing
+                self._replies[key] = default
             except MissingScope as error:
                 self._replies[key] = _unseen(path, permission, error.message)
         reply = self._replies[key]
@@ -83,19 +83,19 @@ class SettingsClient:
     def send(self, verb: str, path: str, body: Any = None) -> None:
         """Write once, and forget earlier answers. Raises MissingScope without the right."""
         self.sent.append(f"{verb} {path}")
-        if not self.dry:
+        if not self.is_dry_run:
             self.wire.send(verb, path, body)
             self._replies.clear()
 
     def value(self, path: str) -> str:
-        """Return the value of a variable; "" if there is none. Raises Unseen."""
-        reply = self.get(path, _needs(path))
+        """Return the value of a variable, or "". Raises Unseen if the token may not read it."""
+        reply = self.get(path, _permission_for(path))
         return str(reply.get("value", "")) if reply is not None else ""
 
     def set_value(self, path: str, value: str) -> None:
         """Set a variable. Raises Unseen or MissingScope without the right."""
         collection, _, name = path.rpartition("/")
-        is_new = self.get(path, _needs(path)) is None
+        is_new = self.get(path, _permission_for(path)) is None
         body = {"name": name, "value": value}
         self.send("POST" if is_new else "PATCH", collection if is_new else path, body)
 
@@ -166,12 +166,12 @@ def variable_path(name: str, environment: str = "") -> str:
     return f"{f'/environments/{environment}' if environment else '/actions'}/variables/{name}"
 
 
-def _needs(path: str) -> str:
+def _permission_for(path: str) -> str:
     return "Variables: read" if path.startswith("/actions/") else "Environments: read"
 
 
-def _unseen(path: str, permission: str, why: str) -> Unseen:
+def _unseen(path: str, permission: str, reason: str) -> Unseen:
     return Unseen(
-        f"{path or 'the repository'} cannot be read: {why}",
+        f"{path or 'the repository'} cannot be read: {reason}",
         f"use a token of an administrator with {permission}",
     )

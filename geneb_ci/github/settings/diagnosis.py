@@ -114,18 +114,18 @@ def as_text(
         ]
         for diagnosis in unfulfilled
     ]
-    last = [*_last_lines(repository, diagnoses, features)]
-    text = wrapped_text("\n".join([*itertools.chain(*blocks), *last]), width)
+    last_lines = [*_last_lines(repository, diagnoses, features)]
+    text = wrapped_text("\n".join([*itertools.chain(*blocks), *last_lines]), width)
     if text.count("\n") <= most:
         return text
     ids_by_state: dict[SettingState, list[str]] = {}
     for diagnosis in unfulfilled:
         ids_by_state.setdefault(diagnosis.state, []).append(diagnosis.setting.id)
     name_lines = [f"{state}: {', '.join(ids)}" for state, ids in ids_by_state.items()]
-    return wrapped_text("\n".join([*name_lines, ALL_PRINTS, *last]), width)
+    return wrapped_text("\n".join([*name_lines, ALL_PRINTS, *last_lines]), width)
 
 
-ALL_PRINTS = "found and expected values, and fixes: --all"
+ALL_PRINTS = "--all prints what was found and expected, and the fixes"
 
 
 def _last_lines(
@@ -159,7 +159,7 @@ def as_json(
         }
         for diagnosis in diagnoses
     ]
-    able = [
+    feature_values = [
         {
             "id": feature.name,
             "state": feature.state.value,
@@ -171,7 +171,7 @@ def as_json(
     report = {
         "format": FORMAT,
         "repository": repository,
-        "features": able,
+        "features": feature_values,
         "settings": settings,
     }
     return json.dumps(report, indent=2) + "\n"

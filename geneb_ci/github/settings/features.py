@@ -59,10 +59,10 @@ class Feature(NamedTuple):
     @property
     def lines(self) -> list[str]:
         """The lines of a report."""
-        what = f"{self.name}: {self.state}"
+        text = f"{self.name}: {self.state}"
         if self.reason:
-            what += f" {self.reason}" if self.state is FeatureState.BROKEN else f": {self.reason}"
-        return [what, f"  fix: {self.fix}"] if self.fix else [what]
+            text += f" {self.reason}" if self.state is FeatureState.BROKEN else f": {self.reason}"
+        return [text, f"  fix: {self.fix}"] if self.fix else [text]
 
 
 class JobReads(NamedTuple):
@@ -79,14 +79,14 @@ class JobReads(NamedTuple):
 def reads_of(workflow: str, text: str) -> list[JobReads]:
     """Return what each job of a workflow file reads, including what the whole file reads."""
     head, _, body = text.partition("\njobs:\n")
-    shared = set(_READ.findall(head))
+    shared_names = set(_READ.findall(head))
     starts = [*_JOB.finditer(body)]
     ends = [*(match.start() for match in starts[1:]), len(body)]
     reads = []
     for match, end in zip(starts, ends, strict=True):
-        part = body[match.start() : end]
-        names = shared | set(_READ.findall(part))
-        environment, runner = _ENVIRONMENT.search(part), _RUNS_ON.search(part)
+        job_text = body[match.start() : end]
+        names = shared_names | set(_READ.findall(job_text))
+        environment, runner = _ENVIRONMENT.search(job_text), _RUNS_ON.search(job_text)
         reads.append(
             JobReads(
                 workflow,
@@ -158,8 +158,8 @@ class _Board:
         for job in jobs:
             path = f"/environments/{job.environment}"
             if job.environment and self.client.get(path, "Actions: read") is None:
-                what = f"there is no environment {job.environment}, which {job.workflow} uses"
-                raise _Lacks(what, "geneb-ci init --apply makes it and admits only main")
+                reason = f"there is no environment {job.environment}, which {job.workflow} uses"
+                raise _Lacks(reason, "geneb-ci init --apply makes it and admits only main")
 
     def require_secrets(self, jobs: Sequence[JobReads], optional: frozenset[str]) -> None:
         """Raise _Lacks if a secret that a job reads is not stored."""
@@ -185,13 +185,15 @@ def _verdicts(board: _Board) -> str:
     except Unseen:
         return ""
     if not app:
-        return f"whoever can write can set the status; to allow only an App: {NEW_APP}"
+        return f"all who can write can set the status; to allow only an App: {NEW_APP}"
     if not board.secret(VERDICT_KEY, VERDICT_ENVIRONMENT):
-        what = f"the variable {VERDICT_APP} names an App, but its key {VERDICT_KEY} is not stored"
-        raise _Lacks(what, f"gh variable delete {VERDICT_APP}; geneb-ci init --apply")
+        reason = f"the variable {VERDICT_APP} names an App, but its key {VERDICT_KEY} is not stored"
+        raise _Lacks(reason, f"gh variable delete {VERDICT_APP}; geneb-ci init --apply")
     if not board.variable(VERDICT_BOT):
-        what = f"the variable {VERDICT_BOT} does not say which account the App {app} has"
-        raise _Lacks(what, f"gh variable set {VERDICT_BOT} --body $(gh api users/SLUG[bot] -q .id)")
+        reason = f"the variable {VERDICT_BOT} does not say which account the App {app} has"
+        raise _Lacks(
+            reason, f"gh variable set {VERDICT_BOT} --body $(gh api users/SLUG[bot] -q .id)"
+        )
     return f"only the App {app} can set the status"
 
 
@@ -202,15 +204,15 @@ def _publishing(board: _Board) -> str:
     for job in jobs:
         if RESOURCE in job.variables and not board.variable(RESOURCE, job.environment):
             of_environment = f" of the environment {job.environment}" if job.environment else ""
-            what = f"the variable {RESOURCE}{of_environment} names no Space"
-            raise _Lacks(what, "geneb-ci init --apply --space OWNER/NAME")
+            reason = f"the variable {RESOURCE}{of_environment} names no Space"
+            raise _Lacks(reason, "geneb-ci init --apply --space OWNER/NAME")
     path = "/actions/workflows/publish.yml/runs"
     runs = board.client.get(path, "Actions: read", branch=MAIN, status="success", per_page=1)
     if not (runs or {}).get("total_count"):
         (publisher,) = (setting for setting in SETTINGS if setting.check == "trusted_publisher")
-        what = "no run of publish.yml has succeeded; every run fails until the Space trusts it"
+        reason = "no run of publish.yml has succeeded; every run fails until the Space trusts it"
         fix = f"{publisher.hand}; then: gh workflow run publish.yml"
-        raise _Lacks(what, fix, state=FeatureState.NOT_SET_UP)
+        raise _Lacks(reason, fix, state=FeatureState.NOT_SET_UP)
     return ""
 
 
@@ -224,20 +226,21 @@ def _audits(board: _Board) -> str:
         raise _Lacks(f"the label {AUDIT_LABEL} does not exist", f"gh label create {AUDIT_LABEL}")
     flavor, runner = board.variable(FLAVOR), board.variable(RUNNER)
     if not flavor and not runner:
-        what = f"neither {FLAVOR} nor {RUNNER} is set; the answer to a label is a comment"
+        reason = f"neither {FLAVOR} nor {RUNNER} is set; the answer to a label is a comment"
         fix = f"gh variable set {FLAVOR} --body l4x1, or {RUNNER} for a machine of your own"
-        raise _Lacks(what, fix, state=FeatureState.NOT_SET_UP)
+        raise _Lacks(reason, fix, state=FeatureState.NOT_SET_UP)
     optional = {WRITER, APP_KEY} if flavor else {WRITER, APP_KEY, HUB_TOKEN}
     if board.variable(APP, ENVIRONMENT) and not board.secret(APP_KEY, ENVIRONMENT):
-        what = f"the variable {APP} names an App, but its key {APP_KEY} is not stored"
-        raise _Lacks(what, f"gh variable delete {APP} --env {ENVIRONMENT}; geneb-ci init --app")
+        reason = f"the variable {APP} names an App, but its key {APP_KEY} is not stored"
+        raise _Lacks(reason, f"gh variable delete {APP} --env {ENVIRONMENT}; geneb-ci init --app")
     board.require_secrets(jobs, frozenset(optional))
     (setting,) = (setting for setting in SETTINGS if setting.check == "audit_key")
     if problem := audit_key(board.client, setting):
         raise _Lacks(problem, setting.hand)
     if flavor and not board.variable(PROBED):
         raise _Lacks(
-            f"whether the sandbox works in a Job of the Hub, where audits run by {FLAVOR}",
+            f"whether the sandbox works in a Job of the Hub, where audits run because {FLAVOR} "
+            "is set, is unknown",
             f"geneb-ci doctor --github {board.client.wire.repository} --hub-job",
             state=FeatureState.NOT_TRIED,
         )
@@ -264,12 +267,12 @@ def _merging(board: _Board) -> str:
     writers = [person for person in people if (person.get("permissions") or {}).get("push")]
     if len(writers) < APPROVERS:
         writer = visible(str(writers[0].get("login", ""))) if writers else "nobody"
-        what = f"only {writer} may write, and nobody can approve his own pull request"
+        reason = f"only {writer} may write, and nobody can approve his own pull request"
         fix = (
             "invite a second maintainer; to go on alone, which is weaker: "
             "geneb-ci init --maintainers @ME"
         )
-        raise _Lacks(what, f"{fix} --alone --force, commit it, geneb-ci init --apply")
+        raise _Lacks(reason, f"{fix} --alone --force, commit it, geneb-ci init --apply")
     return ""
 
 
@@ -284,9 +287,9 @@ _FEATURES: dict[str, Callable[[_Board], str]] = {
 def features_of(client: SettingsClient) -> Iterator[Feature]:
     """Yield the features of the board. Raises ForgeProblem if GitHub fails."""
     board = _Board(client)
-    for name, look in _FEATURES.items():
+    for name, check in _FEATURES.items():
         try:
-            yield Feature(name, FeatureState.WORKS, look(board))
+            yield Feature(name, FeatureState.WORKS, check(board))
         except _Lacks as lack:
             yield Feature(name, lack.state, visible(lack.because), lack.fix)
         except (Unseen, UnexpectedReply) as error:

@@ -52,10 +52,10 @@ class Setting:
 def _settings() -> Iterator[Setting]:
     text = resources.files(__package__).joinpath("required.toml").read_text("utf-8")
     for group in tomllib.loads(text)["group"]:
-        settings, together = group.pop("settings"), group.pop("together", False)
-        first = next(iter(settings))
+        settings, is_set_together = group.pop("settings"), group.pop("together", False)
+        first_name = next(iter(settings))
         for name, values in settings.items():
-            yield _setting(name, group | values, first if together else name)
+            yield _setting(name, group | values, first_name if is_set_together else name)
 
 
 def _setting(name: str, values: dict[str, Any], group: str) -> Setting:

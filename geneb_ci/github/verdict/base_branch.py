@@ -38,7 +38,7 @@ class BaseBranch:
 
     @functools.cached_property
     def modules(self) -> dict[str, str]:
-        """Model id to the file name of the extractor that the row names."""
+        """By model id: the file name of the extractor that the row names."""
         rows = (self._row(path) for path in self._files() if _names_extractor(path))
         return {
             row.model_id: row.run.extractor.path.rsplit("/", 1)[-1]
@@ -64,7 +64,7 @@ class BaseBranch:
         evidence = gather_evidence(self.layout, model_id)
         return evidence.decide(file.sha256, file.origin, file.scorer).level
 
-    def decided(self, submission: Submission) -> DecisionFunction | None:
+    def decision_function(self, submission: Submission) -> DecisionFunction | None:
         """Return the function that decides what is significant on a board with `submission`.
 
         None without the extra `build`, or if the benchmark lacks n_test of a task.
@@ -76,10 +76,10 @@ class BaseBranch:
         except ModuleNotFoundError:
             return None
         rows = {row.model_id: row for row in self.rows} | {submission.model_id: submission}
-        noted = shared_errors(self.layout)
+        known_errors = shared_errors(self.layout)
 
-        def decided(regime: str) -> DecidedStanding:
-            board = regime_scores(rows.values(), regime, self.benchmark, noted)
+        def decide_regime(regime: str) -> DecidedStanding:
+            board = regime_scores(rows.values(), regime, self.benchmark, known_errors)
             macro = standings(board, "macro")[submission.model_id]
             categories = [standings(board, name) for name in self.benchmark.category_order]
             return DecidedStanding(
@@ -93,7 +93,7 @@ class BaseBranch:
                 categories=len(categories),
             )
 
-        return decided
+        return decide_regime
 
 
 def _names_extractor(path: Path) -> bool:

@@ -31,13 +31,13 @@ GITHUB_ONLY_OF_RECORDS = "the time at which the commitment of an audit became pu
 _ADVISED = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"
 _REASONS = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
-"""Git's mark of a file of the working tree to its meaning; any other mark means changed."""
+"""By git's mark of a file of the working tree: its meaning; any other mark means changed."""
 _SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
 """Name endings of files of submissions; other ignored files, such as caches, do not count."""
 
 
 class NoClone(NoBranch):
-    """There is no base to compare with: the folder is no clone of submissions, or HEAD is main."""
+    """There is no branch to check: the folder is no clone of submissions, or HEAD is main."""
 
 
 class BranchVerdict(NamedTuple):
@@ -80,22 +80,22 @@ def judge_branch(
     repository = GitRepository(root)
     clone = Clone(repository)
     name = base or known_base(repository)
-    of_base, head = clone.commit(name), clone.commit(HEAD).sha
-    layout = layout_of_settings(clone, clone.tree(of_base.tree).files)
+    base_commit, head = clone.commit(name), clone.commit(HEAD).sha
+    layout = layout_of_settings(clone, clone.tree(base_commit.tree).files)
     if base is None and layout.submissions is None:
         raise NoClone(f"{name} has no folder of submissions", "name another branch: --base REF")
     places = places_of(layout)
     folders = sorted({places.submissions, places.cards, places.extractors})
     uncommitted = tuple(_uncommitted(repository, folders))
-    if base is None and clone.merge_base(of_base.sha, head).sha == head:
-        error = NoClone if name in MAIN_NAMES and not uncommitted else NoBranch
-        raise error(
+    if base is None and clone.merge_base(base_commit.sha, head).sha == head:
+        error_class = NoClone if name in MAIN_NAMES and not uncommitted else NoBranch
+        raise error_class(
             f"HEAD has no commit that {name} lacks, so there is no branch to check"
             f"{_uncommitted_text(uncommitted)}",
             "commit the files of your model on a branch; in a clone of a fork, pass the main "
             "branch of the board's repository: --base REF",
         )
-    main = main_at(clone, of_base, further_places(layout))
+    main = main_at(clone, base_commit, further_places(layout))
     with layout_of_main(clone, root, main, say) as main_layout:
         judge = PullChecker(clone, BaseBranch(main_layout), main)
         decision = decide(judge, PullHead(number=1, head_sha=head), ranks=ranks)
@@ -143,14 +143,14 @@ def _uncommitted(repository: GitRepository, folders: list[str]) -> Iterator[Unco
     ignores counts only if its name ends like a file of a submission.
     """
     pathspecs = [f":(top,literal){folder}" for folder in folders]
-    reasons = _reasons(repository, "--untracked-files=all", "--ignored", "--", *pathspecs)
-    for path, reason in (reasons | _reasons(repository, "--untracked-files=no")).items():
+    reasons = _reason_by_path(repository, "--untracked-files=all", "--ignored", "--", *pathspecs)
+    for path, reason in (reasons | _reason_by_path(repository, "--untracked-files=no")).items():
         if reason != _IGNORED or path.endswith(_SUFFIXES):
             yield UncommittedFile(path, reason)
 
 
-def _reasons(repository: GitRepository, *arguments: str) -> dict[str, str]:
-    """Return the files that `git status` lists, with how each differs."""
+def _reason_by_path(repository: GitRepository, *arguments: str) -> dict[str, str]:
+    """Return, by path, how each file that `git status` lists differs from HEAD."""
     listing = repository.run("status", "--porcelain=v1", "-z", "--no-renames", *arguments)
     return {
         os.fsdecode(entry[3:]): _REASONS.get(chr(entry[1]), "changed")

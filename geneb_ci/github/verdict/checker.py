@@ -65,12 +65,12 @@ def unsound_records(
     Keys, policy, benchmark and submissions of the base branch are used; `source` tells when
     commitments were published.
     """
-    with changed_main(layout, main, raws) as changed:
-        folder, repository = changed.root, AuditRepository(changed)
+    with changed_main(layout, main, raws) as changed_layout:
+        folder, repository = changed_layout.root, AuditRepository(changed_layout)
         failures = []
         for path in sorted(raws):
             try:
-                reasons = list(_reasons(repository, folder / path, source, main, raws))
+                reasons = list(_record_errors(repository, folder / path, source, main, raws))
             except ForgeProblem:
                 raise
             except GenebError as error:
@@ -80,28 +80,28 @@ def unsound_records(
     return tuple(failures)
 
 
-def _reasons(
+def _record_errors(
     repository: AuditRepository, path: Path, source: Source, main: Main, changed: Collection[str]
 ) -> Iterator[str]:
-    """Yield the errors of a record, a withdrawal, or a statement about an audit."""
+    """Yield the errors of a record, a withdrawal or a statement about an audit, as messages."""
     if path in repository.files:
-        yield from _steps(repository.verification(path))
+        yield from _step_errors(repository.verification(path))
     event = repository.events.get(path)
     if isinstance(event, StepMismatch):
         yield message_of(event)
     name = f"{path.parent.name}/{path.name}"
     file = repository.history.files.get(name)
     if file is not None and file.signer is not None:
-        yield from _links(repository, name, source, main)
+        yield from _link_errors(repository, name, source, main)
         if file.heads is not None:
-            yield from _why_of_another_board(repository, name, changed)
+            yield from _board_mismatch(repository, name, changed)
     for record, withdrawn in repository.withdrawals.items():
         is_own = path.parent == record.parent and path.name == f"{record.stem}{WITHDRAWN}"
         if is_own and isinstance(withdrawn, StepMismatch):
             yield message_of(withdrawn)
 
 
-def _why_of_another_board(
+def _board_mismatch(
     repository: AuditRepository, name: str, changed: Collection[str]
 ) -> Iterator[str]:
     """Yield why a statement may belong to another board: it links to no statement of main.
@@ -113,17 +113,19 @@ def _why_of_another_board(
     on_main = {path for path in history.files if f"{audits}/{path}" not in changed}
     if on_main and not on_main & history.with_predecessors({name: history.files[name].sha256}):
         yield (
-            f"links: it links to none of the {plural(len(on_main), 'statement')} on main; "
-            "sign it in a clone of main"
+            f"links: the statement links to none of the {plural(len(on_main), 'statement')} on "
+            "main; sign it in a clone of main"
         )
 
 
-def _links(repository: AuditRepository, name: str, source: Source, main: Main) -> Iterator[str]:
+def _link_errors(
+    repository: AuditRepository, name: str, source: Source, main: Main
+) -> Iterator[str]:
     """Yield which linked statements are missing, and why the commitment's date is not proven."""
     history = repository.history
     file = history.files[name]
     if file.heads is None:
-        yield "links: it links to no earlier statement; sign it with this version of geneb-ci"
+        yield "links: the statement links to no earlier one; sign it with this version of geneb-ci"
         return
     yield from (f"links: {reason}" for reason in history.missing(name).values())
     is_start = file.event is not None and file.event.kind is StatementKind.START
@@ -136,22 +138,22 @@ def _links(repository: AuditRepository, name: str, source: Source, main: Main) -
                 "benchmark than the practice one; draw by the public beacon, without --practice"
             )
     elif not isinstance(source, Clone):
-        yield from _undated(repository, file.plan, source, main)
+        yield from _dating_errors(repository, file.plan, source, main)
 
 
-def _undated(
+def _dating_errors(
     repository: AuditRepository, plan: AnyPlan, source: Source, main: Main
 ) -> Iterator[str]:
     """Yield why GitHub does not prove a commitment's date; nothing for a clone."""
     from geneb_ci.github.api import GitHub  # of the extra, which a clone does not need
-    from geneb_ci.github.verdict.dating import undated
+    from geneb_ci.github.verdict.dating import dating_errors
 
     if isinstance(source, GitHub):
         audits = places_of(repository.layout).audits
-        yield from undated(repository, plan, audits, source, main)
+        yield from dating_errors(repository, plan, audits, source, main)
 
 
-def _steps(verification: Verification) -> Iterator[str]:
+def _step_errors(verification: Verification) -> Iterator[str]:
     """Yield the steps of a record that differ, or else those that cannot be computed here."""
     for step in verification.steps:
         if step.state is StepState.DIFFERS:
@@ -227,15 +229,15 @@ def places_of(layout: Layout) -> RepositoryFolders:
             "this is not a repository of submissions",
             "run this in a checkout of the base branch, whose rows are used for comparison",
         )
-    names = {}
+    folder_by_name = {}
     for field in dataclasses.fields(RepositoryFolders):
         folder: Path | None = getattr(layout, field.name)
         default = default_folder(layout.kind, field.name)
-        relative = (
+        relative_path = (
             PurePosixPath(folder.relative_to(layout.root)) if folder else PurePosixPath(default)
         )
-        names[field.name] = relative.as_posix()
-    return RepositoryFolders(**names)
+        folder_by_name[field.name] = relative_path.as_posix()
+    return RepositoryFolders(**folder_by_name)
 
 
 class PullChecker:
@@ -271,21 +273,23 @@ class PullChecker:
         `others` are open pull requests that pass; the row is compared with theirs. Raises
         ForgeProblem.
         """
-        judged = self.judged(self.proposal(head))
+        judged = self.judge_alone(self.proposal(head))
         if judged.fingerprint is None:
             return judged
-        alike = rivals(judged.fingerprint, others or {})
-        change = dataclasses.replace(judged.change, rivals=alike)
+        found_rivals = rivals(judged.fingerprint, others or {})
+        change = dataclasses.replace(judged.change, rivals=found_rivals)
         rival_findings = [f for f in change_findings(change) if f.rule in RIVAL_RULES]
         findings = tuple(sorted((*judged.findings, *rival_findings), key=Finding.sort_key))
         return dataclasses.replace(judged, change=change, findings=findings)
 
-    def judged(self, proposal: Proposal) -> CheckedPull:
+    def judge_alone(self, proposal: Proposal) -> CheckedPull:
         """Check the change, without comparing it with other open pull requests."""
-        proposal = dataclasses.replace(proposal, change=_with_replaced(proposal.change))
-        first = change_findings(proposal.change)
-        if {finding.rule for finding in first} & UNREAD or not proposal.change.model:
-            return CheckedPull(proposal.merge_base, proposal.change, tuple(first), (), None, None)
+        proposal = dataclasses.replace(proposal, change=_with_changed_records(proposal.change))
+        first_findings = change_findings(proposal.change)
+        if {finding.rule for finding in first_findings} & UNREAD or not proposal.change.model:
+            return CheckedPull(
+                proposal.merge_base, proposal.change, tuple(first_findings), (), None, None
+            )
         if proposal.change.is_evidence:
             return self._judge_records(proposal)
         raws = self._read(proposal.change, proposal.head)
@@ -307,11 +311,11 @@ class PullChecker:
         findings.sort(key=Finding.sort_key)
         is_sound = all(finding.severity is not Severity.ERROR for finding in findings)
         submission = result.submission if is_sound else None
-        mark = (
+        row_fingerprint = (
             fingerprint(submission, change, context.benchmark) if submission is not None else None
         )
         return CheckedPull(
-            proposal.merge_base, change, tuple(findings), files, context, result, mark
+            proposal.merge_base, change, tuple(findings), files, context, result, row_fingerprint
         )
 
     def _judge_records(self, proposal: Proposal) -> CheckedPull:
@@ -399,11 +403,11 @@ class PullChecker:
             files[change.lock.path.rsplit("/", 1)[-1]] = b""  # deleted, or no regular file
         proposed = ProposedRow(raws[row], _card(raws, card_path), files)
         file = Path(str(self.layout.submissions)) / f"{change.model}.json"
-        return self.checker.proposed(file, row, proposed)
+        return self.checker.proposed_context(file, row, proposed)
 
 
-def _with_replaced(change: Change) -> Change:
-    """Return a change with its changed or deleted files of audits marked as unsound."""
+def _with_changed_records(change: Change) -> Change:
+    """Return a change that lists its changed and deleted files of audits as invalid records."""
     folder = f"{change.folders.audits}/"
     paths = (f.path for f in change.files if f.path.startswith(folder) and f.before is not None)
     return dataclasses.replace(change, invalid_records=tuple((path, ADDED_ONLY) for path in paths))
@@ -425,9 +429,9 @@ def _card(raws: Mapping[str, bytes | Fault], path: str) -> Card | None:
 def _unusable_extractor(
     change: Change, raws: Mapping[str, bytes | Fault], context: Context
 ) -> list[Finding]:
-    """Report an extractor that is too large, or something else, where no rule of the row does.
+    """Return the finding about an extractor that is no usable module, if no rule reports it.
 
-    A row of format 1.0 names none. Rows and cards have their own rules.
+    A row of format 1.0 names no extractor. Rows and cards have their own rules.
     """
     raw = raws.get(change.extractor.path) if change.extractor is not None else None
     if change.extractor is None or raw is None:

@@ -19,7 +19,7 @@ COMMITS_PAGES_MAX = 30
 """Maximum number of pages of 100 commits of main to search for the commit of a commitment."""
 
 
-def undated(
+def dating_errors(
     repository: AuditRepository, plan: AnyPlan, audits: str, github: GitHub, main: Main
 ) -> Iterator[str]:
     """Yield why it is not proven that a commitment was public before the round of its draw.
@@ -33,11 +33,16 @@ def undated(
     history = repository.history
     starts = [event for _, event in history.events(StatementKind.START) if event.plan == plan]
     digest, commits = plan.commitment_sha256, sorted({start.shown_on for start in starts} - {""})
-    dated = [commit for commit in commits if github.shown_at(commit, digest) == plan.committed_at]
+    dated_commits = [
+        commit for commit in commits if github.publication_time(commit, digest) == plan.committed_at
+    ]
     if not commits:
-        yield "dating: no commit is named whose status shows its commitment: draw with --shown-on"
+        yield (
+            "dating: the record names no commit whose status shows its commitment: draw with "
+            "--shown-on COMMIT"
+        )
         return
-    if not dated:
+    if not dated_commits:
         yield (
             f"dating: GitHub has no status of {', '.join(commits)} with commitment "
             f"{digest[:16]}... at {plan.committed_at}"
@@ -52,11 +57,11 @@ def undated(
             "dating: main does not have its signed commitment, and no comment on a pull request "
             "has the draw: merge what `geneb-ci audit commit --key` signs, then publish the digest"
         )
-    elif not any(_adds(commit, path, sha, github, main) for commit in dated):
+    elif not any(_adds(commit, path, sha, github, main) for commit in dated_commits):
         yield (
-            f"dating: {dated[0][:DIGITS]} did not add its commitment to main, so the draw may be "
-            "one of many: publish the digest on the commit of main that added it, and draw with "
-            "--shown-on that commit"
+            f"dating: {dated_commits[0][:DIGITS]} did not add its commitment to main, so the "
+            "draw may be one of many: publish the digest on the commit of main that added it, "
+            "and draw with --shown-on that commit"
         )
 
 
@@ -96,17 +101,17 @@ def _adds(commit: str, path: str, sha: str, github: GitHub, main: Main) -> bool:
 
 
 def _first_parent(commit: str, github: GitHub, main: Main) -> str | None:
-    """Return the first parent of a commit of main, "" of the first one.
+    """Return the first parent of a commit of main; "" if it has none.
 
-    None if main does not reach it by first parents within the searched pages.
+    Returns None if main does not reach the commit by first parents within the searched pages.
     """
-    following, parents = main.sha, dict[str, str]()
+    sha, parents = main.sha, dict[str, str]()
     pages = github.wire.pages("/commits", COMMITS_PAGES_MAX + 1, sha=main.sha)
     for page in islice(pages, COMMITS_PAGES_MAX):
         for commit_entry in parsed(list[_Listed], page, "the commits of main"):
             parents[commit_entry.sha] = commit_entry.parents[0].sha if commit_entry.parents else ""
-        while following in parents:
-            if following == commit:
+        while sha in parents:
+            if sha == commit:
                 return parents[commit]
-            following = parents.pop(following)
+            sha = parents.pop(sha)
     return None

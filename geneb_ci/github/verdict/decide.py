@@ -34,7 +34,7 @@ from geneb_ci.github.verdict.model import (
     outcome_of,
     shown_places_of,
 )
-from geneb_ci.github.verdict.verdict_line import hold_together
+from geneb_ci.github.verdict.verdict_line import require_consistent
 from geneb_ci.statistics.neighbours import near_cells_of_copy, resemblances
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
@@ -84,16 +84,16 @@ def standings(
     other_rows = [row for row in board if row.model_id != submission.model_id]
     rows = []
     for regime in benchmark.regimes:
-        after = ranked([*other_rows, submission], regime, benchmark)
-        rank = rank_of(after, submission.model_id)
+        ranked_rows = ranked([*other_rows, submission], regime, benchmark)
+        rank = rank_of(ranked_rows, submission.model_id)
         if rank is None:
             continue
         rows.append(
             RowStanding(
                 regime=regime,
-                score=next(row.score for row in after if row.model == submission.model_id),
+                score=next(row.score for row in ranked_rows if row.model == submission.model_id),
                 rank=rank,
-                rows=len(after),
+                rows=len(ranked_rows),
                 before=rank_of(ranked(board, regime, benchmark), submission.model_id),
                 decided=None if decided is None else decided(regime),
             )
@@ -111,24 +111,27 @@ def row_comparison(
     regime = benchmark.regimes[0]
     other_rows = [row for row in board if row.model_id != submission.model_id]
     rows = ranked([*other_rows, submission], regime, benchmark)
-    this = next((row for row in rows if row.model == submission.model_id), None)
-    if this is None:
+    own_row = next((row for row in rows if row.model == submission.model_id), None)
+    if own_row is None:
         return None
     similar_rows = sorted(
-        (row for row in rows if row is not this), key=lambda row: (_distance(this, row), row.model)
+        (row for row in rows if row is not own_row),
+        key=lambda row: (_distance(own_row, row), row.model),
     )[:NEAREST]
     best = rows[0]
-    shown_rows = [this, *similar_rows]
-    if best not in shown_rows:
-        shown_rows.append(best)
+    compared_rows = [own_row, *similar_rows]
+    if best not in compared_rows:
+        compared_rows.append(best)
     return RowComparison.model_validate(
         {
             "regime": regime,
             "metric": benchmark.primary_metric,
-            "models": [row.model for row in shown_rows],
+            "models": [row.model for row in compared_rows],
             "best": best.model,
             "categories": [
-                CategoryScores(category=name, scores=[row.categories[name] for row in shown_rows])
+                CategoryScores(
+                    category=name, scores=[row.categories[name] for row in compared_rows]
+                )
                 for name in benchmark.categories
             ],
         }
@@ -198,10 +201,12 @@ def decide(
     except GenebError:
         raise
     except Exception as error:  # noqa: BLE001 (a bug that one pull request finds stops no other)
-        what = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
-        crash = change_finding(BY_ID[CRASHED], ChangeFault(CRASHED, "", what))
-        nothing = CheckedPull(judge.main.sha, Change(()), (crash,), (), None, None)
-        return Decision(pull_verdict(pull, nothing, judge.base, judge.main.digest), (crash,), None)
+        message = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
+        crash = change_finding(BY_ID[CRASHED], ChangeFault(CRASHED, "", message))
+        empty_check = CheckedPull(judge.main.sha, Change(()), (crash,), (), None, None)
+        return Decision(
+            pull_verdict(pull, empty_check, judge.base, judge.main.digest), (crash,), None
+        )
     return Decision(verdict, judged.findings, judged)
 
 
@@ -241,7 +246,7 @@ def pull_verdict(
         standings=(
             []
             if ranked_row is None
-            else standings(ranked_row, board, benchmark, base.decided(ranked_row))
+            else standings(ranked_row, board, benchmark, base.decision_function(ranked_row))
         ),
         neighbour=neighbour(context) if submission is not None and context is not None else None,
         audit=audit_estimate(benchmark, base.policy) if submission is not None else None,
@@ -249,7 +254,7 @@ def pull_verdict(
         fingerprint=judged.fingerprint,
         rivals=numbers(judged.change.rivals),
     )
-    hold_together(verdict)
+    require_consistent(verdict)
     return verdict
 
 

@@ -56,56 +56,62 @@ def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
     judged: dict[str, CheckedPull] = {}
     places: Counter[str] = Counter()
     foreign_paths = {file.path for file in proposal.change.files}
-    cut = [f.rule for f in change_findings(proposal.change) if f.rule in UNREAD]
-    open_list = OpenList([], []) if cut else github.open_pulls()
-    for model, paths in _parts(github, proposal.change, open_list.pulls).items():
-        judged[model] = judge.judged(_part(proposal, paths))
+    unread_rules = [f.rule for f in change_findings(proposal.change) if f.rule in UNREAD]
+    open_list = OpenList([], []) if unread_rules else github.open_pulls()
+    for model, paths in _paths_by_model(github, proposal.change, open_list.pulls).items():
+        judged[model] = judge.judge_alone(_proposal_with(proposal, paths))
         change = judged[model].change
         foreign_paths -= {file.path for file in (*change.model_files, *change.records)}
     for model, row in judged.items():
         places.update(finding.rule for finding in row.findings)
-        places.update(_together(model, judged))
-    places.update(cut)
-    if foreign_paths and not cut:
-        open_list.require_all(f"whose files the group {head} has is not known")
+        places.update(_joint_rules(model, judged))
+    places.update(unread_rules)
+    if foreign_paths and not unread_rules:
+        open_list.require_all(
+            f"whether all files of the group {head} belong to a pull request is not known"
+        )
         places["foreign-file"] += len(foreign_paths)
     return GroupVerdict(head_sha=head, places=dict(sorted(places.items())), models=sorted(judged))
 
 
-def _parts(github: GitHub, change: Change, pulls: Sequence[Pull]) -> dict[str, set[str]]:
-    """Return model to its files in the group that a passing open pull request has.
+def _paths_by_model(github: GitHub, change: Change, pulls: Sequence[Pull]) -> dict[str, set[str]]:
+    """Return, by model, the files of the group that a passing open pull request has.
 
     These include audit records of the model, which are verified again.
     """
     prefetch_conversations(github, [pull.number for pull in pulls])
-    changed = {file.path for file in change.files}
-    parts: dict[str, set[str]] = {}
+    changed_paths = {file.path for file in change.files}
+    paths_by_model: dict[str, set[str]] = {}
     for pull in pulls:
         verdict = result_or_error(verdict_on, github, pull)
         if not isinstance(verdict, PullVerdict) or not verdict.passes:
             continue  # of an error, its files belong to no pull request that is known to pass
         if verdict.head_sha != pull.head.sha:
             continue
-        mark, model = verdict.fingerprint, verdict.model
-        paths = set(mark.paths) & changed if mark is not None else set()
+        fingerprint, model = verdict.fingerprint, verdict.model
+        paths = set(fingerprint.paths) & changed_paths if fingerprint is not None else set()
         if model is not None:
             paths |= {file.path for file in change.records_of(model)}
         if model is not None and paths:
-            parts.setdefault(model, set()).update(paths)
-    return dict(sorted(parts.items()))
+            paths_by_model.setdefault(model, set()).update(paths)
+    return dict(sorted(paths_by_model.items()))
 
 
-def _part(proposal: Proposal, paths: set[str]) -> Proposal:
+def _proposal_with(proposal: Proposal, paths: set[str]) -> Proposal:
     files = tuple(file for file in proposal.change.files if file.path in paths)
     return replace(proposal, change=Change(files, folders=proposal.change.folders))
 
 
-def _together(model: str, judged: dict[str, CheckedPull]) -> list[str]:
+def _joint_rules(model: str, judged: dict[str, CheckedPull]) -> list[str]:
     """Return the rules that a row breaks only together with the others of the group."""
-    marks = {name: row.fingerprint for name, row in judged.items()}
-    row_fingerprint = marks[model]
+    fingerprints = {name: row.fingerprint for name, row in judged.items()}
+    row_fingerprint = fingerprints[model]
     if row_fingerprint is None:
         return []
-    numbers = {n: mark for n, (name, mark) in enumerate(marks.items()) if mark and name != model}
-    change = replace(judged[model].change, rivals=rivals(row_fingerprint, numbers))
+    fingerprint_by_number = {
+        n: fingerprint
+        for n, (name, fingerprint) in enumerate(fingerprints.items())
+        if fingerprint and name != model
+    }
+    change = replace(judged[model].change, rivals=rivals(row_fingerprint, fingerprint_by_number))
     return [f.rule for f in change_findings(change) if f.rule in RIVAL_RULES]

@@ -119,10 +119,10 @@ class CommandState(NamedTuple):
     dispute: Command | None = None
     seen: int = 0
 
-    def after(self, new: Command) -> "CommandState":
+    def after(self, command: Command) -> "CommandState":
         """Return the state after a newer command; an audit keeps a dispute, a recheck ends it."""
-        dispute = self.in_force if new.name is CommandName.AUDIT else None
-        return CommandState(new, dispute, self.seen)
+        dispute = self.in_force if command.name is CommandName.AUDIT else None
+        return CommandState(command, dispute, self.seen)
 
     @property
     def in_force(self) -> Command | None:
@@ -390,14 +390,14 @@ class PullVerdict(StrictModel):
     def effect(self) -> str:
         """The effect of a merge: the rank in the first regime, or the records; "" if none."""
         if not self.standings:
-            what = AUDIT_RECORD if self.level is None else UNRANKED
-            return what if self.outcome in PASSING else ""
-        first = self.standings[0]
-        if first.before is None:
-            return f"new, {first.rank} of {first.rows}"
-        if first.before == first.rank:
-            return f"{first.rank} of {first.rows}, as before"
-        return f"{first.before} to {first.rank} of {first.rows}"
+            effect = AUDIT_RECORD if self.level is None else UNRANKED
+            return effect if self.outcome in PASSING else ""
+        first_standing = self.standings[0]
+        if first_standing.before is None:
+            return f"new, {first_standing.rank} of {first_standing.rows}"
+        if first_standing.before == first_standing.rank:
+            return f"{first_standing.rank} of {first_standing.rows}, as before"
+        return f"{first_standing.before} to {first_standing.rank} of {first_standing.rows}"
 
     @property
     def foreign_file(self) -> str:
@@ -453,8 +453,8 @@ class GroupVerdict(StrictModel):
         """The text of the status."""
         if self.state == SUCCESS:
             return f"merged together: {plural(len(self.models), 'model')}, no error"
-        wrong = [rule for rule in self.places if BY_ID[rule].severity is not Severity.NOTE]
-        return ", ".join(wrong) or "nothing was checked: it has no file of a submission"
+        failed = [rule for rule in self.places if BY_ID[rule].severity is not Severity.NOTE]
+        return ", ".join(failed) or "nothing was checked: the group has no file of a submission"
 
 
 class Verdicts(StrictModel):
@@ -507,12 +507,12 @@ def important_findings(findings: Iterable[Finding]) -> list[Finding]:
     counts: Counter[str] = Counter()
     ordered: list[tuple[int, tuple[bool, int, bool], Finding]] = []
     for finding in findings:
-        ordered.append((counts[finding.rule], _weight(finding), finding))
+        ordered.append((counts[finding.rule], _importance(finding), finding))
         counts[finding.rule] += 1
     ordered.sort(key=lambda entry: entry[:2])
     return [finding for nth, _, finding in ordered if nth < PLACES_MAX][:FINDINGS_MAX]
 
 
-def _weight(finding: Finding) -> tuple[bool, int, bool]:
+def _importance(finding: Finding) -> tuple[bool, int, bool]:
     severity = list(Severity).index(finding.severity)
     return (finding.rule not in FOR_MAINTAINERS, severity, finding.rule == CRASHED)

@@ -65,13 +65,13 @@ def decode(text: str, repository: str) -> Verdicts:
         raise Tampered("the verdict has a duplicate pull request", _RETRY_FIX)
     # Known rules, their severities, and the outcome that follows from them.
     for pull in verdict.pulls:
-        hold_together(pull)
+        require_consistent(pull)
     for group in verdict.groups:
         _require_known_rules(group.places, "the merge queue")
     return verdict
 
 
-def hold_together(pull: PullVerdict) -> None:
+def require_consistent(pull: PullVerdict) -> None:
     """Raise Tampered if a verdict contradicts itself, or names an unknown rule.
 
     The job that computes verdicts calls this for each, because one error makes `report` refuse all.
@@ -101,7 +101,7 @@ def hold_together(pull: PullVerdict) -> None:
         )
 
 
-def _require_known_rules(places: Iterable[str], what: str) -> None:
+def _require_known_rules(places: Iterable[str], subject: str) -> None:
     unknown = next((rule for rule in places if rule not in BY_ID), None)
     if unknown is not None:
-        raise Tampered(f"the verdict on {what} names an unknown rule: {unknown}", _RETRY_FIX)
+        raise Tampered(f"the verdict on {subject} names an unknown rule: {unknown}", _RETRY_FIX)

@@ -47,7 +47,7 @@ def spec(model: str, **options: str) -> EmbedderSpec:
         device="cpu",
         keywords=keywords("huggingface", options, batching),
         batching=batching,
-        measured=False,
+        measures_budget=False,
     )
 
 
@@ -115,7 +115,7 @@ def test_a_model_of_which_nothing_is_compiled_is_refused(backend):
 @pytest.mark.parametrize("other", ["batching=exact", "output=module:encoder"])
 def test_what_compiling_excludes(model, other):
     name, _, value = other.partition("=")
-    with pytest.raises(ExtractorError, match=f"^compile=true and {other} exclude each other: "):
+    with pytest.raises(ExtractorError, match=f"^compile=true and {other} exclude each other"):
         HuggingFaceExtractor(model, compile=True, **{name: value})
 
 

@@ -52,7 +52,7 @@ def tried_here(module: str, model: str = "") -> dict[str, PropertyResult]:
     found = {static_one.property: static_one}
     for one in QUICK:
         loads = found.get(LOADS)
-        if one.check is None or one.offline or (one.needs_load and loads and loads.is_refused()):
+        if one.check is None or one.is_offline or (one.needs_load and loads and loads.is_refused()):
             continue
         found[one.slug] = attempt(one.slug, subject)
     return found
@@ -93,7 +93,7 @@ def lacking(saved, tmp_path):
 
 def test_missing_weights_are_caught_at_load_and_by_a_second_load(lacking):
     subject = Subject(spec("missing_weights", "MissingWeights"), lacking, "cpu")
-    slugs = [one.slug for one in QUICK if one.check is not None and not one.offline]
+    slugs = [one.slug for one in QUICK if one.check is not None and not one.is_offline]
     results = {slug: attempt(slug, subject) for slug in slugs}
     assert {slug for slug, one in results.items() if one.is_refused()} == {
         "weights", "repeatable-loads"
@@ -221,14 +221,18 @@ def hostile(tmp_path):
         (
             "try: socket.create_connection(('127.0.0.1', 9), 1)\n        except OSError: pass",
             "no-network",
-            "it tries the network",
+            "the extractor tries the network",
         ),
         (
             "sequences = sequences[:1]",
             "one-row-a-sequence",
             "expected a numpy array or torch tensor of shape (2, d)",
         ),
-        ("return [[1.0] for s in sequences]", "loads", "it returned list for 1 sequences"),
+        (
+            "return [[1.0] for s in sequences]",
+            "loads",
+            "the extractor returned list for 1 sequences",
+        ),
     ],
 )
 def test_whatever_happens_the_check_goes_on(hostile, act, slug, sentence):

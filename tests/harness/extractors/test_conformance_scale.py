@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference_harness.conformance import PROPERTIES, QUICK, Outcome, check, scale
 from reference_harness.conformance.child import attempt
 from reference_harness.conformance.result import PropertyResult
-from reference_harness.conformance.scale import SEQUENCES, SHORTEST, lengths_up_to, scale_of
+from reference_harness.conformance.scale import LENGTH_MIN, SEQUENCES, lengths_up_to, scale_of
 from reference_harness.conformance.subject import Subject
 from reference_harness.embed import calls
 from reference_harness.loading import load
@@ -120,8 +120,8 @@ def test_what_cannot_be_verified_is_said_and_no_failure():
     assert [r.sentence for r in found.values()] == [
         "Layer and pooling cannot be verified: no module's hidden states match the embeddings.",
         (
-            "Whether it computes in float32 cannot be verified: no layer is visible. Its "
-            "embeddings are not rounded to fewer digits than float32 has."
+            "Whether the extractor computes in float32 cannot be verified: no layer is visible. "
+            "Its embeddings are not rounded to fewer digits than float32 has."
         ),
     ]
 
@@ -208,24 +208,27 @@ def test_a_file_of_labels_that_is_read_is_named(class_name, slug):
     found = {r.property: r for r in check(module, select=wanted, full=True)}
     assert found[slug].is_refused()
     assert found[slug].ran
-    assert f"it opens {FAULTY.resolve() / 'labels.csv'}, which is data" in found[slug].sentence
+    assert (
+        f"the extractor opens {FAULTY.resolve() / 'labels.csv'}, which is data"
+        in found[slug].sentence
+    )
     later = [r.ran for r in found.values() if r.property != "files-read"]
     assert later == ([False, False] if slug == "files-read" else [True, True])
 
 
-@given(st.integers(SHORTEST, 20_000))
+@given(st.integers(LENGTH_MIN, 20_000))
 def test_the_rows_reach_from_the_shortest_to_the_longest(most):
     lengths = lengths_up_to(most)
     assert len(lengths) == SEQUENCES
-    assert (min(lengths), max(lengths)) == (SHORTEST, most)
-    counts = np.histogram(lengths, [SHORTEST * 2**i for i in range(14)])[0]
+    assert (min(lengths), max(lengths)) == (LENGTH_MIN, most)
+    counts = np.histogram(lengths, [LENGTH_MIN * 2**i for i in range(14)])[0]
     # The last doubling may be incomplete; each whole one has its embeddings.
-    assert all(n >= 17 for i, n in enumerate(counts) if SHORTEST * 2 ** (i + 1) <= most)
+    assert all(n >= 17 for i, n in enumerate(counts) if LENGTH_MIN * 2 ** (i + 1) <= most)
 
 
 def test_the_full_check_makes_the_calls_of_a_run():
     """Also where both measure the token budget."""
-    one = scale_of(dataclasses.replace(subject("at_scale", "SoundAtScale"), measured=True))
+    one = scale_of(dataclasses.replace(subject("at_scale", "SoundAtScale"), measures_budget=True))
     limit = MemoryLimit(room_of("cpu"))
     made = calls(load(one.subject.spec), one.subject.batching, "run", one.sequences, limit)
     for (rows, values), (ours, _, size, found) in zip(made, one.replay(), strict=True):

@@ -31,13 +31,13 @@ def contradicted(folder: Path, extractor: str, model: str = "", **options: Any) 
         device="cpu",
         keywords=options,
         batching=BATCHING,
-        measured=False,
+        measures_budget=False,
     )
     embedder, draw = spec.load(), random.Random(0)
     sequences = ["".join(draw.choices("ACGT", k=draw.randint(18, 32))) for _ in range(100)]
     *_, result = embedder.embed(EmbedJob("a", sequences, folder / "cache", {}, sequences))
     assert isinstance(result, EmbedResult)
-    assert (result.failure, result.letters_read.unknown) == ("", "")
+    assert (result.failure, result.letters_read.reason) == ("", "")
     task: Any = SimpleNamespace(
         measured=SimpleNamespace(letters=result.letters_read.read, drift=result.drift)
     )

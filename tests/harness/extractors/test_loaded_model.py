@@ -63,7 +63,7 @@ def facts(source: object, path: Path, name_model: str = "lab/model", load: str =
         device="cpu",
         keywords={},
         batching=BATCHING,
-        measured=False,
+        measures_budget=False,
     )
     return spec.load().facts
 

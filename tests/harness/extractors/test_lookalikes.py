@@ -16,7 +16,7 @@ LONG = "GATTACAGCATGTTGGCACTACGGTACATTGCAGCTTAACCGGATCCA"
 BY_DAY = ("SpliceBERT", "Enformer", "DNA-GPT 3B")
 """Three ways to load: windows of letters, letters as numbers, and a file of weights for a class of
 transformers. Rows of all families are compared with those computed by hand."""
-IN_PROCESS = [p.slug for p in PROPERTIES if p.check is not None and not p.offline]
+IN_PROCESS = [p.slug for p in PROPERTIES if p.check is not None and not p.is_offline]
 """The static check reads one file for all families, and a blocked network stays blocked."""
 
 

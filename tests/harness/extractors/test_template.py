@@ -23,7 +23,7 @@ def template(tmp_path):
     return f"{path}:MyModel"
 
 
-OFFLINE = [p.slug for p in QUICK if p.offline]
+OFFLINE = [p.slug for p in QUICK if p.is_offline]
 """What needs a process of its own, which imports torch."""
 
 

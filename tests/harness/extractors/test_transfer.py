@@ -11,7 +11,7 @@ import torch
 from reference_harness import mini
 from reference_harness.embed import Batching, embed_sequences
 from reference_harness.extractors.transfer import (
-    AHEAD,
+    PENDING_MAX,
     EncodedAhead,
     host_arrays,
     on_device,
@@ -33,7 +33,7 @@ def test_results_come_in_order_each_once_another_one_is_queued():
     for number, values in host_arrays(made()):
         assert (values == number).all()
         seen.append((number, len(begun)))
-    assert seen == [(n, min(n + 1 + AHEAD, 5)) for n in range(5)]
+    assert seen == [(n, min(n + 1 + PENDING_MAX, 5)) for n in range(5)]
     assert list(host_arrays(iter(()))) == []
 
 

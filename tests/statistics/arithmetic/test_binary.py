@@ -18,8 +18,8 @@ from geneb_ci.statistics.binary import (
     Classes,
     TableRun,
     count,
-    fits,
     fitting_runs,
+    has_table,
     rho_limits,
     scores,
     scores_of,
@@ -48,7 +48,7 @@ def place(one: BinaryTable) -> tuple[int, int]:
 
 def found(classes: Classes, reading: ReportedTriple) -> set[BinaryTable]:
     return {
-        table(classes, run.right, rho)
+        table(classes, run.correct, rho)
         for run in fitting_runs(classes, reading)
         for rho in range(run.first, run.last + 1, 2)
     }
@@ -59,7 +59,7 @@ def is_held(drawn: Drawn, runs: Iterable[TableRun]) -> bool:
     right, rho = place(drawn.table)
     wanted = {rho, -rho} if drawn.classes.small == drawn.classes.large else {rho}
     return any(
-        run.right == right and run.first <= at <= run.last and (at - run.first) % 2 == 0
+        run.correct == right and run.first <= at <= run.last and (at - run.first) % 2 == 0
         for run in runs
         for at in wanted
     )
@@ -220,7 +220,7 @@ def test_a_table_is_found_exactly_where_the_search_finds_one(sizes, small, large
     given_ = [x if places is None else round(x, places) for x in (value.mcc + edit, *value[1:])]
     width = EXACT if places is None else half_width(places)
     reading = ReportedTriple(Triple(*given_), Triple(width, width, width))
-    assert fits(classes, reading) == (next(fitting_runs(classes, reading), None) is not None)
+    assert has_table(classes, reading) == (next(fitting_runs(classes, reading), None) is not None)
 
 
 @given(st.floats(-1, 1) | st.integers(-(10**13), 10**13).map(lambda n: n / 1e13))
@@ -241,7 +241,7 @@ def test_of_scores_of_few_decimals_every_table_is_found_the_nearest_accuracies_f
         expected = {each for each in all_tables(classes) if reading.holds(scores_of(each), 1e-14)}
         assert found(classes, reading) == expected
         middle = reading.value.acc * classes.total
-        distances = [abs(run.right - middle) for run in fitting_runs(classes, reading)]
+        distances = [abs(run.correct - middle) for run in fitting_runs(classes, reading)]
         assert distances == sorted(distances)
 
 
@@ -258,5 +258,5 @@ def test_coarse_scores_that_no_table_gives_are_refused_without_a_look_at_each_ta
 
     monkeypatch.setattr(binary, "scores", counted)
     reading = ReportedTriple(Triple(score, 0.5, score), Triple(0.05, 0.05, 0.05))
-    assert not fits(Classes(20_000, 50_000), reading)
+    assert not has_table(Classes(20_000, 50_000), reading)
     assert len(looks) < 200

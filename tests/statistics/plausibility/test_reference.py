@@ -75,7 +75,7 @@ def test_profiles_without_a_row_are_those_of_the_others(table: ScoreTable) -> No
     categories = shipped_benchmark().categories
     places = {task: k for k, task in enumerate(shipped_benchmark().task_ids)}
     parts = tuple((name, tuple(places[one] for one in ids)) for name, ids in categories.items())
-    found = view._profiles(table, parts)
+    found = view._category_means(table, parts)
     assert found is not None
     for number, means in enumerate(found.means):
         kept = [row for i, row in enumerate(found.standardised) if i != number]
