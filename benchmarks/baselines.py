@@ -2,8 +2,8 @@
 
     python -m benchmarks.baselines [--write] [FOLDER]
 
-FOLDER keeps the run records, so that a second call runs only what is missing. GENEB-mini is run
-whole, GENEB on the real tasks that are here (`make real-tasks`).
+FOLDER keeps the run records, so that a second call runs only what is missing. All of GENEB-mini is
+run, and the tasks of GENEB whose data are on this machine (`make real-tasks`).
 """
 
 import argparse
@@ -26,7 +26,7 @@ DIGITS = 6
 
 
 def run(name: str, data: tuple[str, ...], output: Path) -> dict[str, Any]:
-    """Return the run record of a baseline; one that is there is not made again."""
+    """Return the run record of a baseline; an existing one is not made again."""
     if not output.is_file():
         words = (*BASELINES[name], *data, "--model-id", name, "--output", str(output), "--quiet")
         cache = ("--cache", str(output.parent / "cache"))
@@ -37,7 +37,7 @@ def run(name: str, data: tuple[str, ...], output: Path) -> dict[str, Any]:
 
 
 def scores_of(record: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Return regime and task to MCC."""
+    """Return the MCC by regime and task."""
     return {
         regime: {
             task: round(own["regimes"][regime]["scores"]["MCC"], DIGITS)
@@ -48,7 +48,7 @@ def scores_of(record: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    """Print the mean of each baseline, and write all scores where asked for."""
+    """Print the mean of each baseline, and with --write keep all scores."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("folder", nargs="?", type=Path)

@@ -1,9 +1,9 @@
-"""The largest raise that an audit does not find, as tables for the docs.
+"""Measure the largest raise of a score that an audit does not find; print tables for the docs.
 
     python -m benchmarks.bench_adversary --work FOLDER --write
 
 Cells are measured on real embeddings, GENEB-mini and the six real tasks; 100 tasks are drawn from
-them. What was measured is kept in FOLDER.
+them. Measurements are kept in FOLDER.
 """
 
 import argparse
@@ -37,7 +37,7 @@ PAGE = ROOT / "docs/research/adversary.md"
 BEGIN, END = "<!-- bench forger -->\n", "<!-- /bench forger -->"
 DRAWN = (5, 13, 25, 100)
 HONEST = 500
-"""Honest audits of each size."""
+"""Number of honest audits of each size."""
 SEED = 20_261_122
 REAL_TRAIN_MAX = 2_000
 """Training rows kept of a real task, so that its 32 fits on all rows take a minute."""
@@ -68,7 +68,8 @@ class Measured:
     tasks: tuple[str, ...]
     dtype: Dtype
     noisy: bool = True
-    """Whether the rerun has the noise of the dtype, as a claim has; in float32 it is what it is."""
+    """Whether the rerun has the noise of the dtype, as a claim has; in float32 no noise is
+    added."""
 
     def place(self) -> tuple[Benchmark, data.Source]:
         if self.tasks[0] in MINI:
@@ -77,7 +78,7 @@ class Measured:
         return bench, CutSource(data.Folder(REAL_TASKS, bench))
 
     def rescored(self, work: Path) -> Rescored:
-        """Return the scores with their copies, from the folder where they are there."""
+        """Return the scores with their copies, from the folder if it has them."""
         exact = "" if self.noisy else "-exact"
         folder = work / f"{self.name}-{len(self.tasks)}-{self.dtype}{exact}".replace(" ", "_")
         output = folder / "rescored.json"
@@ -159,8 +160,9 @@ def cells(found: Rescored, regime: str) -> Iterator[Cell]:
 
 
 def claims(measured: rule.MeasuredScore, centre: float) -> tuple[float, ...]:
-    """Return where honest claims lie: plain copies, as far apart as sqrt(2) times the noise makes
-    them; where those are all alike, the stressed ones as rarely as they are.
+    """Return honest claims: plain copies, as far apart as sqrt(2) times the noise makes them.
+
+    If all plain copies are equal, stressed ones are used, as rarely as they occur.
     """
     middle = np.mean(measured.base.MCC)
     plain, stressed = (
@@ -193,7 +195,7 @@ def tables(work: Path) -> list[str]:
 
 
 def line(name: str, regime: str, pool: Sequence[Cell]) -> str:
-    """Return the row of a regime: what its cells allow, and the best forgeries."""
+    """Return the row of a regime: the raises that its cells allow, and the best forgeries."""
     best = [best_forgery(pool, drawn) for drawn in DRAWN]
     shown = [
         f"{one.raised:.4f} / {bound(pool, drawn):.4f} ({one.within:.4f}, {one.elsewhere})"

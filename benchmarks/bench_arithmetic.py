@@ -1,4 +1,4 @@
-"""What the arithmetic family costs: in a process that has everything imported, and in a cold one.
+"""Measure the time of the arithmetic rules, in a process with all imports and in a new one.
 
 python -m benchmarks.bench_arithmetic
 """
@@ -19,7 +19,7 @@ FAMILY = [rule for rule in RULES if rule.family == "arithmetic"]
 
 
 def seconds(contexts: list[Context]) -> float:
-    """Time the family over files that were read already, from nothing computed."""
+    """Return the seconds that the rules take for files that were read before, without a cache."""
     hull_of.cache_clear()
     for context in contexts:
         for name in ("claims", "seed_claims"):
@@ -43,7 +43,7 @@ def cold(*arguments: str) -> float:
 
 
 def main() -> int:
-    """Measure and print; fail above the limits."""
+    """Measure and print; return 1 above the limits."""
     files = sorted(SUBMISSIONS.glob("*.json"))
     checker = Checker(())
     contexts = [checker.context(path) for path in files]

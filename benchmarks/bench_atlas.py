@@ -1,11 +1,11 @@
-"""How far embeddings and scores lie apart between devices, dtypes, kernels and batches.
+"""Measure how embeddings and scores differ between devices, dtypes, kernels and batches.
 
     python -m benchmarks.bench_atlas --write  # schemas/atlas.json, docs/research/tolerance.md
 
-Each set of kernels is a process of its own: the environment chooses them. An entry compares a
-condition with the first one of its device and dtype, but for one that compares two dtypes. Pairs of
-devices that this machine does not have are written as not measured, and those that it does have
-replace what was written before; `audit` takes what is not measured to be far apart.
+Each set of kernels is measured in its own process, whose environment chooses them. An entry
+compares a condition with the first one of its device and dtype, or two dtypes. Pairs of devices
+that this machine lacks are written as not measured; pairs that it has replace earlier entries.
+`audit` takes pairs that were not measured to be far apart.
 """
 
 import argparse
@@ -40,7 +40,7 @@ NOTE = (
 
 
 class Condition(NamedTuple):
-    """What embeddings are computed under."""
+    """The settings under which embeddings are computed."""
 
     device: str
     dtype: str
@@ -52,7 +52,7 @@ class Condition(NamedTuple):
     compiled: str = "no"
 
     def name(self, base: "Condition") -> str:
-        """Say in what it differs from another one."""
+        """Return in words how the condition differs from another one."""
         differ = [
             f"{key} {value}"
             for key, value in self._asdict().items()
@@ -69,7 +69,7 @@ OPENBLAS = ("Haswell", "SkylakeX", "Sandybridge", "Nehalem")
 
 
 def conditions(device: str, dtype: str) -> list[Condition]:
-    """Return the first condition and those that differ from it in one thing."""
+    """Return the first condition, and those that differ from it in one setting."""
     base = Condition(device, dtype)
     others = [
         base,  # again: what a process of its own changes
@@ -87,7 +87,7 @@ def conditions(device: str, dtype: str) -> list[Condition]:
 
 
 def embed(todo: list[list[Any]], folder: Path) -> None:
-    """Embed under conditions that this process's environment allows: each with its output."""
+    """Embed under each condition that this process's environment allows, and write files."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -157,7 +157,7 @@ def child(kernels: str, blas: str, *words: str) -> None:
 
 
 def rows_apart(one: Path, other: Path) -> tuple[int, float, float]:
-    """Return rows that differ, and the largest and the mean distance over the length of a row."""
+    """Return the number of embeddings that differ, and their largest and mean relative distance."""
     first, second = np.load(one), np.load(other)
     shares = []
     for task in TASKS:
@@ -168,7 +168,7 @@ def rows_apart(one: Path, other: Path) -> tuple[int, float, float]:
 
 
 def scores_apart(one: Path, other: Path, kind: str) -> tuple[int, float]:
-    """Return the predictions that differ, and the largest difference of MCC of a task."""
+    """Return the number of predictions that differ, and the largest difference of a task's MCC."""
     from sklearn.metrics import matthews_corrcoef
 
     from reference_harness import mini
@@ -185,7 +185,7 @@ def scores_apart(one: Path, other: Path, kind: str) -> tuple[int, float]:
 def entry(
     claimed: str, rerun: str, dtype: str, what: str, one: Path, other: Path
 ) -> dict[str, Any]:
-    """Return what two conditions differ by."""
+    """Return the differences of embeddings and scores between two conditions."""
     rows, largest, average = rows_apart(one, other)
     flips, mcc = scores_apart(
         one.with_suffix(".scores.npz"), other.with_suffix(".scores.npz"), "record"
@@ -276,7 +276,7 @@ def _unmeasured(one: str, other: str, dtype: str) -> dict[str, Any]:
 
 
 def merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return new entries; what another machine measured of devices not here stays."""
+    """Return the new entries, and the old ones of devices that this machine lacks."""
     here = {
         (one["claimed"], one["rerun"], one["dtype"]) for one in new if one["row_max"] is not None
     }
@@ -295,7 +295,7 @@ def merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[st
 
 
 def table(atlas: dict[str, Any]) -> str:
-    """Return the entries as a table for the docs: a row for what differs, a column for a dtype."""
+    """Return the entries as a table: a row for each difference, a column for each dtype."""
     cells: dict[str, dict[str, str]] = {}
     missing: list[str] = []
     machines: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Cost of the steps of an audit; `--write` puts the table in docs/maintainer/audits.md."""
+"""Measure the steps of an audit; `--write` puts the table in docs/maintainer/audits.md."""
 
 import argparse
 import os
@@ -24,7 +24,7 @@ BEGIN, END = "<!-- bench cost -->\n", "<!-- /bench cost -->"
 
 
 def seconds(action: Callable[[], object], runs: int) -> float:
-    """Return the median of some runs."""
+    """Return the median seconds of some runs of an action."""
     times = []
     for _ in range(runs):
         start = time.perf_counter()
@@ -34,7 +34,7 @@ def seconds(action: Callable[[], object], runs: int) -> float:
 
 
 def table(place: MiniRepository, runs: int) -> list[str]:
-    """Time each step of an audit of five tasks with 4-mers."""
+    """Return a line with the time of each step of an audit of five tasks with 4-mers."""
     place.harness(HONEST, HONEST_K)
 
     def geneb_ci(*arguments: str) -> Callable[[], object]:
@@ -58,7 +58,7 @@ def table(place: MiniRepository, runs: int) -> list[str]:
 
 
 def verification(runs: int) -> list[str]:
-    """Time the verification of many records of GENEB, and of one value of the beacon."""
+    """Return lines with the time of verifying many records of GENEB, and one beacon value."""
     with tempfile.TemporaryDirectory(prefix="geneb-ci-bench-") as folder:
         many_records(Path(folder))
         command = [sys.executable, "-m", "geneb_ci", "audit", "verify"]

@@ -1,11 +1,12 @@
-"""Cost of an audit beside that of an earlier commit; `--write` puts the table in
-docs/research/receipt-audits.md.
+"""Compare the cost of an audit with that of an earlier commit.
+
+`--write` puts the table in docs/research/receipt-audits.md.
 
     git worktree add BEFORE 4ac96295
     python -m benchmarks.bench_before BEFORE --write
 
-The earlier commit needs no installation of its own where its packages are those of today. Runs of
-both alternate.
+The earlier commit needs no installation of its own if its packages are those of today. Runs of both
+alternate.
 """
 
 import argparse
@@ -29,7 +30,7 @@ PAGE = ROOT / "docs/research/receipt-audits.md"
 BEGIN, END = "<!-- bench before -->\n", "<!-- /bench before -->"
 RUNS = 3
 EMBEDDINGS = {True: ("--rows", "standard"), False: ("--sample", "embeddings")}
-"""How the earlier commit is told to audit by receipt, and how today's is."""
+"""Options for an audit by receipt, of the earlier commit and of today's."""
 PRACTICE = 13
 """Tasks of GENEB-mini, all of which the policy draws."""
 
@@ -40,7 +41,7 @@ class Case(NamedTuple):
     name: str
     k: int
     tasks: Sequence[str]
-    """Real tasks; GENEB-mini where there are none."""
+    """Names of real tasks; empty for GENEB-mini."""
     is_receipt: bool = False
 
 
@@ -56,7 +57,7 @@ class Checkout:
     """A row of one case, as one of both commits runs and audits it."""
 
     def __init__(self, folder: Path, code: Path, case: Case) -> None:
-        """Lay out a repository beside an installation of a checkout's code, and run the row."""
+        """Write a repository, install the checkout's code beside it, and run the row."""
         folder.mkdir(parents=True)
         demo_audit.ROOT = code
         self.repository = MiniRepository(folder, len(case.tasks) or PRACTICE)
@@ -105,7 +106,7 @@ class Checkout:
 
 
 def lines_of(case: Case, code: Mapping[str, Path], folder: Path, runs: int) -> list[str]:
-    """Return the lines of a case: to run it, to audit it and to verify the record."""
+    """Return the lines of a case: for the run, the audit and the verification of the record."""
     both = {name: Checkout(folder / name, path, case) for name, path in code.items()}
     took: dict[str, dict[str, list[Measured]]] = {
         "run": {name: [checkout.ran] for name, checkout in both.items()},

@@ -1,4 +1,4 @@
-"""Rows of which one category was raised to the first place: how many are found, and by what.
+"""Measure how many rows with one category raised to the first place are found, and by which rule.
 
 `make bench-crowns` puts the table in docs/research/plausibility.md. Six sound rows, each of the 13
 categories in the regime of all training data, MCC raised by one number in each task of it until its
@@ -36,14 +36,14 @@ class Crowned(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is found of it."""
+    """Which rules and draws find a raised row."""
 
     crown: bool
-    """The rule category-crown."""
+    """Whether the rule category-crown warns."""
     warned: bool
-    """Any rule of the family."""
+    """Whether any rule of the family warns."""
     drawn: bool
-    """A task of the raised category is added to the draw."""
+    """Whether a task of the raised category is added to the draw."""
 
 
 def public() -> ScoreTable:
@@ -52,7 +52,7 @@ def public() -> ScoreTable:
 
 
 def forged(table: ScoreTable, models: int = MODELS) -> Iterator[Crowned]:
-    """Raise each category of some rows to the first place, unless it is there."""
+    """Yield some rows, each with one category raised to the first place, unless it is first."""
     benchmark = shipped_benchmark()
     sound = [i for i, name in enumerate(table.names) if name not in DEFECTIVE]
     for number in sorted(random.Random(SEED).sample(sound, models)):
@@ -71,7 +71,7 @@ def mean(row: Vector, cells: tuple[int, ...]) -> float:
 
 
 def raised(row: Vector, cells: tuple[int, ...], wanted: float) -> Vector:
-    """Raise cells until their mean is the wanted one, none above 1."""
+    """Return a row with cells raised until their mean is the wanted one, none above 1."""
     found = list(row)
     for _ in range(STEPS):
         gap = wanted - mean(tuple(found), cells)
@@ -81,7 +81,7 @@ def raised(row: Vector, cells: tuple[int, ...], wanted: float) -> Vector:
 
 
 def found(table: ScoreTable, one: Crowned, own: int | None) -> Found:
-    """Say what finds a raised row, in place of its own or as a new one."""
+    """Return what finds a raised row, in place of its own row or as a new one."""
     view = RowView(shipped_benchmark(), table, one.row, own)
     odd = any(crown.size > plausibility_rows.CROWN_LIMIT for crown in crowns(view))
     added = crowned(view, view.benchmark.task_ids)[:CROWNS_MAX]

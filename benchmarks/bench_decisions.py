@@ -1,4 +1,4 @@
-"""How often decisions hold; `--write` puts the table into docs/research/uncertainty.md.
+"""Measure how often decisions hold; `--write` puts the table into docs/research/uncertainty.md.
 
 python -m benchmarks.bench_decisions --write
 """
@@ -18,13 +18,13 @@ CASES = (
     ("10shot, public recalls, five fits with r = 0.5", False, True),
     ("10shot, all equal, five fits with r = 0.5", True, True),
 )
-"""Name, whether all models have one recall, whether scores are means of five fits."""
+"""Name of a case, whether all models have one recall, and whether scores are means of five fits."""
 PAGE = ROOT / "docs/research/uncertainty.md"
 BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 
 
 def coverage(sets: int) -> str:
-    """Return the table of shares."""
+    """Return the table of the shares of test sets in which decisions are right."""
     rows = [one.submission for one in entries()]
     lines = [
         "| truth | no wrong pair | best could be best | loss bound | within margin | interval |",

@@ -1,4 +1,4 @@
-"""How fast a device embeds and fits, and whether several processes of probes share it well.
+"""Measure how fast a device embeds and fits, and whether several processes of probes share it well.
 
     make bench-gpu                                           # on the GPU, or where none is, small
     python -m benchmarks.bench_device --device cuda --write  # docs/contributor/cluster.md
@@ -48,7 +48,7 @@ from tests.harness.extractors.models import tokenizer
 from tests.paths import ROOT
 
 SIZES = ((6_478, 768), (32_378, 768), (32_378, 2_560))
-"""Rows and columns: two real tasks, and widths of two public models."""
+"""Rows and columns of features: those of two real tasks, with the widths of two public models."""
 CLASSES = (2, 5)
 TEST = 2_000
 PROCESSES = (1, 2, 4)
@@ -61,7 +61,7 @@ PROFILED_BATCHES = 200
 SECONDS = 8.0
 """Time of a way, once warm; less where the minutes run out."""
 MINUTES, TF32_SECONDS = 8.0, 30.0
-"""Of the whole, and of it what is kept for TF32 on and off."""
+"""Minutes of the whole, and the seconds of them kept for TF32 on and off."""
 PEAKS: dict[str, dict[str, float]] = {
     "H100 PCIe": {"bfloat16": 756, "float32": 51},
     "H100": {"bfloat16": 989, "float32": 67},
@@ -69,7 +69,7 @@ PEAKS: dict[str, dict[str, float]] = {
     "A100": {"bfloat16": 312, "float32": 19.5},
     "L40S": {"bfloat16": 362, "float32": 91.6},
 }
-"""By a part of a GPU's name: 10^12 operations a second, dense, without TF32, by its data sheet."""
+"""10^12 operations a second, dense, without TF32, by its data sheet, for a part of a GPU's name."""
 BEGIN, END = "<!-- device -->\n", "<!-- /device -->"
 PAGE = ROOT / "docs/contributor/cluster.md"
 
@@ -90,7 +90,7 @@ def language_like(size: Size) -> tuple[np.ndarray, ...]:
 
 
 def prepare() -> None:
-    """Hold this process to one thread, as a worker is."""
+    """Limit this process to one thread, as a worker is."""
     from reference_harness.engine import threads
 
     threads.hold_to_scorer(array_api=True)
@@ -110,7 +110,7 @@ def fitted(given: tuple[str, Size]) -> float:
 
 
 def on(name: str, sizes: list[Size], processes: int) -> tuple[float, list[float]]:
-    """Return the seconds of all problems in so many processes, and each result."""
+    """Return the seconds of all problems in a number of processes, and each result."""
     context: Any = multiprocessing.get_context("spawn")
     with context.Pool(processes, prepare) as pool:
         began = time.perf_counter()
@@ -132,11 +132,11 @@ class Kind:
     is_hyena: bool = False
 
     def small(self) -> "Kind":
-        """Return it at a size that tries the command on a CPU."""
+        """Return the kind at a size that tries the command on a CPU."""
         return replace(self, width=32, layers=2, lengths=tuple(one // 4 for one in self.lengths))
 
     def loaded(self, folder: Path, device: str, mode: str, **more: Any) -> LoadedExtractor:
-        """Load it from a folder; write it there if it is not there yet."""
+        """Load the model from a folder; write it there first if the folder lacks it."""
         if self.is_hyena:
             spec = f"{hyena_like.__file__}:{hyena_like.HyenaLike.__name__}"
             return load(spec, "", device, width=self.width, layers=self.layers)
@@ -177,7 +177,7 @@ CALLS, TRIED_CALLS = (2048, 16_384, 65_536), (6, 12, 24)
 
 @contextmanager
 def kernels_as_before() -> Iterator[None]:
-    """Restore the settings of torch that exact batching changes, for what is measured next."""
+    """Restore the settings of torch that exact batching changes, before the next measurement."""
     flags = {name: operator.attrgetter(name)(torch.backends) for name in environment.FLAGS}
     deterministic = torch.are_deterministic_algorithms_enabled()
     try:
@@ -243,7 +243,7 @@ def measured_way(
 
 
 def covered(spans: Sequence[tuple[float, float]]) -> float:
-    """Return how much is covered by spans that are sorted by their begin."""
+    """Return the total length covered by spans that are sorted by their begin."""
     total, until = 0.0, float("-inf")
     for begin, end in spans:
         total += max(0.0, end - max(begin, until))
@@ -350,7 +350,7 @@ def peak_of(device: str, dtype: str) -> float | None:
 
 
 def ways(kind: Kind, sizes: Sequence[int]) -> list[tuple[str, Batching, int]]:
-    """Return how a kind of model is embedded: what, batches, sequences of a call."""
+    """Return the ways to embed with a kind of model: name, batching and sequences per call."""
     settings = [("batches of 8 in file order", Batching("file"), sizes[0])]
     calls = sizes[:1] if kind.is_hyena else sizes
     settings += [(f"token budget, calls of {n:,}", Batching("budget"), n) for n in calls]

@@ -1,4 +1,4 @@
-"""Batches of a small BERT on a CPU: upstream's order, a token budget, equal lengths."""
+"""Measure batches of a small BERT on a CPU: upstream's, by a token budget, of equal length."""
 
 import statistics
 import tempfile

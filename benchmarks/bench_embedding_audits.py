@@ -1,6 +1,6 @@
-"""What an audit by receipt finds, and what it finds wrongly; `--write` puts the tables in the docs.
+"""Measure power and false alarms of audits by receipt; `--write` puts the tables in the docs.
 
-`--real` adds the real tasks that are at hand. Gains are differences of MCC.
+`--real` adds the real tasks of this machine. Gains are differences of MCC.
 """
 
 import argparse
@@ -61,7 +61,7 @@ class Embedded(NamedTuple):
 
 
 class Extractor(Protocol):
-    """Extractor, or stand-in of one, that embeds the sequences."""
+    """An extractor, or its imitation, that embeds the sequences."""
 
     def extract_embeddings(self, sequences: Sequence[str]) -> Rows: ...
 
@@ -140,7 +140,7 @@ def found_attacks(
 ) -> Table:
     """Return how often each attack on all tasks is found, by embeddings, direction and effect.
 
-    `where` tells kept lines of the same extractor on other tasks apart.
+    `where` distinguishes kept lines of the same extractor on other tasks.
     """
     loaded = functools.cache(of)
 
@@ -241,7 +241,7 @@ def _scored(of: Embedded, folder: Path, task: str, rows: Rows) -> Scored:
 
 
 def tables(kept: Kept, *, audits: int, draws: int) -> dict[str, Callable[[], Table]]:
-    """Return what makes each table, by its name, the quickest first."""
+    """Return the function that makes each table, by its name, the quickest first."""
     rows = functools.cache(published)
 
     def four() -> Table:
@@ -279,7 +279,9 @@ def main() -> int:
     parser.add_argument("--only", action="append", help="Name of a table; repeatable.")
     parser.add_argument("--audits", type=int, default=AUDITS)
     parser.add_argument("--draws", type=int, default=DRAWS)
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="Go on with what is kept here.")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="Folder in which measurements are kept."
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         kept = Kept(given.keep or Path(place))

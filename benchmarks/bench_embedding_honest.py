@@ -1,5 +1,4 @@
-"""Honest embeddings of an audit by receipt: how many fail, and how often their direction is an
-alarm."""
+"""Measure how often honest embeddings fail an audit by receipt, one by one or by direction."""
 
 import functools
 from collections.abc import Iterator
@@ -133,16 +132,16 @@ REPEATED = 5
 
 
 class NoisyAudit(NamedTuple):
-    """Result of an audit whose embeddings deviate as those of other hardware do."""
+    """The result of an audit whose embeddings deviate as those of other hardware do."""
 
     rows: int
     failed: int
     deviation: float
-    """The largest, in tolerances."""
+    """The largest deviation, in tolerances."""
     mismatch: int
     effect: float
     apart: float
-    """Distance between repeats of a sequence, in tolerances."""
+    """Largest distance between repeats of a sequence, in tolerances."""
 
     @property
     def verdict(self) -> str:
@@ -180,7 +179,7 @@ class NoisyTask:
         self.fires = np.where(draw.random(count) < 0.1, draw.random(count) * self.size, 0)
 
     def run(self, part: float) -> npt.NDArray[np.float32]:
-        """Return the embeddings of one run, with a part of the deviation of float32."""
+        """Return the embeddings of one run, with a share `part` of the deviation of float32."""
         deviation = np.clip(2e-7 * self.draw.normal(size=self.rows.shape), -8e-7, 8e-7)
         of_massive = 0.9e-4 * self.draw.uniform(-1, 1, self.count)
         if self.kind == "nondeterministic":
@@ -198,7 +197,7 @@ class NoisyTask:
         return values.astype(np.float32)
 
     def influence(self, difference: Wide) -> EmbeddingInfluence:
-        """Return what differences do to the loss of a made-up probe."""
+        """Return the effect of differences on the loss of a made-up probe."""
         weights = self.draw.normal(size=WIDTH) / self.spread / WIDTH
         labels = self.draw.random(self.count) < self.draw.uniform(0.1, 0.9)
         residual = 1 / (1 + np.exp(-((self.rows - self.centre) @ weights))) - labels
@@ -245,7 +244,7 @@ def audits_of_noise(audits: int, kept: Kept) -> Table:
 
 
 def line_of_noise(kind: Kind, audits: int) -> str:
-    """Return the line of so many audits of one kind."""
+    """Return the line of a number of audits of one kind."""
     results = [noisy_audit(seed, kind=kind) for seed in range(audits)]
     verdicts = [result.verdict for result in results]
     counted = [f"{verdicts.count(one):,}" for one in ("agrees", "weak", "differs")]

@@ -1,5 +1,4 @@
-"""Share of altered test and training embeddings that a draw finds: computed, and
-simulated."""
+"""Compute and simulate the share of altered test and training embeddings that a draw finds."""
 
 import functools
 import io
@@ -31,14 +30,13 @@ from tests.paths import SUBMISSIONS
 
 SIMULATED = 4000
 NEEDED = math.log(20)
-"""Expected hits for 95 %."""
+"""Expected hits with which a draw finds an alteration in 95 % of cases."""
 Table = list[str]
 Matrix = npt.NDArray[np.float32]
 
 
 class Kept:
-    """Lines of tables and embeddings of tasks that were measured: what is there is not measured
-    again."""
+    """A store of measured lines of tables and embeddings of tasks, which are not measured again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -67,17 +65,16 @@ def _put(content: bytes, stream: IO[bytes]) -> None:
 
 
 class PublishedRow(NamedTuple):
-    """A published row: its binary cells of the full regime, raised by altered test
-    embeddings."""
+    """The binary cells of a published row in the full regime, raised by altered test embeddings."""
 
     name: str
     macro: list[Alterations]
     micro: list[Alterations]
-    """The same, if the mean over the tasks ranked, and the draws were divided equally by task."""
+    """The same if rows were ranked by the mean over tasks, with as many draws for each task."""
 
 
 def raised(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
-    """Return what altering wrong embeddings to right ones gains of an honest matrix, and its hits.
+    """Return what altering wrong embeddings to right ones of an honest matrix gains, and its hits.
 
     `alteration_power.alterations_of` goes the other way, from a claim to what it may have been.
     """
@@ -172,8 +169,7 @@ def _cheapest(cells: Sequence[Alterations], raise_: float) -> tuple[list[int], f
 
 
 def training() -> Table:
-    """Return what 30 embeddings in each of 100 tasks find of altered training embeddings, beside
-    their gain."""
+    """Return the altered training embeddings that draws of 30 in each of 100 tasks find."""
     lines = [
         "| altered training embeddings | found by the standard draw | mean gain | largest gain |",
         ruled(4),

@@ -70,10 +70,10 @@ class OldModel(PreTrainedModel):
 
 @dataclass(frozen=True)
 class Model:
-    """How a model is written, and how an entry describes it."""
+    """A model: the code that writes it, and its description in an entry."""
 
     lock: str
-    """Without its ending."""
+    """Name of the lock, without its ending."""
     write: str
     """Python that writes the folder, under the packages of the lock."""
     options: dict[str, str] = field(default_factory=lambda: CUT)
@@ -139,7 +139,7 @@ Enformer.from_hparams(**sizes, target_length=-1, output_heads=heads).save_pretra
 
 
 def environment(lock: str) -> Environment:
-    """Return what an entry says of a lock."""
+    """Return the part of an entry that names a lock."""
     raw = (POLICY / "environments" / f"{lock}.txt").read_bytes()
     return Environment(lock=f"{lock}.txt", sha256=hashlib.sha256(raw).hexdigest())
 
@@ -147,7 +147,7 @@ def environment(lock: str) -> Environment:
 def row(place: OwnPlace, kind: str) -> str:
     """Write the model, run it and describe it by an entry.
 
-    Returns the last line of a run without its environment; empty where that succeeds.
+    Return the last line of a run without its environment; "" if that succeeds.
     """
     model = MODELS[kind]
     wanted = environment(model.lock)

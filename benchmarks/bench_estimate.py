@@ -1,4 +1,4 @@
-"""Whether `audit FILE --dry-run` foresees what an audit takes: ratios of real to estimated time.
+"""Compare the time of audits with the estimate of `audit FILE --dry-run`, as a ratio.
 
 Three models without weights, of different cost: k-mers, a tiny BERT with random weights, and an
 extractor that sleeps. Times are wall clock, so run it on a machine that does nothing else.
@@ -60,7 +60,7 @@ def estimated(text: str) -> dict[str, float]:
 
 
 def measured(place: Installed, name: str) -> list[str]:
-    """Estimate, run, and compare."""
+    """Return the cells of a row: estimated and real seconds of an audit, and their ratios."""
     extractor, source, options = MODELS[name]
     model_id = name.replace(" ", "-")
     if source:

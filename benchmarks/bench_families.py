@@ -27,20 +27,20 @@ from tests.harness.extractors.families import FAMILIES
 from tools.demo_audit import MiniRepository
 
 NEEDS_PACKAGE = ("Enformer",)
-"""Their class is that of a package, of which a test has an imitation."""
+"""Families whose class is in a package, which a test imitates."""
 SECONDS_MAX = 900
-"""For one command; most take less than a tenth of it on two busy cores."""
+"""Most seconds of one command; most take less than a tenth of this on two busy cores."""
 
 
 def text_of(value: Any) -> str:
-    """Return an option as an entry has it."""
+    """Return an option's value as an entry writes it."""
     if isinstance(value, dict):
         return json.dumps(value)
     return str(value).lower() if isinstance(value, bool) or value is None else str(value)
 
 
 def started_by(pid: int) -> set[int]:
-    """Return the processes that one has started, and those that these have; itself too."""
+    """Return the ids of a process and of all its descendants."""
     parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -62,8 +62,8 @@ class OwnPlace(MiniRepository):
     ) -> "subprocess.CompletedProcess[str]":
         """Run a command of the installation, and keep what it says.
 
-        Raises TimeoutExpired where it took too long; none of its processes is left then, neither of
-        its group nor of a session that one of them began.
+        Raise TimeoutExpired if it takes too long, after killing its group and every session that
+        one of its processes began.
         """
         command = [sys.executable, "-m", module, *arguments]
         process = subprocess.Popen(
@@ -85,7 +85,7 @@ class OwnPlace(MiniRepository):
 
 
 def place_of(folder: Path) -> OwnPlace:
-    """Lay out a repository in which one task is drawn, in the 1-shot regime."""
+    """Return a new repository in which one task is drawn, in the 1-shot regime."""
     place = OwnPlace(folder, drawn=1)
     for name in ("scratch", "cache"):
         (folder / name).mkdir()

@@ -1,4 +1,4 @@
-"""How many forged scores each family of rules detects; `--write` puts the table in the docs.
+"""Measure how many forged scores each family of rules detects; `--write` keeps the table.
 
     python -m benchmarks.bench_forgery --trials 1000 --write
 
@@ -30,13 +30,13 @@ SEED = 20_261_120
 # Families that look at numbers; a family that is not there yet is left out.
 FAMILIES = ("arithmetic", "plausibility")
 SIZE = re.compile(r"(?<=changed by )[\d.]+|(?<=rounded to )\d")
-"""Sizes of one attack, which share a row of the table."""
+"""Pattern of the size in an attack's name; the sizes of one attack share a row of the table."""
 PAGE = ROOT / "docs/research/forgery.md"
 BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 
 
 def context_of(forgery: Forgery, benchmark: Benchmark, peers: Peers) -> Context:
-    """Return what rules see of a submission, beside all real ones but that of its own name."""
+    """Return the context of a forged submission among all real ones, except that of its name."""
     value: dict[str, Any] = {"schema_version": "1.0", **forgery._asdict()}
     path = SUBMISSIONS / f"{forgery.model_id}.json"
     return Context(
@@ -54,7 +54,7 @@ def context_of(forgery: Forgery, benchmark: Benchmark, peers: Peers) -> Context:
 
 
 def heard(context: Context, families: Iterable[str]) -> set[tuple[str, Severity]]:
-    """Return which families speak, and how loudly."""
+    """Return the families that report something, with the severity."""
     return {
         (rule.family, rule.severity)
         for rule in RULES
@@ -63,7 +63,7 @@ def heard(context: Context, families: Iterable[str]) -> set[tuple[str, Severity]
 
 
 def measured(board: Board, peers: Peers, families: tuple[str, ...], trials: int) -> list[str]:
-    """Return the lines of the table; what is said of an unchanged row is not counted."""
+    """Return the lines of the table; findings about the unchanged row are not counted."""
     unchanged = {
         row["model_id"]: heard(
             context_of(Forgery(row["model_id"], row["results"]), board.benchmark, peers), families
@@ -101,7 +101,7 @@ def line(what: str, where: str, sizes: list[tuple[str, list[str]]]) -> str:
 
 
 def share(counts: Counter[tuple[str, Severity]], family: str, trials: int) -> str:
-    """Write how often a family gave an error or a warning, and in brackets a note."""
+    """Return how often a family gave an error or a warning, and in brackets a note."""
     loud = max(counts[family, severity] for severity in (Severity.ERROR, Severity.WARNING))
     noted = counts[family, Severity.NOTE]
     text = f"{100 * loud / trials:.1f}"

@@ -1,7 +1,7 @@
-"""The reference harness beside the stock loop, in one run: `make bench-harness`.
+"""Compare the reference harness with the stock loop, in one run: `make bench-harness`.
 
 The stock loop is batches of eight in file order, five full fits, and k-mers counted in Python.
-Prints Markdown tables for README.md beside this file; names of tables as arguments print those.
+It prints Markdown tables for README.md beside this file; arguments name the tables to print.
 """
 
 import json
@@ -47,7 +47,7 @@ def say(*lines: str) -> None:
 
 
 def timed(call: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Return the median CPU seconds of a call of one thread: a busy machine moves them least."""
+    """Return the median CPU seconds of a call in one thread, which a busy machine changes least."""
     seconds = []
     for _ in range(repeats):
         started = time.process_time()
@@ -63,7 +63,7 @@ def real() -> list[TaskData]:
 
 
 def letter_by_letter(sequence: str) -> np.ndarray:
-    """Count as upstream's own example does: each word's index from its letters, into an array."""
+    """Return word counts as upstream's example computes them, from the letters of each word."""
     row = np.zeros(256, dtype=np.float32)
     for start in range(len(sequence) - 3):
         index = 0
@@ -141,7 +141,7 @@ def jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[job.Job]:
 
 
 def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
-    """Print stock with default threads, stock with one, ours in one process and in two."""
+    """Print times of stock fits with default threads and one, and of ours in 1 and 2 processes."""
     with tempfile.TemporaryDirectory() as folder:
         todo = jobs(Path(folder) / "cache", sets, regimes)
         totals: dict[str, list[float]] = {k: [] for k in ("default", "one", "serial", "parallel")}
@@ -195,7 +195,7 @@ def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
 
 
 def warm(pool: Pool[Any], one: job.Job) -> None:
-    """Start both workers: a run pays their imports once, not once a task."""
+    """Start both workers, whose imports a run pays for once and not for each task."""
     for _ in range(2):
         pool.submit(one)
     while pool.waiting:
@@ -261,9 +261,9 @@ def probe_table() -> None:
 
 
 def whole_share(repeats: int = REPEATS) -> tuple[float, float]:
-    """Return CPU seconds of the plain loop, and of ours.
+    """Return the CPU seconds of the plain loop and of ours, each the least of `repeats`.
 
-    Six real tasks, three regimes, five seeds, one process, side by side; the least of `repeats`.
+    Both score six real tasks in three regimes with five seeds, in one process, alternately.
     """
     from benchmarks import stock as plain
 

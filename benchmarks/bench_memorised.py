@@ -1,8 +1,8 @@
-"""How often variants and fresh sets flag honest extractors and memorisers, as tables for the docs.
+"""Measure how often variants and fresh sets flag honest extractors and memorisers, for the docs.
 
     python -m benchmarks.bench_memorised --work FOLDER --write
 
-What was measured is kept in FOLDER, a file for each extractor and set; the tables are made of it.
+Measurements are kept in FOLDER, a file for each extractor and set; the tables are made of them.
 """
 
 import argparse
@@ -63,7 +63,7 @@ from tests.adversary.models import NetworkExtractor, honest, trained
 from tests.paths import REAL_TASKS, ROOT
 
 ROWS = 308
-"""Rows varied a task: those of an audit that draws 13."""
+"""Number of varied sequences per task, as in an audit that draws 13 tasks."""
 MINI_SEEDS = (mini.SEED, 11)
 FRESH_SEEDS = (*MINI_SEEDS, *range(12, 20))
 """Sets that honest extractors are scored on beside fresh ones: one set has the luck of its 2,080
@@ -80,13 +80,13 @@ TUNED = "trained on the test set"
 MOVER_KEYS = ("whole sequence", "first quarter", "one minhash")
 """Keys of the sequences that an extractor moves."""
 FEW_TASKS = 2
-"""Tasks of those that move the training sequences of some."""
+"""Number of tasks whose training sequences an extractor moves."""
 REAL_MOVED = ("mouse_3", "prom_core_tata")
-"""The real tasks of those."""
+"""The real tasks whose training sequences an extractor moves."""
 FEW = "first quarter, few-shot regimes alone"
 """A column that the probe of the full regime ignores; tasks of two classes."""
 FALL = 0.02
-"""Accuracy that an honest extractor may lose where sets are made alike."""
+"""Accuracy that an honest extractor may lose if fresh sets are made like the public ones."""
 LOSSES = (0.08, 0.1, 0.15, 0.2, 0.3)
 SIZES, PUBLIC_ROWS = (100, 200, 500, 1000, 2000, 6000), 20_000
 """Fresh sequences of all tasks together, and public test rows beside them."""
@@ -133,7 +133,7 @@ def measured(
     seed: int = 0,
     rows: int = ROWS,
 ) -> list[Decisions]:
-    """Return the decisions of every task, from the folder where they are there."""
+    """Return the decisions of every task, from the folder if it has them."""
     path = work / f"{name}-{tasks}-{seed}.json".replace(" ", "_").replace(",", "")
     if not path.exists():
         started, extractor = time.perf_counter(), make()
@@ -152,7 +152,7 @@ def honest_trials(work: Path) -> Iterator[Trial]:
 
 
 def fresh_summary(work: Path, sound: Sequence[Trial]) -> str:
-    """Say how much honest extractors lose on fresh sets, in the mean over many and at most."""
+    """Return a sentence about the mean and largest loss of honest extractors on fresh sets."""
     others = {seed: mini_cases(seed) for seed in FRESH_SEEDS if seed not in MINI_SEEDS}
     means: list[float] = []
     errors: list[float] = []
@@ -182,7 +182,7 @@ def fresh_summary(work: Path, sound: Sequence[Trial]) -> str:
 
 
 def fresh_of(found: Sequence[Decisions]) -> FreshResult:
-    """Return what the fresh rows of all tasks show, which have some."""
+    """Return the result of the fresh rows of all tasks that have some."""
     result = fresh_result({f"{i}": ours(one) for i, one in enumerate(found)}, "0" * 64)
     assert result is not None
     return result
@@ -277,7 +277,7 @@ def few_shot_table(work: Path) -> Iterator[str]:
 def gains_of_draws(
     work: Path, name: str, tasks: str, make: Callable[[], Any], cases: list[Case]
 ) -> list[Gain]:
-    """Return the gains beside other draws and draws of test sequences, from the folder if there."""
+    """Return the gains over other draws and draws of test sequences, if necessary computed."""
     path = work / f"draws {name}-{tasks}.json".replace(" ", "_").replace(",", "")
     if not path.exists():
         extractor, protocol = make(), benchmark.mini().protocol
@@ -314,7 +314,7 @@ def draws_row(name: str, found: Sequence[Sequence[Gain]]) -> str:
 
 
 def draws_table(work: Path) -> Iterator[str]:
-    """Yield what fits on training sequences gain beside fits on test sequences."""
+    """Yield the gains of fits on training sequences over fits on test sequences."""
     yield "| few-shot probes | extractors | mean | a task | flagged |"
     yield "|---|---:|---:|---:|---:|"
     sets = {f"mini {seed}": mini_cases(seed) for seed in MINI_SEEDS}
@@ -362,7 +362,7 @@ def rates(trial: Trial, drawn: int) -> float:
 
 
 def differences(found: Sequence[Decisions]) -> list[float]:
-    """Return D of each kind of variant, the largest of any other probe, and that of training."""
+    """Return D of each kind of variant, the largest D of other probes, and that of training."""
     result = varied_in(found)
     others = max(
         difference(one) for probe in result.others.values() for one in probe.kinds.values()

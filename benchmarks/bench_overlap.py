@@ -1,4 +1,4 @@
-"""How alike the errors of few-shot fits are, with k-mers on the six real tasks; prints a table.
+"""Print how alike the errors of few-shot fits are, with k-mers on the six real tasks.
 
     python -m benchmarks.bench_overlap
 
@@ -39,7 +39,7 @@ def split(path: Path, name: str) -> tuple[list[str], Ints]:
 def overlap(said: Ints, truth: Ints, rng: np.random.Generator) -> tuple[float, float, float]:
     """Return r, the error of one fit's MCC from the test set, and the spread between fits.
 
-    `said` is (fits, sequences).
+    `said` are predicted labels, (fits, sequences).
     """
     right = []
     for label in (0, 1):
@@ -55,7 +55,7 @@ def overlap(said: Ints, truth: Ints, rng: np.random.Generator) -> tuple[float, f
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure and print; return 1 without task files."""
     paths = sorted(REAL_TASKS.glob("*.csv.gz"))
     if not paths:
         print(f"no task files in {REAL_TASKS}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""How fast the page is with a thousand models: `python -m benchmarks.bench_page`.
+"""Measure how fast the page is with a thousand models: `python -m benchmarks.bench_page`.
 
 First paint is the browser's own first contentful paint, in a fresh profile, from a server on this
 machine. An interaction is measured inside the page: from the event to the second frame after it,
@@ -19,12 +19,12 @@ from tools.browser import launched
 
 RUNS = 5
 SETTLED_MS = 300
-"""Until what a view does after it is drawn is done."""
+"""Milliseconds after which a drawn view has finished its work."""
 DRAWN = "main:not([aria-busy]) > h2"
 
 
 def chosen(name: str, value: str) -> str:
-    """Return the code that chooses a value of a list."""
+    """Return the JavaScript that chooses a value of a list."""
     return (
         f"(({{ list }}) => {{ list.value = '{value}';"
         " list.dispatchEvent(new Event('change', { bubbles: true })) })"

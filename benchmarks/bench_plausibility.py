@@ -1,4 +1,4 @@
-"""Time and power of the family plausibility, as the tables of docs/research/plausibility.md.
+"""Measure time and power of the plausibility rules, for docs/research/plausibility.md.
 
 python benchmarks/bench_plausibility.py [--trials 1000]
 """
@@ -22,7 +22,7 @@ from tests.paths import SUBMISSIONS
 
 DEFECTIVE = {"BioFM-265M", "evo-1-131k-base"}
 NOTED = {"LucaOne-default-step36M"}
-"""Gets a note unchanged, which says nothing of a forgery."""
+"""Rows that get a note without any change, so that the note shows no forgery."""
 RAISES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 SEED = 20261120
 CACHES = (
@@ -39,24 +39,24 @@ Forge = Callable[[ScoreTable, int, random.Random], Vector]
 
 
 class Forged:
-    """As much of a context as rules of vectors read: a row in place of its own."""
+    """The part of a context that rules about vectors read, with a forged row."""
 
     def __init__(self, view: RowView) -> None:
-        """Take the view that the rules will see."""
+        """Store the view of the row that the rules read."""
         self.view, self.benchmark = view, view.benchmark
         self.reported: dict[str, tuple[()]] = {}
-        self.facts: dict[str, int] = {}
+        self.registry_facts: dict[str, int] = {}
         self.digest: str | None = None
         self.rounding = None
         self.vector = view.row
         self.peers, self.cells, self.model_id, self.policy = peers_of(()), (), "", Policy()
 
     def member(self, *path: str) -> None:
-        """Return nothing: the vector is all there is."""
+        """Return None, as there is no document."""
 
 
 def warned(table: ScoreTable, row: Vector, own: int | None) -> set[str]:
-    """Return the rules that speak of a row."""
+    """Return the ids of the rules that report a row."""
     view = RowView(shipped_benchmark(), table, row, own)
     context = Forged(view)
     return {rule.id for rule in RULES for _ in rule.check(_as_context(context))}
@@ -67,7 +67,7 @@ def _as_context(forged: Forged) -> Context:
 
 
 def raised(by: float, regime: int) -> Forge:
-    """Raise one cell of a regime."""
+    """Return an attack that raises one cell of a regime."""
 
     def forge(table: ScoreTable, number: int, drawn: random.Random) -> Vector:
         row = table.vectors[number]
@@ -78,25 +78,25 @@ def raised(by: float, regime: int) -> Forge:
 
 
 def swapped(table: ScoreTable, number: int, drawn: random.Random) -> Vector:
-    """Replace one cell by another model's."""
+    """Return a row with one cell of another model."""
     row, cell = table.vectors[number], drawn.randrange(300)
     other = table.vectors[_another(table, number, drawn)]
     return (*row[:cell], other[cell], *row[cell + 1 :])
 
 
 def averaged(table: ScoreTable, number: int, drawn: random.Random) -> Vector:
-    """Average two rows."""
+    """Return the average of two rows."""
     other = table.vectors[_another(table, number, drawn)]
     return tuple((a + b) / 2 for a, b in zip(table.vectors[number], other, strict=True))
 
 
 def scaled(table: ScoreTable, number: int, _drawn: random.Random) -> Vector:
-    """Scale every cell by 1.02."""
+    """Return a row with every cell scaled by 1.02."""
     return tuple(min(1.0, x * 1.02) for x in table.vectors[number])
 
 
 def noised(table: ScoreTable, number: int, drawn: random.Random) -> Vector:
-    """Add noise of 1e-4 to every cell."""
+    """Return a row with noise of 1e-4 in every cell."""
     return tuple(min(1.0, x + drawn.gauss(0, 1e-4)) for x in table.vectors[number])
 
 
@@ -106,7 +106,7 @@ def _another(table: ScoreTable, number: int, drawn: random.Random) -> int:
 
 
 def rate(table: ScoreTable, forge: Forge, trials: int, *, replaces: bool) -> float:
-    """Return the share of forgeries that get a warning; sound rows only, so that none is old."""
+    """Return the share of forgeries of rows without a warning that get one."""
     drawn = random.Random(SEED)
     sound = [i for i, name in enumerate(table.names) if name not in DEFECTIVE | NOTED]
     hits = 0

@@ -1,4 +1,4 @@
-"""What Ray costs on one machine, and whether a record survives killed processes and machines.
+"""Measure the cost of Ray on one machine, and check records after killed processes and machines.
 
 Two models on the 13 tasks of GENEB-mini with more rows, by the local engine, by Ray, by Ray with an
 embedder and a probe killed, and by Ray on eight simulated machines that leave and come. The records
@@ -24,7 +24,7 @@ from tests.harness.support import timeless, write_flat
 from tests.paths import ROOT
 
 ROWS = 24_000
-"""Rows for training in each task: the local engine then takes more than two minutes."""
+"""Training sequences of each task, with which the local engine takes more than two minutes."""
 MACHINES = 8
 LEAVES_SECONDS = 10.0
 BEGIN, END = "<!-- ray -->\n", "<!-- /ray -->"
@@ -37,7 +37,7 @@ Disturb = Callable[[subprocess.Popen[str]], None]
 
 
 class Measured(NamedTuple):
-    """One call for both models."""
+    """The measurements of one call for both models."""
 
     seconds: float
     records: dict[str, Any]
@@ -82,7 +82,7 @@ def measured(folder: Path, *words: str, address: str = "", disturb: Disturb | No
 
 
 def records(folder: Path) -> list[Path]:
-    """Return the records of a call."""
+    """Return the files of the records of a call."""
     return sorted(folder.glob("*-mer.json"))
 
 
@@ -94,7 +94,7 @@ def killed(process: subprocess.Popen[str]) -> None:
 
 
 def kill(name: str) -> bool:
-    """Kill a process of Ray by what it is at, which Ray writes into its title."""
+    """Kill a process of Ray by the work in its title; return whether there was one."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             title = (folder / "cmdline").read_text()
@@ -128,7 +128,7 @@ class Churn:
 
 
 def table(folder: Path) -> str:
-    """Measure each way, and return the table. Exits where a record differs."""
+    """Measure each way, and return the table. Raise SystemExit if a record differs."""
     local = measured(folder)
     alone = measured(folder, "--engine", "ray")
     broken = measured(folder, "--engine", "ray", disturb=killed)

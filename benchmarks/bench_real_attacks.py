@@ -43,7 +43,7 @@ BEGIN, END = "<!-- bench real attacks -->\n", "<!-- /bench real attacks -->"
 KNOWN = ("mouse_3", "prom_core_tata")
 """Tasks whose sequences an extractor knows: its file may have 300,000 bytes."""
 FEW = 4
-"""Columns that are altered, those with the largest weights."""
+"""Number of altered columns, those with the largest weights."""
 SHARE = 5e-7
 """Alteration as a share of the constant beside it: the rule of records of version 1.0 let it
 pass."""
@@ -143,7 +143,7 @@ class World:
         return np.unique(np.concatenate([few_shot_indices(labels, shots, seed) for seed in seeds]))
 
     def run(self, code: str) -> Path:
-        """Run an extractor, once; return the folder of its submission and receipt."""
+        """Run an extractor unless it was run; return the folder of its submission and receipt."""
         name = f"{len(self.honest)}"
         if code not in self.honest:
             root = self.place.root
@@ -167,7 +167,7 @@ class Case(NamedTuple):
     """One attack: the extractor, what is done to its receipt or claims, and how it is audited."""
 
     code: Callable[[World], str] = lambda _: ""
-    """Code of the extractor; "" for 4-mers as they are built in."""
+    """Code of the extractor; "" for the built-in 4-mers."""
     change: Callable[[World, str], Change] | None = None
     """Alters the embeddings of a task; the claimed scores are those of the altered embeddings."""
     invents: bool = False
@@ -227,7 +227,7 @@ def moved_support(world: World, task: str, size: float) -> Change:
 
 
 def beside(size: float, times: int = 1) -> Case:
-    """Return the attack by a column of one large value, beside which support is altered."""
+    """Return the attack that alters support embeddings next to a column of one large value."""
     return Case(
         lambda _: BESIDE.format(times=times, size=size),
         functools.partial(moved_support, size=SHARE * size),
@@ -235,7 +235,7 @@ def beside(size: float, times: int = 1) -> Case:
 
 
 def across(world: World, task: str) -> Change:
-    """Round what lies halfway between two values of float16 towards the label, in support."""
+    """Return the change that rounds ties of float16 values of support towards the label."""
 
     def change(rows: Rows, labels: Labels, train: int) -> Rows:
         weights, half = weights_of(rows, labels, train), rounded([rows]).values
@@ -266,7 +266,7 @@ def excuse(world: World) -> str:
 
 
 def excused(world: World, task: str) -> Change:
-    """Claim in the receipt what the extractor gives in float64."""
+    """Return the change that claims in the receipt what the extractor gives in float64."""
 
     def change(rows: Rows, labels: Labels, _train: int) -> Rows:
         altered = rows.copy()
@@ -346,7 +346,7 @@ def audited(world: World, name: str, case: Case) -> str:
 
 
 def claim(world: World) -> None:
-    """Claim the scores that the altered embeddings give, as a forger does."""
+    """Write the scores of the altered embeddings into the submission, as a forger does."""
     root = world.place.root
     world.place.run(
         *("reference_harness", "receipt-cells", *world.options, "--receipt", "row.receipt"),
@@ -364,7 +364,7 @@ def claim(world: World) -> None:
 
 
 def raises(world: World, file: Path) -> str:
-    """Return how far the mean MCC of each regime is above that of 4-mers."""
+    """Return by how much the mean MCC of each regime exceeds that of 4-mers."""
     results = [
         json.loads(path.read_bytes())["results"] for path in (world.run("") / "row.json", file)
     ]
@@ -418,7 +418,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--only", action="append", choices=list(CASES))
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="Go on with what is kept here.")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="Folder in which measurements are kept."
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="geneb-ci-bench-") as folder:
         kept = Kept((given.keep or Path(folder)).resolve())

@@ -1,4 +1,4 @@
-"""The largest raise that an audit by receipt leaves, and what bounds it, as tables for the docs.
+"""Measure the largest raise that an audit by receipt does not find, and its bounds, for the docs.
 
     OPENBLAS_CORETYPE=Haswell OMP_NUM_THREADS=1 python -m benchmarks.bench_receipt_forger --write
 
@@ -51,7 +51,7 @@ REGIMES = ("full", "10shot", "1shot")
 SHARES = (1.0, 0.1, 0.03)
 """Shares of the embeddings of a part that the forger alters within the tolerances."""
 PRACTICE = 5
-"""Practice tasks of two classes that are taken."""
+"""Number of practice tasks of two classes that are used."""
 SHOTS, SEEDS = 10, 5
 DRAWS = 2
 """Audits of each forgery; one that does not find it is enough."""
@@ -63,7 +63,7 @@ EXTRACTORS: dict[str, Callable[[], Any]] = {
 
 
 class Place(NamedTuple):
-    """Tasks of two classes, and where they are from."""
+    """Tasks of two classes, and their source."""
 
     name: str
     benchmark: Benchmark
@@ -72,7 +72,7 @@ class Place(NamedTuple):
 
 
 def places() -> Iterator[Place]:
-    """Yield the practice tasks, and the real ones where they are at hand."""
+    """Yield the practice tasks, and the real ones if they are on this machine."""
     mini = benchmark.mini()
     loaded = {name: MiniSource().load(mini.by_id[name]) for name in MINI}
     two = [name for name, one in loaded.items() if len(np.unique(one.train.labels)) == 2]
@@ -159,7 +159,7 @@ def within_table() -> Iterator[str]:
 
 
 SIZES = (2.0, 0.2, 0.02, 2e-3, 2e-4)
-"""How far embeddings are moved, as a feature."""
+"""Distances by which embeddings are moved, as feature values."""
 
 
 def levers() -> Iterator[tuple[str, Sequence[Attack]]]:

@@ -1,7 +1,9 @@
-"""What receipts cost on real tasks; `--write` puts each table in docs/research/receipt-audits.md.
+"""Measure the cost of receipts on real tasks.
+
+`--write` puts each table in docs/research/receipt-audits.md.
 
 A part is a function of PARTS, between marks of its name on the page; `--part NAME` runs it alone.
-With `--keep DIR` a bench that was stopped goes on: a step that ended is not measured again.
+With `--keep DIR`, finished steps of a stopped run are not measured again.
 """
 
 import argparse
@@ -44,8 +46,7 @@ estimated for the 3,933,764 of GENEB, 6 minutes to fit and predict, and 10 s to 
 
 
 def laid_out(folder: Path, names: Sequence[str] = (*TASKS, *REPEATED)) -> tuple[str, ...]:
-    """Lay out tasks of real embeddings, thirteen by default, and return the options that name
-    them."""
+    """Write tasks of real embeddings, 13 by default, and return the options that name them."""
     step(folder, "data", functools.partial(defined, folder, names), "data")
     return "--data", "data", "--benchmark", "data/benchmark.json"
 
@@ -81,7 +82,7 @@ def written(
 
 
 def reverified(folder: Path, options: tuple[str, ...]) -> tuple[Measured, Any]:
-    """Return what verifying a receipt that is here took, and what it found. Exits where refused."""
+    """Return cost and result of verifying a local receipt. Raise SystemExit if it is refused."""
     words = (
         *("geneb_ci", "receipt", "verify", "row.json", "--receipt", "receipt", *options),
         *("--quiet", "--format", "json"),
@@ -138,7 +139,7 @@ def verified(
 
 
 def limit(found: float, most: int | None, unit: str) -> str:
-    """Return a limit as the table shows it, with a word where it was exceeded."""
+    """Return the text of a limit in the table, with a remark if it was exceeded."""
     if most is None:
         return ""
     return f"{most} {unit}{'' if found <= most else ', exceeded'}"
@@ -164,7 +165,7 @@ WIDTHS = {
     "5-mers": ("mouse_0", ("--extractor", "kmer", "--option", "k=5")),
     "6-mers": ("mouse_0", ("--extractor", "kmer", "--option", "k=6")),
 }
-"""What gives 1,024 and 4,096 columns, each on one task: how much memory a single task takes."""
+"""Extractors with 1,024 and 4,096 columns, each for one task, to measure the memory of a task."""
 
 
 def widths_part(folder: Path) -> str:
@@ -198,7 +199,7 @@ def words_part(folder: Path) -> str:
 def transformer_part(folder: Path) -> str:
     """Return the table of whole audits by receipt of a random transformer over GENEB-mini.
 
-    Where there is a GPU, runs on each of both devices are audited on each.
+    With a GPU, runs on each of both devices are audited on each.
     """
     devices = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
     lines: list[str] = []
@@ -221,7 +222,7 @@ def transformer_part(folder: Path) -> str:
 
 
 def laid(folder: Path) -> MiniRepository:
-    """Lay out a repository beside an installation, in the place of one that was left half done."""
+    """Return a new repository beside an installation, in place of an unfinished one."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return MiniRepository(folder)
@@ -320,11 +321,11 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "audit of words": words_part,
     "audit of a transformer": transformer_part,
 }
-"""Name, which is that of the marks on the page, to what measures in a folder of its own."""
+"""Functions that measure a part in a folder, by the name of the part's marks on the page."""
 
 
 def table(name: str, folder: Path) -> str:
-    """Return the table of a part, and free the room that measuring it took."""
+    """Return the table of a part, and delete the files that were written to measure it."""
     text = PARTS[name](folder)
     shutil.rmtree(folder)
     return f"{text}\nPython {platform.python_version()}, {os.cpu_count()} cores.\n"
@@ -335,7 +336,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--part", action="append", choices=list(PARTS))
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="Go on with what is kept here.")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="Folder in which measurements are kept."
+    )
     options = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     for name in options.part or PARTS:

@@ -1,4 +1,4 @@
-"""What the draw finds, simulated beside what is computed; `--write` puts the tables in the docs.
+"""Compare simulated draws with the computed detection; `--write` puts the tables in the docs.
 
     python -m benchmarks.bench_sampling --write
 
@@ -46,12 +46,12 @@ NONE = "0" * 64  # commitment of a draw of which only the tasks count
 
 
 def made_up(*names: object) -> bytes:
-    """Return a value for the beacon, another one for each name."""
+    """Return a made-up beacon value, which differs between names."""
     return hashlib.sha256("/".join(map(str, (SEED, *names))).encode()).digest()
 
 
 def ranked(*names: object) -> list[str]:
-    """Draw once: give the tasks in order of their tickets."""
+    """Return the tasks in the order of their tickets in one draw."""
     commitment = hashlib.sha256(b"/".join(str(name).encode() for name in names)).hexdigest()
     return [one.task for one in tickets_of(seed_of(commitment, made_up(*names)), TASKS)]
 
@@ -67,13 +67,13 @@ class Cell(NamedTuple):
 
     @property
     def errors(self) -> float:
-        """How many standard errors lie between simulated and computed."""
+        """Difference of simulated and computed detection, in standard errors."""
         spread = math.sqrt(self.computed * (1 - self.computed) / self.draws)
         return abs(self.simulated - self.computed) / spread if spread else 0.0
 
 
 def simulated(draws: int) -> list[Cell]:
-    """Count how often a sample holds one of the first m tasks: any m tasks are as good."""
+    """Count how often a sample has one of the first m tasks, which stand for any m tasks."""
     place = {task: number for number, task in enumerate(TASKS)}
     caught = dict.fromkeys(((k, m) for k in TABLE_DRAWN for m in TABLE_FABRICATED), 0)
     for number in range(draws):
@@ -90,7 +90,7 @@ def simulated(draws: int) -> list[Cell]:
 
 
 class Pushed(NamedTuple):
-    """How forgers fare up to a push."""
+    """Shares of forgers that are not found up to a push."""
 
     push: int
     evaded_redrawn: float
@@ -98,7 +98,7 @@ class Pushed(NamedTuple):
     evaded_union: float
     """Share of them that is not found on the union of all draws so far."""
     rerun: float
-    """Tasks of the union, on average."""
+    """Mean number of tasks of the union."""
     lowered: int
     """After how many pushes a union held fewer fabricated tasks than before."""
 
@@ -128,7 +128,7 @@ def pushed(forgers: int, pushes: int, drawn: int, fabricated: int) -> Iterator[P
 
 
 def detection_table(cells: list[Cell]) -> list[str]:
-    """Write computed detection, and how far simulated draws are from it."""
+    """Return the lines of computed detection, and its difference from simulated draws."""
     lines = [
         f"| drawn | {' | '.join(f'm = {m}' for m in TABLE_FABRICATED)} |",
         f"|---:|{'---:|' * len(TABLE_FABRICATED)}",
@@ -151,7 +151,7 @@ def detection_table(cells: list[Cell]) -> list[str]:
 
 
 def strata_table() -> list[str]:
-    """Write what stratification costs: detection wherever, and where the forger knows best."""
+    """Return the cost of stratification: detection of any tasks, and of the worst ones."""
     benchmark = shipped_benchmark()
     strata = strata_of(benchmark, TASKS)
     sizes = tuple(len(part) for part in parts_of(TASKS, strata))
@@ -175,7 +175,7 @@ def strata_table() -> list[str]:
 
 
 def pushes_table(many: list[Pushed], few: list[Pushed]) -> list[str]:
-    """Write how forgers fare who push again."""
+    """Return the lines about forgers who push again."""
     lines = [
         "| pushes | evaded, each draw alone | (computed) | evaded, on the union | tasks rerun |",
         "|---:|---:|---:|---:|---:|",

@@ -1,4 +1,4 @@
-"""What a sandbox costs to start; `--write` puts the table in docs/maintainer/sandbox.md."""
+"""Measure the time to start a sandbox; `--write` puts the table in docs/maintainer/sandbox.md."""
 
 import argparse
 import os
@@ -25,14 +25,14 @@ LIMITS = Limits(seconds=60)
 
 
 class Nothing:
-    """Takes no result."""
+    """A receiver that ignores the result."""
 
     def feed(self, piece: bytes) -> None:
-        """Take some bytes."""
+        """Ignore some bytes."""
 
 
 def commands(sandbox: Sandbox) -> dict[str, Callable[[], object]]:
-    """Return what is timed."""
+    """Return the timed actions by name."""
     python = python_of(sandbox, mounts.view({}, {}))
 
     def started(*inner: str) -> Callable[[], object]:
@@ -51,7 +51,7 @@ def commands(sandbox: Sandbox) -> dict[str, Callable[[], object]]:
 
 
 def seconds(action: Callable[[], object]) -> float:
-    """Time one call."""
+    """Return the seconds of one call."""
     start = time.perf_counter()
     action()
     return time.perf_counter() - start

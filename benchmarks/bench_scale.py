@@ -39,7 +39,7 @@ class Cost(NamedTuple):
     seconds: float
     cpu: float
     output: bytes
-    """Of `build`, digests of all files instead."""
+    """Standard output of the process; for `build`, digests of all files instead."""
 
 
 class Measured(NamedTuple):
@@ -48,7 +48,7 @@ class Measured(NamedTuple):
     what: str
     cost: Cost
     limit: float | None = None
-    """Seconds on two idle processors."""
+    """Limit in seconds on two idle processors; None for no limit."""
 
 
 def run(cache: Path, command: str, *arguments: str, folder: Path = PUBLIC) -> Cost:

@@ -1,4 +1,4 @@
-"""False alarms and power of an audit's comparison; `--write` puts the tables in the docs.
+"""Measure false alarms and power of an audit's comparison; `--write` puts the tables in the docs.
 
     python -m benchmarks.bench_tolerance --work FOLDER --write
 
@@ -40,9 +40,9 @@ JOINT_BEGIN, JOINT_END = "<!-- bench joint -->\n", "<!-- /bench joint -->"
 TESTS = 9
 """Joint tests of an audit: three regimes, three metrics."""
 SIZES = (13, 100)
-"""Tasks of the audits that are made of honest cells."""
+"""Numbers of tasks of the audits that are made of honest cells."""
 RESAMPLED = 500
-"""Audits of each size."""
+"""Number of audits of each size."""
 RAISES = (0.005, 0.01, 0.02, 0.03, 0.05)
 Document = dict[str, Any]
 Row = dict[str, dict[str, ScoredRegime]]
@@ -59,7 +59,7 @@ class Audits(NamedTuple):
 
 
 def gather(work: Work) -> Audits:
-    """Embed, score and rescore; what the folder has already is taken from there."""
+    """Return all audits; embeddings and scores that the folder has are not computed again."""
     claimed, rescored, matrices = {}, {}, {}
     with Pool[BaseResult](2) as pool:
         for number, (name, path) in enumerate(work.embeddings()):
@@ -103,7 +103,7 @@ def audit(made: Document, found: Rescored, group: Group, bench: Benchmark) -> li
 
 
 def false_alarms(audits: Audits) -> tuple[int, list[str], dict[str, list[float]]]:
-    """Run every honest audit; give their number, what differed, and how near each regime came."""
+    """Run each honest audit; return their number, differences, and how near each limit was."""
     count, wrong = 0, []
     nearest: defaultdict[str, list[float]] = defaultdict(list)
     for auditor, found in audits.rescored.items():
@@ -122,7 +122,7 @@ def false_alarms(audits: Audits) -> tuple[int, list[str], dict[str, list[float]]
 
 
 def joint_alarms(audits: Audits) -> str:
-    """Return what the joint tests make of honest cells, as the row of a group.
+    """Return the row of a group: how often the joint tests reject honest cells.
 
     Larger audits are made of cells drawn from all honest audits of the group.
     """
@@ -171,7 +171,7 @@ def joint_table(everything: list[Audits]) -> list[str]:
 
 
 def raised(matrix: Confusion, by: float, rng: np.random.RandomState) -> Confusion | None:
-    """Correct wrong predictions at random until MCC is nearest to `by` more; None if it cannot."""
+    """Return a matrix with random corrections that raise MCC by about `by`, or None."""
     now = matrix.copy()
     wanted = scores(matrix).MCC + by
     best = now

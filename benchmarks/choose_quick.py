@@ -40,7 +40,7 @@ class Line(NamedTuple):
 
 
 def scores() -> tuple[Reals, Reals]:
-    """Return MCC (rows, tasks) in the full regime, and the mean over categories (rows,)."""
+    """Return MCC in the full regime, (rows, tasks), and the mean over categories, (rows,)."""
     benchmark = shipped_benchmark()
     rows = []
     for path in sorted(SUBMISSIONS.glob("*.json")):
@@ -64,7 +64,7 @@ def error_of(values: Reals, whole: Reals, chosen: list[int]) -> float:
 
 
 def chosen_tasks(values: Reals, whole: Reals) -> list[int]:
-    """Return the places of COUNT tasks of as many categories, ascending."""
+    """Return the indices of COUNT tasks of different categories, ascending."""
     chosen: list[int] = []
     tasks = shipped_benchmark().tasks
     small = {place for place, task in enumerate(tasks) if (task.n_test or 0) <= TEST_MAX}
@@ -107,7 +107,7 @@ def held_out_error(values: Reals, whole: Reals) -> float:
 
 
 def main() -> None:
-    """Print the choice, and write it where asked for."""
+    """Print the choice, and with --write keep it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Attacks on the scores of real submissions: each changes a copy of one and gives it back."""
+"""Attacks on the scores of real submissions: each returns a changed copy of one."""
 
 import copy
 import random
@@ -16,14 +16,14 @@ Results = dict[str, dict[str, dict[str, float]]]
 
 
 class Board(NamedTuple):
-    """The real rows, and what they are held against."""
+    """The real rows, and the benchmark that they are checked with."""
 
     rows: list[dict[str, Any]]
     benchmark: Benchmark
 
 
 class Scope(NamedTuple):
-    """Which cells an attack may choose."""
+    """The cells that an attack may choose."""
 
     name: str
     full: bool
@@ -60,19 +60,19 @@ Attack = Callable[[Board, random.Random], Forgery]
 
 
 def row(board: Board, rng: random.Random) -> Forgery:
-    """Draw the row whose author forges it."""
+    """Return a random real row, to be forged."""
     drawn = rng.choice(board.rows)
     return Forgery(drawn["model_id"], copy.deepcopy(drawn["results"]))
 
 
 def moved(metric: str, value: float, by: float) -> float:
-    """Move a score, in the other direction where it would leave its bounds."""
+    """Return a score moved by a distance, in the other direction if it would leave its bounds."""
     there = value + by
     return there if LEAST[metric] <= there <= 1 else value - by
 
 
 def one_metric(scope: Scope, by: float, decimals: int | None = None) -> Attack:
-    """Change one metric of one cell, in a file of so many decimals."""
+    """Return an attack that changes one metric of one cell, in a file with `decimals` decimals."""
 
     def attack(board: Board, rng: random.Random) -> Forgery:
         model_id, results = row(board, rng)
@@ -88,7 +88,7 @@ def one_metric(scope: Scope, by: float, decimals: int | None = None) -> Attack:
 
 
 def all_metrics(scope: Scope) -> Attack:
-    """Shift the three metrics of one cell alike, by 0.001 to 0.05."""
+    """Return an attack that shifts the three metrics of one cell alike, by 0.001 to 0.05."""
 
     def attack(board: Board, rng: random.Random) -> Forgery:
         (model_id, results), by = row(board, rng), rng.uniform(0.001, 0.05)
@@ -102,7 +102,7 @@ def all_metrics(scope: Scope) -> Attack:
 
 
 def other_model(board: Board, rng: random.Random) -> Forgery:
-    """Put another model's scores in the place of one cell."""
+    """Return a row with one cell of another model."""
     (model_id, results), other = row(board, rng), rng.choice(board.rows)
     while other["model_id"] == model_id:
         other = rng.choice(board.rows)
@@ -119,7 +119,7 @@ def _true(classes: Classes, cell: dict[str, float]) -> tuple[int, int]:
 
 
 def feasible(board: Board, rng: random.Random) -> Forgery:
-    """Make up a table that is 0.02 more accurate, and give what it gives."""
+    """Return a row with a cell of a made-up confusion matrix that is 0.02 more accurate."""
     model_id, results = row(board, rng)
     regime, task = rng.choice(FULL.cells(board.benchmark))
     classes = two_classes(board.benchmark.by_id[task])
@@ -132,7 +132,7 @@ def feasible(board: Board, rng: random.Random) -> Forgery:
 
 
 def scaled(board: Board, rng: random.Random) -> Forgery:
-    """Scale every MCC by 1.02, and recompute the rest.
+    """Return a row with every MCC scaled by 1.02, and the other metrics recomputed.
 
     In the full regime, the rest is that of predictions of the same balance with so much MCC, were
     sequences divisible; elsewhere accuracy and F1 grow by as much as MCC.
@@ -154,7 +154,7 @@ def scaled(board: Board, rng: random.Random) -> Forgery:
 
 
 def averaged(board: Board, rng: random.Random) -> Forgery:
-    """Average the rows of two models."""
+    """Return the average of the rows of two models."""
     one, two = (row["results"] for row in rng.sample(board.rows, 2))
     mixed = {
         regime: {
@@ -167,7 +167,7 @@ def averaged(board: Board, rng: random.Random) -> Forgery:
 
 
 def noisy(board: Board, rng: random.Random) -> Forgery:
-    """Copy a row with noise of 1e-4 on every score."""
+    """Return a copy of a row with noise of 1e-4 on every score."""
     results = row(board, rng).results
     for cells in results.values():
         for cell in cells.values():
@@ -177,7 +177,7 @@ def noisy(board: Board, rng: random.Random) -> Forgery:
 
 
 def rounded(results: Results, decimals: int) -> Results:
-    """Round every score."""
+    """Return results with every score rounded."""
     return {
         regime: {
             task: {metric: round(value, decimals) for metric, value in cell.items()}
@@ -188,12 +188,12 @@ def rounded(results: Results, decimals: int) -> Results:
 
 
 def copied_rounded(decimals: int) -> Attack:
-    """Copy a row with all scores rounded."""
+    """Return an attack that copies a row with all scores rounded."""
     return lambda board, rng: Forgery(COPIED, rounded(row(board, rng).results, decimals))
 
 
 def attacks() -> dict[tuple[str, str], Attack]:
-    """Return every attack by what is done and where."""
+    """Return every attack by its name and its scope."""
     table: dict[tuple[str, str], Attack] = {}
     for scope in SCOPES:
         for by in (0.001, 0.01, 0.05):

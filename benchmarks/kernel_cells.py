@@ -1,6 +1,6 @@
-"""The cells of a receipt under the kernel of BLAS that the environment names, and some threads.
+"""Compute the cells of a receipt with the BLAS kernel of the environment and a number of threads.
 
-Workers of the harness have one thread each, so that `receipt-cells` could not be asked for two.
+Workers of the harness have one thread each, so `receipt-cells` cannot use two.
 """
 
 import json
@@ -17,7 +17,7 @@ from reference_harness.receipt.scoring import CellsJob, receipt_in
 
 
 def main(threads: int, output: Path) -> None:
-    """Compute the cells of the receipt in this folder, and write what they are."""
+    """Compute the cells of the receipt in this folder, and write them."""
     _, entries = receipt_in(Path("row.json"))
     definition = benchmark.load(Path("data/benchmark.json"))
     source = Folder(Path("data"), definition)

@@ -1,4 +1,4 @@
-"""A repository of GENEB with a hundred audited rows, to see what verifying all records costs."""
+"""Write a repository of GENEB with a hundred audited rows, to time their verification."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ def many_records(root: Path, records: int = RECORDS) -> None:
 
 
 def weights_of(name: str) -> dict[str, str]:
-    """Return weights of its own for a model: rows that share a file share their draws."""
+    """Return weights that only this model has, as rows that share a file share their draws."""
     return {"model.safetensors": hashlib.sha256(name.encode()).hexdigest()}
 
 

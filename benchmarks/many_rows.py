@@ -1,4 +1,4 @@
-"""Thousands of sound rows of models that nobody has made, unlike each other and quickly written.
+"""Write thousands of sound rows of made-up models, which differ from each other.
 
 Each cell is one of `DRAWS` measurements of the same cell of a public row, on test sets drawn anew
 at its rates of right predictions: every score is possible, and two rows of one public row agree in
@@ -22,7 +22,7 @@ from tests.paths import SUBMISSIONS
 from tests.rows import DOUBTED
 
 Draw = Callable[[int], str]
-"""The text of a cell of one measurement, by its number."""
+"""Function that returns the text of a cell for the number of a measurement."""
 DRAWS = 48
 """Measurements a cell: with chance, two rows agree in 8 %, where near-copy begins at 12 %."""
 
@@ -65,7 +65,7 @@ def _bases() -> list[Path]:
 
 
 def _pool(base: dict[str, Any], rng: np.random.Generator) -> dict[str, list[Draw]]:
-    """Return by regime, for each task, what gives the texts of its measurements."""
+    """Return, for each regime and task, the functions that return the texts of measurements."""
     benchmark = shipped_benchmark()
     found = {}
     for regime in benchmark.regimes:
@@ -79,7 +79,7 @@ def _pool(base: dict[str, Any], rng: np.random.Generator) -> dict[str, list[Draw
 
 
 def _measured(task: Task, real: dict[str, float], fits: int, rng: np.random.Generator) -> Draw:
-    """Return what gives `DRAWS` means over test sets drawn at the rates of a real cell.
+    """Return a function for `DRAWS` means over test sets drawn at the rates of a real cell.
 
     All test sets are drawn at once; scores are computed of those that a row takes.
     """

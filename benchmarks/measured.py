@@ -1,4 +1,4 @@
-"""What a command of the product takes, with all its processes; what was measured is kept."""
+"""Measure the cost of a command with all its processes, and keep the measurements."""
 
 import json
 import os
@@ -17,11 +17,11 @@ from reference_harness.formats.files import write_whole
 from tests.paths import IMPORTABLE
 
 TICK = 0.2
-"""Seconds between two looks at the memory."""
+"""Seconds between two measurements of the memory."""
 
 
 class Measured(NamedTuple):
-    """What a command took."""
+    """The cost of a command."""
 
     seconds: float
     processor: float
@@ -32,7 +32,7 @@ class Measured(NamedTuple):
 
 
 def proportional(pid: int) -> int:
-    """Return the bytes a process holds, its part of shared pages alone."""
+    """Return the bytes of a process, with its share of shared pages."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
     except (OSError, ProcessLookupError):
@@ -41,7 +41,7 @@ def proportional(pid: int) -> int:
 
 
 def step(folder: Path, name: str, make: Callable[[], Measured], *outputs: str) -> Measured:
-    """Return what a step took. One that ended is not made again; one that was cut off begins anew.
+    """Return the cost of a step. A finished step is not repeated; an unfinished one starts again.
 
     `outputs` are files and folders that the step makes in its folder.
     """
@@ -58,13 +58,13 @@ def step(folder: Path, name: str, make: Callable[[], Measured], *outputs: str) -
 
 
 def processor() -> float:
-    """Return the seconds that ended children of this process took of the processor."""
+    """Return the processor seconds of the ended children of this process."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def measured(*words: str, folder: Path, environment: Mapping[str, str] | None = None) -> Measured:
-    """Run a command of the product. Raises SystemExit with what it said."""
+    """Run a command of the product. Raise SystemExit with its output if it fails."""
     own = os.environ | {"PYTHONPATH": IMPORTABLE} if environment is None else environment
     peak, over = 0, threading.Event()
     before = processor()

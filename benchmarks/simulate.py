@@ -1,4 +1,4 @@
-"""Rows whose true scores are known, measured on test sets that are drawn: what intervals must hold.
+"""Simulate rows with known true scores on random test sets, to check intervals.
 
 The truth is a real row: the rates of its own confusion matrices. Tasks of more classes have no
 matrix, so one is made up with the row's accuracy: recalls and wrong answers of uneven classes.
@@ -36,7 +36,7 @@ ROUNDS_SEED = 4001
 def mcc_of(small: Array, large: Array, small_correct: Array, large_correct: Array) -> Array:
     """Return MCC of tables from class sizes and right predictions, all of one shape or broadcast.
 
-    It is 0 where one class is never predicted, as scikit-learn has it.
+    It is 0 if one class is never predicted, as in scikit-learn.
     """
     as_small = small_correct + (large - large_correct)
     spread = np.sqrt(small * large * 1.0) * np.sqrt(as_small * 1.0 * (small + large - as_small))
@@ -47,7 +47,7 @@ def mcc_of(small: Array, large: Array, small_correct: Array, large_correct: Arra
 
 
 def right_of(classes: Classes, triple: Triple) -> tuple[float, float]:
-    """Return the right predictions in each class that a triple tells; not whole numbers."""
+    """Return the right predictions in each class that follow from a triple, as real numbers."""
     found = near_mean(np.float64(classes.small), np.float64(classes.large), triple)
     return float(found[0]), float(found[1])
 
@@ -169,7 +169,7 @@ def few_shot(
 
 @functools.cache
 def about(classes: Classes, triple: Triple) -> Array:
-    """Return the rates of right predictions in each class that a mean triple tells."""
+    """Return the rates of right predictions in each class that follow from a mean triple."""
     right = right_of(classes, triple)
     return np.clip([k / n for k, n in zip(right, classes, strict=True)], 0.02, 0.98)
 
@@ -191,7 +191,7 @@ def mean_mcc(classes: Classes, rates: Array) -> float:
 
 @functools.cache
 def made_up_run() -> dict[str, Any]:
-    """Return a run that format 1.1 takes."""
+    """Return a made-up run that is valid in format 1.1."""
     run: dict[str, Any] = document_v11()["run"]
     return run
 

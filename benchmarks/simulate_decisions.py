@@ -1,4 +1,4 @@
-"""Boards whose truth is known, measured on test sets that are drawn: what decisions must hold.
+"""Simulate boards with known true scores on random test sets, to check decisions.
 
 The truth of a board is the public rows' own recalls, or one recall for all models. Each test set
 draws the right predictions of every class of every task of every model, and the board decides from
@@ -39,7 +39,7 @@ class World(NamedTuple):
     recall_small: Floats
     recall_large: Floats
     weights: Floats
-    """(scores, tasks): what each score is the weighted sum of."""
+    """(scores, tasks) weights: each score is the weighted sum of the tasks' MCC."""
 
 
 def world_of(
@@ -82,15 +82,15 @@ class Held(NamedTuple):
     """Shares of test sets, by score, in which a statement held."""
 
     pairs: Floats
-    """No wrong "significantly better"."""
+    """No pair is wrongly called significantly different."""
     best: Floats
-    """Every model that is truly best could be best."""
+    """Every truly best model is named as possibly best."""
     bounds: Floats
     """The bound holds for every model."""
     within: Floats
-    """The model that is named as within the margin truly is; 1 where none is named."""
+    """The model named as within the margin truly is; 1 if none is named."""
     interval: float
-    """Of all intervals."""
+    """Share of all intervals that contain the true score."""
 
 
 def measured(world: World, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -126,7 +126,7 @@ def measured_few(world: World, rng: np.random.Generator) -> tuple[Floats, Floats
 
 
 def held(world: World, sets: int, seed: int, *, few: bool = False) -> Held:
-    """Return what held over test sets, for one fit or for the means of five."""
+    """Return the shares of statements that held over test sets, for one fit or means of five."""
     rng = np.random.Generator(np.random.PCG64(seed))
     models, count = len(world.recall_small), len(world.weights)
     c = critical_value(rounded_up(models))

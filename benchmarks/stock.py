@@ -1,7 +1,7 @@
-"""The stock loop's probe phase, timed: every regime, five seeds, five full fits, sklearn metrics.
+"""Time the probe phase of the stock loop: every regime, five seeds, five full fits.
 
-A process of its own, so that the environment decides how many threads its BLAS has, as for a user.
-Usage: stock.py FEATURES.npz REGIME[,REGIME]. Prints one JSON object.
+It runs in a process of its own, so that the environment decides how many threads its BLAS has, as
+for a user. Usage: stock.py FEATURES.npz REGIME[,REGIME]. It prints one JSON object.
 """
 
 import hashlib

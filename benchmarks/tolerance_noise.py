@@ -1,4 +1,4 @@
-"""Whether noise and flips are what the rule takes them for: for bench_tolerance."""
+"""Check the rule's assumptions about noise and changed predictions, for bench_tolerance."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,7 +59,7 @@ def _pairs(
 
 
 def single_flips(seed: int) -> Iterator[str]:
-    """Yield the false alarm of one comparison when every flip is a chance of its own.
+    """Yield the false alarm of one comparison if predictions change independently.
 
     Each copy's predictions flip at a Poisson rate, to right and to wrong alike; at eight times the
     noise at eight times the rate. The claim differs from the rerun by two draws. The tail is exact

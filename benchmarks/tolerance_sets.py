@@ -1,4 +1,4 @@
-"""Real embeddings that differ by numeric noise alone, and what each gives: for bench_tolerance."""
+"""Make real embeddings that differ only by numerical noise, and their scores."""
 
 import hashlib
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ BATCHES = {
 
 @dataclass(frozen=True)
 class Group:
-    """One extractor on some tasks: embeddings that honest people may get."""
+    """One extractor on some tasks, with the embeddings that honest contributors may get."""
 
     name: str
     tasks: tuple[str, ...]
@@ -57,9 +57,10 @@ class Group:
     batches: tuple[str, ...]
     """Ways to make batches; a k-mer count has one."""
     audited: int
-    """How many of the embeddings an auditor may have: those are rescored, which takes most time."""
+    """Number of these embeddings that an auditor may have; they are rescored, which takes most
+    time."""
     jittered: int
-    """Further embeddings that a claim may stem from, with noise added."""
+    """Number of further embeddings of claims, with noise added."""
 
     @property
     def mini(self) -> bool:

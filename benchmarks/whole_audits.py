@@ -24,9 +24,9 @@ TASKS = tuple(task.id for task in benchmark.mini().tasks)
 ONE = "mini_tf"
 DRAWN = "240"
 EVERY = "20000"
-"""So many draws that every right test row is among them."""
+"""Number of draws with which every rightly predicted test row is drawn."""
 SHOWN = 260
-"""Characters of the reasons in the table."""
+"""Most characters of a reason in the table."""
 Labels = npt.NDArray[np.int64]
 
 
@@ -39,12 +39,12 @@ def another_model(task: str) -> Change:
 
 
 def test_row(rows: attacks.Rows, labels: Labels, train: int) -> attacks.Rows:
-    """Alter one test row."""
+    """Return rows with one altered test row."""
     return attacks.altered(rows, labels, [train + 3], train)
 
 
 def support_row(rows: attacks.Rows, labels: Labels, train: int) -> attacks.Rows:
-    """Alter one support row of a 1shot probe."""
+    """Return rows with one altered support row of a 1shot probe."""
     place = int(few_shot_indices(labels[:train], 1, benchmark.mini().protocol.seeds[2])[1])
     return attacks.altered(rows, labels, [place], train)
 
@@ -69,11 +69,12 @@ ATTACKS: dict[str, tuple[str, Attacked]] = {
     "one support row of 1shot, in one task": (DRAWN, lambda: {ONE: support_row}),
     "rows of another model": (DRAWN, lambda: {task: another_model(task) for task in TASKS}),
 }
-"""Name to `--rows`, and what is done to the rows of tasks; what the rows give is claimed."""
+"""`--rows` and the changes of each task's rows, by name; the claims follow from the changed
+rows."""
 
 
 def whole_audits(kept: Kept, place: Callable[[], Path]) -> Table:
-    """Return what each audit ends in: from `run --receipt` to verdict, verification and level."""
+    """Return the end of each audit from `run --receipt`: verdict, verification and level."""
     honest = functools.cache(lambda: _honest(place()))
 
     def line(name: str, rows: str, attack: Attacked) -> str:
@@ -90,7 +91,7 @@ def whole_audits(kept: Kept, place: Callable[[], Path]) -> Table:
 
 
 def _honest(folder: Path) -> MiniRepository:
-    """Lay out a repository, and run 4-mers with a receipt."""
+    """Return a new repository in which 4-mers were run with a receipt."""
     shutil.rmtree(folder, ignore_errors=True)
     made = MiniRepository(folder)
     policy = made.root / "leaderboard/policy/policy.toml"

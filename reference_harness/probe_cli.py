@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .probes import KINDS, WHAT
+from .probes import DESCRIPTIONS, KINDS
 from .rescore_cli import BENCHMARK, DATA, FILE, QUIET, chosen_names, jobs_option
 from .text import echo
 
@@ -22,7 +22,7 @@ FORMATS = ("text", "markdown", "json")
     multiple=True,
     type=click.Choice(KINDS, case_sensitive=False),
     help="Kind of probe, repeatable; default: all. Others are compared with the first. "
-    + "; ".join(f"{kind}: {meaning}" for kind, meaning in WHAT.items())
+    + "; ".join(f"{kind}: {meaning}" for kind, meaning in DESCRIPTIONS.items())
     + ".",
 )
 @click.option(

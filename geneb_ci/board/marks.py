@@ -192,8 +192,8 @@ def letters_read(submission: Submission, benchmark: Benchmark) -> str | None:
         return None
     incomplete = sorted((share, task) for task, share in shares.items() if share < 1 - UNREAD)
     if not incomplete:
-        least = min(shares.values())
-        share_text = "all" if least == 1 else f"at least {percent(least)} of the"
+        least_share = min(shares.values())
+        share_text = "all" if least_share == 1 else f"at least {percent(least_share)} of the"
         return f"reads {share_text} letters of {plural(len(shares), 'task')}"
     (share, task), *other_cuts = incomplete[:NAMED_MAX]
     words = [f"{percent(share)} of the letters of {benchmark.by_id[task].label}"]

@@ -64,33 +64,33 @@ def all_errors(error: ValidationError, root_name: str = "the document") -> str:
     They are separated by "; "; after the tenth, only their number follows.
     """
     error_texts = _error_texts(error, root_name, ERRORS_MAX)
-    rest = error.error_count() - len(error_texts)
-    return "; ".join([*error_texts, *([f"and {rest} more"] if rest else [])])
+    other_count = error.error_count() - len(error_texts)
+    return "; ".join([*error_texts, *([f"and {other_count} more"] if other_count else [])])
 
 
 def _error_texts(
-    error: ValidationError, root_name: str, most: int, *, with_input: bool = False
+    error: ValidationError, root_name: str, count_max: int, *, with_input: bool = False
 ) -> list[str]:
     texts = []
-    for details in error.errors(include_url=False)[:most]:
+    for details in error.errors(include_url=False)[:count_max]:
         field = quoted("/".join(map(str, details["loc"])))[1:-1] or root_name
         end = f"; found {quoted(details['input'])}" if with_input else ""
         texts.append(f"{field}: {details['msg']}{end}")
     return texts
 
 
-def json_schema(kind: type[StrictModel], title: str) -> dict[str, object]:
+def json_schema(model_class: type[StrictModel], title: str) -> dict[str, object]:
     """Return the JSON Schema of a file that contains a value of this model."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
-        **kind.model_json_schema(),
+        **model_class.model_json_schema(),
     }
 
 
-def parsed(kind: type[Model], raw: bytes) -> Model:
-    """Return the value of a JSON text. Raises NotReadable, with the first error as its reason."""
+def parsed(model_class: type[Model], raw: bytes) -> Model:
+    """Return the value of a JSON text. Raise NotReadable with the first error as its reason."""
     try:
-        return kind.model_validate_json(raw)
+        return model_class.model_validate_json(raw)
     except ValidationError as error:
         raise NotReadable(first_error(error)) from error

@@ -49,7 +49,7 @@ TASK_ID = "[A-Za-z0-9][A-Za-z0-9._-]*"
 """Pattern of the id of a task, which names its file."""
 _SHOTS = "([1-9][0-9]{0,6})shot"
 _MEANS = frozenset({"macro", "micro"})
-_BARE = r"\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069"
+_UNSAFE_CHARACTERS = r"\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069"
 """Characters that move or hide text: control characters, line ends, text directions."""
 
 
@@ -95,11 +95,11 @@ class Only(_Condition):
     """The only value that a member may have, and the reason."""
 
     value: Any
-    why: str
+    reason: str
 
     def problem(self, value: Any) -> str | None:
         """Return the expected value and the reason; None if `value` equals it."""
-        expected = f"expected {json.dumps(self.value)}: {self.why}"
+        expected = f"expected {json.dumps(self.value)}: {self.reason}"
         return None if value == self.value else expected
 
     def keywords(self) -> dict[str, Any]:
@@ -112,11 +112,11 @@ class Written(_Condition):
     """The form of a text: a pattern of the whole text, and its description."""
 
     pattern: str
-    words: str
+    description: str
 
     def problem(self, value: Any) -> str | None:
-        """Return the expected form in words; None if the whole text matches the pattern."""
-        return None if re.fullmatch(self.pattern, value) else f"expected {self.words}"
+        """Return the description of the form; None if the whole text matches the pattern."""
+        return None if re.fullmatch(self.pattern, value) else f"expected {self.description}"
 
     def keywords(self) -> dict[str, Any]:
         """Return the keyword `pattern` with the pattern."""
@@ -124,7 +124,7 @@ class Written(_Condition):
 
 
 @dataclass(frozen=True)
-class _Schema(_Condition):
+class _SchemaKeywords(_Condition):
     """Keywords of a condition that involves several members, which `_CHECKS` verify."""
 
     members: dict[str, Any]
@@ -138,7 +138,7 @@ Title = Annotated[
     MinLen(1),
     MaxLen(TITLE_MAX),
     Written(
-        rf"[^\s{_BARE}]([^{_BARE}]*[^\s{_BARE}])?",
+        rf"[^\s{_UNSAFE_CHARACTERS}]([^{_UNSAFE_CHARACTERS}]*[^\s{_UNSAFE_CHARACTERS}])?",
         "one line without control characters, and without blanks at its ends",
     ),
 ]
@@ -211,7 +211,9 @@ class Protocol(_Part):
         ),
     ]
     feature_scaling: Annotated[str | None, Only(None, "features are fitted as they are")] = None
-    seeds: Annotated[list[Seed], MinLen(1), MaxLen(SEEDS_MAX), _Schema({"uniqueItems": True})]
+    seeds: Annotated[
+        list[Seed], MinLen(1), MaxLen(SEEDS_MAX), _SchemaKeywords({"uniqueItems": True})
+    ]
     few_shot_k: dict[Regime, Size]
     pooling: str = ""
 
@@ -229,7 +231,7 @@ class BenchmarkFile(_Part):
         list[Regime],
         MinLen(1),
         MaxLen(REGIMES_MAX),
-        _Schema({"prefixItems": [{"const": FULL}], "uniqueItems": True}),
+        _SchemaKeywords({"prefixItems": [{"const": FULL}], "uniqueItems": True}),
     ]
     metrics: Annotated[list[str], Only(METRICS, "a submission has these scores of each cell")]
     primary_metric: Annotated[
@@ -288,7 +290,7 @@ class Benchmark(BenchmarkFile):
 
     @functools.cached_property
     def test_sizes(self) -> tuple[tuple[str, int | None, tuple[int, int] | None], ...]:
-        """Id, number of test sequences, and sizes of two classes, of each task."""
+        """Id, number of test sequences and `two_sizes` of each task."""
         return tuple((task.id, task.n_test, task.two_sizes) for task in self.tasks)
 
 
@@ -347,7 +349,7 @@ def _validated(raw: bytes, example: Callable[[], bytes] | None) -> tuple[Any, li
 
 
 def _is_definition(members: Any) -> bool:
-    """Whether a value has the keys that tell a definition from other files."""
+    """Whether a value has the keys that only a definition has."""
     return isinstance(members, dict) and "tasks" in members and "regimes" in members
 
 
@@ -418,6 +420,7 @@ def _categories(members: Any) -> Iterator[str]:
 
 
 def _alike(objects: str, names: list[str]) -> Iterator[str]:
+    """Yield a fault for each name that looks like an earlier one."""
     first_names: dict[str, str] = {}
     for name in names:
         folded = _read_alike(name)
@@ -450,14 +453,13 @@ def _sizes(members: Any) -> Iterator[str]:
 def _submissions(members: Any) -> Iterator[str]:
     tasks, regimes = members["tasks"], len(members["regimes"])
     seeds = len(members["protocol"]["seeds"])
-    size = regimes * sum(_cell_bytes(task, seeds) for task in tasks)
-    if size > SUBMISSION_BYTES_MAX:
+    bytes_total = regimes * sum(_cell_bytes(task, seeds) for task in tasks)
+    if bytes_total > SUBMISSION_BYTES_MAX:
         yield (
             f"the document: a submission of {plural(len(tasks), 'task')}, "
             f"{plural(regimes, 'regime')} and {plural(seeds, 'seed')} with its confusion matrices "
-            f"has about {size:,} bytes; expected at most {SUBMISSION_BYTES_MAX:,}: use fewer "
-            "tasks, "
-            "regimes, seeds or classes"
+            f"has about {bytes_total:,} bytes; expected at most {SUBMISSION_BYTES_MAX:,}: use "
+            "fewer tasks, regimes, seeds or classes"
         )
 
 
@@ -474,3 +476,4 @@ def _cell_bytes(task: Mapping[str, Any], seeds: int) -> int:
 _CHECKS: tuple[Callable[[Any], Iterator[str]], ...] = (
     *(_regimes, _seeds, _names, _categories, _sizes, _submissions),
 )
+"""Checks that involve several members; each yields faults."""

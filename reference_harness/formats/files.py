@@ -36,7 +36,7 @@ class NotReadable(Exception):  # noqa: N818 (named after what is wrong with the 
 
 
 class Irregular(NotReadable):
-    """It is not a regular file; `kind` is what it is instead, such as "a folder"."""
+    """The file is not a regular file; `kind` is what it is instead, such as "a folder"."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(f"is {kind}, not a regular file")
@@ -284,13 +284,16 @@ def line_ends_of(raw: bytes, digest: str) -> str:
 
     Git for Windows checks files out with CRLF that have LF in the commit.
     """
-    unix = raw.replace(b"\r\n", b"\n")
-    forms = {"LF": unix, "CRLF": unix.replace(b"\n", b"\r\n")}
-    return next((ends for ends, form in forms.items() if has_sha256(form, digest)), "")
+    with_lf = raw.replace(b"\r\n", b"\n")
+    bytes_by_line_ends = {"LF": with_lf, "CRLF": with_lf.replace(b"\n", b"\r\n")}
+    return next(
+        (ends for ends, converted in bytes_by_line_ends.items() if has_sha256(converted, digest)),
+        "",
+    )
 
 
 def line_ends_differ(raw: bytes, digest: str) -> str:
-    """Return a clause for a message if only line ends change the digest; "" otherwise."""
+    """Return a clause for a message if the bytes differ only in line ends; "" otherwise."""
     ends = line_ends_of(raw, digest)
     return f"; only the line ends differ, expected {ends}: {NO_TRANSLATION}" if ends else ""
 

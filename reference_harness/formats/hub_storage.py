@@ -67,7 +67,7 @@ def limit_storage(settings: dict[str, str] = LIMITS) -> None:
 def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
     """Return the failure behind an error of the storage's client; None for any other error.
 
-    It is an OSError with a number if the error is one of this machine, such as a full disk.
+    An error of this machine, such as a full disk, is an OSError with its number.
     """
     line = " ".join(str(error).split())
     if getattr(error, "errno", None) is not None or not _CATEGORY.match(line):
@@ -84,7 +84,7 @@ def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
         )
     path = urlsplit(address[0]).path
     server, step = next(
-        ((server, step) for part, server, step in _STEPS if part in path),
+        ((server, step) for path_part, server, step in _STEPS if path_part in path),
         ("the Hub's storage", "asked for the bytes"),
     )
     host = urlsplit(address[0]).netloc

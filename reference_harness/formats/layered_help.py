@@ -56,6 +56,6 @@ class LayeredHelp:
         with formatter.section("Options" if is_complete else "Common options"):
             formatter.write_dl(records)
         if not is_complete:
-            more = len(options) - len(listed_options) - 1  # --help-all is not counted
+            hidden_count = len(options) - len(listed_options) - 1  # --help-all is not counted
             formatter.write_paragraph()
-            formatter.write_text(f"{more} more options: {ctx.command_path} --help-all")
+            formatter.write_text(f"{hidden_count} more options: {ctx.command_path} --help-all")

@@ -132,7 +132,7 @@ class EmbeddingTree:
 def root_by(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes | None:
     """Return the root to which a proof leads from the leaf at `index` of `size`.
 
-    None if the proof is too short or too long, or there is no such leaf.
+    Return None if the proof is too short or too long, or there is no such leaf.
     """
     if not 0 <= index < size:
         return None

@@ -92,7 +92,7 @@ def read_lock(raw: bytes, name: str, refused: Collection[str] = ()) -> Lock:
         package = _package(line, number)
         if package in refused:
             raise LockRefused(
-                f"names {package}, which the harness installs: leave it out with "
+                f"names {package}, which the harness installs: leave {package} out with "
                 f"`--no-emit-package {package}`",
                 number,
             )
@@ -110,21 +110,21 @@ def _statements(raw: bytes) -> Iterator[tuple[int, str]]:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        number = raw.count(b"\n", 0, error.start) + 1
-        raise LockRefused("is not text in UTF-8", number) from error
-    parts: list[str] = []
+        line_number = raw.count(b"\n", 0, error.start) + 1
+        raise LockRefused("is not text in UTF-8", line_number) from error
+    line_parts: list[str] = []
     first_line = 1
-    for number, line in enumerate(text.split("\n"), 1):
+    for line_number, line in enumerate(text.split("\n"), 1):
         text_of_line = "" if line.lstrip().startswith("#") else line.partition(" #")[0].strip()
-        if not parts:
-            first_line = number
-        parts.append(text_of_line.removesuffix("\\"))
+        if not line_parts:
+            first_line = line_number
+        line_parts.append(text_of_line.removesuffix("\\"))
         if not text_of_line.endswith("\\"):
-            statement = " ".join(" ".join(parts).split())
-            parts = []
+            statement = " ".join(" ".join(line_parts).split())
+            line_parts = []
             if statement:
                 yield first_line, statement
-    if any(parts):
+    if any(line_parts):
         raise LockRefused("ends in the middle of a statement", first_line)
 
 
@@ -169,31 +169,31 @@ def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
     `say` receives a line of progress. Raise NotInstalled.
     """
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    kind = f"{lock.sha256}-{platform.python_implementation()}{version}-{platform.machine()}"
-    folder = cache / kind
+    folder_name = f"{lock.sha256}-{platform.python_implementation()}{version}-{platform.machine()}"
+    folder = cache / folder_name
     if folder.is_dir():
         return folder
     say(f"installing the {plural(len(lock.packages), 'package')} of {lock.name}")
-    program = shutil.which("uv") or _packaged()
-    if program is None:
+    uv_path = shutil.which("uv") or _packaged()
+    if uv_path is None:
         raise NotInstalled(
             f"{lock.name} has to be installed, but uv was not found", "pip install uv, then repeat"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as folder_made:
         # The folder is renamed when it is complete.
-        copy, target = Path(folder_made) / "lock.txt", Path(folder_made) / "packages"
-        copy.write_text("".join(f"{pin}\n" for pin in lock.pins), encoding="ascii")
+        lock_copy, target = Path(folder_made) / "lock.txt", Path(folder_made) / "packages"
+        lock_copy.write_text("".join(f"{pin}\n" for pin in lock.pins), encoding="ascii")
         completed = subprocess.run(  # noqa: S603 (our own words, no shell)
             [
-                program,
+                uv_path,
                 *INSTALL,
                 "--python",
                 sys.executable,
                 "--target",
                 str(target),
                 "-r",
-                str(copy),
+                str(lock_copy),
             ],
             capture_output=True,
             text=True,

@@ -40,7 +40,7 @@ def processors() -> int:
 class WorkerProcesses:
     """Worker processes; a context manager that ends all of them.
 
-    Each calls `initializer` before its first work. It ends with its parent, even if that is killed,
+    Each calls `initializer` before its first work, ends with its parent, even if that is killed,
     and ignores Ctrl-C, which the parent handles.
     """
 
@@ -54,14 +54,14 @@ class WorkerProcesses:
         import multiprocessing  # 30 ms that a command without workers does not need
         from concurrent.futures import ProcessPoolExecutor
 
-        kind: Any = type(multiprocessing.get_context(method))
+        context_class: Any = type(multiprocessing.get_context(method))
         self._started: list[BaseProcess] = []
 
         def process(*args: Any, **options: Any) -> "BaseProcess":
-            self._started.append(kind.Process(*args, **options))
+            self._started.append(context_class.Process(*args, **options))
             return self._started[-1]
 
-        context = type("Context", (kind,), {"Process": staticmethod(process)})()
+        context = type("Context", (context_class,), {"Process": staticmethod(process)})()
         self._executor = ProcessPoolExecutor(
             jobs, context, _begin, (initializer, initial_arguments)
         )
@@ -72,9 +72,9 @@ class WorkerProcesses:
     def __exit__(self, kind: object, *_: object) -> None:
         """Wait for running work; after an error or Ctrl-C kill it, as its results are not needed.
 
-        SIGKILL, as SIGTERM would be lost in a process that has just begun: Python drops a signal
-        whose handler is replaced before it is called, and the process would wait for one that has
-        ended.
+        SIGKILL is used, as SIGTERM would be lost in a process that has just begun: Python drops a
+        signal whose handler is replaced before it is called, and the process would wait for one
+        that has ended.
         """
         if kind is not None:
             for process in self._started:

@@ -41,16 +41,18 @@ class Recognition(NamedTuple):
 
 
 _UNPACK = "unpack it, and pass the file in it"
-_TEXT = 'save it as UTF-8 without a byte order mark; in Python: open(path, "w", encoding="utf-8")'
-_GET = "download the file itself: use the link to its bytes, not to a page about it"
-_POINTED = (
+_SAVE_AS_TEXT = (
+    'save it as UTF-8 without a byte order mark; in Python: open(path, "w", encoding="utf-8")'
+)
+_DOWNLOAD = "download the file itself: use the link to its bytes, not to a page about it"
+_FETCH = (
     "get the file itself: `git lfs pull`. A submission is small enough for git: `git lfs untrack` "
     "its pattern, add the file again and commit it"
 )
-_RESULTS = "pass the results of a run; weights are its input: `geneb-harness run --model`"
+_GIVE_RESULTS = "pass the results of a run; weights are its input: `geneb-harness run --model`"
 _MAGIC: tuple[tuple[bytes, str, str, str], ...] = (
-    (b"version https://git-lfs.github.com/spec/", POINTER, "a Git LFS pointer", _POINTED),
-    (b"version https://hawser.github.com/spec/", POINTER, "a Git LFS pointer", _POINTED),
+    (b"version https://git-lfs.github.com/spec/", POINTER, "a Git LFS pointer", _FETCH),
+    (b"version https://hawser.github.com/spec/", POINTER, "a Git LFS pointer", _FETCH),
     (b"# xet version ", POINTER, "a pointer of git-xet", "get the file itself: `git xet checkout`"),
     (b"\x1f\x8b", ENCODING, "gzip data", _UNPACK),
     (b"PK\x03\x04", ENCODING, "a zip archive", _UNPACK),
@@ -60,10 +62,10 @@ _MAGIC: tuple[tuple[bytes, str, str, str], ...] = (
     (b"\x28\xb5\x2f\xfd", ENCODING, "zstd data", _UNPACK),
     (b"7z\xbc\xaf\x27\x1c", ENCODING, "a 7-Zip archive", _UNPACK),
     (b"Rar!\x1a\x07", ENCODING, "a RAR archive", _UNPACK),
-    (b"\xff\xfe\x00\x00", ENCODING, "UTF-16 or UTF-32 text", _TEXT),
-    (b"\xff\xfe", ENCODING, "UTF-16 or UTF-32 text", _TEXT),
-    (b"\xfe\xff", ENCODING, "UTF-16 text", _TEXT),
-    (b"\x00\x00\xfe\xff", ENCODING, "UTF-32 text", _TEXT),
+    (b"\xff\xfe\x00\x00", ENCODING, "UTF-16 or UTF-32 text", _SAVE_AS_TEXT),
+    (b"\xff\xfe", ENCODING, "UTF-16 or UTF-32 text", _SAVE_AS_TEXT),
+    (b"\xfe\xff", ENCODING, "UTF-16 text", _SAVE_AS_TEXT),
+    (b"\x00\x00\xfe\xff", ENCODING, "UTF-32 text", _SAVE_AS_TEXT),
     (b"PAR1", ENCODING, "a Parquet file", "write its contents as text"),
     (b"\x89HDF\r\n", ENCODING, "an HDF5 file", "write its contents as text"),
     (b"SQLite format 3\x00", ENCODING, "an SQLite database", "write its contents as text"),
@@ -71,44 +73,44 @@ _MAGIC: tuple[tuple[bytes, str, str, str], ...] = (
     (b"%PDF-", ENCODING, "a PDF document", "write its contents as text"),
     (b"\x89PNG\r\n", ENCODING, "a PNG picture", "write what it shows as text"),
     (b"\xff\xd8\xff", ENCODING, "a JPEG picture", "write what it shows as text"),
-    (b"GGUF", ENCODING, "a GGUF file, weights of a model", _RESULTS),
-    (b"{\\rtf1", ENCODING, "a text document (RTF)", _TEXT),
+    (b"GGUF", ENCODING, "a GGUF file, weights of a model", _GIVE_RESULTS),
+    (b"{\\rtf1", ENCODING, "a text document (RTF)", _SAVE_AS_TEXT),
 )
 """Beginning of a file, kind, name and fix. The first match is used."""
 _BINARY: tuple[tuple[bytes, str, str], ...] = (
     (rb"(?s).{257}ustar", "a tar archive", _UNPACK),
     (rb"\x80[\x02-\x05][\x80-\xff(}\]X]", "a Python pickle", "write its contents as text"),
     # Eight bytes of length, then JSON.
-    (rb'(?s).{4}\0{4}\{\s*"', "a safetensors file, weights of a model", _RESULTS),
+    (rb'(?s).{4}\0{4}\{\s*"', "a safetensors file, weights of a model", _GIVE_RESULTS),
     (rb"(?s)..\r\n[\0-\3]\0\0\0", "compiled Python", "pass its source, the file in .py"),
     # Two characters of UTF-16 or one of UTF-32 without a byte order mark; text begins with ASCII.
     (
         rb"(?s)[^\0]\0([^\0]\0|\0\0|\Z)|\0[^\0](\0[^\0]|\Z)|\0\0\0[^\0]",
         "UTF-16 or UTF-32 text",
-        _TEXT,
+        _SAVE_AS_TEXT,
     ),
-    (rb"(?s).{0,3}\0", "binary data, not text", _TEXT),
+    (rb"(?s).{0,3}\0", "binary data, not text", _SAVE_AS_TEXT),
 )
 """Pattern of the beginning of bytes that are no text, name and fix. The first match is used."""
 BOM = b"\xef\xbb\xbf"
-MARKED = Recognition(ENCODING, "text with a byte order mark", _TEXT)
+MARKED = Recognition(ENCODING, "text with a byte order mark", _SAVE_AS_TEXT)
 """Text that begins with a byte order mark where none is allowed."""
 _HEAD = 2_000
 """Number of first bytes by which text is recognised."""
 _BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
-    (rb"(?i)<(!doctype\s+html|html[\s>]|head[\s>])", FOREIGN, "an HTML page", _GET),
-    (rb"(?is)<\?xml\b.{0,200}<svg", FOREIGN, "an SVG picture", _GET),
+    (rb"(?i)<(!doctype\s+html|html[\s>]|head[\s>])", FOREIGN, "an HTML page", _DOWNLOAD),
+    (rb"(?is)<\?xml\b.{0,200}<svg", FOREIGN, "an SVG picture", _DOWNLOAD),
     (
         rb"(?s)<\?xml\b.{0,200}<Error>",
         FOREIGN,
         "an error message of a storage service",
-        _GET,
+        _DOWNLOAD,
     ),
     (
         rb"(404: Not Found|Not Found|Entry not found|Repository not found|Forbidden)\s*\Z",
         FOREIGN,
         "the answer of a web server that has no such file",
-        _GET,
+        _DOWNLOAD,
     ),
     (
         rb"(diff --git |From [0-9a-f]{40} |Index: \S+\n=+\n|--- \S+.*\n\+\+\+ \S)",
@@ -212,10 +214,10 @@ def _disguised_text(text: bytes, *, markup: bool) -> Recognition | None:
     if is_json and b'"nbformat"' in text and re.search(_NOTEBOOK, text):
         fix = "pass what its cells wrote; for code: `jupyter nbconvert --to script FILE`"
         return Recognition(FOREIGN, "a Jupyter notebook", fix)
-    start = head if len(text) <= _HEAD else text[:_HEAD].lstrip() + b"\n..."
+    beginning = head if len(text) <= _HEAD else text[:_HEAD].lstrip() + b"\n..."
     beginnings = (*(() if is_json else _BEGINNINGS), *(() if markup else _JSON_BEGINNINGS))
     for pattern, kind, title, fix in beginnings:
-        if re.match(pattern, start):
+        if re.match(pattern, beginning):
             return Recognition(kind, title, fix)
     return None
 
@@ -229,11 +231,11 @@ def conflict_lines(text: bytes, *, alone: bool = False) -> tuple[int, ...]:
     signs = (b"<<<<<<<", b">>>>>>>", *((b"=======", b"|||||||") if alone else ()))
     if not any(sign in text for sign in signs) or not (alone or re.search(_MARKER, text)):
         return ()
-    lines, last_start, number = [], 0, 1
+    lines, last_start, line_number = [], 0, 1
     for match in re.finditer(_ANY_MARKER, text):
-        number += text.count(b"\n", last_start, match.start())
+        line_number += text.count(b"\n", last_start, match.start())
         last_start = match.start()
-        lines.append(number)
+        lines.append(line_number)
     return tuple(lines)
 
 
@@ -289,7 +291,7 @@ def _is_lm_eval(value: Mapping[str, Any]) -> bool:
     return "versions" in value or "n-shot" in value or {"configs", "group_subtasks"} <= value.keys()
 
 
-_IMPORT = "collect all results of the model: `geneb-ci pack FOLDER`"
+_PACK = "collect all results of the model: `geneb-ci pack FOLDER`"
 _NO_PROBE = (
     "its numbers are of another protocol: run the benchmark, `geneb-harness run --submission FILE`"
 )
@@ -312,8 +314,8 @@ FORMATS: tuple[ForeignFormat, ...] = (
         _is_sample_of_every_eval_ever,
         "collect the logs of the run instead: `geneb-ci pack FOLDER`",
     ),
-    ForeignFormat("a result of MTEB of one task", is_of_mteb, _IMPORT),
-    ForeignFormat("a result of MTEB before version 1.11", _has("mteb_dataset_name"), _IMPORT),
+    ForeignFormat("a result of MTEB of one task", is_of_mteb, _PACK),
+    ForeignFormat("a result of MTEB before version 1.11", _has("mteb_dataset_name"), _PACK),
     ForeignFormat(
         "all results of a model in one file of MTEB",
         _has("model_name", "task_results"),
@@ -385,7 +387,7 @@ FORMATS: tuple[ForeignFormat, ...] = (
         "pass the submission that it is about",
     ),
     ForeignFormat("the index of a model's weights", _has("weight_map"), _MODEL_FIX),
-    ForeignFormat("an answer of a web server, which has an error", _is_error, _GET),
+    ForeignFormat("an answer of a web server, which has an error", _is_error, _DOWNLOAD),
     ForeignFormat(
         "an answer of GitHub's API, which holds a file in base64",
         _has("encoding", "content", "sha"),
@@ -410,8 +412,8 @@ def foreign_format_of(value: object) -> Recognition | None:
 
     An array is recognised by its first object.
     """
-    first = value[0] if isinstance(value, list) and value else value
-    if not isinstance(first, dict) or ("model_id" in first and "results" in first):
+    document = value[0] if isinstance(value, list) and value else value
+    if not isinstance(document, dict) or ("model_id" in document and "results" in document):
         return None
-    match = next((candidate for candidate in FORMATS if candidate.fits(first)), None)
+    match = next((candidate for candidate in FORMATS if candidate.fits(document)), None)
     return None if match is None else Recognition(FOREIGN, match.title, match.fix)

@@ -109,8 +109,10 @@ class FewShotScores(StrictModel):
     others: Annotated[list[Correlation], Field(min_length=1)]
     """Fitted on sequences that other seeds draw."""
     tests: list[Correlation] = Field(default=[])
-    """Fitted on test sequences that these seeds draw, and scored on the others; empty for a class
-    with fewer than `TEST_TIMES` test sequences for each that is drawn."""
+    """Fitted on test sequences that the other seeds draw, and scored on all other test sequences.
+
+    Empty if a class has fewer than `TEST_TIMES` test sequences for each that is drawn.
+    """
 
 
 class Decisions(StrictModel):

@@ -88,7 +88,7 @@ class TaskRecord(StrictModel):
     data_sha256: Hex64
     """SHA-256 of the lines `<split>,<label>,<sequence>`, train first, in file order."""
     train: dict[str, Count]
-    """Label to number of training sequences."""
+    """Number of training sequences by label."""
     test: dict[str, Count]
     distinct_sequences: Count
     embedded_now: Count
@@ -96,7 +96,7 @@ class TaskRecord(StrictModel):
     embedded_letters: Count = 0
     """Letters of the sequences that this run embedded; 0 in records of older harnesses."""
     peak_memory: Count = 0
-    """Most bytes in use until then by the accelerator or the embedding process; 0 if unknown."""
+    """Most bytes that the accelerator or the embedding process has used; 0 if unknown."""
     token_budgets: list[Count]
     """Every limit of padded tokens per batch under which embeddings of this task were computed.
 
@@ -285,4 +285,5 @@ class RunRecord(StrictModel):
     predictions: PredictionsFile | None = None
     """The file of predicted labels of a run with a receipt; null without one."""
     properties: Annotated[dict[str, RunProperty], Field(exclude_if=operator.not_)] = {}  # noqa: RUF012
-    """Outcomes by property, named as in `geneb-harness extractors check`; omitted if older."""
+    """Outcomes by property, named as in `geneb-harness extractors check`; omitted in older
+    records."""

@@ -43,9 +43,9 @@ class ScorerRef(StrictModel):
     threads: Count
     """Most threads that a numerical library may use."""
     packages: dict[str, Name]
-    """Package to version."""
+    """Version of each package."""
     openblas: dict[str, Name]
-    """Package to the version of the OpenBLAS in its wheel."""
+    """Version of the OpenBLAS in the wheel of each package."""
     reason: Annotated[str, Field(max_length=REASON_MAX)] | None = None
     """Why the scores are not of record; null if they are."""
 

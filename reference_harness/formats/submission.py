@@ -147,7 +147,7 @@ class ModelSource(StrictModel):
     revision: Hex40 | None
     """Commit of the repository; required for `huggingface`."""
     weights: dict[str, Hex64]
-    """Weight file name to SHA-256."""
+    """SHA-256 of each weight file, by name."""
 
 
 class Embedding(StrictModel):
@@ -189,7 +189,7 @@ class Run(StrictModel):
     """
     hardware: Hardware
     packages: dict[str, Line]
-    """Package name to version."""
+    """Version of each package."""
     environment: Hex64 | None = None
     """SHA-256 of the extractor's lock, `<module>.lock.txt`; absent without one.
 
@@ -241,7 +241,7 @@ class RegisteredFiles(StrictModel):
     revision: Hex40 | None = None
     """Commit of a repository on the Hub."""
     files: dict[str, Hex64] = {}  # noqa: RUF012 (pydantic copies it)
-    """File name to SHA-256."""
+    """SHA-256 of each file, by name."""
 
 
 class PublishedSettings(StrictModel):

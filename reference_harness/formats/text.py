@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 
 Say = Callable[[str], None]
-"""Receives a line of progress for the user."""
+"""Function that receives a line of progress for the user."""
 SHOWN_MAX = 80
 """Most characters of a value in a message."""
 
@@ -29,7 +29,7 @@ NEXT = "next: "
 """Beginning of the last line of output, if another command should be run next."""
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*")+""")
 """A word of a command line, including quoted parts."""
-_CONTINUED, _MORE = "    ", " \\"
+_INDENT, _CONTINUATION = "    ", " \\"
 AND = "&&"
 """Separates two commands; the second runs only if the first succeeds."""
 
@@ -56,16 +56,19 @@ def command_lines(line: str, columns: int) -> Iterator[str]:
         else:
             chain[-1].append(word)
     lines: list[str] = []
-    for number, words in enumerate(chain):
-        begin = f"{indent}{_CONTINUED}{AND} " if number else indent
+    for chain_index, words in enumerate(chain):
+        line_start = f"{indent}{_INDENT}{AND} " if chain_index else indent
         for group in _groups(words):
-            if begin.strip() not in {"", AND} and len(f"{begin} {group}{_MORE}") > columns:
-                lines.append(begin)
-                begin = f"{indent}{_CONTINUED}{group}"
+            if (
+                line_start.strip() not in {"", AND}
+                and len(f"{line_start} {group}{_CONTINUATION}") > columns
+            ):
+                lines.append(line_start)
+                line_start = f"{indent}{_INDENT}{group}"
             else:
-                begin += group if begin.endswith(" ") or not begin else f" {group}"
-        lines.append(begin)
-    yield from (f"{text}{_MORE}" for text in lines[:-1])
+                line_start += group if line_start.endswith(" ") or not line_start else f" {group}"
+        lines.append(line_start)
+    yield from (f"{text}{_CONTINUATION}" for text in lines[:-1])
     yield lines[-1]
 
 

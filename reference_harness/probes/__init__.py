@@ -3,13 +3,13 @@
 Nothing here imports NumPy, so that the command line can list the kinds.
 """
 
-__all__ = ["KINDS", "WHAT"]
+__all__ = ["DESCRIPTIONS", "KINDS"]
 
-WHAT = {
+DESCRIPTIONS = {
     "logistic": "the benchmark's probe at its optimum",
     "ridge": "a ridge classifier",
     "knn": "a majority of the nearest embeddings by angle",
     "mlp": "a network with one hidden layer",
 }
-"""Kind of probe to its description."""
-KINDS = tuple(WHAT)
+"""Description of each kind of probe."""
+KINDS = tuple(DESCRIPTIONS)

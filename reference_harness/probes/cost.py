@@ -10,8 +10,8 @@ from reference_harness.formats.text import plural
 from .kinds import HIDDEN, epochs, is_seeded
 
 PICOSECONDS = {"logistic": 170, "ridge": 40, "knn": 60, "mlp": 150}
-"""Time per multiplication of `_steps` on one core, measured on 3,000 to 8,000 embeddings of 256 to
-768 columns; it may differ by a factor of three with the processor and the features."""
+"""Time per multiplication of `_multiplications` on one core, measured on 3,000 to 8,000 embeddings
+of 256 to 768 columns; it may differ by a factor of three with the processor and the features."""
 FEATURE_BYTES = 4 * 2
 """Bytes of memory per number of a task: the embeddings as float32, and one copy."""
 MINUTE_SECONDS, HOUR_SECONDS = 60, 3600
@@ -27,11 +27,11 @@ class TaskOfReceipt(NamedTuple):
 class Cost(NamedTuple):
     """An estimated cost."""
 
-    read: int
+    file_bytes: int
     """Bytes of the files to read."""
     seconds: float
     """Time in seconds on one core."""
-    memory: int
+    memory_bytes: int
     """Bytes that a worker needs for the largest task, besides Python and its libraries."""
 
 
@@ -40,16 +40,18 @@ def cost(
     benchmark: Benchmark,
     kinds: tuple[str, ...],
     *,
-    full: bool,
+    has_full_regime: bool,
     seeds: int,
 ) -> Cost:
     """Return the estimated cost; only fits in the full regime count."""
     all_work = list(work)
     picoseconds = sum(
-        PICOSECONDS[kind] * _steps(kind, task, benchmark) * (seeds if is_seeded(kind) else 1)
+        PICOSECONDS[kind]
+        * _multiplications(kind, task, benchmark)
+        * (seeds if is_seeded(kind) else 1)
         for task in all_work
         for kind in kinds
-        if full
+        if has_full_regime
     )
     return Cost(
         sum(task.receipt.bytes for task in all_work),
@@ -58,7 +60,7 @@ def cost(
     )
 
 
-def _steps(kind: str, task: TaskOfReceipt, benchmark: Benchmark) -> int:
+def _multiplications(kind: str, task: TaskOfReceipt, benchmark: Benchmark) -> int:
     """Return the number of multiplications to which the time of a fit is proportional."""
     rows, dim = task.receipt.train, task.receipt.dim
     if kind == "knn":
@@ -74,8 +76,8 @@ def sentence(estimate: Cost, receipts: int, tasks: int, kinds: int, workers: int
     """Return a sentence about an estimated cost."""
     return (
         f"{plural(receipts, 'receipt')}, {plural(tasks, 'task')}, "
-        f"{plural(kinds, 'kind')} of probe: {_size(estimate.read)} to read, "
-        f"{_size(estimate.memory)} of memory per worker, "
+        f"{plural(kinds, 'kind')} of probe: {_size(estimate.file_bytes)} to read, "
+        f"{_size(estimate.memory_bytes)} of memory per worker, "
         f"about {_time(estimate.seconds / min(workers, receipts * tasks))} with "
         f"{plural(workers, 'worker')} (rough: up to three times more or less)"
     )

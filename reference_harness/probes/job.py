@@ -38,7 +38,7 @@ class ProbedTask(NamedTuple):
 
 @dataclass(frozen=True)
 class ProbeJob:
-    """Probes one task from its file; small, as it is pickled."""
+    """Probes one task from its file. It is pickled, so it contains no embeddings."""
 
     model_id: str
     task_id: str
@@ -54,7 +54,7 @@ class ProbeJob:
         """Return the scores. Raise DataError or ProbeError, which name receipt and task."""
         data = load(self.benchmark, self.source, self.task_id)
         embeddings = values_of(self.file, self.receipt, data)
-        self._refuse_others(embeddings)
+        self._refuse_altered(embeddings)
         train_count, scale = self.receipt.train, self.receipt.scale_log2
         train, test = (
             WidenedEmbeddings(embeddings[:train_count], scale),
@@ -75,8 +75,8 @@ class ProbeJob:
             raise ProbeError(msg) from error
         return ProbedTask(self.model_id, self.task_id, cells, libraries())
 
-    def _refuse_others(self, values: npt.NDArray[np.float16]) -> None:
-        """Raise DataError for a file that is not the receipt's, and for NaN or infinity."""
+    def _refuse_altered(self, values: npt.NDArray[np.float16]) -> None:
+        """Raise DataError if the file is not the receipt's, or has NaN or infinity."""
         if (digest := file_sha256(self.file)) != self.receipt.sha256:
             msg = f"{self.file}: its sha256 is {digest}, expected {self.receipt.sha256} of the "
             msg += "submission's receipt: use the folder that was written with it"
@@ -103,23 +103,23 @@ class ProbeJob:
             rows_by_seed *= len(self.seeds)
         predictions: list[Labels] = []
         for seed, rows in zip(self.seeds, rows_by_seed, strict=False):
-            part = TrainingData(train, labels)
+            training_data = TrainingData(train, labels)
             if rows is not None:
-                part = TrainingData(
+                training_data = TrainingData(
                     WidenedEmbeddings(train.values[rows], train.scale_log2), labels[rows]
                 )
             predictions.append(
-                predict(kind, part, test, columns, seed=seed, shot=shots.get(regime))
+                predict(kind, training_data, test, columns, seed=seed, shot=shots.get(regime))
             )
         if len(predictions) == 1:
             predictions *= len(self.seeds)
         classes = np.unique(np.concatenate([labels, data.test.labels]))
-        triples = [
+        scores_by_seed = [
             metrics.scores(metrics.confusion_matrix(data.test.labels, labels_of_fit, classes))
             for labels_of_fit in predictions
         ]
         return ProbeScores(
-            scores=Scores(**metrics.mean(triples)._asdict()),
-            per_seed=per_seed(triples),
+            scores=Scores(**metrics.mean(scores_by_seed)._asdict()),
+            per_seed=per_seed(scores_by_seed),
             seconds=round(time.perf_counter() - started, 6),
         )

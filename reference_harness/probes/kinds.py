@@ -24,7 +24,7 @@ HIDDEN = 64
 """Units of the hidden layer: few enough to take minutes on a CPU."""
 BATCH = 200
 """Sequences per batch of the MLP, scikit-learn's default."""
-CONSTANT = 1e-6
+CONSTANT_MAX = 1e-6
 """Relative standard deviation up to which a column counts as constant, apart from rounding."""
 EPOCHS, STEPS_MIN = 30, 300
 """Fewest passes of the MLP over the training sequences, and fewest steps of all passes."""
@@ -67,7 +67,7 @@ def columns_of(train: WidenedEmbeddings) -> ColumnStatistics:
     for start in range(0, len(train), BLOCK_EMBEDDINGS):
         squares += ((train[start : start + BLOCK_EMBEDDINGS] - mean) ** 2).sum(axis=0)
     deviation = np.sqrt(squares / len(train))
-    return ColumnStatistics(mean, np.where(deviation > CONSTANT * np.abs(mean), deviation, 1.0))
+    return ColumnStatistics(mean, np.where(deviation > CONSTANT_MAX * np.abs(mean), deviation, 1.0))
 
 
 def predict(
@@ -93,8 +93,8 @@ def predict(
             warnings.simplefilter("ignore")
             if kind == "knn":
                 return _knn(train[:], labels, test[:], shot)
-            rows = columns.standardised(train), columns.standardised(test)
-            return _ridge(*rows, labels) if kind == "ridge" else _mlp(*rows, labels, seed)
+            matrices = columns.standardised(train), columns.standardised(test)
+            return _ridge(*matrices, labels) if kind == "ridge" else _mlp(*matrices, labels, seed)
     except (ValueError, FloatingPointError, MemoryError) as error:
         msg = f"{kind}: the probe cannot be fitted: {type(error).__name__}: {error}"
         raise ProbeError(msg) from error

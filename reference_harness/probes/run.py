@@ -106,7 +106,8 @@ def common_tasks(receipts: tuple[Receipt, ...], benchmark: Benchmark) -> tuple[s
                 f"{receipt.model_id}: its benchmark definition has the sha256 {receipt.benchmark}, "
             )
             msg += (
-                f"that of {benchmark.name} is {benchmark.sha256}: pass its --data and --benchmark"
+                f"that of {benchmark.name} is {benchmark.sha256}: pass the data and the definition "
+                "of that benchmark as --data and --benchmark"
             )
             raise OptionError(msg)
     tasks = tuple(
@@ -130,7 +131,9 @@ def probe_receipts(request: ProbeRequest, listener: Listener) -> Probes:
         (TaskOfReceipt(job.task_id, job.receipt) for job in work),
         request.benchmark,
         request.kinds,
-        full=any(name not in request.benchmark.protocol.few_shot_k for name in request.regimes),
+        has_full_regime=any(
+            name not in request.benchmark.protocol.few_shot_k for name in request.regimes
+        ),
         seeds=len(request.seeds),
     )
     workers = min(request.workers, len(work))

@@ -25,7 +25,7 @@ class RankTable(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def parts(result: Probes) -> Iterable[RankTable]:
+def rank_tables(result: Probes) -> Iterable[RankTable]:
     """Yield a table of ranks per regime, then one of the agreement between kinds of probe."""
     for regime, by_kind in result.standings.items():
         order = sorted(by_kind[result.kinds[0]].items(), key=lambda item: (item[1].rank, item[0]))
@@ -65,9 +65,9 @@ def text(result: Probes) -> str:
     """Return the tables for a terminal."""
     stream = io.StringIO()
     console = Console(file=stream, width=WIDTH, color_system=None)
-    for part in parts(result):
+    for rank_table in rank_tables(result):
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for index, name in enumerate(part.columns):
+        for index, name in enumerate(rank_table.columns):
             is_number = bool(index) and name != "probe"
             table.add_column(
                 name,
@@ -76,9 +76,9 @@ def text(result: Probes) -> str:
                 no_wrap=is_number,
                 min_width=None if index else min(NAME_MIN, WIDTH),
             )
-        for row in part.rows:
+        for row in rank_table.rows:
             table.add_row(*map(Text, row))  # names of models are not markup
-        console.print(Text(part.title))
+        console.print(Text(rank_table.title))
         console.print()
         console.print(table)
         console.print()
@@ -88,12 +88,12 @@ def text(result: Probes) -> str:
 def markdown(result: Probes) -> str:
     """Return the tables as Markdown."""
     lines: list[str] = []
-    for part in parts(result):
-        rule = ["---", *("---" if name == "probe" else "---:" for name in part.columns[1:])]
-        lines += [f"**{part.title}**", ""]
+    for rank_table in rank_tables(result):
+        rule = ["---", *("---" if name == "probe" else "---:" for name in rank_table.columns[1:])]
+        lines += [f"**{rank_table.title}**", ""]
         lines += [
             f"| {' | '.join(_escaped(cell) for cell in row)} |"
-            for row in (part.columns, rule, *part.rows)
+            for row in (rank_table.columns, rule, *rank_table.rows)
         ]
         lines.append("")
     return "\n".join(lines)

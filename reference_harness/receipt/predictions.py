@@ -28,18 +28,18 @@ OF_RECORD, CANONICAL = 1, 2
 """Bits for the sets of predictions, in their order in the file."""
 
 
-def section(classes: Labels, truth: Labels, fits: Sequence[Labels]) -> bytes:
+def section(classes: Labels, truth: Labels, labels_by_fit: Sequence[Labels]) -> bytes:
     """Return a task's part of the file, without its index in the benchmark.
 
-    `classes` are ascending; `truth` and each of `fits` are (n,) labels, the fits in the order of
-    the file.
+    `classes` are ascending; `truth` and each of `labels_by_fit` are (n,) labels, the latter in the
+    order of the file.
     """
     codes = np.concatenate(
-        [np.searchsorted(classes, labels_of_fit) for labels_of_fit in (truth, *fits)]
+        [np.searchsorted(classes, labels_of_fit) for labels_of_fit in (truth, *labels_by_fit)]
     )
     width = max(1, (len(classes) - 1).bit_length())
-    places = np.arange(width - 1, -1, -1, dtype=np.uint16)
-    bits = (codes.astype(np.uint16)[:, None] >> places) & 1
+    bit_positions = np.arange(width - 1, -1, -1, dtype=np.uint16)
+    bits = (codes.astype(np.uint16)[:, None] >> bit_positions) & 1
     head = struct.pack(TASK_HEAD, len(classes), len(truth))
     labels = np.asarray(classes).astype(">i4").tobytes()
     return head + labels + np.packbits(bits.astype(np.uint8)).tobytes()
@@ -50,8 +50,8 @@ def task_section(problem: "Problem", regimes: Iterable["ScoredRegime"]) -> bytes
 
     A regime has one fit per seed if embeddings are drawn, else one for all seeds.
     """
-    fits = [(part, len(part.fits)) for part in regimes]
-    of_record = [labels for part, count in fits for labels in part.predictions[:count]]
+    fits = [(scored, len(scored.fits)) for scored in regimes]
+    of_record = [labels for scored, count in fits for labels in scored.predictions[:count]]
     classes = np.unique(np.concatenate([problem.train_labels, problem.test_labels]))
     return section(classes, problem.test_labels, of_record)
 

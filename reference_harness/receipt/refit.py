@@ -25,7 +25,7 @@ from .scoring import values_of
 
 @dataclass(frozen=True)
 class RefitJob:
-    """Fits both probes of one task; small, as it is pickled."""
+    """Fits both probes of one task. It is pickled, so it contains no embeddings."""
 
     task_id: str
     file: Path
@@ -67,7 +67,7 @@ def refit(
     further_files: FurtherFiles,
     lend_workers: WorkerLender | None = None,
 ) -> ReceiptRefit:
-    """Return decisions and scores of one task, computed by a worker, lent or new.
+    """Return decisions and scores of one task, computed by a lent or a new worker.
 
     Raise DataError, EmbeddingError or ProbeError, which name the task or the file.
     """

@@ -42,7 +42,7 @@ class RescoredRun(NamedTuple):
 
 @dataclass(frozen=True)
 class RunJob:
-    """Scores one task of a run from its file; small, as it is pickled."""
+    """Scores one task of a run from its file. It is pickled, so it contains no embeddings."""
 
     task_id: str
     file: Path
@@ -157,7 +157,7 @@ def former_of(path: Path) -> SubmissionV12:
         raise OptionError(msg) from error
     if former_submission.receipt is None:
         msg = (
-            f"{path}: has no receipt: pass the file of `geneb-harness run --receipt DIR "
+            f"{path} has no receipt: pass the file of `geneb-harness run --receipt DIR "
             "--submission "
         )
         msg += "FILE`"
@@ -173,8 +173,8 @@ def resubmitted(
     The location of the receipt is kept, unless the predictions have changed. Raise OptionError if
     the former submission is not of this run.
     """
-    new = submission.build(record, benchmark, former_submission.meta, "1.2")
-    former_receipt, new_receipt = former_submission.receipt, new["receipt"]
+    rescored_submission = submission.build(record, benchmark, former_submission.meta, "1.2")
+    former_receipt, new_receipt = former_submission.receipt, rescored_submission["receipt"]
     if former_receipt is None or (former_submission.model_id, former_receipt.root) != (
         record.model_id,
         new_receipt["root"],
@@ -187,4 +187,4 @@ def resubmitted(
         and former_receipt.predictions.model_dump() == new_receipt["predictions"]
     ):
         new_receipt["location"] = former_receipt.location.model_dump()
-    return new | {"gaps": former_submission.gaps}
+    return rescored_submission | {"gaps": former_submission.gaps}

@@ -28,11 +28,13 @@ ROUNDS_TO_ZERO = 2.0**-25
 """Largest magnitude that becomes 0 in float16. Such values, as jittered zeros are, make NumPy's
 conversion ten times slower by underflow, so they are set to 0 before."""
 BLOCK_EMBEDDINGS = 4096
-"""Embeddings of a task that other probes read at once; the rounding of sums depends on it."""
+"""Number of embeddings of a task that other probes read at once; the rounding of sums depends on
+it."""
 BLOCK_VALUES = 1 << 20
-"""Values converted at once, at least an embedding: 8 MiB in float64."""
+"""Number of values converted at once, at least one embedding: 8 MiB in float64."""
 SCALED_VALUES = 1 << 15
-"""Values rounded at once, at least an embedding: 256 KiB in float64, which fit into a cache."""
+"""Number of values rounded at once, at least one embedding: 256 KiB in float64, which fit into a
+cache."""
 
 
 class RoundedEmbeddings(NamedTuple):
@@ -75,8 +77,8 @@ class WidenedEmbeddings:
 
 def widened(values: Half, scale_log2: int) -> npt.NDArray[np.float32]:
     """Return float16 values times 2^scale_log2 as float32, exact for normal numbers."""
-    wide = values.astype(np.float32)
-    return np.ldexp(wide, np.int32(scale_log2)) if scale_log2 else wide
+    float32_values = values.astype(np.float32)
+    return np.ldexp(float32_values, np.int32(scale_log2)) if scale_log2 else float32_values
 
 
 def scale_of(largest: float) -> int:
@@ -89,20 +91,20 @@ def scale_of(largest: float) -> int:
     return math.frexp(largest)[1] - 1 - TOP_LOG2
 
 
-def rounded(parts: list[npt.NDArray[Any]]) -> RoundedEmbeddings:
-    """Return the embeddings of all parts, (n_i, d) each, in order, rounded.
+def rounded(matrices: list[npt.NDArray[Any]]) -> RoundedEmbeddings:
+    """Return the embeddings of all matrices, (n_i, d) each, in order, rounded.
 
     Raise ProbeError for a value that is not finite, or too large or small for any scale.
     """
-    scale = scale_for(parts)
-    return RoundedEmbeddings(rounded_at(parts, scale), scale)
+    scale = scale_for(matrices)
+    return RoundedEmbeddings(rounded_at(matrices, scale), scale)
 
 
-def scale_for(parts: list[npt.NDArray[Any]]) -> int:
-    """Return the scale of a task with embeddings in these parts. Raise ProbeError as `rounded`."""
+def scale_for(matrices: list[npt.NDArray[Any]]) -> int:
+    """Return the scale of a task with the embeddings in matrices. Raise ProbeError as `rounded`."""
     largest = 0.0
-    for part in parts:
-        for block in _blocks(part):
+    for matrix in matrices:
+        for block in _blocks(matrix):
             block_max = float(np.abs(block).max())
             if not math.isfinite(block_max):
                 msg = "an embedding has NaN or infinity, expected finite values"
@@ -116,22 +118,22 @@ def scale_for(parts: list[npt.NDArray[Any]]) -> int:
     return scale
 
 
-def rounded_at(parts: list[npt.NDArray[Any]], scale: int) -> Half:
-    """Return the embeddings of all parts as float16, divided by 2^scale.
+def rounded_at(matrices: list[npt.NDArray[Any]], scale: int) -> Half:
+    """Return the embeddings of all matrices as float16, divided by 2^scale.
 
     Values too large for float16 at this scale become its largest value.
     """
-    columns = parts[0].shape[1]
-    values = np.empty((sum(len(part) for part in parts), columns), dtype=np.float16)
+    columns = matrices[0].shape[1]
+    values = np.empty((sum(len(matrix) for matrix in matrices), columns), dtype=np.float16)
     step, factor = max(1, SCALED_VALUES // max(1, columns)), 2.0**-scale
     position = 0
-    for part in parts:
+    for matrix in matrices:
         # Each value is rounded once, from its own type or from float64, which represents scaled
         # values and integers exactly.
-        is_wide = bool(scale) or part.dtype.kind != "f"
-        buffer = np.empty((step, columns), dtype=np.float64 if is_wide else part.dtype)
-        for start in range(0, len(part), step):
-            block = part[start : start + step]
+        is_wide = bool(scale) or matrix.dtype.kind != "f"
+        buffer = np.empty((step, columns), dtype=np.float64 if is_wide else matrix.dtype)
+        for start in range(0, len(matrix), step):
+            block = matrix[start : start + step]
             scaled, target = buffer[: len(block)], values[position : position + len(block)]
             if scale:
                 block = np.multiply(block, factor, out=scaled, dtype=np.float64)
@@ -144,7 +146,7 @@ def rounded_at(parts: list[npt.NDArray[Any]], scale: int) -> Half:
     return values
 
 
-def _blocks(part: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    rows = max(1, BLOCK_VALUES // max(1, part.shape[1]))
-    for start in range(0, len(part), rows):
-        yield part[start : start + rows]
+def _blocks(matrix: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    rows = max(1, BLOCK_VALUES // max(1, matrix.shape[1]))
+    for start in range(0, len(matrix), rows):
+        yield matrix[start : start + rows]

@@ -49,7 +49,7 @@ class DigestPairs(NamedTuple):
     """Digests of sequences and of embeddings, (n, 16) each, to compare those of equal sequences."""
 
     sequences: npt.NDArray[np.uint8]
-    rows: npt.NDArray[np.uint8]
+    embeddings: npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class ReceiptProbes:
 
     @property
     def few_shot_k(self) -> Mapping[str, int]:
-        """Regime to embeddings per class."""
+        """Training embeddings per class, by regime."""
         return self.protocol.few_shot_k
 
 
@@ -82,7 +82,7 @@ class CellsResult(NamedTuple):
 
 @dataclass(frozen=True)
 class CellsJob:
-    """Scores one task from its file; small, as it is pickled."""
+    """Scores one task from its file. It is pickled, so it contains no embeddings."""
 
     task_id: str
     file: Path
@@ -116,8 +116,8 @@ class CellsJob:
                 data.test.labels,
             )
             record = {} if scorer.reason else self._of_record(problem)
-            solved = self.regimes if self.canonical or self.strata is not None else ()
-            cell_by_regime = {name: self._cell(problem, name) for name in solved}
+            solved_regimes = self.regimes if self.canonical or self.strata is not None else ()
+            cell_by_regime = {name: self._cell(problem, name) for name in solved_regimes}
             few_shot = self._few_shot(problem)
         except ProbeError as error:
             msg = f"{self.task_id}: {error}"
@@ -168,10 +168,10 @@ class CellsJob:
         )
         if len(predictions) == 1:
             predictions = predictions * len(protocol.seeds)
-        triples, matrices, _ = score(problem, predictions)
+        scores_by_seed, matrices, _ = score(problem, predictions)
         return fitted, Canonical(
-            scores=Scores(**metrics.mean(triples)._asdict()),
-            per_seed=metric_columns(triples),
+            scores=Scores(**metrics.mean(scores_by_seed)._asdict()),
+            per_seed=metric_columns(scores_by_seed),
             confusion=[matrix.tolist() for matrix in matrices],
             predictions_sha256=metrics.predictions_sha256(predictions),
             solvers=sorted({fit.solver for fit in solved_probes}),
@@ -191,7 +191,7 @@ def values_of(file: Path, receipt: TaskReceipt, data: TaskData) -> npt.NDArray[n
         raise EmbeddingError(msg)
     size, expected = file.stat().st_size, 2 * receipt.dim * sum(counts)
     if size != expected:
-        msg = f"{file}: {size} bytes, expected {expected}"
+        msg = f"{file}: {size} bytes, expected {expected}: pass the folder of this receipt"
         raise EmbeddingError(msg)
     return np.memmap(file, dtype="<f2", mode="r", shape=(sum(counts), receipt.dim))
 
@@ -212,25 +212,27 @@ def unequal_embeddings(
 ) -> list[str]:
     """Return a sentence per scale at which equal sequences have different embeddings.
 
-    Tasks with different scales are not compared. Needs twice 32 bytes of memory per embedding.
+    Tasks with different scales are not compared. This takes 64 bytes of memory per embedding.
     """
     sentences = []
     for scale in sorted({tasks[name].scale_log2 for name in digests}):
         names = [name for name in digests if tasks[name].scale_log2 == scale]
         words = np.vstack([np.hstack(digests[name]) for name in names]).view("<u8")
-        task = np.repeat(np.arange(len(names)), [len(digests[name].rows) for name in names])
+        task_indices = np.repeat(
+            np.arange(len(names)), [len(digests[name].embeddings) for name in names]
+        )
         order = np.lexsort(words.T[::-1])
-        words, task = words[order], task[order]
-        half = DIGEST_BYTES // 8
-        is_same_sequence = (words[1:, :half] == words[:-1, :half]).all(axis=1)
+        words, task_indices = words[order], task_indices[order]
+        sequence_words = DIGEST_BYTES // 8
+        is_same_sequence = (words[1:, :sequence_words] == words[:-1, :sequence_words]).all(axis=1)
         is_unequal = is_same_sequence & (words[1:] != words[:-1]).any(axis=1)
         if is_unequal.any():
             names_unequal = sorted(
-                {names[i] for i in (*task[1:][is_unequal], *task[:-1][is_unequal])}
+                {names[i] for i in (*task_indices[1:][is_unequal], *task_indices[:-1][is_unequal])}
             )
-            has = "sequence has" if is_unequal.sum() == 1 else "sequences have"
+            subject = "sequence has" if is_unequal.sum() == 1 else "sequences have"
             sentences.append(
-                f"{is_unequal.sum()} {has} embeddings that differ, in "
+                f"{is_unequal.sum()} {subject} embeddings that differ, in "
                 f"{first_and_more(names_unequal)}"
             )
     return sentences
@@ -261,7 +263,7 @@ def equal_embeddings(folder: Path, tasks: Mapping[str, TaskReceipt]) -> EqualEmb
     ]
     return EqualEmbeddings(
         schema_version="1.0",
-        rows=sum(len(digests.rows) for digests in digests_by_task.values()),
+        rows=sum(len(digests.embeddings) for digests in digests_by_task.values()),
         sequences=len(np.unique(np.concatenate(sequence_words))),
         unequal=unequal_embeddings(digests_by_task, tasks),
     )

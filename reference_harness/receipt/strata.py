@@ -1,7 +1,7 @@
 """Write the data from which an audit draws embeddings: labels, drawn sequences, probes.
 
 `<task_id>.npz` contains these arrays, `<task_id>.txt` the sequences, one per line, training
-sequences first:
+sequences first. There are n training and m test sequences, s probes, d columns and c classes:
 
     train_labels, test_labels    (n,) and (m,) int64
     predicted_<regime> (s, m) int64: by each probe in order; s is 1 in the full regime
@@ -43,7 +43,7 @@ class FittedRegime(NamedTuple):
 
 
 Arrays = dict[str, Any]
-"""Name to array, the arguments of `np.savez`."""
+"""Arrays by name, the arguments of `np.savez`."""
 
 
 def _labels(data: TaskData) -> Arrays:

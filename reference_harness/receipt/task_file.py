@@ -1,7 +1,7 @@
 """The file of one task in a receipt: `<task_id>.f16`, embeddings of train, then of test.
 
-Little-endian float16 in C order without a header, so 2 x dim x embeddings bytes; embeddings are in
-file order of the pinned data, including repeated sequences.
+The file is little-endian float16 in C order without a header, so it has 2 x dim bytes for each
+embedding. The embeddings are in file order of the pinned data, including repeated sequences.
 """
 
 import hashlib

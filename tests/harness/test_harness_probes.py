@@ -21,7 +21,7 @@ from reference_harness.formats.base import Scores
 from reference_harness.formats.run_record import DatasetRef, HarnessRef, PerSeed, TaskReceipt
 from reference_harness.formats.submission import BenchmarkRef
 from reference_harness.formats.submission_terms import receipt_file
-from reference_harness.probes import KINDS, WHAT
+from reference_harness.probes import DESCRIPTIONS, KINDS
 from reference_harness.probes.cost import TaskOfReceipt, cost, sentence
 from reference_harness.probes.kinds import TrainingData, columns_of, is_seeded, predict
 from reference_harness.probes.ranks import agreement, macro
@@ -87,7 +87,7 @@ def test_the_example_of_the_page(tmp_path: Path) -> None:
 
 
 def test_the_page_explains_every_kind() -> None:
-    for kind in WHAT:
+    for kind in DESCRIPTIONS:
         assert f"| `{kind}` |" in PAGE
 
 
@@ -306,9 +306,13 @@ def test_the_cost_grows_with_the_work_and_is_said_in_a_sentence() -> None:
         root="0" * 64,
     )  # fmt: skip
     work = [TaskOfReceipt("mini_tf", said)]
-    one, two = (cost(work * n, bench, KINDS, full=True, seeds=5) for n in (1, 2))
-    assert (two.seconds, two.read, two.memory) == (2 * one.seconds, 2 * one.read, one.memory)
-    assert cost(work, bench, KINDS, full=False, seeds=5).seconds == 0
+    one, two = (cost(work * n, bench, KINDS, has_full_regime=True, seeds=5) for n in (1, 2))
+    assert (two.seconds, two.file_bytes, two.memory_bytes) == (
+        2 * one.seconds,
+        2 * one.file_bytes,
+        one.memory_bytes,
+    )
+    assert cost(work, bench, KINDS, has_full_regime=False, seeds=5).seconds == 0
     assert sentence(one, 1, 1, 4, 2) == (
         "1 receipt, 1 task, 4 kinds of probe: 33.8 MB to read, 135 MB of memory per worker, "
         "about 26 s with 2 workers (rough: up to three times more or less)"

@@ -84,19 +84,22 @@ def unread_letters(context: Context) -> Iterator[Fault]:
         letters = facts["letters"]
         if letters is None:
             continue
-        share = letters["read"] / letters["given"]
-        unknown = letters.get("unknown", 0) / (letters.get("tokens", 0) or 1)
-        if share < 1 - UNREAD or unknown > UNREAD:
+        read_share = letters["read"] / letters["given"]
+        unknown_share = letters.get("unknown", 0) / (letters.get("tokens", 0) or 1)
+        if read_share < 1 - UNREAD or unknown_share > UNREAD:
             sample = "" if letters["method"] == "tokens" else " examined"
             unknown_text = (
-                f"; {percent(unknown)} of the tokens are unknown" if unknown > UNREAD else ""
+                f"; {percent(unknown_share)} of the tokens are unknown"
+                if unknown_share > UNREAD
+                else ""
             )
             yield Fault(
                 UNREAD_LETTERS.id,
                 ("measured", task, "letters"),
-                f"the model read {percent(share)} of the letters of {task}: {letters['cut']:,} of "
-                f"{plural(letters['sequences'], 'sequence')}{sample} were cut{unknown_text}",
-                percent(share),
+                f"the model read {percent(read_share)} of the letters of {task}: "
+                f"{letters['cut']:,} of {plural(letters['sequences'], 'sequence')}{sample} were "
+                f"cut{unknown_text}",
+                percent(read_share),
                 f"at least {percent(1 - UNREAD)} read, at most {percent(UNREAD)} unknown",
             )
 
