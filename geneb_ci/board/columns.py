@@ -176,11 +176,11 @@ class Column:
 
 
 def _audit(entry: Entry) -> dict[str, Any] | None:
-    summary, left_out = entry.audit, entry.attestation.unconfirmed_regimes
+    summary, unaudited_regimes = entry.audit, entry.attestation.unconfirmed_regimes
     if summary is None:
         return None
     by_receipt = {"cells": summary.cells, "rows": summary.rows} if summary.rows else {}
-    unaudited = {"unaudited": list(left_out)} if left_out else {}
+    unaudited = {"unaudited": list(unaudited_regimes)} if unaudited_regimes else {}
     return {
         "tasks": summary.tasks,
         "of": summary.of,

@@ -190,12 +190,12 @@ def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
     old_regimes, new_regimes = _regimes(before), _regimes(after)
     models_old, models_new = _models(before), _models(after)
     kept_models = [model for model in models_new if model in models_old]
-    changed = tuple(
+    changed_rows = tuple(
         row
         for model in kept_models
         if (row := _changed_row(model, before, after, old_regimes, new_regimes)) is not None
     )
-    changed_models = {row.model for row in changed}
+    changed_models = {row.model for row in changed_rows}
     moves = tuple(
         move
         for name in new_regimes
@@ -205,7 +205,7 @@ def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
     return BoardDiff(
         added=tuple(_one_sided_row(m, new_regimes) for m in models_new if m not in models_old),
         removed=tuple(_one_sided_row(m, old_regimes) for m in models_old if m not in models_new),
-        changed=changed,
+        changed=changed_rows,
         moves=moves,
         pushed={
             name: _pushed(old_regimes[name], new_regimes[name], moves)

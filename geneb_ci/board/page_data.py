@@ -83,16 +83,16 @@ def page_scripts(
     Parts refer to models by index. So that parts of two boards are never combined, the digest of
     all parts is in the name of each script and in its key. Only CURRENT has a fixed name.
     """
-    ordered = in_board_order(entries)
-    ids = [entry.submission.model_id for entry in ordered]
+    ordered_entries = in_board_order(entries)
+    ids = [entry.submission.model_id for entry in ordered_entries]
     # Text chunks, which are hashed first and then written.
     parts: dict[str, list[bytes]] = {}
     for index in range(len(benchmark.regimes)):
         parts[f"scores-{index}"] = [json_text(_scores(values, index, ids, benchmark))]
         parts[f"tasks-{index}"] = [json_text(_tasks(values, index, ids, benchmark))]
-    parts["matrices"] = [ascii_text(matrices(ordered, benchmark))]
+    parts["matrices"] = [ascii_text(matrices(ordered_entries, benchmark))]
     parts["history"] = [ascii_text(events)]
-    base = _base(values, ordered, ids, benchmark, first_advice)
+    base = _base(values, ordered_entries, ids, benchmark, first_advice)
     digest = _digest(parts | {BASE: [ascii_text(base)]})
     base_text: list[bytes] = [ascii_text({"digest": digest} | base)]
     keys_by_part = {name: f"{name}.{digest}" for name in parts}
@@ -128,7 +128,7 @@ def _base(
     diagnostics, first_regime = values.get(DIAGNOSTICS), benchmark.regimes[0]
     columns = _columns(diagnostics, first_regime, benchmark)
     data = values[LEADERBOARD]["data"]
-    ranked = [{row["model"] for row in data[regime]} for regime in benchmark.regimes]
+    ranked_models = [{row["model"] for row in data[regime]} for regime in benchmark.regimes]
     return {
         "benchmark": _benchmark(benchmark, values[TASKS]["tasks"]),
         "encoding": ENCODING,
@@ -136,7 +136,7 @@ def _base(
         "models": [facts_of(entry, COLUMNS) for entry in entries],
         "decisions": _decisions(diagnostics, benchmark),
         # The first view needs only these; with a thousand models the rest is 20 times as large.
-        "ranked": [[int(model in models) for model in ids] for models in ranked],
+        "ranked": [[int(model in models) for model in ids] for models in ranked_models],
         "overall": [_standing(columns[1], model, 3) for model in ids] if columns else None,
         "facts": _facts(diagnostics, index_of, benchmark),
         "baselines": baseline_lines(benchmark),

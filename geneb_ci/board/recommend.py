@@ -63,7 +63,7 @@ def built_advice_facts(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
     tasks = [task["id"] for task in values[TASKS]["tasks"]]
     ranks = values[DIAGNOSTICS]["ranks"]
     boards = {}
-    for regime, ranked in ranks.items():
+    for regime, regime_ranks in ranks.items():
         rows = {row["model"]: row for row in values[TASKS]["data"][regime]}
         boards[regime] = RegimeScores(
             models=tuple(rows),
@@ -72,18 +72,18 @@ def built_advice_facts(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
             tasks={
                 task: _built_scores(
                     [row["task_MCC"][task] for row in rows.values()],
-                    [ranked["tasks"][task][model][2:] for model in rows],
+                    [regime_ranks["tasks"][task][model][2:] for model in rows],
                 )
                 for task in tasks
             },
-            rounded=ranked["rounded"],
-            critical=ranked["critical"],
-            draws_covered=tuple(ranked["draws_covered"]),
+            rounded=regime_ranks["rounded"],
+            critical=regime_ranks["critical"],
+            draws_covered=tuple(regime_ranks["draws_covered"]),
         )
     data = values[LEADERBOARD]["data"]
     return AdviceFacts(
         boards,
-        {regime: ranked["draw_variance"] for regime, ranked in ranks.items()},
+        {regime: regime_ranks["draw_variance"] for regime, regime_ranks in ranks.items()},
         values[TASKS]["tasks"],
         {row["model"]: row for regime in data for row in data[regime]},
     )
@@ -185,11 +185,11 @@ def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
 def _qualifying(request: ModelRequest, facts: AdviceFacts, regimes: Sequence[str]) -> list[str]:
     """Return the models that meet size and evidence and are ranked in all of some regimes."""
     min_evidence = None if request.evidence is None else Evidence(request.evidence)
-    ranked = [set(facts.boards[regime].models) for regime in regimes]
+    models_by_regime = [set(facts.boards[regime].models) for regime in regimes]
     return [
         model
         for model in facts.boards[regimes[0]].models
-        if all(model in ranked_models for ranked_models in ranked)
+        if all(model in ranked_models for ranked_models in models_by_regime)
         and (request.max_params is None or _size(facts.rows[model]) <= request.max_params)
         and has_evidence(Evidence(facts.rows[model]["evidence"]), min_evidence)
     ]

@@ -44,10 +44,10 @@ def score_lines(
     metrics = benchmark.metrics
     for entry in in_board_order(entries):
         model, evidence, level = entry.submission.model_id, str(entry.evidence), str(entry.level)
-        ranked = ranked_regimes(entry.submission, benchmark)
-        errors = _errors(entry, ranked, benchmark) if has_errors else {}
+        complete_regimes = ranked_regimes(entry.submission, benchmark)
+        errors = _errors(entry, complete_regimes, benchmark) if has_errors else {}
         for regime, task, values, standing in scored_cells(entry, benchmark):
-            if ranked_only and regime not in ranked:
+            if ranked_only and regime not in complete_regimes:
                 continue
             error = errors.get((regime, task.id))
             cell, audited = (model, task.id, task.category, regime), (standing, evidence, level)

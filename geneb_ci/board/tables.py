@@ -185,10 +185,10 @@ def values_table(entries: Iterable[Entry], benchmark: Benchmark, *, has_errors: 
     `has_errors` asks for standard errors, which need the extra `build` and known sizes of all test
     sets. A model has no lines in a regime in which it lacks a task, as on the board.
     """
-    ordered = in_board_order(entries)
+    ordered_entries = in_board_order(entries)
 
     def rows() -> Iterator[tuple[Any, ...]]:
-        lines = score_lines(ordered, benchmark, has_errors=has_errors, ranked_only=True)
+        lines = score_lines(ordered_entries, benchmark, has_errors=has_errors, ranked_only=True)
         for model, task, category, regime, metric, value, error, *audited in lines:
             decimals = decimals_of(error)
             shown_error = None if error is None else round(error, decimals)

@@ -236,31 +236,31 @@ def regime_scores(
     scores of a row, by default `row_scores`.
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
-    ranked = [row for row in rows if regime in ranked_regimes(row, benchmark)]
-    ranked.sort(key=lambda row: (row.model_id.lower(), row.model_id))
+    ranked_rows = [row for row in rows if regime in ranked_regimes(row, benchmark)]
+    ranked_rows.sort(key=lambda row: (row.model_id.lower(), row.model_id))
     names, tasks = names_of(benchmark), benchmark.task_ids
-    row_results = [(scores_of or row_scores)(row, regime, benchmark) for row in ranked]
+    row_results = [(scores_of or row_scores)(row, regime, benchmark) for row in ranked_rows]
     by_name = _columns([(row.values, row.variance, row.freedom) for row in row_results], names)
     by_task = _columns([row.tasks[:3] for row in row_results], tasks)
     places = (
-        shared_errors.triangle_positions(ranked)
+        shared_errors.triangle_positions(ranked_rows)
         if shared_errors is not None
-        else [None] * len(ranked)
+        else [None] * len(ranked_rows)
     )
     triangles = shared_errors.regimes.get(regime, {}) if shared_errors is not None else {}
     return RegimeScores(
-        models=tuple(row.model_id for row in ranked),
-        params=tuple(row.meta.params for row in ranked),
+        models=tuple(row.model_id for row in ranked_rows),
+        params=tuple(row.meta.params for row in ranked_rows),
         scores={
             name: with_shared(column, triangles.get(name, []), places)
             for name, column in by_name.items()
         },
         tasks=by_task,
-        rounded=rounded_up(len(ranked)),
-        critical=critical_value(rounded_up(len(ranked))),
+        rounded=rounded_up(len(ranked_rows)),
+        critical=critical_value(rounded_up(len(ranked_rows))),
         draws_covered=tuple(
             row.model_id
-            for row, scores in zip(ranked, row_results, strict=True)
+            for row, scores in zip(ranked_rows, row_results, strict=True)
             if scores.has_seeds
         ),
     )

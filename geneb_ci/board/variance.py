@@ -132,20 +132,20 @@ def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Flo
     """
     mcc, acc, f1 = (np.asarray(part, dtype=float) for part in mean)
     n = small + large
-    right = acc * n
+    correct = acc * n
     one_minus_f1 = np.where(f1 < 1, 1 - f1, 1.0)
-    square = np.where(f1 < 1, n * (right - f1 * n) / one_minus_f1, 0.0)
+    square = np.where(f1 < 1, n * (correct - f1 * n) / one_minus_f1, 0.0)
     rho_size = np.sqrt(np.maximum(square, 0.0))
     # The limits of statistics.binary.rho_limits, for means as well.
-    rho_min = np.maximum(-right, right - 2 * small)
-    rho_max = np.minimum(right, 2 * large - right)
+    rho_min = np.maximum(-correct, correct - 2 * small)
+    rho_max = np.minimum(correct, 2 * large - correct)
     candidates = []
     for rho in (rho_size, -rho_size):
         limited_rho = np.minimum(np.maximum(rho, rho_min), rho_max)
-        candidates.append((limited_rho, np.abs(_mcc(small, large, right, limited_rho) - mcc)))
+        candidates.append((limited_rho, np.abs(_mcc(small, large, correct, limited_rho) - mcc)))
     (first, first_distance), (second, second_distance) = candidates
     rho = np.where(first_distance <= second_distance, first, second)
-    return np.maximum((right - rho) / 2, 0.0), np.maximum((right + rho) / 2, 0.0)
+    return np.maximum((correct - rho) / 2, 0.0), np.maximum((correct + rho) / 2, 0.0)
 
 
 def _mcc(small: FloatOrMore, large: FloatOrMore, correct: Floats, rho: Floats) -> Floats:
@@ -199,14 +199,14 @@ def recovered_table(classes: Classes, reported: ReportedTriple) -> BinaryTable:
     return BinaryTable(small, classes.small - small, large, classes.large - large)
 
 
-def rate(right: FloatOrMore, total: FloatOrMore) -> Floats:
+def rate(correct: FloatOrMore, total: FloatOrMore) -> Floats:
     """Return the shares of right predictions.
 
     If none or all are right, Jeffreys' estimate is used, which adds half a sequence to either side,
     since other sequences may have other results.
     """
-    is_mixed = (right > 0) & (right < total)
-    return np.where(is_mixed, right / total, (np.minimum(right, total) + 0.5) / (total + 1))
+    is_mixed = (correct > 0) & (correct < total)
+    return np.where(is_mixed, correct / total, (np.minimum(correct, total) + 0.5) / (total + 1))
 
 
 def variance_of_two(

@@ -32,7 +32,7 @@ FILES_MIN = 20
 """From so many files on, results are cached: reading them then takes less than half the time of the
 check. For one file, computing the digest costs about as much time as the cache would save."""
 _POLICY_BYTES_MAX = 16_000_000
-_PACKAGE = Path(__file__).resolve().parents[1]
+_PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
 _PACKAGES = (
     *("check", "common", "models", "receipt", "statistics", "submission"),
     "../reference_harness/formats",
@@ -197,7 +197,9 @@ def _read_outcome(value: Any) -> Outcome:
 def code_digest() -> str:
     """Return a digest of the code of the rules, the shipped data, Python and installed packages."""
     digest = hashlib.sha256(sys.version.encode())
-    code = sorted(path for part in _PACKAGES for path in (_PACKAGE / part).rglob("*.py"))
+    code = sorted(
+        path for package in _PACKAGES for path in (_PACKAGE_FOLDER / package).rglob("*.py")
+    )
     for path in (*code, *sorted(shipped("schemas", KNOWN_FILE).parent.glob("*.json"))):
         _digest_parts(digest, os.fsencode(path), read_regular(path, _POLICY_BYTES_MAX))
     digest.update("\0".join(sorted(_distributions())).encode("utf-8", "surrogateescape"))

@@ -54,8 +54,10 @@ class Fixed:
 
     def diff(self) -> str:
         """Return the change as a unified diff; "" if there is none."""
-        old, new = (text.splitlines(keepends=True) for text in (self.before, self.after))
-        lines = difflib.unified_diff(old, new, self.file, self.file)
+        old_lines, new_lines = (
+            text.splitlines(keepends=True) for text in (self.before, self.after)
+        )
+        lines = difflib.unified_diff(old_lines, new_lines, self.file, self.file)
         marked = (
             line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
             for line in lines
@@ -196,10 +198,10 @@ def _member_orders(
     if not isinstance(value, dict):
         return
     known_order = _order_of(path, context, version)
-    ordered = [key for key in known_order if key in value]
-    ordered += [key for key in value if key not in set(known_order)]
-    if ordered != list(value):
-        yield path, ordered
+    ordered_keys = [key for key in known_order if key in value]
+    ordered_keys += [key for key in value if key not in set(known_order)]
+    if ordered_keys != list(value):
+        yield path, ordered_keys
     for key, member in value.items():
         yield from _member_orders(member, (*path, key), context, version)
 
@@ -251,9 +253,9 @@ class _Editor:
         ends = [span.start, *(spans[key].end for key in keys)]
         begins = [*(spans[key].key for key in keys), span.end]
         between = [self.source[a:b] for a, b in zip(ends, begins, strict=True)]
-        ordered = [members[key] for key in self.member_order_by_path.get(path, keys)]
+        ordered_members = [members[key] for key in self.member_order_by_path.get(path, keys)]
         return between[0] + "".join(
-            member + after for member, after in zip(ordered, between[1:], strict=True)
+            member + after for member, after in zip(ordered_members, between[1:], strict=True)
         )
 
 

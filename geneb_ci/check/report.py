@@ -169,7 +169,7 @@ class Report:
 
         A crash of a rule is never removed: a baseline must not hide that nothing was checked.
         """
-        unmatched, new = baseline.copy(), []
+        unmatched, new_findings = baseline.copy(), []
         for finding in self.findings:
             key = KnownFinding(
                 *map(well_formed, (finding.rule, finding.file, finding.pointer, finding.message))
@@ -178,8 +178,8 @@ class Report:
                 unmatched[key] -= 1
                 self.known += 1
             else:
-                new.append(finding)
-        self.findings = new
+                new_findings.append(finding)
+        self.findings = new_findings
         files = set(map(well_formed, self.files))
         self.stale = sorted(
             key for key in unmatched.elements() if key.rule in rules and key.file in files

@@ -245,11 +245,13 @@ def _listed_faults(rule: Rule, faults: list[Fault]) -> list[Fault]:
     if len(faults) <= FINDINGS_MAX:
         return faults
     *listed_faults, last_listed = faults[:FINDINGS_MAX]
-    more = len(faults) - len(listed_faults)
-    message = f"{more:,} more findings of {rule.id} are not listed; this is the first of them"
+    hidden_count = len(faults) - len(listed_faults)
+    message = (
+        f"{hidden_count:,} more findings of {rule.id} are not listed; this is the first of them"
+    )
     actual, expected = plural(len(faults), "finding"), "none"
     last = dataclasses.replace(
-        last_listed, message=message, found=actual, expected=expected, unlisted=more - 1
+        last_listed, message=message, found=actual, expected=expected, unlisted=hidden_count - 1
     )
     return [*listed_faults, last]
 

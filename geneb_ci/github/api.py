@@ -141,14 +141,14 @@ class GitHub:
         A pull request that moves between pages during reading is returned once.
         """
         pulls: dict[int, Pull] = {}
-        unread: dict[int, UnreadablePull] = {}
+        unreadable_by_number: dict[int, UnreadablePull] = {}
         parameters = {"state": "open", "sort": "updated", "direction": "desc"}
         for page in self.wire.pages("/pulls", PULLS_PAGES_MAX, **parameters):
             readable, unreadable = readable_pulls(page)
             for pull in readable:
                 pulls.setdefault(self._require_not_renamed(pull).number, pull)
-            unread |= {pull.number: pull for pull in unreadable}
-        return OpenList(list(pulls.values()), list(unread.values()))
+            unreadable_by_number |= {pull.number: pull for pull in unreadable}
+        return OpenList(list(pulls.values()), list(unreadable_by_number.values()))
 
     def main(self) -> Commit:
         """Return the head of the default branch; one request."""

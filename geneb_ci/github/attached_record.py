@@ -76,8 +76,8 @@ def attached_record(github: GitHub, number: int) -> AttachedRecord:
             f"no comment on #{number} has a signed record",
             "name the pull request or the issue whose comment has it",
         )
-    what = f"the record in the comments on #{number}"
-    return decode(complete_lines[-1], AttachedRecord, what, RETRY_FIX)
+    subject = f"the record in the comments on #{number}"
+    return decode(complete_lines[-1], AttachedRecord, subject, RETRY_FIX)
 
 
 def _parts(comments: Iterable[Comment], author: int) -> dict[str, list[str]]:

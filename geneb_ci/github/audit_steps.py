@@ -110,11 +110,13 @@ def _order_with_draw(
             file = Path(str(head_layout.submissions)) / f"{model}.json"
             submission = read_submission(file)
             commitment = commit(submission)
-            earlier = audits.draws_of(github, target.number, commitment, say)
-            published_at, published_on = audits.publish(github, head, commitment.sha256, earlier)
+            earlier_orders = audits.draws_of(github, target.number, commitment, say)
+            published_at, published_on = audits.publish(
+                github, head, commitment.sha256, earlier_orders
+            )
             say(f"commitment {commitment.sha256}, public since {published_at}")
             earlier_plans = audits.write_plans(
-                Path(draws_folder), earlier, commitment.sha256, published_at
+                Path(draws_folder), earlier_orders, commitment.sha256, published_at
             )
             source = BeaconSource(None, relay, None, "", reveal=False)
             sample = TaskSample(earlier=earlier_plans)

@@ -71,7 +71,7 @@ class AuditOrder(StrictModel):
 
 
 def publish(
-    github: GitHub, sha: str, digest: str, earlier: Iterable[AuditOrder]
+    github: GitHub, sha: str, digest: str, earlier_orders: Iterable[AuditOrder]
 ) -> tuple[str, str | None]:
     """Set the status that publishes a commitment, unless it exists.
 
@@ -81,7 +81,7 @@ def publish(
     """
     publications: list[tuple[str, str | None]] = [
         (order.plan.committed_at, order.published_on or order.head_sha)
-        for order in earlier
+        for order in earlier_orders
         if order.plan.commitment_sha256 == digest
     ]
     if published_at := github.publication_time(sha, digest):
@@ -168,7 +168,7 @@ def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> 
 
 
 def write_plans(
-    folder: Path, orders: Iterable[AuditOrder], digest: str, at: str
+    folder: Path, orders: Iterable[AuditOrder], digest: str, published_at: str
 ) -> tuple[Path, ...]:
     """Write the plans of earlier draws into a folder, and return their paths.
 
@@ -177,7 +177,7 @@ def write_plans(
     paths = []
     for number, order in enumerate(orders):
         plan = order.plan
-        if plan.commitment_sha256 != digest or plan.committed_at == at:
+        if plan.commitment_sha256 != digest or plan.committed_at == published_at:
             paths.append(folder / f"{number}.json")
             paths[-1].write_text(encoded(plan), encoding="utf-8")
     return tuple(paths)
@@ -243,12 +243,12 @@ def failed_text(order: AuditOrder, error: GenebError, run: str) -> str:
     )
 
 
-def refused_text(name: str, error: GenebError, again: str, run: str) -> str:
+def refused_text(name: str, error: GenebError, retry_text: str, run: str) -> str:
     """Return the comment on an audit that did not begin, with what to do."""
     reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
     return (
         f"### The audit of {code(name)} did not begin\n\n{reason}\n\n**Next step.** {fix}. Then "
-        f"{again}.{_run_text(run)}\n"
+        f"{retry_text}.{_run_text(run)}\n"
     )
 
 

@@ -94,14 +94,14 @@ def own_comment(comments: Iterable[Comment], author: int, marker: str = MARKER) 
 
 def rank_section(pull: PullVerdict) -> str:
     """Return the section on rank and neighbours of a row without errors; "" if there is none."""
-    parts = []
+    section_parts = []
     if pull.comparison is not None:
-        parts.append(_categories(pull.comparison))
+        section_parts.append(_categories(pull.comparison))
     if pull.standings:
-        parts.append(_regimes(pull.standings))
+        section_parts.append(_regimes(pull.standings))
     if pull.neighbour is not None:
-        parts.append(_neighbour_text(pull.neighbour))
-    section = "\n### Rank on the board\n\n" + "\n".join(parts) if parts else ""
+        section_parts.append(_neighbour_text(pull.neighbour))
+    section = "\n### Rank on the board\n\n" + "\n".join(section_parts) if section_parts else ""
     return section + (_audit_section(pull.audit) if pull.audit is not None else "")
 
 

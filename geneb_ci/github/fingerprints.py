@@ -41,15 +41,17 @@ def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) ->
     )
 
 
-def rivals(fingerprint: Fingerprint, others: Mapping[int, Fingerprint]) -> tuple[Rival, ...]:
+def rivals(
+    fingerprint: Fingerprint, other_fingerprints: Mapping[int, Fingerprint]
+) -> tuple[Rival, ...]:
     """Return the pull requests that share a file, a name or the scores with a row, by number.
 
     Each rule has its own limit, so warnings about copies never displace a collision.
     """
     all_rivals = [
         rival
-        for number in sorted(others)
-        for rival in _rivals_of_pull(fingerprint, number, others[number])
+        for number in sorted(other_fingerprints)
+        for rival in _rivals_of_pull(fingerprint, number, other_fingerprints[number])
     ]
     copies = [rival for rival in all_rivals if rival.kind is RivalKind.COPY]
     collisions = [rival for rival in all_rivals if rival.kind is not RivalKind.COPY]

@@ -116,10 +116,10 @@ def offer(client: Any, flavor: str, seconds: int) -> MachineOffer:
 def require_time(seconds: int) -> None:
     """Raise UsageProblem if a Job of `seconds` may outlive the job of GitHub that waits for it."""
     if run_address() and seconds + QUEUE_S > HOSTED_S:
-        most = HOSTED_S - QUEUE_S
+        seconds_max = HOSTED_S - QUEUE_S
         raise UsageProblem(
             f"a Job of {seconds / 3600:.2f} h outlives the job of GitHub that would cancel it",
-            f"set AUDIT_TIMEOUT to at most {most / 60:.0f}m, or run `audit send` elsewhere",
+            f"set AUDIT_TIMEOUT to at most {seconds_max / 60:.0f}m, or run `audit send` elsewhere",
         )
 
 
@@ -157,12 +157,12 @@ class EndedJob(NamedTuple):
     stage: str
     lines: list[str]
 
-    def failure(self, what: str, say: Say) -> JobFailed:
+    def failure(self, expected: str, say: Say) -> JobFailed:
         """Return the error of a Job without the expected outcome, and print the end of its log."""
         for text in self.lines[-_TAIL:]:
             say(f"  | {visible(text, CHUNK)}")
         return JobFailed(
-            f"the Job {self.id} ended as {visible(self.stage)} without {what}",
+            f"the Job {self.id} ended as {visible(self.stage)} without {expected}",
             "read its log above; start it again, with another --flavor or --timeout if it was too "
             "slow",
         )

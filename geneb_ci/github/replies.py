@@ -310,13 +310,13 @@ def adapter(kind: type[T]) -> TypeAdapter[T]:
     return _adapters[kind]
 
 
-def parsed(kind: type[T], body: Any, what: str) -> T:
+def parsed(kind: type[T], body: Any, subject: str) -> T:
     """Return an answer as a model. Raises UnexpectedReply with the first validation error."""
     try:
         return adapter(kind).validate_python(body)
     except ValidationError as error:
         raise UnexpectedReply(
-            f"{what}: unexpected answer of GitHub, at {first_error(error, 'the top level')}",
+            f"{subject}: unexpected answer of GitHub, at {first_error(error, 'the top level')}",
             REPORT_IT,
         ) from error
 
@@ -341,15 +341,15 @@ def readable_pulls(items: Iterable[Any]) -> tuple[list[Pull], list[UnreadablePul
 
     Raises UnexpectedReply if one has no number.
     """
-    what = "the list of pull requests"
+    subject = "the list of pull requests"
     readable: list[Pull] = []
     unreadable: list[UnreadablePull] = []
     for item in items:
         try:
             readable.append(adapter(Pull).validate_python(item))
         except ValidationError as error:
-            pull = parsed(_NumberedHead, item, what)
+            pull = parsed(_NumberedHead, item, subject)
             head = pull.head.sha if pull.head is not None else None
-            reason = f"unexpected answer of GitHub in {what}, at {first_error(error, 'the top')}"
+            reason = f"unexpected answer of GitHub in {subject}, at {first_error(error, 'the top')}"
             unreadable.append(UnreadablePull(pull.number, head, reason))
     return readable, unreadable

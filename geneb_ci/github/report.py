@@ -140,8 +140,8 @@ def write(
             unwritten.pop(0)
         for index, pull in enumerate(verdict.pulls):
             if index % BATCH == 0:
-                part = verdict.pulls[index : index + BATCH]
-                prefetch_conversations(github, [pull.number for pull in part])
+                batch = verdict.pulls[index : index + BATCH]
+                prefetch_conversations(github, [pull.number for pull in batch])
             result = _result_of_write(str(pull.number), publish, github, pull, is_fresh=is_fresh)
             yield result
             unwritten.pop(0)

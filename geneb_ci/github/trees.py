@@ -104,21 +104,21 @@ def read_proposal(source: Source, head: str, folders: RepositoryFolders, main: M
     Raises Tampered if an answer contradicts itself.
     """
     base = source.merge_base(main.sha, head)
-    before, base_cut = source.tree(base.tree)
-    after, head_cut = source.tree(head)
-    now = main.files
+    base_files, base_cut = source.tree(base.tree)
+    files_at_head, head_cut = source.tree(head)
+    main_files = main.files
     paths = sorted(
         path
-        for path in before.keys() | after.keys()
-        if before.get(path) != after.get(path) != now.get(path)
+        for path in base_files.keys() | files_at_head.keys()
+        if base_files.get(path) != files_at_head.get(path) != main_files.get(path)
     )
-    files = tuple(FileChange(path, now.get(path), after.get(path)) for path in paths)
-    outdated = tuple(path for path in paths if before.get(path) != now.get(path))
+    files = tuple(FileChange(path, main_files.get(path), files_at_head.get(path)) for path in paths)
+    outdated = tuple(path for path in paths if base_files.get(path) != main_files.get(path))
     change = Change(
         files, is_truncated=base_cut or head_cut, folders=folders, outdated_paths=outdated
     )
-    merged = {**now, **{path: after.get(path) for path in paths}}
-    head_files = {path: blob for path, blob in merged.items() if blob is not None}
+    blob_by_path = {**main_files, **{path: files_at_head.get(path) for path in paths}}
+    head_files = {path: blob for path, blob in blob_by_path.items() if blob is not None}
     return Proposal(base.sha, change, head_files)
 
 
@@ -133,6 +133,6 @@ def read_blob(source: Source, blob: Blob) -> bytes | Fault:
         return too_large(blob.size)
     raw = source.blob(blob.sha)
     if blob_id(raw) != blob.sha:
-        what = f"blob {blob.sha}: GitHub sent bytes with the id {blob_id(raw)}"
-        raise Tampered(what, TAMPERED_FIX)
+        message = f"blob {blob.sha}: GitHub sent bytes with the id {blob_id(raw)}"
+        raise Tampered(message, TAMPERED_FIX)
     return raw if len(raw) <= BYTES_MAX else too_large(len(raw))

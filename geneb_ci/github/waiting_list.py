@@ -162,9 +162,9 @@ def issue_text(waits: dict[int, Wait]) -> str:
     ]
     columns = ("PR", "reason", "attempts", "next attempt")
     table = Table(columns, rows, frozenset({"PR", "attempts"})).markdown_lines()
-    more = (
+    hidden_line = (
         [f"\n{len(waits) - LISTED_MAX} more are not listed here."]
         if len(waits) > LISTED_MAX
         else []
     )
-    return "\n".join([*lines, *table, *more, ""])
+    return "\n".join([*lines, *table, *hidden_line, ""])

@@ -32,15 +32,17 @@ INDENT = "  "
 def advice_text(advice: Advice, width: int) -> str:
     """Return the tasks, the best models of each regime and the reasons, in `width` columns."""
     count = len(advice.tasks)
-    listed = ", ".join(advice.labels) if count <= TASKS_MAX else "--format json names them"
-    line = escape(f"mean of {plural(count, 'task')}: {listed}")
+    task_text = ", ".join(advice.labels) if count <= TASKS_MAX else "--format json names them"
+    line = escape(f"mean of {plural(count, 'task')}: {task_text}")
     paragraphs = [wrapped_text(f"{line}\n", width)] if count else []
     for regime_advice in advice.regimes:
         head = ("model", "size", regime_advice.regime, "95 %", "at most", "whose")
         table: list[tuple[str, ...]] = [head]
         table += [_line(choice, advice) for choice in regime_advice.choices[:SHOWN_MAX]]
-        more = len(regime_advice.choices) - SHOWN_MAX
-        more_text = f"and {more} more: --format json lists them\n" if more > 0 else ""
+        hidden_count = len(regime_advice.choices) - SHOWN_MAX
+        more_text = (
+            f"and {hidden_count} more: --format json lists them\n" if hidden_count > 0 else ""
+        )
         first_line, *lines = _with_short_names(table, width)
         text_lines = Table(first_line, lines).text_lines()
         paragraphs.append("".join(f"{line}\n" for line in text_lines) + more_text)

@@ -148,8 +148,10 @@ def _headline(verification: Verification) -> str:
     if verification.differs:
         return f"rejected: {', '.join(step.name for step in verification.differs)}"
     if not verification.holds:
-        unknown = [step.name for step in verification.steps if step.state is StepState.UNKNOWN]
-        return f"not verified: {', '.join(unknown)} could not be checked"
+        unknown_steps = [
+            step.name for step in verification.steps if step.state is StepState.UNKNOWN
+        ]
+        return f"not verified: {', '.join(unknown_steps)} could not be checked"
     if verification.record is None:
         return "verified"
     outcome = verification.record.outcome

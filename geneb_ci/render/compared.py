@@ -178,7 +178,7 @@ def compared_svg(
     )
     height, width = _LINE * (len(rows) + 2), _LEFT + _PLOT + _RIGHT
     middle = _LEFT + _PLOT / 2
-    parts = [
+    elements = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"',
         f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
         f'<title>{escape(title)}</title><rect width="100%" height="100%" fill="white"/>',
@@ -188,16 +188,18 @@ def compared_svg(
     for number, (name, score) in enumerate(rows, 2):
         y = _LINE * number
         weight = "" if score else ' font-weight="bold"'
-        parts.append(
+        elements.append(
             f'<text x="4" y="{y + 4}"{weight}>{escape(visible(name, NAME_COLUMNS))}</text>'
         )
         if score is not None:
             low, value, high = (middle + end / largest_end * _PLOT / 2 for end in _ends(score))
-            parts.append(f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="#2563a8" stroke-width="2"/>')
-            parts.append(f'<circle cx="{value:.1f}" cy="{y}" r="4" fill="#2563a8"/>')
+            elements.append(
+                f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="#2563a8" stroke-width="2"/>'
+            )
+            elements.append(f'<circle cx="{value:.1f}" cy="{y}" r="4" fill="#2563a8"/>')
             numbers_x = _LEFT + _PLOT + 12
-            parts.append(f'<text x="{numbers_x}" y="{y + 4}">{score.difference:+.4f}</text>')
-    return "\n".join([*parts, "</svg>"]) + "\n"
+            elements.append(f'<text x="{numbers_x}" y="{y + 4}">{score.difference:+.4f}</text>')
+    return "\n".join([*elements, "</svg>"]) + "\n"
 
 
 def _ends(score: ComparedScore) -> Sequence[float]:

@@ -210,8 +210,8 @@ def _shift_cells(shift: RankShift) -> tuple[str, ...]:
     return (shift.regime, scores, change_text, ranks, plural(shift.scores, "score"))
 
 
-def _hidden_rows_line(table: TitledTable, most: int) -> list[str]:
-    hidden_rows = len(table.rows) - most
+def _hidden_rows_line(table: TitledTable, limit: int) -> list[str]:
+    hidden_rows = len(table.rows) - limit
     return [f"  and {hidden_rows:,} more; `--format json` lists all"] if hidden_rows > 0 else []
 
 

@@ -184,7 +184,7 @@ def _encoded(value: Mapping[str, Any]) -> bytes:
 
 
 def _dataset_description(
-    site: Site, name: str, description: str, address: str, parts: Mapping[str, Any]
+    site: Site, name: str, description: str, address: str, members: Mapping[str, Any]
 ) -> Any:
     when, paper = site.built.when, site.origin.paper
     return {
@@ -196,7 +196,7 @@ def _dataset_description(
         "url": address,
         "citeAs": f"{paper.title}, {paper.address}" if paper else site.name,
         **({"datePublished": when} if when else {}),
-        **parts,
+        **members,
     }
 
 

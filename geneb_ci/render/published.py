@@ -85,8 +85,8 @@ def generation_name(manifest: Manifest) -> str:
 def change_lines(preview: Preview) -> Iterator[str]:
     """Yield the changes of publishing: the rows of the board, then the files."""
     files, rows = preview.files, preview.rows
-    changed = [file for file in files if file.sign is not Sign.SAME]
-    size = sum(file.bytes for file in changed)
+    changed_files = [file for file in files if file.sign is not Sign.SAME]
+    size = sum(file.bytes for file in changed_files)
     yield ""
     yield f"board: {_counts_text(rows, 'removed')}; {plural(preview.models, 'model')} in all"
     for row in rows[:ROWS_MAX]:
@@ -96,23 +96,23 @@ def change_lines(preview: Preview) -> Iterator[str]:
     if len(rows) > ROWS_MAX:
         yield f"  and {plural(len(rows) - ROWS_MAX, 'more row')}"
     yield ""
-    yield f"files: {_counts_text(changed, 'deleted')}; {size:,} bytes to upload"
-    for file in changed[:FILES_MAX]:
+    yield f"files: {_counts_text(changed_files, 'deleted')}; {size:,} bytes to upload"
+    for file in changed_files[:FILES_MAX]:
         size_text = f"  {file.bytes:,} bytes" if file.sign is not Sign.REMOVED else ""
         yield f"  {file.sign} {escape(file.name)}{size_text}"
-    if len(changed) > FILES_MAX:
-        yield f"  and {plural(len(changed) - FILES_MAX, 'more file')}"
-    if len(files) > len(changed):
-        yield f"  {plural(len(files) - len(changed), 'file')} unchanged"
+    if len(changed_files) > FILES_MAX:
+        yield f"  and {plural(len(changed_files) - FILES_MAX, 'more file')}"
+    if len(files) > len(changed_files):
+        yield f"  {plural(len(files) - len(changed_files), 'file')} unchanged"
     if preview.others:
         yield f"  {plural(preview.others, 'file')} of earlier boards or from other sources, kept"
     yield ""
     yield "nothing was uploaded"
 
 
-def _counts_text(changed: Sequence[SpaceFileChange | RowChange], removed: str) -> str:
+def _counts_text(changes: Sequence[SpaceFileChange | RowChange], removed: str) -> str:
     words = {Sign.ADDED: "added", Sign.CHANGED: "changed", Sign.REMOVED: removed}
-    count_by_sign = Counter(item.sign for item in changed)
+    count_by_sign = Counter(item.sign for item in changes)
     counts = [
         f"{count_by_sign[sign]} {word}" for sign, word in words.items() if count_by_sign[sign]
     ]

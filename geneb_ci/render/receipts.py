@@ -56,10 +56,10 @@ def _lines(verification: ReceiptVerification) -> Iterator[str]:
         yield f"  {_MARKS[step.state]} {step.name:<{_NAME_WIDTH}}  {_step_text(step, verification)}"
         if step.fix:
             yield f"      fix: {escape(step.fix)}"
-    listed = verification.differences[:SHOWN_MAX]
-    yield from (f"    - {escape(_short(sentence))}" for sentence in listed)
-    if more := len(verification.differences) - len(listed):
-        yield f"    - and {plural(more, 'difference')} more: --format json lists all"
+    listed_differences = verification.differences[:SHOWN_MAX]
+    yield from (f"    - {escape(_short(sentence))}" for sentence in listed_differences)
+    if hidden_count := len(verification.differences) - len(listed_differences):
+        yield f"    - and {plural(hidden_count, 'difference')} more: --format json lists all"
     yield ""
     yield counts_text(verification)
     if verification.weak:
@@ -181,10 +181,10 @@ def beacon_text(beacon: "Beacon") -> str:
 def embedding_plan_text(plan: "EmbeddingPlan", name: str) -> str:
     """Return the plan of an audit of embeddings, and the next step."""
     source, commitment = beacon_text(plan.beacon), plan.commitment_sha256[:16]
-    earlier = [f"{plural(len(plan.earlier), 'earlier draw')} of embeddings also counted"]
+    earlier_lines = [f"{plural(len(plan.earlier), 'earlier draw')} of embeddings also counted"]
     return "\n".join([
         f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {source}",
-        *(earlier if plan.earlier else []),
+        *(earlier_lines if plan.earlier else []),
         f"check that commitment {commitment}... was published at {plan.committed_at}",
         next_line(shlex.join(["geneb-ci", "audit", "run", name, "--receipt", "DIR"])),
         "",
@@ -218,8 +218,8 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
         f"direction of the labels: {direction.statistic:+.2f} sd, p = {direction.p:.2g}",
         *(
             f"effect of the differences between claimed and rerun {name} embeddings: "
-            f"{part.statistic:+.2f} sd; {part.rows:,} embeddings differ"
-            for name, part in (outcome.effect or ())
+            f"{part_effect.statistic:+.2f} sd; {part_effect.rows:,} embeddings differ"
+            for name, part_effect in (outcome.effect or ())
         ),
         *(
             [f"the tolerances allow changes of the test loss of {outcome.room:.1g} nats"]

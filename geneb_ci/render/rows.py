@@ -47,7 +47,7 @@ def row_of(model_id: str, file: Document, errors: int, evidence: RepositoryEvide
 
 
 def labels_text(
-    rows: Sequence[LabelRow], columns: int = sys.maxsize, most: int = sys.maxsize
+    rows: Sequence[LabelRow], columns: int = sys.maxsize, lines_max: int = sys.maxsize
 ) -> str:
     """Return text for a terminal: each row with its audits, then how many rows have each evidence.
 
@@ -76,7 +76,7 @@ def labels_text(
         for evidence in map(str, Evidence)
         if row_count_by_evidence[evidence]
     ]
-    fitting_blocks = first_that_fit(blocks, most - 3)
+    fitting_blocks = first_that_fit(blocks, lines_max - 3)
     lines = [*itertools.chain(*fitting_blocks), *left_out(len(rows) - len(fitting_blocks), "row")]
     return "\n".join([*lines, "", f"{plural(len(rows), 'row')}: {', '.join(counts)}"]) + "\n"
 
@@ -144,7 +144,7 @@ def matrices_json(cells: list[RecoveredCell]) -> str:
 
 
 def matrices_text(
-    cells: list[RecoveredCell], width: int = sys.maxsize, most: int = sys.maxsize
+    cells: list[RecoveredCell], width: int = sys.maxsize, lines_max: int = sys.maxsize
 ) -> str:
     """Return a table for a terminal of `width` columns: correct / total for each class.
 
@@ -152,7 +152,9 @@ def matrices_text(
     """
     columns = ("task", "seed", "matrices", "smaller class", "larger class", "MCC", "Acc", "F1")
     lines: list[tuple[str, ...]] = []
-    for cell in sorted(cells, key=lambda cell: cell.matrices > 0) if most < sys.maxsize else cells:
+    for cell in (
+        sorted(cells, key=lambda cell: cell.matrices > 0) if lines_max < sys.maxsize else cells
+    ):
         correct_counts = (
             (
                 f"{cell.table.small_correct}/{cell.classes.small}",
@@ -165,7 +167,7 @@ def matrices_text(
         seed = "" if cell.seed is None else str(cell.seed)
         lines.append((visible(cell.task), seed, str(cell.matrices), *correct_counts, *values))
     rows = Table(columns, lines, right_aligned=frozenset(columns[1:])).fitted_rows(width)
-    fitting_rows = first_that_fit(rows, most - 3)
+    fitting_rows = first_that_fit(rows, lines_max - 3)
     aligned = [line for row in fitting_rows for line in row]
     aligned += left_out(len(rows) - len(fitting_rows), "cell")
     single_count = sum(cell.matrices == 1 for cell in cells)

@@ -132,5 +132,5 @@ def _uri(file: str) -> str:
 
 def _identity(finding: Finding) -> str:
     """Return a finding's identity across commits: no line and value, as these change."""
-    parts = f"{finding.rule}\0{finding.file}\0{finding.pointer}"
-    return hashlib.sha256(well_formed(parts).encode()).hexdigest()[:16]
+    identifying_text = f"{finding.rule}\0{finding.file}\0{finding.pointer}"
+    return hashlib.sha256(well_formed(identifying_text).encode()).hexdigest()[:16]

@@ -132,8 +132,10 @@ class Table:
             )
             for row in self.rows[:ROWS_MAX]
         ]
-        more = len(self.rows) - ROWS_MAX
-        title = f"{caption}; {more:,} more rows are not shown" if more > 0 else caption
+        hidden_count = len(self.rows) - ROWS_MAX
+        title = (
+            f"{caption}; {hidden_count:,} more rows are not shown" if hidden_count > 0 else caption
+        )
         return str(
             Markup(
                 "<table><caption>{}</caption><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"

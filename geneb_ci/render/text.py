@@ -207,9 +207,11 @@ class _SameFinding(NamedTuple):
 def _same_finding(findings_by_file: Mapping[str, list[Finding]]) -> _SameFinding:
     """Return which files have only one and the same finding about the whole file."""
     files_by_finding: dict[tuple[str, str, str], list[str]] = {}
-    for file, (first, *further_findings) in findings_by_file.items():
-        if first.rule in FILE_RULES and not further_findings:
-            files_by_finding.setdefault((first.rule, first.message, first.fix), []).append(file)
+    for file, (first_finding, *further_findings) in findings_by_file.items():
+        if first_finding.rule in FILE_RULES and not further_findings:
+            files_by_finding.setdefault(
+                (first_finding.rule, first_finding.message, first_finding.fix), []
+            ).append(file)
     groups = [names for names in files_by_finding.values() if len(names) >= ALIKE_MIN]
     return _SameFinding(
         frozenset(name for names in groups for name in names[1:]),
@@ -232,8 +234,8 @@ def _group_lines(group: list[Finding], report: Report, width: int) -> Iterator[L
         StyledText(" "),
         StyledText(escape(first_finding.rule), "bold"),
     )
-    listed = group if len(group) <= SAME_RULE_MAX else group[:LISTED_OF_MANY]
-    for fix, findings_with_fix in itertools.groupby(listed, lambda finding: finding.fix):
+    listed_findings = group if len(group) <= SAME_RULE_MAX else group[:LISTED_OF_MANY]
+    for fix, findings_with_fix in itertools.groupby(listed_findings, lambda finding: finding.fix):
         for finding in findings_with_fix:
             position = f"    {finding.line}:{finding.column}  "
             yield from _wrapped(position, StyledText(escape(finding.pointer), "dim"), width)
@@ -245,9 +247,13 @@ def _group_lines(group: list[Finding], report: Report, width: int) -> Iterator[L
             last_position = finding.line, finding.column
         if fix:
             yield from _wrapped(_FIX, StyledText(escape(fix), "green"), width)
-    if len(group) > len(listed):
-        more = len(group) - len(listed) + sum(finding.unlisted for finding in group)
-        yield (StyledText(f"    and {more:,} more of {escape(first_finding.rule)}", "bold"),)
+    if len(group) > len(listed_findings):
+        hidden_count = (
+            len(group) - len(listed_findings) + sum(finding.unlisted for finding in group)
+        )
+        yield (
+            StyledText(f"    and {hidden_count:,} more of {escape(first_finding.rule)}", "bold"),
+        )
 
 
 def _frame(finding: Finding, report: Report, width: int) -> Iterator[Line]:

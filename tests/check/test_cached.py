@@ -304,8 +304,8 @@ def test_other_code_or_another_package_computes_anew(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     digests.add(code_digest())
     package = tmp_path / "package"
-    shutil.copytree(cached._PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(cached, "_PACKAGE", package)
+    shutil.copytree(cached._PACKAGE_FOLDER, package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(cached, "_PACKAGE_FOLDER", package)
     digests.add(code_digest())
     with (package / "check/claims.py").open("a", encoding="utf-8") as stream:
         stream.write("\n")

@@ -275,31 +275,31 @@ def _centred_ranks(values: Sequence[float]) -> list[int]:
 
 def _by_category(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
     """Yield each category with the scores of the rows, which must be ranked in the regime."""
-    ranked = [row.categories[regime] for row in rows]
-    names = list(ranked[0]) if ranked else []
+    scores_by_row = [row.categories[regime] for row in rows]
+    names = list(scores_by_row[0]) if scores_by_row else []
     if len(names) == 1:
-        yield names[0], [scores[names[0]] for scores in ranked]
+        yield names[0], [scores[names[0]] for scores in scores_by_row]
     elif names:
-        columns = zip(*map(operator.itemgetter(*names), ranked), strict=True)
+        columns = zip(*map(operator.itemgetter(*names), scores_by_row), strict=True)
         yield from zip(names, columns, strict=True)
 
 
 def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
-    ranked = [row.tasks[regime] for row in rows if regime in row.tasks]
-    if not ranked:
+    scores_by_row = [row.tasks[regime] for row in rows if regime in row.tasks]
+    if not scores_by_row:
         return
     packed = [
         column
-        for column in ranked
-        if isinstance(column, PackedNumbers) and column.is_like(ranked[0])
+        for column in scores_by_row
+        if isinstance(column, PackedNumbers) and column.is_like(scores_by_row[0])
     ]
-    if len(packed) == len(ranked):
+    if len(packed) == len(scores_by_row):
         yield from zip(
             packed[0], zip(*(column.numbers for column in packed), strict=True), strict=True
         )
         return
-    for task in ranked[0]:
-        yield task, [scores[task] for scores in ranked]
+    for task in scores_by_row[0]:
+        yield task, [scores[task] for scores in scores_by_row]
 
 
 def _hard_tasks(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
@@ -342,10 +342,10 @@ def _winner_changes(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
 
 def _winners(rows: Rows, regime: str) -> dict[str, str]:
     """Return the model with the highest mean of each category, the first of equal ones."""
-    ranked = [row for row in rows if regime in row.categories]
+    ranked_rows = [row for row in rows if regime in row.categories]
     return {
-        name: ranked[scores.index(max(scores))].model
-        for name, scores in _by_category(ranked, regime)
+        name: ranked_rows[scores.index(max(scores))].model
+        for name, scores in _by_category(ranked_rows, regime)
     }
 
 

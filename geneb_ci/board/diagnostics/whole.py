@@ -64,13 +64,13 @@ def frames_of(
     results: Mapping[str, Any],
 ) -> Frames:
     """Return the tables of a board; `intervals` and `results` are of the same entries."""
-    ordered = in_board_order(entries)
+    ordered_entries = in_board_order(entries)
     scores = {
         regime: _scores(regime_intervals.board)
         for regime, regime_intervals in intervals.regimes.items()
     }
-    models = [_model(entry, scores) for entry in ordered]
-    attributes = {entry.submission.model_id: entry.attributes for entry in ordered}
+    models = [_model(entry, scores) for entry in ordered_entries]
+    attributes = {entry.submission.model_id: entry.attributes for entry in ordered_entries}
     return Frames(benchmark, models, scores, intervals, results, attributes)
 
 
@@ -166,13 +166,13 @@ def _sized(frames: Frames, table: RankedModels) -> Iterator[tuple[str, int, floa
     )
 
 
-def pareto(ordered: Iterable[tuple[str, int, float]]) -> list[document.ParetoModel]:
+def pareto(models_by_size: Iterable[tuple[str, int, float]]) -> list[document.ParetoModel]:
     """Return the models that score higher than all that are not larger, smallest first.
 
     `ordered` is the result of `_sized`: models with params and macro.
     """
     front: list[document.ParetoModel] = []
-    for model, params, macro in ordered:
+    for model, params, macro in models_by_size:
         if not front or macro > front[-1].macro:
             front.append(document.ParetoModel(model=model, params=params, macro=macro))
     return front

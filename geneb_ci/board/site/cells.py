@@ -91,7 +91,8 @@ def model_cells(
 ) -> list[str]:
     """Return the cells of each model: score and interval, with a column per regime."""
     cells_by_column = [
-        dict(zip(ranked, _column_cells(column), strict=True)) for ranked, column in columns
+        dict(zip(ranked_models, _column_cells(column), strict=True))
+        for ranked_models, column in columns
     ]
     return [
         "".join([cells_by_model.get(model, _NOT_RANKED) for cells_by_model in cells_by_column])

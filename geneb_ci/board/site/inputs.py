@@ -244,12 +244,16 @@ class Site:
         score = self.mean(model, regime, column, self.benchmark.primary_metric)
         if score is None:
             return None
-        ranked = self._standings_by_mean[regime].get(column)
-        if ranked is None:
+        standings = self._standings_by_mean[regime].get(column)
+        if standings is None:
             return Standing(score)
-        k = ranked.places[model]
+        k = standings.places[model]
         return Standing(
-            score, ranked.low[k], ranked.high[k], ranked.rank_low[k], ranked.rank_high[k]
+            score,
+            standings.low[k],
+            standings.high[k],
+            standings.rank_low[k],
+            standings.rank_high[k],
         )
 
     def standings(self, model: str, regime: str) -> list[Standing | None]:
@@ -283,12 +287,15 @@ class Site:
         """Return which of some models are ranked in a regime, and their scores in a task."""
         rows, (places, limits) = self._task_rows[regime], self._limits[regime]
         number, key = self.benchmark.task_ids.index(task), self._task_key
-        ranked = [model for model in models if model in rows]
-        scores = [rows[model][key].numbers[number] for model in ranked]
+        ranked_models = [model for model in models if model in rows]
+        scores = [rows[model][key].numbers[number] for model in ranked_models]
         if not places:
-            return ranked, (scores,)
-        task_limits, starts = limits[number], [TASK_NUMBERS * places[model] for model in ranked]
-        return ranked, (
+            return ranked_models, (scores,)
+        task_limits, starts = (
+            limits[number],
+            [TASK_NUMBERS * places[model] for model in ranked_models],
+        )
+        return ranked_models, (
             scores,
             [task_limits[index] for index in starts],
             [task_limits[index + 1] for index in starts],

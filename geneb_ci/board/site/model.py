@@ -72,8 +72,8 @@ def evidence_words(entry: Entry) -> str:
     if audit is None:
         return "checked, not rerun" if entry.evidence is Evidence.CHECKED else str(entry.evidence)
     verb = "rerun" if audit.agrees else "rerun, with other scores,"
-    left_out = entry.attestation.unconfirmed_regimes
-    unaudited_text = f", none in {', '.join(left_out)}" if left_out else ""
+    unaudited_regimes = entry.attestation.unconfirmed_regimes
+    unaudited_text = f", none in {', '.join(unaudited_regimes)}" if unaudited_regimes else ""
     extent = f"{audit.tasks} of {audit.of} tasks{unaudited_text}" if audit.tasks else audit.text
     return f"{entry.evidence}: {verb} {extent}, sandbox level {audit.sandbox}, {audit.date}"
 

@@ -191,8 +191,8 @@ def _rank_sentence(model: str, standing: Standing | None, site: Site) -> str:
         return "It is not ranked."
     metric, regime = site.benchmark.primary_metric, site.benchmark.regimes[0]
     rank = rank_words(model, site)
-    ranked = f", {rank}" if rank.startswith("rank") else ""
-    return f"Macro {metric} {score_text(standing.score)} with {regime} training data{ranked}."
+    rank_text = f", {rank}" if rank.startswith("rank") else ""
+    return f"Macro {metric} {score_text(standing.score)} with {regime} training data{rank_text}."
 
 
 def _category_tasks(category: str, site: Site) -> list[Task]:

@@ -25,9 +25,9 @@ def accuracy_off_grid(context: Context) -> Iterator[Fault]:
     """Report each accuracy that is no multiple of 1 / (n_test * fit_count) within its precision."""
     for claim in context.claims:
         if claim.path in context.off_grid:
-            total = (claim.task.n_test or 0) * claim.fit_count
+            prediction_count = (claim.task.n_test or 0) * claim.fit_count
             acc = claim.reading.value.acc
-            correct_below = int(acc * total)
+            correct_below = int(acc * prediction_count)
             sizes = f"{claim.task.n_test} sequences" + (
                 f" times {claim.fit_count} seeds" if claim.fit_count > 1 else ""
             )
@@ -36,10 +36,10 @@ def accuracy_off_grid(context: Context) -> Iterator[Fault]:
                 (*claim.path, "Acc"),
                 f'the accuracy {acc!r} of {quoted(claim.task.id)} in "{claim.regime}" is '
                 f"impossible for {sizes}: {correct_below} correct predictions give "
-                f"{correct_below / total:.6f}, "
-                f"{correct_below + 1} give {(correct_below + 1) / total:.6f}",
+                f"{correct_below / prediction_count:.6f}, "
+                f"{correct_below + 1} give {(correct_below + 1) / prediction_count:.6f}",
                 repr(acc),
-                f"a multiple of 1/{total}",
+                f"a multiple of 1/{prediction_count}",
             )
 
 
@@ -73,13 +73,13 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
             continue
         if not has_table(classes, _lenient(context, claim)):
             subject = f'{quoted(claim.task.id)} in "{claim.regime}": '
-            wrong = wrong_metric(classes, claim.reading)
-            if wrong is None:
+            misfit = wrong_metric(classes, claim.reading)
+            if misfit is None:
                 message, actual, expected = nearest_text(classes, claim.reading)
                 fix = ""
             else:
-                message, actual, expected = _misfit_text(classes, claim.reading, wrong)
-                fix = f"Compute {wrong.name} again from the same predictions."
+                message, actual, expected = _misfit_text(classes, claim.reading, misfit)
+                fix = f"Compute {misfit.name} again from the same predictions."
             yield Fault(
                 IMPOSSIBLE_SCORES.id,
                 claim.path,
@@ -131,10 +131,10 @@ class WrongMetric(NamedTuple):
 
 
 def _misfit_text(
-    classes: Classes, reported: ReportedTriple, wrong: WrongMetric
+    classes: Classes, reported: ReportedTriple, misfit: WrongMetric
 ) -> tuple[str, str, str]:
     """Return the same as `nearest_text`, with the matrix that the two other metrics fit."""
-    return _no_matrix_text(classes, reported, wrong.scores, f"the one that {wrong.others} fit")
+    return _no_matrix_text(classes, reported, misfit.scores, f"the one that {misfit.others} fit")
 
 
 def wrong_metric(classes: Classes, reported: ReportedTriple) -> WrongMetric | None:

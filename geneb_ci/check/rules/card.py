@@ -233,8 +233,8 @@ def parameter_count(text: str) -> float | None:
     return float(digits) * (_UNITS[unit.group()] if unit else 1)
 
 
-def _is_same_value(first: str, second: str) -> bool:
-    return first.strip("` *_").casefold() == second.strip().casefold()
+def _is_same_value(card_value: str, row_value: str) -> bool:
+    return card_value.strip("` *_").casefold() == row_value.strip().casefold()
 
 
 def _card_fault(name: str, in_card: str, in_submission: str, entry: CardField) -> Fault:

@@ -83,33 +83,37 @@ def missing_task(context: Context) -> Iterator[Fault]:
         tasks = context.member("results", regime)
         if isinstance(tasks, dict):
             gaps = context.gaps(regime)
-            missing = tuple(task for task in task_ids if task not in tasks and task not in gaps)
-            regimes_by_missing.setdefault(missing, []).append(regime)
-    for missing, regimes in regimes_by_missing.items():
-        if missing:
-            noun = "task has" if len(missing) == 1 else "tasks have"
+            missing_tasks = tuple(
+                task for task in task_ids if task not in tasks and task not in gaps
+            )
+            regimes_by_missing.setdefault(missing_tasks, []).append(regime)
+    for missing_tasks, regimes in regimes_by_missing.items():
+        if missing_tasks:
+            noun = "task has" if len(missing_tasks) == 1 else "tasks have"
             regime_names = ", ".join(map(quoted, regimes))
             has_evidence = all(
-                set(missing) <= context.table("evidence", name).keys() for name in regimes
+                set(missing_tasks) <= context.table("evidence", name).keys() for name in regimes
             )
             yield Fault(
                 MISSING_TASK.id,
                 ("results", regimes[0]),
-                f"{len(missing)} {noun} no scores in {regime_names}"
+                f"{len(missing_tasks)} {noun} no scores in {regime_names}"
                 f"{', but evidence' if has_evidence else ''}: "
-                f"{first_and_more(list(missing), LISTED)}",
-                f"{len(task_ids) - len(missing)} of {len(task_ids)} tasks",
+                f"{first_and_more(list(missing_tasks), LISTED)}",
+                f"{len(task_ids) - len(missing_tasks)} of {len(task_ids)} tasks",
                 plural(len(task_ids), "task"),
                 on_key=True,
-                fix=_RESTORE_FIX if has_evidence else _renamed_tasks(context, regimes[0], missing),
+                fix=_RESTORE_FIX
+                if has_evidence
+                else _renamed_tasks(context, regimes[0], missing_tasks),
             )
 
 
-def _renamed_tasks(context: Context, regime: str, missing: Sequence[str]) -> str:
+def _renamed_tasks(context: Context, regime: str, missing_tasks: Sequence[str]) -> str:
     """Return the fix of missing tasks that may be in the regime by another name."""
     names = context.table("results", regime)
-    unknown = [name for name in names if name not in context.benchmark.by_id]
-    return renaming(unknown, missing, MISSING_TASK.fix)
+    unknown_names = [name for name in names if name not in context.benchmark.by_id]
+    return renaming(unknown_names, missing_tasks, MISSING_TASK.fix)
 
 
 LISTED = 3

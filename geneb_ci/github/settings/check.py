@@ -93,8 +93,8 @@ def missing_labels(client: SettingsClient, setting: Setting) -> list[str]:
 
 def labels(client: SettingsClient, setting: Setting) -> str | None:
     """List the labels that do not exist."""
-    missing = missing_labels(client, setting)
-    return f"missing: {', '.join(missing)}" if missing else None
+    missing_names = missing_labels(client, setting)
+    return f"missing: {', '.join(missing_names)}" if missing_names else None
 
 
 # Rules of main.

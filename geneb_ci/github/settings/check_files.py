@@ -50,15 +50,15 @@ def workflows(client: SettingsClient, _setting: Setting) -> str | None:
     """
     blobs = client.blobs()
     expected = {path: shipped("repository", path).read_bytes() for path in board_workflows()}
-    missing = [path for path in expected if path not in blobs]
-    different = [
+    missing_paths = [path for path in expected if path not in blobs]
+    different_paths = [
         path
         for path, raw in expected.items()
         if blobs.get(path, blob_id(raw)) != blob_id(raw)
         and _PIN.sub(b"@", client.content(path) or b"") != _PIN.sub(b"@", raw)
     ]
-    parts = [f"missing: {_listed(missing)}"] if missing else []
-    parts += [f"different from this version: {_listed(different)}"] if different else []
+    parts = [f"missing: {_listed(missing_paths)}"] if missing_paths else []
+    parts += [f"different from this version: {_listed(different_paths)}"] if different_paths else []
     return "; ".join(parts) or None
 
 
@@ -74,8 +74,8 @@ def merge_queue(client: SettingsClient, _setting: Setting) -> str | None:
 
 def _missing_text(client: SettingsClient, paths: Iterable[str]) -> str | None:
     paths_on_main = client.blobs()
-    missing = [path for path in paths if path not in paths_on_main]
-    return f"missing: {_listed(missing)}" if missing else None
+    missing_paths = [path for path in paths if path not in paths_on_main]
+    return f"missing: {_listed(missing_paths)}" if missing_paths else None
 
 
 def files_present(client: SettingsClient, setting: Setting) -> str | None:
@@ -85,8 +85,8 @@ def files_present(client: SettingsClient, setting: Setting) -> str | None:
 
 def policy(client: SettingsClient, _setting: Setting) -> str | None:
     """Report a missing benchmark, policy or Space card, or an audit that has too few tasks."""
-    if missing := _missing_text(client, ESSENTIAL):
-        return missing
+    if missing_files := _missing_text(client, ESSENTIAL):
+        return missing_files
     try:
         benchmark = parse_benchmark(client.content(BENCHMARK) or b"", BENCHMARK)
         audit_policy = parse_policy(client.content(POLICY) or b"", POLICY)
@@ -115,9 +115,11 @@ def code_owners(client: SettingsClient, _setting: Setting) -> str | None:
     text = raw.decode("utf-8", "replace")
     if OWNER_PLACEHOLDER in text:
         return f"{OWNER_PLACEHOLDER}... is a placeholder"
-    owned = re.findall(r"^/?(\S+?)/?\s+@\S+", text, re.MULTILINE)
-    missing = [name for name in owned_folders() if name not in owned and "*" not in owned]
-    return f"no owner of: {', '.join(missing)}" if missing else None
+    owned_patterns = re.findall(r"^/?(\S+?)/?\s+@\S+", text, re.MULTILINE)
+    unowned_folders = [
+        name for name in owned_folders() if name not in owned_patterns and "*" not in owned_patterns
+    ]
+    return f"no owner of: {', '.join(unowned_folders)}" if unowned_folders else None
 
 
 def code_owner_errors(client: SettingsClient, setting: Setting) -> str | None:
@@ -153,5 +155,7 @@ def audit_key(client: SettingsClient, _setting: Setting) -> str | None:
         key_file = KeyFile.model_validate_json(raw)
     except ValueError:
         return f"{KEYS} cannot be read"
-    usable = [key for key in key_file.keys if key.valid_until is None and key.revoked_at is None]
-    return None if usable else f"{KEYS} has no key that may sign audits now"
+    usable_keys = [
+        key for key in key_file.keys if key.valid_until is None and key.revoked_at is None
+    ]
+    return None if usable_keys else f"{KEYS} has no key that may sign audits now"

@@ -109,8 +109,8 @@ def report_of(
     unseen: tuple[str, ...] = (),
 ) -> Report:
     """Return the report of `check` for a verdict and its findings."""
-    verdict, judged = decision.verdict, decision.judged
-    result = judged.result if judged is not None else None
+    verdict, checked_pull = decision.verdict, decision.judged
+    result = checked_pull.result if checked_pull is not None else None
     facts = ProposalFacts(
         verdict=verdict.check_verdict,
         outcome=verdict.outcome.value,
@@ -132,7 +132,9 @@ def report_of(
     else:
         report.rules = len(CHANGE_RULES)
         report.findings = list(decision.findings)
-        report.files = [file.path for file in judged.change.files] if judged is not None else []
+        report.files = (
+            [file.path for file in checked_pull.change.files] if checked_pull is not None else []
+        )
     return report
 
 

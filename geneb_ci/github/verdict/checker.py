@@ -58,19 +58,21 @@ ADDED_ONLY = "audit files are added, never changed"
 
 
 def unsound_records(
-    layout: Layout, main: Main, raws: Mapping[str, bytes], source: Source
+    layout: Layout, main: Main, bytes_by_path: Mapping[str, bytes], source: Source
 ) -> tuple[tuple[str, str], ...]:
     """Return path and reason for each record of a pull request that does not verify.
 
     Keys, policy, benchmark and submissions of the base branch are used; `source` tells when
     commitments were published.
     """
-    with changed_main(layout, main, raws) as changed_layout:
+    with changed_main(layout, main, bytes_by_path) as changed_layout:
         folder, repository = changed_layout.root, AuditRepository(changed_layout)
         failures = []
-        for path in sorted(raws):
+        for path in sorted(bytes_by_path):
             try:
-                reasons = list(_record_errors(repository, folder / path, source, main, raws))
+                reasons = list(
+                    _record_errors(repository, folder / path, source, main, bytes_by_path)
+                )
             except ForgeProblem:
                 raise
             except GenebError as error:
@@ -81,7 +83,11 @@ def unsound_records(
 
 
 def _record_errors(
-    repository: AuditRepository, path: Path, source: Source, main: Main, changed: Collection[str]
+    repository: AuditRepository,
+    path: Path,
+    source: Source,
+    main: Main,
+    changed_paths: Collection[str],
 ) -> Iterator[str]:
     """Yield the errors of a record, a withdrawal or a statement about an audit, as messages."""
     if path in repository.files:
@@ -94,7 +100,7 @@ def _record_errors(
     if file is not None and file.signer is not None:
         yield from _link_errors(repository, name, source, main)
         if file.heads is not None:
-            yield from _board_mismatch(repository, name, changed)
+            yield from _board_mismatch(repository, name, changed_paths)
     for record, withdrawn in repository.withdrawals.items():
         is_own = path.parent == record.parent and path.name == f"{record.stem}{WITHDRAWN}"
         if is_own and isinstance(withdrawn, StepMismatch):
@@ -102,7 +108,7 @@ def _record_errors(
 
 
 def _board_mismatch(
-    repository: AuditRepository, name: str, changed: Collection[str]
+    repository: AuditRepository, name: str, changed_paths: Collection[str]
 ) -> Iterator[str]:
     """Yield why a statement may belong to another board: it links to no statement of main.
 
@@ -110,7 +116,7 @@ def _board_mismatch(
     same time. `changed` are the paths of the pull request.
     """
     history, audits = repository.history, places_of(repository.layout).audits
-    on_main = {path for path in history.files if f"{audits}/{path}" not in changed}
+    on_main = {path for path in history.files if f"{audits}/{path}" not in changed_paths}
     if on_main and not on_main & history.with_predecessors({name: history.files[name].sha256}):
         yield (
             f"links: the statement links to none of the {plural(len(on_main), 'statement')} on "
@@ -158,11 +164,11 @@ def _step_errors(verification: Verification) -> Iterator[str]:
     for step in verification.steps:
         if step.state is StepState.DIFFERS:
             yield f"{step.name}: {step.message}"
-    unknown = [
+    unknown_steps = [
         s.name for s in verification.steps if s.state is StepState.UNKNOWN and s.name not in LATER
     ]
-    if unknown and not verification.differs:
-        yield f"not computed: {', '.join(unknown)}"
+    if unknown_steps and not verification.differs:
+        yield f"not computed: {', '.join(unknown_steps)}"
 
 
 def change_findings(change: Change, rules: Iterable[ChangeRule] = CHANGE_RULES) -> list[Finding]:
@@ -267,20 +273,22 @@ class PullChecker:
         proposal = self.proposal(head)
         return [proposal.head[path] for path in self._paths_to_read(proposal.change, proposal.head)]
 
-    def judge(self, head: str, others: Mapping[int, Fingerprint] | None = None) -> CheckedPull:
+    def judge(
+        self, head: str, other_fingerprints: Mapping[int, Fingerprint] | None = None
+    ) -> CheckedPull:
         """Read and check the head of a pull request, in at most six requests.
 
         `others` are open pull requests that pass; the row is compared with theirs. Raises
         ForgeProblem.
         """
-        judged = self.judge_alone(self.proposal(head))
-        if judged.fingerprint is None:
-            return judged
-        found_rivals = rivals(judged.fingerprint, others or {})
-        change = dataclasses.replace(judged.change, rivals=found_rivals)
+        checked_pull = self.judge_alone(self.proposal(head))
+        if checked_pull.fingerprint is None:
+            return checked_pull
+        found_rivals = rivals(checked_pull.fingerprint, other_fingerprints or {})
+        change = dataclasses.replace(checked_pull.change, rivals=found_rivals)
         rival_findings = [f for f in change_findings(change) if f.rule in RIVAL_RULES]
-        findings = tuple(sorted((*judged.findings, *rival_findings), key=Finding.sort_key))
-        return dataclasses.replace(judged, change=change, findings=findings)
+        findings = tuple(sorted((*checked_pull.findings, *rival_findings), key=Finding.sort_key))
+        return dataclasses.replace(checked_pull, change=change, findings=findings)
 
     def judge_alone(self, proposal: Proposal) -> CheckedPull:
         """Check the change, without comparing it with other open pull requests."""
@@ -394,16 +402,16 @@ class PullChecker:
 
     def _context(self, change: Change, raws: Mapping[str, bytes | Fault], row: str) -> Context:
         card_path = f"{self.places.cards}/{change.model}.md"
-        files = {}
-        for part in (change.extractor, change.lock):
-            code = raws.get(part.path) if part is not None else None
-            if part is not None and isinstance(code, bytes):
-                files[part.path.rsplit("/", 1)[-1]] = code
+        code_by_name = {}
+        for file in (change.extractor, change.lock):
+            code = raws.get(file.path) if file is not None else None
+            if file is not None and isinstance(code, bytes):
+                code_by_name[file.path.rsplit("/", 1)[-1]] = code
         if change.lock is not None and change.lock.path not in raws:
-            files[change.lock.path.rsplit("/", 1)[-1]] = b""  # deleted, or no regular file
-        proposed = ProposedRow(raws[row], _card(raws, card_path), files)
-        file = Path(str(self.layout.submissions)) / f"{change.model}.json"
-        return self.checker.proposed_context(file, row, proposed)
+            code_by_name[change.lock.path.rsplit("/", 1)[-1]] = b""  # deleted, or no regular file
+        proposed = ProposedRow(raws[row], _card(raws, card_path), code_by_name)
+        row_path = Path(str(self.layout.submissions)) / f"{change.model}.json"
+        return self.checker.proposed_context(row_path, row, proposed)
 
 
 def _with_changed_records(change: Change) -> Change:

@@ -96,8 +96,10 @@ def _adds(commit: str, path: str, sha: str, github: GitHub, main: Main) -> bool:
     before, is_cut = github.tree(parent)
     if is_cut or path in before:
         return False
-    earlier = github.wire.get(f"/commits?path={quote(path, safe='')}", sha=parent, per_page=1)
-    return not parsed(list[_Listed], earlier.body, "the commits of the commitment")
+    earlier_commits = github.wire.get(
+        f"/commits?path={quote(path, safe='')}", sha=parent, per_page=1
+    )
+    return not parsed(list[_Listed], earlier_commits.body, "the commits of the commitment")
 
 
 def _first_parent(commit: str, github: GitHub, main: Main) -> str | None:

@@ -78,7 +78,7 @@ def standings(
     submission: Submission,
     board: Sequence[Submission],
     benchmark: Benchmark,
-    decided: DecisionFunction | None = None,
+    decide_regime: DecisionFunction | None = None,
 ) -> list[RowStanding]:
     """Return the rank in each regime, and the rank of the row that it replaces."""
     other_rows = [row for row in board if row.model_id != submission.model_id]
@@ -95,7 +95,7 @@ def standings(
                 rank=rank,
                 rows=len(ranked_rows),
                 before=rank_of(ranked(board, regime, benchmark), submission.model_id),
-                decided=None if decided is None else decided(regime),
+                decided=None if decide_regime is None else decide_regime(regime),
             )
         )
     return rows
@@ -184,7 +184,7 @@ class Decision(NamedTuple):
 def decide(
     judge: PullChecker,
     pull: PullHead,
-    others: Mapping[int, Fingerprint] | None = None,
+    other_fingerprints: Mapping[int, Fingerprint] | None = None,
     *,
     ranks: bool = True,
 ) -> Decision:
@@ -196,8 +196,8 @@ def decide(
     be read, and Tampered if `report` would refuse the verdict.
     """
     try:
-        judged = judge.judge(pull.head_sha, others)
-        verdict = pull_verdict(pull, judged, judge.base, judge.main.digest, ranks=ranks)
+        checked_pull = judge.judge(pull.head_sha, other_fingerprints)
+        verdict = pull_verdict(pull, checked_pull, judge.base, judge.main.digest, ranks=ranks)
     except GenebError:
         raise
     except Exception as error:  # noqa: BLE001 (a bug that one pull request finds stops no other)
@@ -207,41 +207,41 @@ def decide(
         return Decision(
             pull_verdict(pull, empty_check, judge.base, judge.main.digest), (crash,), None
         )
-    return Decision(verdict, judged.findings, judged)
+    return Decision(verdict, checked_pull.findings, checked_pull)
 
 
 def pull_verdict(
     pull: PullHead,
-    judged: CheckedPull,
+    checked_pull: CheckedPull,
     base: BaseBranch,
     main_digest: str | None = None,
     *,
     ranks: bool = True,
 ) -> PullVerdict:
     """Return the verdict on a pull request. Raises Tampered if `report` would refuse it."""
-    result, context = judged.result, judged.context
-    places = shown_places_of(judged.findings)
+    result, context = checked_pull.result, checked_pull.context
+    places = shown_places_of(checked_pull.findings)
     is_sound = result is not None and not counts_of(places).error
     submission = result.submission if result is not None and is_sound else None
     level = None
     if submission is not None and result is not None:
         level = base.level(submission.model_id, result.document)
     benchmark = base.benchmark
-    model = judged.change.model or None
+    model = checked_pull.change.model or None
     ranked_row = submission if ranks else None
     board = base.rows if ranked_row is not None else []
     verdict = PullVerdict(
         number=pull.number,
         head_sha=pull.head_sha,
-        base_sha=judged.merge_base,
-        outcome=outcome_of(places, is_checked=bool(judged.files and model)),
+        base_sha=checked_pull.merge_base,
+        outcome=outcome_of(places, is_checked=bool(checked_pull.files and model)),
         model=model,
         level=level,
-        is_edit=not judged.change.is_evidence and model is not None and base.has_row(model),
-        files=list(judged.files),
+        is_edit=not checked_pull.change.is_evidence and model is not None and base.has_row(model),
+        files=list(checked_pull.files),
         places=places,
-        weight=weight_of(judged.findings),
-        findings=listed_findings(judged.findings),
+        weight=weight_of(checked_pull.findings),
+        findings=listed_findings(checked_pull.findings),
         comparison=(None if ranked_row is None else row_comparison(ranked_row, board, benchmark)),
         standings=(
             []
@@ -251,8 +251,8 @@ def pull_verdict(
         neighbour=neighbour(context) if submission is not None and context is not None else None,
         audit=audit_estimate(benchmark, base.policy) if submission is not None else None,
         main_digest=main_digest,
-        fingerprint=judged.fingerprint,
-        rivals=numbers(judged.change.rivals),
+        fingerprint=checked_pull.fingerprint,
+        rivals=numbers(checked_pull.change.rivals),
     )
     require_consistent(verdict)
     return verdict

@@ -53,25 +53,27 @@ def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
     if GitHub fails.
     """
     proposal = judge.proposal(head)
-    judged: dict[str, CheckedPull] = {}
+    pull_by_model: dict[str, CheckedPull] = {}
     places: Counter[str] = Counter()
     foreign_paths = {file.path for file in proposal.change.files}
     unread_rules = [f.rule for f in change_findings(proposal.change) if f.rule in UNREAD]
     open_list = OpenList([], []) if unread_rules else github.open_pulls()
     for model, paths in _paths_by_model(github, proposal.change, open_list.pulls).items():
-        judged[model] = judge.judge_alone(_proposal_with(proposal, paths))
-        change = judged[model].change
+        pull_by_model[model] = judge.judge_alone(_proposal_with(proposal, paths))
+        change = pull_by_model[model].change
         foreign_paths -= {file.path for file in (*change.model_files, *change.records)}
-    for model, row in judged.items():
+    for model, row in pull_by_model.items():
         places.update(finding.rule for finding in row.findings)
-        places.update(_joint_rules(model, judged))
+        places.update(_joint_rules(model, pull_by_model))
     places.update(unread_rules)
     if foreign_paths and not unread_rules:
         open_list.require_all(
             f"whether all files of the group {head} belong to a pull request is not known"
         )
         places["foreign-file"] += len(foreign_paths)
-    return GroupVerdict(head_sha=head, places=dict(sorted(places.items())), models=sorted(judged))
+    return GroupVerdict(
+        head_sha=head, places=dict(sorted(places.items())), models=sorted(pull_by_model)
+    )
 
 
 def _paths_by_model(github: GitHub, change: Change, pulls: Sequence[Pull]) -> dict[str, set[str]]:
@@ -102,9 +104,9 @@ def _proposal_with(proposal: Proposal, paths: set[str]) -> Proposal:
     return replace(proposal, change=Change(files, folders=proposal.change.folders))
 
 
-def _joint_rules(model: str, judged: dict[str, CheckedPull]) -> list[str]:
+def _joint_rules(model: str, pull_by_model: dict[str, CheckedPull]) -> list[str]:
     """Return the rules that a row breaks only together with the others of the group."""
-    fingerprints = {name: row.fingerprint for name, row in judged.items()}
+    fingerprints = {name: row.fingerprint for name, row in pull_by_model.items()}
     row_fingerprint = fingerprints[model]
     if row_fingerprint is None:
         return []
@@ -113,5 +115,7 @@ def _joint_rules(model: str, judged: dict[str, CheckedPull]) -> list[str]:
         for n, (name, fingerprint) in enumerate(fingerprints.items())
         if fingerprint and name != model
     }
-    change = replace(judged[model].change, rivals=rivals(row_fingerprint, fingerprint_by_number))
+    change = replace(
+        pull_by_model[model].change, rivals=rivals(row_fingerprint, fingerprint_by_number)
+    )
     return [f.rule for f in change_findings(change) if f.rule in RIVAL_RULES]

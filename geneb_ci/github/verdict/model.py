@@ -411,9 +411,9 @@ class PullVerdict(StrictModel):
         Later versions read it, so new members need a default.
         """
         foreign = [finding for finding in self.findings if finding.rule == FOREIGN][:1]
-        unread: dict[str, Any] = {"files": [], "comparison": None, "neighbour": None}
+        emptied_members: dict[str, Any] = {"files": [], "comparison": None, "neighbour": None}
         return self.model_copy(
-            update={**unread, "findings": foreign, "standings": self.standings[:1]}
+            update={**emptied_members, "findings": foreign, "standings": self.standings[:1]}
         )
 
 
@@ -505,12 +505,12 @@ def important_findings(findings: Iterable[Finding]) -> list[Finding]:
     rule.
     """
     counts: Counter[str] = Counter()
-    ordered: list[tuple[int, tuple[bool, int, bool], Finding]] = []
+    weighted_findings: list[tuple[int, tuple[bool, int, bool], Finding]] = []
     for finding in findings:
-        ordered.append((counts[finding.rule], _importance(finding), finding))
+        weighted_findings.append((counts[finding.rule], _importance(finding), finding))
         counts[finding.rule] += 1
-    ordered.sort(key=lambda entry: entry[:2])
-    return [finding for nth, _, finding in ordered if nth < PLACES_MAX][:FINDINGS_MAX]
+    weighted_findings.sort(key=lambda entry: entry[:2])
+    return [finding for nth, _, finding in weighted_findings if nth < PLACES_MAX][:FINDINGS_MAX]
 
 
 def _importance(finding: Finding) -> tuple[bool, int, bool]:

@@ -102,6 +102,8 @@ def require_consistent(pull: PullVerdict) -> None:
 
 
 def _require_known_rules(places: Iterable[str], subject: str) -> None:
-    unknown = next((rule for rule in places if rule not in BY_ID), None)
-    if unknown is not None:
-        raise Tampered(f"the verdict on {subject} names an unknown rule: {unknown}", _RETRY_FIX)
+    unknown_rule = next((rule for rule in places if rule not in BY_ID), None)
+    if unknown_rule is not None:
+        raise Tampered(
+            f"the verdict on {subject} names an unknown rule: {unknown_rule}", _RETRY_FIX
+        )
