@@ -13,7 +13,7 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import exact_name
 from geneb_ci.common.types import EVIDENCE_ORDER
 from reference_harness.formats.base import Count, Signed, StrictModel, first_error
-from reference_harness.formats.files import NotReadable, lies_there, read_json, read_regular
+from reference_harness.formats.files import NotReadable, path_exists, read_json, read_regular
 from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def matching_tasks(request: ModelRequest, tasks: Sequence[TaskRecord]) -> list[T
 def is_built(folder: Path | None) -> bool:
     """Whether a folder has files that `geneb-ci build` writes."""
     return folder is not None and (
-        lies_there(folder / DIAGNOSTICS) or lies_there(folder / LEADERBOARD)
+        path_exists(folder / DIAGNOSTICS) or path_exists(folder / LEADERBOARD)
     )
 
 

@@ -24,7 +24,7 @@ from geneb_ci.receipt.cells import network_text
 from geneb_ci.receipt.seen import (
     missing_files,
     place_of_notes,
-    receipt_published,
+    published_receipt,
     seen_receipts,
     updated_notes,
     write_seen,
@@ -174,7 +174,7 @@ def pull_command(
         receipt_tasks = [subject.receipt.tasks[task] for task in task_ids]
         embeddings = sum(task.train + task.test for task in receipt_tasks)
         count = f"{plural(len(task_ids), 'file')}, {plural(embeddings, 'embedding')}"
-        say(f"{count}; {network_text(files.lacking(list(task_ids)), 'fetch')}")
+        say(f"{count}; {network_text(files.bytes_to_fetch(list(task_ids)), 'fetch')}")
         for task in task_ids:
             files.file(task)
         remark = f", and {predicted.name}" if (predicted := files.predictions()) else ""
@@ -268,7 +268,7 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
     missing_count, tested_count, unreadable_count = 0, 0, 0
     for path in files_of(paths or [Path()]):
         submission, _ = check_structure(read_document(path, spans=False).value)
-        receipt = receipt_published(submission) if submission is not None else None
+        receipt = published_receipt(submission) if submission is not None else None
         if submission is None:
             unreadable_count += 1
             _echo(f"{path}: cannot be read; `geneb-ci check {path}` says why")
@@ -279,7 +279,7 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
         tested_count, missing_count = tested_count + 1, missing_count + bool(missing)
         _echo(f"{path}: {missing or 'there'}")
         new_notes = updated_notes(
-            new_notes, submission.model_id, receipt.root, today, is_there=not missing
+            new_notes, submission.model_id, receipt.root, today, is_available=not missing
         )
     if tested_count:
         echo(f"{plural(tested_count, 'published receipt')}, {missing_count} not there")

@@ -1,7 +1,7 @@
 """The power of a draw of embeddings, bounded from the confusion matrices of a submission.
 
 An altered test embedding is predicted right, but would be predicted wrong without the alteration.
-If a of the TN and b of the TP of a task are altered, one draw in this task is altered with
+If a of the TN and b of the TP of a task are altered, one draw in this task hits an altered one with
 probability
 
     r = 1/2 (a + b) / (TN + TP) + 1/4 a / TN + 1/4 b / TP
@@ -42,7 +42,7 @@ class Alterations(NamedTuple):
     """Alterations of one cell: (k,) arrays, one entry for each a and b of the grid."""
 
     hit: Wide
-    """Probability r that one draw is altered."""
+    """Probability r that one draw hits an altered embedding."""
     mcc_gain: Wide
     """MCC of the claimed matrix minus MCC of the honest matrix."""
     weight: float
@@ -72,8 +72,10 @@ def hit_of(a: Wide, b: Wide, tn: float, tp: float) -> Wide:
     if not tn + tp:
         return 0 * a
     # Without right predictions of one class, the second half of the draws falls on the other.
-    half = 0.25 if tn and tp else 0.5
-    probability: Wide = 0.5 * (a + b) / (tn + tp) + half * (a / max(1.0, tn) + b / max(1.0, tp))
+    class_half = 0.25 if tn and tp else 0.5
+    probability: Wide = 0.5 * (a + b) / (tn + tp) + class_half * (
+        a / max(1.0, tn) + b / max(1.0, tp)
+    )
     return probability
 
 
@@ -89,7 +91,7 @@ def alterations_of(matrix: Sequence[Sequence[int]], weight: float) -> Alteration
 
 
 def needed_hit(cells: Sequence[Alterations], mean_raise: float) -> float:
-    """Return a lower bound of the mean r of any alteration that raises the macro by `mean_raise`.
+    """Return a lower bound of the mean r of alterations that raise the macro MCC by `mean_raise`.
 
     Return infinity if no alteration of these cells raises it that much.
     """
@@ -98,10 +100,10 @@ def needed_hit(cells: Sequence[Alterations], mean_raise: float) -> float:
 
     hits = np.concatenate([cell.weight * cell.hit for cell in cells])
     gains = np.concatenate([cell.weight * cell.mcc_gain for cell in cells])
-    begins = np.cumsum([0, *(len(cell.hit) for cell in cells[:-1])])
+    cell_starts = np.cumsum([0, *(len(cell.hit) for cell in cells[:-1])])
 
     def dual(multiplier: float) -> float:
-        least = np.minimum.reduceat(hits - multiplier * gains, begins)
+        least = np.minimum.reduceat(hits - multiplier * gains, cell_starts)
         return multiplier * mean_raise + float(least.sum())
 
     return max(0.0, largest_of(dual))

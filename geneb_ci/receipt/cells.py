@@ -78,12 +78,12 @@ def network_text(count: int, purpose: str) -> str:
 
 
 def cost_of(
-    receipt: EmbeddingReceipt, tasks: Iterable[str], fetched: int, *, at_optimum: bool = True
+    receipt: EmbeddingReceipt, tasks: Iterable[str], bytes_to_fetch: int, *, at_optimum: bool = True
 ) -> ReceiptCost:
     """Return the cost of recomputing the cells of these tasks of a receipt.
 
-    `fetched` is the number of bytes to download. With `at_optimum`, canonical probes are fitted as
-    well, as for an audit and for canonical claims.
+    `bytes_to_fetch` is the number of bytes to download. With `at_optimum`, canonical probes are
+    fitted as well, as for an audit and for canonical claims.
     """
     entries = [receipt.tasks[task] for task in tasks]
     rows, total_bytes = (
@@ -91,10 +91,10 @@ def cost_of(
         sum(entry.bytes for entry in entries),
     )
     numbers = sum(entry.train for entry in entries) * receipt.dim
-    probes = (RECORD_SECONDS + at_optimum * OPTIMUM_SECONDS) * numbers
-    reading = HASH_SECONDS_ROW * rows + HASH_SECONDS_BYTE * total_bytes
-    seconds = START_SECONDS + TASK_SECONDS * len(entries) + probes + reading
-    return ReceiptCost(len(entries), rows, receipt.dim, total_bytes, fetched, seconds)
+    probe_seconds = (RECORD_SECONDS + at_optimum * OPTIMUM_SECONDS) * numbers
+    reading_seconds = HASH_SECONDS_ROW * rows + HASH_SECONDS_BYTE * total_bytes
+    seconds = START_SECONDS + TASK_SECONDS * len(entries) + probe_seconds + reading_seconds
+    return ReceiptCost(len(entries), rows, receipt.dim, total_bytes, bytes_to_fetch, seconds)
 
 
 PAUSE_SECONDS = 5.0
@@ -154,7 +154,7 @@ class CellDifference(NamedTuple):
     computed: str
 
     @property
-    def fills(self) -> bool:
+    def is_unclaimed(self) -> bool:
         """Whether the cell is not claimed, which is no error."""
         return self.claimed is None
 
@@ -184,7 +184,7 @@ def recompute(
     on_file: Callable[[str, Path], None] = lambda _task, _file: None,
     keep: Collection[str] = (),
 ) -> ReceiptCells:
-    """Compute every cell of these tasks, one task at a time, and compare equal sequences.
+    """Return every cell of these tasks, and which equal sequences have unequal embeddings.
 
     Canonical cells are computed if the submission claims some. Files for the draw of embeddings are
     written to the folder `strata`, labels to `labels`. The text `other_draws` decides other draws
@@ -202,7 +202,7 @@ def recompute(
             time_left = remaining.text(sum(costs[:number]))
             say(f"task {number + 1} of {len(tasks)}: {task}{time_left}")
             path = files.file(task)
-            words = [
+            arguments = [
                 "receipt-cells", "--submission", str(submission_path),
                 "--receipt", str(path.parent), "--tasks", task, *source.options,
                 "--digests", str(digests), "--jobs", str(WORKERS),
@@ -211,7 +211,7 @@ def recompute(
                 *(["--other-draws", other_draws] if other_draws is not None else []),
                 "--output", str(output), "--quiet",
             ]  # fmt: skip
-            harness.call(words, task, limits_of(receipt, task, benchmark, options))
+            harness.call(arguments, task, limits_of(receipt, task, benchmark, options))
             results.append(answer_of(output, ReceiptCells))
             _require_verified(results[-1])
             on_file(task, path)
@@ -272,24 +272,24 @@ def _merged(parts: list[ReceiptCells], equal: EqualEmbeddings) -> ReceiptCells:
 def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDifference]:
     """Return each claim that differs from the value computed from the receipt, and unclaimed cells.
 
-    The scores of record are compared if `compares_record` holds, and so are the canonical claims
+    The scores of record are compared if `compares_record` is true, and so are the canonical claims
     of earlier runs.
     """
-    of_record = compares_record(submission, cells)
+    has_record = compares_record(submission, cells)
     differing = []
     for task, regime in cells_in(cells):
         result = cells.tasks[task]
         evidence = submission.evidence.get(regime, {}).get(task)
-        claim = evidence.canonical if evidence is not None else None
+        canonical_claim = evidence.canonical if evidence is not None else None
         record_claim = claim_of_record(submission, regime, task)
         recorded = (result.record or {}).get(regime)
         parts: list[Part] | None = None
-        if claim is not None and regime in result.regimes:
-            parts = _canonical_parts(claim, result.regimes[regime])
-        if of_record and recorded is not None and record_claim is not None:
+        if canonical_claim is not None and regime in result.regimes:
+            parts = _canonical_parts(canonical_claim, result.regimes[regime])
+        if has_record and recorded is not None and record_claim is not None:
             parts = [*(parts or ()), *_record_parts(*record_claim, recorded)]
         if parts is None:
-            parts = [_filled(recorded if recorded is not None else result.regimes[regime])]
+            parts = [_unclaimed_part(recorded if recorded is not None else result.regimes[regime])]
         differing += [CellDifference(regime, task, *part) for part in parts]
     return differing
 
@@ -335,7 +335,7 @@ DIGITS_SHOWN = 16
 """Number of hex digits of a digest in a difference."""
 
 
-def _filled(cell: Canonical | Regime) -> Part:
+def _unclaimed_part(cell: Canonical | Regime) -> Part:
     return "the cell", None, f"MCC {cell.scores.MCC:.4f}"
 
 

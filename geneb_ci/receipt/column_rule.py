@@ -13,12 +13,12 @@ depend neither on other columns with large values nor on a few of the embeddings
 
 max(q, min(s, median of q over the columns)),
 
-q the distance of the quartiles and s the standard deviation of the column, q divided by 1.349, so
-that both are equal for normal values. Outliers in less than a quarter of the drawn embeddings do
-not change q. A column that is 0 in most embeddings has q = 0; its spread is s, but at most the
-median q. A contributor can foresee that support embeddings and the strongest ones will be computed
-again, and these may be more than a quarter of all: therefore q is at most `FORESEEN` times the q of
-the embeddings that nobody could foresee.
+where s is the standard deviation of the column, and q the distance of its quartiles divided by
+1.349, so that both are equal for normal values. Outliers in less than a quarter of the drawn
+embeddings do not change q. A column that is 0 in most embeddings has q = 0; its spread is s, but at
+most the median q. A contributor can foresee that support embeddings and the strongest ones will be
+computed again, and these may be more than a quarter of all: therefore q is at most `FORESEEN` times
+the q of the embeddings that nobody could foresee.
 
 Embeddings that float16 represents badly cannot be compared: if one value is so large that the
 others are subnormal, or if a column varies little about a large constant.
@@ -108,13 +108,13 @@ def tolerances(
 def judge(
     committed: Half, rerun: npt.NDArray[np.floating], allowed: Wide, scale_log2: int
 ) -> EmbeddingComparison:
-    """Compare (n, d) finite embeddings of a receipt with those of a rerun by their tolerances.
+    """Return how (n, d) finite embeddings of a receipt compare with a rerun, in tolerances.
 
     A rerun that overflows has an infinite deviation.
     """
     scaled_rerun, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
-    half = np.spacing(np.abs(committed)).astype(np.float64) / 2
-    deviation = _in_tolerances(np.maximum(np.abs(receipt - scaled_rerun) - half, 0), allowed)
+    half_unit = np.spacing(np.abs(committed)).astype(np.float64) / 2
+    deviation = _in_tolerances(np.maximum(np.abs(receipt - scaled_rerun) - half_unit, 0), allowed)
     deviation[~np.isfinite(scaled_rerun).all(axis=1)] = np.inf
     mismatch = (rounding(rerun, scale_log2) != committed).sum(axis=1)
     return EmbeddingComparison(recorded(deviation), mismatch.astype(np.int64))
@@ -136,7 +136,7 @@ def judge_again(
     allowed: Wide,
     scale_log2: int,
 ) -> RepeatComparison:
-    """Compare a (d,) embedding with its second rerun, and the second rerun with the first."""
+    """Return how a (d,) embedding compares with its second rerun, and that with the first."""
     comparison = judge(committed[None, :], repeat[None, :], allowed[None, :], scale_log2)
     return RepeatComparison(
         float(comparison.deviation[0]),
@@ -174,7 +174,7 @@ def _in_tolerances(distances: Wide, allowed: Wide) -> Wide:
     return np.where(np.isnan(largest), np.inf, largest)
 
 
-def unfit(committed: Half) -> str:
+def unfit_reason(committed: Half) -> str:
     """Return why (n, d) embeddings of a task in a receipt cannot be compared, or ""."""
     values = committed.astype(np.float64)
     magnitudes = np.abs(values[values != 0])
@@ -182,15 +182,15 @@ def unfit(committed: Half) -> str:
         return ""
     if np.median(magnitudes) < NORMAL:
         return (
-            f"half of the values that are not 0 are below {NORMAL:.1e} of its scale, where float16 "
-            f"has fewer digits: the largest is {magnitudes.max():g}"
+            f"half of the non-zero values are below {NORMAL:.1e} times the scale of the receipt, "
+            f"where float16 has fewer digits; the largest is {magnitudes.max():g} times the scale"
         )
     root_mean_squares = np.sqrt(np.mean(values * values, axis=0))
     used_count = int((root_mean_squares > 0).sum())
     narrow_count = int((values.std(axis=0) < SPREAD_MIN * root_mean_squares).sum())
     if len(values) > 1 and 2 * narrow_count > used_count:
         return (
-            f"{narrow_count} of its {used_count} columns vary by less than {SPREAD_MIN:g} of their "
-            "root mean square: float16 holds too little of what differs"
+            f"{narrow_count} of the {used_count} columns vary by less than {SPREAD_MIN:g} of their "
+            "root mean square, so float16 keeps too few digits of the variation"
         )
     return ""

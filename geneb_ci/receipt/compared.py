@@ -32,7 +32,7 @@ from geneb_ci.submission.reading import FileKind, file_of_row, other_kind
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.files import lies_there
+from reference_harness.formats.files import path_exists
 from reference_harness.formats.run_record import RunRecord
 from reference_harness.formats.submission import PredictionsFile, SubmissionV12
 
@@ -43,7 +43,7 @@ RESAMPLES = 2_000
 """Number of resamples: the ends of an interval then have a tenth of the standard error."""
 TASKS_MIN = 5
 """Smallest number of tasks with an interval: five tasks have 126 different resamples."""
-_READABLE = "run `geneb-ci check {file}`, and fix what it finds"
+_CHECK_FIX = "run `geneb-ci check {file}`, and fix what it finds"
 Scores = Mapping[str, Mapping[str, float]]
 """Regime and task to MCC."""
 
@@ -71,7 +71,7 @@ def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
     file = Path(name)
     if file.suffix != ".json":
         file = file.with_name(f"{file.name}.json")
-    if not lies_there(file):
+    if not path_exists(file):
         file = file_of_row(name) or file
     folder = Path(named_folder) if named_folder else file.with_suffix("")
     value = _value_of(file)
@@ -93,7 +93,7 @@ def _value_of(file: Path) -> Any:
     document = read_document(file, spans=False)
     if document.faults:
         fault = document.faults[0]
-        raise NothingChecked(f"{file}: {fault.message}", fault.fix or _READABLE.format(file=file))
+        raise NothingChecked(f"{file}: {fault.message}", fault.fix or _CHECK_FIX.format(file=file))
     refusal = other_kind(document.value, FileKind.SUBMISSION)
     if refusal is not None and other_kind(document.value, FileKind.RUN_RECORD) is not None:
         raise NothingChecked(f"{file}: {refusal.message}", refusal.fix)
@@ -125,7 +125,7 @@ def _scored_submission(file: Path, value: Any, definition: Path | None) -> Score
     if submission is None:
         raise NothingChecked(
             f"{file} cannot be read as a submission or a run record",
-            _READABLE.format(file=file),
+            _CHECK_FIX.format(file=file),
         )
     scores = {
         regime: {task: cell.MCC for task, cell in cells.items()}

@@ -86,7 +86,8 @@ class DirectionTest(NamedTuple):
     statistic: float
     """Van Elteren's statistic, in standard deviations."""
     p: float
-    """One-sided p; if the normal p is significant, the larger of it and that of relabellings."""
+    """One-sided p-value; if the normal approximation is significant, the larger of that and the
+    share of relabellings that reach the sum."""
 
     @property
     def is_significant(self) -> bool:
@@ -102,7 +103,7 @@ def directions_of(
     The committed embeddings are multiplied by the receipt's scale; that of the differences has no
     effect on ranks. Embeddings with a label that the probe lacks are left out.
     """
-    along = difference @ probe.weights
+    along_weights = difference @ probe.weights
     column = np.searchsorted(probe.classes, labels)
     has_column = column < len(probe.classes)
     has_column[has_column] = probe.classes[column[has_column]] == labels[has_column]
@@ -114,7 +115,7 @@ def directions_of(
     low, high = np.minimum(columns, rival), np.maximum(columns, rival)
     for pair in sorted(set(zip(low[has_column].tolist(), high[has_column].tolist(), strict=True))):
         rows = has_column & (low == pair[0]) & (high == pair[1])
-        values = along[rows, pair[1]] - along[rows, pair[0]]
+        values = along_weights[rows, pair[1]] - along_weights[rows, pair[0]]
         strata.append(
             Stratum(
                 f"{task} {probe.classes[pair[0]]} {probe.classes[pair[1]]}",
@@ -142,7 +143,7 @@ def direction_test(strata: Iterable[Stratum], seed: str) -> DirectionTest:
     statistic = total / math.sqrt(variance) if variance > 0 else 0.0
     p = 0.5 * math.erfc(statistic / math.sqrt(2))
     if p < LEVEL:
-        p = max(p, _relabelled(ranked, total, seed))
+        p = max(p, _share_of_relabellings(ranked, total, seed))
     return DirectionTest(sum(len(stratum.scores) for stratum in ranked), statistic, p)
 
 
@@ -164,7 +165,7 @@ def midranks(values: Wide) -> Wide:
     return ranks
 
 
-def _relabelled(strata: list[_RankedStratum], total: float, seed: str) -> float:
+def _share_of_relabellings(strata: list[_RankedStratum], total: float, seed: str) -> float:
     """Return the share of relabellings whose sum is at least `total`, counting the given labels."""
     key = np.frombuffer(hashlib.sha256(bytes.fromhex(seed) + b"direction").digest(), dtype="<u4")
     # The only generator whose stream NumPy guarantees.

@@ -84,11 +84,11 @@ def shares(
         for category in categories
         if (members := [task for task in category if task in classes])
     ]
-    divisor = {task: len(groups) * len(members) for members in groups for task in members}
+    divisors = {task: len(groups) * len(members) for members in groups for task in members}
     return {
         task: TaskShare(
             position,
-            -(-sample.test // divisor[task]),
+            -(-sample.test // divisors[task]),
             sample.training,
             -(-sample.support * count // total),
             sample.whole,
@@ -149,16 +149,16 @@ class TestDraw(NamedTuple):
     """Whether a class is drawn first, then an embedding of it."""
 
 
-def turns(strata: TaskStrata, regime: str, share: TaskShare) -> list[TestDraw]:
+def draws_of_regime(strata: TaskStrata, regime: str, share: TaskShare) -> list[TestDraw]:
     """Return how each test embedding of a regime is drawn, in the order of the draws.
 
     A probe without right predictions has no draws, since no embedding was altered to be right.
     """
-    probes = len(strata.predicted[regime])
-    has_right = [bool(len(strata.right(regime, probe))) for probe in range(probes)]
+    probe_count = len(strata.predicted[regime])
+    has_right = [bool(len(strata.right(regime, probe))) for probe in range(probe_count)]
     numbered = ((j, j + share.position) for j in range(share.test))
-    all_turns = [TestDraw(j, number // 2 % probes, bool(number % 2)) for j, number in numbered]
-    return [turn for turn in all_turns if has_right[turn.probe]]
+    draws = [TestDraw(j, number // 2 % probe_count, bool(number % 2)) for j, number in numbered]
+    return [draw for draw in draws if has_right[draw.probe]]
 
 
 def unforeseen(rows: Mapping[str, Sequence[int]]) -> set[int]:
@@ -200,7 +200,7 @@ class TaskDraw:
         """Return the drawn embeddings of the task."""
         strata = self._strata
         parts = {
-            f"{TEST_PART}{regime}": [strata.train + row for row in self._test(regime, share)]
+            f"{TEST_PART}{regime}": [strata.train + row for row in self._test_rows(regime, share)]
             for regime in strata.predicted
         }
         is_complete = share.whole and strata.train < SMALL_TASK
@@ -223,21 +223,21 @@ class TaskDraw:
             )
         return DrawnEmbeddings(dict(self.sizes), parts)
 
-    def _test(self, regime: str, share: TaskShare) -> list[int]:
+    def _test_rows(self, regime: str, share: TaskShare) -> list[int]:
         strata, drawn_rows = self._strata, []
-        probes = len(strata.predicted[regime])
-        right_rows = [strata.right(regime, probe).tolist() for probe in range(probes)]
-        classes_by_probe = [self._classes(regime, probe) for probe in range(probes)]
-        for turn in turns(strata, regime, share):
-            rows, name = right_rows[turn.probe], f"test {regime} {turn.probe} right"
-            if turn.by_class:
-                classes = classes_by_probe[turn.probe]
+        probe_count = len(strata.predicted[regime])
+        right_rows = [strata.right(regime, probe).tolist() for probe in range(probe_count)]
+        classes_by_probe = [self._classes(regime, probe) for probe in range(probe_count)]
+        for draw in draws_of_regime(strata, regime, share):
+            rows, name = right_rows[draw.probe], f"test {regime} {draw.probe} right"
+            if draw.by_class:
+                classes = classes_by_probe[draw.probe]
                 class_names = list(classes)
                 class_name = class_names[
-                    self._number(f"{name}, class", turn.draw, len(class_names))
+                    self._number(f"{name}, class", draw.draw, len(class_names))
                 ]
                 rows, name = classes[class_name], f"{name}, class {class_name}"
-            drawn_rows.append(rows[self._number(name, turn.draw, len(rows))])
+            drawn_rows.append(rows[self._number(name, draw.draw, len(rows))])
         return drawn_rows
 
     def _classes(self, regime: str, probe: int) -> dict[int, list[int]]:

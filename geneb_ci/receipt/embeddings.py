@@ -132,27 +132,27 @@ def read_embeddings(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
 
     Raises EmbeddingsRefused, which names the first wrong embedding, and FileNotFoundError.
     """
-    rows, width = entry.train + entry.test, ITEM * dim
+    rows, row_bytes = entry.train + entry.test, ITEM * dim
     with _opened(path) as stream:
         size = os.fstat(stream.fileno()).st_size
-        if size != rows * width:
+        if size != rows * row_bytes:
             raise EmbeddingsRefused(
                 FILES,
-                f"{path.name} has {size:,} bytes; expected {rows * width:,}: {rows:,} embeddings "
-                f"of {plural(dim, 'number')} of 2 bytes",
+                f"{path.name} has {size:,} bytes; expected {rows * row_bytes:,}: {rows:,} "
+                f"embeddings of {plural(dim, 'number')} of 2 bytes",
             )
         digest = hashlib.sha256()
         leaves: list[bytes] = []
-        step, largest = max(1, BLOCK_BYTES // width), 0.0
+        block_rows, largest = max(1, BLOCK_BYTES // row_bytes), 0.0
         # At most one block more than expected, so that reading a growing file ends.
-        while len(leaves) <= rows and (block := stream.read(step * width)):
-            if len(block) % width:
+        while len(leaves) <= rows and (block := stream.read(block_rows * row_bytes)):
+            if len(block) % row_bytes:
                 raise EmbeddingsRefused(FILES, f"{path.name} changed while it was read")
             largest = max(largest, largest_of(block, dim, len(leaves), path.name))
             digest.update(block)
             leaves += [
-                leaf_hash(block[at : at + width] + struct.pack(">Q", index))
-                for index, at in enumerate(range(0, len(block), width), len(leaves))
+                leaf_hash(block[start : start + row_bytes] + struct.pack(">Q", index))
+                for index, start in enumerate(range(0, len(block), row_bytes), len(leaves))
             ]
     if len(leaves) != rows:
         raise EmbeddingsRefused(FILES, f"{path.name} changed while it was read")
@@ -166,9 +166,10 @@ def read_embeddings(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
     _refuse_scale(entry.scale_log2, largest, path.name)
     if content.root.hex() != entry.root:
         raise EmbeddingsRefused(
-            TREE, f"the embeddings of {path.name} have the root {content.root.hex()}; expected "
-            f"{entry.root}, as in the receipt"
-        )  # fmt: skip
+            TREE,
+            f"the embeddings of {path.name} have the Merkle root {content.root.hex()}; expected "
+            f"{entry.root}, as in the receipt",
+        )
     return content
 
 
@@ -194,12 +195,12 @@ def largest_of(block: bytes, dim: int, first: int, name: str) -> float:
     if not is_invalid.any():
         # Among finite numbers of one sign, larger ones have larger bits.
         return float((bits & ~np.uint16(NEGATIVE_ZERO)).max().view(np.float16))
-    at = int(np.argmax(is_invalid))
-    kind = "-0.0" if not is_infinite[at] else "infinity" if bits[at] & 0x3FF == 0 else "NaN"
+    index = int(np.argmax(is_invalid))
+    kind = "-0.0" if not is_infinite[index] else "infinity" if bits[index] & 0x3FF == 0 else "NaN"
     raise EmbeddingsRefused(
         VALUES,
-        f"{name} has {kind} in embedding {first + at // dim:,}, column {at % dim:,}; a receipt "
-        "holds finite numbers, and 0.0 for zero",
+        f"{name} has {kind} in embedding {first + index // dim:,}, column {index % dim:,}; a "
+        "receipt holds finite numbers, and 0.0 for zero",
     )
 
 

@@ -27,16 +27,16 @@ class EmbeddingComparison(NamedTuple):
 
 
 def judge(committed: Half, rerun: npt.NDArray[np.floating], scale_log2: int) -> EmbeddingComparison:
-    """Compare (n, d) finite embeddings of a receipt with a rerun, as in records of version 1.0.
+    """Return how (n, d) finite embeddings compare with a rerun in records of version 1.0.
 
     A rerun that overflows has an infinite deviation.
     """
     scaled_rerun, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
-    half = np.spacing(np.abs(committed)).astype(np.float64) / 2
-    beyond = np.maximum(np.abs(receipt - scaled_rerun) - half, 0).max(axis=1)
-    size = np.sqrt(np.mean(scaled_rerun * scaled_rerun, axis=1))
+    half_unit = np.spacing(np.abs(committed)).astype(np.float64) / 2
+    distance_beyond = np.maximum(np.abs(receipt - scaled_rerun) - half_unit, 0).max(axis=1)
+    root_mean_square = np.sqrt(np.mean(scaled_rerun * scaled_rerun, axis=1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        deviation = np.where(beyond > 0, beyond / size, 0.0)
+        deviation = np.where(distance_beyond > 0, distance_beyond / root_mean_square, 0.0)
     deviation[~np.isfinite(scaled_rerun).all(axis=1)] = np.inf
     mismatch = (rounding(rerun, scale_log2) != committed).sum(axis=1)
     return EmbeddingComparison(recorded(deviation), mismatch.astype(np.int64))

@@ -88,7 +88,7 @@ class StrongestEmbeddings(NamedTuple):
         return sorted({*self.by_influence[:STRONGEST], *self.by_distance[:STRONGEST]})
 
     def allows(self, rows: Sequence[int]) -> bool:
-        """Whether these could be the strongest on another machine, where close ones swap ranks."""
+        """Whether `rows` could be the strongest on another machine, where close ones swap ranks."""
         half = STRONGEST // 2
         required = {*self.by_influence[:half], *self.by_distance[:half]}
         return required <= set(rows) <= {*self.by_influence, *self.by_distance}
@@ -100,7 +100,7 @@ def strongest_embeddings(
     """Return the strongest of (n, d) training embeddings of a receipt with (n,) labels."""
     step = -(-len(values) // SPREAD_EMBEDDINGS)
     sample = features_of(values[::step], scale_log2, influence.centre).astype(np.float64)
-    middle, deviation = np.median(sample, axis=0), sample.std(axis=0)
+    median, deviation = np.median(sample, axis=0), sample.std(axis=0)
     spread = np.maximum(deviation, np.median(deviation))
     spread[spread == 0] = 1.0
     intercepts = probe.intercepts + influence.centre @ probe.weights
@@ -111,7 +111,7 @@ def strongest_embeddings(
         _, residual = residuals(features @ probe.weights + intercepts, labels[block], probe.classes)
         moved = features @ influence.weights + influence.intercepts
         influences[block] = np.abs((residual * moved).sum(axis=1))
-        distances[block] = np.square((features - middle) / spread).sum(axis=1)
+        distances[block] = np.square((features - median) / spread).sum(axis=1)
 
     def strongest(measure: Wide) -> list[int]:
         rows: list[int] = np.argsort(-measure, kind="stable")[: 2 * STRONGEST].tolist()
@@ -166,12 +166,12 @@ def residuals(decision: Wide, labels: Labels, classes: Labels) -> tuple[Wide, Wi
     return probabilities, residual
 
 
-def too_large(values: Half, scale_log2: int) -> str:
+def too_large_reason(values: Half, scale_log2: int) -> str:
     """Return why no influence of (n, d) embeddings of a receipt can be computed, or ""."""
     largest = math.ldexp(max(float(values.max()), -float(values.min())), scale_log2)
     if largest <= FEATURE_MAX:
         return ""
-    return f"its largest feature is {largest:.1e}, {FEATURE_MAX:.1e} is allowed"
+    return f"the largest feature is {largest:.1e}, expected at most {FEATURE_MAX:.1e}"
 
 
 def influence_of(
@@ -228,10 +228,12 @@ def _by_solving(
     for start in range(0, len(embeddings), BLOCK):
         block = embeddings[start : start + BLOCK].astype(np.float64)
         features = np.hstack([block, np.ones((len(block), 1))])
-        chances = probabilities[start : start + BLOCK]
+        block_probabilities = probabilities[start : start + BLOCK]
         for index, row in enumerate(free_classes):
             for other_index, column in enumerate(free_classes[: index + 1]):
-                curvature = chances[:, row] * ((row == column) - chances[:, column])
+                curvature = block_probabilities[:, row] * (
+                    (row == column) - block_probabilities[:, column]
+                )
                 part = (features * curvature[:, None]).T @ features
                 hessian[index, :, other_index] += part
                 if other_index < index:
@@ -311,16 +313,16 @@ def influence_on_loss(
     part: DrawnPart, scale_log2: int, influence: TaskInfluence, probe: Probe
 ) -> EmbeddingInfluence:
     """Return the influence of each drawn embedding of a part."""
-    differing = (part.rounded != part.committed).any(axis=0)
-    committed = part.committed[:, differing].astype(np.float64)
+    is_differing = (part.rounded != part.committed).any(axis=0)
+    committed = part.committed[:, is_differing].astype(np.float64)
     with np.errstate(invalid="ignore"):
-        difference = committed - part.rounded[:, differing].astype(np.float64)
+        difference = committed - part.rounded[:, is_differing].astype(np.float64)
     difference[~np.isfinite(difference).all(axis=1)] = 0
-    slopes = gradients(part, scale_log2, influence, probe)[:, differing]
+    slopes = gradients(part, scale_log2, influence, probe)[:, is_differing]
     return EmbeddingInfluence(part.part, (np.ldexp(difference, scale_log2) * slopes).sum(axis=1))
 
 
-def permitted(
+def possible_fall(
     part: DrawnPart, rerun: Wide, allowed: Wide, slopes: Wide, scale_log2: int, rows: int
 ) -> float:
     """Return by how much the loss can fall within the tolerances of a part with `rows` embeddings.

@@ -120,12 +120,12 @@ def sample_at(
     """
     rows = np.empty((len(positions), receipt.dim))
     task, values = "", np.empty((0, receipt.dim), dtype=np.float16)
-    for at, (name, row) in enumerate(positions):
+    for index, (name, row) in enumerate(positions):
         if name != task:
             if task:
                 files.release(task)
             task, values = name, _values(files.file(name), receipt.dim)
-        rows[at] = np.ldexp(values[row].astype(np.float64), receipt.tasks[name].scale_log2)
+        rows[index] = np.ldexp(values[row].astype(np.float64), receipt.tasks[name].scale_log2)
     if task:
         files.release(task)
     return Sample(positions, rows)

@@ -88,7 +88,8 @@ def _cell_differences(
     cell: CellEvidenceV12, predicted: TaskPredictions, regime: str, seeds: int
 ) -> Iterator[str]:
     if list(predicted.labels) != cell.classes:
-        yield f"its classes are {cell.classes}, those of the predictions {list(predicted.labels)}"
+        labels = list(predicted.labels)
+        yield f"the evidence has the classes {cell.classes}, the predictions have {labels}"
         return
     claims: dict[str, tuple[list[list[list[int]]], str]] = {
         OF_RECORD: (cell.confusion, cell.predictions_sha256)
@@ -150,7 +151,10 @@ def differing_predictions(
             lines.append(f"{quoted(task)} has embeddings, but no predictions")
             continue
         if not np.array_equal(np.asarray(predicted.labels)[predicted.truth], truth):
-            lines.append(f"{quoted(task)}: its true classes are not those of the task data")
+            lines.append(
+                f"{quoted(task)}: the true classes of the predictions are not those of the task "
+                "data"
+            )
         computed: dict[str, Mapping[str, Canonical | Regime]] = {
             CANONICAL: cells.tasks[task].regimes
         }
@@ -194,7 +198,7 @@ def paired_regimes(
     by_regime: dict[str, PairedRegime] = {}
     for regime in benchmark.regimes:
         cells = {
-            task: _cell(a, b, task, set_name, regime)
+            task: _paired_cell(a, b, task, set_name, regime)
             for task in benchmark.task_ids
             if all(
                 task in predictions.tasks
@@ -288,11 +292,14 @@ def _triangle(parts: Sequence[npt.NDArray[np.float64]]) -> Triangle:
     ]
 
 
-def _cell(a: Predictions, b: Predictions, task: str, set_name: str, regime: str) -> PairedCell:
+def _paired_cell(
+    a: Predictions, b: Predictions, task: str, set_name: str, regime: str
+) -> PairedCell:
     first, second = a.tasks[task], b.tasks[task]
     if first.labels != second.labels or not np.array_equal(first.truth, second.truth):
         raise NothingChecked(
-            f"{quoted(task)}: the true classes of its sequences differ between the two", SAME_DATA
+            f"{quoted(task)}: the true classes of the sequences differ between the two models",
+            SAME_DATA,
         )
     return paired_cell(
         first.truth, first.fits[set_name][regime], second.fits[set_name][regime], len(first.labels)

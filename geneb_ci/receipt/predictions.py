@@ -38,7 +38,7 @@ class PredictionsRefused(NothingChecked):
 
     def __init__(self, member: str, message: str) -> None:
         super().__init__(
-            message, "write the file again, with `geneb-harness run --receipt DIR`, or fetch it"
+            message, "write the file again with `geneb-harness run --receipt DIR`, or download it"
         )
         self.member = member
 
@@ -101,19 +101,21 @@ def decode(raw: bytes, benchmark: Benchmark) -> Predictions:
     seeds = len(benchmark.protocol.seeds)
     fits = {name: seeds if name in benchmark.protocol.few_shot_k else 1 for name in regimes}
     predictions: dict[str, TaskPredictions] = {}
-    before = -1
+    previous = -1
     for _ in range(tasks):
         position, classes, rows = reader.unpack(TASK_HEAD, "head of a task")
         _require(
-            before < position < len(benchmark.tasks), "place",
-            f"a task has the index {position}; expected {before + 1} to "
+            previous < position < len(benchmark.tasks), "place",
+            f"a task has the index {position}; expected {previous + 1} to "
             f"{len(benchmark.tasks) - 1}",
         )  # fmt: skip
-        before = position
+        previous = position
         task = benchmark.tasks[position]
         predictions[task.id] = _task(reader, task, (classes, rows), sets, fits)
     _require(
-        reader.left == 0, "end", f"{reader.left:,} bytes follow the last task; expected the end"
+        reader.bytes_left == 0,
+        "end",
+        f"{reader.bytes_left:,} bytes follow the last task; expected the end",
     )
     return Predictions(hashlib.sha256(raw).hexdigest(), predictions)
 
@@ -121,24 +123,26 @@ def decode(raw: bytes, benchmark: Benchmark) -> Predictions:
 def _header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[str], int]:
     """Return the sets, the regimes and the number of tasks."""
     magic, version, sets, regimes, seeds, tasks, digest = reader.unpack(HEADER, "header")
-    _require(magic == MAGIC, "magic", f"it begins with {magic!r}; expected {MAGIC!r}")
-    _require(version == VERSION, "version", f"its version is {version}; expected {VERSION}")
+    _require(magic == MAGIC, "magic", f"the file begins with {magic!r}; expected {MAGIC!r}")
+    _require(version == VERSION, "version", f"the file has version {version}; expected {VERSION}")
     _require(
         digest.hex() == benchmark.sha256, "benchmark",
-        f"it is for the benchmark definition {digest.hex()}; expected {benchmark.sha256}, "
+        f"the file is for the benchmark definition {digest.hex()}; expected {benchmark.sha256}, "
         f"{benchmark.name}",
     )  # fmt: skip
-    _require(0 < sets <= sum(SETS.values()), "sets", f"its sets are {sets}; expected 1, 2 or 3")
+    _require(
+        0 < sets <= sum(SETS.values()), "sets", f"the file has the sets {sets}; expected 1, 2 or 3"
+    )
     count = len(benchmark.regimes)
     _require(
         0 < regimes < 1 << count, "regimes",
-        f"its regimes are the bits {regimes:#b}; expected at least one of {count}",
+        f"the regimes of the file are the bits {regimes:#b}; expected at least one of {count}",
     )  # fmt: skip
     expected = len(benchmark.protocol.seeds)
-    _require(seeds == expected, "seeds", f"it has {seeds} seeds; expected {expected}")
+    _require(seeds == expected, "seeds", f"the file has {seeds} seeds; expected {expected}")
     _require(
         0 < tasks <= len(benchmark.tasks), "tasks",
-        f"it has {tasks} tasks; expected 1 to {len(benchmark.tasks)}",
+        f"the file has {tasks} tasks; expected 1 to {len(benchmark.tasks)}",
     )  # fmt: skip
     return (
         [name for name, bit in SETS.items() if sets & bit],
@@ -172,10 +176,11 @@ def _task(
     columns = 1 + len(set_names) * sum(fits.values())
     codes = _codes(reader, columns * rows, classes, name).reshape(columns, rows)
     _refuse_other_classes(codes[0], task)
-    each = iter(codes[1:])
+    remaining_codes = iter(codes[1:])
     by_set = {
         name_of_set: {
-            regime: np.stack([next(each) for _ in range(count)]) for regime, count in fits.items()
+            regime: np.stack([next(remaining_codes) for _ in range(count)])
+            for regime, count in fits.items()
         }
         for name_of_set in set_names
     }
@@ -189,7 +194,11 @@ def _codes(reader: "_Reader", count: int, classes: int, name: str) -> Codes:
     width = (classes - 1).bit_length()
     raw = reader.take(-(-count * width // 8), f"predictions of {name}")
     bits = np.unpackbits(np.frombuffer(raw, dtype=np.uint8))
-    _require(not bits[count * width :].any(), "padding", f"bits after those of {name} are not zero")
+    _require(
+        not bits[count * width :].any(),
+        "padding",
+        f"the bits after the codes of {name} are not zero",
+    )
     codes = np.zeros(count, dtype=np.uint16)
     for column in bits[: count * width].reshape(count, width).T:
         codes = (codes << 1 | column).astype(np.uint16)
@@ -222,20 +231,20 @@ class _Reader:
 
     def __init__(self, raw: bytes) -> None:
         self._raw = memoryview(raw)
-        self._at = 0
+        self._offset = 0
 
     @property
-    def left(self) -> int:
-        return len(self._raw) - self._at
+    def bytes_left(self) -> int:
+        return len(self._raw) - self._offset
 
     def take(self, count: int, part: str) -> memoryview:
         """Return the next `count` bytes."""
         _require(
-            count <= self.left, "length",
-            f"it ends {count - self.left:,} bytes before the end of the {part}",
+            count <= self.bytes_left, "length",
+            f"the file ends {count - self.bytes_left:,} bytes before the end of the {part}",
         )  # fmt: skip
-        self._at += count
-        return self._raw[self._at - count : self._at]
+        self._offset += count
+        return self._raw[self._offset - count : self._offset]
 
     def unpack(self, structure: struct.Struct, part: str) -> tuple[Any, ...]:
         """Return the members of the next structure."""

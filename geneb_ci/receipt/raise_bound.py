@@ -55,7 +55,7 @@ class CellDraw(NamedTuple):
     correct: npt.NDArray[np.int64]
     """(k,) number of embeddings of each class in the stratum of right ones."""
     uniform: float
-    """Number of draws among all of these."""
+    """Number of draws among all right embeddings."""
     class_draws: float
     """Number of draws that drew the class first."""
     weight: float
@@ -135,14 +135,14 @@ def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
         return 0.0
     all_hits = np.concatenate([part.hits for part in hidden])
     gains = np.concatenate([part.mean_raise for part in hidden])
-    begins = np.cumsum([0, *(len(part.hits) for part in hidden[:-1])])
+    cell_starts = np.cumsum([0, *(len(part.hits) for part in hidden[:-1])])
 
-    def below(price: float) -> float:
+    def negative_bound(price: float) -> float:
         """Return the negative bound for a Lagrange multiplier."""
-        best = np.maximum.reduceat(gains - price * all_hits, begins)
+        best = np.maximum.reduceat(gains - price * all_hits, cell_starts)
         return -(price * limit + math.fsum(best.tolist()))
 
-    return max(0.0, -largest_of(below))
+    return max(0.0, -largest_of(negative_bound))
 
 
 def _two_class_bounds(cell: CellDraw) -> HiddenAlterations:

@@ -18,7 +18,7 @@ from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import BadConfiguration, GenebError
 from geneb_ci.receipt.source import published_at, purpose
 from reference_harness.formats.base import Hex64, StrictModel, parsed
-from reference_harness.formats.files import NotReadable, lies_there, read_text, write_whole
+from reference_harness.formats.files import NotReadable, path_exists, read_text, write_whole
 from reference_harness.formats.submission import EmbeddingReceipt, Submission, SubmissionV12
 
 FILE, PAIRS = "receipts.json", "pairs.json"
@@ -69,7 +69,7 @@ class SharedErrors(StrictModel):
     """Regime to score ("macro", "micro" or a category) to covariances, in squared MCC."""
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _has_full_triangles(self) -> Self:
         for name, scores in self.regimes.items():
             for triangle in scores.values():
                 if [len(row) for row in triangle] != list(range(1, len(self.rows) + 1)):
@@ -81,7 +81,7 @@ class SharedErrors(StrictModel):
     def triangle_positions(self, rows: Sequence[Submission]) -> list[int | None]:
         """Return the position of each row among `self.rows`, which orders the triangles.
 
-        None for a row that is not among them, or whose predictions have changed since.
+        The position is None for a row that is not among them, or whose predictions have changed.
         """
         indexes = {model: index for index, model in enumerate(self.rows)}
         return [
@@ -98,7 +98,7 @@ def _predictions_of(submission: Submission) -> str | None:
     return entry.sha256 if entry is not None else None
 
 
-def receipt_published(submission: Submission) -> EmbeddingReceipt | None:
+def published_receipt(submission: Submission) -> EmbeddingReceipt | None:
     """Return the receipt of a submission whose files are published, or None."""
     receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
     return receipt if receipt is not None and receipt.location is not None else None
@@ -124,13 +124,15 @@ def missing_files(receipt: EmbeddingReceipt) -> str:
 
 
 def updated_notes(
-    before: SeenReceipts, model: str, root: str, day: str, *, is_there: bool
+    before: SeenReceipts, model: str, root: str, day: str, *, is_available: bool
 ) -> SeenReceipts:
     """Return the notes after looking for the receipt of one row on a day."""
     note = before.rows.get(model)
     if note is None or note.root != root:
         note = SeenReceipt(root=root, since=day, seen=None, looked=day)
-    updated_note = note.model_copy(update={"looked": day, "seen": day if is_there else note.seen})
+    updated_note = note.model_copy(
+        update={"looked": day, "seen": day if is_available else note.seen}
+    )
     return before.model_copy(
         update={"rows": dict(sorted({**before.rows, model: updated_note}.items()))}
     )
@@ -141,7 +143,7 @@ def published_state(submission: Submission, notes: SeenReceipts, days: int) -> P
 
     It is missing if the last look was more than `days` after it was last seen or first looked for.
     """
-    receipt = receipt_published(submission)
+    receipt = published_receipt(submission)
     if receipt is None:
         return None
     missing_since = gone_since(notes, submission.model_id, receipt.root, days)
@@ -169,7 +171,7 @@ def place_of_notes(layout: Layout) -> Path | None:
 def seen_receipts(layout: Layout) -> SeenReceipts:
     """Return the notes of a repository on receipts. Raises BadConfiguration for a broken file."""
     path = place_of_notes(layout)
-    if path is None or not lies_there(path):
+    if path is None or not path_exists(path):
         return SeenReceipts()
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt seen` writes it"
     try:
@@ -197,7 +199,7 @@ def shared_errors(layout: Layout) -> SharedErrors | None:
     Raises BadConfiguration for a malformed file.
     """
     path = layout.policy / PAIRS if layout.policy is not None else None
-    if path is None or not lies_there(path):
+    if path is None or not path_exists(path):
         return None
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt pairs` writes it"
     try:

@@ -164,7 +164,7 @@ class ReceiptFiles:
         """Whether no file is downloaded."""
         return self._origin is None
 
-    def lacking(self, tasks: list[str]) -> int:
+    def bytes_to_fetch(self, tasks: list[str]) -> int:
         """Return the number of bytes to download for these tasks."""
         if self._origin is None:
             return 0

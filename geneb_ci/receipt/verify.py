@@ -109,7 +109,7 @@ class ReceiptVerification:
     @property
     def filled(self) -> int:
         """Number of computed cells without a claim."""
-        return sum(difference.fills for difference in self.differences)
+        return sum(difference.is_unclaimed for difference in self.differences)
 
     @property
     def equal(self) -> int:
@@ -218,7 +218,7 @@ def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
     run = _Verification(request, subject)
     if subject.errors:
         error_texts = [f"{error.pointer or '/'}: {error.message}" for error in subject.errors]
-        fix = f"run `geneb-ci check {request.file}`, which lists every fault"
+        fix = f"run `geneb-ci check {request.file}`, which lists every error"
         return run.refused(CLAIMS, first_and_more(error_texts, 3), fix)
     definition = request.definition or subject.layout.benchmark
     source = task_source(subject.benchmark, definition, request.data)
@@ -226,8 +226,11 @@ def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
         subject.receipt, request.folder, mirror=request.mirror, cache=request.cache, say=request.say
     )
     with files, HarnessProcess() as harness:
-        fetched, at_optimum = files.lacking(list(run.tasks)), has_canonical(subject.submission)
-        request.say(cost_of(subject.receipt, run.tasks, fetched, at_optimum=at_optimum).text)
+        to_fetch, at_optimum = (
+            files.bytes_to_fetch(list(run.tasks)),
+            has_canonical(subject.submission),
+        )
+        request.say(cost_of(subject.receipt, run.tasks, to_fetch, at_optimum=at_optimum).text)
         return run.verified(files, source, harness)
 
 
@@ -266,14 +269,14 @@ class _Verification:
         with tempfile.TemporaryDirectory(prefix="geneb-ci-labels-") as folder:
             labels = Path(folder) if self.has_predictions else None
 
-            def keep(task: str, _file: Path) -> None:
+            def keep_labels(task: str, _file: Path) -> None:
                 if labels is not None:
                     truths[task] = _pop_labels(labels, task)
 
             cells = recompute(
                 self.request.file, self.subject.receipt, files, source, harness, self.tasks,
                 benchmark=self.subject.benchmark, options=self.request.options,
-                say=self.request.say, labels=labels, on_file=keep,
+                say=self.request.say, labels=labels, on_file=keep_labels,
             )  # fmt: skip
         return cells, truths
 
@@ -288,7 +291,9 @@ class _Verification:
             return self.refused(EQUAL, "; ".join(cells.unequal), _ONE_EMBEDDING, cells)
         differing = differences(self.subject.submission, cells)
         wrong_cells = {
-            (difference.regime, difference.task) for difference in differing if not difference.fills
+            (difference.regime, difference.task)
+            for difference in differing
+            if not difference.is_unclaimed
         }
         if wrong_cells:
             reason = (

@@ -26,7 +26,7 @@ ABI_OF_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 5: 0xFFFF}
 """Version of Landlock's interface to the bits of all its rights to files."""
 ABI_NETWORK, ABI_SCOPES = 4, 6
 READ_AND_RUN, READ_FOLDER_AND_RUN, READ_WRITE, IOCTL, MAKE_DEVICES = 0x5, 0xD, 0x6, 0x8000, 0x840
-OUTSIDER = 1000
+INNER_ID = 1000
 FAILED = 125
 """Exit code if the confinement could not be set up, so that the command was not run."""
 
@@ -45,16 +45,16 @@ def check(operation: str, result: int) -> int:
 
 
 def prctl(operation: str, *arguments: int) -> int:
-    """Call prctl with up to four arguments."""
-    filled = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:5]]
-    return check(operation, _libc.prctl(*filled))
+    """Call prctl with up to five arguments. Raises KernelRefused if that fails."""
+    padded = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:5]]
+    return check(operation, _libc.prctl(*padded))
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
     """Mount a file system. Raises KernelRefused if that fails."""
-    words = [None if word is None else word.encode() for word in (source, target, kind)]
+    encoded = [None if word is None else word.encode() for word in (source, target, kind)]
     options = None if data is None else data.encode()
-    code = _libc.mount(*words, ctypes.c_ulong(flags), options)
+    code = _libc.mount(*encoded, ctypes.c_ulong(flags), options)
     check(f"mount on {target}", code)
 
 
@@ -63,8 +63,8 @@ def enter_namespaces() -> None:
     user, group = os.getuid(), os.getgid()
     check("unshare", _libc.unshare(NEW_NAMESPACES))
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
-    Path("/proc/self/uid_map").write_text(f"{OUTSIDER} {user} 1", encoding="ascii")
-    Path("/proc/self/gid_map").write_text(f"{OUTSIDER} {group} 1", encoding="ascii")
+    Path("/proc/self/uid_map").write_text(f"{INNER_ID} {user} 1", encoding="ascii")
+    Path("/proc/self/gid_map").write_text(f"{INNER_ID} {group} 1", encoding="ascii")
 
 
 def mount_plan(plan: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 Outcome = tuple[bool, str]
+"""Whether an attempt was refused, and a detail."""
 TIMEOUT = 0.5
 METADATA = ("169.254.169.254", 80)
 """Address at which clouds answer with credentials. It is link-local: nothing leaves the machine."""
@@ -27,9 +28,10 @@ RESOLVER = ("192.0.2.53", 53)
 """An address for documentation (RFC 5737); connecting a datagram socket sends nothing."""
 CANARY = re.compile(rb"geneb-canary-[0-9a-f]{32}")
 FILE_MAX = 1 << 20
-WALKED = ("/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv", "/tmp", "/var")  # noqa: S108
-BIG = ("/mnt/python", "/mnt/packages", "/mnt/harness", "/mnt/weights")
-WRITTEN = (
+SEARCHED_FOLDERS = ("/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv",
+                    "/tmp", "/var")  # fmt: skip # noqa: S108
+SKIPPED_FOLDERS = ("/mnt/python", "/mnt/packages", "/mnt/harness", "/mnt/weights")
+WRITE_TARGETS = (
     "/",
     "/usr",
     "/etc",
@@ -41,7 +43,7 @@ WRITTEN = (
 )
 SOCKETS = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock",
            "/run/systemd/private", "/run/dbus/system_bus_socket")  # fmt: skip
-PARTS = 4
+FILE_COUNT = 4
 PR_GET_NO_NEW_PRIVS, PTRACE_TRACEME, PTRACE_SEIZE = 39, 0, 0x4206
 CAPABILITY_VERSION = 0x20080522
 NEW_USER, NEW_NET = 0x10000000, 0x40000000
@@ -119,11 +121,11 @@ def network_interfaces() -> Outcome:
 
 def exotic_sockets() -> Outcome:
     """Open netlink, vsock, packet and kernel-crypto sockets."""
-    open_ones = []
+    opened = []
     for family in (AF_NETLINK, AF_VSOCK, AF_PACKET, AF_ALG):
         with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_RAW):
-            open_ones.append(str(family))
-    return not open_ones, ", ".join(open_ones) or "all refused"
+            opened.append(str(family))
+    return not opened, ", ".join(opened) or "all refused"
 
 
 def home_folders() -> Outcome:
@@ -186,7 +188,7 @@ def host_processes() -> Outcome:
 
 def write_system() -> Outcome:
     """Create files in the system, Python, the harness and the input."""
-    written = [folder for folder in WRITTEN if not _failed(_write_file, folder)[0]]
+    written = [folder for folder in WRITE_TARGETS if not _failed(_write_file, folder)[0]]
     return not written, ", ".join(written) or "all refused"
 
 
@@ -197,8 +199,8 @@ def _write_file(folder: str) -> None:
 
 def write_kernel_settings() -> Outcome:
     """Open kernel settings for writing, among them the program started for core dumps."""
-    open_ones = [str(f) for f in Path("/proc/sys/kernel").glob("*") if _writable(f)]
-    return not open_ones, ", ".join(open_ones[:5]) or "all refused"
+    opened = [str(f) for f in Path("/proc/sys/kernel").glob("*") if _writable(f)]
+    return not opened, ", ".join(opened[:5]) or "all refused"
 
 
 def _writable(file: Path) -> bool:
@@ -211,7 +213,7 @@ def _writable(file: Path) -> bool:
 def fill_tmp() -> Outcome:
     """Fill /tmp and /dev/shm beyond their size, with files of permitted sizes."""
     for folder in ("/tmp", "/dev/shm"):  # noqa: S108
-        files = [Path(folder, f"filled-{index}") for index in range(PARTS + 1)]
+        files = [Path(folder, f"filled-{index}") for index in range(FILE_COUNT + 1)]
         refused, detail = _failed(_fill, files)
         for file in files:
             file.unlink(missing_ok=True)
@@ -223,7 +225,7 @@ def fill_tmp() -> Outcome:
 def _fill(files: list[Path]) -> None:
     for file in files:
         with file.open("wb") as stream:
-            os.posix_fallocate(stream.fileno(), 0, _planted["tmp_bytes"] // PARTS)
+            os.posix_fallocate(stream.fileno(), 0, _planted["tmp_bytes"] // FILE_COUNT)
 
 
 def namespaces() -> Outcome:
@@ -249,13 +251,13 @@ def rare_calls() -> Outcome:
     """Make calls that no extractor needs: io_uring, bpf, keys, performance events."""
     numbers = NUMBERS[os.uname().machine]
     buffer = ctypes.create_string_buffer(128)
-    open_ones = []
+    opened = []
     for name, number in numbers.items():
         ctypes.set_errno(0)
         result = _libc.syscall(number, 1, buffer, 0, 0, 0, 0)
         if result >= 0 or ctypes.get_errno() not in {errno.EPERM, errno.ENOSYS}:
-            open_ones.append(name)
-    return not open_ones, ", ".join(open_ones) or "all refused"
+            opened.append(name)
+    return not opened, ", ".join(opened) or "all refused"
 
 
 def new_privileges() -> Outcome:
@@ -337,9 +339,9 @@ def _listed(folder: str) -> list[str]:
 
 def _files() -> Iterator[Path]:
     """Yield every file outside the system, Python, the harness and the weights."""
-    for start in WALKED:
+    for start in SEARCHED_FOLDERS:
         for folder, inner, names in os.walk(start):
-            inner[:] = [name for name in inner if str(Path(folder, name)) not in BIG]
+            inner[:] = [name for name in inner if str(Path(folder, name)) not in SKIPPED_FOLDERS]
             yield from (Path(folder, name) for name in names)
 
 

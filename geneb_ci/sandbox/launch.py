@@ -95,7 +95,7 @@ def start_sandboxed(
     """
     view = replace(view, devices=sandbox.devices)
     with contextlib.ExitStack() as stack:
-        argv, descriptors, environment = _prepared(sandbox, view, limits, inner, stack)
+        argv, descriptors, environment = _launch_parts(sandbox, view, limits, inner, stack)
         prefix = stack.enter_context(kernel_prefix(limits))
         # `env` comes last: systemd-run needs an environment of its own.
         words = [f"{name}={value}" for name, value in sorted(environment.items())]
@@ -114,7 +114,7 @@ def start_sandboxed(
             yield process
 
 
-def _prepared(
+def _launch_parts(
     sandbox: Sandbox,
     view: SandboxView,
     limits: Limits,
@@ -123,25 +123,25 @@ def _prepared(
 ) -> tuple[list[str], list[int], dict[str, str]]:
     """Return the command line, the descriptors to pass and the environment."""
     if sandbox.kind == NONE:
-        return list(inner), [], _plain(sandbox, view)
+        return list(inner), [], _unconfined_environment(sandbox, view)
     if sandbox.kind == GVISOR:
         folder = sandbox.scratch / "bundle"
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         mounts.gvisor_bundle(folder, view, limits, inner)
         return mounts.gvisor_command(folder, gpu=bool(sandbox.devices)), [], {}
-    data = {path: _memory(content, stack) for path, content in view.data.items()}
+    data = {path: _memory_file(content, stack) for path, content in view.data.items()}
     program = seccomp.program()
     if sandbox.kind == LANDLOCK:
-        plan = _memory(landlock_plan(view, limits, data, program, inner), stack)
+        plan = _memory_file(landlock_plan(view, limits, data, program, inner), stack)
         return [*landlock_command(), str(plan)], [plan, *data.values()], {}
-    filter_descriptor = _memory(program, stack)
+    filter_descriptor = _memory_file(program, stack)
     options = mounts.bubblewrap_options(view, limits, data, filter_descriptor)
-    arguments = _memory("".join(f"{word}\0" for word in options).encode(), stack)
+    arguments = _memory_file("".join(f"{word}\0" for word in options).encode(), stack)
     argv = [str(mounts.bubblewrap_path()), "--args", str(arguments), "--", *inner]
     return argv, [arguments, filter_descriptor, *data.values()], {}
 
 
-def _memory(content: bytes, stack: contextlib.ExitStack) -> int:
+def _memory_file(content: bytes, stack: contextlib.ExitStack) -> int:
     """Return a descriptor, at offset 0, of an anonymous file with this content."""
     descriptor = os.memfd_create("geneb-audit")
     stack.callback(os.close, descriptor)
@@ -151,7 +151,7 @@ def _memory(content: bytes, stack: contextlib.ExitStack) -> int:
     return descriptor
 
 
-def _plain(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
+def _unconfined_environment(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
     """Prepare level 0: write the data as files, and return the environment of the view."""
     folder = sandbox.scratch / "data"
     folder.mkdir(exist_ok=True)

@@ -29,7 +29,7 @@ LEVELS = {
 }
 KINDS = {4: BUBBLEWRAP, 3: GVISOR, 2: BUBBLEWRAP, 1: LANDLOCK, 0: NONE}
 DEFAULT = 2
-BUBBLEWRAP_LEAST = (0, 8)
+BUBBLEWRAP_VERSION_MIN = (0, 8)
 """The first version with --disable-userns."""
 TRIAL_SECONDS = 60
 """Time limit of a trial. Importing NumPy takes half a second, and more than 10 s on two cores with
@@ -49,7 +49,7 @@ CUDA_FIX = (
     "outside, too, repair the driver; or audit on the CPU: --device cpu"
 )
 
-FIXES = (
+NAMESPACES_FIX = (
     "allow bubblewrap to make user namespaces (an AppArmor profile for bwrap with the line "
     "`userns,`, or the kernel setting above), or audit on a virtual machine that allows them and "
     "is deleted afterwards (--throw-away-machine)"
@@ -112,7 +112,7 @@ def open_sandbox(
 
 def trial(sandbox: Sandbox, program: str = IMPORTS) -> str | None:
     """Run `true`, then a Python program; return why one of them fails, None if both work."""
-    missing = _missing(sandbox.kind)
+    missing = _missing_requirement(sandbox.kind)
     if missing is not None:
         return missing
     view = mounts.view({}, {})
@@ -125,7 +125,7 @@ def trial(sandbox: Sandbox, program: str = IMPORTS) -> str | None:
                 _, printed = process.communicate(timeout=TRIAL_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
-                return f"{inner[0]} did not end within {TRIAL_SECONDS} s inside it"
+                return f"{inner[0]} did not end within {TRIAL_SECONDS} s inside the sandbox"
         if process.returncode != 0:
             text = printed.decode("utf-8", "backslashreplace")
             lines = [line for line in text.splitlines() if line.strip()]
@@ -142,9 +142,9 @@ def unavailable_because(level: int, folder: Path) -> str | None:
     return trial(Sandbox(level, KINDS[level], folder))
 
 
-def _missing(kind: str) -> str | None:
+def _missing_requirement(kind: str) -> str | None:
     if platform.system() != "Linux":
-        return f"it needs Linux, but this is {platform.system()}"
+        return f"the sandbox needs Linux, but this is {platform.system()}"
     if kind == GVISOR and mounts.gvisor_path() is None:
         return "runsc is not installed"
     if kind != BUBBLEWRAP:
@@ -158,7 +158,7 @@ def _missing(kind: str) -> str | None:
         check=False,
         env={},
     ).stdout
-    if mounts.bubblewrap_version(version) < BUBBLEWRAP_LEAST:
+    if mounts.bubblewrap_version(version) < BUBBLEWRAP_VERSION_MIN:
         return f"bubblewrap 0.8 or later is needed, found {version.strip()!r}"
     return None
 
@@ -168,4 +168,4 @@ def _fix(level: int) -> str:
         return "install runsc of gVisor, or pass --level 2"
     if KINDS[level] == BUBBLEWRAP and mounts.bubblewrap_path() is None:
         return "install the package bubblewrap (0.8 or later), or pass --level 1"
-    return FIXES
+    return NAMESPACES_FIX

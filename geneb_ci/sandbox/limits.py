@@ -86,12 +86,12 @@ class Limits:
                 raise ValueError(msg)
 
     @property
-    def processes_held(self) -> int:
+    def kernel_processes(self) -> int:
         """Number of processes and threads at which the kernel refuses more."""
         return self.processes + PROCESSES_SLACK
 
     @property
-    def memory_held(self) -> int:
+    def kernel_memory_bytes(self) -> int:
         """Bytes of memory above which the kernel kills the run."""
         return (self.memory_mib + MEMORY_SLACK_MIB) * MIB
 

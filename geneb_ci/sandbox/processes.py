@@ -82,9 +82,9 @@ def descendants(root: int) -> list[Process]:
     found_processes: list[Process] = []
     parent_pids = [root]
     while parent_pids:
-        its_children = children.get(parent_pids.pop(), [])
-        found_processes += its_children
-        parent_pids += [child.pid for child in its_children]
+        child_processes = children.get(parent_pids.pop(), [])
+        found_processes += child_processes
+        parent_pids += [child.pid for child in child_processes]
     return found_processes
 
 
@@ -107,8 +107,8 @@ def memory_files(processes: list[Process]) -> int:
             for name in os.listdir(folder):  # noqa: PTH208
                 with contextlib.suppress(OSError):
                     if str((folder / name).readlink()).startswith("/memfd:"):
-                        facts = (folder / name).stat()
-                        sizes[facts.st_dev, facts.st_ino] = facts.st_blocks * 512
+                        status = (folder / name).stat()
+                        sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
     return sum(sizes.values())
 
 
@@ -246,7 +246,7 @@ def kernel_holder() -> Holder:
     with contextlib.ExitStack() as stack:
         if _make_groups(Limits(), stack):
             return "control group"
-    if _manager() is not None:
+    if _service_manager() is not None:
         return "service manager"
     return "RLIMIT_NPROC" if os.getuid() != 0 else "watched only"
 
@@ -260,12 +260,12 @@ def kernel_prefix(limits: Limits) -> Iterator[list[str]]:
             entries = [str(group / "cgroup.procs") for group in groups]
             yield ["/bin/sh", "-c", JOIN, "join", *entries, "--"]
         else:
-            yield _scope(limits)
+            yield _scope_prefix(limits)
 
 
 def _make_groups(limits: Limits, stack: contextlib.ExitStack) -> list[Path]:
     """Make a group for each controller, or one for both, and return them; [] without `pids`."""
-    values = {"pids": limits.processes_held, "memory": limits.memory_held}
+    values = {"pids": limits.kernel_processes, "memory": limits.kernel_memory_bytes}
     groups: dict[Path, None] = {}
     for controller, value in values.items():
         for folder in CGROUP_PLACES[controller]:
@@ -273,7 +273,7 @@ def _make_groups(limits: Limits, stack: contextlib.ExitStack) -> list[Path]:
             with contextlib.suppress(OSError):
                 if group not in groups:
                     group.mkdir()
-                    stack.callback(_remove, group)
+                    stack.callback(_remove_group, group)
                 file = next(
                     (group / f for f in CGROUP_FILES[controller] if (group / f).exists()), None
                 )
@@ -284,7 +284,7 @@ def _make_groups(limits: Limits, stack: contextlib.ExitStack) -> list[Path]:
     return list(groups) if any((group / "pids.max").exists() for group in groups) else []
 
 
-def _remove(group: Path) -> None:
+def _remove_group(group: Path) -> None:
     """Remove a group, as soon as the last of its killed processes has been reaped."""
     deadline = time.monotonic() + REMOVE_SECONDS
     while time.monotonic() < deadline:
@@ -297,7 +297,7 @@ def _remove(group: Path) -> None:
         return
 
 
-def _manager() -> str | None:
+def _service_manager() -> str | None:
     """Return the path of systemd-run if the user's service manager runs, else None."""
     program, control = shutil.which("systemd-run"), shutil.which("systemctl")
     if program is None or control is None or "XDG_RUNTIME_DIR" not in os.environ:
@@ -312,9 +312,9 @@ def _manager() -> str | None:
     return program if state in {"running", "degraded"} else None
 
 
-def _scope(limits: Limits) -> list[str]:
+def _scope_prefix(limits: Limits) -> list[str]:
     """Return the prefix that starts a command in a scope of the service manager; [] without one."""
-    program = _manager()
+    program = _service_manager()
     if program is None:
         return []
     return [
@@ -322,8 +322,8 @@ def _scope(limits: Limits) -> list[str]:
         f"XDG_RUNTIME_DIR={os.environ['XDG_RUNTIME_DIR']}",
         program,
         *("--user", "--scope", "--quiet", "--collect"),
-        f"--property=MemoryMax={limits.memory_held}",
-        f"--property=TasksMax={limits.processes_held}",
+        f"--property=MemoryMax={limits.kernel_memory_bytes}",
+        f"--property=TasksMax={limits.kernel_processes}",
         # The sandbox can read the environment with which pid 1 was started, so it is empty.
         *("/usr/bin/env", "-i"),
     ]

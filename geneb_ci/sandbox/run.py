@@ -110,25 +110,31 @@ def run_in_sandbox(
     `log`; UsageProblem if there is no sequence, or a sequence is not one line of printable ASCII.
     """
     limits = limits or Limits()
-    content = _lines(sequences)
+    content = _sequence_lines(sequences)
     extra = {}
     if spec.module is not None:
         extra[mounts.EXTRACTORS] = spec.module.resolve().parent
     if spec.weights is not None:
-        extra[_weights(spec.weights)] = spec.weights
+        extra[_weights_path(spec.weights)] = spec.weights
     view = mounts.view(extra, {SEQUENCES: content}, packages=spec.packages)
-    visible = sandbox.visible_path(view)
-    view.data[OPTIONS] = options(spec, limits, visible)
+    path_inside = sandbox.visible_path(view)
+    view.data[OPTIONS] = options(spec, limits, path_inside)
     inner = [
         python_of(sandbox, view),
-        *(*RUN_FLAGS, "-m", "reference_harness.worker", visible(OPTIONS), visible(SEQUENCES)),
+        *(
+            *RUN_FLAGS,
+            "-m",
+            "reference_harness.worker",
+            path_inside(OPTIONS),
+            path_inside(SEQUENCES),
+        ),
     ]
     receiver = Receiver(len(sequences), limits)
     ended = supervise(sandbox, view, limits, inner, receiver, progress)
     if ended.code in KILLED:
         error_of_limit = LimitExceeded(
             "memory_mib",
-            f"the extractor was killed, as the kernel does above {limits.memory_mib} MiB",
+            f"the extractor was killed: the kernel does that above {limits.memory_mib} MiB",
             advice("memory_mib"),
         )
         error_of_limit.log = visible_log(ended.log)
@@ -136,7 +142,8 @@ def run_in_sandbox(
     if ended.code != 0:
         error = ExtractorFailed(
             f"the extractor ended with code {ended.code}: {last_line(ended.log)}",
-            "read what it printed; `geneb-harness run` fails in the same way without the sandbox",
+            "read what the extractor printed; `geneb-harness run` fails in the same way without "
+            "the sandbox",
         )
         error.log = visible_log(ended.log)
         raise error
@@ -149,16 +156,19 @@ def run_in_sandbox(
     )
 
 
-def options(spec: ExtractorSpec, limits: Limits, visible: Any) -> bytes:
+def options(spec: ExtractorSpec, limits: Limits, path_inside: Any) -> bytes:
     """Return the worker's options as JSON; `schemas/worker-options.schema.json` describes them."""
     if spec.module is None:
         extractor = spec.extractor
     else:
-        extractor = f"{visible(f'{mounts.EXTRACTORS}/{spec.module.name}')}:{spec.extractor}"
+        extractor = f"{path_inside(f'{mounts.EXTRACTORS}/{spec.module.name}')}:{spec.extractor}"
+    name_model = spec.name_model
+    if spec.weights is not None:
+        name_model = path_inside(_weights_path(spec.weights))
     return json.dumps({
         "schema_version": "1.0",
         "extractor": extractor,
-        "name_model": spec.name_model if spec.weights is None else visible(_weights(spec.weights)),
+        "name_model": name_model,
         "device": spec.device,
         "options": dict(spec.options),
         "batching": spec.batching,
@@ -167,16 +177,16 @@ def options(spec: ExtractorSpec, limits: Limits, visible: Any) -> bytes:
         "memory_mib": limits.memory_mib,
         "rows": spec.rows,
         "tf32": spec.tf32,
-        "processes": limits.processes_held,
+        "processes": limits.kernel_processes,
     }).encode()  # fmt: skip
 
 
-def _weights(weights: Path) -> str:
+def _weights_path(weights: Path) -> str:
     """Return the path of the weights inside; a file keeps its name, whose suffix loaders need."""
     return mounts.WEIGHTS if weights.is_dir() else f"{mounts.WEIGHTS}/{weights.name}"
 
 
-def _lines(sequences: Sequence[str]) -> bytes:
+def _sequence_lines(sequences: Sequence[str]) -> bytes:
     if not sequences:
         raise UsageProblem("there is no sequence to embed", "choose a task that has sequences")
     for index, sequence in enumerate(sequences):

@@ -106,7 +106,7 @@ LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 # linux/seccomp.h
 ALLOW, KILL_PROCESS, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 # struct seccomp_data: number, architecture, then six arguments of 64 bits after the pointer.
-NUMBER, ARCH, FIRST, SECOND = 0, 4, 16, 24
+NUMBER, ARCH, FIRST_ARGUMENT, SECOND_ARGUMENT = 0, 4, 16, 24
 # linux/audit.h
 ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
@@ -164,19 +164,19 @@ def instructions(machine: str) -> Iterator[Instruction]:
     yield Instruction(EQUAL, 0, 1, _needed(CLONE3, machine))
     yield _refuse(errno.ENOSYS)
     yield Instruction(EQUAL, 0, 4, _needed(CLONE, machine))
-    yield Instruction(LOAD, 0, 0, FIRST)
+    yield Instruction(LOAD, 0, 0, FIRST_ARGUMENT)
     yield Instruction(ANY_BIT, 0, 1, NEW_NAMESPACE)
     yield _refuse(errno.EPERM)
     yield _return(ALLOW)
     for call in (SOCKET, SOCKETPAIR):
         yield Instruction(EQUAL, 0, len(SOCKETS) + 3, _needed(call, machine))
-        yield Instruction(LOAD, 0, 0, FIRST)
+        yield Instruction(LOAD, 0, 0, FIRST_ARGUMENT)
         for index, domain in enumerate(SOCKETS):
             yield Instruction(EQUAL, len(SOCKETS) - index, 0, domain)
         yield _refuse(errno.EAFNOSUPPORT)
         yield _return(ALLOW)
     yield Instruction(EQUAL, 0, len(TERMINAL_REQUESTS) + 3, _needed(IOCTL, machine))
-    yield Instruction(LOAD, 0, 0, SECOND)
+    yield Instruction(LOAD, 0, 0, SECOND_ARGUMENT)
     for index, request in enumerate(TERMINAL_REQUESTS):
         yield Instruction(EQUAL, len(TERMINAL_REQUESTS) - index, 0, request)
     yield _return(ALLOW)

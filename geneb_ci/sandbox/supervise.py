@@ -75,7 +75,7 @@ VERSION = 1
 HEADER = struct.Struct("<8sHHIQQ")
 DTYPES = {2: "<f2", 4: "<f4", 8: "<f8"}
 
-_FAMILIAR = {
+_KNOWN_FORMATS = {
     b"\x80": "a pickle, which is never opened",
     b"\x93NUMPY": "a .npy file, which is never opened",
     b"PK": "a zip archive, which is never opened",
@@ -117,11 +117,12 @@ class Receiver:
         rows, width, size = self._shape
         values = np.frombuffer(self._data, dtype=DTYPES[size], offset=HEADER.size)
         values = values.reshape(rows, width)
-        finite = np.isfinite(values).all(axis=1)
-        if not finite.all():
-            first = int(np.flatnonzero(~finite)[0])
+        is_finite = np.isfinite(values).all(axis=1)
+        if not is_finite.all():
+            first = int(np.flatnonzero(~is_finite)[0])
             raise _refused(
-                f"embedding {first} and {int((~finite).sum()) - 1} others contain NaN or infinity"
+                f"embedding {first} and {int((~is_finite).sum()) - 1} others contain NaN or "
+                "infinity"
             )
         return values
 
@@ -151,7 +152,7 @@ class Receiver:
 
 
 def _known_format(start: bytes) -> str:
-    for magic, format_name in _FAMILIAR.items():
+    for magic, format_name in _KNOWN_FORMATS.items():
         if start.startswith(magic):
             return f" ({format_name})"
     return ""
@@ -213,7 +214,7 @@ def supervise(
     with start_sandboxed(sandbox, view, limits, inner) as process:
         watch = _Watch(sandbox, process, limits, sink, progress)
         try:
-            watch.until_the_end()
+            watch.run_to_end()
         except ExtractorRefused as error:
             error.log = visible_log(bytes(watch.log))
             raise
@@ -237,16 +238,19 @@ class _Watch:
         self._sink = sink
         self._progress = progress
         self._deadline = time.monotonic() + limits.seconds
-        self._next_look = 0.0
-        self._looks = 0
-        self._seen: dict[tuple[int, int], Process] = {}
+        self._next_check = 0.0
+        self._check_count = 0
+        self._processes_seen: dict[tuple[int, int], Process] = {}
         self.log = bytearray()
         self.peak = 0
 
-    def until_the_end(self) -> None:
+    def run_to_end(self) -> None:
         """Read both pipes and check the processes until all have ended."""
         with selectors.DefaultSelector() as selector:
-            handlers = ((self._process.stdout, self._result), (self._process.stderr, self._printed))
+            handlers = (
+                (self._process.stdout, self._receive_result),
+                (self._process.stderr, self._receive_log),
+            )
             for stream, handle in handlers:
                 selector.register(_open(stream), selectors.EVENT_READ, handle)
             while selector.get_map() or self._process.poll() is None:
@@ -260,15 +264,15 @@ class _Watch:
                 if not selector.get_map():
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         self._process.wait(TICK)
-                self._look()
+                self._check_if_due()
 
     def kill(self) -> None:
         """Kill the remaining processes and wait for their end. Raises StillRunning."""
         # Twice: a process forked between the list and the kill is in the second list.
         for _ in range(2):
             for process in processes.descendants(self._process.pid):
-                self._seen[process.pid, process.started] = process
-            survivors = processes.kill(list(self._seen.values()), KILL_SECONDS)
+                self._processes_seen[process.pid, process.started] = process
+            survivors = processes.kill(list(self._processes_seen.values()), KILL_SECONDS)
         self._process.kill()
         self._process.wait()
         if survivors:
@@ -278,10 +282,10 @@ class _Watch:
                 "restart the machine before the next audit",
             )
 
-    def _result(self, piece: bytes) -> None:
+    def _receive_result(self, piece: bytes) -> None:
         self._sink.feed(piece)
 
-    def _printed(self, piece: bytes) -> None:
+    def _receive_log(self, piece: bytes) -> None:
         bytes_max = self._limits.log_kib * KIB
         self.log += piece[: bytes_max - len(self.log) + 1]
         if len(self.log) > bytes_max:
@@ -290,21 +294,21 @@ class _Watch:
         for number in LETTERS.findall(piece):
             self._progress(int(number))
 
-    def _look(self) -> None:
+    def _check_if_due(self) -> None:
         now = time.monotonic()
         is_late = now > self._deadline
-        if now < self._next_look and not is_late:
+        if now < self._next_check and not is_late:
             return
         running = processes.descendants(self._process.pid)
-        if self._looks == 0 and running:
+        if self._check_count == 0 and running:
             save_namespaces(self._sandbox.scratch, running)
-        self._seen |= {(process.pid, process.started): process for process in running}
+        self._processes_seen |= {(process.pid, process.started): process for process in running}
         self._check(running)
         if is_late:
             raise self._stopped("seconds", f"it ran longer than {self._limits.seconds} s")
-        self._looks += bool(running)
+        self._check_count += bool(running)
         cost = time.monotonic() - now
-        self._next_look = now + min(CHECK_SECONDS_MAX, max(TICK, CHECK_SHARE * cost))
+        self._next_check = now + min(CHECK_SECONDS_MAX, max(TICK, CHECK_SHARE * cost))
 
     def _check(self, running: list[Process]) -> None:
         threads = sum(process.threads for process in running)
@@ -314,24 +318,24 @@ class _Watch:
                 f"it had {threads} processes and threads, more than {self._limits.processes}",
             )
         bytes_max = self._limits.memory_mib * MIB
-        files = processes.memory_files(running) if self._looks % FILES_EVERY == 0 else 0
+        files = processes.memory_files(running) if self._check_count % FILES_EVERY == 0 else 0
         used_bytes = processes.used_memory(running, bytes_max - files) + files
         self.peak = max(self.peak, used_bytes)
         if used_bytes > bytes_max:
             raise self._stopped(
                 "memory_mib",
-                f"it used {used_bytes // MIB} MiB, more than {self._limits.memory_mib}",
+                f"it used {used_bytes // MIB} MiB, more than {self._limits.memory_mib} MiB",
             )
         available, floor = processes.available_memory(), self._limits.host_floor_mib
         if available < floor * MIB:
             raise self._stopped(
                 "host_floor_mib",
-                f"the machine has {available // MIB} MiB left, less than {floor}",
+                f"the machine has {available // MIB} MiB left, less than {floor} MiB",
             )
 
     @staticmethod
-    def _stopped(limit: str, what: str) -> LimitExceeded:
-        return LimitExceeded(limit, f"the extractor was stopped: {what}", advice(limit))
+    def _stopped(limit: str, reason: str) -> LimitExceeded:
+        return LimitExceeded(limit, f"the extractor was stopped: {reason}", advice(limit))
 
 
 def _open(stream: IO[bytes] | None) -> IO[bytes]:

@@ -29,7 +29,7 @@ from geneb_ci.github.verdict.checker import places_of
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.models.scaffold import run_words
 from geneb_ci.publish.git import BadRepository, GitRepository, NoBranch, repository_at
-from geneb_ci.receipt.seen import receipt_published
+from geneb_ci.receipt.seen import published_receipt
 from geneb_ci.situation.contributor import (
     MISSING_CARD,
     NO_PROBLEMS,
@@ -342,7 +342,7 @@ class _Reader:
         )
         is_mini = is_practice(submission.run.benchmark.sha256)
         return ReceiptFacts(
-            receipt_published(submission) is not None, len(names), folder, not is_mini
+            published_receipt(submission) is not None, len(names), folder, not is_mini
         )
 
     def _verdict_errors(self) -> ProblemCounts:

@@ -25,7 +25,7 @@ from geneb_ci.harness import process
 from geneb_ci.sandbox import levels, mounts
 from geneb_ci.sandbox.launch import NONE, Escape, Sandbox
 from geneb_ci.sandbox.limits import MIB, Limits, advice
-from geneb_ci.sandbox.run import NAMES, ExtractorSpec, SandboxRun, _weights, options
+from geneb_ci.sandbox.run import NAMES, ExtractorSpec, SandboxRun, _weights_path, options
 from geneb_ci.sandbox.supervise import noted_attempts, token_budget
 
 if TYPE_CHECKING:  # NumPy and scikit-learn are loaded where something is scored
@@ -170,7 +170,7 @@ def embedded(
     if spec.module is not None:
         extra[mounts.EXTRACTORS] = spec.module.resolve().parent
     if spec.weights is not None:
-        extra[_weights(spec.weights)] = spec.weights
+        extra[_weights_path(spec.weights)] = spec.weights
     place = Sandbox(0, NONE, sandbox.scratch).visible_path(mounts.view(extra, {}))
     file = sandbox.scratch / "options.json"
     file.write_bytes(options(spec, limits, place))

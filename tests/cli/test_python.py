@@ -280,7 +280,7 @@ INTERNAL = {
     "BuiltBoard": {"page", "tables", "write_all"},
     "BeaconSource": {"check"},
     "Finding": {"sort_key"},
-    "Limits": {"as_facts", "memory_held", "processes_held"},
+    "Limits": {"as_facts", "kernel_memory_bytes", "kernel_processes"},
     "Machine": {"gpu", "scoring_of"},
     "Recommendation": {"model_config"},
 }

@@ -9,7 +9,7 @@ from geneb_ci.receipt.column_rule import (
     judge_again,
     spreads,
     tolerances,
-    unfit,
+    unfit_reason,
 )
 from geneb_ci.receipt.embeddings import FLOOR, TAU_OF_COLUMN, allowed
 from reference_harness.receipt.rounding import RoundedEmbeddings, rounded
@@ -170,14 +170,16 @@ def test_a_row_embedded_again_is_compared_with_the_first_one_too() -> None:
 
 def test_rows_that_float16_holds_badly_are_no_receipt() -> None:
     values = rows(200)
-    assert unfit(rounded([values]).values) == ""
-    assert unfit(np.zeros((4, 8), np.float16)) == ""
+    assert unfit_reason(rounded([values]).values) == ""
+    assert unfit_reason(np.zeros((4, 8), np.float16)) == ""
     constant = values * 1e-4 + 1
-    assert "512 of its 512 columns vary by less than 0.001" in unfit(rounded([constant]).values)
+    assert "512 of the 512 columns vary by less than 0.001" in unfit_reason(
+        rounded([constant]).values
+    )
     constant[:, :300] = values[:, :300]
-    assert unfit(rounded([constant]).values) == ""
+    assert unfit_reason(rounded([constant]).values) == ""
     values[0, 0] = 1e9
-    assert "half of the values that are not 0 are below 6.1e-05" in unfit(rounded([values]).values)
+    assert "half of the non-zero values are below 6.1e-05" in unfit_reason(rounded([values]).values)
     sparse = np.where(values > 1.5, values, 0)
     sparse[0, 0] = 0
-    assert unfit(rounded([sparse]).values) == ""
+    assert unfit_reason(rounded([sparse]).values) == ""

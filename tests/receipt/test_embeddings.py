@@ -136,8 +136,8 @@ def test_another_root_is_refused(tmp_path: Path, written: ReceiptTask) -> None:
     assert (step, message) == (
         "tree",
         (
-            f"the embeddings of task.f16 have the root {written.root}; expected {said.root}, as in "
-            "the receipt"
+            f"the embeddings of task.f16 have the Merkle root {written.root}; expected "
+            f"{said.root}, as in the receipt"
         ),
     )
 

@@ -16,10 +16,10 @@ from geneb_ci.receipt.influence import (
     influence_of,
     influence_on_loss,
     part_statistic,
-    permitted,
+    possible_fall,
     residuals,
     strongest_embeddings,
-    too_large,
+    too_large_reason,
 )
 from geneb_ci.receipt.rounding import Wide
 from reference_harness.optimum import SolvedProbe, solve
@@ -112,14 +112,14 @@ def test_a_scale_changes_the_features_and_nothing_else() -> None:
 def test_features_too_large_for_float32_are_named_and_the_largest_have_an_influence() -> None:
     rows, labels = example(2)
     scale = int(np.log2(FEATURE_MAX / np.abs(rows.astype(np.float64)).max()))
-    assert too_large(rows, scale) == ""
+    assert too_large_reason(rows, scale) == ""
     # Nothing is sure at this size: no probability is 0 or 1.
     weights = np.ldexp(np.random.default_rng(0).standard_normal((rows.shape[1], 2)), -scale)
     probe = Probe(weights, np.zeros(2), np.array([0, 1]))
     influence = influence_of(rows, scale, TRAIN, labels, probe)
     assert np.isfinite(influence.weights).all()
     assert influence.weights.any()
-    assert "1.1e+15 is allowed" in too_large(rows, scale + 1)
+    assert "expected at most 1.1e+15" in too_large_reason(rows, scale + 1)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -152,14 +152,14 @@ def test_what_tolerances_permit_is_what_the_best_alteration_within_them_does() -
     above = np.nextafter(rows[:TRAIN], np.float16(np.inf), dtype=np.float16)
     halfway = (rows[:TRAIN].astype(np.float64) + above) / 2
     tight = np.full(halfway.shape, 1e-9)
-    room = permitted(own, halfway, tight, slopes, 0, TRAIN)
+    room = possible_fall(own, halfway, tight, slopes, 0, TRAIN)
     gains = np.abs(slopes * (above.astype(np.float64) - rows[:TRAIN]))
     most = allowed_pooled(*gains.shape)
     assert room == pytest.approx(np.sort(gains, axis=None)[-most:].sum())
-    assert permitted(own, halfway, tight, slopes, 0, 3 * TRAIN) == pytest.approx(3 * room)
-    assert permitted(own, rows[:TRAIN].astype(np.float64), tight, slopes, 0, TRAIN) == 0
+    assert possible_fall(own, halfway, tight, slopes, 0, 3 * TRAIN) == pytest.approx(3 * room)
+    assert possible_fall(own, rows[:TRAIN].astype(np.float64), tight, slopes, 0, TRAIN) == 0
     nothing = DrawnPart(TRAINING, rows[:0], rows[:0], labels[:0])
-    assert permitted(nothing, halfway[:0], tight[:0], slopes[:0], 0, TRAIN) == 0
+    assert possible_fall(nothing, halfway[:0], tight[:0], slopes[:0], 0, TRAIN) == 0
 
 
 def test_a_row_that_is_no_number_and_one_that_does_not_differ_have_no_influence() -> None:

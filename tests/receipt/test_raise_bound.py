@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from geneb_ci.audit.compare.regime_bounds import cells_of
-from geneb_ci.receipt.draw import TaskShare, drawn_embeddings, turns
+from geneb_ci.receipt.draw import TaskShare, drawn_embeddings, draws_of_regime
 from geneb_ci.receipt.embeddings import MISSED
 from geneb_ci.receipt.raise_bound import (
     CellDraw,
@@ -78,7 +78,11 @@ def test_five_of_a_hundred_audits_of_a_forgery_state_less_than_its_raise(altered
     tasks = [strata_example(test=300, seed=seed) for seed in range(TASKS)]
     forged = [own.right("full", 0)[:altered] for own in tasks]
     cells = [
-        next(cells_of(own, "full", turns(own, "full", share), own.predicted["full"], 1 / TASKS))
+        next(
+            cells_of(
+                own, "full", draws_of_regime(own, "full", share), own.predicted["full"], 1 / TASKS
+            )
+        )
         for own in tasks
     ]
     gain = 0.0

@@ -114,19 +114,19 @@ def test_days_are_noted_and_counted(of_small: Written) -> None:
     seen = SeenReceipts()
     assert published_state(unpublished, seen, 30) is None
     assert published_state(row, seen, 30) == "published"
-    seen = updated_notes(seen, MODEL, ROOT, day(0), is_there=False)
+    seen = updated_notes(seen, MODEL, ROOT, day(0), is_available=False)
     assert seen.rows[MODEL] == SeenReceipt(root=ROOT, since=day(0), seen=None, looked=day(0))
-    seen = updated_notes(seen, MODEL, ROOT, day(31), is_there=False)
+    seen = updated_notes(seen, MODEL, ROOT, day(31), is_available=False)
     assert published_state(row, seen, 30) == "missing"
     assert published_state(row, seen, 31) == "published"
-    seen = updated_notes(seen, MODEL, ROOT, day(40), is_there=True)
+    seen = updated_notes(seen, MODEL, ROOT, day(40), is_available=True)
     assert published_state(row, seen, 30) == "published"
-    seen = updated_notes(seen, MODEL, ROOT, day(70), is_there=False)
+    seen = updated_notes(seen, MODEL, ROOT, day(70), is_available=False)
     assert published_state(row, seen, 30) == "published"
-    seen = updated_notes(seen, MODEL, ROOT, day(71), is_there=False)
+    seen = updated_notes(seen, MODEL, ROOT, day(71), is_available=False)
     assert seen.rows[MODEL] == SeenReceipt(root=ROOT, since=day(0), seen=day(40), looked=day(71))
     assert published_state(row, seen, 30) == "missing"
-    seen = updated_notes(seen, MODEL, OTHER, day(72), is_there=False)
+    seen = updated_notes(seen, MODEL, OTHER, day(72), is_available=False)
     assert seen.rows[MODEL].since == day(72), "another receipt starts again"
     assert published_state(row, seen, 30) == "published"
 

@@ -302,7 +302,7 @@ def test_predictions_of_other_rows_and_other_true_classes(of_mini: Written, tmp_
     sealed(raw.replace(codes, swapped))
     step, text = written.refused()
     assert step == "predictions"
-    assert text == '"mini_tf": its true classes are not those of the task data'
+    assert text == '"mini_tf": the true classes of the predictions are not those of the task data'
 
     (bits := np.unpackbits(np.frombuffer(codes, "u1")))[len(truth) * 3] ^= 1
     sealed(raw.replace(codes, np.packbits(bits).tobytes()))

@@ -36,7 +36,7 @@ from geneb_ci.receipt.column_rule import (
     distance,
     is_own_noise,
     tolerances,
-    unfit,
+    unfit_reason,
 )
 from geneb_ci.receipt.direction import Decider, Probe, Stratum, directions_of
 from geneb_ci.receipt.draw import DrawnEmbeddings, TaskStrata, unforeseen
@@ -52,9 +52,9 @@ from geneb_ci.receipt.influence import (
     influence_of,
     influence_on_loss,
     part_statistic,
-    permitted,
+    possible_fall,
     strongest_embeddings,
-    too_large,
+    too_large_reason,
 )
 from geneb_ci.receipt.predictions import Predictions, read_predictions
 from geneb_ci.receipt.rounding import recorded, rounding, scaled
@@ -232,7 +232,7 @@ def drawn_task(
         )
     labels = np.concatenate([files.train_labels, files.strata.labels])
     scale, probe = entry.scale_log2, files.probes[FULL][0]
-    if reason := too_large(values, scale):
+    if reason := too_large_reason(values, scale):
         raise AuditRefused(
             f"{task}: {reason}",
             "let the extractor divide its embeddings by a constant, and repeat `geneb-harness run "
@@ -247,7 +247,7 @@ def drawn_task(
     if strongest_rows:
         with_strongest = drawn._replace(rows={**drawn.rows, STRONGEST_PART: strongest_rows})
     rows = with_strongest.distinct
-    if reason := unfit(values[rows]):
+    if reason := unfit_reason(values[rows]):
         raise AuditRefused(f"{task}: {reason}", _UNFIT_FIX)
     support = np.concatenate([*files.strata.support.values(), np.empty(0, dtype=np.int64)])
     return DrawnTask(
@@ -300,7 +300,8 @@ class AuditedReceipt(NamedTuple):
         with self.files() as files:
             say(
                 f"comparing {len(present_positions):,} embeddings with earlier receipts; "
-                f"{size_text(files.lacking([task for task, _ in present_positions]))} to fetch"
+                f"{size_text(files.bytes_to_fetch([task for task, _ in present_positions]))} to "
+                "fetch"
             )
             sample = sample_at(files, self.receipt, tuple(present_positions))
             return sample._replace(predictions=_predictions(files, self.receipt, self.benchmark))
@@ -372,7 +373,10 @@ def _sample_of(
             predictions = _predictions(files, receipt, benchmark)
             if embedded is not None:
                 return embedded._replace(predictions=predictions)
-            say(f"{model}: {size_text(files.lacking(list(receipt.tasks)))} to fetch and compare")
+            say(
+                f"{model}: {size_text(files.bytes_to_fetch(list(receipt.tasks)))} to fetch and "
+                "compare"
+            )
             return sample_of(files, receipt, benchmark, predictions)
     except GenebError as error:
         if embedded is None:
@@ -480,7 +484,7 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     ):
         part = DrawnPart(name, task.committed[in_part], rounded[in_part], task.labels[in_part])
         slopes = gradients(part, scale, task.influence, probe)
-        total += permitted(
+        total += possible_fall(
             part, scaled(rerun[in_part], scale), tolerances[in_part], slopes, scale, rows
         )
     return float(recorded(np.array([total]))[0])
@@ -653,7 +657,7 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCe
     unclaimed = []
     for difference in differences(submission, cells):
         cell = f"{difference.task}, {difference.regime}"
-        if difference.fills:
+        if difference.is_unclaimed:
             unclaimed.append(cell)
         else:
             differing_parts.setdefault(cell, []).append(difference.what)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from geneb_ci.audit.compare.embedding_outcome import RegimeBound
 from geneb_ci.receipt.direction import Decider, Labels
-from geneb_ci.receipt.draw import TaskShare, TaskStrata, TestDraw, turns
+from geneb_ci.receipt.draw import TaskShare, TaskStrata, TestDraw, draws_of_regime
 from geneb_ci.receipt.raise_bound import CellDraw, largest_raise
 from geneb_ci.receipt.rounding import rounding
 from reference_harness.formats.benchmark import Benchmark
@@ -46,12 +46,12 @@ def bounds_of(
         for task, rerun in zip(drawn, reruns, strict=True):
             if regime not in task.strata.predicted:
                 continue
-            drawn_turns = turns(task.strata, regime, shares[task.task])
+            test_draws = draws_of_regime(task.strata, regime, shares[task.task])
             decider = _decider(task, regime)
-            draws += len(drawn_turns)
-            flipped += _flipped(task, rerun, regime, drawn_turns, decider)
+            draws += len(test_draws)
+            flipped += _flipped(task, rerun, regime, test_draws, decider)
             cells += cells_of(
-                task.strata, regime, drawn_turns, decider.predicted, weights[task.task]
+                task.strata, regime, test_draws, decider.predicted, weights[task.task]
             )
         if cells:
             raised = math.ceil(BOUND_SCALE * largest_raise(cells, flipped)) / BOUND_SCALE
@@ -68,7 +68,7 @@ def _flipped(
     task: "DrawnTask",
     rerun: "npt.NDArray[np.float32]",
     regime: str,
-    turns: Sequence[TestDraw],
+    test_draws: Sequence[TestDraw],
     decider: Decider,
 ) -> int:
     """Return the number of draws that are decided right as committed, and wrong as rerun."""
@@ -78,9 +78,9 @@ def _flipped(
     features = np.ldexp(rounded.astype(np.float64), task.entry.scale_log2)
     index_by_row = {row: index for index, row in enumerate(task.rows)}
     flipped_count = 0
-    for turn, row in zip(turns, task.drawn.rows[f"test {regime}"], strict=True):
-        index, probe = index_by_row[row], decider.probes[turn.probe]
-        was_right = decider.predicted[turn.probe][row - task.entry.train] == task.labels[index]
+    for draw, row in zip(test_draws, task.drawn.rows[f"test {regime}"], strict=True):
+        index, probe = index_by_row[row], decider.probes[draw.probe]
+        was_right = decider.predicted[draw.probe][row - task.entry.train] == task.labels[index]
         if was_right and differs[index]:
             # One at a time, since an embedding of large values could make all others ties.
             values = features[index] @ probe.weights + probe.intercepts
@@ -92,7 +92,7 @@ def _flipped(
 def cells_of(
     strata: TaskStrata,
     regime: str,
-    turns: Sequence[TestDraw],
+    test_draws: Sequence[TestDraw],
     record_predictions: Labels,
     weight: float,
 ) -> Iterator[CellDraw]:
@@ -111,7 +111,7 @@ def cells_of(
             1,
         )
         right = np.searchsorted(classes, strata.labels[strata.right(regime, probe)])
-        by_class = [turn.by_class for turn in turns if turn.probe == probe]
+        by_class = [draw.by_class for draw in test_draws if draw.probe == probe]
         yield CellDraw(
             matrix,
             np.bincount(right, minlength=len(classes)),

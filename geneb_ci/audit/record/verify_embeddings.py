@@ -525,9 +525,9 @@ def _by_column(
     """
     import numpy as np
 
-    from geneb_ci.receipt.column_rule import judge, judge_again, tolerances, unfit
+    from geneb_ci.receipt.column_rule import judge, judge_again, tolerances, unfit_reason
 
-    if why := unfit(committed):
+    if why := unfit_reason(committed):
         _refuse(f"{task.task}: {why}", EMBEDDINGS)
     drawn = None if with_foreseen else np.isin(task.distinct, sorted(unforeseen(task.rows)))
     allowed = tolerances(rerun, scale, drawn)
