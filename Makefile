@@ -137,7 +137,7 @@ rehearse: $(READY)  ## every job of every workflow, on loopback; JOB=publish.pus
 	@$(BIN)/python -m tools.rehearse $(JOB:%=--job %)
 
 rehearse-proof: $(READY)  ## that the rehearsal is red where a job would fail: minutes
-	@$(BIN)/python -m tools.rehearse.proof
+	$(BIN)/python -m pytest -q -m "" tests/rehearse/test_red.py
 
 bench-harness: $(READY)  ## speed of the reference harness beside the stock loop, as a table
 	$(BIN)/python benchmarks/bench_harness.py

@@ -4,29 +4,16 @@ python -m tools.demo
 """
 
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from tools.demo_audit import audits
+from tools.demo_audit import audits, shown
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS_MAX = 10  # most rows of the board that are printed
-
-
-def geneb_ci(*arguments: str, expected: int = 0) -> None:
-    """Print a command and run it. Exits if its exit code is not the expected one."""
-    print(f"\n$ geneb-ci {' '.join(arguments)}", flush=True)
-    code = subprocess.run(
-        [sys.executable, "-m", "geneb_ci", *arguments], cwd=ROOT, check=False
-    ).returncode
-    if code != expected:
-        sys.exit(f"demo: exit code {code}, expected {expected}")
-    print(f"(exit code {code})", flush=True)
 
 
 def show_board(path: Path) -> None:
@@ -57,15 +44,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="geneb-ci-demo-") as folder:
         count = len(list((ROOT / "submissions").glob("*.json")))
         print(f"1. The {count} public submissions pass every check.")
-        geneb_ci("check", "submissions")
+        shown("check", "submissions", folder=ROOT)
         print("\n2. A copy with three mistakes fails: each is reported with its place and its fix.")
         broken = Path(folder) / "my-model.json"
         text = (ROOT / "submissions" / "splicebert-1024nt.json").read_text(encoding="utf-8")
         text = text.replace('"Acc":0.', '"Acc":1.', 1).replace('"F1"', '"f1"', 1)
         broken.write_text(text.replace('"self-reported"', '"verified"'), encoding="utf-8")
-        geneb_ci("check", str(broken), expected=11)
+        shown("check", str(broken), folder=ROOT, expected=11)
         print("\n3. The board is rebuilt from nothing but the submissions.")
-        geneb_ci("build", "--output", folder)
+        shown("build", "--output", folder, folder=ROOT)
         print()
         show_board(Path(folder) / "leaderboard.json")
         audited = audits(Path(folder))

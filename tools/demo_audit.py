@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -29,6 +30,18 @@ HONEST, FORGED = "honest-2mer", "forged-3mer"
 # these to verify the row; with 2-mers every task counts.
 HONEST_K = 2
 DRAWN = 5
+
+
+def shown(
+    *arguments: str, folder: Path, environment: Mapping[str, str] = os.environ, expected: int = 0
+) -> None:
+    """Print a command and run it. Exits if its exit code is not the expected one."""
+    print(f"\n$ geneb-ci {' '.join(arguments)}", flush=True)
+    command = [sys.executable, "-m", "geneb_ci", *arguments]
+    code = subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+    if code != expected:
+        sys.exit(f"demo: exit code {code}, expected {expected}")
+    print(f"(exit code {code})", flush=True)
 
 
 class MiniRepository:
@@ -100,12 +113,7 @@ class MiniRepository:
 
     def geneb_ci(self, *arguments: str, expected: int = 0) -> None:
         """Print a command and run it. Exits if its exit code is not the expected one."""
-        print(f"\n$ geneb-ci {' '.join(arguments)}", flush=True)
-        command = [sys.executable, "-m", "geneb_ci", *arguments]
-        code = subprocess.run(command, cwd=self.root, env=self.environment, check=False).returncode
-        if code != expected:
-            sys.exit(f"demo: exit code {code}, expected {expected}")
-        print(f"(exit code {code})", flush=True)
+        shown(*arguments, folder=self.root, environment=self.environment, expected=expected)
 
     def audit(self, model_id: str, *sample: str, expected: int = 0) -> None:
         """Audit a row: commit, draw, rerun and sign."""

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -40,7 +40,6 @@ from tools.generated_pages import (
     MODELS,
     SETUP,
     TRUST,
-    architecture,
     between,
     evidence_script,
     lists,
@@ -78,11 +77,11 @@ def attribute_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
 
 
 def model_schema(
-    model: type[Any], modules: ModuleType | tuple[ModuleType, ...], name: str, title: str
+    name: str, model: type[Any], modules: tuple[ModuleType, ...], title: str
 ) -> dict[str, Any]:
     """Return the schema of a model, in which attribute docstrings become descriptions."""
     schema = TypeAdapter(model).json_schema(by_alias=True)
-    docs = attribute_docs(*FORMATS, *(modules if isinstance(modules, tuple) else (modules,)))
+    docs = attribute_docs(*FORMATS, *modules)
     owners = [parent.__name__ for parent in model.__mro__]
     for owner, part in [*schema.get("$defs", {}).items(), *((owner, schema) for owner in owners)]:
         for attribute, text in docs.get(owner, {}).items():
@@ -92,7 +91,7 @@ def model_schema(
     _drop_titles(schema)
     return {
         "$schema": DIALECT,
-        "$id": f"{BASE}:{name.removesuffix('.schema.json')}",
+        "$id": f"{BASE}:{name}",
         "title": title,
     } | schema
 
@@ -110,15 +109,11 @@ def _drop_titles(node: Any) -> None:
 
 def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
     """Return the schema of a submission; names of regimes and tasks allow completion in editors."""
-    name = f"submission-{version}.schema.json"
-    schema = model_schema(
-        submission.MODELS[version],
-        submission,
-        name,
-        f"Submission, format {version}",
-    )
+    name, modules = f"submission-{version}", (submission,)
+    title = f"Submission, format {version}"
+    schema = model_schema(name, submission.MODELS[version], modules, title)
     if version == "1.1":
-        _with_entries(schema, model_schema(submission.SubmissionByEntry, submission, name, ""))
+        _with_entries(schema, model_schema(name, submission.SubmissionByEntry, modules, ""))
     is_complete = version == "1.0"
     for table in ("results", "evidence", "gaps"):
         if table not in schema["properties"]:
@@ -164,101 +159,83 @@ def _named_members(properties: dict[str, Any], complete: bool) -> dict[str, Any]
     } | required
 
 
+class Described(NamedTuple):
+    """A model whose schema is written."""
+
+    model: type[Any]
+    modules: tuple[ModuleType, ...]
+    """Modules that define its types; the docstrings of their attributes are its descriptions."""
+    title: str
+
+
+SCHEMAS = {
+    "benchmark": Described(BenchmarkFile, (benchmark_format,), "Benchmark definition"),
+    "audit": Described(
+        outcome.Statement,
+        (outcome, plan, commitment, launch, types),
+        "Audit record: the signed in-toto statement, payload of a DSSE envelope",
+    ),
+    "row-audit": Described(
+        row_outcome.EmbeddingStatement,
+        (row_outcome, outcome, plan, commitment, launch, types),
+        "Record of an audit by receipt: the signed in-toto statement",
+    ),
+    "withdrawal": Described(
+        events.WithdrawalStatement,
+        (events, outcome),
+        "Withdrawal of an audit: the signed in-toto statement, payload of a DSSE envelope",
+    ),
+    "commitment": Described(
+        events.CommitmentStatement,
+        (events, commitment, outcome),
+        "Commitment to an audit: the signed in-toto statement",
+    ),
+    "start": Described(
+        events.StartStatement,
+        (events, plan, commitment, outcome),
+        "Start of an audit, with its draw: the signed in-toto statement",
+    ),
+    "aborted": Described(
+        events.AbortStatement,
+        (events, plan, commitment, launch, outcome),
+        "Aborted run of an audit: the signed in-toto statement",
+    ),
+    "statements": Described(
+        statements.PublishedStatements, (statements,), "audits/statements.json: what was signed"
+    ),
+    "envelope": Described(envelope.Envelope, (envelope,), "DSSE envelope of one signature"),
+    "keys": Described(keys.KeyFile, (keys,), "Keys that may sign audits: keys.json"),
+    "verdict-1.0": Described(
+        verdict.Verdicts, (verdict, types), "Verdicts on pull requests, format 1.0"
+    ),
+    "leaderboard": Described(
+        board_files.Leaderboard,
+        (board_files, columns, marks, types),
+        "leaderboard.json: category scores",
+    ),
+    "leaderboard-tasks": Described(
+        board_files.TaskLeaderboard, (board_files,), "leaderboard_tasks.json: task scores"
+    ),
+    "diagnostics-2.0": Described(
+        diagnostics_document.Diagnostics,
+        (diagnostics_document,),
+        "diagnostics.json: what the board says beyond one rank",
+    ),
+    "ledger": Described(published.Ledger, (published,), "ledger.json: the story of every row"),
+    "manifest": Described(published.Manifest, (published,), "manifest.json: what is published"),
+}
+
+
 def generated() -> dict[str, str]:
     """Return the text of every generated file by its path."""
     benchmark = shipped_benchmark()
     schemas = {
-        "benchmark": model_schema(
-            BenchmarkFile,
-            benchmark_format,
-            "benchmark.schema.json",
-            "Benchmark definition",
-        ),
-        "submission-1.0": submission_schema("1.0", benchmark),
-        "submission-1.1": submission_schema("1.1", benchmark),
-        "submission-1.2": submission_schema("1.2", benchmark),
         "findings-1.0": findings_schema(),
-        "audit": model_schema(
-            outcome.Statement,
-            (outcome, plan, commitment, launch, types),
-            "audit.schema.json",
-            "Audit record: the signed in-toto statement, payload of a DSSE envelope",
-        ),
-        "row-audit": model_schema(
-            row_outcome.EmbeddingStatement,
-            (row_outcome, outcome, plan, commitment, launch, types),
-            "row-audit.schema.json",
-            "Record of an audit by receipt: the signed in-toto statement",
-        ),
-        "withdrawal": model_schema(
-            events.WithdrawalStatement,
-            (events, outcome),
-            "withdrawal.schema.json",
-            "Withdrawal of an audit: the signed in-toto statement, payload of a DSSE envelope",
-        ),
-        "commitment": model_schema(
-            events.CommitmentStatement,
-            (events, commitment, outcome),
-            "commitment.schema.json",
-            "Commitment to an audit: the signed in-toto statement",
-        ),
-        "start": model_schema(
-            events.StartStatement,
-            (events, plan, commitment, outcome),
-            "start.schema.json",
-            "Start of an audit, with its draw: the signed in-toto statement",
-        ),
-        "aborted": model_schema(
-            events.AbortStatement,
-            (events, plan, commitment, launch, outcome),
-            "aborted.schema.json",
-            "Aborted run of an audit: the signed in-toto statement",
-        ),
-        "statements": model_schema(
-            statements.PublishedStatements,
-            statements,
-            "statements.schema.json",
-            "audits/statements.json: what was signed",
-        ),
-        "envelope": model_schema(
-            envelope.Envelope, envelope, "envelope.schema.json", "DSSE envelope of one signature"
-        ),
-        "keys": model_schema(
-            keys.KeyFile, keys, "keys.schema.json", "Keys that may sign audits: keys.json"
-        ),
-        "verdict-1.0": model_schema(
-            verdict.Verdicts,
-            (verdict, types),
-            "verdict-1.0.schema.json",
-            "Verdicts on pull requests, format 1.0",
-        ),
-        "leaderboard": model_schema(
-            board_files.Leaderboard,
-            (board_files, columns, marks, types),
-            "leaderboard.schema.json",
-            "leaderboard.json: category scores",
-        ),
-        "leaderboard-tasks": model_schema(
-            board_files.TaskLeaderboard,
-            board_files,
-            "leaderboard-tasks.schema.json",
-            "leaderboard_tasks.json: task scores",
-        ),
-        "diagnostics-2.0": model_schema(
-            diagnostics_document.Diagnostics,
-            diagnostics_document,
-            "diagnostics-2.0.schema.json",
-            "diagnostics.json: what the board says beyond one rank",
-        ),
-        "ledger": model_schema(
-            published.Ledger, published, "ledger.schema.json", "ledger.json: the story of every row"
-        ),
-        "manifest": model_schema(
-            published.Manifest,
-            published,
-            "manifest.schema.json",
-            "manifest.json: what is published",
-        ),
+        **{
+            f"submission-{version}": submission_schema(version, benchmark)
+            for version in ("1.0", "1.1", "1.2")
+        },
+        **{name: model_schema(name, *described) for name, described in SCHEMAS.items()},
     }
     files = {
         f"schemas/{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
@@ -281,7 +258,6 @@ def generated() -> dict[str, str]:
             rows: numbers,
             f"schemas/{shipped.FIT_FILE}": fit_of(numbers, benchmark),
             f"schemas/{shipped.KNOWN_FILE}": known_files(),
-            "ARCHITECTURE.md": architecture(),
             "docs/reference/defences.md": defences_page(),
             "leaderboard/src/pure/evidence.js": evidence_script(),
             BOARD_FILES: with_columns(),

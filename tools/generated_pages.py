@@ -132,34 +132,6 @@ def with_columns() -> str:
     return between(BOARD_FILES, "columns", "\n" + "\n".join(rows) + "\n")
 
 
-LAYERS = (
-    ("cli", "one function for each command, imported when it is called"),
-    ("api", "what the commands do, as functions: the Python interface"),
-    ("situation", "where a branch or a board stands, and the one command that comes next"),
-    ("init", "a new board: its files, key and first row, its settings and App on GitHub"),
-    ("github", "pull requests, their verdicts and queue; the settings of a repository"),
-    ("render", "findings, audits and boards in every format that they are read in"),
-    ("publish", "git history, ledger, generations of the board, one commit to the Space"),
-    ("board", "rows, intervals, ranks, diagnostics, advice, the page and its data"),
-    ("audit", "commitment, draw, rerun, comparison, signed record, verification, trust levels"),
-    ("receipt", "embeddings that a submission commits to: fetched, read, every cell recomputed"),
-    ("harness", "the harness as a process of its own, with limits"),
-    ("sandbox", "runs an untrusted extractor and takes only a matrix of numbers from it"),
-    ("check", "the input of a rule, the runner, the list of rules, the rules by family"),
-    ("statistics", "which scores are possible, and how a row compares with the others"),
-    ("models", "the model registry: how each model is loaded, and where its weights are"),
-    ("submission", "untrusted bytes to a document with positions, to typed models; cards, logs"),
-    ("common", "errors, findings, settings, the benchmark, shared types"),
-)
-
-
-def architecture() -> str:
-    """Return ARCHITECTURE.md with its table of layers, highest first."""
-    rows = [f"| `{name}` | {text} |" for name, text in LAYERS]
-    table = "\n".join(["| package | what it does |", "|---|---|", *rows])
-    return between("ARCHITECTURE.md", "layers", f"\n{table}\n")
-
-
 SETUP = "docs/maintainer/setup.md"
 MODELS = "docs/reference/models.md"
 

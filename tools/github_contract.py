@@ -1,26 +1,19 @@
 """Writes tests/github/contract/: the parts of GitHub's API descriptions that our tests use.
 
-usage: python -m tools.github_contract [--check]
-
 GitHub publishes its REST API as an OpenAPI description and its GraphQL API as a schema, both as npm
 packages. `rest.json` is the part of the first that our server of the tests imitates, as JSON Schema
-without descriptions and examples; `schema.graphql` is the part of the second. With --check nothing
-is written, and the exit code is 1 if a file differs. Needs npm.
+without descriptions and examples; `schema.graphql` is the part of the second. Needs npm.
 """
 
-import argparse
-import hashlib
 import json
-import subprocess
-import sys
-import tarfile
-import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphql import DocumentNode, NamedTypeNode, TypeDefinitionNode, parse, print_ast
+
+from tools.npm import fetched
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests/github/contract"
 
@@ -30,22 +23,26 @@ class Package(NamedTuple):
 
     name: str
     version: str
-    sha256: str
-    """Digest of the package archive."""
     path: str
+    sha256: str
+    """Digest of the file."""
+
+    def fetched(self) -> bytes:
+        """Fetch the file with npm. Raises ValueError if it has another digest."""
+        return fetched(self.name, self.version, {self.path: self.sha256})[0]
 
 
 REST_PACKAGE = Package(
     "@octokit/openapi",
     "23.0.2",
-    "71a18407dd5e8464f4e0525daf03deabbe65abd9287d6adc7b5d98f516cd0d0c",
-    "package/generated/api.github.com.json",
+    "generated/api.github.com.json",
+    "829b4bebb19a53133289f7b0bc819f4f1118115821db2ca9f25e9ee995a7da2a",
 )
 GRAPHQL_PACKAGE = Package(
     "@octokit/graphql-schema",
     "15.26.1",
-    "053e74249dafce2118fd9b7ae499b067d57c5f910c57745699ac45108bc68d1e",
-    "package/schema.graphql",
+    "schema.graphql",
+    "3c62d0526d133cee53221c89de9b455ade24db78b9e7ad56d642c4c15bce2654",
 )
 BOARD = "/repos/{owner}/{repo}"
 OPERATIONS = {
@@ -138,49 +135,12 @@ PROSE = frozenset(
 )
 
 
-def main() -> int:
-    """Write the two files, or with --check name those that differ; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    check = parser.parse_args().check
-    with tempfile.TemporaryDirectory() as folder:
-        rest_text = by_line(pruned_rest(json.loads(fetch(REST_PACKAGE, Path(folder)))))
-        texts = {
-            "rest.json": rest_text,
-            "schema.graphql": pruned_graphql(fetch(GRAPHQL_PACKAGE, Path(folder)).decode()),
-        }
-    different = (
-        [
-            name
-            for name, text in texts.items()
-            if (FOLDER / name).read_text(encoding="utf-8") != text
-        ]
-        if check
-        else []
-    )
-    for name in different:
-        print(f"{name} differs from what GitHub publishes: run python -m tools.github_contract")
-    if not check:
-        for name, text in texts.items():
-            (FOLDER / name).write_text(text, encoding="utf-8")
-    return bool(different)
-
-
-def fetch(package: Package, folder: Path) -> bytes:
-    """Fetch a package with npm, compare its digest, and return the file from it."""
-    command = ["npm", "pack", "--silent", f"{package.name}@{package.version}"]
-    process = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    packed = folder / process.stdout.strip()
-    digest = hashlib.sha256(packed.read_bytes()).hexdigest()
-    if digest != package.sha256:
-        raise SystemExit(
-            f"{package.name} {package.version} has the digest {digest}, not {package.sha256}"
-        )
-    with tarfile.open(packed) as archive:
-        file = archive.extractfile(package.path)
-        if file is None:
-            raise SystemExit(f"{package.name} {package.version} has no file {package.path}")
-        return file.read()
+def main() -> None:
+    """Write the two files."""
+    rest_text = by_line(pruned_rest(json.loads(REST_PACKAGE.fetched())))
+    (FOLDER / "rest.json").write_text(rest_text, encoding="utf-8")
+    graphql_text = pruned_graphql(GRAPHQL_PACKAGE.fetched().decode())
+    (FOLDER / "schema.graphql").write_text(graphql_text, encoding="utf-8")
 
 
 def pruned_rest(description: dict[str, Any]) -> dict[str, Any]:
@@ -311,4 +271,4 @@ def type_name(node: Any) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

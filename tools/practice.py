@@ -24,7 +24,7 @@ from tests.github.server import REPOSITORY
 from tests.github.serving import serving
 from tests.publish.hub import WRITER, Hub
 from tools.demo_forge import forge as raised
-from tools.rehearse.forge import GitForge, git, git_raw
+from tools.rehearse.forge import REQUIRED, Files, GitForge, git
 
 SPACE = "geneb/board"
 MAINTAINER = "maintainer"
@@ -46,8 +46,6 @@ HELP = """\
 
 HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
 """The parts of a comment that GitHub does not show."""
-Files = Mapping[str, bytes | None]
-"""Path to bytes; None deletes the file."""
 
 
 class Proposal(NamedTuple):
@@ -83,24 +81,10 @@ class Practice:
 
     def propose(self, proposal: Proposal) -> int:
         """Open a pull request by a stranger, based on the current main; return its number."""
-        forge, repository = self.github, self.github.fork
-        index = {"GIT_INDEX_FILE": str(repository / "practice.index")}
-        git_raw(repository, "fetch", "--quiet", str(forge.repository), "+main:main")
-        git_raw(repository, "read-tree", "main", env=index)
-        for path, raw in proposal.files.items():
-            mode, blob = "0", "0" * 40  # deletes the file
-            if raw is not None:
-                mode, blob = "100644", git(repository, "hash-object", "-w", "--stdin", stdin=raw)
-            entry = f"{mode} {blob}\t{path}\n".encode()
-            git_raw(repository, "update-index", "--index-info", stdin=entry, env=index)
-        tree = git_raw(repository, "write-tree", env=index).decode().strip()
-        commit = git(repository, "commit-tree", tree, "-p", "main", "-m", proposal.title)
-        git(repository, "update-ref", f"refs/heads/{proposal.branch}", commit)
-        body = {"head": f"stranger:{proposal.branch}", "title": proposal.title, "body": ""}
-        number = int(forge.make_pull({}, body).body["number"])
+        number = self.github.propose(proposal.branch, proposal.title, proposal.files)
         opened = dt.datetime.now(dt.UTC) - dt.timedelta(days=13 - number)
         stamp = opened.strftime("%Y-%m-%dT%H:%M:%SZ")
-        forge.pulls[number] |= {"created_at": stamp, "updated_at": stamp}
+        self.github.pulls[number] |= {"created_at": stamp, "updated_at": stamp}
         return number
 
     def publish(self) -> None:
@@ -163,16 +147,14 @@ class Practice:
         return f"#{number}: commented; `sweep` processes the comment"
 
     def _merge(self, number: int) -> str:
-        head = self.github.pulls[number]["head"]["sha"]
-        merged = self.github.merge({}, {"sha": head}, str(number))
-        if merged.status != 200:  # noqa: PLR2004 (an answer of HTTP)
+        if not self.github.merge(number):
             is_other = "needs-maintainer" in self.github.labels(number)
             hint = (
                 f"; it is not a submission: `bypass {number}` or `close {number}`"
                 if is_other
                 else ""
             )
-            return f"#{number}: refused: {merged.body['message']}{hint}"
+            return f'#{number}: refused: Required status check "{REQUIRED}" is expected.{hint}'
         return self._merged(number)
 
     def _bypass(self, number: int) -> str:
@@ -243,7 +225,6 @@ def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
         github.excused = "in practice any request is allowed"
         with serving(github):
             result = Practice(folder, github, hub)
-            github.make_fork({}, {})
             for proposal in proposals(measured(folder, data)):
                 result.propose(proposal)
             if data is None:  # a board of another benchmark has no row to publish yet

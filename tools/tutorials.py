@@ -76,18 +76,20 @@ def main() -> int:
     return 0
 
 
-def snapshot(repository: Path) -> Path:
-    """Create a bare repository with one commit of this checkout's files, and return its path."""
-    env = os.environ | {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(ROOT)}
+def snapshot(repository: Path, root: Path = ROOT) -> Path:
+    """Create a bare repository with one commit of a checkout's files, and return its path."""
+    command = ["git", "init", "--quiet", "--bare", "--initial-branch=main", str(repository)]
+    subprocess.run(command, check=True)
+    nobody = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    env = os.environ | nobody | {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(root)}
     identity = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
     for words in (
-        ("init", "--quiet", "--bare", "--initial-branch=main", str(repository)),
         ("add", "--all"),
         (*identity, "commit", "--quiet", "--message", "The files as they lie here"),
+        # Each fetch would take a second longer from two thousand loose objects.
+        ("repack", "-a", "-d", "--quiet"),
     ):
-        without_git = {k: v for k, v in env.items() if k not in {"GIT_DIR", "GIT_WORK_TREE"}}
-        is_new = words[0] == "init"
-        subprocess.run(["git", *words], cwd=ROOT, env=without_git if is_new else env, check=True)
+        subprocess.run(["git", *words], cwd=root, env=env, check=True)
     return repository
 
 

@@ -1,18 +1,15 @@
-"""Builds leaderboard/vendor/ from d3's published modules: `python -m tools.vendor_d3 [--check]`.
+"""Builds leaderboard/vendor/ from d3's published modules: `python -m tools.vendor_d3`.
 
 The page uses a few functions of d3. Its modules are published minified, one file each, and each
 adds to the global `d3`. The vendored script is these files joined, byte for byte as published, so
-each can be compared with its digest offline. With --check nothing is written, and the exit code is
-1 if a file differs. Needs npm.
+each can be compared with its digest offline. Needs npm.
 """
 
 import hashlib
-import subprocess
-import sys
-import tarfile
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
+
+from tools.npm import fetched
 
 FOLDER = Path(__file__).resolve().parent.parent / "leaderboard/vendor"
 SCRIPT, LICENSE, NOTE = "d3.min.js", "d3.LICENSE.txt", "README.md"
@@ -49,39 +46,6 @@ MODULES = (
 )
 
 
-class Published(NamedTuple):
-    """The files that are taken from a package."""
-
-    script: bytes
-    license: bytes
-
-
-def published(module: Module, folder: Path) -> Published:
-    """Fetch a package with npm, which verifies it against the registry's digest.
-
-    Raises ValueError if the script does not have the digest that is pinned here.
-    """
-    name = f"{module.name}@{module.version}"
-    command = ["npm", "pack", "--silent", "--pack-destination", str(folder), name]
-    subprocess.run(command, check=True, capture_output=True)
-    with tarfile.open(folder / f"{module.name}-{module.version}.tgz") as archive:
-        script, text = (
-            _member(archive, f"package/{path}")
-            for path in (f"dist/{module.name}.min.js", "LICENSE")
-        )
-    digest = hashlib.sha256(script).hexdigest()
-    if digest != module.sha256:
-        raise ValueError(f"{name}: sha256 is {digest}, expected {module.sha256 or 'none yet'}")
-    return Published(script, text)
-
-
-def _member(archive: tarfile.TarFile, name: str) -> bytes:
-    stream = archive.extractfile(name)
-    if stream is None:
-        raise ValueError(f"{name} is not a file of the package")
-    return stream.read()
-
-
 ABOUT = """\
 # What the page ships of others
 
@@ -108,33 +72,28 @@ def note(script: bytes) -> str:
     return ABOUT.format(digest=hashlib.sha256(script).hexdigest(), rows=rows)
 
 
-def licenses(packages: list[Published]) -> bytes:
+def licenses(texts: list[bytes]) -> bytes:
     """Return each distinct licence under the names of its modules."""
-    texts = dict.fromkeys(package.license.strip() for package in packages)
     parts = []
-    for text in texts:
-        names = [
-            m.name
-            for m, package in zip(MODULES, packages, strict=True)
-            if package.license.strip() == text
-        ]
+    for text in dict.fromkeys(texts):
+        names = [m.name for m, t in zip(MODULES, texts, strict=True) if t == text]
         parts.append(f"{', '.join(names)}:\n\n".encode() + text)
     return b"\n\n\n".join(parts) + b"\n"
 
 
-def main() -> int:
-    """Write the folder, or with --check name the files that differ; return the exit code."""
-    with tempfile.TemporaryDirectory(prefix="vendor-") as name:
-        packages = [published(module, Path(name)) for module in MODULES]
-    script = b"".join(package.script for package in packages)
-    files = {SCRIPT: script, LICENSE: licenses(packages), NOTE: note(script).encode()}
-    differ = [name for name, raw in files.items() if (FOLDER / name).read_bytes() != raw]
-    for path in differ:
-        print(f"{'differs' if '--check' in sys.argv else 'wrote'}: leaderboard/vendor/{path}")
-        if "--check" not in sys.argv:
-            (FOLDER / path).write_bytes(files[path])
-    return int(bool(differ) and "--check" in sys.argv)
+def main() -> None:
+    """Write the folder."""
+    scripts, texts = [], []
+    for name, version, sha256 in MODULES:
+        paths = {f"dist/{name}.min.js": sha256, "LICENSE": None}
+        script, text = fetched(name, version, paths)
+        scripts.append(script)
+        texts.append(text.strip())
+    script = b"".join(scripts)
+    (FOLDER / SCRIPT).write_bytes(script)
+    (FOLDER / LICENSE).write_bytes(licenses(texts))
+    (FOLDER / NOTE).write_text(note(script), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

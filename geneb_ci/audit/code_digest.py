@@ -20,7 +20,7 @@ from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.common.config import Layout
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.reading import read_bytes
-from reference_harness.formats.files import line_ends_differ
+from reference_harness.formats.files import line_ends_clause
 from reference_harness.formats.processes import module_command
 
 _IGNORED_FIELDS = frozenset(
@@ -358,7 +358,7 @@ def extractor_code(
     if claimed not in {None, sha256}:
         raise AuditRefused(
             f"the extractor {name!r} is not the one that ran: sha256 {sha256}, expected {claimed}"
-            f"{line_ends_differ(folder.files[name], str(claimed))}",
+            f"{line_ends_clause(folder.files[name], str(claimed))}",
             "ask for the extractor exactly as it ran, or for a new run",
         )
     return ExtractorCode(

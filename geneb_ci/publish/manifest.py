@@ -1,7 +1,6 @@
 """Models of ledger.json and manifest.json on the Space, with which fetched files are validated."""
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
@@ -12,6 +11,7 @@ from pydantic import Field, ValidationError
 from geneb_ci import __version__
 from geneb_ci.publish.faults import BadManifest, NewerManifest
 from reference_harness.formats.base import Hex40, Hex64, Moment, StrictModel, first_error
+from reference_harness.formats.files import dumps
 
 SCHEMA_VERSION: Final = "1.0"
 """Format version of ledger.json and manifest.json."""
@@ -133,8 +133,7 @@ def generation_digest(sha256: Mapping[str, str], source_commit: str) -> str:
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """Return the bytes of manifest.json."""
-    value = manifest.model_dump(mode="json")
-    return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False).encode() + b"\n"
+    return dumps(manifest.model_dump(mode="json"))
 
 
 def parse_manifest(raw: bytes, where: str) -> Manifest:

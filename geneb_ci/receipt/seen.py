@@ -18,7 +18,7 @@ from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import BadConfiguration, GenebError
 from geneb_ci.receipt.source import published_at, purpose
 from reference_harness.formats.base import Hex64, StrictModel, parsed
-from reference_harness.formats.files import NotReadable, lies_there, read_text, write_whole
+from reference_harness.formats.files import NotReadable, path_exists, read_text, write_whole
 from reference_harness.formats.submission import EmbeddingReceipt, Submission, SubmissionV12
 
 FILE, PAIRS = "receipts.json", "pairs.json"
@@ -171,7 +171,7 @@ def place_of_notes(layout: Layout) -> Path | None:
 def seen_receipts(layout: Layout) -> SeenReceipts:
     """Return the notes of a repository on receipts. Raises BadConfiguration for a broken file."""
     path = place_of_notes(layout)
-    if path is None or not lies_there(path):
+    if path is None or not path_exists(path):
         return SeenReceipts()
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt seen` writes it"
     try:
@@ -199,7 +199,7 @@ def shared_errors(layout: Layout) -> SharedErrors | None:
     Raises BadConfiguration for a malformed file.
     """
     path = layout.policy / PAIRS if layout.policy is not None else None
-    if path is None or not lies_there(path):
+    if path is None or not path_exists(path):
         return None
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt pairs` writes it"
     try:

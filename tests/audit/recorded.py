@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
@@ -46,6 +47,11 @@ minimum_level = 2
 def key(seed: str = "maintainer") -> Ed25519PrivateKey:
     """Return a private key of the tests, the same each time."""
     return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(seed.encode()).digest())
+
+
+def pem_of(seed: str = "maintainer") -> bytes:
+    """Return the file of a private key of the tests."""
+    return key(seed).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def entry(of: Ed25519PrivateKey | None = None, **changes: Any) -> dict[str, Any]:

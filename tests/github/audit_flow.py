@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives import serialization
 
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.rerun.credentials import variables_of
@@ -17,7 +16,7 @@ from geneb_ci.cli.main import main
 from geneb_ci.github import audits, errors, report
 from geneb_ci.github.one_line import decode, encode
 from tests.audit.examples import ROUNDS
-from tests.audit.recorded import FIRST, committed_at, key, repository
+from tests.audit.recorded import FIRST, committed_at, pem_of, repository
 from tests.audit.relay import relay, says
 from tests.audit.test_commit import ENTRY
 from tests.github.conftest import IMPATIENT
@@ -64,16 +63,7 @@ class Flow:
 
     def propose(self, files: row.Files, model: str = MODEL) -> int:
         """Open a pull request from the fork, and label it."""
-        work = self.checkout.parent / f"work-{len(self.forge.pulls)}"
-        clone(self.forge.fork, work, "refs/heads/main", depth=1)
-        for path, raw in files.items():
-            (work / path).parent.mkdir(parents=True, exist_ok=True)
-            (work / path).write_bytes(raw)
-        git(work, "add", "--all")
-        git(work, "commit", "--quiet", "-m", f"Add {model}")
-        git(work, "push", "--quiet", "--force", "origin", f"HEAD:refs/heads/{model}")
-        self.forge.make_pull({}, {"head": f"stranger:{model}", "title": f"Add {model}"})
-        number = max(self.forge.pulls)
+        number = self.forge.propose(model, f"Add {model}", files)
         self.forge.pulls[number]["labels"] = [{"name": "audit"}, {"name": "by hand"}]
         return number
 
@@ -142,7 +132,6 @@ def flow(committed, tmp_path, monkeypatch: pytest.MonkeyPatch, capsys) -> Iterat
     template, sha = committed
     bare = shutil.copytree(template, tmp_path / "board.git")
     forge = GitForge(tmp_path)
-    forge.make_fork({}, None)
     forge.learn(sha)
     forge.stamp = committed_at(FIRST)
     forge.known_labels = {"audit", "by hand", *report.AUDIT_STATES}
@@ -151,17 +140,12 @@ def flow(committed, tmp_path, monkeypatch: pytest.MonkeyPatch, capsys) -> Iterat
     clone(bare, checkout, "refs/heads/main", depth=1)
     monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
     monkeypatch.chdir(checkout)
-    pem = key().private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
     with serving(forge), relay(says(ROUND)) as (address, _):
         for name, value in {
             **dict.fromkeys(variables_of(os.environ), ""),
             "GH_TOKEN": JOB,
             "AUDIT_TOKEN": APP_TOKEN,
-            "AUDIT_KEY": pem.decode(),
+            "AUDIT_KEY": pem_of().decode(),
             "GITHUB_API_URL": forge.address,
             "GITHUB_REPOSITORY": REPOSITORY,
             "GITHUB_SERVER_URL": forge.clones,

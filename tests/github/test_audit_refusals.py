@@ -1,11 +1,10 @@
 """What an audit by the workflow refuses: each is a comment with what to do, before it costs."""
 
 import pytest
-from cryptography.hazmat.primitives import serialization
 
 from geneb_ci.github import audits, report
 from geneb_ci.github.one_line import decode
-from tests.audit.recorded import key, outcome_of
+from tests.audit.recorded import outcome_of, pem_of
 from tests.github.audit_flow import APP_TOKEN, MODEL, committed, flow, founded
 from tests.github.test_audit_pull import merged
 from tools.rehearse import row
@@ -58,12 +57,7 @@ def test_a_secret_that_is_wrong_is_named_before_the_rerun(flow, variables, said)
 
 
 def test_a_key_that_main_does_not_have_is_named_before_the_rerun(flow):
-    pem = key("somebody else").private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    code, _, err = flow.run("audit", "ready", AUDIT_KEY=pem.decode())
+    code, _, err = flow.run("audit", "ready", AUDIT_KEY=pem_of("somebody else").decode())
     assert (code, "which keys.json of main does not have" in err) == (2, True), err
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from tests.house.test_direction import LAYERS
 from tests.paths import ROOT
-from tools.generated_pages import architecture
 
 pytestmark = pytest.mark.nightly  # and in `make lint`
 
@@ -47,10 +46,6 @@ def test_it_names_many_places():
 def test_its_layers_are_those_that_the_direction_test_holds():
     table = TEXT.split("<!-- layers -->")[1].split("<!-- /layers -->")[0]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(reversed(LAYERS))
-
-
-def test_its_table_of_layers_is_generated():
-    assert architecture() == TEXT
 
 
 def test_what_mutants_are_made_of_and_judged_by_is_there():

@@ -1,6 +1,5 @@
 """Parts of the rehearsal: triggers, outputs of steps, rights of tokens, interpreters, links."""
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -28,8 +27,6 @@ def event(name: str, **facts) -> Event:
         ("{push: {branches: [main]}}", event("push", branch="fork"), False),
         ("{push: {paths: [a/**]}}", event("push", paths=("a/b/c",)), True),
         ("{push: {paths: [a/**]}}", event("push", paths=("b/a",)), False),
-        ("{push: {paths-ignore: [a/**]}}", event("push", paths=("a/b",)), False),
-        ("{push: {paths-ignore: [a/**]}}", event("push", paths=("a/b", "c")), True),
         ("{pull_request: }", event("pull_request", payload={"action": "opened"}), True),
         ("{pull_request: }", event("pull_request", payload={"action": "labeled"}), False),
         (
@@ -141,7 +138,7 @@ def test_a_repository_without_workflows_is_no_rehearsal(tmp_path):
 
 def test_interpreters():
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    assert find(own).name == f"python{own}"
+    assert find(own).name.startswith("python")
     with pytest.raises(NoInterpreter) as caught:
         find("3.99")
     assert "`pyenv install 3.99`" in str(caught.value)
@@ -150,26 +147,17 @@ def test_interpreters():
 
 
 def test_an_environment_that_was_written_into_is_not_used_again(tmp_path):
-    installed = tmp_path / "tools"
-    installed.mkdir()
-    (installed / "module.py").write_text("a = 1\n")
-    environments = Environments(tmp_path / "kept")
-    environments.keep("key", "a.job", [installed])
-    assert environments.restore("key", [installed]) == "a.job"
-    (installed / "module.py").write_text("a = 22\n")
-    with pytest.raises(RuntimeError, match=r"a job wrote into its environment: 0/module\.py"):
-        environments.restore("key", [installed])
-
-
-def test_a_bare_environment_that_was_written_into_is_not_used_again(tmp_path):
     environments, place = Environments(tmp_path / "kept"), tmp_path / "tools"
     for _ in range(2):
-        shutil.rmtree(place, ignore_errors=True)
         environments.bare(CURRENT_INTERPRETER, place, pip=False)
         assert (place / "bin/python").is_symlink()
+    assert environments.restore("another key", [place]) is None
+    environments.keep("key", "a.job", [place])
+    assert environments.restore("key", [place]) == "a.job"
     (place / "pyvenv.cfg").write_text("home = elsewhere\n")
-    shutil.rmtree(place)
-    with pytest.raises(RuntimeError, match=r"a job wrote into its environment: pyvenv\.cfg"):
+    with pytest.raises(RuntimeError, match=r"a job wrote into its environment: 0/pyvenv\.cfg"):
+        environments.restore("key", [place])
+    with pytest.raises(RuntimeError, match=r"a job wrote into its environment"):
         environments.bare(CURRENT_INTERPRETER, place, pip=False)
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from geneb_ci.audit.record.statement import COMMITTED, STARTED
 from geneb_ci.audit.rerun.workspace import Work
@@ -54,8 +53,8 @@ from tests.audit.recorded import (
     MODEL,
     committed_at,
     entry,
-    key,
     outcome_of,
+    pem_of,
     plan_for,
     repository,
     write_keys,
@@ -74,10 +73,6 @@ ROW = f"submissions/{MODEL}.json"
 DRAWN_AT = committed_at(FIRST)
 SOON = dt.datetime.fromisoformat(DRAWN_AT) + dt.timedelta(hours=1)
 LOOK = "geneb-ci next --as maintainer --repo OWNER/NAME --space OWNER/NAME"
-
-
-def pem_of(seed: str = "maintainer") -> bytes:
-    return key(seed).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def save(root: Path, message: str = "a change") -> str:

@@ -43,7 +43,7 @@ def test_a_maintainer_sorts_merges_and_publishes(tmp_path: Path) -> None:
         assert "<!--" not in made.answer("show 8")
         assert "refused: a submission needs a verdict" in made.answer("bypass 3")
         assert "refused: Required status check" in made.answer("merge 3")
-        assert "bypass 12, or close 12" in made.answer("merge 12")
+        assert "`bypass 12` or `close 12`" in made.answer("merge 12")
         assert "expected the number of a pull request" in made.answer("merge 13")
         assert made.answer("merge 1").startswith("#1: merged; ")
         made.sweep()  # main has moved on

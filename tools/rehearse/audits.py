@@ -15,12 +15,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cryptography.hazmat.primitives import serialization
-
 from geneb_ci.github.report import AGREES, AUDIT_LABEL
 from geneb_ci.init.new_repository import template
 from tests.audit.examples import ROUNDS
-from tests.audit.recorded import FIRST, committed_at, entry, key
+from tests.audit.recorded import FIRST, committed_at, entry, pem_of
 from tests.audit.relay import relay, says
 from tests.publish.hub import WRITER
 from tools.rehearse.expected import hold, hold_in
@@ -168,13 +166,8 @@ class Audits:
     @contextlib.contextmanager
     def _secrets(self) -> Iterator[None]:
         """Give the environment its secrets, and GitHub's clock the time of a published round."""
-        pem = key().private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
         self.world.secrets[ENVIRONMENT] = {
-            "AUDIT_KEY": pem.decode(),
+            "AUDIT_KEY": pem_of().decode(),
             "AUDIT_TOKEN": "" if self.world.variables["AUDIT_APP"] else WRITER_TOKEN,
             "AUDIT_APP_KEY": APP[1],
             "HF_JOBS_TOKEN": WRITER,

@@ -7,36 +7,20 @@ the meantime, the rehearsal fails.
 """
 
 import hashlib
-import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
 
+Facts = set[tuple[str, int, int]]
+"""Name, size and time of each file, but for those with bytecode, which Python writes by itself."""
 CURRENT_INTERPRETER = Path(sys.executable)
 """The interpreter that runs the rehearsal itself."""
 _INSTALLS = re.compile(r"tools/install-locked\b")
-
-
-@dataclass
-class StoredEnvironment:
-    """The environment that an install step created, and the first job that did."""
-
-    folder: Path
-    job: str
-    facts: dict[str, tuple[int, int]]
-
-    def hold_clean(self) -> None:
-        """Raise RuntimeError if a job has changed one of its files since."""
-        current_facts = _facts(self.folder)
-        if current_facts != self.facts:
-            changed = sorted(
-                name for name in self.facts if current_facts.get(name) != self.facts[name]
-            )
-            raise RuntimeError(f"a job wrote into its environment: {', '.join(changed[:3])}")
 
 
 @dataclass
@@ -44,24 +28,18 @@ class Environments:
     """The environments of one rehearsal."""
 
     folder: Path
-    stored: dict[str, StoredEnvironment] = field(default_factory=dict)
-    bases: dict[str, StoredEnvironment] = field(default_factory=dict)
+    jobs: dict[str, str] = field(default_factory=dict)
+    """By key of an install step: the first job that ran it."""
+    facts: dict[str, Facts] = field(default_factory=dict)
+    """By key of an install step: the files that it created."""
 
     def bare(self, interpreter: Path, target: Path, *, pip: bool = True) -> None:
-        """Create an empty environment in a folder; a repeated one is linked from the first.
-
-        Raises RuntimeError if a job has changed one of its files since.
-        """
+        """Create an empty environment in a folder; a repeated one is linked from the first."""
         key = hashlib.sha256(f"{interpreter} {target}".encode()).hexdigest()
-        if key not in self.bases:
+        if self.restore(key, [target]) is None:
             options = [] if pip else ["--without-pip"]
             subprocess.run([interpreter, "-I", "-m", "venv", *options, target], check=True)
-            base = self.folder / "bare" / key
-            _link(target, base)
-            self.bases[key] = StoredEnvironment(base, "", _facts(base))
-        else:
-            self.bases[key].hold_clean()
-            _link(self.bases[key].folder, target)
+            self.keep(key, "", [target])
 
     def borrow(self, environment: Path, root: Path) -> None:
         """Let an environment use the packages of this program and the code of a checkout."""
@@ -82,43 +60,36 @@ class Environments:
         return digest.hexdigest()
 
     def keep(self, key: str, job: str, places: list[Path]) -> None:
-        """Store what an install step created in these folders."""
-        copy = self.folder / "kept" / key
-        copy.mkdir(parents=True)
+        """Store what an install step of a job created in these folders."""
         for number, folder in enumerate(places):
             if folder.exists():
-                _link(folder, copy / str(number))
-        self.stored[key] = StoredEnvironment(copy, job, _facts(copy))
+                _link(folder, self.folder / key / str(number))
+        self.jobs[key], self.facts[key] = job, _facts(self.folder / key)
 
-    def restore(self, key: str, places: list[Path]) -> str:
-        """Restore what the first install created, and return the name of its job.
+    def restore(self, key: str, places: list[Path]) -> str | None:
+        """Restore what an install step created; return the name of its job, None if unknown.
 
         Raises RuntimeError if a job has changed one of its files since.
         """
-        stored = self.stored[key]
-        stored.hold_clean()
+        if key not in self.jobs:
+            return None
+        if changed := _facts(self.folder / key) ^ self.facts[key]:
+            names = sorted({name for name, *_ in changed})
+            raise RuntimeError(f"a job wrote into its environment: {', '.join(names[:3])}")
         for number, folder in enumerate(places):
-            if (stored.folder / str(number)).exists():
+            if (stored := self.folder / key / str(number)).exists():
                 shutil.rmtree(folder, ignore_errors=True)
-                _link(stored.folder / str(number), folder)
-        return stored.job
+                _link(stored, folder)
+        return self.jobs[key]
+
+
+def _facts(folder: Path) -> Facts:
+    files = (path for path in folder.rglob("*") if path.suffix != ".pyc")
+    statuses = ((str(path.relative_to(folder)), path.lstat()) for path in files)
+    return {(name, s.st_size, s.st_mtime_ns) for name, s in statuses if stat.S_ISREG(s.st_mode)}
 
 
 def _link(source: Path, target: Path) -> None:
     """Copy a tree by hard links."""
-    shutil.copytree(source, target, symlinks=True, copy_function=os.link)
-
-
-def _facts(folder: Path) -> dict[str, tuple[int, int]]:
-    """Return size and time of each file, except of .pyc files, which Python writes by itself."""
-    facts_of: dict[str, tuple[int, int]] = {}
-    folders, prefix_length = [os.fspath(folder)], len(os.fspath(folder)) + 1
-    while folders:
-        with os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(".pyc"):
-                    status = entry.stat()
-                    facts_of[entry.path[prefix_length:]] = (status.st_size, status.st_mtime_ns)
-    return facts_of
+    target.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "-al", source, target], check=True)

@@ -1,21 +1,26 @@
 """Evaluates the expressions of workflows, `${{ }}`, as far as our workflows use the language.
 
-An unknown context, function or operator is an error: it must not pass for an empty text.
+Python's parser reads them, after each token is replaced by Python's. An unknown context, function
+or operator is an error: it must not pass for an empty text.
 """
 
-import json
+import ast
 import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-_TOKENS = re.compile(
-    r"\s*(?:(?P<number>-?\d+(?:\.\d+)?)|(?P<text>'(?:[^']|'')*')|(?P<name>[A-Za-z_][\w-]*)"
-    r"|(?P<sign>==|!=|<=|>=|&&|\|\||[!<>()\[\].,]))"
+_TOKEN = re.compile(
+    r"\s*(?:(?P<text>'(?:[^']|'')*')|\.(?P<property>[A-Za-z_][\w-]*)|(?P<name>[A-Za-z_]\w*)"
+    r"|(?P<sign>==|!=|&&|\|\||[!(),]))\s*"
 )
+# In Python, `~` precedes comparisons as `!` does, and `not` does not.
+_SIGNS = {"&&": " and ", "||": " or ", "!": "~"}
 _EMBEDDED = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _WORDS = {"true": True, "false": False, "null": None}
 STATUS = ("success", "failure", "always", "cancelled")
+STATUS_FUNCTIONS = "()"
+"""Key of the status functions among the contexts."""
 
 
 class ExpressionError(Exception):
@@ -48,14 +53,18 @@ def condition(text: str | None, contexts: Mapping[str, Any], *, success: bool) -
     return value if calls_status_function else success and value
 
 
-def evaluate(text: str, contexts: Mapping[str, Any]) -> Any:
-    """Return the value of one expression, given without its braces."""
-    return _Parser(text, contexts).whole()
+def status_functions(*, success: bool) -> dict[str, Any]:
+    """Return the status functions as contexts; `success` is whether all succeeded so far."""
+    results = (success, not success, True, False)
+    functions = {
+        name: lambda value=value: value for name, value in zip(STATUS, results, strict=True)
+    }
+    return {STATUS_FUNCTIONS: functions}
 
 
 def truth(value: Any) -> bool:
     """Whether GitHub treats a value as true."""
-    return not (value is None or value is False or value in ("", 0) or value != value)  # noqa: PLR0124 (NaN)
+    return not (value is None or value is False or value in ("", 0))
 
 
 def as_text(value: Any) -> str:
@@ -64,36 +73,22 @@ def as_text(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else str(value)
     if isinstance(value, str | int):
         return str(value)
     raise ExpressionError("an object where a text is expected: name one of its properties")
 
 
 def _number(value: Any) -> float:
-    if value is None or value == "":
-        return 0.0
-    if isinstance(value, bool | int | float):
-        return float(value)
     try:
-        return float(value) if isinstance(value, str) else math.nan
-    except ValueError:
+        return float(value or 0)
+    except (ValueError, TypeError):
         return math.nan
 
 
 def _equal(left: Any, right: Any) -> bool:
     if isinstance(left, str) and isinstance(right, str):
         return left.casefold() == right.casefold()
-    if isinstance(left, dict | list) or isinstance(right, dict | list):
-        return left is right
     return _number(left) == _number(right)
-
-
-def _contains(where: Any, what: Any) -> bool:
-    if isinstance(where, list):
-        return any(_equal(item, what) for item in where)
-    return as_text(what).casefold() in as_text(where).casefold()
 
 
 def _format(pattern: Any, *values: Any) -> str:
@@ -101,134 +96,73 @@ def _format(pattern: Any, *values: Any) -> str:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "contains": _contains,
     "startsWith": lambda text, start: (
         as_text(text).casefold().startswith(as_text(start).casefold())
     ),
-    "endsWith": lambda text, end: as_text(text).casefold().endswith(as_text(end).casefold()),
     "format": _format,
-    "join": lambda items, by=",": as_text(by).join(map(as_text, items)),
-    "toJSON": lambda value: json.dumps(value, indent=2),
-    "fromJSON": lambda text: json.loads(as_text(text)),
-}
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "==": _equal,
-    "!=": lambda left, right: not _equal(left, right),
-    "<": lambda left, right: _number(left) < _number(right),
-    "<=": lambda left, right: _number(left) <= _number(right),
-    ">": lambda left, right: _number(left) > _number(right),
-    ">=": lambda left, right: _number(left) >= _number(right),
 }
 
 
-class _Parser:
-    """A parser that evaluates while it reads; each method handles one level of precedence."""
+def evaluate(text: str, contexts: Mapping[str, Any]) -> Any:
+    """Return the value of one expression, given without its braces."""
+    python, position = "", 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise ExpressionError(f"unknown text {text[position:].strip()!r} in {text!r}")
+        kind, token = str(match.lastgroup), match[str(match.lastgroup)]
+        python += {
+            "text": repr(token[1:-1].replace("''", "'")),
+            "property": f"[{token!r}]",
+            "name": f" {token}",
+            "sign": _SIGNS.get(token, token),
+        }[kind]
+        position = match.end()
+    try:
+        tree = ast.parse(python.strip(), mode="eval")
+        return _value(tree.body, contexts)
+    except SyntaxError as error:
+        raise ExpressionError(f"the expression {text!r} is not complete") from error
+    except ExpressionError as error:
+        raise ExpressionError(f"{error} in the expression {text.strip()!r}") from error
 
-    def __init__(self, text: str, contexts: Mapping[str, Any]) -> None:
-        self.text = text.strip()
-        self.contexts = contexts
-        self.tokens: list[tuple[str, str]] = []
-        position = 0
-        while position < len(self.text):
-            match = _TOKENS.match(self.text, position)
-            if match is None:
-                raise self._error(f"unknown character {self.text[position]!r}")
-            self.tokens.append((str(match.lastgroup), match[str(match.lastgroup)]))
-            position = match.end()
-            while position < len(self.text) and self.text[position].isspace():
-                position += 1
 
-    def _error(self, expected: str) -> ExpressionError:
-        return ExpressionError(f"{expected} in the expression {self.text!r}")
+def _value(node: ast.expr, contexts: Mapping[str, Any]) -> Any:
+    value: Any
+    match node:
+        case ast.Constant(str(text)):
+            value = text
+        case ast.Name(name):
+            value = _named(name, {**contexts, **_WORDS}, "the context {!r} does not exist here")
+        case ast.Subscript(owner, ast.Constant(key)):
+            value = _property(_value(owner, contexts), key)
+        case ast.BoolOp(operator, operands):
+            # All are evaluated, so that an unknown name is found wherever it is.
+            values = [_value(operand, contexts) for operand in operands]
+            is_or = isinstance(operator, ast.Or)
+            value = next((part for part in values if truth(part) is is_or), values[-1])
+        case ast.UnaryOp(ast.Invert(), operand):
+            value = not truth(_value(operand, contexts))
+        case ast.Compare(left, [ast.Eq() | ast.NotEq() as comparison], [right]):
+            is_equal = _equal(_value(left, contexts), _value(right, contexts))
+            value = is_equal is isinstance(comparison, ast.Eq)
+        case ast.Call(ast.Name(name), arguments):
+            functions = {**FUNCTIONS, **contexts.get(STATUS_FUNCTIONS, {})}
+            function = _named(name, functions, "the rehearsal does not know the function {}()")
+            value = function(*(_value(argument, contexts) for argument in arguments))
+        case _:
+            raise ExpressionError("the rehearsal does not know an operator")
+    return value
 
-    def whole(self) -> Any:
-        value = self._or()
-        if self.tokens:
-            raise self._error(f"unexpected {self.tokens[0][1]!r}")
-        return value
 
-    def _take(self, *signs: str) -> str | None:
-        if self.tokens and self.tokens[0][0] == "sign" and self.tokens[0][1] in signs:
-            return self.tokens.pop(0)[1]
-        return None
+def _named(name: str, values: Mapping[str, Any], error: str) -> Any:
+    if name not in values:
+        raise ExpressionError(error.format(name))
+    return values[name]
 
-    def _require(self, sign: str) -> None:
-        if self._take(sign) is None:
-            raise self._error(f"{sign!r} is missing")
 
-    def _or(self) -> Any:
-        value = self._and()
-        while self._take("||"):
-            alternative = self._and()
-            value = value if truth(value) else alternative
-        return value
-
-    def _and(self) -> Any:
-        value = self._comparison()
-        while self._take("&&"):
-            further = self._comparison()
-            value = further if truth(value) else value
-        return value
-
-    def _comparison(self) -> Any:
-        value = self._unary()
-        while sign := self._take(*_COMPARE):
-            value = _COMPARE[sign](value, self._unary())
-        return value
-
-    def _unary(self) -> Any:
-        if self._take("!"):
-            return not truth(self._unary())
-        value = self._primary()
-        while sign := self._take(".", "["):
-            if sign == "[":
-                key = self._or()
-                self._require("]")
-            else:
-                kind, key = self.tokens.pop(0) if self.tokens else ("", "")
-                if kind != "name":
-                    raise self._error("a property has no name")
-            value = self._property(value, key)
-        return value
-
-    def _property(self, value: Any, key: Any) -> Any:
-        if isinstance(value, StrictContext) and key not in value:
-            raise self._error(f"{key!r} does not exist (there are: {', '.join(sorted(value))})")
-        if isinstance(value, dict):
-            return value.get(key)
-        if isinstance(value, list) and isinstance(key, float) and key.is_integer():
-            return value[int(key)] if 0 <= key < len(value) else None
-        return None  # as on GitHub, for values that have no properties
-
-    def _primary(self) -> Any:
-        if self._take("("):
-            value = self._or()
-            self._require(")")
-            return value
-        kind, word = self.tokens.pop(0) if self.tokens else ("", "the end")
-        if kind == "number":
-            return float(word)
-        if kind == "text":
-            return word[1:-1].replace("''", "'")
-        if kind != "name":
-            raise self._error(f"unexpected {word!r}")
-        if self._take("("):
-            return self._call(word)
-        if word in _WORDS:
-            return _WORDS[word]
-        if word not in self.contexts:
-            raise self._error(f"the context {word!r} does not exist here")
-        return self.contexts[word]
-
-    def _call(self, name: str) -> Any:
-        arguments = []
-        while not self._take(")"):
-            arguments.append(self._or())
-            if not self._take(","):
-                self._require(")")
-                break
-        status = self.contexts.get("()", {})
-        function = status.get(name) if name in STATUS else FUNCTIONS.get(name)
-        if function is None:
-            raise self._error(f"the rehearsal does not know the function {name}()")
-        return function(*arguments)
+def _property(value: Any, key: Any) -> Any:
+    if isinstance(value, StrictContext) and key not in value:
+        raise ExpressionError(f"{key!r} does not exist (there are: {', '.join(sorted(value))})")
+    # As on GitHub, null for values that have no properties.
+    return value.get(key) if isinstance(value, dict) else None

@@ -1,6 +1,6 @@
 """An imitated GitHub for the rehearsal: the server of the tests, with git repositories on disk.
 
-It adds what people do: fork, open a pull request, merge. A job's token has only the rights that its
+It adds what people do: propose files by a fork, merge. A job's token has only the rights that its
 workflow grants.
 """
 
@@ -16,8 +16,6 @@ from tests.github.server import REPOSITORY, ROUTES, STRANGER, GitHubServer
 
 REQUIRED = "geneb/verdict"
 """The commit status that a merge requires, by the ruleset in docs/maintainer/setup.md."""
-CONTRIBUTOR = frozenset({"fork:write", "pulls:open"})
-MAINTAINER = frozenset({"pulls:merge"})
 AUDITOR = frozenset(
     {
         *("contents:read", "contents:write", "metadata:read"),
@@ -26,7 +24,9 @@ AUDITOR = frozenset(
 )
 """The App that opens pull requests with audit records."""
 APP_ACCOUNT = {"id": 9, "login": "audits[bot]"}
-_PULL = r"/pulls/(\d+)/merge"
+
+Files = Mapping[str, bytes | None]
+"""Bytes of files by path in the repository; None deletes a file."""
 
 
 def git(folder: Path, *arguments: str, stdin: bytes = b"") -> str:
@@ -53,6 +53,20 @@ def git_raw(
     return process.stdout
 
 
+def commit_of(repository: Path, parent: str, files: Files, message: str) -> str:
+    """Create a commit with changed files on `parent`, and return it."""
+    index = {"GIT_INDEX_FILE": str(repository / "commit.index")}
+    git_raw(repository, "read-tree", parent, env=index)
+    for path, raw in files.items():
+        mode, blob = "0", "0" * 40  # deletes the file
+        if raw is not None:
+            mode, blob = "100644", git(repository, "hash-object", "-w", "--stdin", stdin=raw)
+        entry = f"{mode} {blob}\t{path}\n".encode()
+        git_raw(repository, "update-index", "--index-info", stdin=entry, env=index)
+    tree = git_raw(repository, "write-tree", env=index).decode().strip()
+    return git(repository, "commit-tree", tree, "-p", parent, "-m", message)
+
+
 class GitForge(GitHubServer):
     """The imitated GitHub of one repository on disk, `repository`."""
 
@@ -77,9 +91,7 @@ class GitForge(GitHubServer):
         return [
             (r"/git/matching-refs/(\S+)", "GET", "contents:read", GitForge.matching_refs),
             *ROUTES,
-            ("/forks", "POST", "fork:write", GitForge.make_fork),
             ("/pulls", "POST", "pulls:open", GitForge.make_pull),
-            (_PULL, "PUT", "pulls:merge", GitForge.merge),
             ("/contents/(.+)", "GET", "contents:read", GitForge.get_content),
             ("/git/blobs", "POST", "contents:write", GitForge.make_blob),
             ("/git/trees", "POST", "contents:write", GitForge.make_tree),
@@ -126,28 +138,20 @@ class GitForge(GitHubServer):
 
     def push(self, path: str, raw: bytes) -> str:
         """Change a file on main, as a maintainer may, and return the new commit."""
-        blob = git(self.repository, "hash-object", "-w", "--stdin", stdin=raw)
-        index = {"GIT_INDEX_FILE": str(self.repository / "push.index")}
-        git_raw(self.repository, "read-tree", self.main, env=index)
-        entry = f"100644,{blob},{path}"
-        git_raw(self.repository, "update-index", "--add", "--cacheinfo", entry, env=index)
-        tree = git_raw(self.repository, "write-tree", env=index).decode().strip()
-        sha = git(self.repository, "commit-tree", tree, "-p", self.main, "-m", f"Change {path}")
+        sha = commit_of(self.repository, self.main, {path: raw}, f"Change {path}")
         git(self.repository, "update-ref", "refs/heads/main", sha)
         self.learn(sha)
         return sha
 
-    def make_fork(self, _query: dict[str, str], _body: Any) -> Answer:
-        """Copy the repository as the stranger's fork."""
-        git(
-            self.repository.parent,
-            "clone",
-            "--quiet",
-            "--bare",
-            str(self.repository),
-            str(self.fork),
-        )
-        return Answer(202, self._described("stranger/board"))
+    def propose(self, branch: str, title: str, files: Files) -> int:
+        """Open a pull request by a stranger, from a fork of the current main; return its number."""
+        if not self.fork.exists():
+            git(self.repository, "init", "--quiet", "--bare", str(self.fork))
+        git(self.fork, "fetch", "--quiet", str(self.repository), "+main:main")
+        commit = commit_of(self.fork, "main", files, title)
+        git(self.fork, "update-ref", f"refs/heads/{branch}", commit)
+        opened = self.make_pull({}, {"head": f"stranger:{branch}", "title": title, "body": ""})
+        return int(opened.body["number"])
 
     def make_pull(self, _query: dict[str, str], body: Any) -> Answer:
         """Open a pull request from a branch, with the refs that GitHub creates for it."""
@@ -185,46 +189,34 @@ class GitForge(GitHubServer):
 
     def make_group(self, number: int) -> str:
         """Create the commit of a merge queue: main with a pull request squashed into it."""
-        head = self.pulls[number]["head"]["sha"]
-        tree = git(self.repository, "merge-tree", "--write-tree", self.main, head)
-        sha = git(self.repository, "commit-tree", tree, "-p", self.main, "-m", f"Group #{number}")
+        sha = self._squashed(number, f"Group #{number}")
         ref = f"refs/heads/gh-readonly-queue/main/pr-{number}"
         git(self.repository, "update-ref", ref, sha)
         self.learn(sha)
         return sha
 
-    def merge(self, _query: dict[str, str], body: Any, number: str) -> Answer:
-        """Squash a pull request into main, if its verdict allows that."""
-        pull = self.pulls[int(number)]
-        head = pull["head"]["sha"]
-        if body.get("sha") != head:
-            return Answer(409, {"message": "Head branch was modified. Review and try again."})
+    def merge(self, number: int) -> str:
+        """Squash a pull request into main; return the commit, or "" if its verdict forbids it."""
+        head = self.pulls[number]["head"]["sha"]
         last = {status["context"]: status for status in reversed(self.statuses.get(head, []))}
         status = last.get(REQUIRED, {"state": "expected"})
         is_ours = self.pinned is None or status.get("creator") == self.pinned
-        if status["state"] != "success" or not is_ours:
-            return Answer(405, {"message": f'Required status check "{REQUIRED}" is expected.'})
-        sha = self.squash(int(number))
-        return Answer(200, {"sha": sha, "merged": True, "message": "Pull Request merged"})
+        return self.squash(number) if status["state"] == "success" and is_ours else ""
 
     def squash(self, number: int) -> str:
         """Squash a pull request into main, whatever its verdict; return the new commit."""
         pull = self.pulls[number]
-        head = pull["head"]["sha"]
-        tree = git(self.repository, "merge-tree", "--write-tree", self.main, head)
-        sha = git(
-            self.repository,
-            "commit-tree",
-            tree,
-            "-p",
-            self.main,
-            "-m",
-            f"{pull['title']} (#{number})",
-        )
+        sha = self._squashed(number, f"{pull['title']} (#{number})")
         git(self.repository, "update-ref", "refs/heads/main", sha)
         self.learn(sha)
         pull |= {"state": "closed", "merged_at": pull["updated_at"]}
         return sha
+
+    def _squashed(self, number: int, message: str) -> str:
+        """Create a commit on main with the changes of a pull request."""
+        head = self.pulls[number]["head"]["sha"]
+        tree = git(self.repository, "merge-tree", "--write-tree", self.main, head)
+        return git(self.repository, "commit-tree", tree, "-p", self.main, "-m", message)
 
     # Endpoints by which a job creates commits over the API.
 
@@ -282,9 +274,6 @@ class GitForge(GitHubServer):
 
     def _url(self, path: str) -> str:
         return f"{self.address}/repos/{REPOSITORY}{path}"
-
-    def _described(self, name: str) -> dict[str, Any]:
-        return {"full_name": name, "url": f"{self.address}/repos/{name}", "default_branch": "main"}
 
     def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:
         """Answer a request, including those outside a repository's API: a job's identity."""

@@ -16,6 +16,7 @@ from tools.rehearse.expressions import (
     StrictContext,
     as_text,
     condition,
+    status_functions,
     substitute,
 )
 from tools.rehearse.machine import PASSED
@@ -208,12 +209,7 @@ class Job:
             name = step.get("name") or step.get("uses") or step.get("run", "").strip()
             title = name.splitlines()[0].split(" #")[0][:70]
             begun = time.monotonic()
-            contexts["()"] = {
-                "success": lambda good=good: good,
-                "failure": lambda good=good: not good,
-                "always": lambda: True,
-                "cancelled": lambda: False,
-            }
+            contexts |= status_functions(success=good)
             try:
                 if not condition(
                     step.get("if"), self._with_environment(contexts, more), success=good
@@ -330,8 +326,7 @@ class Job:
             installs.borrow(environment, root)
             self.outcome.steps.append(Step(title, "success", 0.0, "left out: --borrow"))
             return True, {}
-        if key and key in installs.stored:
-            job = installs.restore(key, places)
+        if key and (job := installs.restore(key, places)) is not None:
             self.installed.append(key)
             note = f"the environment of {job}"
             self.outcome.steps.append(Step(title, "success", time.monotonic() - begun, note))

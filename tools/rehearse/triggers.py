@@ -9,7 +9,7 @@ from tests.house.workflow_file import Workflow
 from tools.rehearse.workflow import Unsound
 
 _DEFAULT_TYPES = {"pull_request": {"opened", "synchronize", "reopened"}}
-_FILTERS = {"types", "branches", "branches-ignore", "paths", "paths-ignore", "workflows", "inputs"}
+_FILTERS = {"types", "branches", "paths", "workflows", "inputs"}
 
 
 @dataclass(frozen=True)
@@ -49,23 +49,11 @@ def starts(workflow: Workflow, event: Event) -> bool:
         return False
     if "workflows" in filters:
         return event.payload["workflow_run"]["name"] in filters["workflows"]
-    return _on_branch(filters, event.branch) and _on_paths(filters, event.paths)
-
-
-def _on_branch(filters: dict[str, Any], branch: str) -> bool:
-    if "branches" in filters and not chosen(filters["branches"], branch):
-        return False
-    return not ("branches-ignore" in filters and chosen(filters["branches-ignore"], branch))
-
-
-def _on_paths(filters: dict[str, Any], paths: tuple[str, ...] | None) -> bool:
-    if paths is None:
-        return True
-    if "paths" in filters:
-        return any(chosen(filters["paths"], path) for path in paths)
-    if "paths-ignore" in filters:
-        return not all(chosen(filters["paths-ignore"], path) for path in paths)
-    return True
+    is_on_branch = "branches" not in filters or chosen(filters["branches"], event.branch)
+    has_no_filter = "paths" not in filters or event.paths is None
+    return is_on_branch and (
+        has_no_filter or any(chosen(filters["paths"], path) for path in event.paths or ())
+    )
 
 
 def chosen(patterns: list[str], name: str) -> bool:

@@ -3,7 +3,6 @@
 import json
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from uv import find_uv_bin
+
 from geneb_ci.github.settings.required import SETTINGS
 from tests.github.server import REPOSITORY
 from tests.github.serving import serving
@@ -19,11 +20,17 @@ from tests.house.workflow_file import Workflow
 from tests.publish.hub import Hub
 from tools.rehearse import workflow as reading
 from tools.rehearse.environments import Environments
-from tools.rehearse.expressions import ExpressionError, StrictContext, condition, substitute
+from tools.rehearse.expressions import (
+    ExpressionError,
+    StrictContext,
+    condition,
+    status_functions,
+    substitute,
+)
 from tools.rehearse.forge import GitForge, git, git_raw, identity
 from tools.rehearse.job import Job, Outcome, Step
 from tools.rehearse.triggers import Event, starts
-from tools.rehearse.workflow import Unsound
+from tools.tutorials import snapshot
 
 SPACE = "geneb/board"
 RESOURCE = f"spaces/{SPACE}"
@@ -157,7 +164,6 @@ class World:
                     for needed_job, outcome in needed.items()
                 }
             ),
-            "()": {},
         }
         good = all(outcome.conclusion == "success" for outcome in needed.values())
         outcome_of_all = Outcome(f"{name}.{job}", "skipped")
@@ -166,12 +172,7 @@ class World:
             run = Job(self, workflow, job, tree, event, contexts, granted)
             suffix = f" ({', '.join(combination.values())})" if combination else ""
             run.outcome.job += suffix
-            run.context["()"] = {
-                "success": lambda: good,
-                "failure": lambda: not good,
-                "always": lambda: True,
-                "cancelled": lambda: False,
-            }
+            run.context |= status_functions(success=good)
             try:
                 started = condition(tree.get("if"), run.context, success=good)
                 for text in (
@@ -211,7 +212,8 @@ def world(
     borrow: bool,
 ) -> Iterator[World]:
     """Set up GitHub with the files of `root` as main, and a Hub with an empty Space."""
-    repository = _repository(root, folder)
+    repository = snapshot(folder / "board.git", root)
+    git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
     forge = GitForge(folder)
     hub = Hub()
     try:
@@ -247,18 +249,10 @@ def _machine_variables(hub: Hub) -> dict[str, str]:
         "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR") or f"{cache}/pip",
         "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR") or f"{cache}/uv",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "REHEARSAL_UV": _uv(),
+        # The hosted jobs themselves use pip.
+        "REHEARSAL_UV": find_uv_bin(),
         "REHEARSAL_TESTS": " ".join(WITHOUT_TORCH),
     } | _index()
-
-
-def _uv() -> str:
-    """Return the path of uv, which installs a lock quickly; the hosted jobs themselves use pip."""
-    beside = Path(sys.executable).with_name("uv")
-    path = str(beside) if beside.exists() else shutil.which("uv")
-    if path is None:
-        raise Unsound("uv is missing, which requirements/dev.txt installs: run `make rehearse`")
-    return path
 
 
 def _index() -> dict[str, str]:
@@ -270,18 +264,3 @@ def _index() -> dict[str, str]:
         check=False,
     )
     return {"PIP_INDEX_URL": process.stdout.strip()} if process.returncode == 0 else {}
-
-
-def _repository(root: Path, folder: Path) -> Path:
-    """Create a bare repository whose main is one commit of the files in `root` as they are."""
-    repository = folder / "board.git"
-    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(repository))
-    git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
-    git_variables = {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(root)}
-    git_raw(root, "add", "--all", env=git_variables)
-    tree = git_raw(root, "write-tree", env=git_variables).decode().strip()
-    sha = git(repository, "commit-tree", tree, "-m", "Lay the ground")
-    git(repository, "update-ref", "refs/heads/main", sha)
-    # Each checkout fetches from it, which takes a second longer from two thousand loose objects.
-    git(repository, "repack", "-a", "-d", "--quiet")
-    return repository

@@ -1,0 +1,26 @@
+"""Fetches files of packages on npm, by version and digest."""
+
+import hashlib
+import subprocess
+import tarfile
+import tempfile
+
+
+def fetched(name: str, version: str, sha256s: dict[str, str | None]) -> list[bytes]:
+    """Return files of a package, given the digest of each by its path; None if it is not pinned.
+
+    npm verifies the package against the registry's digest. Raises ValueError if a file is missing
+    or has another digest.
+    """
+    with tempfile.TemporaryDirectory(prefix="npm-") as folder:
+        command = ["npm", "pack", "--silent", f"{name}@{version}"]
+        process = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        contents = []
+        with tarfile.open(f"{folder}/{process.stdout.strip()}") as archive:
+            for path, sha256 in sha256s.items():
+                stream = archive.extractfile(f"package/{path}")
+                contents.append(b"" if stream is None else stream.read())
+                digest = hashlib.sha256(contents[-1]).hexdigest()
+                if sha256 not in {None, digest}:
+                    raise ValueError(f"{name}@{version}: sha256 of {path} is {digest}")
+    return contents
