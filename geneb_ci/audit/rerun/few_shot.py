@@ -64,7 +64,7 @@ def _rounded(value: object) -> object:
         if not re.fullmatch(_NUMBERS, value):
             raise ValueError("expected scores of four digits with a space between them")
         return [float(number) for number in value.split()]
-    if isinstance(value, list):
+    if isinstance(value, list) and all(isinstance(score, int | float) for score in value):
         return [round(score, 4) + 0.0 for score in value]  # -0.0 + 0.0 is 0.0
     return value
 
