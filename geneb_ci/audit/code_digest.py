@@ -97,9 +97,11 @@ class _Shape:
         for tree in trees:
             self.aliases |= dict(_aliases(tree))
         for alias, name in self.aliases.items():
-            module, _, last = name.rpartition(".")
-            if alias != last and module.rpartition(".")[2] in self.neighbours:
-                self.definitions.setdefault(alias, []).extend(self.definitions.get(last, ()))
+            module, _, name_in_module = name.rpartition(".")
+            if alias != name_in_module and module.rpartition(".")[2] in self.neighbours:
+                self.definitions.setdefault(alias, []).extend(
+                    self.definitions.get(name_in_module, ())
+                )
 
     def _add(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.Import | ast.ImportFrom):

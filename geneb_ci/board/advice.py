@@ -82,7 +82,7 @@ class Choice(StrictModel):
     high: Signed
     """95 % interval of the mean of this model, which covers other training draws as well."""
     below: Loss
-    """Difference to the highest score."""
+    """Highest score minus the score of this model."""
     loss_bound: Loss | None
     """Upper bound, with 95 % confidence, of the loss compared with the best of these models; 0 if
     it is the only one that could be best. Null if `below` exceeds the margin."""
@@ -97,7 +97,7 @@ class Claim(StrictModel):
 
     model: Model
     wins: dict[str, Count]
-    """Regime to the number of tasks on which no other model scores higher."""
+    """By regime: the number of tasks on which no other model scores higher."""
     without: list[str]
     """Tasks such that leaving out any one of them changes which model is named."""
 

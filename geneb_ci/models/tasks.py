@@ -97,7 +97,7 @@ class TaskNotes(StrictModel):
         return self
 
     def origin(self, benchmark: str) -> Origin:
-        """Return the publication of the benchmark of this name; if unknown, only with the name."""
+        """Return the publication of the benchmark of this name; an unknown one has only a name."""
         noted_origin = self.benchmark
         return (
             noted_origin

@@ -124,17 +124,17 @@ def missing_files(receipt: EmbeddingReceipt) -> str:
 
 
 def updated_notes(
-    before: SeenReceipts, model: str, root: str, day: str, *, is_available: bool
+    notes: SeenReceipts, model: str, root: str, day: str, *, is_available: bool
 ) -> SeenReceipts:
     """Return the notes after looking for the receipt of one row on a day."""
-    note = before.rows.get(model)
+    note = notes.rows.get(model)
     if note is None or note.root != root:
         note = SeenReceipt(root=root, since=day, seen=None, looked=day)
     updated_note = note.model_copy(
         update={"looked": day, "seen": day if is_available else note.seen}
     )
-    return before.model_copy(
-        update={"rows": dict(sorted({**before.rows, model: updated_note}.items()))}
+    return notes.model_copy(
+        update={"rows": dict(sorted({**notes.rows, model: updated_note}.items()))}
     )
 
 
@@ -158,9 +158,9 @@ def gone_since(notes: SeenReceipts, model: str, root: str, days: int) -> str:
     note = notes.rows.get(model)
     if note is None or note.root != root:
         return ""
-    last = note.seen or note.since
-    absence = dt.date.fromisoformat(note.looked) - dt.date.fromisoformat(last)
-    return last if absence.days > days else ""
+    last_day = note.seen or note.since
+    absence = dt.date.fromisoformat(note.looked) - dt.date.fromisoformat(last_day)
+    return last_day if absence.days > days else ""
 
 
 def place_of_notes(layout: Layout) -> Path | None:

@@ -172,7 +172,7 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
 
 
 def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]:
-    """Compare a folder of weights with the commitment; return name to sha256 of every file in it.
+    """Return name to sha256 of every file of weights, after comparing them with the commitment.
 
     Raises WeightsRefused for a link, for too many or too large files, for a weight file that is
     missing, changed or not in the commitment, for a pickle below sandbox level 2, for a malformed

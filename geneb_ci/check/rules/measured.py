@@ -201,7 +201,7 @@ CONSTANT_EMBEDDINGS = Rule(
 
 
 DECLARED = ("layer-and-pooling", "computed-dtype", "strands")
-"""Properties of the extractor; those of tasks have other rules."""
+"""Declared properties of the extractor; other rules check the properties of tasks."""
 
 
 def contradicted_property(context: Context) -> Iterator[Fault]:
