@@ -53,7 +53,7 @@ def reason(error: BaseException) -> str:
     """
     failure = storage_failure(error) or error
     if isinstance(failure, StorageFailure):
-        return f"{failure.what}; {_RETRY_FIX}"
+        return f"{failure.description}; {_RETRY_FIX}"
     if isinstance(failure, OSError) and failure.errno is not None:
         file_prefix = f"{failure.filename}: " if failure.filename else ""
         return f"this machine failed, not the Hub: {file_prefix}{failure.strerror}; {_DISK_ADVICE}"

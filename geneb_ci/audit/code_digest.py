@@ -20,7 +20,7 @@ from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.common.config import Layout
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.reading import read_bytes
-from reference_harness.formats.files import line_ends_differ
+from reference_harness.formats.files import line_ends_clause
 from reference_harness.formats.processes import module_command
 
 _IGNORED_FIELDS = frozenset(
@@ -97,9 +97,11 @@ class _Shape:
         for tree in trees:
             self.aliases |= dict(_aliases(tree))
         for alias, name in self.aliases.items():
-            module, _, last = name.rpartition(".")
-            if alias != last and module.rpartition(".")[2] in self.neighbours:
-                self.definitions.setdefault(alias, []).extend(self.definitions.get(last, ()))
+            module, _, name_in_module = name.rpartition(".")
+            if alias != name_in_module and module.rpartition(".")[2] in self.neighbours:
+                self.definitions.setdefault(alias, []).extend(
+                    self.definitions.get(name_in_module, ())
+                )
 
     def _add(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -356,7 +358,7 @@ def extractor_code(
     if claimed not in {None, sha256}:
         raise AuditRefused(
             f"the extractor {name!r} is not the one that ran: sha256 {sha256}, expected {claimed}"
-            f"{line_ends_differ(folder.files[name], str(claimed))}",
+            f"{line_ends_clause(folder.files[name], str(claimed))}",
             "ask for the extractor exactly as it ran, or for a new run",
         )
     return ExtractorCode(

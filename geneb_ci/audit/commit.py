@@ -40,7 +40,7 @@ from geneb_ci.submission.reading import FileKind, located, other_kind_of, read_b
 from geneb_ci.submission.structure import model_key_of
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.files import line_ends_differ, text_at
+from reference_harness.formats.files import line_ends_clause, text_at
 from reference_harness.formats.packages import (
     LOCK_SUFFIX,
     OF_THE_HARNESS,
@@ -112,7 +112,7 @@ def submission_here(
     raise AuditRefused(
         f"{file}: this is not the committed submission: its sha256 is "
         f"{submission.document.sha256 or 'unknown'}, expected {commitment.submission_sha256}"
-        f"{line_ends_differ(raw, commitment.submission_sha256)}",
+        f"{line_ends_clause(raw, commitment.submission_sha256)}",
         "name the file with the sha256 of the commitment: --submission FILE",
     )
 

@@ -203,15 +203,15 @@ class TaskSample:
         commitment = prepared.commitment
         if plan is None:
             tasks, weights = commitment.tasks, cost.draw_probabilities(commitment)
-            drawn = commitment.policy.drawn
+            drawn_count = commitment.policy.drawn
         else:
             weights = cost.remaining_tasks(plan, prepared)
-            tasks, drawn = list(weights), len(weights)
+            tasks, drawn_count = list(weights), len(weights)
         if not weights:
             return NO_COST  # every task is embedded
         measurements = cost.measurements_of(prepared, weights, say)
         expected = cost.cost_of(prepared, measurements, weights, setup)
-        cost.refuse_too_large(prepared, measurements, tasks, drawn)
+        cost.refuse_too_large(prepared, measurements, tasks, drawn_count)
         return cost.cost_text(expected, prepared, is_drawn=plan is not None)
 
     def rerun(

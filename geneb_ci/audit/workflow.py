@@ -484,10 +484,10 @@ def begin_audit(
         return None
     plan = read_any_plan(work.folder / PLAN)
     if not isinstance(plan, sample.plan_class):
-        drawn = sample_of(plan).name
+        drawn_sample = sample_of(plan).name
         raise AuditRefused(
-            f"{work.folder / PLAN}: this audit drew {drawn}, expected {sample.name}",
-            f"pass --sample {drawn}, or name another folder: --work DIR",
+            f"{work.folder / PLAN}: this audit drew {drawn_sample}, expected {sample.name}",
+            f"pass --sample {drawn_sample}, or name another folder: --work DIR",
         )
     recompute_any(plan)
     if plan.commitment != commitment or committed_at not in {None, plan.committed_at}:

@@ -13,7 +13,7 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import exact_name
 from geneb_ci.common.types import EVIDENCE_ORDER
 from reference_harness.formats.base import Count, Signed, StrictModel, first_error
-from reference_harness.formats.files import NotReadable, lies_there, read_json, read_regular
+from reference_harness.formats.files import NotReadable, path_exists, read_json, read_regular
 from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Choice(StrictModel):
     high: Signed
     """95 % interval of the mean of this model, which covers other training draws as well."""
     below: Loss
-    """Difference to the highest score."""
+    """Highest score minus the score of this model."""
     loss_bound: Loss | None
     """Upper bound, with 95 % confidence, of the loss compared with the best of these models; 0 if
     it is the only one that could be best. Null if `below` exceeds the margin."""
@@ -97,7 +97,7 @@ class Claim(StrictModel):
 
     model: Model
     wins: dict[str, Count]
-    """Regime to the number of tasks on which no other model scores higher."""
+    """By regime: the number of tasks on which no other model scores higher."""
     without: list[str]
     """Tasks such that leaving out any one of them changes which model is named."""
 
@@ -236,7 +236,7 @@ def matching_tasks(request: ModelRequest, tasks: Sequence[TaskRecord]) -> list[T
 def is_built(folder: Path | None) -> bool:
     """Whether a folder has files that `geneb-ci build` writes."""
     return folder is not None and (
-        lies_there(folder / DIAGNOSTICS) or lies_there(folder / LEADERBOARD)
+        path_exists(folder / DIAGNOSTICS) or path_exists(folder / LEADERBOARD)
     )
 
 

@@ -57,7 +57,7 @@ class Entry:
     evidence: Evidence = Evidence.CHECKED
     authorship: Authorship = Authorship.CONTRIBUTED
     audit: Summary | None = None
-    """The summary of its audits."""
+    """The summary of the audits of the row."""
     recomputed: str | None = None
     """Text on the cells that an agreeing audit by receipt recomputed."""
     attestation: RowAttestation = NO_AUDIT
@@ -65,15 +65,15 @@ class Entry:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """The model registry's facts about the model; empty if it has no entry."""
     marks: Marks = NO_MARKS
-    """Warnings of its checks, and published defects of its extractor."""
+    """Warnings of the checks of the row, and published defects of its extractor."""
     receipt: Published | None = None
-    """Whether its published receipt was found; None for a row that publishes no receipt."""
+    """Whether the published receipt was found; None for a row that publishes no receipt."""
     records: tuple[str, ...] = ()
     """Ids of the audit records that the evidence rests on."""
     sha256: str = ""
     """Digest of the submission's file; "" for a submission that was not read from a file."""
     letters: str | None = None
-    """Text about the share of letters that its run read, as the harness measured it."""
+    """Text about the share of letters that the model read, as the harness measured it."""
     shared_errors: SharedErrors | None = None
     """Covariances of the rows with published predictions; the same object for all entries."""
     disputes: tuple[Mapping[str, Any], ...] = ()
@@ -147,30 +147,30 @@ class Column:
     """One fact about a model, and how the files and the page present it."""
 
     key: str
-    """Its key in the JSON files and in the page's data."""
+    """Key of the column in the JSON files and in the page's data."""
     type: Any
     """Type of the value in the schema."""
     about: str
-    """Its meaning, with its unit: the schema's and the documentation's description."""
+    """Meaning and unit of the value, the description in the schema and the documentation."""
     value: Callable[[Entry], object]
-    """Returns its value; None if it is unknown: the row then lacks the key."""
+    """Returns the value for a row; None if it is unknown, so that the row lacks the key."""
     kind: Kind
     label: str
-    """Its name on the page; "" if the page shows it only as part of another column."""
+    """Name of the column on the page; "" if the page shows it only as part of another column."""
     is_published: bool = True
-    """Whether leaderboard.json has it; the page has every column."""
+    """Whether leaderboard.json has the column; the page has every column."""
     is_by_task: bool = False
-    """Whether leaderboard_tasks.json also has it."""
+    """Whether leaderboard_tasks.json also has the column."""
     is_required: bool = True
-    """Whether every row has it."""
+    """Whether every row has a value."""
     is_compared: bool = True
-    """Whether `geneb-ci diff` compares it; False if its value depends on other rows."""
+    """Whether `geneb-ci diff` compares the values; False if a value depends on other rows."""
     table: TableDisplay | None = None
-    """Its display in the table of scores; None if only the page of a model shows it."""
+    """Display in the table of scores; None if only the page of a model shows the column."""
     download: str = ""
-    """Its heading in the downloads of the table; "" if they leave it out."""
+    """Heading in the downloads of the table; "" if they leave the column out."""
     is_facet: bool = False
-    """Whether the page filters models by its values."""
+    """Whether the page filters models by the values."""
     words: tuple[str, str] = ("yes", "no")
     """The page's words for true and false."""
 
@@ -359,7 +359,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="warnings",
         type=dict[str, Count],
-        about="Rule to the number of its warnings, if `geneb-ci check` warns about the row.",
+        about="Number of warnings by rule, if `geneb-ci check` warns about the row.",
         value=lambda entry: dict(entry.marks.warnings) or None,
         kind="warnings",
         label="Warnings",

@@ -21,10 +21,10 @@ from geneb_ci.common.finding import Finding, Severity, percent
 from geneb_ci.common.shipped import shipped
 from reference_harness.formats.base import Name, StrictModel, all_errors
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.files import lies_there
+from reference_harness.formats.files import path_exists
 from reference_harness.formats.measured import share_read
 from reference_harness.formats.submission import Submission, SubmissionV11, SubmissionV12
-from reference_harness.formats.submission_terms import UNREAD
+from reference_harness.formats.submission_terms import UNREAD_MAX
 from reference_harness.formats.text import plural
 
 FILE = "defects.json"
@@ -132,7 +132,7 @@ def read_defects(layout: Layout) -> tuple[Defect, ...]:
     A policy without the file has no defects. Raises BadConfiguration if the file is invalid.
     """
     path = layout.policy / FILE if layout.policy is not None else shipped("policy", FILE)
-    if not lies_there(path):
+    if not path_exists(path):
         return ()
     try:
         return tuple(DefectFile.model_validate_json(policy_bytes(path, BYTES_MAX)).defects)
@@ -190,7 +190,7 @@ def letters_read(submission: Submission, benchmark: Benchmark) -> str | None:
     }
     if not shares:
         return None
-    incomplete = sorted((share, task) for task, share in shares.items() if share < 1 - UNREAD)
+    incomplete = sorted((share, task) for task, share in shares.items() if share < 1 - UNREAD_MAX)
     if not incomplete:
         least_share = min(shares.values())
         share_text = "all" if least_share == 1 else f"at least {percent(least_share)} of the"

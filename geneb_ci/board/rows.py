@@ -28,8 +28,8 @@ DIAGNOSTICS_DEPTH = 4
 """Depth in diagnostics.json at which the members are columns of numbers of a model each."""
 METRICS = ("MCC", "Acc", "F1")
 _PARTS = {
-    "cat": "Category to the mean score of its tasks.",
-    "task": "Id of a task to its score.",
+    "cat": "Mean score of the tasks of each category.",
+    "task": "Score by id of the task.",
 }
 
 
@@ -95,13 +95,13 @@ class PublishedTask(StrictModel):
 
 
 class Leaderboard(StrictModel):
-    """leaderboard.json: regime to rows, ordered by the lower-case model id."""
+    """leaderboard.json: the rows by regime, ordered by the lower-case model id."""
 
     data: dict[str, list[CategoryRow]]  # type: ignore[valid-type]  # made by create_model
 
 
 class TaskLeaderboard(StrictModel):
-    """leaderboard_tasks.json: the tasks in board order, and regime to rows."""
+    """leaderboard_tasks.json: the tasks in board order, and the rows by regime."""
 
     tasks: list[PublishedTask]
     data: dict[str, list[TaskRow]]  # type: ignore[valid-type]  # made by create_model

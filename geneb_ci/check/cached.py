@@ -29,8 +29,8 @@ from reference_harness.formats.files import NotReadable, read_json, read_regular
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
 FILES_MIN = 20
-"""From so many files on, results are cached: reading them then takes less than half the time of the
-check. For one file, computing the digest costs about as much time as the cache would save."""
+"""From this number of files on, results are cached: reading them takes less than half the time of
+the check. For one file, computing the digest costs about as much time as the cache would save."""
 _POLICY_BYTES_MAX = 16_000_000
 _PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
 _PACKAGES = (

@@ -103,7 +103,7 @@ class Change:
     invalid_records: tuple[tuple[str, str], ...] = ()
     """Audit records that fail verification: the path, and the message of the step that failed."""
     rivals: tuple[Rival, ...] = ()
-    """Open pull requests that cannot be merged together with this one, or are copies of it."""
+    """Open pull requests that cannot be merged together with this pull request, or copy its row."""
 
     @functools.cached_property
     def rows(self) -> tuple[FileChange, ...]:

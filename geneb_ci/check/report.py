@@ -49,17 +49,18 @@ class ProposalFacts:
 
     verdict: Verdict
     outcome: str
-    """As in the server's verdict; it is also the name of the label."""
+    """Outcome of the server's verdict, which is also the name of the label."""
     status: str
-    """The state of the commit status on GitHub; `description` is its text."""
+    """State of the commit status on GitHub."""
     description: str
+    """Text of the commit status."""
     title: str
     """The first line of the comment."""
     advice: str
-    """What to do if no finding says so; else ""."""
+    """The next step, if no finding states one; else ""."""
     model: str | None
     base: str
-    """The branch or commit that it was compared with, as the user named it."""
+    """The branch or commit that the pull request was compared with, as the user named it."""
     base_sha: str
     head_sha: str
     is_row: bool

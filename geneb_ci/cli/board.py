@@ -42,7 +42,7 @@ from geneb_ci.render.rows import (
 from geneb_ci.render.text import LINES_MAX
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.reading import FileKind, OtherFile, other_kind, require_file
-from reference_harness.formats.files import lies_there
+from reference_harness.formats.files import path_exists
 from reference_harness.formats.text import next_line, plural
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ def serve_command(folder: Path | None, port: int, *, has_diagnostics: bool) -> i
     FOLDER contains submissions, or a board that `build` wrote, which is served unchanged. Only this
     machine can reach the page. If a submission has an error, nothing is served.
     """
-    if folder is not None and is_board(folder) and lies_there(folder / INDEX):
+    if folder is not None and is_board(folder) and path_exists(folder / INDEX):
         with server(folder, port) as http_server:
             return _serve(http_server)
     layout_of(folder, "geneb-ci serve FOLDER")

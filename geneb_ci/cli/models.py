@@ -40,7 +40,12 @@ from geneb_ci.render.text import LINES_MAX
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
 from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes, require_file
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
-from reference_harness.formats.files import file_sha256, table_at, text_line_ends, write_whole
+from reference_harness.formats.files import (
+    file_line_ends_clause,
+    file_sha256,
+    table_at,
+    write_whole,
+)
 from reference_harness.formats.submission_terms import BY_ENTRY, ENTRY_MEMBER
 from reference_harness.formats.text import next_line, plural, quoted
 
@@ -312,7 +317,7 @@ def _differing_files(entry: ModelEntry, folder: Path, name: str) -> int:
         if digest != expected:
             differing_count += 1
             finding = f"sha256 {digest}" if digest else "no such file"
-            remark = text_line_ends(path, expected) if digest else ""
+            remark = file_line_ends_clause(path, expected) if digest else ""
             echo(f"{name}: {file}: {finding}, expected sha256 {expected}{remark}")
     echo(f"{name}: {len(files) - differing_count} of {plural(len(files), 'file')} as pinned")
     return differing_count

@@ -47,7 +47,7 @@ STATUS_CONTEXT = "geneb/verdict"
 NO_VERDICT = "no verdict: "
 """Beginning of the description of a status that says that a commit has no verdict."""
 AUDIT_CONTEXT = "geneb/audit-commit"
-"""Status with the digest of a commitment as description; its time is that of publication."""
+"""Status whose description is the digest of a commitment, and whose time is its publication."""
 # Id of github-actions[bot], the account of GITHUB_TOKEN, which may not call `GET /user`.
 ACTIONS_BOT = 41898282
 VERDICT_APP, VERDICT_BOT, VERDICT_TOKEN = "VERDICT_APP", "VERDICT_BOT", "VERDICT_TOKEN"
@@ -112,11 +112,11 @@ class GitHub:
         """The App that sets the status of a verdict; None if the token's own account sets it."""
         self._trees: dict[str, Tree] = {}
         self.conversations: dict[int, Conversation] = {}
-        """By number: the conversations of pull requests that geneb_ci.github.prefetch has read."""
+        """Conversations that geneb_ci.github.prefetch has read, by number of the pull request."""
         self.merge_bases: dict[tuple[str, str], Commit] = {}
-        """By base and head: the merge bases that it has read."""
+        """Merge bases that geneb_ci.github.prefetch has read, by base and head."""
         self.blobs: dict[str, bytes] = {}
-        """By git object id: the files that it has read."""
+        """Bytes of files that geneb_ci.github.prefetch has read, by git object id."""
 
     def __enter__(self) -> Self:
         return self

@@ -75,16 +75,16 @@ class QueueRow:
     name: str
     """The model's id, or the title if no verdict names a model."""
     author: str
-    """Login of its author; "" if the account was deleted."""
+    """Login of the author; "" if the account was deleted."""
     assignees: tuple[str, ...]
     age_seconds: int | None
-    """Seconds since it was opened, by GitHub's clock; None if that cannot be read."""
+    """Seconds since the pull request was opened, by GitHub's clock; None if that is unknown."""
     verdict: str
     """An outcome; "waiting" if the head has none, "stale" if main has changed since."""
     errors: int
     warnings: int
     weight: float
-    """Sum of the scores of its warnings."""
+    """Sum of the scores of the warnings."""
     effect: str
     """The change of the board by a merge; "" if that is not known."""
     level: str
@@ -92,7 +92,7 @@ class QueueRow:
     audit_sequences: int
     turn: Turn
     who: str
-    """Who has to act; a name if it is known."""
+    """Name of the account that has to act, or "a maintainer" or "its author" if unknown."""
     step: Step
     action: str
     reason: str

@@ -81,7 +81,7 @@ STEPS_OPTIMUM = 100
 """Duration of the probe at its optimum, which a receipt has, in steps of the stock solver: 2 to 33
 were measured with 256 to 4,096 columns (`make bench-harness`)."""
 STEPS_STOPS = 96 * 96 // 2
-"""Steps of the fits that search for stopping points: 96 fits, of which each is one step longer."""
+"""Steps of the fits that search for stopping points: 96 fits, of 1 to 96 steps."""
 FEW_SHOT_FITS = 10
 """Number of few-shot fits: two regimes with five seeds each."""
 FEW_SHOT_STEPS = 600
@@ -89,7 +89,7 @@ FEW_SHOT_STEPS = 600
 FEW_SHOT_SEQUENCES = 10
 """Training sequences per class of a few-shot fit."""
 FEW_SHOT_TIMES = 4
-"""Number of copies with noise of each few-shot fit, as a multiple of the number of copies."""
+"""Number of copies with noise of each few-shot fit, as a multiple of `copies`."""
 NOISE_FLOPS = 40
 """Operations per value to draw and add noise."""
 START_SECONDS = 15

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from geneb_ci.common.config import Layout, naming, policy_bytes
 from geneb_ci.common.shipped import known_files, shipped
-from reference_harness.formats.files import lies_there
+from reference_harness.formats.files import path_exists
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 
 if TYPE_CHECKING:
@@ -105,7 +105,9 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
         """
         if len(model_id) > MODEL_ID_MAX or not re.fullmatch(MODEL_ID_PATTERN, model_id):
             return None
-        if not lies_there(f"{self._prefix}{model_id}.toml"):  # a path for each of many rows is slow
+        if not path_exists(
+            f"{self._prefix}{model_id}.toml"
+        ):  # a path for each of many rows is slow
             return None
         with naming(self._layout, "policy"):
             return policy_bytes(self.path(model_id), ENTRY_BYTES_MAX)

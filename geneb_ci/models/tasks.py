@@ -13,7 +13,7 @@ from geneb_ci.common.shipped import shipped
 from geneb_ci.models.entry import Paper, Text
 from reference_harness.formats.base import StrictModel, all_errors
 from reference_harness.formats.benchmark import Task
-from reference_harness.formats.files import lies_there
+from reference_harness.formats.files import path_exists
 
 FILE = "tasks.toml"
 NOTES_BYTES_MAX = 200_000
@@ -97,7 +97,7 @@ class TaskNotes(StrictModel):
         return self
 
     def origin(self, benchmark: str) -> Origin:
-        """Return the publication of the benchmark of this name; if unknown, only with the name."""
+        """Return the publication of the benchmark of this name; an unknown one has only a name."""
         noted_origin = self.benchmark
         return (
             noted_origin
@@ -137,7 +137,7 @@ def task_notes(layout: Layout) -> TaskNotes:
     """
     policy = layout.policy or shipped("policy", "official.json").parent
     path = policy / FILE
-    if not lies_there(path):
+    if not path_exists(path):
         return NO_NOTES
     try:
         with naming(layout, "policy"):

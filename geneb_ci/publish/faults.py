@@ -174,7 +174,11 @@ def _beyond_the_hub(error: Exception, resource: str, large_files: list[str]) -> 
 
 def _storage_problem(failure: StorageFailure, large_files: list[str]) -> Exception:
     more = f" and {len(large_files) - 1} more" if len(large_files) > 1 else ""
-    message = f"{failure.what} (uploading {large_files[0]}{more})" if large_files else failure.what
+    message = (
+        f"{failure.description} (uploading {large_files[0]}{more})"
+        if large_files
+        else failure.description
+    )
     status = failure.status
     if failure.by_hub and status in _FAULTS:
         kind, _, fix = _FAULTS[status]

@@ -32,7 +32,7 @@ from geneb_ci.submission.reading import FileKind, file_of_row, other_kind
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.files import lies_there
+from reference_harness.formats.files import path_exists
 from reference_harness.formats.run_record import RunRecord
 from reference_harness.formats.submission import PredictionsFile, SubmissionV12
 
@@ -71,7 +71,7 @@ def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
     file = Path(name)
     if file.suffix != ".json":
         file = file.with_name(f"{file.name}.json")
-    if not lies_there(file):
+    if not path_exists(file):
         file = file_of_row(name) or file
     folder = Path(named_folder) if named_folder else file.with_suffix("")
     value = _value_of(file)

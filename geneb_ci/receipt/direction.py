@@ -160,8 +160,8 @@ def _ranked(stratum: Stratum) -> _RankedStratum | None:
 def midranks(values: Wide) -> Wide:
     """Return ranks from 1; equal values get their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    ranks: Wide = (last - (counts - 1) / 2)[inverse.reshape(-1)]
+    last_ranks = np.cumsum(counts)
+    ranks: Wide = (last_ranks - (counts - 1) / 2)[inverse.reshape(-1)]
     return ranks
 
 

@@ -44,10 +44,10 @@ def confusion_matrix(truth: Codes, predicted: Codes, classes: int) -> list[list[
     return matrix
 
 
-def predictions_digest(labels: tuple[int, ...], fits: Codes) -> str:
+def predictions_digest(labels: tuple[int, ...], codes_by_fit: Codes) -> str:
     """Return the `predictions_sha256` of (fits, n) predicted classes."""
     values: npt.NDArray[np.int64] = np.asarray(labels, dtype="<i8")
-    return hashlib.sha256(values[fits].tobytes()).hexdigest()
+    return hashlib.sha256(values[codes_by_fit].tobytes()).hexdigest()
 
 
 def contradictions(
@@ -103,16 +103,20 @@ def _cell_differences(
             )
 
 
-def each_seed(fits: Codes, seeds: int) -> Codes:
+def each_seed(codes_by_fit: Codes, seeds: int) -> Codes:
     """Return one row per seed; a single fit is repeated for every seed."""
-    return np.repeat(fits, seeds, axis=0) if len(fits) == 1 else fits
+    return np.repeat(codes_by_fit, seeds, axis=0) if len(codes_by_fit) == 1 else codes_by_fit
 
 
 def _set_differences(
-    name: str, matrices: list[list[list[int]]], digest: str, predicted: TaskPredictions, fits: Codes
+    name: str,
+    matrices: list[list[list[int]]],
+    digest: str,
+    predicted: TaskPredictions,
+    codes_by_fit: Codes,
 ) -> Iterator[str]:
     computed_matrices = [
-        confusion_matrix(predicted.truth, codes, len(predicted.labels)) for codes in fits
+        confusion_matrix(predicted.truth, codes, len(predicted.labels)) for codes in codes_by_fit
     ]
     if len(matrices) != len(computed_matrices):
         count = len(computed_matrices)
@@ -127,7 +131,7 @@ def _set_differences(
                 f"give {computed_matrix}"
             )
             break
-    if (computed := predictions_digest(predicted.labels, fits)) != digest:
+    if (computed := predictions_digest(predicted.labels, codes_by_fit)) != digest:
         yield f"predictions_sha256 ({name}) is {digest}; the predictions have {computed}"
 
 
@@ -162,11 +166,11 @@ def differing_predictions(
             computed[OF_RECORD] = cells.tasks[task].record or {}
         for name, regimes in computed.items():
             for regime, cell in regimes.items():
-                fits = predicted.fits.get(name, {}).get(regime)
-                if fits is None:
+                codes_by_fit = predicted.fits.get(name, {}).get(regime)
+                if codes_by_fit is None:
                     continue
                 if (
-                    predictions_digest(predicted.labels, each_seed(fits, seeds))
+                    predictions_digest(predicted.labels, each_seed(codes_by_fit, seeds))
                     != cell.predictions_sha256
                 ):
                     cell_name = f'{quoted(task)} in "{regime}"'

@@ -99,7 +99,7 @@ def decode(raw: bytes, benchmark: Benchmark) -> Predictions:
     reader = _Reader(raw)
     sets, regimes, tasks = _header(reader, benchmark)
     seeds = len(benchmark.protocol.seeds)
-    fits = {name: seeds if name in benchmark.protocol.few_shot_k else 1 for name in regimes}
+    fit_counts = {name: seeds if name in benchmark.protocol.few_shot_k else 1 for name in regimes}
     predictions: dict[str, TaskPredictions] = {}
     previous = -1
     for _ in range(tasks):
@@ -111,7 +111,7 @@ def decode(raw: bytes, benchmark: Benchmark) -> Predictions:
         )  # fmt: skip
         previous = position
         task = benchmark.tasks[position]
-        predictions[task.id] = _task(reader, task, (classes, rows), sets, fits)
+        predictions[task.id] = _task(reader, task, (classes, rows), sets, fit_counts)
     _require(
         reader.bytes_left == 0,
         "end",
@@ -152,7 +152,11 @@ def _header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[st
 
 
 def _task(
-    reader: "_Reader", task: Task, size: tuple[int, int], set_names: list[str], fits: dict[str, int]
+    reader: "_Reader",
+    task: Task,
+    size: tuple[int, int],
+    set_names: list[str],
+    fit_counts: dict[str, int],
 ) -> TaskPredictions:
     import numpy as np  # see Codes
 
@@ -173,14 +177,14 @@ def _task(
         all(label < following for label, following in itertools.pairwise(labels)), "labels",
         f"the labels of {name} do not ascend",
     )  # fmt: skip
-    columns = 1 + len(set_names) * sum(fits.values())
+    columns = 1 + len(set_names) * sum(fit_counts.values())
     codes = _codes(reader, columns * rows, classes, name).reshape(columns, rows)
     _refuse_other_classes(codes[0], task)
     remaining_codes = iter(codes[1:])
     by_set = {
         name_of_set: {
             regime: np.stack([next(remaining_codes) for _ in range(count)])
-            for regime, count in fits.items()
+            for regime, count in fit_counts.items()
         }
         for name_of_set in set_names
     }

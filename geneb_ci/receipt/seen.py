@@ -18,7 +18,7 @@ from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import BadConfiguration, GenebError
 from geneb_ci.receipt.source import published_at, purpose
 from reference_harness.formats.base import Hex64, StrictModel, parsed
-from reference_harness.formats.files import NotReadable, lies_there, read_text, write_whole
+from reference_harness.formats.files import NotReadable, path_exists, read_text, write_whole
 from reference_harness.formats.submission import EmbeddingReceipt, Submission, SubmissionV12
 
 FILE, PAIRS = "receipts.json", "pairs.json"
@@ -124,17 +124,17 @@ def missing_files(receipt: EmbeddingReceipt) -> str:
 
 
 def updated_notes(
-    before: SeenReceipts, model: str, root: str, day: str, *, is_available: bool
+    notes: SeenReceipts, model: str, root: str, day: str, *, is_available: bool
 ) -> SeenReceipts:
     """Return the notes after looking for the receipt of one row on a day."""
-    note = before.rows.get(model)
+    note = notes.rows.get(model)
     if note is None or note.root != root:
         note = SeenReceipt(root=root, since=day, seen=None, looked=day)
     updated_note = note.model_copy(
         update={"looked": day, "seen": day if is_available else note.seen}
     )
-    return before.model_copy(
-        update={"rows": dict(sorted({**before.rows, model: updated_note}.items()))}
+    return notes.model_copy(
+        update={"rows": dict(sorted({**notes.rows, model: updated_note}.items()))}
     )
 
 
@@ -158,9 +158,9 @@ def gone_since(notes: SeenReceipts, model: str, root: str, days: int) -> str:
     note = notes.rows.get(model)
     if note is None or note.root != root:
         return ""
-    last = note.seen or note.since
-    absence = dt.date.fromisoformat(note.looked) - dt.date.fromisoformat(last)
-    return last if absence.days > days else ""
+    last_day = note.seen or note.since
+    absence = dt.date.fromisoformat(note.looked) - dt.date.fromisoformat(last_day)
+    return last_day if absence.days > days else ""
 
 
 def place_of_notes(layout: Layout) -> Path | None:
@@ -171,7 +171,7 @@ def place_of_notes(layout: Layout) -> Path | None:
 def seen_receipts(layout: Layout) -> SeenReceipts:
     """Return the notes of a repository on receipts. Raises BadConfiguration for a broken file."""
     path = place_of_notes(layout)
-    if path is None or not lies_there(path):
+    if path is None or not path_exists(path):
         return SeenReceipts()
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt seen` writes it"
     try:
@@ -199,7 +199,7 @@ def shared_errors(layout: Layout) -> SharedErrors | None:
     Raises BadConfiguration for a malformed file.
     """
     path = layout.policy / PAIRS if layout.policy is not None else None
-    if path is None or not lies_there(path):
+    if path is None or not path_exists(path):
         return None
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt pairs` writes it"
     try:

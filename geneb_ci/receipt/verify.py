@@ -286,7 +286,7 @@ class _Verification:
         cells: ReceiptCells,
         truths: "dict[str, npt.NDArray[np.int64]]",
     ) -> ReceiptVerification:
-        """Compare the claims and the predictions with the cells."""
+        """Return the result of comparing the claims and the predictions with the cells."""
         if cells.unequal:
             return self.refused(EQUAL, "; ".join(cells.unequal), _ONE_EMBEDDING, cells)
         differing = differences(self.subject.submission, cells)

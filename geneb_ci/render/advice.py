@@ -18,7 +18,7 @@ SHOWN_MAX = 10
 TASKS_MAX = 25
 """Largest number of tasks that the text lists by name."""
 NAME_MIN = 20
-"""At least so many letters of an id are shown, however narrow the terminal is."""
+"""Smallest number of letters of an id that are shown, however narrow the terminal is."""
 MARK = "*"
 """Follows the id of a model that has a published defect or a warning of `geneb-ci check`."""
 PARTS_MAX = 15

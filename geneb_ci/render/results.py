@@ -186,7 +186,7 @@ class AuditResult:
     """The state of a file's audit after a call."""
 
     state: str
-    """`agrees` or `differs`, or where it stopped: `dry run`, `to be published`, `to be logged`."""
+    """`agrees`, `differs`, or the stopping point: `dry run`, `to be published`, `to be logged`."""
     exit_code: "Exit"
     commitment: str = ""
     """The digest of the commitment, if it must be published now."""

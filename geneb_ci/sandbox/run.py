@@ -130,29 +130,29 @@ def run_in_sandbox(
         ),
     ]
     receiver = Receiver(len(sequences), limits)
-    ended = supervise(sandbox, view, limits, inner, receiver, progress)
-    if ended.code in KILLED:
+    ended_process = supervise(sandbox, view, limits, inner, receiver, progress)
+    if ended_process.code in KILLED:
         error_of_limit = LimitExceeded(
             "memory_mib",
             f"the extractor was killed: the kernel does that above {limits.memory_mib} MiB",
             advice("memory_mib"),
         )
-        error_of_limit.log = visible_log(ended.log)
+        error_of_limit.log = visible_log(ended_process.log)
         raise error_of_limit
-    if ended.code != 0:
+    if ended_process.code != 0:
         error = ExtractorFailed(
-            f"the extractor ended with code {ended.code}: {last_line(ended.log)}",
+            f"the extractor ended with code {ended_process.code}: {last_line(ended_process.log)}",
             "read what the extractor printed; `geneb-harness run` fails in the same way without "
             "the sandbox",
         )
-        error.log = visible_log(ended.log)
+        error.log = visible_log(ended_process.log)
         raise error
     return SandboxRun(
         receiver.finish(),
-        visible_log(ended.log),
-        noted_attempts(ended.log),
-        ended.peak,
-        token_budget(ended.log),
+        visible_log(ended_process.log),
+        noted_attempts(ended_process.log),
+        ended_process.peak,
+        token_budget(ended_process.log),
     )
 
 
@@ -225,7 +225,7 @@ def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
         report = _Report()
         inner = [python_of(sandbox, view), "-I", "-B", SCRIPT, PLANTED]
         try:
-            ended = supervise(sandbox, view, limits, inner, report)
+            ended_process = supervise(sandbox, view, limits, inner, report)
         except ExtractorRefused as error:
             raise SandboxLeaks(f"the probe suite was stopped: {error.message}", ADVICE) from error
     try:
@@ -236,8 +236,8 @@ def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
         ]
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise SandboxLeaks(
-            f"the probe suite ended with code {ended.code} and without a valid answer: "
-            f"{last_line(ended.log)}",
+            f"the probe suite ended with code {ended_process.code} and without a valid answer: "
+            f"{last_line(ended_process.log)}",
             ADVICE,
         ) from error
     return escapes

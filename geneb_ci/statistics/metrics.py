@@ -45,7 +45,7 @@ class ReportedTriple(NamedTuple):
 
 
 def distinct_text(actual: Triple, expected: Triple) -> tuple[str, str]:
-    """Return two triples as text, with the fewest decimals (at least four) that differ."""
+    """Return two triples as text, with as many decimals as show a difference, at least four."""
     decimals = next((d for d in range(4, 16) if actual.text(d) != expected.text(d)), 16)
     return actual.text(decimals), expected.text(decimals)
 

@@ -380,8 +380,8 @@ def usual_gap(
 ) -> RelationGap | None:
     """Return the usual difference of relation `number` in the regime starting at `offset`.
 
-    It is that of the rows other than `excluded`; None if they vary too much, or are fewer than
-    `rows_min`.
+    It is that of the rows other than `excluded`; None if the differences vary too much, or there
+    are fewer than `rows_min` of them.
     """
     gaps = _relation_gaps(table, relations)[number, offset]
     if excluded is not None:

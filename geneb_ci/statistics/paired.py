@@ -70,7 +70,7 @@ class PairedDifference(NamedTuple):
     high: float
     """Interval of 95 %, for this one comparison: not corrected for others."""
     probability: float
-    """Probability that a is better."""
+    """Probability that model a is better."""
 
 
 def mcnemar(only_a: int, only_b: int) -> float:

@@ -111,7 +111,7 @@ def _content(handle: int, size: int, limit: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def lies_there(path: Path | str) -> bool:
+def path_exists(path: Path | str) -> bool:
     """Whether anything exists at a path, including a broken link."""
     return os.path.lexists(path)
 
@@ -292,15 +292,15 @@ def line_ends_of(raw: bytes, digest: str) -> str:
     )
 
 
-def line_ends_differ(raw: bytes, digest: str) -> str:
+def line_ends_clause(raw: bytes, digest: str) -> str:
     """Return a clause for a message if the bytes differ only in line ends; "" otherwise."""
     ends = line_ends_of(raw, digest)
     return f"; only the line ends differ, expected {ends}: {NO_TRANSLATION}" if ends else ""
 
 
-def text_line_ends(path: Path, digest: str) -> str:
-    """Return the clause of `line_ends_differ` for a file; "" for one too large to be text."""
-    return line_ends_differ(path.read_bytes(), digest) if path.stat().st_size < TEXT_MAX else ""
+def file_line_ends_clause(path: Path, digest: str) -> str:
+    """Return the clause of `line_ends_clause` for a file; "" for one too large to be text."""
+    return line_ends_clause(path.read_bytes(), digest) if path.stat().st_size < TEXT_MAX else ""
 
 
 TEXT_MAX = 20_000_000

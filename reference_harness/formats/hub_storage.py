@@ -51,7 +51,7 @@ _LINE_MAX = 200  # characters of the client's message
 class StorageFailure(NamedTuple):
     """An error of the storage's client."""
 
-    what: str
+    description: str
     """A clause: which server answered what, in which step."""
     status: int | None
     by_hub: bool

@@ -53,7 +53,7 @@ TOP_LOG2 = 14
 SCALE_MIN, SCALE_MAX = -148, 112
 """Exponents for which a float16 value times 2^scale is a normal float32: the bounds of these are
 2^-24 x 2^-125 and 2^16 x 2^112."""
-UNREAD = 0.01
+UNREAD_MAX = 0.01
 """Share of the letters that may be unread without a finding: the remainder of k-mers at the end of
 a sequence of 300 letters, or a few N."""
 

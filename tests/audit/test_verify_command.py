@@ -98,7 +98,10 @@ def test_a_mismatch_names_its_step_and_exits_11(place, capsys):
         "  ✓ signer      signed by a trusted key that was valid at that time",
         "  ✓ statement   a consistent audit record",
         "  ✓ commitment  its digest is the published one",
-        "  ✗ round       it is 124, expected 123 for a commitment at 2023-08-23T15:14:33Z",
+        (
+            "  ✗ round       the plan has round 124, expected 123 for a commitment at "
+            "2023-08-23T15:14:33Z"
+        ),
         "      fix: do not trust this file; take it from where it was published",
     ]
     assert out[7] == "  ? signature   not checked, because the step above failed"

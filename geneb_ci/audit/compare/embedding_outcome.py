@@ -422,11 +422,11 @@ class EmbeddingFindings(NamedTuple):
 
     def failing(self, task: ComparedTask) -> list[int]:
         """Return the rows of a task whose deviation or mismatch is too large, ascending."""
-        judged = zip(task.distinct, task.deviation, task.mismatch, strict=True)
+        compared_rows = zip(task.distinct, task.deviation, task.mismatch, strict=True)
         limit = deviation_limit(self.version)
         return [
             row
-            for row, deviation, mismatch in judged
+            for row, deviation, mismatch in compared_rows
             if not is_within(deviation, mismatch, self.width, limit)
         ]
 

@@ -476,11 +476,11 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     rounded, tolerances = rounding(rerun, scale), task.tolerances(rerun)
     is_training = np.array(task.rows) < task.entry.train
     # Each drawn embedding stands for many others; an embedding added for its strength does not.
-    drawn = task.is_drawn
+    is_drawn = task.is_drawn
     total = 0.0
     for name, in_part, rows in (
-        (TRAINING, is_training & drawn, task.entry.train),
-        (TEST, ~is_training & drawn, task.entry.test),
+        (TRAINING, is_training & is_drawn, task.entry.train),
+        (TEST, ~is_training & is_drawn, task.entry.test),
     ):
         part = DrawnPart(name, task.committed[in_part], rounded[in_part], task.labels[in_part])
         slopes = gradients(part, scale, task.influence, probe)
@@ -510,7 +510,7 @@ class RepeatedEmbedding(NamedTuple):
 
 
 def own_noise(
-    drawn: Sequence[DrawnTask],
+    drawn_tasks: Sequence[DrawnTask],
     reruns: "Sequence[npt.NDArray[np.float32]]",
     comparisons: Sequence[EmbeddingComparison],
     again: Mapping[str, Mapping[int, RepeatedEmbedding]],
@@ -521,13 +521,13 @@ def own_noise(
     `again` maps task and row of the file to failed embeddings that were computed again; `repeats`
     has sequences with the embeddings that they got in another place or batch.
     """
-    width = drawn[0].committed.shape[1]
+    width = drawn_tasks[0].committed.shape[1]
     failures = [comparison.failed(width) for comparison in comparisons]
     with_failures = list(zip(comparisons, failures, strict=True))
     mismatches = sum(
         int(comparison.mismatch[~has_failed].sum()) for comparison, has_failed in with_failures
     )
-    row_count = sum(len(task.rows) for task in drawn)
+    row_count = sum(len(task.rows) for task in drawn_tasks)
     results = [repeat.result for by_row in again.values() for repeat in by_row.values()]
     if (
         mismatches <= allowed_pooled(row_count, width)
@@ -539,7 +539,7 @@ def own_noise(
     for sequence, repeat in repeats:
         repeats_by_sequence[sequence].append(repeat)
     largest_distance = 0.0
-    for task, rerun in zip(drawn, reruns, strict=True):
+    for task, rerun in zip(drawn_tasks, reruns, strict=True):
         allowed, scale = task.tolerances(rerun), task.entry.scale_log2
         for index, sequence in enumerate(task.sequences):
             for repeat in repeats_by_sequence.get(sequence, ()):
@@ -607,7 +607,7 @@ class EmbeddedVariants(NamedTuple):
 
 
 def rerun_file(
-    drawn: Sequence[DrawnTask],
+    drawn_tasks: Sequence[DrawnTask],
     reruns: Sequence["np.ndarray"],
     test: EmbeddedVariants,
     training: EmbeddedVariants,
@@ -629,17 +629,17 @@ def rerun_file(
     """
     import numpy as np
 
-    proofs = [proof for task in drawn for proof in task.proofs]
-    counts = [len(task.rows) for task in drawn]
+    proofs = [proof for task in drawn_tasks for proof in task.proofs]
+    counts = [len(task.rows) for task in drawn_tasks]
     hashes = b"".join(part for proof in proofs for part in proof)
-    width = drawn[0].committed.shape[1]
+    width = drawn_tasks[0].committed.shape[1]
     repeats = [repeated[row].values for repeated in again for row in sorted(repeated)]
     stream = io.BytesIO()
     np.savez(
         stream,
-        task=np.repeat(np.arange(len(drawn)), counts),
-        row=np.array([row for task in drawn for row in task.rows], dtype="<i8"),
-        committed=np.concatenate([task.committed for task in drawn]),
+        task=np.repeat(np.arange(len(drawn_tasks)), counts),
+        row=np.array([row for task in drawn_tasks for row in task.rows], dtype="<i8"),
+        committed=np.concatenate([task.committed for task in drawn_tasks]),
         rerun=np.concatenate(list(reruns)),
         length=np.array([len(proof) for proof in proofs], dtype="<i8"),
         proof=np.frombuffer(hashes, dtype="u1").reshape(-1, 32),

@@ -386,7 +386,7 @@ class InformativeCells(NamedTuple):
 
 
 def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCells]:
-    """Count the informative cells of each regime: those with an MCC tolerance of at most 0.1."""
+    """Return regime to its numbers of cells, which are informative up to a tolerance of 0.1."""
     counts: dict[str, InformativeCells] = {}
     for task in tasks:
         for regime, cell in task.regimes.items():

@@ -22,7 +22,7 @@ BOUND_SCALE = 1e4
 
 
 def bounds_of(
-    drawn: "Sequence[DrawnTask]",
+    drawn_tasks: "Sequence[DrawnTask]",
     reruns: "Sequence[npt.NDArray[np.float32]]",
     shares: Mapping[str, TaskShare],
     benchmark: Benchmark,
@@ -32,18 +32,18 @@ def bounds_of(
     `reruns` has the rerun embeddings of each task. Only draws by the seed of the plan count, not
     those of earlier audits.
     """
-    names = {task.task for task in drawn}
+    task_ids = {task.task for task in drawn_tasks}
     groups = [
         members
         for category in benchmark.categories.values()
-        if (members := [name for name in category if name in names])
+        if (members := [name for name in category if name in task_ids])
     ]
     weights = {name: 1 / len(groups) / len(members) for members in groups for name in members}
     bounds = []
     for regime in benchmark.regimes:
         cells: list[CellDraw] = []
         draws = flipped = 0
-        for task, rerun in zip(drawn, reruns, strict=True):
+        for task, rerun in zip(drawn_tasks, reruns, strict=True):
             if regime not in task.strata.predicted:
                 continue
             test_draws = draws_of_regime(task.strata, regime, shares[task.task])

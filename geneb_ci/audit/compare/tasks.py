@@ -127,7 +127,7 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
 def compare(
     claimed: Claims, rescored: Rescored, chosen: Sequence[ChosenTask], benchmark: Benchmark
 ) -> list[AuditedTask]:
-    """Compare every claim on the chosen tasks with the rerun, in the order of `chosen`.
+    """Return the comparison of every claim on the chosen tasks with the rerun, in their order.
 
     A regime without a claim is left out. Raises NothingChecked if the rescoring is of another
     benchmark, has other noise or lacks a task, or if a task has no claim.

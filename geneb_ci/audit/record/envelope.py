@@ -142,7 +142,7 @@ def _workflow_in(der: bytes) -> tuple[Workflow, str]:
         raise BrokenInstallation(NOT_INSTALLED, INSTALL) from error
     try:
         certificate = x509.load_der_x509_certificate(der)
-        names = list(
+        alternative_names = list(
             certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         )
         issuer, repository = (
@@ -154,15 +154,17 @@ def _workflow_in(der: bytes) -> tuple[Workflow, str]:
         valid_from = moment_of(int(certificate.not_valid_before_utc.timestamp()))
     except Exception as error:  # a parser of untrusted bytes may raise anything
         raise InvalidBundle(f"the certificate names no workflow: {_message_of(error)}") from error
-    if len(names) != 1 or not isinstance(names[0], x509.UniformResourceIdentifier):
+    if len(alternative_names) != 1 or not isinstance(
+        alternative_names[0], x509.UniformResourceIdentifier
+    ):
         raise InvalidBundle(
             "the certificate names no workflow: expected one URI as subject alternative name"
         )
-    return Workflow(issuer, names[0].value, repository), valid_from
+    return Workflow(issuer, alternative_names[0].value, repository), valid_from
 
 
 def verify_bundle(raw: bytes, parts: BundleParts, root: Path) -> None:
-    """Verify a bundle, given by its bytes and parts, with the trusted root in the file `root`.
+    """Refuse an invalid bundle, given by its bytes and parts; `root` is a file with the root.
 
     Checks the signature, the certificate chain at the time of signing, the certificate's signed
     timestamp (SCT), the log's inclusion proof and checkpoint, and that the certificate was valid at

@@ -82,8 +82,8 @@ class History:
         """
         superseded = {name for path in self._counted for name in self.files[path].heads or {}}
         valid = {name for name, file in self.files.items() if self.is_valid(name, file)}
-        names = (valid | set(self.other_facts)) - superseded
-        return {name: digest for name, digest in self.digests.items() if name in names}
+        head_names = (valid | set(self.other_facts)) - superseded
+        return {name: digest for name, digest in self.digests.items() if name in head_names}
 
     def is_valid(self, name: str, file: SignedFile) -> bool:
         """Whether a statement is signed by a listed key that was not revoked before it."""
@@ -92,8 +92,8 @@ class History:
 
     def is_covered(self, signer: Signer, name: str) -> bool:
         """Whether a statement precedes the heads up to which a revoked key still counts."""
-        after = signer.revoked_after
-        return bool(after) and name in self._up_to(tuple(after))
+        last_heads = signer.revoked_after
+        return bool(last_heads) and name in self._up_to(tuple(last_heads))
 
     def _up_to(self, digests: tuple[str, ...]) -> frozenset[str]:
         """Return the names of the statements with these digests, and of all their predecessors."""
@@ -301,7 +301,7 @@ UNLINKED = "the record names no earlier statement: if one were deleted, nothing 
 
 
 def check_history(record: Record, history: History) -> str:
-    """Check that no predecessor of a record was lost; return a remark on the time of its draw.
+    """Return a remark on the time of a record's draw; refuse a record that lost a predecessor.
 
     Raises LogBroken or StepMismatch, of the step "links"; MissingInput for a record that does not
     count yet.

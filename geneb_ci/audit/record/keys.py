@@ -32,7 +32,7 @@ from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.shipped import shipped
 from reference_harness.formats.base import Count, Hex64, Moment, Name, StrictModel, all_errors
-from reference_harness.formats.files import NotReadable, lies_there, read_regular, read_text
+from reference_harness.formats.files import NotReadable, path_exists, read_regular, read_text
 from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def trusted_keys(layout: Layout) -> Keys:
         policy_file = layout.policy / ROOT_FILE if layout.policy is not None else None
         root = (
             policy_file
-            if policy_file is not None and lies_there(policy_file)
+            if policy_file is not None and path_exists(policy_file)
             else shipped("policy", ROOT_FILE)
         )
         signers += [workflow.with_root(root) for workflow in file.workflows]
@@ -208,7 +208,7 @@ def log_keys(layout: Layout) -> LogKeys | None:
 
 def _key_file(layout: Layout) -> KeyFile | None:
     path = shipped("policy", KEYS_FILE) if layout.policy is None else layout.policy / KEYS_FILE
-    if not lies_there(path):
+    if not path_exists(path):
         return None
     try:
         status = path.stat()

@@ -182,7 +182,7 @@ def _from_receipt(
     plan, benchmark = outcome.plan, inputs.benchmark
     shares = task_shares(plan.rows, receipt, benchmark)
     seeds = [plan.seed, *(draw.seed for draw in plan.earlier)]
-    drawn: dict[str, DrawnTask] = {}
+    drawn_tasks: dict[str, DrawnTask] = {}
     variants, refits = SampleVariants({}, {}, {}), dict[str, Refit]()
     is_without_few_shot = outcome.schema_version in WITHOUT_FEW_SHOT
     task_ids = [audited.task for audited in outcome.tasks]
@@ -199,9 +199,9 @@ def _from_receipt(
             )
             task_draw = drawn_embeddings(seeds, task_files.strata, shares[task])
             recorded = rows_by_part[task].get(STRONGEST_PART, [])
-            before = outcome.schema_version in WITHOUT_BOUNDS
-            drawn[task] = drawn_task(
-                task, receipt, file, task_files, task_draw, recorded, as_before=before
+            is_before_bounds = outcome.schema_version in WITHOUT_BOUNDS
+            drawn_tasks[task] = drawn_task(
+                task, receipt, file, task_files, task_draw, recorded, as_before=is_before_bounds
             )
             varied = variants.training.get(task)
             support = variants.support.get(task, TaskVariants.none())
@@ -236,11 +236,11 @@ def _from_receipt(
         audited.task
         for audited in outcome.tasks
         if (audited.rows, audited.strata)
-        != (drawn[audited.task].drawn.rows, drawn[audited.task].drawn.sizes)
+        != (drawn_tasks[audited.task].drawn.rows, drawn_tasks[audited.task].drawn.sizes)
     ]
     weaker_tasks = [
         task
-        for task, sample in drawn.items()
+        for task, sample in drawn_tasks.items()
         if outcome.schema_version not in NOT_REFITTED
         and not sample.strongest.allows(rows_by_part[task].get(STRONGEST_PART, []))
     ]
@@ -256,23 +256,23 @@ def _from_receipt(
         ),
         "the test of direction has another result than in the record": embeddings is not None
         and not different_draws
-        and not _is_same_direction(_direction(outcome, embeddings, drawn), outcome.direction),
+        and not _is_same_direction(_direction(outcome, embeddings, drawn_tasks), outcome.direction),
         "the effect on the test embeddings is another than in the record": embeddings is not None
         and not different_draws
-        and not _is_same_effect(_effect(outcome, embeddings, drawn), outcome.effect),
+        and not _is_same_effect(_effect(outcome, embeddings, drawn_tasks), outcome.effect),
         "the bounds of raises by altered test embeddings are others than in the record": embeddings
         is not None
         and not different_draws
         and bool(outcome.bounds)
-        and not _are_same_bounds(outcome, embeddings, drawn, shares, benchmark),
+        and not _are_same_bounds(outcome, embeddings, drawn_tasks, shares, benchmark),
         "the tolerances let the test loss fall by another amount than in the record": embeddings
         is not None
         and not different_draws
-        and not _is_same_room(outcome, embeddings, drawn),
+        and not _is_same_room(outcome, embeddings, drawn_tasks),
         "the variants are not those of the seed, or the probes decide otherwise on them": (
             embeddings is not None
             and outcome.variants is not None
-            and _variants(outcome.variants, outcome, embeddings, drawn, variants, refits)
+            and _variants(outcome.variants, outcome, embeddings, drawn_tasks, variants, refits)
             != outcome.variants
         ),
         "few-shot probes score otherwise on other sequences or variants than in the record": (
@@ -299,24 +299,26 @@ def _is_same_few_shot(
 
 
 def _direction(
-    outcome: EmbeddingOutcome, embeddings: RerunEmbeddings, drawn: dict[str, DrawnTask]
+    outcome: EmbeddingOutcome, embeddings: RerunEmbeddings, drawn_tasks: dict[str, DrawnTask]
 ) -> Direction:
     strata = [
         stratum
         for number, task in enumerate(outcome.tasks)
-        for stratum in directions(drawn[task.task], embeddings.rerun[embeddings.task == number])
+        for stratum in directions(
+            drawn_tasks[task.task], embeddings.rerun[embeddings.task == number]
+        )
     ]
     result = direction_test(strata, outcome.plan.seed)
     return Direction(rows=result.rows, statistic=result.statistic, p=result.p)
 
 
 def _effect(
-    outcome: EmbeddingOutcome, embeddings: RerunEmbeddings, drawn: dict[str, DrawnTask]
+    outcome: EmbeddingOutcome, embeddings: RerunEmbeddings, drawn_tasks: dict[str, DrawnTask]
 ) -> Effect | None:
     if outcome.schema_version == BY_EMBEDDING:
         return None
     return effect_of(
-        influences(drawn[task.task], embeddings.rerun[embeddings.task == number])
+        influences(drawn_tasks[task.task], embeddings.rerun[embeddings.task == number])
         for number, task in enumerate(outcome.tasks)
     )
 
@@ -325,7 +327,7 @@ def _variants(
     signed: VariantResult,
     outcome: EmbeddingOutcome,
     embeddings: RerunEmbeddings,
-    drawn: dict[str, DrawnTask],
+    drawn_tasks: dict[str, DrawnTask],
     variants: SampleVariants,
     refits: dict[str, Refit],
 ) -> VariantResult | None:
@@ -343,7 +345,7 @@ def _variants(
     other_probes = signed.others.keys()
     changes = {}
     for number, name in enumerate(task_ids):
-        task = drawn[name]
+        task = drawn_tasks[name]
         changes_by_probe = decision_changes(
             task.strata.labels,
             task.deciders,
@@ -372,12 +374,12 @@ def _refit_values(embeddings: RerunEmbeddings, number: int) -> "npt.NDArray[np.f
 
 
 def _are_of(
-    embeddings: VariantEmbeddings | None, names: list[str], variants: Mapping[str, TaskVariants]
+    embeddings: VariantEmbeddings | None, task_ids: list[str], variants: Mapping[str, TaskVariants]
 ) -> bool:
     """Whether recorded embeddings are those of the variants, task by task."""
     expected = [
         (number, row)
-        for number, name in enumerate(names)
+        for number, name in enumerate(task_ids)
         if name in variants
         for row in variants[name].rows
     ]
@@ -410,13 +412,13 @@ def _is_same_effect(first: Effect | None, second: Effect | None) -> bool:
 
 
 def _is_same_room(
-    outcome: EmbeddingOutcome, embeddings: RerunEmbeddings, drawn: dict[str, DrawnTask]
+    outcome: EmbeddingOutcome, embeddings: RerunEmbeddings, drawn_tasks: dict[str, DrawnTask]
 ) -> bool:
     if outcome.schema_version == BY_EMBEDDING:
         return all(task.room is None for task in outcome.tasks)
     return all(
         math.isclose(
-            room_of(drawn[task.task], embeddings.rerun[embeddings.task == number]),
+            room_of(drawn_tasks[task.task], embeddings.rerun[embeddings.task == number]),
             task.room or 0.0,
             rel_tol=ROOM_SLACK,
         )
@@ -427,13 +429,13 @@ def _is_same_room(
 def _are_same_bounds(
     outcome: EmbeddingOutcome,
     embeddings: RerunEmbeddings,
-    drawn: dict[str, DrawnTask],
+    drawn_tasks: dict[str, DrawnTask],
     shares: Mapping[str, TaskShare],
     benchmark: Benchmark,
 ) -> bool:
     from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
 
-    tasks = [drawn[task.task] for task in outcome.tasks]
+    tasks = [drawn_tasks[task.task] for task in outcome.tasks]
     reruns = [embeddings.rerun[embeddings.task == number] for number in range(len(tasks))]
     bounds = bounds_of(tasks, reruns, shares, benchmark)
     return len(bounds) == len(outcome.bounds) and all(

@@ -87,7 +87,7 @@ class AuditRepository:
 
     @functools.cached_property
     def withdrawals(self) -> dict[Path, WithdrawnAudit | StepMismatch]:
-        """Withdrawals, or why they are invalid, by the path of their record.
+        """Path of a record to its withdrawal, or to why the withdrawal is invalid.
 
         A withdrawal by a revoked key is left out, and one that `History.counts` does not count.
         """
@@ -177,7 +177,7 @@ class AuditRepository:
 
     @functools.cached_property
     def events(self) -> dict[Path, AuditEvent | StepMismatch]:
-        """Commitments, starts and aborts, or why they are invalid, by path."""
+        """Path to the commitment, start or abort in the file, or to why it is invalid."""
         by_path: dict[Path, AuditEvent | StepMismatch] = {}
         for path in event_files(self.layout.audits) if self.layout.audits is not None else ():
             try:
@@ -190,24 +190,24 @@ class AuditRepository:
     @functools.cached_property
     def inputs(self) -> TrustInputs:
         """The public inputs with which every record is verified."""
-        drawn: list[TaskPlan | EmbeddingPlan] = []
+        plans: list[TaskPlan | EmbeddingPlan] = []
         unreadable: dict[str, str] = {}
         for path in self.files:
             record = self.parsed(path)
             if isinstance(record, Record):
-                drawn.append(record.outcome.plan)
+                plans.append(record.outcome.plan)
             elif not isinstance(self.withdrawals.get(path), WithdrawnAudit):
                 unreadable[path.parent.name] = path.name
         for path, event in self.events.items():
             if isinstance(event, StepMismatch):
                 unreadable.setdefault(path.parent.name, path.name)
             elif event.plan is not None:
-                drawn.append(event.plan)
+                plans.append(event.plan)
         return TrustInputs(
             benchmark_of(self.layout),
             audit_policy(self.layout),
             self.submissions,
-            tuple(drawn),
+            tuple(plans),
             unreadable,
             self.history,
             seen_receipts(self.layout),

@@ -131,10 +131,11 @@ def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) 
 
     This is checked before a rerun, which may take hours.
     """
-    raw = signer.public_key().public_bytes_raw()
-    if key_id(raw) not in trusted_keys(layout):
+    public_key = signer.public_key().public_bytes_raw()
+    if key_id(public_key) not in trusted_keys(layout):
         raise UsageProblem(
-            f"the key {key_id(raw)[:16]}... is not trusted, so nobody would accept its record",
+            f"the key {key_id(public_key)[:16]}... is not trusted, so nobody would accept its "
+            "record",
             "add it to leaderboard/policy/keys.json of the main branch first, or pass --unsigned",
         )
     try:

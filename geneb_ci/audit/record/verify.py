@@ -38,7 +38,7 @@ from reference_harness.formats.submission import CellEvidence, Submission, Submi
 
 
 def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Compute all verdicts again from their numbers, and compare the claims with the submission.
+    """Refuse verdicts that do not follow from their numbers, and claims of another submission.
 
     The claims are not compared if the audited submission is missing. Raises StepMismatch, of the
     step "comparison".
@@ -235,15 +235,15 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Refuse a second draw of one commitment, and a plan that leaves out an earlier draw."""
     plan = outcome.plan
     model_id = plan.commitment.model_id
-    before = [other_plan for other_plan in inputs.plans if _is_before(other_plan, plan)]
+    earlier_plans = [other_plan for other_plan in inputs.plans if _is_before(other_plan, plan)]
     try:
-        require_one_draw(type(plan), before, plan.commitment, plan.committed_at)
+        require_one_draw(type(plan), earlier_plans, plan.commitment, plan.committed_at)
     except AuditRefused as error:
         raise StepMismatch(EARLIER, error.message, error.fix) from error
     if isinstance(plan, EmbeddingPlan):
-        omitted = _embeddings_left_out(plan, before)
+        omitted = _embeddings_left_out(plan, earlier_plans)
     else:
-        omitted = _tasks_left_out(plan, before)
+        omitted = _tasks_left_out(plan, earlier_plans)
     if omitted is not None:
         raise StepMismatch(
             EARLIER,

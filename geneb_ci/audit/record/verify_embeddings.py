@@ -65,7 +65,7 @@ RERUN_BYTES_MAX = 8 << 30
 
 
 def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
-    """Compute the verdict of an audit by receipt again, and compare it with the submission.
+    """Refuse a verdict that does not follow from its numbers, or from the submission's receipt.
 
     The facts of the receipt are not compared if the audited submission is missing. Raises
     StepMismatch, of the step "comparison".
@@ -73,9 +73,9 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     receipt = audited_receipt(outcome, inputs)
     if receipt is not None:
         _check_receipt(outcome, receipt, inputs.benchmark)
-    names = [task.task for task in outcome.tasks]
-    if len(set(names)) != len(names) or len(names) != outcome.receipt.tasks:
-        _refuse(f"{len(names)} tasks are compared, the receipt has {outcome.receipt.tasks}")
+    task_ids = [task.task for task in outcome.tasks]
+    if len(set(task_ids)) != len(task_ids) or len(task_ids) != outcome.receipt.tasks:
+        _refuse(f"{len(task_ids)} tasks are compared, the receipt has {outcome.receipt.tasks}")
     if outcome.receipt.root != outcome.plan.root:
         _refuse("the receipt of the record is not the one that the plan draws from")
     findings = outcome.findings
@@ -90,8 +90,8 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
         _refuse(f"the numbers of equal, differing and unclaimed cells do not add up to {cells.of}")
     if outcome.variants is not None:
         _check_variants(outcome.variants, outcome)
-    _check_refits(outcome, names)
-    _check_few_shot(outcome, names, inputs.benchmark)
+    _check_refits(outcome, task_ids)
+    _check_few_shot(outcome, task_ids, inputs.benchmark)
     _check_fresh(outcome.fresh, outcome)
     _check_bounds(outcome)
     reasons = reasons_of(findings)
@@ -104,8 +104,8 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
 def _check_variants(result: VariantResult, outcome: EmbeddingOutcome) -> None:
     """Refuse variants of other kinds, tasks or numbers than the version and the receipt allow."""
     varied = tests_varied(outcome.schema_version, len(outcome.tasks))
-    if wrong := contradiction(result, varied):
-        _refuse(f"variants: {wrong}")
+    if fault := contradiction(result, varied):
+        _refuse(f"variants: {fault}")
     is_by_task = outcome.schema_version not in WITHOUT_FEW_SHOT
     if result.tasks.keys() != {task.task for task in outcome.tasks if is_by_task}:
         _refuse("variants: the decisions of each task are not those of its version and its tasks")
@@ -117,14 +117,16 @@ def _check_variants(result: VariantResult, outcome: EmbeddingOutcome) -> None:
     if any(set(kinds) != {KIND} for _, kinds in fits_and_kinds):
         _refuse(f"variants: found other kinds of variants of test sequences than {KIND!r}")
     rows = result.kinds[KIND].rows
-    if rows > most or any(kinds[KIND].rows != fits * rows for fits, kinds in fits_and_kinds):
+    if rows > most or any(
+        kinds[KIND].rows != fit_count * rows for fit_count, kinds in fits_and_kinds
+    ):
         _refuse(
             f"variants: {rows} test sequences were varied, expected at most {most}, and decisions "
             "of every probe on each"
         )
 
 
-def _check_refits(outcome: EmbeddingOutcome, names: list[str]) -> None:
+def _check_refits(outcome: EmbeddingOutcome, task_ids: list[str]) -> None:
     """Refuse tasks or counts of refitted probes that contradict the draw or the variants."""
     if outcome.schema_version in NOT_REFITTED:
         if outcome.refits or (outcome.variants is not None and outcome.variants.training):
@@ -135,7 +137,7 @@ def _check_refits(outcome: EmbeddingOutcome, names: list[str]) -> None:
     if outcome.variants is None:
         _refuse(f"the record has no variants, unlike version {outcome.schema_version}")
         return
-    expected = refit_tasks(outcome.plan, names)
+    expected = refit_tasks(outcome.plan, task_ids)
     if [refitted.task for refitted in outcome.refits] != expected:
         _refuse(
             "variants: probes of "
@@ -171,7 +173,7 @@ def _check_training(variants: VariantResult, refits: list[RefitTask]) -> None:
             )
 
 
-def _check_few_shot(outcome: EmbeddingOutcome, names: list[str], benchmark: Benchmark) -> None:
+def _check_few_shot(outcome: EmbeddingOutcome, task_ids: list[str], benchmark: Benchmark) -> None:
     """Refuse fits of few-shot probes that contradict the version, the benchmark or the draw."""
     result = outcome.few_shot
     is_before = outcome.schema_version in WITHOUT_FEW_SHOT
@@ -190,8 +192,10 @@ def _check_few_shot(outcome: EmbeddingOutcome, names: list[str], benchmark: Benc
         return
     varied = [refitted.task for refitted in outcome.refits]
     uses_all = are_of_every_defence(outcome.plan.commitment.policy.tolerance)
-    if wrong := few_shot_contradiction(result, benchmark, names, varied, requires_tests=uses_all):
-        _refuse(f"few-shot probes: {wrong}")
+    if fault := few_shot_contradiction(
+        result, benchmark, task_ids, varied, requires_tests=uses_all
+    ):
+        _refuse(f"few-shot probes: {fault}")
     train_counts = {task.task: task.train for task in outcome.tasks}
     for refitted in outcome.refits:
         if refitted.support > train_counts[refitted.task]:
@@ -217,8 +221,8 @@ def _check_fresh(result: FreshResult | None, outcome: EmbeddingOutcome) -> None:
         for name, task in tasks.items():
             if task.public.rows != task.fits * test_counts[name]:
                 _refuse(f"fresh set: a probe did not decide on all test embeddings of {name}")
-    if wrong := fresh_contradiction(result):
-        _refuse(f"fresh set: {wrong}")
+    if fault := fresh_contradiction(result):
+        _refuse(f"fresh set: {fault}")
 
 
 def _test_draws(outcome: EmbeddingOutcome) -> dict[str, int]:
@@ -262,8 +266,8 @@ def _check_receipt(
         _refuse("the record states other facts of the receipt than the submission")
     if receipt_root(receipt, benchmark.task_ids) != receipt.root:
         _refuse("the root of the receipt is not that of its tasks")
-    if weak := weakness_of(receipt.compute_dtype, tf32=receipt.tf32):
-        _refuse(f"the receipt is weak: {weak}")
+    if weakness := weakness_of(receipt.compute_dtype, tf32=receipt.tf32):
+        _refuse(f"the receipt is weak: {weakness}")
     order = [task for task in benchmark.task_ids if task in receipt.tasks]
     if [audited.task for audited in outcome.tasks] != order:
         _refuse(
@@ -385,8 +389,8 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             lengths = _array_in(archive, "length", "<i8", (count,)).tolist()
-            if wrong := [length for length in lengths if not 0 <= length <= PROOF_MAX]:
-                raise ValueError(f"a proof has {wrong[0]} hashes, expected 0 to {PROOF_MAX}")
+            if fault := [length for length in lengths if not 0 <= length <= PROOF_MAX]:
+                raise ValueError(f"a proof has {fault[0]} hashes, expected 0 to {PROOF_MAX}")
             ends = np.cumsum([0, *lengths], dtype=np.int64).tolist()
             hashes = _array_in(archive, "proof", "|u1", (ends[-1], HASH_BYTES))
             proofs = [

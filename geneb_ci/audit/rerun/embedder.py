@@ -99,8 +99,8 @@ class SampleEmbedder:
                 and entry.sequences_sha256 == part_digest
                 and file_sha256(folder / _MATRIX) == entry.embeddings_sha256
             ):
-                kept = np.load(folder / _MATRIX, allow_pickle=False)
-                return self._finished(sequences, entry, self._as_receipt_width(kept))
+                kept_values = np.load(folder / _MATRIX, allow_pickle=False)
+                return self._finished(sequences, entry, self._as_receipt_width(kept_values))
         seconds_used = sum(part.seconds for part in self.parts)
         runs = SandboxRuns(self._prepared, seconds_used, self._say, label)
         decoyed = with_decoys(sequences, secrets.token_bytes(32), published_count)
@@ -176,11 +176,11 @@ class SampleEmbedder:
     @property
     def decoys(self) -> Decoys:
         """The joint result of the decoys of all parts."""
-        judged = [part.decoys for part in self.parts if part.decoys is not None]
+        results = [part.decoys for part in self.parts if part.decoys is not None]
         return Decoys(
-            order_dependent=any(result.order_dependent for result in judged),
-            memorised=any(result.memorised for result in judged),
-            detail="; ".join(dict.fromkeys(result.detail for result in judged)),
+            order_dependent=any(result.order_dependent for result in results),
+            memorised=any(result.memorised for result in results),
+            detail="; ".join(dict.fromkeys(result.detail for result in results)),
         )
 
 
@@ -216,8 +216,10 @@ def pace_of(submission: SubmissionV12, device: str = CPU) -> Pace:
     ]
     letters_per_sequence = LETTERS_PER_SEQUENCE
     if letter_counts:
-        given = sum(counted.given for counted in letter_counts)
-        letters_per_sequence = round(given / sum(counted.sequences for counted in letter_counts))
+        letters_given = sum(counted.given for counted in letter_counts)
+        letters_per_sequence = round(
+            letters_given / sum(counted.sequences for counted in letter_counts)
+        )
     cost, hardware = submission.run.embedding_cost, submission.run.hardware
     if cost is None:
         operations = 2 * submission.meta.params * letters_per_sequence
@@ -279,13 +281,15 @@ def rerun_cost(
         support = sorted(min(entry.train, k * seeds * classes) for k in shots_by_regime.values())
         supports[task] = min(entry.train, few_shot_sequences(benchmark, task))
         is_all_drawn = share.whole and entry.train < SMALL_TASK
-        drawn = min(entry.test, len(benchmark.regimes) * share.test)
-        drawn += entry.train if is_all_drawn else min(entry.train, share.training + 2 * STRONGEST)
-        drawn += sum(
+        drawn_count = min(entry.test, len(benchmark.regimes) * share.test)
+        drawn_count += (
+            entry.train if is_all_drawn else min(entry.train, share.training + 2 * STRONGEST)
+        )
+        drawn_count += sum(
             support_size if number == 0 or share.whole else min(support_size, share.support)
             for number, support_size in enumerate(support)
         )
-        drawn_total += drawn
+        drawn_total += drawn_count
     tests_varied = sequences_varied(len(receipt.tasks))
     variants = sum(min(tests_varied, entry.test) for entry in receipt.tasks.values())
     training_varied = sequences_varied(min(refits, len(receipt.tasks)) or 1)

@@ -170,24 +170,26 @@ class _EmbeddingRun:
         stage: Literal["embedding", "scoring"] = "scoring"
         started_at = self.prepared.work.begin(moment_of(int(clock())))
         try:
-            drawn = self._drawn_tasks()
+            drawn_tasks = self._drawn_tasks()
             varied = self._sample_variants()
-            fresh = self._fresh_by_task(drawn)
+            fresh = self._fresh_by_task(drawn_tasks)
             stage = "embedding"
             embedding_by_sequence = self.embedder.embed(
-                [sequence for task in drawn for sequence in task.sequences],
+                [sequence for task in drawn_tasks for sequence in task.sequences],
                 [
                     *varied.sequences,
                     *(fresh_row.sequence for rows in fresh.values() for fresh_row in rows),
                 ],
             )
-            reruns = [self._stacked(embedding_by_sequence, task.sequences) for task in drawn]
+            reruns = [self._stacked(embedding_by_sequence, task.sequences) for task in drawn_tasks]
             comparisons = [
                 judge(task.committed, rerun, task.tolerances(rerun), task.entry.scale_log2)
-                for task, rerun in zip(drawn, reruns, strict=True)
+                for task, rerun in zip(drawn_tasks, reruns, strict=True)
             ]
-            repeated = self._repeat_failed(drawn, reruns, comparisons)
-            if noise := own_noise(drawn, reruns, comparisons, repeated, self.embedder.repeats):
+            repeated = self._repeat_failed(drawn_tasks, reruns, comparisons)
+            if noise := own_noise(
+                drawn_tasks, reruns, comparisons, repeated, self.embedder.repeats
+            ):
                 raise ResultRefused(f"the receipt is weak: {noise}", "draw tasks: --sample tasks")
             stage = "scoring"
             test = self._embedded_variants(varied.test, embedding_by_sequence)
@@ -202,13 +204,18 @@ class _EmbeddingRun:
             raise
         self.prepared.check_weights()
         rerun_content = rerun_file(
-            drawn, reruns, test, training, support, [repeated.get(task.task, {}) for task in drawn]
+            drawn_tasks,
+            reruns,
+            test,
+            training,
+            support,
+            [repeated.get(task.task, {}) for task in drawn_tasks],
         )
         changes = {
             task.task: decision_changes(
                 task.strata.labels, task.deciders, task.entry.scale_log2, varied_rows, matrix
             )
-            for task, varied_rows, matrix in zip(drawn, test.rows, test.values, strict=True)
+            for task, varied_rows, matrix in zip(drawn_tasks, test.rows, test.values, strict=True)
         }
         variants = receipt_variant_result(
             changes,
@@ -224,16 +231,16 @@ class _EmbeddingRun:
                 self.receipt.dim,
                 room_of(task, rerun),
             )
-            for task, comparison, rerun in zip(drawn, comparisons, reruns, strict=True)
+            for task, comparison, rerun in zip(drawn_tasks, comparisons, reruns, strict=True)
         ]
         strata = [
             stratum
-            for task, rerun in zip(drawn, reruns, strict=True)
+            for task, rerun in zip(drawn_tasks, reruns, strict=True)
             for stratum in directions(task, rerun)
         ]
-        effect = effect_of(map(influences, drawn, reruns))
-        bounds = self._bounds(drawn, reruns)
-        fresh_result = self._fresh_result(drawn, fresh, embedding_by_sequence)
+        effect = effect_of(map(influences, drawn_tasks, reruns))
+        bounds = self._bounds(drawn_tasks, reruns)
+        fresh_result = self._fresh_result(drawn_tasks, fresh, embedding_by_sequence)
         outcome = self._outcome(
             tasks,
             strata,
@@ -299,15 +306,17 @@ class _EmbeddingRun:
             self.plan, self.task_ids, nonce, prepared.source, prepared.runner.harness, folder
         )
 
-    def _fresh_by_task(self, drawn: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
+    def _fresh_by_task(self, drawn_tasks: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
         """Return the fresh sequences by task, without tasks that have none."""
         fresh = self.prepared.fresh.rows if self.prepared.fresh is not None else ()
-        by_task = {task.task: fresh_of_task(fresh, task.task, task.deciders) for task in drawn}
+        by_task = {
+            task.task: fresh_of_task(fresh, task.task, task.deciders) for task in drawn_tasks
+        }
         return {task: sequences for task, sequences in by_task.items() if sequences}
 
     def _fresh_result(
         self,
-        drawn: Sequence[DrawnTask],
+        drawn_tasks: Sequence[DrawnTask],
         fresh: Mapping[str, Sequence[FreshSequence]],
         embedding_by_sequence: "dict[str, npt.NDArray[np.float32]]",
     ) -> FreshResult | None:
@@ -322,7 +331,7 @@ class _EmbeddingRun:
                 fresh[task.task],
                 self._stacked(embedding_by_sequence, [row.sequence for row in fresh[task.task]]),
             )
-            for task in drawn
+            for task in drawn_tasks
             if task.task in fresh
         }
         return fresh_result(decisions, self.prepared.fresh.sha256)
@@ -378,7 +387,7 @@ class _EmbeddingRun:
 
     def _repeat_failed(
         self,
-        drawn: Sequence[DrawnTask],
+        drawn_tasks: Sequence[DrawnTask],
         reruns: "Sequence[npt.NDArray[np.float32]]",
         comparisons: Sequence[EmbeddingComparison],
     ) -> dict[str, dict[int, RepeatedEmbedding]]:
@@ -394,16 +403,16 @@ class _EmbeddingRun:
         ]
         failed.sort()
         results: dict[str, dict[int, RepeatedEmbedding]] = {}
-        rescued, rescued_max = 0, allowed_rescued(sum(len(task.rows) for task in drawn))
+        rescued, rescued_max = 0, allowed_rescued(sum(len(task.rows) for task in drawn_tasks))
         for start in range(0, len(failed), REPEATS_AT_ONCE):
             batch = failed[start : start + REPEATS_AT_ONCE]
             self.say(f"{len(failed)} embeddings fail: embedding {len(batch)} again, each alone")
             dtype, values = self.embedder.embed_again(
-                [drawn[number].sequences[index] for *_, number, index in batch]
+                [drawn_tasks[number].sequences[index] for *_, number, index in batch]
             )
             rescued_before = rescued
             for (*_, number, index), value in zip(batch, values, strict=True):
-                task, rerun = drawn[number], reruns[number]
+                task, rerun = drawn_tasks[number], reruns[number]
                 scale = task.entry.scale_log2
                 tolerance = task.tolerances(rerun)[index]
                 repeat = judge_again(task.committed[index], rerun[index], value, tolerance, scale)
@@ -422,13 +431,13 @@ class _EmbeddingRun:
         return results
 
     def _bounds(
-        self, drawn: Sequence[DrawnTask], reruns: "Sequence[npt.NDArray[np.float32]]"
+        self, drawn_tasks: Sequence[DrawnTask], reruns: "Sequence[npt.NDArray[np.float32]]"
     ) -> list[RegimeBound]:
         from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
 
         benchmark = self.prepared.subject.benchmark
         return bounds_of(
-            drawn, reruns, task_shares(self.plan.rows, self.receipt, benchmark), benchmark
+            drawn_tasks, reruns, task_shares(self.plan.rows, self.receipt, benchmark), benchmark
         )
 
     def _outcome(

@@ -35,7 +35,7 @@ from geneb_ci.common.download import download as download_file
 from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused
 from geneb_ci.models.entry import Environment
 from reference_harness.formats import packages
-from reference_harness.formats.files import line_ends_differ
+from reference_harness.formats.files import line_ends_clause
 from reference_harness.formats.packages import (
     LOCK_BYTES_MAX,
     Lock,
@@ -351,7 +351,7 @@ def entry_lock(environment: Environment, policy: Path) -> Lock:
     if lock.sha256 != environment.sha256:
         raise BadConfiguration(
             f"{path}: sha256 {lock.sha256}, expected {environment.sha256} by the model's entry"
-            f"{line_ends_differ(raw, environment.sha256)}",
+            f"{line_ends_clause(raw, environment.sha256)}",
             "restore the lock, or write its digest into the model's entry",
         )
     return lock

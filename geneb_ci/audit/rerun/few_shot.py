@@ -145,12 +145,12 @@ def few_shot_result(
     """
     regimes: dict[str, dict[str, FewShotTask]] = {}
     for task, by_regime in scores.items():
-        for regime, fits in by_regime.items():
+        for regime, task_scores in by_regime.items():
             regimes.setdefault(regime, {})[task] = FewShotTask(
-                published=fits.published,
-                others=fits.others,
+                published=task_scores.published,
+                others=task_scores.others,
                 varied=list(varied.get(task, {}).get(regime, ())) or None,
-                tests=fits.tests or None,
+                tests=task_scores.tests or None,
             )
     return FewShotResult(regimes=regimes) if regimes else None
 
@@ -172,39 +172,41 @@ def gains(result: FewShotResult) -> Iterator[Gain]:
     for regime, by_task in sorted(result.regimes.items()):
         tasks = sorted(by_task.items())
         for beside, task_gains in (
-            (OTHERS, [_beside_others(task, fits) for task, fits in tasks]),
-            (VARIANTS, [_beside_variants(task, fits) for task, fits in tasks]),
-            (TESTS, [_beside_tests(task, fits) for task, fits in tasks]),
+            (OTHERS, [_beside_others(task, task_scores) for task, task_scores in tasks]),
+            (VARIANTS, [_beside_variants(task, task_scores) for task, task_scores in tasks]),
+            (TESTS, [_beside_tests(task, task_scores) for task, task_scores in tasks]),
         ):
             parts = [gain for gain in task_gains if gain is not None]
             if parts:
                 yield from _with_limits(regime, beside, parts)
 
 
-def _beside_others(task: str, fits: FewShotTask) -> _TaskGain | None:
-    if len(fits.others) < FITS_MIN:
+def _beside_others(task: str, task_scores: FewShotTask) -> _TaskGain | None:
+    if len(task_scores.others) < FITS_MIN:
         return None
-    share = 1 / len(fits.published) + 1 / len(fits.others)
-    gain = fmean(fits.published) - fmean(fits.others)
-    return _TaskGain(task, gain, _variance(fits.others) * share, len(fits.others) - 1)
+    share = 1 / len(task_scores.published) + 1 / len(task_scores.others)
+    gain = fmean(task_scores.published) - fmean(task_scores.others)
+    return _TaskGain(task, gain, _variance(task_scores.others) * share, len(task_scores.others) - 1)
 
 
-def _beside_variants(task: str, fits: FewShotTask) -> _TaskGain | None:
-    if fits.varied is None or len(fits.published) < FITS_MIN:
+def _beside_variants(task: str, task_scores: FewShotTask) -> _TaskGain | None:
+    if task_scores.varied is None or len(task_scores.published) < FITS_MIN:
         return None
-    pairs = zip(fits.published, fits.varied, strict=True)
+    pairs = zip(task_scores.published, task_scores.varied, strict=True)
     differences = [published - varied for published, varied in pairs]
     count = len(differences)
     return _TaskGain(task, fmean(differences), _variance(differences) / count, count - 1)
 
 
-def _beside_tests(task: str, fits: FewShotTask) -> _TaskGain | None:
-    if fits.tests is None or min(len(fits.tests), len(fits.others)) < FITS_MIN:
+def _beside_tests(task: str, task_scores: FewShotTask) -> _TaskGain | None:
+    if task_scores.tests is None or min(len(task_scores.tests), len(task_scores.others)) < FITS_MIN:
         return None
-    share = 1 / len(fits.published) + 1 / len(fits.others)
-    variance = (_variance(fits.others) + _variance(fits.tests)) / 2
-    freedom = len(fits.others) + len(fits.tests) - 2
-    return _TaskGain(task, fmean(fits.others) - fmean(fits.tests), variance * share, freedom)
+    share = 1 / len(task_scores.published) + 1 / len(task_scores.others)
+    variance = (_variance(task_scores.others) + _variance(task_scores.tests)) / 2
+    freedom = len(task_scores.others) + len(task_scores.tests) - 2
+    return _TaskGain(
+        task, fmean(task_scores.others) - fmean(task_scores.tests), variance * share, freedom
+    )
 
 
 def _variance(scores: Sequence[float]) -> float:
@@ -288,7 +290,10 @@ def without_tests(result: FewShotResult | None) -> FewShotResult | None:
     if result is None:
         return None
     regimes = {
-        regime: {task: fits.model_copy(update={"tests": None}) for task, fits in by_task.items()}
+        regime: {
+            task: task_scores.model_copy(update={"tests": None})
+            for task, task_scores in by_task.items()
+        }
         for regime, by_task in result.regimes.items()
     }
     return FewShotResult(regimes=regimes)

@@ -206,7 +206,7 @@ def open_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark) -> F
 def check_release(
     release: FreshRelease, commitment: FreshCommitment, benchmark: Benchmark, name: str
 ) -> FreshSet:
-    """Compare a released set with its commitment, and return it.
+    """Return a released set after comparing it with its commitment.
 
     Raises AuditRefused if digest, benchmark or numbers differ, NothingChecked for an invalid set.
     """
@@ -235,7 +235,7 @@ def check_release(
 
 
 def check_used(outcome: AnyOutcome, fresh_set: FreshSet) -> None:
-    """Compare an audit record with a released set. Raises AuditRefused if it used another set."""
+    """Raise AuditRefused if an audit record used another set than the released one."""
     result = outcome.fresh
     fix = "compare with the set that the record names"
     if result is None or result.commitment != fresh_set.sha256:

@@ -370,8 +370,8 @@ def receipt_variant_result(
 
 def _task_decisions(by_probe: Changes, training: ChangedDecisions | None) -> TaskVariantDecisions:
     probes = {
-        name: VariantDecisions(fits=len(fits), kinds={KIND: summed_decisions(fits)})
-        for name, fits in by_probe.items()
+        name: VariantDecisions(fits=len(changes), kinds={KIND: summed_decisions(changes)})
+        for name, changes in by_probe.items()
     }
     main_decisions = probes.pop(MAIN_PROBE)
     return TaskVariantDecisions(kinds=main_decisions.kinds, training=training, others=probes)

@@ -217,7 +217,10 @@ class TaskRuns:
         ]
         further = self._further(task)
         runs = SandboxRuns(
-            self.prepared, sum(done.seconds for done in self.embedded.values()), self.say, label
+            self.prepared,
+            sum(finished.seconds for finished in self.embedded.values()),
+            self.say,
+            label,
         )
         embeddings, values = None, None
         if new_rows or further:

@@ -233,13 +233,15 @@ def _weight_notes(digests: dict[str, str]) -> list[str]:
 
 def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
     """Return the joint result of the decoys of all tasks."""
-    judged = {task: result.decoys for task, result in embedded.items() if result.decoys is not None}
+    results = {
+        task: result.decoys for task, result in embedded.items() if result.decoys is not None
+    }
     tasks_by_detail: dict[str, list[str]] = {}
-    for task, result in judged.items():
+    for task, result in results.items():
         tasks_by_detail.setdefault(result.detail, []).append(task)
     return Decoys(
-        order_dependent=any(result.order_dependent for result in judged.values()),
-        memorised=any(result.memorised for result in judged.values()),
+        order_dependent=any(result.order_dependent for result in results.values()),
+        memorised=any(result.memorised for result in results.values()),
         detail="; ".join(f"{', '.join(tasks)}: {text}" for text, tasks in tasks_by_detail.items()),
     )
 

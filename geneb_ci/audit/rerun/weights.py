@@ -22,10 +22,10 @@ from geneb_ci.common.finding import first_and_more
 from geneb_ci.models.entry import FILE_NAME
 from reference_harness.formats.files import (
     NotReadable,
+    file_line_ends_clause,
     file_sha256,
     read_json,
     read_regular,
-    text_line_ends,
 )
 from reference_harness.formats.hub_storage import (
     DOWNLOAD_LIMITS,
@@ -114,7 +114,10 @@ def fetch(
         failure = storage_failure(error)
         if isinstance(failure, StorageFailure):
             raise WeightsRefused(
-                f"{weights.location} at {weights.revision} cannot be fetched: {failure.what}",
+                (
+                    f"{weights.location} at {weights.revision} cannot be fetched: "
+                    f"{failure.description}"
+                ),
                 "run the command again later",
             ) from error
         raise (failure or error) from error
@@ -169,7 +172,7 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
 
 
 def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]:
-    """Compare a folder of weights with the commitment; return name to sha256 of every file in it.
+    """Return name to sha256 of every file of weights, after comparing them with the commitment.
 
     Raises WeightsRefused for a link, for too many or too large files, for a weight file that is
     missing, changed or not in the commitment, for a pickle below sandbox level 2, for a malformed
@@ -183,7 +186,7 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
         if digest != expected:
             raise WeightsRefused(
                 f"{name}: sha256 {digest}, the commitment has {expected}"
-                f"{text_line_ends(files[name], expected)}"
+                f"{file_line_ends_clause(files[name], expected)}"
                 if digest
                 else f"{name}: there is no such file, the commitment has sha256 {expected}",
                 (digest and _disguise(files[name]))

@@ -79,7 +79,7 @@ def value_of(signature: str) -> bytes:
 
 @functools.lru_cache(maxsize=ROUNDS_KEPT)
 def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_key) -> None:
-    """Verify the signature of a round: e(H(round), key) = e(signature, generator of G2).
+    """Refuse a signature unless e(H(round), key) = e(signature, generator of G2).
 
     `signature` has 96 hex digits, `public_key` 192. Raises StepMismatch of the step "signature" if
     they are not points of their groups or the equation does not hold, of the step "round" for a
@@ -182,7 +182,7 @@ def is_key_unrevealed(beacon: FallbackBeacon) -> bool:
 
 
 def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
-    """Verify a revealed key by its digest, and the value by the key; accept a secret key.
+    """Refuse a revealed key of another digest, or a value of another key; accept a secret key.
 
     Raises StepMismatch of the step "signature".
     """
@@ -216,7 +216,7 @@ def practice(number: int, benchmark: str) -> PracticeBeacon:
 
 
 def verify_practice(beacon: PracticeBeacon, benchmark: str) -> None:
-    """Verify a practice value, and that it is used for the practice benchmark.
+    """Refuse a value that is not the practice value, or is used for another benchmark.
 
     Raises StepMismatch of the step "signature".
     """

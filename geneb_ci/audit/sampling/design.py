@@ -24,7 +24,7 @@ from geneb_ci.common.shipped import shipped
 from reference_harness.formats import scorer
 from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, all_errors
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.files import NotReadable, lies_there, read_text
+from reference_harness.formats.files import NotReadable, path_exists, read_text
 from reference_harness.formats.submission import Submission
 from reference_harness.formats.text import plural
 
@@ -82,7 +82,7 @@ def audit_policy(layout: Layout) -> AuditPolicy:
     """
     benchmark = benchmark_of(layout)
     policy_file = layout.policy / POLICY_FILE if layout.policy is not None else None
-    if policy_file is None or not lies_there(policy_file):
+    if policy_file is None or not path_exists(policy_file):
         return shipped_policy(benchmark)
     with naming(layout, "policy"):
         policy = load_policy(policy_file)

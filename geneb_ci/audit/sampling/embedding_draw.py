@@ -75,9 +75,9 @@ def receipt_of(submission: Submission | None, benchmark: Benchmark) -> Submissio
             "the submission has no receipt: no embedding can be drawn",
             "draw tasks: --sample tasks; or ask for a run with `geneb-harness run --receipt DIR`",
         )
-    if weak := weakness_of(receipt.compute_dtype, tf32=receipt.tf32):
+    if weakness := weakness_of(receipt.compute_dtype, tf32=receipt.tf32):
         raise AuditRefused(
-            f"the receipt is weak: {weak}",
+            f"the receipt is weak: {weakness}",
             "its cells can be recomputed by `geneb-ci receipt verify`, which adds no trust level; "
             "draw tasks: --sample tasks",
         )
@@ -144,8 +144,8 @@ def require_not_lowered(
     """
     digest, counts = commitment.sha256, rows.model_dump()
     for plan in plans:
-        before = plan.rows.model_dump()
-        is_lower = any(counts[name] < before[name] for name in before)
+        earlier_counts = plan.rows.model_dump()
+        is_lower = any(counts[name] < earlier_counts[name] for name in earlier_counts)
         if plan.commitment_sha256 == digest and is_lower:
             drawn_size = FULL if plan.rows.whole else str(plan.rows.test)
             raise UsageProblem(
@@ -198,7 +198,7 @@ def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
 
 
 def check_embedding_plan(plan: EmbeddingPlan) -> None:
-    """Compute every step of a draw of embeddings again, except those that need the receipt.
+    """Refuse a plan of embeddings if a step computed again differs; no receipt is needed.
 
     Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
     """
@@ -211,7 +211,7 @@ def check_embedding_plan(plan: EmbeddingPlan) -> None:
 
 
 def recompute_any(plan: TaskPlan | EmbeddingPlan) -> None:
-    """Compute every step of a draw again, of tasks or of embeddings. Raises StepMismatch."""
+    """Raise StepMismatch if a step of a draw, of tasks or of embeddings, differs when repeated."""
     if isinstance(plan, EmbeddingPlan):
         check_embedding_plan(plan)
     else:

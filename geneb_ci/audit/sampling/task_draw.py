@@ -184,7 +184,7 @@ def _chosen_tasks(tasks: Sequence[str], reason: Reason) -> list[ChosenTask]:
 
 
 def recompute(plan: TaskPlan) -> None:
-    """Compute every step of a draw again, without network access.
+    """Refuse a plan if a step of its draw differs when it is computed again.
 
     Not checked are the time of publication, `committed_at`, whether every earlier draw is listed,
     and an unrevealed fallback key (`beacon.is_key_unrevealed`). Raises StepMismatch, whose `step`
@@ -204,7 +204,7 @@ def recompute(plan: TaskPlan) -> None:
 
 
 def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
-    """Compute the steps of a draw from the commitment to the seed again, like `recompute`."""
+    """Refuse a plan if a step from the commitment to the seed differs, like `recompute`."""
     # 1. Commitment: its digest, and that it can be drawn from.
     check_commitment(plan.commitment, plan.commitment_sha256)
     # 2. Round: the one that the time of the commitment fixes, of the chain we know.

@@ -82,7 +82,7 @@ HARNESS, SANDBOX = "harness", "sandbox"
 
 
 def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Compare the commitment with the bytes, the run and the claimed tasks of the submission.
+    """Refuse a record whose commitment contradicts the submission: its bytes, run or claims.
 
     Raises StepMismatch where they differ, MissingInput when there is no such file.
     """
@@ -188,7 +188,7 @@ def submission_of(outcome: AnyOutcome, inputs: TrustInputs) -> SubmissionNow:
 
 
 def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Compare the benchmark of the commitment with the current one. Raises StepMismatch."""
+    """Raise StepMismatch if the benchmark of the commitment is not the current one."""
     benchmark, pin = inputs.benchmark, outcome.plan.commitment.benchmark
     pairs = (
         ("definition", benchmark.sha256, pin.sha256),
@@ -215,7 +215,7 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Compare sample and limits with what the policy requires. Raises StepMismatch."""
+    """Raise StepMismatch if sample or limits are not what the policy requires."""
     if isinstance(outcome, EmbeddingOutcome):
         _check_embedding_policy(outcome, inputs)
     else:
@@ -301,7 +301,7 @@ def names_scorer(outcome: AnyOutcome, inputs: TrustInputs) -> bool:
 
 
 def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Compare the harness that scored with the current version. Raises StepMismatch."""
+    """Raise StepMismatch if another version of the harness, or a changed one, scored."""
     harness, current = outcome.harness, inputs.benchmark.harness_version
     if harness.version != current:
         raise StepMismatch(
@@ -318,9 +318,9 @@ def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def check_sandbox(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Compare the sandbox with the required level.
+    """Raise StepMismatch if the sandbox is below the required level or was left.
 
-    Raises StepMismatch, also if an escape succeeded or none was attempted.
+    It was left if an escape succeeded; if none was attempted, that is unknown and refused as well.
     """
     sandbox, minimum_level = outcome.sandbox, inputs.policy.minimum_level
     if sandbox.level < minimum_level:

@@ -490,9 +490,11 @@ def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
         return _embedding_shortcoming(audit.rows, requirements) or (
             _NO_VARIANTS if not audit.has_variants else ""
         )
-    drawn = f"{plural(audit.drawn, 'task')} drawn, the policy requires {requirements.minimum_drawn}"
+    too_few_drawn = (
+        f"{plural(audit.drawn, 'task')} drawn, the policy requires {requirements.minimum_drawn}"
+    )
     lacking = {
-        drawn: audit.drawn < requirements.minimum_drawn,
+        too_few_drawn: audit.drawn < requirements.minimum_drawn,
         "its sample is not stratified, the policy requires strata": (
             requirements.stratified and not audit.stratified
         ),

@@ -45,7 +45,7 @@ class ModelFacts(StrictModel):
     params_in_paper: Count | None
     """Number of parameters in the paper; null for a model that is not in the paper."""
     regimes: list[str]
-    """Regimes in which it is ranked."""
+    """Regimes in which the model is ranked."""
 
 
 class DiagnosedScore(StrictModel):
@@ -74,8 +74,8 @@ class Shared(StrictModel):
     models: list[Model]
     """In the order of their ids."""
     scores: dict[str, list[list[float]]]
-    """"macro", "micro" or category to a list per model: its covariances with the models before
-    it."""
+    """By "macro", "micro" or category: a list per model, with its covariances with the models
+    before it."""
 
 
 class Ranks(StrictModel):
@@ -88,11 +88,11 @@ class Ranks(StrictModel):
     critical: Annotated[float, Field(gt=0)]
     """Number of standard errors from which a difference is significant; the same for all pairs."""
     macro: dict[str, DiagnosedScore]
-    """Model to its macro score, best first."""
+    """Macro scores by model, best first."""
     micro: dict[str, DiagnosedScore]
     categories: dict[str, dict[str, DiagnosedScore]]
     tasks: dict[str, dict[str, tuple[Signed, Signed, NotNegative, NotNegative]]]
-    """Task, then model, to four numbers: both ends of the score's interval, its standard error, and
+    """By task and model: four numbers, both ends of the score's interval, its standard error, and
     the square of its variance divided by the degrees of freedom (0 if these are infinite)."""
     is_drawn: bool
     """Whether the regime draws training examples."""
@@ -143,11 +143,11 @@ class Stability(StrictModel):
     """Agreement of rankings between categories and between regimes."""
 
     category_tau: dict[str, dict[str, dict[str, Signed | None]]]
-    """Regime, category and category to Kendall's tau-b of the two rankings."""
+    """By regime and two categories: Kendall's tau-b of the two rankings."""
     macro_tau: dict[str, dict[str, Signed | None]]
-    """Regime and category to Kendall's tau-b of the category's ranking and the macro ranking."""
+    """By regime and category: Kendall's tau-b of the category's ranking and the macro ranking."""
     winners: dict[str, dict[str, Winner]]
-    """Regime and category to the model that is first."""
+    """By regime and category: the model that is first."""
     regime_pairs: list[RegimePair]
 
 
@@ -203,7 +203,7 @@ class Figure(StrictModel):
     parameters: dict[str, float | int | str | list[str]]
     """Names and values of the settings that the figure depends on."""
     rows: Count
-    """Number of models that it is computed from."""
+    """Number of models that the figure is computed from."""
     value: float | None
     """Null if it is undefined, or needs data that the board lacks."""
     unit: str
@@ -238,6 +238,6 @@ class Diagnostics(StrictModel):
     stability: Stability
     size: dict[str, Size]
     pairs: dict[str, dict[str, Attribute]]
-    """Regime, then attribute."""
+    """By regime and attribute."""
     findings: list[Figure]
     """Each figure in each scope; docs/reader/diagnostics.md explains them."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Severity, percent
-from reference_harness.formats.submission_terms import UNREAD
+from reference_harness.formats.submission_terms import UNREAD_MAX
 from reference_harness.formats.text import plural, quoted
 
 # Largest mean difference of scores at unit scale; two layers of one model differ by 0.03 to 0.04.
@@ -86,11 +86,11 @@ def unread_letters(context: Context) -> Iterator[Fault]:
             continue
         read_share = letters["read"] / letters["given"]
         unknown_share = letters.get("unknown", 0) / (letters.get("tokens", 0) or 1)
-        if read_share < 1 - UNREAD or unknown_share > UNREAD:
+        if read_share < 1 - UNREAD_MAX or unknown_share > UNREAD_MAX:
             sample = "" if letters["method"] == "tokens" else " examined"
             unknown_text = (
                 f"; {percent(unknown_share)} of the tokens are unknown"
-                if unknown_share > UNREAD
+                if unknown_share > UNREAD_MAX
                 else ""
             )
             yield Fault(
@@ -100,7 +100,7 @@ def unread_letters(context: Context) -> Iterator[Fault]:
                 f"{letters['cut']:,} of {plural(letters['sequences'], 'sequence')}{sample} were "
                 f"cut{unknown_text}",
                 percent(read_share),
-                f"at least {percent(1 - UNREAD)} read, at most {percent(UNREAD)} unknown",
+                f"at least {percent(1 - UNREAD_MAX)} read, at most {percent(UNREAD_MAX)} unknown",
             )
 
 
@@ -201,7 +201,7 @@ CONSTANT_EMBEDDINGS = Rule(
 
 
 DECLARED = ("layer-and-pooling", "computed-dtype", "strands")
-"""Properties of the extractor; those of tasks have other rules."""
+"""Declared properties of the extractor; other rules check the properties of tasks."""
 
 
 def contradicted_property(context: Context) -> Iterator[Fault]:

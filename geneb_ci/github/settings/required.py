@@ -20,32 +20,32 @@ class Setting:
     id: str
     expected: str
     against: str
-    """The attack or mistake that it prevents."""
+    """The attack or mistake that the setting prevents."""
     hand: str
-    """How to set it by hand."""
+    """How a person makes the setting by hand."""
     read: str
-    """Requests that show it."""
+    """Requests that read the setting."""
     needs: str
-    """Permission that a fine-grained token needs to read it."""
+    """Permission that a fine-grained token needs to read the setting."""
     check: str
-    """Name of the function that reads it."""
+    """Name of the function that checks the setting."""
     apply: str = ""
-    """Name of the function that sets it; empty if only a person can set it."""
+    """Name of the function that makes the setting; empty if only a person can make it."""
     written: str = ""
-    """Requests that set it."""
+    """Requests that make the setting."""
     required: Mapping[str, Any] = field(default_factory=dict)
     """The values that are compared and written."""
     group: str
-    """Name of its group; settings of a group are set together."""
+    """Name of the group whose settings are made together."""
 
     @property
     def read_path(self) -> str:
-        """Address that shows it, below the repository's address."""
+        """Address at which the setting is read, below the repository's address."""
         return self.read.removeprefix("GET ")
 
     @property
     def written_path(self) -> str:
-        """Address that sets it."""
+        """Address at which the setting is made."""
         return self.written.partition(" ")[2]
 
 

@@ -254,7 +254,7 @@ class RowStanding(StrictModel):
     rank: Annotated[int, Field(ge=1)]
     rows: Annotated[int, Field(ge=1)]
     before: Annotated[int, Field(ge=1)] | None
-    """Rank of the row that it replaces; null for a new one."""
+    """Rank of the row that this row replaces; null for a new row."""
     decided: "DecidedStanding | None"
     """The significant results; null if they cannot be computed."""
 
@@ -296,7 +296,7 @@ class AuditEstimate(StrictModel):
     fabricated: Annotated[int, Field(ge=1)]
     """Assumed number of tasks with fabricated scores."""
     detection: Annotated[float, Field(ge=0, le=1)]
-    """Probability that the sample includes at least one of them."""
+    """Probability that the sample includes at least one of these tasks."""
 
 
 class Fingerprint(StrictModel):
@@ -325,7 +325,7 @@ class PullVerdict(StrictModel):
     """Whether the row is already published."""
     files: Annotated[list[FileDigest], Field(max_length=FILES_MAX)]
     places: Annotated[dict[RuleId, Annotated[int, Field(ge=1)]], Field(max_length=RULES_MAX)]
-    """Rule to its number of findings; never truncated."""
+    """Number of findings by rule; never truncated."""
     weight: Annotated[float, Field(ge=0, le=10**6)]
     """Sum of the scores of all warnings, each at least 1."""
     findings: Annotated[list[VerdictFinding], Field(max_length=FINDINGS_MAX)]
@@ -337,13 +337,13 @@ class PullVerdict(StrictModel):
     main_digest: Hex64 | None = None
     """Digest of everything on main that the pull request was compared with."""
     fingerprint: Fingerprint | None = None
-    """Null unless the row has no errors of its own."""
+    """The fingerprint of the row; null if the row itself has errors."""
     rivals: Annotated[list[Number], Field(max_length=10)] = Field(default_factory=list)
     """Open pull requests that its findings name: at most five for each of the two rules."""
     command: Command | None = None
     """The last command of a maintainer in a comment."""
     dispute: Command | None = None
-    """An earlier dispute that this command, an audit, has left in force."""
+    """An earlier dispute that is still in force, because the last command is an audit."""
     seen: Count = 0
     """Id of the last comment of others that was read for commands."""
 
@@ -469,7 +469,7 @@ class Verdicts(StrictModel):
     main_sha: Hex40 | None = None
     """Head of the base branch that everything was compared with."""
     main_digest: Hex64 | None = None
-    """Digest of everything on it that a verdict depends on."""
+    """Digest of everything on main that a verdict depends on."""
     stale: Annotated[list[PullHead], Field(max_length=OPEN_MAX)] = Field(default_factory=list)
     """Pull requests whose status passes, but whose verdict is about another state of main."""
     troubles: Annotated[list[Trouble], Field(max_length=OPEN_MAX)] = Field(default_factory=list)
