@@ -193,20 +193,22 @@ class Cache:
             msg = f"{len(rows)} embeddings for {len(digests)} sequences, expected one for each"
             raise ValueError(msg)
         matrix = np.ascontiguousarray(rows).data
-        names = b"".join(digests)
+        joined_digests = b"".join(digests)
         header = json.dumps({
             "format": FORMAT,
             "count": len(digests),
             "dim": rows.shape[1],
             "dtype": rows.dtype.str,
             "token_budget": token_budget,
-            "names_crc": zlib.crc32(names),
+            "names_crc": zlib.crc32(joined_digests),
             "crc": zlib.crc32(matrix),
         }).encode()  # fmt: skip
         # Machines that share the folder may have equal times and process ids.
         machine = zlib.crc32(socket.gethostname().encode())
         name = f"{time.time_ns():020d}-{machine:08x}-{os.getpid()}{SUFFIX}"
-        write_bytes(self.folder / name, checksum(header), b" ", header, b"\n", names, matrix)
+        write_bytes(
+            self.folder / name, checksum(header), b" ", header, b"\n", joined_digests, matrix
+        )
         if self._mirror is not None:
             self._mirror.push(name)
 
@@ -266,8 +268,8 @@ class Cache:
                 )
                 raise StateError(msg)
             for start, block in blocks_in(shard, header):
-                first, end = np.searchsorted(shard_rows, (start, start + len(block)))
-                out[places[first:end]] = block[shard_rows[first:end] - start]
+                begin, end = np.searchsorted(shard_rows, (start, start + len(block)))
+                out[places[begin:end]] = block[shard_rows[begin:end] - start]
         except FileNotFoundError:  # another run has renamed it
             return None
         except DamagedShardError as damage:

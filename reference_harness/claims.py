@@ -17,7 +17,9 @@ class EmbeddingClaim(NamedTuple):
     """The sequences that one task embeds, and the tasks that embed the others it needs."""
 
     missing: Digests
+    """Digests of the sequences that the task is to embed."""
     lenders: frozenset[str]
+    """Ids of the tasks that embed others of its sequences."""
 
 
 def distinct(data: TaskData) -> dict[bytes, str]:

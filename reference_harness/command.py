@@ -78,8 +78,8 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         known_name(f"--regimes {name!r}", name, tuple(bench.regimes))
         for name in _names(options["regimes"])
     ]
-    names = [name for text in options["tasks"] for name in _names(text)]
-    tasks = task_names(with_quick(names, bench), bench)
+    requested_names = [name for text in options["tasks"] for name in _names(text)]
+    tasks = task_names(with_quick(requested_names, bench), bench)
     # 3. The extractor, which may take minutes to load.
     option_texts = texts(options["options"], "--option")
     try:

@@ -139,8 +139,10 @@ def layout(path: Path, faults: list[str]) -> Iterator[tuple[str, tuple[Path, ...
             continue
         for split, candidates in zip(SPLITS, present, strict=True):
             if len(candidates) != 1:
-                names = " and ".join(file.name for file in candidates) or "neither"
-                faults.append(f"{folder}: expected {split}.csv or {split}.csv.gz, found {names}")
+                file_names = " and ".join(file.name for file in candidates) or "neither"
+                faults.append(
+                    f"{folder}: expected {split}.csv or {split}.csv.gz, found {file_names}"
+                )
         if all(len(candidates) == 1 for candidates in present):
             yield folder.name, (present[0][0], present[1][0])
 

@@ -76,12 +76,12 @@ def predictions(train: Features, labels: Labels, test: Features) -> Labels:
     return probe.fit(train, labels, test).predictions
 
 
-def count_changes(before: Flags, after: Flags) -> ChangedDecisions:
+def count_changes(was_right: Flags, is_right: Flags) -> ChangedDecisions:
     """Count the changes between two (n,) arrays that hold whether each decision is right."""
     return ChangedDecisions(
-        rows=len(before),
-        worse=int((before & ~after).sum()),
-        better=int((~before & after).sum()),
+        rows=len(was_right),
+        worse=int((was_right & ~is_right).sum()),
+        better=int((~was_right & is_right).sum()),
     )
 
 
@@ -200,9 +200,9 @@ def training_changes(
     if set(labels.tolist()) != set(problem.train_labels.tolist()):
         return None  # a class without a sequence: the probe could never predict it
     truth = problem.test_labels
-    before = predictions(problem.train[rows], labels, problem.test) == truth
-    after = predictions(further_embeddings.values[places], labels, problem.test) == truth
-    return count_changes(before, after)
+    was_right = predictions(problem.train[rows], labels, problem.test) == truth
+    is_right = predictions(further_embeddings.values[places], labels, problem.test) == truth
+    return count_changes(was_right, is_right)
 
 
 class FewShotDraws(NamedTuple):

@@ -92,8 +92,10 @@ def _fetch(
             allow_patterns=patterns,
         )
     except (OSError, RuntimeError, ValueError, httpx.HTTPError) as error:
-        missing = [file.path for file in files if not (folder / file.path).is_file()]
-        missing_text = f" ({len(missing)} of {len(files)} files are missing)" if missing else ""
+        missing_files = [file.path for file in files if not (folder / file.path).is_file()]
+        missing_text = (
+            f" ({len(missing_files)} of {len(files)} files are missing)" if missing_files else ""
+        )
         raise DataError([f"{source}: {storage.reason(error)}{missing_text}"]) from error
     altered = [file.path for file in files if not _is_as_listed(folder / file.path, file)]
     for name in altered:

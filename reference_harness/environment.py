@@ -70,9 +70,11 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
     modules = {name.partition(".")[0] for name in sys.modules}
     installed = importlib.metadata.distributions()
     users = (package for package in installed if modules & _modules_of(package))
-    used = {_canonical(name) for package in users for name in _metadata_values(package, "Name")}
+    used_names = {
+        _canonical(name) for package in users for name in _metadata_values(package, "Name")
+    }
     versions = packages()
-    other_names = used - _required(OTHER_DISTRIBUTIONS) - versions.keys()
+    other_names = used_names - _required(OTHER_DISTRIBUTIONS) - versions.keys()
     return versions | _versions(sorted(other_names))
 
 
@@ -85,8 +87,8 @@ def _modules_of(distribution: importlib.metadata.Distribution) -> set[str]:
         return set(names)
     first_parts = set(_FIRST.findall(distribution.read_text("RECORD") or ""))
     return {
-        first if is_folder else inspect.getmodulename(first) or ""
-        for first, is_folder in first_parts
+        first_part if is_folder else inspect.getmodulename(first_part) or ""
+        for first_part, is_folder in first_parts
     }
 
 

@@ -42,13 +42,13 @@ def unknown_name(lead: str, name: str, known_names: Sequence[str]) -> OptionErro
     similar_names = difflib.get_close_matches(name.casefold(), name_by_folded_case, n=1)
     names_shown = known_names if len(known_names) <= NAMES_SHOWN else known_names[:NAMES_OF_MANY]
     listed_names = ", ".join(names_shown)
-    more = (
+    hidden_text = (
         f" and {len(known_names) - len(names_shown)} more"
         if len(names_shown) < len(known_names)
         else ""
     )
     hint = f"; did you mean {name_by_folded_case[similar_names[0]]!r}?" if similar_names else ""
-    return OptionError(f"{lead}: expected one of {listed_names}{more}{hint}")
+    return OptionError(f"{lead}: expected one of {listed_names}{hidden_text}{hint}")
 
 
 class DataError(HarnessError):
@@ -57,8 +57,8 @@ class DataError(HarnessError):
     def __init__(self, faults: list[str]) -> None:
         self.faults = tuple(faults)
         listed_faults = list(faults[:FAULTS_SHOWN])
-        if more := len(faults) - len(listed_faults):
-            listed_faults.append(f"and {more} more")
+        if hidden_count := len(faults) - len(listed_faults):
+            listed_faults.append(f"and {hidden_count} more")
         super().__init__("\n".join(listed_faults))
 
     def __reduce__(self) -> tuple[type["DataError"], tuple[list[str]]]:

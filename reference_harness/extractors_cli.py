@@ -75,9 +75,9 @@ def digest(name: str) -> None:
     """Print path, class and digest of the built-in extractor NAME, as in submissions."""
     from .loading import built_in  # numpy, after worker threads are set
 
-    plain = name.removeprefix("builtin:")
+    short_name = name.removeprefix("builtin:")
     try:
-        exact_name = known_name(f"no built-in extractor {name!r}", plain, tuple(BUILTINS))
+        exact_name = known_name(f"no built-in extractor {name!r}", short_name, tuple(BUILTINS))
     except OptionError as error:
         raise click.UsageError(str(error)) from error
     click.echo(json.dumps(built_in(exact_name)._asdict()))
@@ -265,9 +265,12 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
 def _folded(results: list["PropertyResult"]) -> Iterator[tuple["PropertyResult", str]]:
     """Yield the results to print, with the number of following ones not run for the same reason."""
     for reason, group in itertools.groupby(results, lambda r: "" if r.ran else r.sentence):
-        first, *further = group
-        yield first, f" and {len(further)} more" if reason and further else ""
-        yield from ((result, "") for result in further if not reason)
+        first_result, *further_results = group
+        yield (
+            first_result,
+            f" and {len(further_results)} more" if reason and further_results else "",
+        )
+        yield from ((result, "") for result in further_results if not reason)
 
 
 def _printable(text: str) -> str:

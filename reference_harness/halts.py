@@ -66,16 +66,16 @@ class _FitSteps:
         unnoticed_change = UNNOTICED_UNITS * self.roundoff * loss
         labels = [self._labels(stop)]
         for steps in range(min(stop_step, STEPS_MAX) - 1, 0, -1):
-            earlier = self._fit(max_iter=steps, tol=TOL)
-            if self._loss(earlier) - loss > unnoticed_change:
+            earlier_fit = self._fit(max_iter=steps, tol=TOL)
+            if self._loss(earlier_fit) - loss > unnoticed_change:
                 break
-            labels.append(self._labels(earlier))
+            labels.append(self._labels(earlier_fit))
         for steps in range(stop_step + 1, stop_step + 1 + STEPS_BEYOND_MAX):
-            later = self._fit(max_iter=steps, tol=TOL)
-            if loss - self._loss(later) > unnoticed_change:
+            later_fit = self._fit(max_iter=steps, tol=TOL)
+            if loss - self._loss(later_fit) > unnoticed_change:
                 break
-            labels.append(self._labels(later))
-            if int(np.max(later.n_iter_)) < steps:
+            labels.append(self._labels(later_fit))
+            if int(np.max(later_fit.n_iter_)) < steps:
                 break
         return labels
 

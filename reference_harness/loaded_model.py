@@ -76,8 +76,8 @@ def without_unused(
 
     Other variants of the weights may be in the same folder.
     """
-    names = {file.name for file in _weight_files(opened_files, Path(name_model))}
-    weights = {name: digest for name, digest in model["weights"].items() if name in names}
+    opened_names = {file.name for file in _weight_files(opened_files, Path(name_model))}
+    weights = {name: digest for name, digest in model["weights"].items() if name in opened_names}
     return LoadedModel(model | {"weights": weights or model["weights"]})
 
 

@@ -61,8 +61,8 @@ def letters_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> Letters:
 
 def _counted(reader: Callable[[Sequence[str]], Reading], sequences: Sequence[str]) -> LettersRead:
     starts = range(0, len(sequences), CHUNK)
-    parts = [reader(sequences[start : start + CHUNK]) for start in starts]
-    sums = Reading(*map(sum, zip(*parts, strict=True)))
+    readings = [reader(sequences[start : start + CHUNK]) for start in starts]
+    sums = Reading(*map(sum, zip(*readings, strict=True)))
     return LettersRead(method="tokens", sequences=len(sequences), **sums._asdict())
 
 
@@ -89,10 +89,12 @@ def embedded_alone(extractor: LoadedExtractor, sequences: Sequence[str]) -> npt.
     if not sequences:
         return None
     try:
-        parts = [rows for _, rows in calls(extractor, Batching("file", rows=1), "drift", sequences)]
+        embeddings = [
+            rows for _, rows in calls(extractor, Batching("file", rows=1), "drift", sequences)
+        ]
     except HarnessError:
         return None
-    return np.concatenate(parts)
+    return np.concatenate(embeddings)
 
 
 def drift_of(alone: npt.NDArray[Any], earlier_embeddings: npt.NDArray[Any]) -> Drift:

@@ -240,7 +240,7 @@ class HostMemory:
 
     def __init__(self, allowed: int | None = None) -> None:
         self._allowed = allowed
-        self._before = 0
+        self._bytes_before = 0
 
     def begin(self) -> int | None:
         """Return the free bytes and start to measure; None if /proc does not show them."""
@@ -255,7 +255,7 @@ class HostMemory:
             free_bytes += [_kib("/proc/meminfo")["MemAvailable"], *group_room()]
         except (OSError, KeyError, ValueError):
             return None
-        self._before = status["VmRSS"]
+        self._bytes_before = status["VmRSS"]
         if self._allowed is not None:
             free_bytes.append(self._allowed - status["VmRSS"])
         return max(0, min(free_bytes))
@@ -265,7 +265,7 @@ class HostMemory:
 
         It is only a bound if the peak could not be reset and was higher before `begin`.
         """
-        return max(0, self._status()["VmHWM"] - self._before)
+        return max(0, self._status()["VmHWM"] - self._bytes_before)
 
     @staticmethod
     def _status() -> dict[str, int]:
@@ -279,7 +279,7 @@ class _Cuda:
 
     def __init__(self, device: str) -> None:
         self._device = device
-        self._before = 0
+        self._bytes_before = 0
 
     def begin(self) -> int | None:
         cuda = self._cuda()
@@ -287,14 +287,14 @@ class _Cuda:
             return None
         cuda.synchronize(self._device)
         cuda.reset_peak_memory_stats(self._device)
-        self._before = cuda.memory_allocated(self._device)
-        reserved = cuda.memory_reserved(self._device) - self._before
+        self._bytes_before = cuda.memory_allocated(self._device)
+        reserved = cuda.memory_reserved(self._device) - self._bytes_before
         return int(cuda.mem_get_info(self._device)[0] + reserved)
 
     def used(self) -> int:
         cuda: Any = self._cuda()
         cuda.synchronize(self._device)
-        return int(cuda.max_memory_allocated(self._device) - self._before)
+        return int(cuda.max_memory_allocated(self._device) - self._bytes_before)
 
     @staticmethod
     def _cuda() -> Any:  # the module torch.cuda; None if torch is not imported

@@ -460,9 +460,9 @@ class _Factored:
         if self.embeddings is None:
             weights = cho_solve(self.factor, centred_residual.astype(dtype), check_finite=False)
         else:
-            inner = self.embeddings @ centred_residual.astype(dtype)
-            inner = cho_solve(self.factor, inner, check_finite=False)
-            weights = centred_residual - self.embeddings.T @ inner
+            sample_products = self.embeddings @ centred_residual.astype(dtype)
+            sample_products = cho_solve(self.factor, sample_products, check_finite=False)
+            weights = centred_residual - self.embeddings.T @ sample_products
         intercepts = residual[-1] / self.total - (self.centre * weights).sum(axis=0)
         return np.concatenate([weights, intercepts[None]]).astype(np.float64)
 

@@ -57,9 +57,9 @@ class SolvedProbe(NamedTuple):
             block = np.asarray(test[start : start + PREDICTED_EMBEDDINGS], dtype=np.float64)
             np.matmul(block, self.weights, out=values[start : start + PREDICTED_EMBEDDINGS])
         values += self.intercepts
-        best = values.max(axis=1, keepdims=True)
+        largest_values = values.max(axis=1, keepdims=True)
         scale = float(np.abs(values - values.mean(axis=1, keepdims=True)).max())
-        labels: Labels = self.classes[np.argmax(values >= best - TIE * scale, axis=1)]
+        labels: Labels = self.classes[np.argmax(values >= largest_values - TIE * scale, axis=1)]
         return labels
 
 

@@ -161,7 +161,9 @@ def fit(
 
 def _columns(coef: Any, intercept: Any) -> tuple[Weights, Weights]:  # NumPy or torch
     """Return (d, c) weights and (c,) intercepts from scikit-learn's coefficients."""
-    weights, intercepts = (_on_host(each).astype(np.float64) for each in (coef, intercept))
+    weights, intercepts = (
+        _on_host(coefficients).astype(np.float64) for coefficients in (coef, intercept)
+    )
     if len(weights) == 1:  # two classes: only the second has values
         weights = np.concatenate([np.zeros_like(weights), weights])
         intercepts = np.concatenate([np.zeros_like(intercepts), intercepts])

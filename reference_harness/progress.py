@@ -21,8 +21,8 @@ LINE_SECONDS = 60.0
 class Listener(Protocol):
     """Receives the progress of a run."""
 
-    def begin(self, task_id: str, todo: int) -> None:
-        """Receive that a task begins, of which `todo` sequences have to be embedded."""
+    def begin(self, task_id: str, sequences: int) -> None:
+        """Receive that a task begins, and how many of its sequences have to be embedded."""
 
     def step(self, sequences: int, letters: int) -> None:
         """Receive how many sequences and letters were embedded since the last call."""
@@ -37,7 +37,7 @@ class Listener(Protocol):
 class SilentListener:
     """Ignores all progress."""
 
-    def begin(self, task_id: str, todo: int) -> None:
+    def begin(self, task_id: str, sequences: int) -> None:
         """Do nothing."""
 
     def step(self, sequences: int, letters: int) -> None:
@@ -63,24 +63,26 @@ class PrintingListener:
         self._embed_bar = bars.add_task("embed", total=None, rate="")
         self._started = time.monotonic()
         self._letters = 0
-        self._todo = self._done = 0
+        self._planned = self._embedded = 0
 
-    def begin(self, task_id: str, todo: int) -> None:
+    def begin(self, task_id: str, sequences: int) -> None:
         """Start the bar of one task, or extend it if other tasks are being embedded."""
         step = f"{self._label}embed {task_id}"
         self._embedded_task = task_id
-        if self._done < self._todo:
-            self._todo += todo
-            self._bars.update(self._embed_bar, total=self._todo, description=f"{escape(step)}, ...")
+        if self._embedded < self._planned:
+            self._planned += sequences
+            self._bars.update(
+                self._embed_bar, total=self._planned, description=f"{escape(step)}, ..."
+            )
             return
         self._started, self._letters = time.monotonic(), 0
-        self._todo, self._done = todo, 0
-        self._bars.reset(self._embed_bar, total=todo, description=escape(step), rate="")
+        self._planned, self._embedded = sequences, 0
+        self._bars.reset(self._embed_bar, total=sequences, description=escape(step), rate="")
 
     def step(self, sequences: int, letters: int) -> None:
         """Advance the bar and print the letters per second."""
         self._letters += letters
-        self._done += sequences
+        self._embedded += sequences
         self._bars.update(self._embed_bar, advance=sequences, rate=self._rate)
 
     @property
@@ -105,8 +107,8 @@ class PrintingListener:
         if self._finished >= self._task_count:
             return
         state = f"{self._finished:,} of {plural(self._task_count, 'task')} finished"
-        if self._done < self._todo:
-            embedded_text = f"{self._done:,} of {plural(self._todo, 'sequence')}"
+        if self._embedded < self._planned:
+            embedded_text = f"{self._embedded:,} of {plural(self._planned, 'sequence')}"
             state += f"; {self._embedded_task}: {embedded_text} embedded, {self._rate}"
         elif self._embedded_task:
             state += "; scoring"

@@ -242,12 +242,14 @@ def _has_canonical(document: "dict[str, Any]") -> bool:
         return False  # an invalid submission, whose claims are not compared
 
 
-def _read(path: Path, names: tuple[str, ...]) -> "tuple[dict[str, Any], Mapping[str, TaskReceipt]]":
+def _read(
+    path: Path, task_names: tuple[str, ...]
+) -> "tuple[dict[str, Any], Mapping[str, TaskReceipt]]":
     """Return a submission, and its receipt's entries of these tasks. Raise OptionError."""
     from .errors import known_name  # see cli.py
     from .receipt.scoring import receipt_in
 
     document, tasks = receipt_in(path)
     lead = "--tasks {}: the receipt has no such task"
-    exact_names = [known_name(lead.format(name), name, tuple(tasks)) for name in names]
+    exact_names = [known_name(lead.format(name), name, tuple(tasks)) for name in task_names]
     return document, {name: tasks[name] for name in exact_names}

@@ -47,7 +47,7 @@ _COPIES, _COPIES_MAX = 16, 1000
 
 def jobs_option(command: Any) -> Any:
     """Add the option `--jobs`, the number of processes, and its earlier name to a command."""
-    earlier = click.option(
+    earlier_option = click.option(
         "--workers",
         "earlier__workers",
         type=click.UNPROCESSED,
@@ -58,7 +58,7 @@ def jobs_option(command: Any) -> Any:
         type=click.IntRange(min=1),
         metavar="N",
         help="Processes that fit probes; default: one per CPU.",
-    )(earlier(command))
+    )(earlier_option(command))
 
 
 @click.command(hidden=True)
@@ -264,12 +264,12 @@ def fresh(**options: Any) -> None:
     task_by_id = {task.id: task for task in mini.TASKS}
     task_ids = task_ids_of(options["tasks"]) if options["tasks"] else tuple(task_by_id)
     lead = "task {!r}: GENEB-mini has no such task"
-    names = [known_name(lead.format(name), name, tuple(task_by_id)) for name in task_ids]
+    exact_ids = [known_name(lead.format(name), name, tuple(task_by_id)) for name in task_ids]
     if options["seed"] == mini.SEED:
         msg = f"--seed {mini.SEED} generates the public sequences: pass another seed"
         raise OptionError(msg)
     lines = ["task,label,sequence"]
-    for name in names:
+    for name in exact_ids:
         task_data = mini.generate(task_by_id[name], options["seed"])
         lines += [
             f"{name},{label},{sequence}"

@@ -49,15 +49,15 @@ def task_part_of(
     protocol = benchmark.protocol
     sequences = [*data.train.sequences, *data.test.sequences]
     digests = sequence_digests(sequences)
-    if lacking := [
+    if lacking_sequences := [
         s
         for s, digest in zip(sequences, digests, strict=True)
         if digest not in embedding_file.row_of
     ]:
         msg = (
-            f"task {data.id}: {len(lacking)} of its sequences are not in "
+            f"task {data.id}: {len(lacking_sequences)} of its sequences are not in "
             f"{embedding_file.sequences}, "
-            f"the first being {lacking[0][:LETTERS_MAX]!r}"
+            f"the first being {lacking_sequences[0][:LETTERS_MAX]!r}"
         )
         raise DataError([msg])
     row_indices = np.array([embedding_file.row_of[digest] for digest in digests], dtype=np.int64)

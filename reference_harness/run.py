@@ -148,11 +148,11 @@ class _Run:
         )
 
     def _predictions(self) -> PredictionsFile | None:
-        chosen = self.settings
-        if chosen.receipt is None:
+        settings = self.settings
+        if settings.receipt is None:
             return None
         return write_predictions(
-            chosen.receipt, chosen.benchmark, chosen.regimes_to_run, self.predictions
+            settings.receipt, settings.benchmark, settings.regimes_to_run, self.predictions
         )
 
     def _say_receipt(self) -> None:
@@ -284,14 +284,14 @@ class _Run:
 
     def _identity(self) -> dict[str, Any]:
         """Return everything that must be equal in a resumed run."""
-        chosen = self.settings
+        settings = self.settings
         return {
-            "model_id": chosen.model_id,
-            "benchmark": chosen.benchmark.sha256,
+            "model_id": settings.model_id,
+            "benchmark": settings.benchmark.sha256,
             "data": {task_id: checked.sha256 for task_id, checked in self.checked_tasks.items()},
             "regimes": list(self.settings.regimes_to_run),
-            "probe_device": str(chosen.probe_device),
-            "receipt": chosen.receipt is not None,
+            "probe_device": str(settings.probe_device),
+            "receipt": settings.receipt is not None,
             "scorer": SCORER.digest,
             **self.key_parts,
         }
@@ -319,13 +319,13 @@ class _Run:
         sequence_by_digest = distinct(data)
         claim = self.claims.pop(task.id, None)
         if claim is not None:
-            lacking = set(claim.missing.tolist())
+            lacking_digests = set(claim.missing.tolist())
             self.lenders[task.id] = claim.lenders
         else:  # its embeddings were lost
             self.lenders.pop(task.id, None)
-            lacking = sequence_by_digest.keys() - self.cache.find(sequence_by_digest)
+            lacking_digests = sequence_by_digest.keys() - self.cache.find(sequence_by_digest)
         sequences = [
-            sequence for digest, sequence in sequence_by_digest.items() if digest in lacking
+            sequence for digest, sequence in sequence_by_digest.items() if digest in lacking_digests
         ]
         self.listener.begin(task.id, len(sequences))
         earlier_task = self.open_tasks.get(task.id)
@@ -377,12 +377,14 @@ class _Run:
         time of fits. It is None for a built-in extractor, and for embeddings declared at unit
         scale.
         """
-        chosen = self.settings
-        embedding = chosen.facts.description["embedding"]
-        if chosen.facts.path.startswith("builtin:") or embedding.get("scale") == "unit":
+        settings = self.settings
+        embedding = settings.facts.description["embedding"]
+        if settings.facts.path.startswith("builtin:") or embedding.get("scale") == "unit":
             return None
-        benchmark = chosen.benchmark
-        full_regimes = [r for r in chosen.regimes_to_run if r not in benchmark.protocol.few_shot_k]
+        benchmark = settings.benchmark
+        full_regimes = [
+            r for r in settings.regimes_to_run if r not in benchmark.protocol.few_shot_k
+        ]
         category = benchmark.by_id[task_id].category
         peers = [t for t in self.checked_tasks if benchmark.by_id[t].category == category]
         smallest = min(peers, key=lambda name: self.checked_tasks[name].rows)

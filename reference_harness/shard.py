@@ -85,10 +85,10 @@ def names_in(shard: Path) -> bytes:
     header = header_of(shard)
     with shard.open("rb") as stream:
         stream.seek(header.start)
-        names = stream.read(header.rows * DIGEST_BYTES)
-    if zlib.crc32(names) != header.names_crc:
+        digests = stream.read(header.rows * DIGEST_BYTES)
+    if zlib.crc32(digests) != header.names_crc:
         raise DamagedShardError("the digests are damaged")
-    return names
+    return digests
 
 
 def blocks_in(shard: Path, header: ShardHeader) -> Iterator[tuple[int, Embeddings]]:

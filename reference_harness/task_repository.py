@@ -25,9 +25,9 @@ def write_repository(benchmark: Benchmark, folder: Path, out: Path) -> list[str]
     """
     source = Folder(folder, benchmark)
     available = source.available()
-    if missing := [task.id for task in benchmark.tasks if task.id not in available]:
+    if missing_ids := [task.id for task in benchmark.tasks if task.id not in available]:
         raise DataError(
-            [f"{folder}: task {name} is missing, expected every task" for name in missing]
+            [f"{folder}: task {name} is missing, expected every task" for name in missing_ids]
         )
     lines = []
     for task in benchmark.tasks:

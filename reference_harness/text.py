@@ -16,8 +16,10 @@ SHOWN_MAX = 3
 
 def first_and_more(names: Sequence[str]) -> str:
     """Return the first names and the number of the others: "a, b, c and 9 more"."""
-    more = len(names) - SHOWN_MAX
-    return ", ".join(names[:SHOWN_MAX]) + (f" and {more:,} more" if more > 0 else "")
+    hidden_count = len(names) - SHOWN_MAX
+    return ", ".join(names[:SHOWN_MAX]) + (
+        f" and {hidden_count:,} more" if hidden_count > 0 else ""
+    )
 
 
 def wrapped(text: str) -> str:

@@ -66,10 +66,10 @@ def read_submission(path: Path) -> dict[str, Any]:
 def refuse_without_record(document: dict[str, Any], path: Path) -> None:
     """Raise OptionError with a message about what is missing and where to find it."""
     cells = sum(len(tasks) for tasks in document["results"].values())
-    missing = LACKING[document["schema_version"]].format(cells=plural(cells, "cell"))
+    missing_text = LACKING[document["schema_version"]].format(cells=plural(cells, "cell"))
     msg = (
-        f"{path}: for format {LATEST}, the file lacks {missing}. The run record contains all of "
-        f"this: pass the file of `geneb-harness run --output` as --record. Without a record, "
+        f"{path}: for format {LATEST}, the file lacks {missing_text}. The run record contains all "
+        "of this: pass the file of `geneb-harness run --output` as --record. Without a record, "
         f"{RETRY_FIX}, as none of this follows from the scores"
     )
     if document["schema_version"] == "1.0":

@@ -26,9 +26,9 @@ class _LineListener(SilentListener):
     def __init__(self, results: IO[str]) -> None:
         self._results = results
 
-    def begin(self, task_id: str, todo: int) -> None:
+    def begin(self, task_id: str, sequences: int) -> None:
         """Write the name of a property that begins, and the number of its embeddings."""
-        _write(self._results, {"begin": task_id, "todo": todo})
+        _write(self._results, {"begin": task_id, "todo": sequences})
 
     def step(self, sequences: int, letters: int) -> None:
         """Write the number of embedded sequences."""

@@ -224,12 +224,17 @@ def _vectors(state: ModuleStates) -> Iterator[tuple[str, np.ndarray]]:
 
 def _scaled_distance(row: np.ndarray, vector: np.ndarray) -> float:
     """Return the distance of two vectors scaled to length 1, ignoring an opposite sign."""
-    first, second = row.astype(np.float64), vector.astype(np.float64)
-    lengths = float(np.linalg.norm(first)), float(np.linalg.norm(second))
+    row_direction, vector_direction = row.astype(np.float64), vector.astype(np.float64)
+    lengths = float(np.linalg.norm(row_direction)), float(np.linalg.norm(vector_direction))
     if not all(np.isfinite(lengths)) or 0 in lengths:
         return np.inf
-    first, second = first / lengths[0], second / lengths[1]
-    return float(min(np.linalg.norm(first - second), np.linalg.norm(first + second)))
+    row_direction, vector_direction = row_direction / lengths[0], vector_direction / lengths[1]
+    return float(
+        min(
+            np.linalg.norm(row_direction - vector_direction),
+            np.linalg.norm(row_direction + vector_direction),
+        )
+    )
 
 
 def _refuse_sum(calls: list[_Call], pooling: str, tolerance: float, example: str) -> None:

@@ -23,7 +23,7 @@ SPECIALS = 3
 
 def batch_size(subject: Subject) -> tuple[str, float]:
     """Check that the size of the batch does not change an embedding."""
-    worst = 0.0
+    largest_distance = 0.0
     for sequences, sizes in (
         ([random_letters(12), random_letters(12, 1)], (2, 3, 8)),
         (mixed_lengths(), (2, 3, 8)),
@@ -31,8 +31,8 @@ def batch_size(subject: Subject) -> tuple[str, float]:
     ):
         unbatched = subject.embed(sequences, 1)
         for size in sizes:
-            worst = max(
-                worst,
+            largest_distance = max(
+                largest_distance,
                 subject.same(
                     subject.embed(sequences, size),
                     unbatched,
@@ -41,34 +41,41 @@ def batch_size(subject: Subject) -> tuple[str, float]:
                     f"{call(sequences, size)} against batch_size=1",
                 ),
             )
-    return f"Embeddings are the same under batches of 1, 2, 3, 8, 16, {SEQUENCES} and 64.", worst
+    return (
+        f"Embeddings are the same under batches of 1, 2, 3, 8, 16, {SEQUENCES} and 64.",
+        largest_distance,
+    )
 
 
 def batch_neighbours(subject: Subject) -> tuple[str, float]:
     """Check that other sequences of equal length in the batch do not change an embedding."""
-    worst = 0.0
+    largest_distance = 0.0
     for length in (12, 24):
         x, y, z = (random_letters(length, salt) for salt in range(3))
         unbatched = subject.embed([x], 1)[0]
         for sequences, row in (([x, y], 0), ([y, x], 1), ([y, x, z], 1)):
-            worst = max(
-                worst,
+            largest_distance = max(
+                largest_distance,
                 _compare_row(subject, sequences, row, unbatched, "next to others of its length"),
             )
-    return "A sequence has the same embedding alone and next to others of its length.", worst
+    return (
+        "A sequence has the same embedding alone and next to others of its length.",
+        largest_distance,
+    )
 
 
 def padding(subject: Subject) -> tuple[str, float]:
     """Check that a longer neighbour, which needs padding, does not change an embedding."""
-    worst = 0.0
+    largest_distance = 0.0
     for short, long in (*_PADDED, *_longer(subject)):
         x, y = random_letters(short), random_letters(long, 1)
         unbatched = subject.embed([x], 1)[0]
         for sequences, row in (([x, y], 0), ([y, x], 1)):
-            worst = max(
-                worst, _compare_row(subject, sequences, row, unbatched, "next to a longer one")
+            largest_distance = max(
+                largest_distance,
+                _compare_row(subject, sequences, row, unbatched, "next to a longer one"),
             )
-    return "A sequence has the same embedding alone and next to a longer one.", worst
+    return "A sequence has the same embedding alone and next to a longer one.", largest_distance
 
 
 def _longer(subject: Subject) -> Iterator[tuple[int, int]]:
@@ -88,11 +95,11 @@ def order(subject: Subject) -> tuple[str, float]:
     """Check that embedding i belongs to sequence i, in any order of the sequences."""
     sequences = mixed_lengths()
     expected = subject.embed(sequences, 2)
-    worst = 0.0
+    largest_distance = 0.0
     for name, rows in _orders(len(sequences)):
         actual = subject.embed([sequences[i] for i in rows], 2)
-        worst = max(
-            worst,
+        largest_distance = max(
+            largest_distance,
             subject.same(
                 actual,
                 expected[rows],
@@ -101,16 +108,16 @@ def order(subject: Subject) -> tuple[str, float]:
                 f"{call(sequences, 2)}, {name}",
             ),
         )
-    return "Embeddings follow their sequences in every order tried.", worst
+    return "Embeddings follow their sequences in every order tried.", largest_distance
 
 
 def repeatable_calls(subject: Subject) -> tuple[str, float]:
     """Check that the same call returns the same embeddings three times."""
     expected = subject.embed(mixed_lengths())
-    worst = 0.0
+    largest_distance = 0.0
     for _ in range(2):
-        worst = max(
-            worst,
+        largest_distance = max(
+            largest_distance,
             subject.same(
                 subject.embed(mixed_lengths()),
                 expected,
@@ -119,7 +126,7 @@ def repeatable_calls(subject: Subject) -> tuple[str, float]:
                 f"{call(mixed_lengths())}, twice",
             ),
         )
-    return "The same call returns the same embeddings.", worst
+    return "The same call returns the same embeddings.", largest_distance
 
 
 def repeatable_loads(subject: Subject) -> tuple[str, float]:
@@ -134,7 +141,7 @@ def repeatable_loads(subject: Subject) -> tuple[str, float]:
     second_extractor = subject.load().extractor
     first_embeddings = subject.embed(mixed_lengths(), on=second_extractor)
     try:
-        worst = subject.same(
+        largest_distance = subject.same(
             first_embeddings, expected, "two loads give different embeddings", example
         )
     except BrokenError as error:
@@ -145,7 +152,7 @@ def repeatable_loads(subject: Subject) -> tuple[str, float]:
             example,
             error.measured,
         ) from None
-    return "Two loads return equal embeddings.", worst
+    return "Two loads return equal embeddings.", largest_distance
 
 
 def _why_loads_differ(

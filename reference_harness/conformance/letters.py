@@ -21,7 +21,7 @@ def letter_case(subject: Subject) -> tuple[str, float | None]:
             None,
         )
     expected = subject.embed([upper_case], 1)
-    worst = max(
+    largest_distance = max(
         subject.same(
             subject.embed([sequence], 1),
             expected,
@@ -32,14 +32,14 @@ def letter_case(subject: Subject) -> tuple[str, float | None]:
         )
         for sequence in (upper_case[:8].lower() + upper_case[8:], upper_case.lower())
     )
-    return "Lower case is read as upper case.", worst
+    return "Lower case is read as upper case.", largest_distance
 
 
 def unknown_letters(subject: Subject) -> tuple[str, float]:
     """Check that N and other IUPAC letters give finite embeddings, and change no neighbour's."""
     plain_sequence = random_letters(24)
     unbatched = subject.embed([plain_sequence], 1)[0]
-    worst = 0.0
+    largest_distance = 0.0
     for ambiguous_sequence in (
         plain_sequence[:12] + "N" + plain_sequence[12:],
         "N" * 24,
@@ -51,8 +51,8 @@ def unknown_letters(subject: Subject) -> tuple[str, float]:
         if not np.isfinite(embeddings).all():
             msg = "a sequence with N or another IUPAC letter gives NaN or infinity"
             raise BrokenError(msg, call([ambiguous_sequence], 1))
-        worst = max(
-            worst,
+        largest_distance = max(
+            largest_distance,
             subject.same(
                 embeddings[1],
                 unbatched,
@@ -60,7 +60,7 @@ def unknown_letters(subject: Subject) -> tuple[str, float]:
                 f"{call(sequences, 2)}[1] against {call([plain_sequence], 1)}[0]",
             ),
         )
-    return "N, the other IUPAC letters and U give finite embeddings.", worst
+    return "N, the other IUPAC letters and U give finite embeddings.", largest_distance
 
 
 def empty_and_short(subject: Subject) -> str:

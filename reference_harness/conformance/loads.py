@@ -98,8 +98,8 @@ def loaded_weights(subject: Subject) -> str:
     unreported = {name: tensor for name, tensor in tensors.items() if id(tensor) not in filled}
     if unreported:
         return _compared(subject, tensors, unreported)
-    names = first_and_more(sorted(set(reports.loaded_classes)))
-    return f"Loading {names} reported no missing weight and no unused one."
+    class_names = first_and_more(sorted(set(reports.loaded_classes)))
+    return f"Loading {class_names} reported no missing weight and no unused one."
 
 
 def own_code(subject: Subject) -> str:
@@ -178,8 +178,8 @@ def _of_transformers(original: Any, reports: LoadReports) -> Any:
     def report(*args: Any, **keywords: Any) -> None:
         info, model = keywords["loading_info"], keywords["model"]
         other_shape = {key for key, *_ in info.mismatched_keys}
-        missing = [*untied(model, info.missing_keys), *sorted(other_shape - info.missing_keys)]
-        reports.note(model, missing, sorted(info.unexpected_keys))
+        missing_keys = [*untied(model, info.missing_keys), *sorted(other_shape - info.missing_keys)]
+        reports.note(model, missing_keys, sorted(info.unexpected_keys))
         original(*args, **keywords)
 
     return report
@@ -217,8 +217,10 @@ def _compared(subject: Subject, weights: dict[str, Any], unreported: dict[str, A
     source_names = {
         name: _equal_tensors(weight, stored_tensors) for name, weight in weights.items()
     }
-    lacking = [name for name in unexplained(unreported, UNUSED) if not source_names[name]]
-    differing = [name for name in lacking if _has_namesake(name, unreported[name], stored_tensors)]
+    lacking_names = [name for name in unexplained(unreported, UNUSED) if not source_names[name]]
+    differing = [
+        name for name in lacking_names if _has_namesake(name, unreported[name], stored_tensors)
+    ]
     origin = (
         first_and_more(list(dict.fromkeys(file.name for file in files))) or "no file of weights"
     )
@@ -230,10 +232,10 @@ def _compared(subject: Subject, weights: dict[str, Any], unreported: dict[str, A
             "load_state_dict(tensors, strict=True) does"
         )
         raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
-    if lacking:
+    if lacking_names:
         msg = (
-            f"The origin of {len(lacking)} of {len(weights)} weights cannot be verified "
-            f"({first_and_more(lacking)}): no load reports them, and {origin} has no such "
+            f"The origin of {len(lacking_names)} of {len(weights)} weights cannot be verified "
+            f"({first_and_more(lacking_names)}): no load reports them, and {origin} has no such "
             "numbers; load them with load_state_dict(tensors, strict=True)"
         )
         raise UnverifiedError(msg)

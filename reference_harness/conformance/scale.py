@@ -135,7 +135,7 @@ def scale_of(subject: Subject) -> Scale:
 
 def run_batches(subject: Subject) -> tuple[str, float]:
     """Check that a sequence has the same embedding in the run's batches as alone."""
-    scale, worst, widths = scale_of(subject), 0.0, set()
+    scale, largest_distance, widths = scale_of(subject), 0.0, set()
     subject.listener.begin("run-batches", len(scale.position_texts) + len(scale.sequences))
     scale.alone()
     for rows, sequences, size, embedded in scale.replay():
@@ -147,15 +147,20 @@ def run_batches(subject: Subject) -> tuple[str, float]:
             raise BrokenError(msg, f"a call of {len(rows)} sequences, batch_size={size}")
         for index, row in enumerate(rows):
             if int(row) in scale.position_texts:
-                worst = max(worst, _compare(scale, int(row), embedded, index, size, sequences))
+                largest_distance = max(
+                    largest_distance, _compare(scale, int(row), embedded, index, size, sequences)
+                )
     compared_text = f"{len(scale.position_texts)} of {plural(len(scale.sequences), 'sequence')}"
     calls = plural(len(scale.batches), "call")
-    return f"{compared_text} have the same embedding alone and in the {calls} of a run.", worst
+    return (
+        f"{compared_text} have the same embedding alone and in the {calls} of a run.",
+        largest_distance,
+    )
 
 
 def mixed_batches(subject: Subject) -> tuple[str, float]:
     """Check that no order of lengths and no incomplete batch changes an embedding."""
-    scale, worst, calls = scale_of(subject), 0.0, 0
+    scale, largest_distance, calls = scale_of(subject), 0.0, 0
     mixed_calls = list(_mixed_calls(scale))
     row_count = sum(len(call_rows) for call_rows, _ in mixed_calls)
     subject.listener.begin(
@@ -168,23 +173,25 @@ def mixed_batches(subject: Subject) -> tuple[str, float]:
         subject.listener.step(len(call_rows), sum(map(len, sequences)))
         calls += 1
         for index, row in enumerate(call_rows):
-            worst = max(worst, _compare(scale, row, embedded, index, size, sequences))
+            largest_distance = max(
+                largest_distance, _compare(scale, row, embedded, index, size, sequences)
+            )
     sentence = f"{row_count} sequences have the same embedding alone and in {plural(calls, 'call')}"
-    return f"{sentence} of mixed lengths.", worst
+    return f"{sentence} of mixed lengths.", largest_distance
 
 
 def no_drift(subject: Subject) -> tuple[str, float]:
     """Check that an embedding alone is the same before and after all other sequences."""
-    scale, worst = scale_of(subject), 0.0
+    scale, largest_distance = scale_of(subject), 0.0
     sequence_count = 0 if scale.is_replayed else len(scale.sequences)
     subject.listener.begin(
         "no-drift", 2 * len(scale.position_texts) - len(scale.embedded_alone) + sequence_count
     )
-    before = dict(scale.alone())
+    expected_by_row = dict(scale.alone())
     if not scale.is_replayed:
         for _ in scale.replay():
             pass
-    for row, expected in before.items():
+    for row, expected in expected_by_row.items():
         sequence = scale.sequences[row]
         later_embedding = subject.embed([sequence], 1)[0]
         subject.listener.step(1, len(sequence))
@@ -193,8 +200,13 @@ def no_drift(subject: Subject) -> tuple[str, float]:
             "others, expected the same: the extractor keeps a state that grows (a counter, a "
             "running mean, a cache); remove it"
         )
-        worst = max(worst, subject.same(later_embedding, expected, sentence, call([sequence], 1)))
-    return f"{len(before)} sequences have the same embedding before and after all others.", worst
+        largest_distance = max(
+            largest_distance, subject.same(later_embedding, expected, sentence, call([sequence], 1))
+        )
+    return (
+        f"{len(expected_by_row)} sequences have the same embedding before and after all others.",
+        largest_distance,
+    )
 
 
 def lengths_up_to(maximum: int) -> list[int]:

@@ -178,12 +178,12 @@ class OnDevices:
         self._queue: deque[_Task] = deque()
         self._faults: Counter[str] = Counter()
         try:
-            first, *others = self._devices
-            self._start(first)
-            self.facts = self._loaded(first)
-            for device in others:
+            first_device, *other_devices = self._devices
+            self._start(first_device)
+            self.facts = self._loaded(first_device)
+            for device in other_devices:
                 self._start(device)
-            for device in others:
+            for device in other_devices:
                 self._loaded(device)
         except BaseException as error:
             self.close(error)
@@ -239,9 +239,9 @@ class OnDevices:
 
     def embed(self, job: EmbedJob, progress: Progress) -> None:
         """Queue a task, or its parts, for the next free devices."""
-        parts = job.parts(len(self._devices), by_calls=not self._spec.measures_budget)
-        whole = _Whole(job, len(parts)) if len(parts) > 1 else None
-        self._queue.extend(_Task(part, progress, whole) for part in parts)
+        part_jobs = job.parts(len(self._devices), by_calls=not self._spec.measures_budget)
+        whole = _Whole(job, len(part_jobs)) if len(part_jobs) > 1 else None
+        self._queue.extend(_Task(part_job, progress, whole) for part_job in part_jobs)
         self._assign()
 
     def _assign(self) -> None:

@@ -190,8 +190,8 @@ class RayEngine:
             self._assign(self._idle.pop(), self._queue.popleft())
         while self._idle:
             self._ray.kill(self._idle.pop())
-        needed = min(self._embedders_max - len(self._streams), len(self._queue))
-        while len(self._starting) + len(self._parked) < needed:
+        needed_count = min(self._embedders_max - len(self._streams), len(self._queue))
+        while len(self._starting) + len(self._parked) < needed_count:
             self._start()
         probes_max = self._requested_probes or max(1, self._size.cpus)
         while self._probe_queue and len(self._probing) < probes_max:
@@ -292,10 +292,13 @@ class RayEngine:
         if time.monotonic() - self._last_run_time < WAIT_SECONDS:
             return ""
         self._last_run_time = time.monotonic()
-        needed = (
+        needed_resources = (
             "a GPU and a CPU" if self._gpus else f"{plural(self._threads, 'CPU')} on one machine"
         )
-        return f"the run waits: an embedder needs {needed}, unused, of {self._cluster.size()}"
+        return (
+            f"the run waits: an embedder needs {needed_resources}, unused, of "
+            f"{self._cluster.size()}"
+        )
 
 
 def _absolute(cache: Path | str) -> Path | str:

@@ -41,7 +41,7 @@ def libraries() -> list[Library]:
     """Return the numerical libraries of this process, in order of name."""
     from threadpoolctl import threadpool_info  # not before `hold_to_scorer`
 
-    listed: list[Library] = [
+    unsorted_libraries: list[Library] = [
         {
             "library": str(info["internal_api"]),
             "version": str(info.get("version") or "unknown"),
@@ -51,5 +51,6 @@ def libraries() -> list[Library]:
         for info in threadpool_info()
     ]
     return sorted(
-        listed, key=lambda library: (library["library"], library["version"], library["kernel"])
+        unsorted_libraries,
+        key=lambda library: (library["library"], library["version"], library["kernel"]),
     )

@@ -24,17 +24,19 @@ def compile_in_place(model: Any, run: Run, tolerance: float) -> None:
     from torch._dynamo.utils import counters  # two seconds to import
 
     name = f"compile=true: {type(model).__name__}"
-    before, graphs = run(), counters["stats"]["unique_graphs"]
+    embeddings_before, graphs = run(), counters["stats"]["unique_graphs"]
     try:
         model.compile(dynamic=True, backend=BACKEND)
-        after = run()
+        embeddings_after = run()
     except Exception as error:
         msg = f"{name} cannot be compiled: {cause_of(error)}: leave compile out"
         raise ExtractorError(msg) from error
     if counters["stats"]["unique_graphs"] == graphs:
         msg = f"{name}: torch.compile compiled no part of it: leave compile out"
         raise ExtractorError(msg)
-    distance_max = max(_distance(*pair) for pair in zip(before, after, strict=True))
+    distance_max = max(
+        _distance(*pair) for pair in zip(embeddings_before, embeddings_after, strict=True)
+    )
     if not distance_max <= tolerance:
         msg = (
             f"{name}: compiling changes embeddings by {distance_max:.1e} of their length, expected "

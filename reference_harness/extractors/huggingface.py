@@ -211,7 +211,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             raise
         except Exception as error:
             advice = version_advice(folder_of(origin), error, own_code=trust_remote_code)
-            text = "; ".join(part for part in (cause_of(error), advice) if part)
+            text = "; ".join(sentence for sentence in (cause_of(error), advice) if sentence)
             msg = f"{self.name_model!r} cannot be loaded: {text}"
             raise ExtractorError(msg) from error
         self.tokenizer = self._tokens.inner

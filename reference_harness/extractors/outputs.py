@@ -93,10 +93,10 @@ class Output:
         output = self._model(**arguments, **_ALL)
         states = getattr(output, "hidden_states", None)
         if not isinstance(states, list | tuple) or not states:
-            found = "a tensor" if isinstance(states, Tensor) else repr(states)
+            states_text = "a tensor" if isinstance(states, Tensor) else repr(states)
             msg = (
-                f"hidden_states of {self._name} is {found}, expected a list of layers: it returns "
-                f"{_output_text(output)}; {self._advice(output)}"
+                f"hidden_states of {self._name} is {states_text}, expected a list of layers: it "
+                f"returns {_output_text(output)}; {self._advice(output)}"
             )
             raise ExtractorError(msg)
         index = -1 if self._layer is None else self._layer
@@ -154,9 +154,11 @@ class Output:
 
     def _module_advice(self) -> str:
         """Return advice to declare a module, with names of the last norms or modules."""
-        names = [n for n, m in self._model.named_modules() if "norm" in type(m).__name__.lower()]
+        norm_names = [
+            n for n, m in self._model.named_modules() if "norm" in type(m).__name__.lower()
+        ]
         listed_modules = (
-            names[-_LISTED_MODULES:]
+            norm_names[-_LISTED_MODULES:]
             or [n for n, _ in self._model.named_children()][-_LISTED_MODULES:]
         )
         return f"declare output=module:NAME to read a module, such as {', '.join(listed_modules)}"

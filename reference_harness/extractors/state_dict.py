@@ -99,7 +99,10 @@ def _parts(name: str, tensor: Tensor, rules: Mapping[str, Any]) -> list[tuple[st
             raise ExtractorError(msg)
         # Copied, as a view would keep the whole tensor in memory.
         parts = [part.clone() for part in tensor.chunk(len(names))]
-        return [(re.sub(pattern, new, name), p) for new, p in zip(names, parts, strict=True)]
+        return [
+            (re.sub(pattern, replacement, name), p)
+            for replacement, p in zip(names, parts, strict=True)
+        ]
     return [(name, tensor)]
 
 

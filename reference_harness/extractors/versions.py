@@ -84,7 +84,7 @@ def version_advice(folder: Path | None, error: BaseException, *, own_code: bool)
         return ""
     configured_version = _configured_version(folder)
     saved = f"the model's config.json names {configured_version}{_age_text(configured_version)}"
-    parts = [
+    sentences = [
         cause,
         f"installed are transformers {transformers.__version__} and torch {torch.__version__}",
         saved if configured_version else "the model's config.json names no version",
@@ -94,7 +94,7 @@ def version_advice(folder: Path | None, error: BaseException, *, own_code: bool)
         and _version_numbers(configured_version)[0] != _version_numbers(transformers.__version__)[0]
     )
     advice = _ADVICE if cause or own_code or is_other_major_version else ""
-    return "; ".join(part for part in (*parts, advice) if part)
+    return "; ".join(sentence for sentence in (*sentences, advice) if sentence)
 
 
 def _texts(error: BaseException) -> str:

@@ -69,11 +69,11 @@ class WordTokenizer:
             return
         while word:
             longest = len(word) if self.rest == "shorter" else 1
-            part = next(
+            known_part = next(
                 (word[:n] for n in range(longest, 0, -1) if word[:n] in self.vocabulary), ""
             )
-            yield self.vocabulary[part] if part else self._unknown(word[0])
-            word = word[max(1, len(part)) :]
+            yield self.vocabulary[known_part] if known_part else self._unknown(word[0])
+            word = word[max(1, len(known_part)) :]
 
     def _unknown(self, word: str) -> int:
         if self.unknown is None:

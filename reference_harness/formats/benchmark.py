@@ -410,12 +410,12 @@ def _names(members: Any) -> Iterator[str]:
 
 def _categories(members: Any) -> Iterator[str]:
     order = members["category_order"]
-    listed = list(dict.fromkeys(task["category"] for task in members["tasks"]))
+    task_categories = list(dict.fromkeys(task["category"] for task in members["tasks"]))
     yield from _alike("category_order has names", order)
-    if set(listed) != set(order):
-        expected = f"expected the categories of the tasks: {quoted(listed)}"
+    if set(task_categories) != set(order):
+        expected = f"expected the categories of the tasks: {quoted(task_categories)}"
         yield f"category_order: found {quoted(order)}; {expected}"
-    if reserved := [name for name in listed if _read_alike(name) in _MEANS]:
+    if reserved := [name for name in task_categories if _read_alike(name) in _MEANS]:
         yield f"category_order: found {quoted(reserved)}, the name of a mean; expected other names"
 
 

@@ -36,8 +36,10 @@ class Recognition(NamedTuple):
         if self.kind != CONFLICT:
             return f"is {self.title}"
         line_numbers = ", ".join(map(str, self.lines[:LINES_MAX]))
-        more = f" and {len(self.lines) - LINES_MAX} more" if len(self.lines) > LINES_MAX else ""
-        return f"has {self.title} on line{'s' * (len(self.lines) > 1)} {line_numbers}{more}"
+        hidden_text = (
+            f" and {len(self.lines) - LINES_MAX} more" if len(self.lines) > LINES_MAX else ""
+        )
+        return f"has {self.title} on line{'s' * (len(self.lines) > 1)} {line_numbers}{hidden_text}"
 
 
 _UNPACK = "unpack it, and pass the file in it"

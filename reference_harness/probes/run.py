@@ -175,9 +175,12 @@ def _jobs(request: ProbeRequest) -> Iterator[ProbeJob]:
 
 
 def _refuse_missing(work: list[ProbeJob]) -> None:
-    missing = [str(job.file) for job in work if not job.file.is_file()]
-    if missing:
-        msg = f"files of a receipt are missing: {first_and_more(missing)}: pass the complete folder"
+    missing_files = [str(job.file) for job in work if not job.file.is_file()]
+    if missing_files:
+        msg = (
+            f"files of a receipt are missing: {first_and_more(missing_files)}: pass the complete "
+            "folder"
+        )
         raise OptionError(msg)
 
 
@@ -199,11 +202,11 @@ def _result(
     def by_task(name: str, kind: str, regime: str) -> dict[str, ProbeScores]:
         return {task: probed[name, task].scores[kind][regime] for task in request.tasks}
 
-    names = [receipt.model_id for receipt in request.receipts]
+    model_ids = [receipt.model_id for receipt in request.receipts]
     standings_by_regime = {
         regime: {
             kind: standings(
-                {name: by_task(name, kind, regime) for name in names}, request.benchmark
+                {name: by_task(name, kind, regime) for name in model_ids}, request.benchmark
             )
             for kind in request.kinds
         }

@@ -216,10 +216,10 @@ def unequal_embeddings(
     """
     sentences = []
     for scale in sorted({tasks[name].scale_log2 for name in digests}):
-        names = [name for name in digests if tasks[name].scale_log2 == scale]
-        words = np.vstack([np.hstack(digests[name]) for name in names]).view("<u8")
+        task_ids = [name for name in digests if tasks[name].scale_log2 == scale]
+        words = np.vstack([np.hstack(digests[name]) for name in task_ids]).view("<u8")
         task_indices = np.repeat(
-            np.arange(len(names)), [len(digests[name].embeddings) for name in names]
+            np.arange(len(task_ids)), [len(digests[name].embeddings) for name in task_ids]
         )
         order = np.lexsort(words.T[::-1])
         words, task_indices = words[order], task_indices[order]
@@ -228,7 +228,10 @@ def unequal_embeddings(
         is_unequal = is_same_sequence & (words[1:] != words[:-1]).any(axis=1)
         if is_unequal.any():
             names_unequal = sorted(
-                {names[i] for i in (*task_indices[1:][is_unequal], *task_indices[:-1][is_unequal])}
+                {
+                    task_ids[i]
+                    for i in (*task_indices[1:][is_unequal], *task_indices[:-1][is_unequal])
+                }
             )
             subject = "sequence has" if is_unequal.sum() == 1 else "sequences have"
             sentences.append(

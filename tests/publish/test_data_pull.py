@@ -116,7 +116,7 @@ def test_what_was_pulled_is_verified_and_its_manifest_says_the_same(repo, run, t
     code, output, errors = run("verify", here)
     assert (code, output) == (3, "")
     assert re.search(
-        r"test\.csv: sha256 [0-9a-f]{64}, expected [0-9a-f]{64} by manifest\.json", errors
+        r"test\.csv: sha256 [0-9a-f]{64}, expected [0-9a-f]{64} as in manifest\.json", errors
     )
 
 

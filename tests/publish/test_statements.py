@@ -174,7 +174,9 @@ def test_an_old_log_that_was_cut_does_not_follow_a_board_without_a_list(space, c
         publish(space, clone)
     shutil.rmtree(clone.root / AUDITS)
     clone.commit("Forget")
-    with pytest.raises(NotFastForward, match="the published one: its checkpoint is missing"):
+    with pytest.raises(
+        NotFastForward, match="the published one: the checkpoint of the log is missing"
+    ):
         publish(space, clone)
 
 
