@@ -139,7 +139,7 @@ POOLS: dict[str, tuple[Measured, ...]] = {
 
 def cells(found: Rescored, regime: str) -> Iterator[Cell]:
     """Yield the record's cell of every task, as `compare` measures it."""
-    alarm = rule.alarm_of_one(len(METRICS) * len(REGIMES) * len(found.tasks))
+    alarm_rate = rule.alarm_of_one(len(METRICS) * len(REGIMES) * len(found.tasks))
     for task in found.tasks.values():
         one = task.regimes[regime]
         few = regime in found.few_shot_k
@@ -147,7 +147,7 @@ def cells(found: Rescored, regime: str) -> Iterator[Cell]:
         measured = rule.MeasuredScore(
             base, one.base.confusion, one.plain, one.stressed, one.halts, not few
         )
-        allowed = rule.tolerance(measured, alarm, NO_WIDTH)
+        allowed = rule.tolerance(measured, alarm_rate, NO_WIDTH)
         assert allowed.honest is not None
         assert allowed.honest.centre is not None
         yield Cell(

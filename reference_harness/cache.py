@@ -187,18 +187,20 @@ class Cache:
             f"{shard}: {reason}; renamed to {aside.name}, its embeddings are computed again"
         )
 
-    def add(self, digests: Sequence[bytes], rows: Embeddings, token_budget: int = 0) -> None:
+    def add(self, digests: Sequence[bytes], embeddings: Embeddings, token_budget: int = 0) -> None:
         """Write a shard: (n, d) embeddings of n digests, and the budget of their batches."""
-        if len(digests) != len(rows) or not digests:
-            msg = f"{len(rows)} embeddings for {len(digests)} sequences, expected one for each"
+        if len(digests) != len(embeddings) or not digests:
+            msg = (
+                f"{len(embeddings)} embeddings for {len(digests)} sequences, expected one for each"
+            )
             raise ValueError(msg)
-        matrix = np.ascontiguousarray(rows).data
+        matrix = np.ascontiguousarray(embeddings).data
         joined_digests = b"".join(digests)
         header = json.dumps({
             "format": FORMAT,
             "count": len(digests),
-            "dim": rows.shape[1],
-            "dtype": rows.dtype.str,
+            "dim": embeddings.shape[1],
+            "dtype": embeddings.dtype.str,
             "token_budget": token_budget,
             "names_crc": zlib.crc32(joined_digests),
             "crc": zlib.crc32(matrix),
@@ -294,7 +296,7 @@ class ShardWriter:
         self._pool = ThreadPoolExecutor(1)
         self._writing: Future[None] | None = None
         self._digests: list[bytes] = []
-        self._rows: list[Embeddings] = []
+        self._embeddings: list[Embeddings] = []
         self._bytes = 0
         self._budget = 0
         self._last_flush_time = time.monotonic()
@@ -308,14 +310,14 @@ class ShardWriter:
             self.flush()
             self._wait()
 
-    def add(self, digests: Sequence[bytes], rows: Embeddings, token_budget: int = 0) -> None:
+    def add(self, digests: Sequence[bytes], embeddings: Embeddings, token_budget: int = 0) -> None:
         """Add (n, d) embeddings of n digests, and the budget under which they were computed."""
         if token_budget != self._budget:
             self.flush()  # a shard has one budget
             self._budget = token_budget
         self._digests.extend(digests)
-        self._rows.append(rows)
-        self._bytes += rows.nbytes
+        self._embeddings.append(embeddings)
+        self._bytes += embeddings.nbytes
         if self._bytes >= SHARD_BYTES or time.monotonic() - self._last_flush_time >= FLUSH_SECONDS:
             self.flush()
 
@@ -326,8 +328,10 @@ class ShardWriter:
         """
         self._wait()
         if self._digests:
-            self._writing = self._pool.submit(self._write, self._digests, self._rows, self._budget)
-        self._digests, self._rows, self._bytes = [], [], 0
+            self._writing = self._pool.submit(
+                self._write, self._digests, self._embeddings, self._budget
+            )
+        self._digests, self._embeddings, self._bytes = [], [], 0
         self._last_flush_time = time.monotonic()
 
     def _write(self, digests: list[bytes], rows: list[Embeddings], budget: int) -> None:

@@ -179,10 +179,10 @@ class Embedder:
                 "now on"
             )
         seconds, peak = time.perf_counter() - started, peak_memory(self.device)
-        measured_letters, drift = NOT_MEASURED, None
+        measured_letters, difference_alone = NOT_MEASURED, None
         if not failure and job.share is None:
-            drift, drift_notes = self._drift(cache, job)
-            notes += drift_notes
+            difference_alone, difference_notes = self._difference_alone(cache, job)
+            notes += difference_notes
             measured_letters = letters_of(self.extractor, job.measured_sequences)
         yield EmbedResult(
             job.task_id,
@@ -193,13 +193,14 @@ class Embedder:
             measured_letters,
             tuple(notes),
             failure,
-            drift,
+            difference_alone,
         )
 
-    def _drift(self, cache: Cache, job: EmbedJob) -> tuple[Drift | None, list[str]]:
-        """Return the drift of the first sequences, embedded again alone, and notes for the user.
+    def _difference_alone(self, cache: Cache, job: EmbedJob) -> tuple[Drift | None, list[str]]:
+        """Return how far embeddings computed again alone are from the cached ones, and notes.
 
-        There is a note if their bits changed although batching is exact.
+        Only the first sequences are embedded again. There is a note if their bits changed although
+        batching is exact.
         """
         sequences = (job.sequences or job.measured_sequences)[:DRIFT_SEQUENCES]
         try:
@@ -209,18 +210,18 @@ class Embedder:
         embedded_again = embedded_alone(self.extractor, sequences)
         if embedded_again is None:
             return None, []
-        drift = drift_of(embedded_again, cached)
+        difference = drift_of(embedded_again, cached)
         changed_count = sum(
             a.tobytes() != b.tobytes() for a, b in zip(embedded_again, cached, strict=True)
         )
         if self.batching.mode != "exact" or not changed_count:
-            return drift, []
+            return difference, []
         note = (
             f"{job.task_id}: embedding {plural(len(sequences), 'sequence')} again alone changed "
             f"bits of {changed_count}, although batching is exact: on this device, embeddings "
             "depend on other sequences; compare runs within a tolerance"
         )
-        return drift, [note]
+        return difference, [note]
 
     def _fill(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
         digests, sequences = sequence_digests(job.sequences), job.sequences

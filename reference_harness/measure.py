@@ -42,7 +42,7 @@ NOT_MEASURED = Letters(None, "its embedding failed")
 
 
 def letters_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> Letters:
-    """Return the letters of distinct sequences that the model reads.
+    """Return how many letters of distinct sequences the model reads, or why that is unknown.
 
     A built-in extractor counts them by its tokens. The counts of any other cannot be trusted, so a
     few sequences are embedded with changed letters.
@@ -98,7 +98,7 @@ def embedded_alone(extractor: LoadedExtractor, sequences: Sequence[str]) -> npt.
 
 
 def drift_of(alone: npt.NDArray[Any], earlier_embeddings: npt.NDArray[Any]) -> Drift:
-    """Return the drift between (n, d) embeddings computed alone and the earlier ones."""
+    """Return how far (n, d) embeddings computed alone are from the earlier ones."""
     largest = difference(alone.astype(np.float64), earlier_embeddings.astype(np.float64))
     return Drift(
         sequences=len(alone), difference=round(min(largest, DIFFERENCE_MAX), DRIFT_DECIMALS)

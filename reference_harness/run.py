@@ -306,12 +306,12 @@ class _Run:
 
     def _has_receipt(self, task_id: str, finished: FinishedTask) -> bool:
         """Return whether the receipt of a finished task exists, or none is requested."""
-        folder, receipt = self.settings.receipt, finished.task.receipt
+        folder, expected = self.settings.receipt, finished.task.receipt
         if folder is None:
             return True
-        if receipt is None or finished.predictions is None:
+        if expected is None or finished.predictions is None:
             return False
-        return is_written(folder, task_id, receipt)
+        return is_written(folder, task_id, expected)
 
     def _prepared(self, task: Task) -> EmbedJob:
         """Return the sequences of a task to embed, and keep what its probe needs."""

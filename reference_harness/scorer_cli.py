@@ -20,4 +20,4 @@ def scorer() -> None:
     echo(SCORER.description)
     threads.hold_to_scorer()
     SCORER.check()
-    echo("this machine computes scores of record")
+    echo("this machine has the scorer of record: scores computed here can be published")

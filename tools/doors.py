@@ -30,7 +30,7 @@ REFUSED = 1
 """Exit code of pre-commit and prek if a hook fails."""
 
 
-class Doors:
+class InstallHome:
     """An empty home folder, in which each way of installation is tried."""
 
     def __init__(self, at: Path) -> None:
@@ -61,7 +61,7 @@ class Doors:
         *program_of, _, _ = shlex.split(command)  # without `install` and the address
         self.run(*program_of, "uninstall", "geneb-ci")
 
-    def without(self, text: str) -> None:
+    def run_uninstalled(self, text: str) -> None:
         """Run the block of the page that works without an installation."""
         (block,) = [page_block for page_block in blocks(text) if page_block.test == MODULE]
         shutil.copy(ROW, self.at / "submission.json")
@@ -86,12 +86,12 @@ class Doors:
         self.run(program, "run", cwd=folder, code=REFUSED)
 
 
-WAYS: dict[str, Callable[[Doors, str], None]] = {
-    "uvx": Doors.without,
-    "uv": lambda doors, text: doors.install_kept(text, "uv"),
-    "pipx": lambda doors, text: doors.install_kept(text, "pipx"),
-    "pre-commit": lambda doors, text: doors.hook(text, "pre-commit"),
-    "prek": lambda doors, text: doors.hook(text, "prek"),
+WAYS: dict[str, Callable[[InstallHome, str], None]] = {
+    "uvx": InstallHome.run_uninstalled,
+    "uv": lambda home, text: home.install_kept(text, "uv"),
+    "pipx": lambda home, text: home.install_kept(text, "pipx"),
+    "pre-commit": lambda home, text: home.hook(text, "pre-commit"),
+    "prek": lambda home, text: home.hook(text, "prek"),
 }
 
 
@@ -99,11 +99,11 @@ def main() -> int:
     """Try each way; return 1 at the first one that does not do what the page says."""
     text = (ROOT / PAGE).read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="geneb-ci-doors-") as at:
-        doors = Doors(Path(at))
-        for name, door in WAYS.items():
+        home = InstallHome(Path(at))
+        for name, way in WAYS.items():
             started = time.monotonic()
             try:
-                door(doors, text)
+                way(home, text)
             except RuntimeError as error:
                 print(f"{name}: {error}")
                 return REFUSED

@@ -163,7 +163,8 @@ DEFENCES = (
     ),
     Defence(
         name=VARIANTS,
-        attack="labels of published test sequences, looked up by a key that a small change breaks",
+        attack="labels of the published test sequences, memorised and looked up by a feature that "
+        "a small change breaks",
         needs="a secret that decides which sequences are changed, and how",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.tasks:memorisation_results",
@@ -261,7 +262,8 @@ DEFENCES = (
     ),
     Defence(
         name=FRESH,
-        attack="labels of published sequences, looked up by any key",
+        attack="labels of the published sequences, memorised and looked up by any feature of the "
+        "sequence",
         needs="labelled sequences that nobody has seen",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.honesty:fresh_result",

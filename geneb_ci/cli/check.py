@@ -394,8 +394,8 @@ def explain_command(name: str) -> None:
 
 def _print_level(level: str, meaning: str) -> None:
     columns = width(widest=PARAGRAPH)
-    word = level_word(level)
-    other_name = "" if word == level else f"the same as {word}: "
+    shown_level = level_word(level)
+    other_name = "" if shown_level == level else f"the same as {shown_level}: "
     click.echo(wrapped_text(f"{level}  {other_name}{meaning}", columns), nl=False)
     hint = "`geneb-ci trust` lists the rows with their levels, `geneb-ci explain MODEL` says why"
     click.echo("\n" + wrapped_text(hint, columns), nl=False)

@@ -59,7 +59,12 @@ _AUTHOR = click.option(
     help="Check this pull request if a comment on it has a new command of a maintainer.",
 )
 @click.option("--pr", type=click.IntRange(min=1), metavar="N", help="Check this pull request.")
-@click.option("--group", metavar="SHA", help="Check this merge group, unless it has a verdict.")
+@click.option(
+    "--group",
+    "group_sha",
+    metavar="SHA",
+    help="Check the group of the merge queue with this commit, unless it has a verdict.",
+)
 @_AUTHOR
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write the verdict to.")
 def reconcile_command(
@@ -67,7 +72,7 @@ def reconcile_command(
     head_sha: str | None,
     commented: int | None,
     pr: int | None,
-    group: str | None,
+    group_sha: str | None,
     author_id: int,
     output: str,
 ) -> int:
@@ -81,16 +86,16 @@ def reconcile_command(
     limit or GitHub stopped the command before the last pull request, or if no pull request could be
     checked: finished verdicts are written all the same, and the remaining pull requests are named.
     """
-    head_sha, group = _sha(head_sha), _sha(group)
+    head_sha, group_sha = _sha(head_sha), _sha(group_sha)
     layout = find_layout(Path.cwd())
     is_single = any(option is not None for option in (pr, head_sha, commented))
     with connect(repo, author=author_id) as github:
-        sha = group or (head_sha if pr is None else None)
+        sha = group_sha or (head_sha if pr is None else None)
         if sha is not None and has_verdict(github, sha):
             say(f"{sha} has its verdict: nothing to do")
             return Exit.CLEAN
-        if group is not None:
-            result = group_verdict(github, layout, group)
+        if group_sha is not None:
+            result = group_verdict(github, layout, group_sha)
         elif pr is not None:
             result = sweep(github, layout, open_pull_at(github, pr, head_sha))
         elif head_sha is not None:

@@ -296,7 +296,7 @@ def _loading_facts(path: Path) -> dict[str, dict[str, Any]]:
     return table
 
 
-_FACTS_FORM = "write it as docs/maintainer/models.md describes a table of loading facts"
+_FACTS_FORM = "write a table of loading facts, in the form that docs/maintainer/models.md describes"
 
 
 def _row_meta(layout: Layout, model_id: str) -> Mapping[str, Any]:

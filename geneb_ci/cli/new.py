@@ -313,8 +313,8 @@ def _from_hub(repository: str) -> Iterator[None]:
         if status in {401, 403, 404}:
             raise NothingChecked(
                 f"the Hub has no public model {quoted(repository)}, or not this revision",
-                "check name and revision; if the model requires an agreement, write its files by "
-                "hand",
+                "check name and revision; if the model is gated, write the files of the submission "
+                "by hand",
             ) from error
         raise MachineFault(
             f"the Hub answered {status} for {repository}", "try again later"

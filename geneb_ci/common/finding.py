@@ -177,7 +177,10 @@ def renaming(unknown: Iterable[str], missing: Iterable[str], fix: str) -> str:
 
 
 def known_name(name: str, known_names: Iterable[str]) -> str | None:
-    """Return the known name equal to `name`, else the only one that differs in letter case."""
+    """Return the known name equal to `name`, else the one equal to it except for letter case.
+
+    Return None if there are none or several.
+    """
     names = {*known_names}
     folded = [candidate for candidate in names if candidate.casefold() == name.casefold()]
     return name if name in names else folded[0] if len(folded) == 1 else None

@@ -118,7 +118,8 @@ def require_time(seconds: int) -> None:
     if run_address() and seconds + QUEUE_S > HOSTED_S:
         seconds_max = HOSTED_S - QUEUE_S
         raise UsageProblem(
-            f"a Job of {seconds / 3600:.2f} h outlives the job of GitHub that would cancel it",
+            f"a Job of the Hub that takes {seconds / 3600:.2f} h may run longer than the job of "
+            "GitHub that waits for it, which then cancels it",
             f"set AUDIT_TIMEOUT to at most {seconds_max / 60:.0f}m, or run `audit send` elsewhere",
         )
 

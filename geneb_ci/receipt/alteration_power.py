@@ -80,7 +80,10 @@ def hit_of(a: Wide, b: Wide, tn: float, tp: float) -> Wide:
 
 
 def alterations_of(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
-    """Return the alterations of a cell with a claimed 2 x 2 matrix."""
+    """Return the alterations of a cell with a claimed 2 x 2 matrix.
+
+    `weight` is the weight of the cell in the macro MCC, and its share of the draws.
+    """
     (tn, fp), (fn, tp) = (tuple(map(float, row)) for row in matrix)
     a, b = (
         values.reshape(-1) for values in np.meshgrid(grid(int(tn)), grid(int(tp)), indexing="ij")

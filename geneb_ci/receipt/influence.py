@@ -323,13 +323,13 @@ def influence_on_loss(
 
 
 def possible_fall(
-    part: DrawnPart, rerun: Wide, allowed: Wide, slopes: Wide, scale_log2: int, rows: int
+    part: DrawnPart, rerun: Wide, allowed: Wide, slopes: Wide, scale_log2: int, row_count: int
 ) -> float:
-    """Return by how much the loss can fall within the tolerances of a part with `rows` embeddings.
+    """Return by how much the loss can fall within the tolerances of a part.
 
-    `rerun` has the (n, d) drawn embeddings and `allowed` their tolerances, divided by the scale.
-    Each coordinate can move to a neighbouring float16 value that passes; the number of coordinates
-    that move is limited by `allowed_pooled`.
+    The part has `row_count` embeddings. `rerun` has the (n, d) drawn ones and `allowed` their
+    tolerances, divided by the scale. Each coordinate can move to a neighbouring float16 value that
+    passes; the number of coordinates that move is limited by `allowed_pooled`.
     """
     if not len(part.rounded):
         return 0.0
@@ -347,7 +347,7 @@ def possible_fall(
     )
     count_max = allowed_pooled(*gains.shape)
     largest = np.sort(gains, axis=None)[::-1][:count_max]
-    return math.fsum(largest.tolist()) / len(gains) * rows
+    return math.fsum(largest.tolist()) / len(gains) * row_count
 
 
 class PartStatistic(NamedTuple):

@@ -88,8 +88,8 @@ def bytes_of(path: Path, entry: PredictionsFile | None) -> bytes:
     if entry is not None and (len(raw), digest) != (entry.bytes, entry.sha256):
         raise PredictionsRefused(
             "file",
-            f"{path}: {len(raw):,} bytes with the sha256 {digest}; the receipt has "
-            f"{entry.bytes:,} bytes and {entry.sha256}",
+            f"{path}: {len(raw):,} bytes, sha256 {digest}; the receipt states "
+            f"{entry.bytes:,} bytes, sha256 {entry.sha256}",
         )
     return raw
 

@@ -614,7 +614,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
     ),
     Situation(
         "pull-request-open",
-        "the branch has an open pull request (with `--repo`)",
+        "the branch has an open pull request (seen only with `--repo`)",
         lambda s: s.pull is not None,
         _pull_state,
         _view,

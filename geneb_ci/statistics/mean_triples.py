@@ -160,7 +160,7 @@ SEEN_MAX = 12
 class ImpossibleMetric(NamedTuple):
     """A metric that is impossible, and its approximate limits given the other metrics.
 
-    The limits are attained by means of sampled tables, and are nearly the widest possible.
+    Some mean of sampled tables attains each limit; means of other tables hardly exceed it.
     """
 
     metric: str
@@ -178,7 +178,7 @@ class _MeanPlace(NamedTuple):
 
 
 class _Corner(NamedTuple):
-    """A table of the simplex and its weight in the mean."""
+    """A corner of the simplex that contains the mean: a table's metrics, and their weight in it."""
 
     table: Triple
     weight: float

@@ -147,7 +147,10 @@ class Bounds(NamedTuple):
 
 
 def single(n: int, correct: int) -> Bounds:
-    """Return the bounds of one matrix on n sequences with `correct` correct predictions."""
+    """Return the least and greatest MCC and macro-F1 of a confusion matrix.
+
+    It has n sequences, `correct` of them on the diagonal.
+    """
     errors = n - correct
     if not errors:
         return Bounds(1.0, 1.0, 1.0, 1.0)
@@ -160,9 +163,9 @@ def single(n: int, correct: int) -> Bounds:
 
 
 def mean(n: int, correct: int, repeats: int) -> Bounds:
-    """Return the bounds of a mean over `repeats` matrices, each on n sequences.
+    """Return the least and greatest means of MCC and macro-F1 over `repeats` confusion matrices.
 
-    Together they have `correct` correct predictions.
+    Each has n sequences; together they have `correct` of them on the diagonals.
     """
     total = n * repeats
     errors = total - correct

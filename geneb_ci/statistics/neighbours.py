@@ -139,11 +139,11 @@ class AffineFit(NamedTuple):
 
 
 class _StandardisedScores(NamedTuple):
-    """The scores of a row in one regime: mean, norm of the deviations, deviations over norm."""
+    """The scores of a row in one regime: mean, norm of the deviations, deviations over the norm."""
 
     mean: float
     norm: float
-    standard: list[float]
+    unit_deviations: list[float]
 
 
 def _standardised(row: Iterable[float]) -> _StandardisedScores | None:
@@ -169,7 +169,7 @@ def _complete_rows(
     """Return the rows that have all cells of a regime: index, first cells, and all cells."""
     standardised = ((i, _standardised(row[start:stop])) for i, row in enumerate(table.vectors))
     return [
-        (i, scores.standard[:_FIRST_CELLS], scores)
+        (i, scores.unit_deviations[:_FIRST_CELLS], scores)
         for i, scores in standardised
         if scores is not None
     ]
@@ -190,9 +190,9 @@ def affine_copy(
     size = part.stop - part.start
     residual_limit = residual_max * math.sqrt(size) / own_row.norm
     first, last, head = (
-        own_row.standard[0],
-        own_row.standard[-1],
-        own_row.standard[:_FIRST_CELLS],
+        own_row.unit_deviations[0],
+        own_row.unit_deviations[-1],
+        own_row.unit_deviations[:_FIRST_CELLS],
     )
     # The residual is below the limit L if 1 - r^2 < L^2 for the correlation r > 0; the squared
     # distance of the two vectors is 2 - 2 r, and that of their first cells is no larger.
@@ -205,10 +205,10 @@ def affine_copy(
         if number == view.own_index:
             continue
         # No single residual can exceed the root of the sum of squares: a cheap test first.
-        scores = other.standard
+        scores = other.unit_deviations
         if abs(first - scores[0]) > residual_limit or abs(last - scores[-1]) > residual_limit:
             continue
-        correlation = dot(own_row.standard, other.standard)
+        correlation = dot(own_row.unit_deviations, other.unit_deviations)
         residual = own_row.norm * math.sqrt(max(0.0, 1 - correlation * correlation) / size)
         if (
             correlation > 0

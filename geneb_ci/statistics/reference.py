@@ -178,7 +178,7 @@ class Reference:
     """Sorted absolute residuals of each cell, divided by each row's spread."""
     sizes: list[list[float]]
     """The same residuals by row, unsorted, to exclude a row's own residual."""
-    pooled: tuple[float, ...]
+    pooled_scales: tuple[float, ...]
     """Typical scale of each regime."""
 
     def index_of(self, number: int | None) -> int | None:
@@ -189,7 +189,9 @@ class Reference:
         """Return the noise scale of a cell, without the residual of row `excluded`."""
         numbers = self.spread[cell]
         own_size = None if excluded is None else self.sizes[excluded][cell]
-        return _shrunk(_central_mean(numbers, own_size) / _BULK, self.pooled[regime], len(numbers))
+        return _shrunk(
+            _central_mean(numbers, own_size) / _BULK, self.pooled_scales[regime], len(numbers)
+        )
 
     def scales(self, excluded: int | None) -> list[float]:
         """Return the noise scale of every cell, without the residuals of row `excluded`."""
@@ -221,13 +223,13 @@ def reference_of(table: ScoreTable) -> Reference | None:
     fitted = _known_fit(identity, clipped, table.regimes)
     if fitted is None:
         fitted = _fitted(rows, centre, mads, clipped, table.regimes)
-    fit_scales, fit, sizes, pooled = fitted
+    fit_scales, fit, sizes, pooled_scales = fitted
     spread = [sorted(column) for column in zip(*sizes, strict=True)]
-    return Reference(table, tuple(indices), centre, fit_scales, *fit, spread, sizes, pooled)
+    return Reference(table, tuple(indices), centre, fit_scales, *fit, spread, sizes, pooled_scales)
 
 
 Fitted = tuple[list[float], "_Fit", list[list[float]], tuple[float, ...]]
-"""`fit_scales` of a reference, its fit, `sizes` and `pooled`."""
+"""`fit_scales` of a reference, its fit, `sizes` and `pooled_scales`."""
 
 
 def _fitted(
@@ -244,8 +246,8 @@ def _fitted(
     fit_scales = _scales(_residuals(rows, centre, clipped, fit_scales, fit), regimes, rounds=1)[0]
     fit = _fit(clipped, fit_scales)
     residuals = _residuals(rows, centre, clipped, fit_scales, fit)
-    _, sizes, pooled = _scales(residuals, regimes, rounds=2)
-    return fit_scales, fit, sizes, pooled
+    _, sizes, pooled_scales = _scales(residuals, regimes, rounds=2)
+    return fit_scales, fit, sizes, pooled_scales
 
 
 def fit_text(table: ScoreTable) -> str:
@@ -258,8 +260,10 @@ def fit_text(table: ScoreTable) -> str:
 
 
 def _doubles(fitted: Fitted) -> bytes:
-    fit_scales, fit, sizes, pooled = fitted
-    return shipped.packed([fit_scales, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled])
+    fit_scales, fit, sizes, pooled_scales = fitted
+    return shipped.packed(
+        [fit_scales, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled_scales]
+    )
 
 
 def _identity(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
@@ -278,12 +282,17 @@ def _known_fit(
     arrays = shipped.known_fit(identity, [*shapes, (1, len(regimes))])
     if arrays is None:
         return None
-    (fit_scales,), inverted, products, (leverage,), sizes, (pooled,) = arrays
+    (fit_scales,), inverted, products, (leverage,), sizes, (pooled_scales,) = arrays
     if min(fit_scales) < SCALE_FLOOR:  # which no fit has, and a weight would be infinite
         return None
-    standard = _standard(clipped, fit_scales)
-    columns = list(zip(*standard, strict=True))
-    return fit_scales, _Fit(standard, columns, inverted, products, leverage), sizes, tuple(pooled)
+    standardised = _standardised(clipped, fit_scales)
+    columns = list(zip(*standardised, strict=True))
+    return (
+        fit_scales,
+        _Fit(standardised, columns, inverted, products, leverage),
+        sizes,
+        tuple(pooled_scales),
+    )
 
 
 def _centre(rows: list[Vector]) -> tuple[Centre, list[float]]:
@@ -304,15 +313,15 @@ class _Fit(NamedTuple):
 
 
 def _fit(clipped: list[list[float]], fit_scales: list[float]) -> _Fit:
-    standard = _standard(clipped, fit_scales)
-    inverted = inverse(gram(standard, RIDGE))
-    columns = list(zip(*standard, strict=True))
+    standardised = _standardised(clipped, fit_scales)
+    inverted = inverse(gram(standardised, RIDGE))
+    columns = list(zip(*standardised, strict=True))
     products = [[dot(line, column) for column in columns] for line in inverted]
     leverage = [dot(a, b) for a, b in zip(columns, zip(*products, strict=True), strict=True)]
-    return _Fit(standard, columns, inverted, products, leverage)
+    return _Fit(standardised, columns, inverted, products, leverage)
 
 
-def _standard(clipped: list[list[float]], fit_scales: list[float]) -> list[list[float]]:
+def _standardised(clipped: list[list[float]], fit_scales: list[float]) -> list[list[float]]:
     weights = [1.0 / s for s in fit_scales]
     return [[x * w for x, w in zip(row, weights, strict=True)] for row in clipped]
 
@@ -354,15 +363,15 @@ def _scales(
         own_scales = [
             _central_mean(sorted(column), None) / _BULK for column in zip(*sizes, strict=True)
         ]
-        pooled = tuple(median(own_scales[part]) for part in regimes)
+        pooled_scales = tuple(median(own_scales[part]) for part in regimes)
         scales = [
             _shrunk(s, p, len(sizes))
-            for part, p in zip(regimes, pooled, strict=True)
+            for part, p in zip(regimes, pooled_scales, strict=True)
             for s in own_scales[part]
         ]
         if rounds_left > 1:
             sizes = [_residuals_over_spread(row, scales, regimes) for row in residuals]
-    return scales, sizes, pooled
+    return scales, sizes, pooled_scales
 
 
 def _residuals_over_spread(
@@ -394,7 +403,7 @@ def _central_mean(ordered: list[float], excluded: float | None) -> float:
     return total / (high - low)
 
 
-def _shrunk(scale: float, pooled: float, rows: int) -> float:
+def _shrunk(scale: float, pooled_scale: float, rows: int) -> float:
     """Return the scale of a cell, from `rows` rows, moved towards that of its regime."""
-    square = (rows * scale * scale + POOLING * pooled * pooled) / (rows + POOLING)
+    square = (rows * scale * scale + POOLING * pooled_scale * pooled_scale) / (rows + POOLING)
     return max(SCALE_FLOOR, math.sqrt(square))

@@ -64,13 +64,19 @@ def leave_one_out_of(
     own_fit_index = reference.index_of(own_index)
     # 1. Weights of the other rows, A_-i Z x, and the prediction Z' A_-i Z x, where A_-i is the
     # inverse without the row's own place.
-    standard, weights, fitted = _predictions(row, reference)
+    standardised_row, weights, fitted = _predictions(row, reference)
     excluded = [i for i in (own_fit_index, reference.index_of(nearest)) if i is not None]
     weights, fitted, leverage = _downdated(reference, excluded, weights, fitted)
     # 2. Prediction of each cell, leaving this cell out.
     predicted, residuals = [], []
     for x, m, s, z, f, h in zip(
-        row, reference.centre.medians, reference.fit_scales, standard, fitted, leverage, strict=True
+        row,
+        reference.centre.medians,
+        reference.fit_scales,
+        standardised_row,
+        fitted,
+        leverage,
+        strict=True,
     ):
         prediction = m + s * (z - (z - f) / (1.0 - h))
         predicted.append(prediction)
@@ -96,11 +102,11 @@ def _predictions(row: Vector, reference: Reference) -> tuple[list[float], list[f
     Both predictions of the row, with and without its nearest row, begin with them.
     """
     clipped = reference.centre.clipped(row)
-    standard = [x / s for x, s in zip(clipped, reference.fit_scales, strict=True)]
+    standardised_row = [x / s for x, s in zip(clipped, reference.fit_scales, strict=True)]
     row_squares, column_squares = _squares(reference)
-    products = _dots(reference.standardised, row_squares, standard)
+    products = _dots(reference.standardised, row_squares, standardised_row)
     weights = [dot(line, products) for line in reference.inverse]
-    return standard, weights, _dots(reference.columns, column_squares, weights)
+    return standardised_row, weights, _dots(reference.columns, column_squares, weights)
 
 
 @functools.lru_cache(maxsize=4)
@@ -402,9 +408,9 @@ def _category_means(table: ScoreTable, parts: Parts) -> _CategoryMeans | None:
         for column, m in zip(columns, medians, strict=True)
     ]
     rows = list(complete.values())
-    standard = [_standardised(row, medians, spread, CLIP) for row in rows]
-    precision = inverse(gram(list(zip(*standard, strict=True)), RIDGE))
-    return _CategoryMeans(tuple(complete), rows, medians, spread, standard, precision)
+    standardised_rows = [_standardised(row, medians, spread, CLIP) for row in rows]
+    precision = inverse(gram(list(zip(*standardised_rows, strict=True)), RIDGE))
+    return _CategoryMeans(tuple(complete), rows, medians, spread, standardised_rows, precision)
 
 
 def _standardised(

@@ -162,8 +162,8 @@ def _rebuild_unsaved(model: Any) -> None:  # any PreTrainedModel
     saved, and tensors in plain attributes, get no values. Version 4 builds the whole model first,
     and has no `is_custom_code`.
     """
-    has_own_code = getattr(model, "is_custom_code", bool)
-    if not has_own_code() or not _unsaved_names(model):
+    is_custom_code = getattr(model, "is_custom_code", lambda: False)
+    if not is_custom_code() or not _unsaved_names(model):
         return
     built = _built(model, weights=False)
     if any(tensor.is_meta for tensor in _unsaved(model, built)):

@@ -327,7 +327,10 @@ def _adapter() -> "TypeAdapter[BenchmarkFile]":
 
 
 def _validated(raw: bytes, example: Callable[[], bytes] | None) -> tuple[Any, list[str]]:
-    """Return the JSON value, or None if it is invalid, and the faults of its types."""
+    """Return the JSON value and its faults.
+
+    The value is None if this is no JSON or another format.
+    """
     from pydantic import ValidationError
     from pydantic_core import from_json
 

@@ -167,7 +167,9 @@ class ExactRows(StrictModel):
     """The measured number of sequences of equal length that may share a batch."""
 
     tokens: Count
+    """Tokens of each sequence."""
     rows: Count
+    """Largest number of such sequences in a batch."""
 
 
 class BatchingRef(StrictModel):

@@ -68,8 +68,8 @@ def _multiplications(kind: str, task: TaskOfReceipt, benchmark: Benchmark) -> in
     if kind == "mlp":
         return epochs(rows) * rows * dim * HIDDEN
     counts = benchmark.by_id[task.task_id].test_class_counts or []
-    classes = len(counts) if len(counts) > 2 else 1  # noqa: PLR2004 - one column stands for two
-    return rows * dim * min(rows, dim) * (classes if kind == "logistic" else 1)
+    column_count = len(counts) if len(counts) > 2 else 1  # noqa: PLR2004 - one column stands for two
+    return rows * dim * min(rows, dim) * (column_count if kind == "logistic" else 1)
 
 
 def sentence(estimate: Cost, receipts: int, tasks: int, kinds: int, workers: int) -> str:

@@ -43,6 +43,7 @@ class RoundedEmbeddings(NamedTuple):
     values: Half
     """(n, d), C-ordered; never -0.0, NaN or infinite."""
     scale_log2: int
+    """The embeddings are `values` times 2 ** scale_log2."""
 
 
 class WidenedEmbeddings:

@@ -24,7 +24,7 @@ from geneb_ci.audit.rerun.honesty import (
     TaskVariantDecisions,
     VariantResult,
     accuracy_loss,
-    alarm_of_one,
+    alarm_quantile_of_one,
     contradiction,
     difference,
     difference_limit,
@@ -198,7 +198,7 @@ def test_labels_of_one_task_of_many_are_flagged_by_that_task() -> None:
     assert "; t0, cropped D +0.2597 of at most 0.1984" in variant_text(known)
     assert contradiction(known, 308) == ""
     assert not of_all(counts(308, 50, 12)).memorised
-    assert [round(alarm_of_one(tasks), 2) for tasks in (1, 13, 100)] == [4.0, 4.57, 4.98]
+    assert [round(alarm_quantile_of_one(tasks), 2) for tasks in (1, 13, 100)] == [4.0, 4.57, 4.98]
 
 
 def test_the_fits_of_a_few_shot_regime_count_as_one_of_them():

@@ -107,8 +107,8 @@ def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(regimes, com
         cell.halts,
         is_one_fit=True,
     )
-    alarm = rule.alarm_of_one(comparisons)
-    assert found.regimes["full"].tolerance == rule.tolerance(measured, alarm, NONE)
+    alarm_rate = rule.alarm_of_one(comparisons)
+    assert found.regimes["full"].tolerance == rule.tolerance(measured, alarm_rate, NONE)
     assert (found.verdict, found.reason, list(found.regimes)) == (
         "agrees",
         "drawn",

@@ -80,7 +80,7 @@ CHANGES = {
     "too many tasks": (
         ("drawn = 2\n", "drawn = 4\n"),
         "drawn = 4 is more than the 3 tasks of GENEB-small",
-        "write drawn = 3 or less, and minimum_drawn at most as much",
+        "write drawn = 3 or less, and minimum_drawn no larger",
     ),
     "an unknown regime": (
         ('"1shot"', '"5shot"'),

@@ -183,6 +183,6 @@ def test_what_is_no_probability_is_refused(text):
     with pytest.raises(UsageProblem) as refusal:
         parse_probability(text, "--power")
     assert (refusal.value.message, refusal.value.fix) == (
-        f"--power {text!r} is not a probability",
-        "pass a number above 0 and at most 1: 0.95",
+        f"--power {text!r} is not a number above 0 and at most 1",
+        "pass a probability, for example 0.95",
     )

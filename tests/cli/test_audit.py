@@ -245,8 +245,12 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
         (["--drawn", "1"], 2, "--drawn 1 would lower the sample: 2 tasks are committed"),
         (["--beacon-file", "round.json", "--drawn", "4"], 2, "cannot draw 4 of "),
         (["--detect", "1"], 2, "only one of --detect and --confidence is given"),
-        (["--detect", "1", "--confidence", "95"], 2, "--confidence '95' is not a probability"),
-        (["--detect", "1", "--confidence", "1/0"], 2, "is not a probability"),
+        (
+            ["--detect", "1", "--confidence", "95"],
+            2,
+            "--confidence '95' is not a number above 0 and at most 1",
+        ),
+        (["--detect", "1", "--confidence", "1/0"], 2, "is not a number above 0 and at most 1"),
         (
             ["--detect", "9", "--confidence", "0.5"],
             2,

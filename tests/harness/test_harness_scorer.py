@@ -157,4 +157,7 @@ def test_the_command_shows_the_scorer(harness):
     done = harness("scorer")
     assert (done.returncode, done.stderr) == (0, "")
     assert SCORER.digest in done.stdout
-    assert done.stdout.splitlines()[-1] == "this machine computes scores of record"
+    assert (
+        done.stdout.splitlines()[-1]
+        == "this machine has the scorer of record: scores computed here can be published"
+    )

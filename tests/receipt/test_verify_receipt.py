@@ -319,7 +319,7 @@ def test_predictions_that_are_not_the_receipt_s_are_found_before_any_cell(
     place.write_bytes(place.read_bytes()[:-1] + b"?")
     step, found = written.refused()
     assert (step, found.split(": ")[0]) == ("files", str(place))
-    assert "bytes with the sha256" in found
+    assert "bytes, sha256" in found
     place.unlink()
     done = written.verify("--quiet")
     assert (done.returncode, done.stdout) == (3, "")

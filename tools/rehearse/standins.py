@@ -45,8 +45,14 @@ TABLE = (
     StandIn(
         "sudo, apt-get, make", "nothing is installed on this machine, and no task data fetched"
     ),
-    StandIn(".ci/run", "requirements/dev.txt for real, then the tests that need no torch"),
-    StandIn("a runner for one audit", "this machine, with an empty home and no token of its job"),
+    StandIn(
+        ".ci/run",
+        "requirements/dev.txt is really installed; then only the tests run that need no torch",
+    ),
+    StandIn(
+        "a runner for one audit",
+        "this machine, with an empty home folder and without the job's token",
+    ),
     StandIn("a Job of the Hub", "a process of this machine, with the environment of its spec"),
     StandIn("the beacon", "a published round; GitHub's clock shows the time that belongs to it"),
     StandIn("a relay of the beacon", "a file with a published round, named by GENEB_BEACON_FILE"),

@@ -478,14 +478,14 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     # Each drawn embedding stands for many others; an embedding added for its strength does not.
     is_drawn = task.is_drawn
     total = 0.0
-    for name, in_part, rows in (
+    for name, in_part, row_count in (
         (TRAINING, is_training & is_drawn, task.entry.train),
         (TEST, ~is_training & is_drawn, task.entry.test),
     ):
         part = DrawnPart(name, task.committed[in_part], rounded[in_part], task.labels[in_part])
         slopes = gradients(part, scale, task.influence, probe)
         total += possible_fall(
-            part, scaled(rerun[in_part], scale), tolerances[in_part], slopes, scale, rows
+            part, scaled(rerun[in_part], scale), tolerances[in_part], slopes, scale, row_count
         )
     return float(recorded(np.array([total]))[0])
 

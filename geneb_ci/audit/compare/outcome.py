@@ -317,8 +317,8 @@ def objections(
         rerun_count = plural(len(tasks), "rerun task")
         found.append(Objection(TOLERANCE, f"{', '.join(differing_tasks)} of {rerun_count}"))
     found += [
-        Objection(JOINT, f"{name}: {bias.text}")
-        for name, bias in mean_biases(tasks).items()
+        Objection(JOINT, f"{test_name}: {bias.text}")
+        for test_name, bias in mean_biases(tasks).items()
         if bias.is_significant
     ]
     return [*found, *extractor_objections(decoys, variants, fresh, few_shot)]

@@ -142,11 +142,11 @@ def compare(
         raise NothingChecked(
             f"{empty_text} has nothing to compare", "commit and draw again, for this submission"
         )
-    alarm = rule.alarm_of_one(len(METRICS) * sum(map(len, cells.values())))
+    alarm_rate = rule.alarm_of_one(len(METRICS) * sum(map(len, cells.values())))
     tasks = []
     for choice in chosen:
         regimes = {
-            name: _compared(rescored, choice.task, name, claimed, alarm)
+            name: _compared(rescored, choice.task, name, claimed, alarm_rate)
             for name in cells[choice.task]
         }
         verdict = task_verdict(regimes.values())
@@ -170,8 +170,8 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
         f"{informative_text(informative_cells(tasks))}; the others are not evidence"
     )
     lines += [
-        f"{regime}: {bias.text}"
-        for regime, bias in mean_biases(tasks).items()
+        f"{test_name}: {bias.text}"
+        for test_name, bias in mean_biases(tasks).items()
         if bias.is_significant
     ]
     full_tolerances = [
@@ -227,7 +227,7 @@ def _claimed_regimes(
 
 
 def _compared(
-    rescored: Rescored, task: str, name: str, claimed: Claims, alarm: float
+    rescored: Rescored, task: str, name: str, claimed: Claims, alarm_rate: float
 ) -> CellComparison:
     regime = rescored.tasks[task].regimes[name]
     is_one_fit = name not in rescored.few_shot_k
@@ -240,7 +240,7 @@ def _compared(
         regime.halts,
         is_one_fit,
     )
-    allowed = rule.tolerance(measured, alarm, reading.width)
+    allowed = rule.tolerance(measured, alarm_rate, reading.width)
     digest = claimed.digests.get((name, task))
     scores, rerun = _scores_of(reading.value), _scores_of(_values(regime.base.scores))
     return CellComparison(

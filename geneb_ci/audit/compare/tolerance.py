@@ -112,18 +112,19 @@ def alarm_of_one(comparisons: int) -> float:
     return FALSE_ALARM / comparisons
 
 
-def tolerance(measured: MeasuredScore, alarm: float, half_widths: Triple) -> Tolerance:
+def tolerance(measured: MeasuredScore, alarm_rate: float, half_widths: Triple) -> Tolerance:
     """Return the tolerance of a score of record.
 
-    `alarm` is the false-alarm rate of one metric, `half_widths` half the width of the interval of
-    values that round to the claim. Raises NothingChecked when there are too few copies.
+    `alarm_rate` is the false-alarm rate of one metric, `half_widths` half the width of the interval
+    of values that round to the claim. Raises NothingChecked when there are too few copies.
     """
     _check_copies(measured.plain, "plain")
     if measured.stressed or not (measured.is_one_fit and most_copies_change(measured.plain)):
         _check_copies(measured.stressed, "stressed")
     allowances = {
         metric: max(
-            _flip_allowance(measured, metric, alarm), _draw_allowance(measured, metric, alarm)
+            _flip_allowance(measured, metric, alarm_rate),
+            _draw_allowance(measured, metric, alarm_rate),
         )
         + math.fsum(_stop_allowances(measured, metric))
         for metric in METRICS
@@ -139,7 +140,7 @@ def _check_copies(copies: Sequence[JitteredCopy], kind: str) -> None:
         )
 
 
-def _flip_allowance(measured: MeasuredScore, metric: str, alarm: float) -> float:
+def _flip_allowance(measured: MeasuredScore, metric: str, alarm_rate: float) -> float:
     """Return the allowance for flips that grow with the noise, and for rare outcomes.
 
     Single flips add up to a normal deviation. If their signs are random, it is sqrt(8) times as
@@ -151,7 +152,7 @@ def _flip_allowance(measured: MeasuredScore, metric: str, alarm: float) -> float
     if measured.is_one_fit or not _flips_grow(measured):
         return farthest
     spread = _rms(_deviations(measured, measured.plain, metric, all_matrices))
-    return min(farthest, math.sqrt(2) * quantile(alarm, len(measured.plain)) * spread)
+    return min(farthest, math.sqrt(2) * quantile(alarm_rate, len(measured.plain)) * spread)
 
 
 def _flips_grow(measured: MeasuredScore) -> bool:
@@ -193,7 +194,7 @@ def _stop_allowances(measured: MeasuredScore, metric: str) -> list[float]:
     return allowances
 
 
-def _draw_allowance(measured: MeasuredScore, metric: str, alarm: float) -> float:
+def _draw_allowance(measured: MeasuredScore, metric: str, alarm_rate: float) -> float:
     """Return the allowance for unstable fits, which end elsewhere each time.
 
     The one fit on all training sequences always gets this allowance, few-shot fits only if their
@@ -203,7 +204,7 @@ def _draw_allowance(measured: MeasuredScore, metric: str, alarm: float) -> float
     if measured.is_one_fit:
         all_matrices = range(len(measured.matrices))
         spread = _rms(_deviations(measured, measured.plain, metric, all_matrices))
-        return math.sqrt(2) * quantile(alarm, len(measured.plain)) * spread
+        return math.sqrt(2) * quantile(alarm_rate, len(measured.plain)) * spread
     seeds = range(len(measured.matrices))
     unstable_seeds = [seed for seed in seeds if _is_unstable(measured, seed)]
     if not unstable_seeds:
@@ -211,7 +212,7 @@ def _draw_allowance(measured: MeasuredScore, metric: str, alarm: float) -> float
     stable_seeds = [seed for seed in seeds if seed not in unstable_seeds]
     copies = [*measured.plain, *measured.stressed]
     spread = _rms(_deviations(measured, copies, metric, unstable_seeds))
-    return quantile(alarm, len(copies)) * spread + _largest_deviation(
+    return quantile(alarm_rate, len(copies)) * spread + _largest_deviation(
         measured, metric, stable_seeds
     )
 

@@ -165,12 +165,14 @@ def embed_among_decoys(
     separate_values = embed_in_order(with_decoys.second_run)
     rows = zip(with_decoys.repeat_positions, separate_values, strict=True)
     repeats = [(a, repeat) for (a, b), row in rows for repeat in (values[b], row)]
-    number_of = {position: number for number, position in enumerate(with_decoys.real_positions)}
+    real_index_by_position = {
+        position: index for index, position in enumerate(with_decoys.real_positions)
+    }
     return TaskEmbeddings(
         real_embeddings(with_decoys, values),
         judge_decoys(with_decoys, values, dtype, separate_values),
         repeatability_of([(values[a], repeat) for a, repeat in repeats]),
-        [(number_of[a], repeat) for a, repeat in repeats],
+        [(real_index_by_position[a], repeat) for a, repeat in repeats],
     )
 
 

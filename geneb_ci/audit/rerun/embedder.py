@@ -50,7 +50,7 @@ class SampleEmbedder:
         self._prepared = prepared
         self._width = width
         self._say = say
-        self.parts: list[EmbeddedTask] = []
+        self.part_facts: list[EmbeddedTask] = []
         """Facts of each finished part of the list of sequences."""
         self.repeats: list[tuple[str, npt.NDArray[np.float32]]] = []
         """Some sequences, each with an embedding that it got in another place or batch."""
@@ -101,7 +101,7 @@ class SampleEmbedder:
             ):
                 kept_values = np.load(folder / _MATRIX, allow_pickle=False)
                 return self._finished(sequences, entry, self._as_receipt_width(kept_values))
-        seconds_used = sum(part.seconds for part in self.parts)
+        seconds_used = sum(facts.seconds for facts in self.part_facts)
         runs = SandboxRuns(self._prepared, seconds_used, self._say, label)
         decoyed = with_decoys(sequences, secrets.token_bytes(32), published_count)
         self._say(
@@ -140,7 +140,7 @@ class SampleEmbedder:
 
         `values` has the embeddings of `sequences`, followed by those of the repeats.
         """
-        self.parts.append(entry)
+        self.part_facts.append(entry)
         repeated = [sequences[number] for number in entry.repeats]
         self.repeats += zip(repeated, values[len(sequences) :], strict=True)
         return values[: len(sequences)]
@@ -163,7 +163,7 @@ class SampleEmbedder:
 
         Returns the dtype, or `ALONE_BATCH`, and the (n, d) embeddings.
         """
-        runs = SandboxRuns(self._prepared, sum(part.seconds for part in self.parts))
+        runs = SandboxRuns(self._prepared, sum(facts.seconds for facts in self.part_facts))
         spec = self._prepared.spec
         try:
             options = {**spec.options, "dtype": FLOAT64}
@@ -176,7 +176,7 @@ class SampleEmbedder:
     @property
     def decoys(self) -> Decoys:
         """The joint result of the decoys of all parts."""
-        results = [part.decoys for part in self.parts if part.decoys is not None]
+        results = [facts.decoys for facts in self.part_facts if facts.decoys is not None]
         return Decoys(
             order_dependent=any(result.order_dependent for result in results),
             memorised=any(result.memorised for result in results),

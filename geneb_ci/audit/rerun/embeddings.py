@@ -199,7 +199,11 @@ class _EmbeddingRun:
         except ExtractorRefused as error:
             finished_at = moment_of(int(clock()))
             error.run_facts = RunFacts(
-                stage, error.task, self.prepared.facts(self.embedder.parts), started_at, finished_at
+                stage,
+                error.task,
+                self.prepared.facts(self.embedder.part_facts),
+                started_at,
+                finished_at,
             )
             raise
         self.prepared.check_weights()
@@ -478,7 +482,7 @@ class _EmbeddingRun:
             reasons=[],
             not_proved=not_proved(cells, fresh, len(tasks)),
             rerun_sha256=hashlib.sha256(rerun_content).hexdigest(),
-            sandbox=prepared.facts(self.embedder.parts),
+            sandbox=prepared.facts(self.embedder.part_facts),
             harness=HarnessFacts(
                 version=prepared.subject.benchmark.harness_version,
                 commit=recomputed.harness.commit,
@@ -500,11 +504,13 @@ class _EmbeddingRun:
         return outcome.model_copy(update={"reasons": reasons, "verdict": verdict_by(reasons)})
 
     def _notes(self) -> list[str]:
-        parts = self.embedder.parts
-        attempts = list(dict.fromkeys(attempt for part in parts for attempt in part.attempts))
-        count = sum(part.computed + part.further for part in parts)
-        seconds = sum(part.seconds for part in parts)
-        peak = max(part.peak for part in parts)
+        part_facts = self.embedder.part_facts
+        attempts = list(
+            dict.fromkeys(attempt for facts in part_facts for attempt in facts.attempts)
+        )
+        count = sum(facts.computed + facts.further for facts in part_facts)
+        seconds = sum(facts.seconds for facts in part_facts)
+        peak = max(facts.peak for facts in part_facts)
         return [
             *(
                 f"weights: {name} {digest}"

@@ -40,7 +40,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from geneb_ci.audit.rerun.honesty import TASK_MARGIN, VARIANT_ALARM, alarm_of_one
+from geneb_ci.audit.rerun.honesty import TASK_MARGIN, VARIANT_ALARM, alarm_quantile_of_one
 from reference_harness.formats.base import Name, StrictModel
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import OTHER_DRAWS, TEST_TIMES, FewShotScores
@@ -229,7 +229,7 @@ def _with_limits(regime: str, beside: str, parts: Sequence[_TaskGain]) -> Iterat
     yield Gain(regime, beside, "", count, fmean(part.gain for part in parts), limit)
     if count == 1:
         return
-    task_quantile = float(student_quantile(alarm_of_one(count), freedom))
+    task_quantile = float(student_quantile(alarm_quantile_of_one(count), freedom))
     for part in parts:
         spread = math.sqrt(max(part.variance, mean_variance))
         limit = MARGIN + TASK_MARGIN + task_quantile * spread

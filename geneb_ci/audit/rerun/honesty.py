@@ -251,7 +251,7 @@ def difference(changed: ChangedDecisions) -> float:
 
 
 def difference_limit(
-    decisions: ChangedDecisions, margin: float, fits: int = 1, alarm: float = VARIANT_ALARM
+    decisions: ChangedDecisions, margin: float, fits: int = 1, alarm_quantile: float = VARIANT_ALARM
 ) -> float:
     """Return the largest D that is not flagged.
 
@@ -259,10 +259,10 @@ def difference_limit(
     errors.
     """
     changed = fits * (decisions.worse + decisions.better)
-    return margin + alarm * math.sqrt(changed) / max(1, decisions.rows)
+    return margin + alarm_quantile * math.sqrt(changed) / max(1, decisions.rows)
 
 
-def alarm_of_one(tasks: int) -> float:
+def alarm_quantile_of_one(tasks: int) -> float:
     """Return the normal quantile whose chance is that of `VARIANT_ALARM`, divided by the tasks."""
     normal = NormalDist()
     return -normal.inv_cdf(normal.cdf(-VARIANT_ALARM) / tasks)
@@ -291,21 +291,27 @@ def judged_differences(
     training: ChangedDecisions | None,
     other_probes: Mapping[str, VariantDecisions],
     extra_margin: float = 0.0,
-    alarm: float = VARIANT_ALARM,
+    alarm_quantile: float = VARIANT_ALARM,
 ) -> Iterator[JudgedDifference]:
     """Yield D of each kind, of training sequences and of each kind by other probes.
 
     `extra_margin` is added to the margins.
     """
     for kind, decisions in kinds.items():
-        limit = difference_limit(decisions, VARIANT_MARGIN + extra_margin, alarm=alarm)
+        limit = difference_limit(
+            decisions, VARIANT_MARGIN + extra_margin, alarm_quantile=alarm_quantile
+        )
         yield JudgedDifference(kind, decisions, limit)
     if training is not None:
-        limit = difference_limit(training, TRAINING_MARGIN + extra_margin, alarm=alarm)
+        limit = difference_limit(
+            training, TRAINING_MARGIN + extra_margin, alarm_quantile=alarm_quantile
+        )
         yield JudgedDifference("training", training, limit)
     for name, probe in other_probes.items():
         for kind, decisions in probe.kinds.items():
-            limit = difference_limit(decisions, VARIANT_MARGIN + extra_margin, probe.fits, alarm)
+            limit = difference_limit(
+                decisions, VARIANT_MARGIN + extra_margin, probe.fits, alarm_quantile
+            )
             yield JudgedDifference(f"{name}, {kind}", decisions, limit)
 
 
@@ -313,9 +319,11 @@ def judged_tasks(tasks: Mapping[str, TaskVariantDecisions]) -> Iterator[JudgedDi
     """Yield D and its limit for each of several tasks; nothing for a single task."""
     if len(tasks) < 2:  # noqa: PLR2004 (it is all together, with a smaller margin)
         return
-    alarm = alarm_of_one(len(tasks))
+    alarm_quantile = alarm_quantile_of_one(len(tasks))
     for name, task in tasks.items():
-        for each in judged_differences(task.kinds, task.training, task.others, TASK_MARGIN, alarm):
+        for each in judged_differences(
+            task.kinds, task.training, task.others, TASK_MARGIN, alarm_quantile
+        ):
             yield each._replace(name=f"{name}, {each.name}")
 
 

@@ -89,8 +89,8 @@ def _check_entry(
     """Refuse options that describe the run of a file that names an entry, and another entry."""
     if declared is not None:
         raise UsageProblem(
-            "options describe the run, and the submission names the entry of the model registry "
-            "that describes it",
+            "the run is described twice: by options, and by the model registry's entry that the "
+            "submission names",
             "leave out --extractor, --option, --model, --revision and --weights",
         )
     digest = submission.registry_entry.sha256

@@ -119,7 +119,7 @@ def require_drawable(policy: AuditPolicy, benchmark: Benchmark, name: str) -> No
         raise BadConfiguration(
             f"{name}: [audit] drawn = {policy.drawn} is more than the "
             f"{plural(tasks, 'task')} of {benchmark.name}",
-            f"write drawn = {tasks} or less, and minimum_drawn at most as much",
+            f"write drawn = {tasks} or less, and minimum_drawn no larger",
         )
     if policy.drawn < len(strata):
         raise BadConfiguration(
@@ -435,7 +435,8 @@ def parse_probability(text: str, option: str) -> Fraction:
         value = Fraction(-1)
     if not 0 < value <= 1:
         raise UsageProblem(
-            f"{option} {text!r} is not a probability", "pass a number above 0 and at most 1: 0.95"
+            f"{option} {text!r} is not a number above 0 and at most 1",
+            "pass a probability, for example 0.95",
         )
     return value
 

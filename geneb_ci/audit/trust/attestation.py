@@ -117,7 +117,7 @@ _STANDING = (
 
 def _everywhere(*keys: str) -> tuple[str, ...]:
     """Return the paths of facts of a model in rows, in the page's data and in tables of models."""
-    return tuple(f"{listed}/{key}" for listed in _LISTS for key in keys)
+    return tuple(f"{list_path}/{key}" for list_path in _LISTS for key in keys)
 
 
 _CELL = "submission/evidence/*/*"
@@ -138,8 +138,8 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "means", Author.BOARD,
         (
-            *(path for row in _ROWS for mean in ("micro", "macro")
-              for path in paths(f"{row}/{mean}_{{}}")),
+            *(path for row_path in _ROWS for mean in ("micro", "macro")
+              for path in paths(f"{row_path}/{mean}_{{}}")),
             *paths(f"{_ROWS[0]}/cat_{{}}/*"), "page/scores/scores/**",
         ),
         basis=(SCORES,),

@@ -478,6 +478,7 @@ class Verdicts(StrictModel):
     groups: Annotated[list[GroupVerdict], Field(max_length=GROUPS_MAX)] = Field(
         default_factory=list
     )
+    """Verdicts on groups of the merge queue."""
 
     @property
     def is_empty(self) -> bool:
