@@ -36,9 +36,7 @@ LOADS = "loads"
 
 PROPERTIES = (
     Property(static.SLUG, "Every name the module uses is defined.", None),
-    Property(
-        LOADS, "The extractor can be imported and built, and embeds a sequence.", output.loads
-    ),
+    Property(LOADS, "The extractor can be built, and embeds a sequence.", output.loads),
     Property("device", "The model runs on the requested device.", device, needs_load=False),
     Property("weights", "No weight is missing or unused.", loads.loaded_weights),
     Property("own-code", "No code of the checkpoint is ignored.", loads.own_code),

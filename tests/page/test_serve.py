@@ -178,7 +178,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_built(repository, monke
         code, out, err = served(capsys, "submissions", "--port", port)
     assert (code, out) == (2, "")
     assert err.startswith(f"geneb-ci: port {port} cannot be used: ")
-    assert "choose another with --port, or 0 for a free one" in err
+    assert "choose another port: --port N, or --port 0 for any free one" in err
 
 
 def test_without_a_folder_it_says_how_to_name_one(tmp_path, monkeypatch, capsys):
