@@ -212,3 +212,11 @@ def test_a_result_of_other_tasks_or_fits_contradicts_the_audit(
         assert not few_shot_contradiction(
             result, benchmark, given["tasks"], given["varied"], requires_tests=False
         )
+
+
+def test_a_result_of_tasks_that_the_benchmark_lacks_is_counted_all_the_same() -> None:
+    """A board may have replaced the benchmark of an earlier record."""
+    benchmark = dataclasses.replace(benchmark_of(["1shot"], None), tasks=list(BENCHMARK.tasks))
+    names = ["t0", "t1"]
+    result = scores(random.Random(3), 2)
+    assert not few_shot_contradiction(result, benchmark, names, names, requires_tests=False)

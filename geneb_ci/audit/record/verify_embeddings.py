@@ -191,9 +191,11 @@ def _check_few_shot(outcome: EmbeddingOutcome, task_ids: list[str], benchmark: B
         )
         return
     varied = [refitted.task for refitted in outcome.refits]
-    uses_all = are_of_every_defence(outcome.plan.commitment.policy.tolerance)
+    commitment = outcome.plan.commitment
+    uses_all = are_of_every_defence(commitment.policy.tolerance)
+    is_of_benchmark = commitment.benchmark.sha256 == benchmark.sha256
     if fault := few_shot_contradiction(
-        result, benchmark, task_ids, varied, requires_tests=uses_all
+        result, benchmark, task_ids, varied, requires_tests=uses_all and is_of_benchmark
     ):
         _refuse(f"few-shot probes: {fault}")
     train_counts = {task.task: task.train for task in outcome.tasks}
