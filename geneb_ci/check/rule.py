@@ -244,7 +244,7 @@ class AnyRule:
     fix: str
     check: Callable[[Any], Iterator[Any]]
     needs: tuple[Need, ...] = ()
-    """What the rule needs in order to run; the report names the first unmet need."""
+    """Conditions under which the rule can run; a report names the first that is not met."""
 
     @property
     def family(self) -> str:

@@ -229,7 +229,7 @@ class Need(enum.StrEnum):
 
     @property
     def pull_request_fix(self) -> str:
-        """What a report on a pull request says instead of `fix`; "" if `fix` applies."""
+        """Text that a report on a pull request has in place of `fix`; "" if it has `fix`."""
         return _FEW_ROWS if _TEXTS[self][1] == _ROWS_FIX else ""
 
     @property

@@ -294,7 +294,7 @@ def template(name: str, values: dict[str, str]) -> bytes:
 
 
 class Placing(enum.StrEnum):
-    """What happens to one file of the plan."""
+    """State of one file of the plan, which decides whether it is written."""
 
     WRITE = "write"
     SAME = "same"

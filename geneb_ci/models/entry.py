@@ -239,7 +239,7 @@ class ModelEntry(StrictModel):
     params_trained: Positive | None = None
     """Number of trained weights, without tables of positions and filters, if not `params`."""
     params_unknown: Text | None = None
-    """What is not explained of the difference between `params` and the number in the files."""
+    """Remark on a difference between `params` and the number in the files that has no reason."""
     architecture: Name | None = None
     tokenization: Name | None = None
     tokenization_in_paper: Name | None = None

@@ -123,7 +123,7 @@ def must_follow(live: Manifest, commit: str, repository: GitRepository) -> None:
 
 @dataclass(frozen=True)
 class BoardChange(Change):
-    """What publishing makes of the Space."""
+    """The commit that publishes a board in a Space."""
 
     manifest: Manifest
 

@@ -251,7 +251,7 @@ class Space(Remote):
 
 @dataclass(frozen=True)
 class Change:
-    """What a commit makes of a repository in a state."""
+    """A commit to make: the files that it writes and deletes, and the state that it follows."""
 
     before: RemoteState
     files: Mapping[str, Content]

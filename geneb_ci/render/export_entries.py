@@ -70,7 +70,7 @@ class Description(NamedTuple):
     """A description of an exported value."""
 
     meaning: str
-    """What the value is, such as its metric."""
+    """Meaning of the value as a text, such as the name of its metric."""
     attested_by: str
     """Who vouches for the value."""
     is_audited: bool

@@ -99,8 +99,8 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
     except SignatureError as error:
         return PropertyResult(property=slug, outcome=Outcome.FAILS, sentence=str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - untrusted code may raise anything
-        place = _error_place(error)
-        sentence = f"{type(error).__name__}: {error}{place}"
+        location = _error_location(error)
+        sentence = f"{type(error).__name__}: {error}{location}"
         return PropertyResult(property=slug, outcome=Outcome.FAILS, sentence=sentence)
     sentence, measured = (
         check_outcome if isinstance(check_outcome, tuple) else (check_outcome, None)
@@ -114,7 +114,7 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
     )
 
 
-def _error_place(error: BaseException) -> str:
+def _error_location(error: BaseException) -> str:
     """Return file and line of the innermost frame of the first cause, in parentheses, or ""."""
     while error.__cause__ is not None:
         error = error.__cause__

@@ -194,20 +194,20 @@ def _matches(
     calls: list[_Call], layers: dict[str, int | None], distance_of: _Distance
 ) -> list[_Match]:
     """Return each module and pooling with its largest distance over the calls."""
-    distances_by_place: dict[tuple[str, str], list[float]] = {}
+    distances_by_match: dict[tuple[str, str], list[float]] = {}
     for call_index, layer_call in enumerate(calls):
         for path, state in layer_call.recorder.states.items():
             for variant, vector in _vectors(state):
                 distance = distance_of(layer_call.row, vector)
-                place = path, variant.partition(" ")[0]
-                distances = distances_by_place.setdefault(place, [])
+                pooling = variant.partition(" ")[0]
+                distances = distances_by_match.setdefault((path, pooling), [])
                 if len(distances) <= call_index:
                     distances.append(distance)
                 else:
                     distances[call_index] = min(distances[call_index], distance)
     return [
         _Match(path, pooling, layers.get(path), max(distances))
-        for (path, pooling), distances in distances_by_place.items()
+        for (path, pooling), distances in distances_by_match.items()
         if len(distances) == len(calls)
     ]
 

@@ -63,7 +63,7 @@ _REPLACEMENTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         ),
     ),
 }
-"""What the option expects, and a function that checks one replacement."""
+"""By option: the expected value as a text, and a function that checks one replacement."""
 _JSON_OBJECT = 'a JSON object such as {"name": 1}'
 
 

@@ -31,6 +31,7 @@ from tests.audit.recorded import (
     repository,
     submission_bytes,
 )
+from tests.small import BENCHMARK
 
 RAW = submission_bytes()
 PLAN = plan_for(RAW)
@@ -329,13 +330,23 @@ def test_fewer_tasks_to_draw_from_than_are_claimed_is_refused(tmp_path):
     assert "splice_sites" in refusal(found)[1]
 
 
-def test_another_benchmark_leaves_the_record_sound_and_stale(tmp_path):
+@pytest.mark.parametrize(
+    ("replaced_tasks", "steps"),
+    [
+        ((), ["benchmark", "harness"]),
+        (BENCHMARK.task_ids, ["submission", "benchmark", "harness"]),
+    ],
+)
+def test_another_benchmark_leaves_the_record_sound_and_stale(tmp_path, replaced_tasks, steps):
     root = repository(tmp_path)
     path = root / "schemas/benchmark.json"
-    path.write_bytes(path.read_bytes().replace(b"GENEB-0.1.0", b"GENEB-0.2.0"))
-    found = verified(root, record_bytes(OUTCOME))
-    assert [step.name for step in found.differs] == ["benchmark", "harness"]
-    assert found.is_sound
+    raw = path.read_bytes().replace(b"GENEB-0.1.0", b"GENEB-0.2.0")
+    for task in replaced_tasks:
+        raw = raw.replace(f'"{task}"'.encode(), f'"other_{task}"'.encode())
+    path.write_bytes(raw)
+    verification = verified(root, record_bytes(OUTCOME))
+    assert [step.name for step in verification.differs] == steps
+    assert verification.is_sound
 
 
 KEY = "ab" * 32

@@ -28,5 +28,5 @@ def test_either_a_base_or_pull_requests(place):
     for arguments in ([], ["--base", "main", "--pr", "1"]):
         code, _, err = place.run("diff", *arguments)
         assert code == 2
-        found = "both" if arguments else "neither"
-        assert err.startswith(f"geneb-ci: found {found} of --base and --pr, expected one")
+        given = "both" if arguments else "neither"
+        assert err.startswith(f"geneb-ci: found {given} of --base and --pr, expected one")

@@ -707,13 +707,13 @@ def test_a_row_of_a_practice_board_is_committed_where_it_would_be_merged():
         receipt=ReceiptFacts(is_published=False, file_count=13),
         is_practice_board=True,
     )
-    found = decide(Role.CONTRIBUTOR, state, TABLE)
-    assert found.situation == "practice-row"
-    assert found.command == (
+    step = decide(Role.CONTRIBUTOR, state, TABLE)
+    assert step.situation == "practice-row"
+    assert step.command == (
         f"git add --all -- {ROW} && git commit -m 'Add gamma' && geneb-ci next --as maintainer"
     )
-    found = decide(Role.CONTRIBUTOR, dataclasses.replace(state, is_practice_board=False), TABLE)
-    assert found.situation == "receipt-not-published"
+    step = decide(Role.CONTRIBUTOR, dataclasses.replace(state, is_practice_board=False), TABLE)
+    assert step.situation == "receipt-not-published"
 
 
 def test_every_situation_of_the_table_has_a_case_and_half_of_them_are_left():

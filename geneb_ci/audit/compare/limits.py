@@ -1,10 +1,12 @@
 """The limits by which an audit is judged, as one digest in each commitment and record."""
 
 from geneb_ci.audit.canonical import digest
+from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare import joint, tolerance
 from geneb_ci.audit.rerun import decoys, few_shot, honesty
 from geneb_ci.receipt import embeddings
 from reference_harness.formats import rescored
+from reference_harness.formats.benchmark import Benchmark
 
 
 def deciding_limits() -> dict[str, dict[str, str]]:
@@ -58,9 +60,10 @@ def limits_digest() -> str:
     )
 
 
-def are_of_every_defence(committed: str) -> bool:
-    """Whether a commitment has the limits of every defence of now, so that its audit uses each."""
-    return committed == limits_digest()
+def uses_every_defence(commitment: Commitment, benchmark: Benchmark) -> bool:
+    """Whether an audit by a commitment uses each defence of this version, on this benchmark."""
+    is_of_benchmark = commitment.benchmark.sha256 == benchmark.sha256
+    return is_of_benchmark and commitment.policy.tolerance == limits_digest()
 
 
 def are_current(committed: str) -> bool:
@@ -68,4 +71,4 @@ def are_current(committed: str) -> bool:
 
     Commitments before rule 5 have the digest of the tolerance alone.
     """
-    return are_of_every_defence(committed) or committed == tolerance.tolerance_digest()
+    return committed in {limits_digest(), tolerance.tolerance_digest()}

@@ -312,16 +312,16 @@ def objections(
     differing_tasks = [
         task.task for task in tasks if task_verdict(task.regimes.values()) == DIFFERS
     ]
-    found = []
+    result = []
     if differing_tasks:
         rerun_count = plural(len(tasks), "rerun task")
-        found.append(Objection(TOLERANCE, f"{', '.join(differing_tasks)} of {rerun_count}"))
-    found += [
+        result.append(Objection(TOLERANCE, f"{', '.join(differing_tasks)} of {rerun_count}"))
+    result += [
         Objection(JOINT, f"{test_name}: {bias.text}")
         for test_name, bias in mean_biases(tasks).items()
         if bias.is_significant
     ]
-    return [*found, *extractor_objections(decoys, variants, fresh, few_shot)]
+    return [*result, *extractor_objections(decoys, variants, fresh, few_shot)]
 
 
 def objections_of(outcome: AuditOutcome) -> list[Objection]:

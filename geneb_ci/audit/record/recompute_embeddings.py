@@ -25,7 +25,7 @@ from geneb_ci.audit.compare.embeddings import (
     read_task,
     room_of,
 )
-from geneb_ci.audit.compare.limits import are_of_every_defence
+from geneb_ci.audit.compare.limits import uses_every_defence
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.record.repository import AuditRepository
@@ -278,7 +278,7 @@ def _from_receipt(
         "few-shot probes score otherwise on other sequences or variants than in the record": (
             embeddings is not None
             and not is_without_few_shot
-            and not _is_same_few_shot(outcome, cells, refits)
+            and not _is_same_few_shot(outcome, cells, refits, benchmark)
         ),
     }
     reasons = [text for text, is_found in contradictions.items() if is_found]
@@ -288,12 +288,15 @@ def _from_receipt(
 
 
 def _is_same_few_shot(
-    outcome: EmbeddingOutcome, cells: ReceiptCells, refits: Mapping[str, Refit]
+    outcome: EmbeddingOutcome,
+    cells: ReceiptCells,
+    refits: Mapping[str, Refit],
+    benchmark: Benchmark,
 ) -> bool:
     """Whether few-shot probes score as recorded; earlier records lack fits on test sequences."""
     varied = {task: task_refit.varied for task, task_refit in refits.items()}
     recomputed = receipt_few_shot(cells, varied)
-    if are_of_every_defence(outcome.plan.commitment.policy.tolerance):
+    if uses_every_defence(outcome.plan.commitment, benchmark):
         return outcome.few_shot == recomputed
     return outcome.few_shot in (recomputed, without_tests(recomputed))
 

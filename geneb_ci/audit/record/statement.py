@@ -118,7 +118,7 @@ def statement_of(outcome: AnyOutcome, heads: Mapping[str, str] | None = None) ->
 def record_of(
     outcome: AnyOutcome, key: "Ed25519PrivateKey", heads: Mapping[str, str] | None = None
 ) -> SignedRecord:
-    """Return the signed record of an outcome; the same arguments give the same bytes.
+    """Return the signed record of an outcome. Equal arguments give equal bytes.
 
     Raises what `statement_of` raises.
     """

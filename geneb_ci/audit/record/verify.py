@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from geneb_ci.audit import canonical
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, EmbeddingOutcome
-from geneb_ci.audit.compare.limits import are_of_every_defence
+from geneb_ci.audit.compare.limits import uses_every_defence
 from geneb_ci.audit.compare.outcome import (
     DIFFERS,
     AuditOutcome,
@@ -86,16 +86,14 @@ def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:
     """
     variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
     tasks = [task.task for task in outcome.tasks]
-    commitment = outcome.plan.commitment
-    uses_all = are_of_every_defence(commitment.policy.tolerance)
-    is_of_benchmark = commitment.benchmark.sha256 == benchmark.sha256
+    uses_all = uses_every_defence(outcome.plan.commitment, benchmark)
     if outcome.few_shot is not None:
         fault = few_shot_contradiction(
-            outcome.few_shot, benchmark, tasks, tasks, requires_tests=uses_all and is_of_benchmark
+            outcome.few_shot, benchmark, tasks, tasks, requires_tests=uses_all
         )
         if fault:
             _refuse(f"few-shot probes: {fault}")
-    elif uses_all and is_of_benchmark and benchmark.protocol.few_shot_k:
+    elif uses_all and benchmark.protocol.few_shot_k:
         _refuse("few-shot probes: none was fitted on other sequences, as audits by its limits do")
     if variants is None and uses_all:
         _refuse("variants: none were embedded, as audits by its limits do")

@@ -23,7 +23,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     training_of,
     verdict_by,
 )
-from geneb_ci.audit.compare.limits import are_of_every_defence
+from geneb_ci.audit.compare.limits import uses_every_defence
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.rerun.few_shot import few_shot_contradiction
@@ -191,11 +191,9 @@ def _check_few_shot(outcome: EmbeddingOutcome, task_ids: list[str], benchmark: B
         )
         return
     varied = [refitted.task for refitted in outcome.refits]
-    commitment = outcome.plan.commitment
-    uses_all = are_of_every_defence(commitment.policy.tolerance)
-    is_of_benchmark = commitment.benchmark.sha256 == benchmark.sha256
+    uses_all = uses_every_defence(outcome.plan.commitment, benchmark)
     if fault := few_shot_contradiction(
-        result, benchmark, task_ids, varied, requires_tests=uses_all and is_of_benchmark
+        result, benchmark, task_ids, varied, requires_tests=uses_all
     ):
         _refuse(f"few-shot probes: {fault}")
     train_counts = {task.task: task.train for task in outcome.tasks}

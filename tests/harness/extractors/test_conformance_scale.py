@@ -228,12 +228,13 @@ def test_the_rows_reach_from_the_shortest_to_the_longest(most):
 
 def test_the_full_check_makes_the_calls_of_a_run():
     """Also where both measure the token budget."""
-    one = scale_of(dataclasses.replace(subject("at_scale", "SoundAtScale"), measures_budget=True))
+    at_scale = dataclasses.replace(subject("at_scale", "SoundAtScale"), measures_budget=True)
+    scale = scale_of(at_scale)
     limit = MemoryLimit(room_of("cpu"))
-    made = calls(load(one.subject.spec), one.subject.batching, "run", one.sequences, limit)
-    for (rows, values), (ours, _, size, found) in zip(made, one.replay(), strict=True):
-        np.testing.assert_array_equal(rows, ours)
-        np.testing.assert_array_equal(values, found)
+    made = calls(load(at_scale.spec), at_scale.batching, "run", scale.sequences, limit)
+    for (rows, values), (our_rows, _, size, our_values) in zip(made, scale.replay(), strict=True):
+        np.testing.assert_array_equal(rows, our_rows)
+        np.testing.assert_array_equal(values, our_values)
         assert size == len(rows)
 
 
