@@ -4,6 +4,7 @@ Files opened by other native libraries are not seen, so this finds mistakes and 
 boundary.
 """
 
+import atexit
 import contextlib
 import os
 import sys
@@ -35,9 +36,13 @@ class FileWatch:
         self._hook_in()
 
     def _hook_in(self) -> None:
-        """Add the audit hook, unless it was added; it stays until the process ends."""
+        """Add the audit hook, unless it was added; it stays until the process ends.
+
+        As the interpreter ends, it clears this module, while the hook is still called.
+        """
         if not self._is_hooked:
             sys.addaudithook(self._hook)
+            atexit.register(self._stop)
             self._is_hooked = True
         _watch_safetensors(self)
 
@@ -52,6 +57,9 @@ class FileWatch:
         finally:
             self._scopes = [open_scope for open_scope in self._scopes if open_scope is not scope]
 
+    def _stop(self) -> None:
+        self._is_started, self._scopes = False, []
+
     def note(self, path: str | bytes | Path) -> None:
         """Record that a file is read, if it exists."""
         name = os.fsdecode(path)
@@ -63,8 +71,9 @@ class FileWatch:
             files.setdefault(real_path, name)
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        is_ignored = self._is_in_hook or not (self._is_started or self._scopes)
-        if event not in EVENTS or is_ignored or not isinstance(arguments[0], str | bytes | Path):
+        if self._is_in_hook or not (self._is_started or self._scopes):
+            return
+        if event not in EVENTS or not isinstance(arguments[0], str | bytes | Path):
             return
         self._is_in_hook = True
         try:

@@ -1,5 +1,8 @@
 """A block that records its files leaves no record of the process behind."""
 
+import sys
+
+from reference_harness import file_watch
 from reference_harness.file_watch import WATCH
 
 
@@ -12,3 +15,10 @@ def test_a_block_records_what_is_read_in_it_and_nothing_after_it(tmp_path):
     second.read_bytes()
     assert list(read) == [str(first.resolve())]
     assert not {str(first.resolve()), str(second.resolve())} & set(WATCH.opened)
+
+
+def test_an_event_after_the_interpreter_cleared_the_module_is_ignored(monkeypatch):
+    with WATCH.recording():
+        pass
+    monkeypatch.setattr(file_watch, "EVENTS", None)
+    sys.audit("an.event")  # raises what a hook raises
