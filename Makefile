@@ -161,6 +161,7 @@ bench-adversary: $(READY)  ## which cheats an audit finds: memorised labels, and
 	$(BIN)/python -m benchmarks.bench_memorised --work .adversary --write
 	$(HELD) $(BIN)/python -m benchmarks.bench_adversary --work .adversary --write
 	$(HELD) $(BIN)/python -m benchmarks.bench_receipt_forger --write
+	$(HELD) $(BIN)/python -m benchmarks.bench_levers --work .adversary --write
 	$(BIN)/python -m benchmarks.bench_real_attacks --keep .adversary/real --write
 
 bench-sampling: $(READY)  ## what a draw of audited tasks finds, simulated and computed

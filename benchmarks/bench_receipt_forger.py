@@ -27,6 +27,7 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.tasks import TaskData
 from tests.adversary import receipt_forger as forger
 from tests.adversary.forger import TASKS
+from tests.adversary.levers import best_division
 from tests.adversary.models import NetworkExtractor, random_convolution
 from tests.adversary.test_receipt_embeddings import (
     ATTACKS,
@@ -211,7 +212,14 @@ def at_will_table() -> Iterator[str]:
     """Yield the table of embeddings altered at will, in the hope that none is drawn."""
     cells = [row.macro for row in published()]
     tests = [forger.by_test_rows(one) for one in cells]
-    both = forger.by_both(cells[int(np.argmax(tests))], TASKS)
+    both = best_division(
+        [
+            forger.altered_options(
+                functools.partial(forger.by_test_rows, cells[int(np.argmax(tests))]), "test"
+            ),
+            forger.altered_options(functools.partial(forger.by_training_rows, TASKS), "training"),
+        ]
+    ).raised
     training = forger.by_training_rows(TASKS)
     yield "| altered at will, missed by the standard draw with 5 % | raise of the macro MCC |"
     yield "|---|---:|"

@@ -189,18 +189,25 @@ class FewShotMemoriser(HiddenColumn):
 
 
 MOVED = 0.7
-"""Share of the way that a training row is moved."""
+"""Share of the way that a training row is moved, unless another is named."""
 
 
 class MovedTraining:
     """4-mers that are honest on test sequences; it moves each training row whose key it knows.
 
-    The row goes most of the way to a point along the weights that separate the test set: so the
+    The row goes a share of the way to a point along the weights that separate the test set: so the
     probe learns them. With `drawn`, it knows the training rows alone that few-shot regimes draw.
     """
 
-    def __init__(self, tasks: Iterable[TaskData], keys: Keys, drawn: Drawn | None = None) -> None:
+    def __init__(
+        self,
+        tasks: Iterable[TaskData],
+        keys: Keys,
+        drawn: Drawn | None = None,
+        share: float = MOVED,
+    ) -> None:
         self.keys = keys
+        self.share = share
         self.sound = KmerExtractor()
         self.points: dict[str, Values] = {}
         for data in tasks:
@@ -224,5 +231,5 @@ class MovedTraining:
         for row, sequence in enumerate(sequences):
             point = self.points.get(self.keys(sequence)[0])
             if point is not None:
-                rows[row] += MOVED * (point - rows[row])
+                rows[row] += self.share * (point - rows[row])
         return rows

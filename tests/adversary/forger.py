@@ -11,9 +11,13 @@ import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from geneb_ci.audit.compare.joint import ALARM, Difference, joint_test, sum_limit
 from geneb_ci.audit.sampling.design import miss_probability
 
+Numbers = npt.NDArray[np.float64]
 TASKS = 100
 CAP = 0.1
 """Raise of a task, in every regime: docs/research/plausibility.md has what larger ones draw."""
@@ -174,35 +178,36 @@ def limits_of(pool: Sequence[Cell], drawn: int) -> list[Limit]:
 
 def bound_within(limits: Sequence[Limit], passing: float) -> float:
     """Return the largest mean raise that the sum of differences lets pass at least so often."""
+    largest, deviation = np.array(limits).T
     low, high = 0.0, RESOLUTION
     for _ in range(30):
         middle = (low + high) / 2
-        shares = [chance_of(middle - one.largest, one.deviation) for one in limits]
-        low, high = (middle, high) if sum(shares) / len(shares) >= passing else (low, middle)
+        share = chances_of(middle - largest, deviation).mean()
+        low, high = (middle, high) if share >= passing else (low, middle)
     return high
 
 
-def chance_of(luck: float, deviation: float) -> float:
-    """Return the largest probability of so much luck, by Cantelli's inequality.
+def chances_of(luck: Numbers, deviation: Numbers) -> Numbers:
+    """Return the largest probabilities of so much luck, by Cantelli's inequality.
 
     It holds for any distribution: honest differences are rare flips, and far from normal.
     """
-    if luck <= 0:
-        return 1.0
-    return deviation**2 / (deviation**2 + luck**2)
+    with np.errstate(invalid="ignore"):
+        return np.where(luck <= 0, 1.0, deviation**2 / (deviation**2 + luck**2))
 
 
-def bound(pool: Sequence[Cell], drawn: int) -> float:
-    """Return the largest mean raise over all tasks that draw and tolerances leave, at 95 %.
+def bound(pool: Sequence[Cell], drawn: int, undetected: float = UNDETECTED) -> float:
+    """Return the largest mean raise over all tasks that draw and tolerances leave, if an audit
+    misses it at least so often.
 
     It holds for any division over cells whose honest differences have the deviation that the audit
     measured: no cell is looked at alone. Tasks that are not drawn are raised by `CAP` at most.
     """
     limits = limits_of(pool, drawn)
     return max(
-        (number * CAP + (TASKS - number) * bound_within(limits, UNDETECTED / missing)) / TASKS
+        (number * CAP + (TASKS - number) * bound_within(limits, undetected / missing)) / TASKS
         for number in range(TASKS - drawn + 1)
-        if (missing := float(miss_probability(TASKS, number, drawn))) >= UNDETECTED
+        if (missing := float(miss_probability(TASKS, number, drawn))) >= undetected
     )
 
 
@@ -218,25 +223,17 @@ class Best(NamedTuple):
     """Tasks raised by `CAP`, in the hope that none is drawn."""
 
 
-def best_forgery(pool: Sequence[Cell], drawn: int, identities: int = 1) -> Best:
-    """Return the forgery with the largest mean raise that passes with `UNDETECTED`.
-
-    `identities` is how many draws a forger has, each of which has to miss what he raised: 1 where a
-    draw follows code and weights.
-    """
+def best_forgery(pool: Sequence[Cell], drawn: int, undetected: float = UNDETECTED) -> Best:
+    """Return the forgery of record scores with the largest mean raise that passes so often."""
     best = Best(0.0, 0.0, "alike", 0)
     for number in range(0, TASKS - drawn + 1, 1 if drawn < TASKS else TASKS):
         missing = float(miss_probability(TASKS, number, drawn))
-        evading = 1 - (1 - missing) ** identities
-        if evading < UNDETECTED:
+        if missing < undetected:
             break
-        if (
-            number
-            and number % 5
-            and float(miss_probability(TASKS, number + 1, drawn)) >= UNDETECTED
-        ):
-            continue  # every fifth, and the last
-        within, division = largest_within(pool, drawn, UNDETECTED / evading)
+        is_last = float(miss_probability(TASKS, number + 1, drawn)) < undetected
+        if number % 5 and not is_last:
+            continue
+        within, division = largest_within(pool, drawn, undetected / missing)
         raised = (number * CAP + (TASKS - number) * within) / TASKS
         best = max(best, Best(raised, within, division, number))
     return best

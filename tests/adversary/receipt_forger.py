@@ -25,7 +25,7 @@ right are bounded by `alteration_power.needed_hit`; for training embeddings no b
 what was gained."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +44,7 @@ from reference_harness import halts, metrics, probe
 from reference_harness.optimum import solve
 from reference_harness.receipt.rounding import widened
 from reference_harness.tasks import TaskData
+from tests.adversary.levers import Option
 
 Wide = npt.NDArray[np.float64]
 Half = npt.NDArray[np.float16]
@@ -376,9 +377,11 @@ def by_support_rows(gain: float, tasks: int, shots: int, seeds: int, hits: float
     return hits / (drawn / left) * gain / seeds / tasks
 
 
-def by_both(cells: Sequence[Alterations], tasks: int) -> float:
-    """Return the best division of what a draw misses between test and training embeddings."""
-    return max(
-        by_test_rows(cells, part * BUDGET) + by_training_rows(tasks, (1 - part) * BUDGET)
-        for part in np.linspace(0, 1, 11).tolist()
-    )
+HITS = tuple(np.linspace(0.1, BUDGET, 30).tolist())
+"""Expected hits of a draw for which a raise is an option."""
+
+
+def altered_options(raised: Callable[[float], float], name: str) -> list[Option]:
+    """Return what altering embeddings at will raises a mean by; `raised` is that of a number of
+    hits."""
+    return [Option(raised(hits), math.exp(-hits), f"{name} altered") for hits in HITS]

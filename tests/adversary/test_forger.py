@@ -20,6 +20,7 @@ from tests.adversary.forger import (
     pass_rate,
     raises,
 )
+from tests.adversary.levers import undetected_each
 from tests.gate import gated
 
 RNG = random.Random(20261122)
@@ -94,7 +95,7 @@ def test_what_an_audit_says_could_be_hidden_bounds_the_forger(centre, monkeypatc
 
 @pytest.mark.nightly
 def test_a_draw_for_each_name_is_worth_more():
-    one, sixteen = best_forgery(POOL, 13), best_forgery(POOL, 13, identities=16)
+    one, sixteen = best_forgery(POOL, 13), best_forgery(POOL, 13, undetected_each(16))
     assert sixteen.elsewhere > one.elsewhere
     assert sixteen.raised > one.raised
 

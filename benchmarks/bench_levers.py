@@ -1,0 +1,235 @@
+"""Measure the largest raise of the forger who divides his risk over all that he can do.
+
+    OPENBLAS_CORETYPE=Haswell python -m benchmarks.bench_levers --work FOLDER --write
+
+Tasks: record scores within the tolerances and on tasks that are not drawn, training sequences moved
+by the extractor, further draws. Receipts: embeddings altered at will, those sequences, and what the
+bench of receipts finds of every lever within the tolerances. Measurements are kept in FOLDER.
+"""
+
+import argparse
+import functools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.bench_adversary import POOLS, REGIMES, cells
+from benchmarks.bench_embedding_power import published
+from benchmarks.bench_memorised import MOVER_KEYS, measured, mini_cases, real_cases
+from benchmarks.bench_receipt_forger import SEEDS, SHOTS, planted
+from reference_harness import mini
+from reference_harness.extractors.kmer import KmerExtractor
+from reference_harness.formats.rescored import Decisions
+from tests.adversary import forger, receipt_forger
+from tests.adversary.cheats import KEYS, MovedTraining
+from tests.adversary.forger import TASKS, UNDETECTED
+from tests.adversary.levers import (
+    Division,
+    Mover,
+    Option,
+    best_division,
+    moved_bounds,
+    moved_options,
+    record_bounds,
+    record_options,
+    undetected_each,
+)
+from tests.adversary.measure import Case, few_shot_indices
+from tests.paths import ROOT
+
+PAGE = ROOT / "docs/research/adversary.md"
+BEGIN, END = "<!-- bench levers -->\n", "<!-- /bench levers -->"
+DRAWN = (5, 13, 25, 100)
+STANDARD = 13
+"""Tasks that the shipped policy draws; an audit by receipt varies the sequences of so many."""
+DRAWS = (2, 4)
+"""Draws of a forger who submits again."""
+SHARES = (0.025, 0.05, 0.1, 0.2, 0.4)
+"""Shares of the way that training sequences are moved."""
+TRIALS, STEPS = 100, 10
+"""Of each search for record scores, a third of those of `bench_adversary`: there are many."""
+SETS: dict[str, tuple[str, Callable[[], list[Case]]]] = {
+    "real tasks": ("float32", real_cases),
+    "GENEB-mini": ("float32, mini", lambda: mini_cases(mini.SEED)),
+}
+"""The pool of cells and the tasks of each set."""
+
+
+class Measured(NamedTuple):
+    """What is measured on one set of tasks."""
+
+    work: Path
+    name: str
+    honest: list[Decisions]
+    movers: list[Mover]
+
+    def kept(self, name: str, make: Callable[[], object]) -> list:  # type: ignore[type-arg]
+        """Return a result from the folder, computed if it is not there."""
+        path = self.work / f"{name} {self.name}.json".replace(" ", "_").replace(",", "")
+        if not path.exists():
+            path.write_text(json.dumps(make()), encoding="utf-8")
+        kept: list = json.loads(path.read_text(encoding="utf-8"))  # type: ignore[type-arg]
+        return kept
+
+    def moved(self, regime: str, drawn: int, varied: int) -> list[Option]:
+        """Return what moved training sequences raise a regime by."""
+        rates = [
+            self.kept(
+                f"rates {mover.name} {drawn} {varied}",
+                functools.partial(mover.rates, drawn, varied),
+            )
+            for mover in self.movers
+        ]
+        return [
+            option
+            for mover, chances in zip(self.movers, rates, strict=True)
+            for option in moved_options(mover.name, mover.gain(regime), chances)
+        ]
+
+    def records(self, regime: str, drawn: int, undetected: float = UNDETECTED) -> list[Option]:
+        """Return what forged record scores raise a regime by."""
+        forger.TRIALS, forger.STEPS = TRIALS, STEPS
+        kept = self.kept(
+            f"records {regime} {drawn} {undetected:.4f}",
+            lambda: record_options(self.pool(regime), drawn, undetected),
+        )
+        return [Option(*option) for option in kept]
+
+    def pool(self, regime: str) -> list:  # type: ignore[type-arg]
+        """Return the measured cells of a regime."""
+        name, _ = SETS[self.name]
+        return [cell for one in POOLS[name] for cell in cells(one.rescored(self.work), regime)]
+
+    def bounds(self, regime: str, drawn: int) -> list[Option]:
+        """Return bounds of what moved training sequences raise a few-shot regime by."""
+        kept = self.kept(
+            f"bounds {regime} {drawn}", lambda: moved_bounds(self.honest, drawn, regime)
+        )
+        return [Option(*option) for option in kept]
+
+
+def measured_set(work: Path, name: str) -> Measured:
+    """Return the decisions of the honest extractor and of each mover on a set of tasks."""
+    cases = [Case(case.data, None) for case in SETS[name][1]()]
+    data = [case.data for case in cases]
+    honest = measured(work, "honest 4-mers", name, KmerExtractor, cases)
+    movers = []
+    for share in SHARES:
+        for key in MOVER_KEYS:
+            for scope, drawn in (("few-shot", few_shot_indices), ("all", None)):
+                mover = f"moved {share:g}, {scope} sequences by {key}"
+                make = functools.partial(MovedTraining, data, KEYS[key], drawn, share)
+                movers.append(Mover(mover, honest, measured(work, mover, name, make, cases)))
+    return Measured(work, name, honest, movers)
+
+
+def task_lines(sets: Sequence[Measured]) -> Iterator[str]:
+    """Yield the table of audits of tasks."""
+    columns = [f"{drawn} drawn" for drawn in DRAWN]
+    columns += [f"{STANDARD} drawn, {draws} draws" for draws in DRAWS]
+    yield f"| tasks | regime | {' | '.join(columns)} | at {STANDARD} drawn |"
+    yield f"|---|---|{'---:|' * len(columns)}---|"
+    for tasks in sets:
+        for regime in REGIMES:
+            divisions = [task_division(tasks, regime, drawn) for drawn in DRAWN]
+            shown = [
+                f"{division.raised:.4f} / {task_bound(tasks, regime, drawn)}"
+                for division, drawn in zip(divisions, DRAWN, strict=True)
+            ]
+            shown += [
+                f"{task_division(tasks, regime, STANDARD, undetected_each(draws)).raised:.4f}"
+                for draws in DRAWS
+            ]
+            used = "; ".join(divisions[DRAWN.index(STANDARD)].options)
+            yield f"| {tasks.name} | {regime} | {' | '.join(shown)} | {used} |"
+
+
+def task_division(
+    tasks: Measured, regime: str, drawn: int, undetected: float = UNDETECTED
+) -> Division:
+    """Return the best forgery before an audit that draws so many tasks."""
+    levers = [
+        tasks.records(regime, drawn, undetected),
+        tasks.moved(regime, drawn, drawn),
+    ]
+    return best_division(levers, undetected)
+
+
+def task_bound(tasks: Measured, regime: str, drawn: int) -> str:
+    """Return the bound that follows from draw, tolerances and limits."""
+    if regime == "full":
+        return "none"
+    levers = [record_bounds(tasks.pool(regime), drawn), tasks.bounds(regime, drawn)]
+    return f"{best_division(levers).raised:.4f}"
+
+
+def receipt_lines(sets: Sequence[Measured]) -> Iterator[str]:
+    """Yield the table of audits by receipt, of 100 tasks."""
+    yield "| tasks | regime | forger | bound of moved sequences | by |"
+    yield "|---|---|---:|---:|---|"
+    altered = altered_options()
+    for tasks in sets:
+        for regime in REGIMES:
+            levers = [*altered[regime], tasks.moved(regime, TASKS, STANDARD)]
+            division = best_division(levers)
+            most = (
+                "none"
+                if regime == "full"
+                else f"{best_division([tasks.bounds(regime, TASKS)]).raised:.4f}"
+            )
+            used = "; ".join(division.options)
+            yield f"| {tasks.name} | {regime} | {division.raised:.4f} | {most} | {used} |"
+
+
+def altered_options() -> dict[str, list[list[Option]]]:
+    """Return the levers of each regime that alter embeddings at will.
+
+    The regime with the fewest support embeddings is embedded whole.
+    """
+    rows = [row.macro for row in published()]
+    worst = max(rows, key=receipt_forger.by_test_rows)
+    gain = float(np.mean([planted_gain.missed for planted_gain in planted()]))
+
+    return {
+        "full": [
+            receipt_forger.altered_options(
+                functools.partial(receipt_forger.by_test_rows, worst), "test embeddings"
+            ),
+            receipt_forger.altered_options(
+                functools.partial(receipt_forger.by_training_rows, TASKS), "training embeddings"
+            ),
+        ],
+        "10shot": [
+            receipt_forger.altered_options(
+                functools.partial(receipt_forger.by_support_rows, gain, TASKS, SHOTS, SEEDS),
+                "support embeddings",
+            )
+        ],
+        "1shot": [],
+    }
+
+
+def main() -> None:
+    """Measure, print, and with --write keep the tables."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--work", type=Path, required=True, help="folder of what was computed")
+    parser.add_argument("--write", action="store_true", help="put the tables into the docs")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    sets = [measured_set(options.work, name) for name in SETS]
+    lines = []
+    for table in (task_lines, receipt_lines):
+        for line in (*table(sets), ""):
+            print(line, flush=True)
+            lines.append(line)
+    if options.write:
+        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        table_text = "\n".join(lines[:-1]) + "\n"
+        PAGE.write_text(before + BEGIN + table_text + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
