@@ -490,7 +490,7 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
         (refitted(tasks=varied().model_dump()["tasks"]), "0 of the strongest training embeddings"),
         (
             refitted().model_copy(update={"schema_version": BY_COLUMN, "refits": []}),
-            "the strongest training embeddings are test embeddings, or the version",
+            "strongest training embeddings are listed that are test embeddings, or that the version",
         ),
     ],
 )
