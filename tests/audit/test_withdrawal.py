@@ -100,9 +100,7 @@ def test_a_withdrawal_of_other_bytes_by_the_same_name_withdraws_nothing(tmp_path
     path.write_bytes(put(root, outcome_of(plan_for(RAW), RAW)).read_bytes())
     event = AuditRepository(find_layout(root)).withdrawals[path]
     assert isinstance(event, StepMismatch)
-    assert (
-        f"the withdrawal names {path.parent.name}/{path.name}, but path or digest" in event.message
-    )
+    assert f"the withdrawal names {path.parent.name}/{path.name}, but the record" in event.message
 
 
 def test_a_withdrawal_whose_record_is_gone_is_a_fault(tmp_path):
