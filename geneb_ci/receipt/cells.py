@@ -114,11 +114,11 @@ class Remaining:
         self._total, self._pause_seconds, self._clock = total, pause_seconds, clock
         self._start = self._reported = clock()
 
-    def text(self, spent: float) -> str:
+    def text(self, finished_cost: float) -> str:
         """Return a text such as ", about 40 s left" after a part of the cost; "" after none."""
-        if not spent:
+        if not finished_cost:
             return ""
-        seconds_left = (self._clock() - self._start) * (self._total - spent) / spent
+        seconds_left = (self._clock() - self._start) * (self._total - finished_cost) / finished_cost
         return f", about {duration_text(seconds_left)} left"
 
     def is_due(self) -> bool:

@@ -183,7 +183,7 @@ class DrawnEmbeddings(NamedTuple):
     """By part, the drawn rows of the file, in the order of the draws."""
 
     @property
-    def distinct(self) -> list[int]:
+    def distinct_rows(self) -> list[int]:
         """The drawn rows without repetition, ascending."""
         return sorted({row for rows in self.rows.values() for row in rows})
 
@@ -242,9 +242,11 @@ class TaskDraw:
 
     def _classes(self, regime: str, probe: int) -> dict[int, list[int]]:
         """Return the right embeddings of each class that has any, by class; both ascend."""
-        right = self._strata.right_rows(regime, probe)
+        right_rows = self._strata.right_rows(regime, probe)
         by_class: dict[int, list[int]] = {}
-        for row, label in zip(right.tolist(), self._strata.labels[right].tolist(), strict=True):
+        for row, label in zip(
+            right_rows.tolist(), self._strata.labels[right_rows].tolist(), strict=True
+        ):
             by_class.setdefault(label, []).append(row)
         return {label: by_class[label] for label in sorted(by_class)}
 

@@ -286,13 +286,13 @@ def _error_covariances(
 
 def _triangle(parts: Sequence[npt.NDArray[np.float64]]) -> Triangle:
     """Return the lower triangle of a sum of matrices, rounded after exact summation."""
-    stacked = np.stack(parts)
+    stacked_matrices = np.stack(parts)
     return [
         [
-            float(f"{math.fsum(stacked[:, i, j].tolist()):.{COVARIANCE_DIGITS - 1}e}")
+            float(f"{math.fsum(stacked_matrices[:, i, j].tolist()):.{COVARIANCE_DIGITS - 1}e}")
             for j in range(i + 1)
         ]
-        for i in range(stacked.shape[1])
+        for i in range(stacked_matrices.shape[1])
     ]
 
 

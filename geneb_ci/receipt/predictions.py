@@ -174,7 +174,7 @@ def _task(
     raw = reader.take(LABEL_BYTES * classes, f"labels of {name}")
     labels = np.frombuffer(raw, dtype=">i4").tolist()
     _require(
-        all(label < following for label, following in itertools.pairwise(labels)), "labels",
+        all(label < next_label for label, next_label in itertools.pairwise(labels)), "labels",
         f"the labels of {name} do not ascend",
     )  # fmt: skip
     columns = 1 + len(set_names) * sum(fit_counts.values())

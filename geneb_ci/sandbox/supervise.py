@@ -212,7 +212,7 @@ def supervise(
     if a process survives SIGKILL.
     """
     with start_sandboxed(sandbox, view, limits, command) as process:
-        watch = _Watch(sandbox, process, limits, sink, progress)
+        watch = _RunWatcher(sandbox, process, limits, sink, progress)
         try:
             watch.run_to_end()
         except ExtractorRefused as error:
@@ -223,7 +223,9 @@ def supervise(
     return EndedProcess(process.returncode, bytes(watch.log), watch.peak)
 
 
-class _Watch:
+class _RunWatcher:
+    """Reader of a run's output, which also checks its time, processes and memory."""
+
     def __init__(
         self,
         sandbox: Sandbox,

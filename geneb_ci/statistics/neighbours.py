@@ -186,7 +186,7 @@ def affine_copy(
     own_row = _standardised(view.row[part])
     if own_row is None:
         return None
-    best: AffineFit | None = None
+    best_fit: AffineFit | None = None
     size = part.stop - part.start
     residual_limit = residual_max * math.sqrt(size) / own_row.norm
     first, last, head = (
@@ -213,7 +213,7 @@ def affine_copy(
         if (
             correlation > 0
             and residual < residual_max
-            and (best is None or residual < best.residual)
+            and (best_fit is None or residual < best_fit.residual)
         ):
             slope = correlation * own_row.norm / other.norm
             offset = own_row.mean - slope * other.mean
@@ -221,10 +221,10 @@ def affine_copy(
             shift += abs(own_row.norm - other.norm) / math.sqrt(size)
             if shift <= shift_min:
                 continue
-            best = AffineFit(number, slope, offset, residual, shift)
+            best_fit = AffineFit(number, slope, offset, residual, shift)
             if residual < EXACT:
                 break
-    return best
+    return best_fit
 
 
 _NO_SCORE = (-math.inf, -1)

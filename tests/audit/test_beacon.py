@@ -17,9 +17,9 @@ from geneb_ci.audit.sampling import beacon
 from geneb_ci.audit.sampling.beacon import (
     DELAY,
     QUICKNET,
+    randomness_of,
     round_at,
     time_of,
-    value_of,
     verify_round,
 )
 from geneb_ci.common.errors import BrokenInstallation, UsageProblem
@@ -58,7 +58,7 @@ def test_a_published_round_verifies(name, number, signature):
 
 def test_the_value_is_the_published_randomness():
     (one,) = [one for one in VECTORS["test_key"]["rounds"] if "randomness" in one]
-    assert value_of(one["signature"]).hex() == one["randomness"]
+    assert randomness_of(one["signature"]).hex() == one["randomness"]
 
 
 @pytest.mark.parametrize("number", [1, 122, 124, 123 + 2**32, 2**64 - 1])

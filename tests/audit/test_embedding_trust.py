@@ -74,7 +74,7 @@ def test_one_of_another_version_makes_a_row_stale_that_it_verified() -> None:
     found = decide(OWN, both, {}, STRICT)
     assert found.level is TrustLevel.VERIFIED
     assert found.recomputed is not None
-    assert found.recomputed.rows == WHOLE, "what confirms more goes before what is larger"
+    assert found.recomputed.facts == WHOLE, "what confirms more goes before what is larger"
 
 
 def test_a_practice_draw_covers_no_regime() -> None:

@@ -107,7 +107,7 @@ def test_deleting_a_failed_record_is_named(tmp_path, monkeypatch, capsys):
     failed.unlink()
     name = name_of(failed)
     assert step(verified(root, other))[1] == f"{name} was deleted: {name_of(other)} names it"
-    with pytest.raises(BrokenRecordError, match=f"{name} is broken at links: .* was deleted"):
+    with pytest.raises(BrokenRecordError, match=f"{name} is broken, step 'links': .* was deleted"):
         gather_evidence(layout_of(root)).require_sound()
     monkeypatch.chdir(root)
     assert main(["audit", "verify"]) == 11

@@ -260,7 +260,7 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
         (
             ["--fallback-key-file", "round.json", "--relay", "x"],
             2,
-            "--fallback-key-file excludes --beacon-file",
+            "--fallback-key-file cannot be combined with --beacon-file",
         ),
         (["--fallback-key-file", "round.json", "--why", "x"], 2, "is not 64 hex digits"),
         (["--relay", "http://example.org"], 2, "is not an https address"),

@@ -174,7 +174,7 @@ class ComparedTask(StrictModel):
     fall, and in records of version 1.0."""
 
     @property
-    def distinct(self) -> list[int]:
+    def distinct_rows(self) -> list[int]:
         """The drawn rows of all parts, each once, ascending."""
         return sorted({row for rows in self.rows.values() for row in rows})
 
@@ -422,7 +422,7 @@ class EmbeddingFindings(NamedTuple):
 
     def failing_rows(self, task: ComparedTask) -> list[int]:
         """Return the rows of a task whose deviation or mismatch is too large, ascending."""
-        compared_rows = zip(task.distinct, task.deviation, task.mismatch, strict=True)
+        compared_rows = zip(task.distinct_rows, task.deviation, task.mismatch, strict=True)
         limit = deviation_limit(self.version)
         return [
             row
@@ -516,7 +516,7 @@ def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
     if not altered_embeddings:
         return
     task, failure = altered_embeddings[0]
-    index = task.distinct.index(failure.row)
+    index = task.distinct_rows.index(failure.row)
     split, row = (
         ("training", failure.row)
         if failure.row < task.train
@@ -556,7 +556,7 @@ def _pooled_reasons(findings: EmbeddingFindings) -> Iterator[str]:
     mismatches = sum(
         mismatch
         for task in findings.tasks
-        for row, mismatch in zip(task.distinct, task.mismatch, strict=True)
+        for row, mismatch in zip(task.distinct_rows, task.mismatch, strict=True)
         if row not in failed_rows[task.task]
     )
     if mismatches > (limit := allowed_pooled(row_count, width)):

@@ -246,7 +246,7 @@ def drawn_task(
     with_strongest = drawn
     if strongest_rows:
         with_strongest = drawn._replace(rows={**drawn.rows, STRONGEST_PART: strongest_rows})
-    rows = with_strongest.distinct
+    rows = with_strongest.distinct_rows
     if reason := unfit_reason(values[rows]):
         raise AuditRefused(f"{task}: {reason}", _UNFIT_FIX)
     support = np.concatenate([*files.strata.support.values(), np.empty(0, dtype=np.int64)])
@@ -256,7 +256,7 @@ def drawn_task(
         with_strongest,
         strongest,
         rows,
-        np.isin(rows, drawn.distinct),
+        np.isin(rows, drawn.distinct_rows),
         None if as_before else np.isin(rows, sorted(unforeseen(drawn.rows))),
         [files.sequences[row] for row in rows],
         values[rows],

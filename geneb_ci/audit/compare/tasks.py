@@ -113,7 +113,7 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
     `document` is a submission of any format that passed every check.
     """
     results, evidence = document.get("results", {}), document.get("evidence", {})
-    readings = {
+    claimed_scores = {
         (claim.regime, claim.task.id): claim.reading
         for claim in claims_of(results, {}, benchmark)
         if claim.regime in regimes
@@ -124,7 +124,7 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
         for task, cell in tasks.items()
         if "predictions_sha256" in cell
     }
-    return Claims(readings, digests)
+    return Claims(claimed_scores, digests)
 
 
 def compare(

@@ -261,15 +261,18 @@ def check_extends(files: Mapping[str, bytes], earlier: bytes) -> None:
     """Raise LogBroken unless a log begins with the entries of an earlier checkpoint."""
     if CHECKPOINT not in files:
         raise LogBroken("the checkpoint of the log is missing, and existed before")
-    checkpoint, earlier_checkpoint = parse_checkpoint(files[CHECKPOINT]), parse_checkpoint(earlier)
-    leaves = [leaf_hash(raw) for raw in _entries_of(files, checkpoint.size)]
+    current_checkpoint, earlier_checkpoint = (
+        parse_checkpoint(files[CHECKPOINT]),
+        parse_checkpoint(earlier),
+    )
+    leaves = [leaf_hash(raw) for raw in _entries_of(files, current_checkpoint.size)]
     if earlier_checkpoint.size > len(leaves):
         raise LogBroken(
             f"the log has {plural(len(leaves), 'entry')}, and had {earlier_checkpoint.size} "
             "before: entries were removed"
         )
     if (
-        checkpoint.origin != earlier_checkpoint.origin
+        current_checkpoint.origin != earlier_checkpoint.origin
         or root_of(leaves[: earlier_checkpoint.size]) != earlier_checkpoint.root
     ):
         raise LogBroken(

@@ -299,7 +299,7 @@ def _check_draw(task: ComparedTask, share: TaskShare, seed: bytes) -> None:
 
 
 def _check_task(task: ComparedTask, findings: EmbeddingFindings) -> None:
-    distinct, total = task.distinct, task.train + task.test
+    distinct, total = task.distinct_rows, task.train + task.test
     if not len(distinct) == len(task.deviation) == len(task.mismatch):
         _refuse(
             f"{task.task}: {len(distinct)} embeddings are drawn, {len(task.deviation)} compared"
@@ -384,7 +384,9 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
             "the file of rerun embeddings beside the record is not the one that the record names",
             RERUN,
         )
-    expected = [(number, row) for number, task in enumerate(outcome.tasks) for row in task.distinct]
+    expected = [
+        (number, row) for number, task in enumerate(outcome.tasks) for row in task.distinct_rows
+    ]
     count, dim = len(expected), outcome.receipt.dim
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
@@ -533,11 +535,11 @@ def _by_column(
 
     if why := unfit_reason(committed):
         _refuse(f"{task.task}: {why}", EMBEDDINGS)
-    drawn = None if with_foreseen else np.isin(task.distinct, sorted(unforeseen(task.rows)))
+    drawn = None if with_foreseen else np.isin(task.distinct_rows, sorted(unforeseen(task.rows)))
     allowed = tolerances(rerun, scale, drawn)
     repeats = [failed for failed in task.failed if failed.again is not None]
     for failed, values in zip(repeats, again, strict=True):
-        index = task.distinct.index(failed.row)
+        index = task.distinct_rows.index(failed.row)
         repeat = judge_again(committed[index], rerun[index], values, allowed[index], scale)
         recorded = failed.again
         if recorded is not None and repeat != (

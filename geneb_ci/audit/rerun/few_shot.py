@@ -275,12 +275,12 @@ def few_shot_contradiction(
             if (scores.varied is not None) != (task in varied_ids):
                 return f"{regime}: {task} has fits on variants, unlike the draw, or lacks them"
             counts = benchmark.by_id[task].test_class_counts if requires_tests else None
-            least = TEST_TIMES * regimes[regime]
-            if counts and (scores.tests is None) == (min(counts) >= least):
+            class_size_min = TEST_TIMES * regimes[regime]
+            if counts and (scores.tests is None) == (min(counts) >= class_size_min):
                 verb = "lacks" if scores.tests is None else "has"
                 return (
                     f"{regime}: {task} {verb} fits on test sequences; its smallest class has "
-                    f"{min(counts)} of them, {least} are needed"
+                    f"{min(counts)} of them, {class_size_min} are needed"
                 )
     return ""
 

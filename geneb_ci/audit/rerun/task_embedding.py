@@ -132,8 +132,8 @@ def task_matrix(
     tasks = dict.fromkeys(
         kept_embeddings[sequence].task for sequence in sequences if sequence in kept_embeddings
     )
-    stored = {name: np.load(work.task(name) / EMBEDDINGS, mmap_mode="r") for name in tasks}
-    parts = stored if values is None else stored | {task: values}
+    stored_matrices = {name: np.load(work.task(name) / EMBEDDINGS, mmap_mode="r") for name in tasks}
+    parts = stored_matrices if values is None else stored_matrices | {task: values}
     first_task, first = next(iter(parts.items()))
     for name, part in parts.items():
         if (part.shape[1], part.dtype) != (first.shape[1], first.dtype):
@@ -150,7 +150,9 @@ def task_matrix(
         ] = values
     for row, sequence in enumerate(sequences):
         if sequence in kept_embeddings:
-            matrix[row] = stored[kept_embeddings[sequence].task][kept_embeddings[sequence].row]
+            matrix[row] = stored_matrices[kept_embeddings[sequence].task][
+                kept_embeddings[sequence].row
+            ]
     return matrix
 
 

@@ -72,7 +72,7 @@ def time_of(number: int, chain: Chain = QUICKNET) -> int:
     return chain.genesis + (number - 1) * chain.period
 
 
-def value_of(signature: str) -> bytes:
+def randomness_of(signature: str) -> bytes:
     """Return the 32 bytes of randomness of a round, from the hex digits of its signature."""
     return hashlib.sha256(bytes.fromhex(signature)).digest()
 

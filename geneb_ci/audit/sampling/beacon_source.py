@@ -18,10 +18,10 @@ from geneb_ci.audit.sampling.beacon import (
     QUICKNET,
     fallback_value,
     practice,
+    randomness_of,
     require_practice,
     round_at,
     time_of,
-    value_of,
     verify_round,
 )
 from geneb_ci.audit.sampling.design import AuditPolicy
@@ -83,7 +83,7 @@ def parse_round(raw: bytes, number: int) -> DrandBeacon:
             f"download {RELAYS[0]}/{QUICKNET.hash}/public/{number}",
         )
     verify_round(answer.round, answer.signature)
-    if answer.randomness not in {None, value_of(answer.signature).hex()}:
+    if answer.randomness not in {None, randomness_of(answer.signature).hex()}:
         raise StepMismatch(
             SIGNATURE, "the randomness of the round is not the SHA-256 of its signature"
         )
@@ -189,12 +189,13 @@ class BeaconSource(NamedTuple):
         """Raise UsageProblem if options contradict each other."""
         if self.practice and (self.beacon_file or self.relay or self.fallback_key_file):
             raise UsageProblem(
-                "--practice excludes --beacon-file, --relay and --fallback-key-file",
+                "--practice cannot be combined with --beacon-file, --relay or --fallback-key-file",
                 "pass one of them",
             )
         if self.fallback_key_file is not None and (self.beacon_file or self.relay):
             raise UsageProblem(
-                "--fallback-key-file excludes --beacon-file and --relay", "pass one of them"
+                "--fallback-key-file cannot be combined with --beacon-file or --relay",
+                "pass one of them",
             )
         if self.fallback_key_file is None and (self.why or self.reveal):
             raise UsageProblem(

@@ -147,17 +147,17 @@ CONFIDENCE = Fraction(95, 100)
 def policy_text(benchmark: Benchmark) -> str:
     """Return the text of the shipped policy for a benchmark, with comments on its sample."""
     path = shipped("policy", POLICY_FILE)
-    default, text = load_policy(path), path.read_text("utf-8")
+    defaults, text = load_policy(path), path.read_text("utf-8")
     tasks = len(benchmark.tasks)
-    drawn = min(default.drawn, tasks)
+    drawn = min(defaults.drawn, tasks)
     sizes = [task.n_test for task in benchmark.tasks]
-    rows = default.minimum_rows if None in sizes else sum(size or 0 for size in sizes)
+    rows = defaults.minimum_rows if None in sizes else sum(size or 0 for size in sizes)
     values = {
         "drawn": f"{drawn:<15} # tasks of the guaranteed sample: {_detection_text(tasks, drawn)}",
         "regimes": json.dumps(benchmark.regimes),
-        "minimum_drawn": f"{min(default.minimum_drawn, drawn):<7} # drawn tasks that a row needs "
+        "minimum_drawn": f"{min(defaults.minimum_drawn, drawn):<7} # drawn tasks that a row needs "
         "to be `audited`",
-        "minimum_rows": f"{min(default.minimum_rows, rows or 1):<8} # test rows of each regime "
+        "minimum_rows": f"{min(defaults.minimum_rows, rows or 1):<8} # test rows of each regime "
         "that an audit by receipt draws",
     }
     for name, value in values.items():

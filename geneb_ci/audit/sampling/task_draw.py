@@ -16,7 +16,7 @@ from geneb_ci.audit.commitment import (
 )
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling import beacon
-from geneb_ci.audit.sampling.beacon import value_of
+from geneb_ci.audit.sampling.beacon import randomness_of
 from geneb_ci.audit.sampling.design import sample, seed_of, tickets_of
 from geneb_ci.audit.sampling.plan import (
     AnyPlan,
@@ -39,7 +39,7 @@ _P = TypeVar("_P", TaskPlan, EmbeddingPlan)
 
 
 def require_one_draw(
-    kind: type[TaskPlan | EmbeddingPlan],
+    plan_class: type[TaskPlan | EmbeddingPlan],
     plans: Iterable[TaskPlan | EmbeddingPlan],
     commitment: Commitment,
     committed_at: str,
@@ -49,7 +49,7 @@ def require_one_draw(
     Tasks may be drawn after embeddings and conversely, since each confirms something else.
     """
     digest = commitment.sha256
-    for plan in sorted((plan for plan in plans if isinstance(plan, kind)), key=_by_time):
+    for plan in sorted((plan for plan in plans if isinstance(plan, plan_class)), key=_by_time):
         if plan.commitment_sha256 == digest and plan.committed_at != committed_at:
             raise AuditRefused(
                 f"this commitment already has a draw, as of {plan.committed_at}",
@@ -59,7 +59,7 @@ def require_one_draw(
 
 
 def plans_of_method(
-    kind: type[_P],
+    plan_class: type[_P],
     plans: Iterable[TaskPlan | EmbeddingPlan],
     commitment: Commitment,
     near_roots: Collection[str] = (),
@@ -74,7 +74,7 @@ def plans_of_method(
         (
             plan
             for plan in plans
-            if isinstance(plan, kind)
+            if isinstance(plan, plan_class)
             and (
                 (isinstance(plan, EmbeddingPlan) and plan.root in near_roots)
                 or same_method_reason(identity_of(plan.commitment), identity)
@@ -164,7 +164,7 @@ def draw(
 def beacon_value(beacon: Beacon) -> bytes:
     """Return the 32 bytes of randomness of a beacon."""
     if isinstance(beacon, DrandBeacon):
-        return value_of(beacon.signature)
+        return randomness_of(beacon.signature)
     return bytes.fromhex(beacon.value)
 
 

@@ -341,8 +341,8 @@ class RowAttestation:
     @property
     def of_record(self) -> Recomputation | None:
         """The audit by receipt that compared each score on the board, or None."""
-        rows = self.recomputed.rows if self.recomputed is not None else None
-        return self.recomputed if rows is not None and rows.compares_shown else None
+        facts = self.recomputed.facts if self.recomputed is not None else None
+        return self.recomputed if facts is not None and facts.compares_shown else None
 
     def standing(self, regime: str, task: str) -> Standing:
         """Return the evidence of audits for the scores of a task in a regime."""
@@ -389,9 +389,8 @@ class RowAttestation:
         if self.recomputed is not None:
             receipt = _recomputed_text(self.recomputed)
             record = receipt if self.of_record is not None else ""
-            method = (
-                f"used to compute {self.recomputed.rows.embedded:,} embeddings of the receipt again"
-            )
+            count = self.recomputed.facts.embedded
+            method = f"used to compute {count:,} embeddings of the receipt again"
         rerun = self._reruns(tuple(self.rerun)) if self.tasks else ""
         text_by_check = {
             Check.RERUN: rerun,
@@ -442,7 +441,7 @@ class RowAttestation:
 
 
 def _recomputed_text(recomputation: Recomputation) -> str:
-    cells = f"{recomputation.rows.equal} of {recomputation.rows.cells} cells"
+    cells = f"{recomputation.facts.equal} of {recomputation.facts.cells} cells"
     return f"recomputed from published embeddings ({cells})"
 
 

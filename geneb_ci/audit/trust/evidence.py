@@ -102,7 +102,7 @@ class RepositoryEvidence:
         if self.broken:
             raise BrokenRecordError(
                 "; ".join(
-                    f"audit record {record.name} is broken at {step.name}: {step.message}"
+                    f"audit record {record.name} is broken, step {step.name!r}: {step.message}"
                     for record in self.broken
                     for step in record.broken[:1]
                 ),
@@ -158,7 +158,7 @@ def rated_submissions(
         for verification in verifications
         if verification.record is not None
     ]
-    rated = []
+    rated_rows = []
     for model_id, sha256 in sorted(
         {(commitment.model_id, commitment.submission_sha256) for commitment in commitments}
     ):
@@ -166,8 +166,8 @@ def rated_submissions(
         is_same = current is not None and current.sha256 == sha256
         scorer = scorer_of(current.submission) if current is not None and is_same else ""
         decision = evidence.decide(sha256, scorer=scorer)
-        rated.append(RatedSubmission(model_id, sha256, decision, Evidence(minimum)))
-    return rated
+        rated_rows.append(RatedSubmission(model_id, sha256, decision, Evidence(minimum)))
+    return rated_rows
 
 
 class _Run(NamedTuple):

@@ -220,17 +220,16 @@ class Recomputation:
     """What an agreeing audit by receipt recomputed."""
 
     audit_id: str
-    rows: EmbeddingAuditFacts
+    facts: EmbeddingAuditFacts
     date: str
     """Day on which it ended, as 2026-11-20."""
 
     @property
     def text(self) -> str:
         """The sentence on the board: `cells recomputed from published embeddings: 300/300, ...`."""
-        counts = (
-            f"{self.rows.equal}/{self.rows.cells}, {self.rows.embedded:,} embeddings computed again"
-        )
-        comparison = COMPARED if self.rows.compares_shown else UNCOMPARED
+        facts = self.facts
+        counts = f"{facts.equal}/{facts.cells}, {facts.embedded:,} embeddings computed again"
+        comparison = COMPARED if self.facts.compares_shown else UNCOMPARED
         return f"{RECOMPUTED}: {counts}, {self.date}; {comparison}"
 
 
@@ -363,11 +362,11 @@ def decide(
             f"{_audits_text(confirming)} agrees on every cell of its receipt; "
             f"{_fresh_set_text(confirming)}"
         )
-    elif earlier := _once_verified(agreeing, agreeing_by_receipt, requirements):
-        evidence, basis = Evidence.STALE, earlier
+    elif once_verified := _once_verified(agreeing, agreeing_by_receipt, requirements):
+        evidence, basis = Evidence.STALE, once_verified
         reason = (
-            f"{_audits_text(earlier)} agrees, but for another version of harness, benchmark or "
-            "dataset"
+            f"{_audits_text(once_verified)} agrees, but for another version of harness, benchmark "
+            "or dataset"
         )
     else:
         evidence, basis = Evidence.CHECKED, current
@@ -457,8 +456,8 @@ def _recomputed(
     return max(
         results,
         key=lambda result: (
-            not result.rows.lacking,
-            result.rows.embedded,
+            not result.facts.lacking,
+            result.facts.embedded,
             result.date,
             result.audit_id,
         ),
@@ -571,7 +570,7 @@ def _unconfirmed(
         return f"audit {largest.audit_id} is not enough: {reason}"
     if recomputation is None:
         return "no audit counts"
-    varied = "" if recomputation.rows.varied else f"; {UNVARIED}"
+    varied = "" if recomputation.facts.varied else f"; {UNVARIED}"
     return f"no audit of tasks counts; {recomputation.text}{varied}"
 
 
