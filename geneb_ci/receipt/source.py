@@ -111,7 +111,7 @@ def published_at(location: ReceiptLocation | None) -> Origin:
         raise NothingChecked(
             f"the receipt is at {quoted(address)}, expected an https address of a public server, "
             "without a query",
-            "ask for such an address, or name a mirror that you trust with your network: --mirror",
+            "ask for such an address, or pass --mirror with a mirror that may be in your network",
         )
     return Origin(address, folder)
 

@@ -212,10 +212,13 @@ def outside(hull: Hull, reported: ReportedTriple) -> ImpossibleMetric | None:
     )
     hull.keep_possible(-sign, corners)
     level = sign * value.mcc - width.mcc
-    if _was_seen(hull, mean, sign, level) or _climb(hull, mean, corners, sign, level) is None:
+    if (
+        _was_seen(hull, mean, sign, level)
+        or _greatest_mcc(hull, mean, corners, sign, level) is None
+    ):
         return None
     exact = mean._replace(acc_width=0.0, f1_width=0.0)
-    low, high = _climb(hull, exact, corners, -1), _climb(hull, exact, corners, 1)
+    low, high = _greatest_mcc(hull, exact, corners, -1), _greatest_mcc(hull, exact, corners, 1)
     return ImpossibleMetric("mcc", -1.0 if low is None else -low, 1.0 if high is None else high)
 
 
@@ -258,7 +261,7 @@ def _mean_place(hull: Hull, reported: ReportedTriple) -> _MeanPlace:
     return _MeanPlace(value.acc, f1, width.acc, width.f1 + abs(f1 - value.f1))
 
 
-def _climb(
+def _greatest_mcc(
     hull: Hull, mean: _MeanPlace, corners: list[_Corner], sign: int, level: float | None = None
 ) -> float | None:
     """Return the greatest sign * MCC of means at a place, by the simplex method.

@@ -205,7 +205,7 @@ class AuditLog:
 
 
 def log_files(folder: Path) -> dict[str, bytes]:
-    """Read every file of a log: path below its folder to content. Raises LogBroken."""
+    """Return the content of every file of a log, by its path below the folder. Raises LogBroken."""
     contents: dict[str, bytes] = {}
     for parent, folders, names in os.walk(folder):
         folders.sort()

@@ -290,13 +290,13 @@ def rerun_cost(
             for number, support_size in enumerate(support)
         )
         drawn_total += drawn_count
-    tests_varied = sequences_varied(len(receipt.tasks))
-    variants = sum(min(tests_varied, entry.test) for entry in receipt.tasks.values())
-    training_varied = sequences_varied(min(refits, len(receipt.tasks)) or 1)
+    varied_test_count = sequences_varied(len(receipt.tasks))
+    variants = sum(min(varied_test_count, entry.test) for entry in receipt.tasks.values())
+    varied_training_count = sequences_varied(min(refits, len(receipt.tasks)) or 1)
     variants += sum(
         sorted(
             (
-                min(training_varied, receipt.tasks[task].train) + support
+                min(varied_training_count, receipt.tasks[task].train) + support
                 for task, support in supports.items()
             ),
             reverse=True,

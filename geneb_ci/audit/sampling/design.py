@@ -412,21 +412,23 @@ def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
     return Design(tuple(len(part) for part in parts_of(tasks, strata)), len(strata))
 
 
-def sample_size_of(commitment: Commitment, drawn: int | None, requested: int, before: int) -> int:
+def sample_size_of(
+    commitment: Commitment, drawn: int | None, requested: int, drawn_before: int
+) -> int:
     """Return the number of tasks to draw: the largest of the committed and all other numbers.
 
-    `drawn` is the value of --drawn, `requested` the number that --detect needs, `before` the size
-    of an earlier sample. Raises UsageProblem when `drawn` is less than the committed or earlier
-    number.
+    `drawn` is the value of --drawn, `requested` the number that --detect needs, `drawn_before` the
+    size of an earlier sample. Raises UsageProblem when `drawn` is less than the committed number or
+    the earlier size.
     """
     committed = commitment.policy.drawn
-    if drawn is not None and drawn < max(committed, before):
+    if drawn is not None and drawn < max(committed, drawn_before):
         raise UsageProblem(
             f"--drawn {drawn} would make the sample smaller: {committed} tasks are committed"
-            + (f", and {before} were drawn before" if before > committed else ""),
+            + (f", and {drawn_before} were drawn before" if drawn_before > committed else ""),
             "a sample can only grow: pass a larger number, or leave out --drawn",
         )
-    return max(committed, drawn or 0, requested, before)
+    return max(committed, drawn or 0, requested, drawn_before)
 
 
 def parse_probability(text: str, option: str) -> Fraction:

@@ -391,12 +391,12 @@ class RowAttestation:
             record = receipt if self.of_record is not None else ""
             count = self.recomputed.facts.embedded
             method = f"used to compute {count:,} embeddings of the receipt again"
-        rerun = self._reruns(tuple(self.rerun)) if self.tasks else ""
+        rerun = self._rerun_text(tuple(self.rerun)) if self.tasks else ""
         text_by_check = {
             Check.RERUN: rerun,
             Check.RECEIPT: receipt,
             Check.RECORD: record,
-            Check.METHOD: self._reruns(()) if rerun else method,
+            Check.METHOD: self._rerun_text(()) if rerun else method,
         }
         return next(
             (text_by_check[check] for check in group.checks if text_by_check[check]),
@@ -413,7 +413,7 @@ class RowAttestation:
                 record = self.of_record
                 yield Statement(SCORES, _recomputed_text(record) if record is not None else WORD)
             return
-        yield Statement("scores of rerun tasks", self._reruns(tuple(self.rerun)))
+        yield Statement("scores of rerun tasks", self._rerun_text(tuple(self.rerun)))
         if self.of_record is not None:
             yield Statement("scores of the other tasks", _recomputed_text(self.of_record))
             return
@@ -429,7 +429,7 @@ class RowAttestation:
         if self.recomputed is not None:
             yield Statement(CANONICAL, _recomputed_text(self.recomputed))
 
-    def _reruns(self, regimes: Sequence[str]) -> str:
+    def _rerun_text(self, regimes: Sequence[str]) -> str:
         by_signers = f" by {', '.join(self.signers)}" if self.signers else ""
         in_regimes = f"; {', '.join(regimes)}" if regimes else ""
         extent = f"{self.tasks} of {plural(self.benchmark_tasks, 'task')}{in_regimes}"
