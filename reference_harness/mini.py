@@ -76,7 +76,7 @@ def motif(*words: str, copies: int = 1, chance: float = 0.9) -> Plant:
     return plant
 
 
-def rhythm(period: int, letter: str, chance: float) -> Plant:
+def periodic_letter(period: int, letter: str, chance: float) -> Plant:
     """Return a function that writes `letter`, by chance, at every `period`-th place of class 1."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
@@ -138,10 +138,10 @@ TASKS = (
              length=(101, 101)),
     MiniTask("mini_species", "Four species", "Species Clf.", all_of(composition(0, 0, 0.15, 0.15),
              motif("AAGCTT", "GAATTC", "AAGCTT", "GAATTC", copies=2)), 4, (60, 300)),
-    MiniTask("mini_regulatory", "Rhythm of ten", "Regulatory", rhythm(10, "A", 0.8)),
+    MiniTask("mini_regulatory", "Rhythm of ten", "Regulatory", periodic_letter(10, "A", 0.8)),
     MiniTask("mini_phage", "Virus or phage", "Virus/Phage",
              all_of(composition(0.0, 0.1), motif("GATC", "CTAG", copies=2)), length=(60, 500)),
-    MiniTask("mini_coding", "Rhythm of three", "Coding/NC", rhythm(3, "G", 0.35)),
+    MiniTask("mini_coding", "Rhythm of three", "Coding/NC", periodic_letter(3, "G", 0.35)),
     MiniTask("mini_chromatin", "Rare motif", "Chromatin Acc.",
              motif("CCGCGAGG", "CCACTAGG", copies=2, chance=0.5)),
 )  # fmt: skip

@@ -140,7 +140,7 @@ def _nothing(order, _outcome):
         (_raised, "comparison: "),
         (_other_claims, "the submission does not claim"),
         (_early, "committed_at"),
-        (_foreign, "the audit is of org/other"),
+        (_foreign, "the audit was ordered in org/other, not in "),
         (_unpublished, "no status with this commitment at this time"),
         (_nothing, "ended without an outcome"),
     ],
