@@ -6,6 +6,7 @@ a model that reads order can score higher. The scores mean nothing for biology: 
 an extractor, the harness and a submission work together, within seconds and without a download.
 """
 
+import functools
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -172,14 +173,15 @@ def _split(rng: np.random.RandomState, task: MiniTask, count: int) -> Split:
     return Split(sequences, np.asarray(labels, dtype=np.int64))
 
 
+@functools.cache
 def load(task_id: str) -> TaskData:
-    """Return the data of one task. Raise KeyError if there is none with that id."""
+    """Return the data of one task, generated once. Raise KeyError if there is none with that id."""
     return generate({task.id: task for task in TASKS}[task_id])
 
 
 def definition() -> dict[str, Any]:
     """Return the content of `schemas/benchmark-mini.json`, with GENEB's protocol."""
-    data = [generate(task) for task in TASKS]
+    data = [load(task.id) for task in TASKS]
     content = document(
         name="GENEB-mini",
         harness_version=geneb().harness_version,

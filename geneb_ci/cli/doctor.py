@@ -138,7 +138,7 @@ def show_machine(*, network: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for level, name in levels.LEVELS.items():
             print_line(f"  {level}  {name}: {_level_state(level, Path(folder))}")
-    print_line(f"number of processes limited by: {processes.kernel_holder()}")
+    print_line(f"number of processes limited by: {processes.process_limiter()}")
     print_line(f"GPU devices: {', '.join(mounts.gpu_devices()) or 'none'}")
     print_line(f"left from an earlier audit: {_leftovers()}")
     print_line("packages: " + ", ".join(f"{name} {_version(name)}" for name in PACKAGES))

@@ -29,7 +29,7 @@ RAISES = (0.005, 0.01, 0.02)
 SHARES = (0.001, 0.003, 0.01)
 """Shares of altered training embeddings in the power table."""
 MEASURED_GAIN = {0.001: (0.010, 0.050), 0.003: (0.021, 0.058), 0.01: (0.056, 0.183)}
-"""Share of training embeddings to the mean and largest gain of MCC, over 13 cells, of the greedy
+"""By share of training embeddings, the mean and largest gain of MCC, over 13 cells, of the greedy
 attack in docs/research/receipt-audits.md."""
 GRID = 16
 """Number of values above 0 of a, and of b, that are tried; they are denser near 0."""
@@ -57,7 +57,7 @@ def mcc(tn: Wide, fp: Wide, fn: Wide, tp: Wide) -> Wide:
     return values
 
 
-def grid(maximum: int) -> Wide:
+def altered_counts(maximum: int) -> Wide:
     """Return the numbers of altered embeddings, from 0 to `maximum`, that are tried."""
     if maximum <= GRID:
         return np.arange(maximum + 1, dtype=np.float64)
@@ -86,7 +86,8 @@ def alterations_of(matrix: Sequence[Sequence[int]], weight: float) -> Alteration
     """
     (tn, fp), (fn, tp) = (tuple(map(float, row)) for row in matrix)
     a, b = (
-        values.reshape(-1) for values in np.meshgrid(grid(int(tn)), grid(int(tp)), indexing="ij")
+        values.reshape(-1)
+        for values in np.meshgrid(altered_counts(int(tn)), altered_counts(int(tp)), indexing="ij")
     )
     ones = np.ones_like(a)
     gain = mcc(tn * ones, fp * ones, fn * ones, tp * ones) - mcc(tn - a, fp + a, fn + b, tp - b)

@@ -147,7 +147,7 @@ class CellDifference(NamedTuple):
 
     regime: str
     task: str
-    what: str
+    part_name: str
     """Name of the part: a score, a matrix, the digest of the predictions."""
     claimed: str | None
     """None if the cell is not claimed."""
@@ -161,7 +161,7 @@ class CellDifference(NamedTuple):
     @property
     def text(self) -> str:
         """The difference as a sentence."""
-        where = f"{self.regime} {self.task}: {self.what}"
+        where = f"{self.regime} {self.task}: {self.part_name}"
         if self.claimed is None:
             return f"{where} is not claimed; the receipt gives {self.computed}"
         return f"{where} is claimed as {self.claimed}; the receipt gives {self.computed}"

@@ -98,7 +98,7 @@ def _cell_differences(
         claims[CANONICAL] = (cell.canonical.confusion, cell.canonical.predictions_sha256)
     for name, (matrices, digest) in claims.items():
         if name in predicted.fits:
-            yield from _set_differences(
+            yield from _prediction_differences(
                 name, matrices, digest, predicted, each_seed(predicted.fits[name][regime], seeds)
             )
 
@@ -108,7 +108,7 @@ def each_seed(codes_by_fit: Codes, seeds: int) -> Codes:
     return np.repeat(codes_by_fit, seeds, axis=0) if len(codes_by_fit) == 1 else codes_by_fit
 
 
-def _set_differences(
+def _prediction_differences(
     name: str,
     matrices: list[list[list[int]]],
     digest: str,

@@ -200,7 +200,7 @@ def supervise(
     sandbox: Sandbox,
     view: SandboxView,
     limits: Limits,
-    inner: Sequence[str],
+    command: Sequence[str],
     sink: Sink,
     progress: Callable[[int], object] = lambda _letters: None,
 ) -> EndedProcess:
@@ -211,7 +211,7 @@ def supervise(
     Raises LimitExceeded, or the error of the sink, with the printed text as `log`; StillRunning
     if a process survives SIGKILL.
     """
-    with start_sandboxed(sandbox, view, limits, inner) as process:
+    with start_sandboxed(sandbox, view, limits, command) as process:
         watch = _Watch(sandbox, process, limits, sink, progress)
         try:
             watch.run_to_end()

@@ -155,10 +155,10 @@ def _may_agree(classes: Classes, low: int, high: int, reported: ReportedTriple) 
     a, b = classes
     n = classes.total
     value, width = reported.value, reported.width
-    inner = max(_size(n, low, value.f1 + width.f1 + ROUNDING) - SIZE_ERROR, 0)
-    outer = _size(n, high, value.f1 - width.f1 - ROUNDING) + SIZE_ERROR
+    rho_size_min = max(_size(n, low, value.f1 + width.f1 + ROUNDING) - SIZE_ERROR, 0)
+    rho_size_max = _size(n, high, value.f1 - width.f1 - ROUNDING) + SIZE_ERROR
     rho_min, rho_max = max(-high, low - 2 * a), min(high, 2 * b - low)
-    for start, end in ((-outer, -inner), (inner, outer)):
+    for start, end in ((-rho_size_max, -rho_size_min), (rho_size_min, rho_size_max)):
         first, last = max(start, rho_min), min(end, rho_max)
         if first > last:
             continue
@@ -222,20 +222,24 @@ def _f1_runs(classes: Classes, correct: int, reported: ReportedTriple) -> Iterat
     low = reported.value.f1 - reported.width.f1 - ROUNDING
     high = reported.value.f1 + reported.width.f1 + ROUNDING
     # At most `rho_max`: the larger class leaves more room above 0 than the smaller one below.
-    inner = max(_size(classes.total, correct, high) - SIZE_ERROR, 0)
-    outer = min(_size(classes.total, correct, low) + SIZE_ERROR, rho_max)
-    inner += (inner - correct) % 2
-    outer -= (outer - correct) % 2
-    while inner <= outer and scores(classes, correct, inner).f1 > high:
-        inner += 2
-    while inner <= outer and scores(classes, correct, outer).f1 < low:
-        outer -= 2
-    if inner > outer:
+    rho_size_min = max(_size(classes.total, correct, high) - SIZE_ERROR, 0)
+    rho_size_max = min(_size(classes.total, correct, low) + SIZE_ERROR, rho_max)
+    rho_size_min += (rho_size_min - correct) % 2
+    rho_size_max -= (rho_size_max - correct) % 2
+    while rho_size_min <= rho_size_max and scores(classes, correct, rho_size_min).f1 > high:
+        rho_size_min += 2
+    while rho_size_min <= rho_size_max and scores(classes, correct, rho_size_max).f1 < low:
+        rho_size_max -= 2
+    if rho_size_min > rho_size_max:
         return
-    sides = [(-outer, outer)] if inner <= 1 else [(-outer, -inner), (inner, outer)]
+    rho_ranges = (
+        [(-rho_size_max, rho_size_max)]
+        if rho_size_min <= 1
+        else [(-rho_size_max, -rho_size_min), (rho_size_min, rho_size_max)]
+    )
     if classes.small == classes.large:
-        sides = [(inner, outer)]
-    for start, end in sides:
+        rho_ranges = [(rho_size_min, rho_size_max)]
+    for start, end in rho_ranges:
         first, last = max(start, rho_min), min(end, rho_max)
         if first <= last:
             yield first, last
@@ -289,9 +293,9 @@ def _mcc_runs(
 def _monotone(classes: Classes, correct: int, first: int, last: int) -> Iterator[tuple[int, int]]:
     """Split a range of rho into parts in which MCC is monotone."""
     cuts = {first, last + 2}
-    turn = 2 * correct - classes.total
-    if turn:
-        at = correct * (classes.large - classes.small) / turn
+    turning_rho = 2 * correct - classes.total
+    if turning_rho:
+        at = correct * (classes.large - classes.small) / turning_rho
         if first < at < last:
             cuts.add(first + 2 * (math.floor((at - first) / 2) + 1))
     yield from ((start, end - 2) for start, end in itertools.pairwise(sorted(cuts)))
@@ -389,8 +393,8 @@ def _ideal(classes: Classes, target: Triple, rho: int, least: int, most: int) ->
     direction = [last - first for first, last in itertools.zip_longest(start, end)]
     length = math.fsum(change * change for change in direction)
     share = math.fsum(
-        change * (goal - first)
-        for change, goal, first in zip(direction, target, start, strict=True)
+        change * (target_value - first)
+        for change, target_value, first in zip(direction, target, start, strict=True)
     )
     return least + (most - least) * min(1.0, max(0.0, share / length))
 

@@ -301,7 +301,7 @@ class PackedNumbers(Mapping[str, Any]):
         self.places, self.numbers, self.width = places, numbers, width
 
     def plain(self) -> dict[str, Any]:
-        """Return a dict of name to number, or to a tuple of numbers if `width` is above 1."""
+        """Return the number of each name, or if `width` is above 1 its tuple of numbers."""
         if self.width == 1:
             return dict(zip(self.places, self.numbers, strict=True))
         groups = zip(*[iter(self.numbers)] * self.width, strict=True)

@@ -65,7 +65,7 @@ def test_both_versions_of_the_api_are_understood():
         (says(text(ROUND - 1, ROUNDS[ROUND - 1])), f"round: this is round {ROUND - 1}"),
         (
             says(text(signature=ROUNDS[ROUND - 1])),
-            f"signature: the signature is not the beacon's of round {ROUND}",
+            f"signature: the signature is not that of round {ROUND} of the beacon",
         ),
         (says(text(signature="0" * 96)), "signature: the signature is not a point"),
         (says(text(signature="xyz")), "signature: this is not a round of the beacon: signature"),

@@ -183,7 +183,7 @@ def test_a_record_needs_a_start_among_what_it_comes_after(tmp_path):
     path = recorded(root, outcome_of(plan, RAW))
     assert step(verified(root, path)) == (
         StepState.UNKNOWN,
-        "no signed start of its draw precedes the record",
+        "no signed start of the draw precedes the record",
     )
 
 
@@ -261,8 +261,8 @@ def test_what_names_nothing_counts_only_where_others_name_it(tmp_path):
     assert step(verified(root, late)) == (
         StepState.DIFFERS,
         (
-            "the record names no earlier statement, and none of the first linked statements names "
-            "the record"
+            "nothing shows when the record was made: it names no earlier statement, and the first "
+            "statements that name others do not name it"
         ),
     )
 

@@ -72,7 +72,7 @@ def test_test_rows_are_right_ones_and_half_are_by_class() -> None:
         right = (strata.predicted[regime] == strata.labels).any(axis=0)
         assert right[rows].all()
     sizes = {name: size for name, size in found.sizes.items() if name.startswith("test full")}
-    right = strata.right("full", 0)
+    right = strata.right_rows("full", 0)
     assert sizes == {
         "test full 0 right": len(right),
         "test full 0 right, class": 2,

@@ -161,7 +161,7 @@ class ComparedTask(StrictModel):
     strata: dict[str, Positive]
     """Size of each stratum that was drawn from."""
     rows: dict[str, Counts]
-    """Part, such as `test full` or `training`, to its drawn rows of the file, in the order of the
+    """By part, such as `test full` or `training`, its drawn rows of the file, in the order of the
     draws."""
     deviation: Measures
     """For each distinct row, ascending: largest distance of a coordinate beyond half a unit of
@@ -420,7 +420,7 @@ class EmbeddingFindings(NamedTuple):
         """Number of distinct embeddings that were drawn."""
         return sum(len(task.deviation) for task in self.tasks)
 
-    def failing(self, task: ComparedTask) -> list[int]:
+    def failing_rows(self, task: ComparedTask) -> list[int]:
         """Return the rows of a task whose deviation or mismatch is too large, ascending."""
         compared_rows = zip(task.distinct, task.deviation, task.mismatch, strict=True)
         limit = deviation_limit(self.version)
@@ -444,8 +444,8 @@ class EmbeddingFindings(NamedTuple):
         )
 
     @property
-    def may_end(self) -> bool:
-        """Whether the audit differs in any case, so that no more embeddings are computed again."""
+    def differs_in_any_case(self) -> bool:
+        """Whether the audit already differs, so that no more embeddings are computed again."""
         altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
         return altered or (
             self.version != BY_EMBEDDING and self.rescued > allowed_rescued(self.rows)

@@ -49,7 +49,7 @@ class Difference(NamedTuple):
     deviation: float
     """Standard deviation of `value` for an honest claim."""
     step: float
-    """Largest effect of one changed prediction, or of another stop of one fit."""
+    """Largest effect of one changed prediction, or of one fit that stops elsewhere."""
     centre: float | None = 0.0
     """Mean of `value` for an honest claim that is rounded differently; None in earlier records."""
 

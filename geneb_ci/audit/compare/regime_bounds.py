@@ -110,7 +110,7 @@ def cells_of(
             (np.searchsorted(classes, strata.labels), np.searchsorted(classes, predicted)),
             1,
         )
-        right = np.searchsorted(classes, strata.labels[strata.right(regime, probe)])
+        right = np.searchsorted(classes, strata.labels[strata.right_rows(regime, probe)])
         by_class = [draw.by_class for draw in test_draws if draw.probe == probe]
         yield CellDraw(
             matrix,

@@ -87,7 +87,7 @@ class AuditRepository:
 
     @functools.cached_property
     def withdrawals(self) -> dict[Path, WithdrawnAudit | StepMismatch]:
-        """Path of a record to its withdrawal, or to why the withdrawal is invalid.
+        """The withdrawal of each record, by its path, or why the withdrawal is invalid.
 
         A withdrawal by a revoked key is left out, and one that `History.counts` does not count.
         """
@@ -177,7 +177,7 @@ class AuditRepository:
 
     @functools.cached_property
     def events(self) -> dict[Path, AuditEvent | StepMismatch]:
-        """Path to the commitment, start or abort in the file, or to why it is invalid."""
+        """The commitment, start or abort in each file, by its path, or why it is invalid."""
         by_path: dict[Path, AuditEvent | StepMismatch] = {}
         for path in event_files(self.layout.audits) if self.layout.audits is not None else ():
             try:

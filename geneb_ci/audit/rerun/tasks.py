@@ -82,7 +82,7 @@ def outcome_of(
     precision = precision_of(prepared.settings.noise, run.repeated)
     notes = [
         *compare.notes(compared, rescoring),
-        compare.atlas_note(
+        compare.device_note(
             prepared.subject.device, prepared.settings.device, prepared.settings.noise
         ),
         *([variant_text(variants)] if variants is not None else []),

@@ -107,7 +107,8 @@ def fetch_round(
     for relay in relays:
         if not AllowedServers(is_user_named=True).allows(relay):
             raise UsageProblem(
-                f"--relay {relay!r} is not an https address", f"pass one such as {RELAYS[0]}"
+                f"--relay {relay!r} is not an https address",
+                f"pass an address such as {RELAYS[0]}",
             )
     reasons: dict[str, str] = {}
     for attempt in range(ATTEMPTS):
@@ -198,7 +199,7 @@ class BeaconSource(NamedTuple):
         if self.fallback_key_file is None and (self.why or self.reveal):
             raise UsageProblem(
                 "--why and --reveal need --fallback-key-file",
-                "pass --fallback-key-file F, or leave them out",
+                "pass --fallback-key-file F, or leave out --why and --reveal",
             )
 
     def check_benchmark(self, sha256: str) -> None:
@@ -259,7 +260,7 @@ def _fallback(
     raw = read_bytes(key_file)
     if isinstance(raw, Fault):
         raise NothingChecked(f"{key_file}: {raw.message}", "pass a file with 64 hex digits")
-    substitute = fallback_value(
+    beacon = fallback_value(
         commitment.sha256,
         raw.decode("ascii", "replace").strip(),
         policy.fallback_keys,
@@ -273,4 +274,4 @@ def _fallback(
             f"{moment_of(fallback_from)} on",
             "draw by the beacon, or wait until then",
         )
-    return substitute
+    return beacon

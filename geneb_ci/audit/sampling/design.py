@@ -170,10 +170,10 @@ def _detection_text(tasks: int, drawn: int) -> str:
     if drawn == tasks:
         return "all of them, so every raised one"
     design = Design((tasks,))
-    raised = next(
+    raised_count = next(
         m for m in range(1, tasks + 1) if detection_probability(design, m, drawn) >= CONFIDENCE
     )
-    return f"includes one of {raised} raised tasks with {percent(float(CONFIDENCE))}"
+    return f"includes one of {raised_count} raised tasks with {percent(float(CONFIDENCE))}"
 
 
 # Fewest tasks of a larger category; all others are one part. In GENEB, 8 of the 13 categories, with
@@ -268,8 +268,8 @@ def sample(
     if not strata:
         return list(ordered_tasks[:drawn])
     parts = parts_of(ordered_tasks, strata)
-    seats = allocation([len(part) for part in parts], len(strata), drawn)
-    chosen = {task for part, places in zip(parts, seats, strict=True) for task in part[:places]}
+    counts = allocation([len(part) for part in parts], len(strata), drawn)
+    chosen = {task for part, places in zip(parts, counts, strict=True) for task in part[:places]}
     return [task for task in ordered_tasks if task in chosen]
 
 
@@ -327,18 +327,23 @@ def detection_probability(
     choose where to fabricate. Raises what `allocation` raises.
     """
     places = allocation(design.sizes, design.guaranteed, drawn)
-    worst = [CERTAIN]  # by number of fabricated tasks so far
+    largest_miss = [CERTAIN]  # by number of fabricated tasks so far
     for size, seats in zip(design.sizes, places, strict=True):
-        missed = [miss_probability(size, m, seats, power) for m in range(min(size, fabricated) + 1)]
-        top = min(fabricated, len(worst) + len(missed) - 2)
-        worst = [
+        miss_probabilities = [
+            miss_probability(size, m, seats, power) for m in range(min(size, fabricated) + 1)
+        ]
+        top = min(fabricated, len(largest_miss) + len(miss_probabilities) - 2)
+        largest_miss = [
             max(
-                worst[total - m] * missed[m]
-                for m in range(max(0, total - len(worst) + 1), min(total, len(missed) - 1) + 1)
+                largest_miss[total - m] * miss_probabilities[m]
+                for m in range(
+                    max(0, total - len(largest_miss) + 1),
+                    min(total, len(miss_probabilities) - 1) + 1,
+                )
             )
             for total in range(top + 1)
         ]
-    return 1 - worst[fabricated]
+    return 1 - largest_miss[fabricated]
 
 
 def needed_sample_size(
@@ -417,9 +422,9 @@ def sample_size_of(commitment: Commitment, drawn: int | None, requested: int, be
     committed = commitment.policy.drawn
     if drawn is not None and drawn < max(committed, before):
         raise UsageProblem(
-            f"--drawn {drawn} would lower the sample: {committed} tasks are committed"
+            f"--drawn {drawn} would make the sample smaller: {committed} tasks are committed"
             + (f", and {before} were drawn before" if before > committed else ""),
-            "a sample can only be raised: pass a larger number, or leave out --drawn",
+            "a sample can only grow: pass a larger number, or leave out --drawn",
         )
     return max(committed, drawn or 0, requested, before)
 

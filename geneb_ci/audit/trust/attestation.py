@@ -115,7 +115,7 @@ _STANDING = (
 )
 
 
-def _everywhere(*keys: str) -> tuple[str, ...]:
+def _fact_paths(*keys: str) -> tuple[str, ...]:
     """Return the paths of facts of a model in rows, in the page's data and in tables of models."""
     return tuple(f"{list_path}/{key}" for list_path in _LISTS for key in keys)
 
@@ -175,35 +175,35 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "other facts of the run", Author.SUBMITTER,
         (
-            *_everywhere("run", "letters_a_second", "peak_memory", "peak_memory_bytes"),
+            *_fact_paths("run", "letters_a_second", "peak_memory", "peak_memory_bytes"),
             f"{_RUN}/**",
         ),
     ),
     FieldGroup(
         "letters read, embeddings, scores at unit scale and properties", Author.SUBMITTER,
         (
-            *_everywhere("letters_read", "properties"),
+            *_fact_paths("letters_read", "properties"),
             "submission/measured/**", "submission/properties/**",
         ),
     ),
     FieldGroup(
-        IDENTITY, Author.SUBMITTER, (*_everywhere("model"), "scores.csv/model", "values.csv/model"),
+        IDENTITY, Author.SUBMITTER, (*_fact_paths("model"), "scores.csv/model", "values.csv/model"),
     ),
     FieldGroup(
         SIZE, Author.SUBMITTER,
-        _everywhere("disp", "display", "params"),
+        _fact_paths("disp", "display", "params"),
     ),
     FieldGroup(
         "training data, zero-shot, link and submitter", Author.SUBMITTER,
         (
-            *_everywhere("zero_shot", "url", "training_data", "submitted_by"),
+            *_fact_paths("zero_shot", "url", "training_data", "submitted_by"),
             "diagnostics.json/models/*/regimes/*",
             *paths("models.csv/{}", ("provenance", "format", "harness_version")),
         ),
     ),
     FieldGroup(
         "facts of the model registry", Author.REGISTRY,
-        _everywhere(
+        _fact_paths(
             "architecture", "tokenization", "pretraining", "runs_on", "licence", "max_letters",
             "max_tokens", "embedding_dim", "params_in_paper", "params_trained",
         ),
@@ -211,7 +211,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "authorship, evidence, trust level and audits", Author.RECORDS,
         (
-            *_everywhere(
+            *_fact_paths(
                 "official", "authorship", "evidence", "submitted", "recomputed",
                 *paths("audit/{}", ("tasks", "of", "date", "sandbox", "verdict", "cells", "rows")),
                 *paths("disputes/*/{}", ("record", "signer", "date", "why/*", "scores")),
@@ -227,12 +227,12 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     ),
     FieldGroup(
         "warnings, and that test sets have the benchmark's sizes", Author.CHECKS,
-        (*_everywhere("warnings/*"), "models.csv/warnings", f"{_CELL}/n_test"),
+        (*_fact_paths("warnings/*"), "models.csv/warnings", f"{_CELL}/n_test"),
     ),
     FieldGroup(
         "known defects, and whether the receipt's files can be fetched", Author.MAINTAINERS,
         (
-            *_everywhere(*paths("defects/*/{}", ("id", "what", "explained")), "receipt"),
+            *_fact_paths(*paths("defects/*/{}", ("id", "what", "explained")), "receipt"),
             "models.csv/defects",
         ),
     ),
@@ -326,7 +326,7 @@ class RowAttestation:
 
     evidence: Evidence = Evidence.CHECKED
     rerun: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Regime to the tasks that the audits of the evidence reran."""
+    """By regime, the tasks that the audits of the evidence reran."""
     sampled: tuple[str, ...] = ()
     """Regimes in which one audit has a large enough sample by itself."""
     unaudited: tuple[str, ...] = ()
