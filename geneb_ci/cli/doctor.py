@@ -70,7 +70,8 @@ def doctor_command(
     if space is not None or hub_job or format_ == "json":
         option = "--space" if space is not None else "--hub-job" if hub_job else "--format json"
         raise UsageProblem(
-            f"{option} has no effect without --github", "add --github OWNER/NAME, or omit it"
+            f"{option} has no effect without --github",
+            f"add --github OWNER/NAME, or omit {option}",
         )
     show_machine(network=network)
     print_line(next_line("geneb-ci next"))
