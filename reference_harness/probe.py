@@ -176,7 +176,7 @@ def _are_ready(train: Any, labels: Any, test: Any) -> bool:
     class_count = len(np.unique(labels))
     return (
         sklearn.__version__ == PACKAGES["scikit-learn"]
-        and all(type(values) in {np.ndarray, np.memmap} for values in (train, labels, test))
+        and all(type(values) is np.ndarray for values in (train, labels, test))
         and (train.ndim, labels.ndim, test.ndim) == (2, 1, 2)
         and len(train) == len(labels)
         and train.shape[1] == test.shape[1] > 0
@@ -198,7 +198,6 @@ def _predicted(probe: Any, train: Features, labels: Labels, test: Features) -> L
     """
     from sklearn.linear_model import _logistic  # see the module's docstring
 
-    train, test = np.asarray(train), np.asarray(test)  # the same memory, also of a mapped file
     classes = np.unique(labels)
     coefficients, _, steps = _logistic._logistic_regression_path(  # noqa: SLF001 - exact version
         *(train, labels),
