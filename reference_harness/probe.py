@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import ProbeError
-from .formats.scorer import PACKAGES
 from .matrix import AnyMatrix
 from .tasks import Labels
 
@@ -24,9 +23,6 @@ DEVICE_NUMBERS = 1 << 22
 """Size of the training features (sequences times columns) from which a fit runs on another device
 than the CPU. A step of a smaller fit takes a CPU less than a millisecond, about as long as a GPU
 takes to start its kernels. The number is an estimate, not measured on a GPU."""
-
-WARNED_MIN = 20
-"""Number of training sequences above which scikit-learn warns of one with few per class."""
 
 Features = npt.NDArray[np.floating[Any]]
 Weights = npt.NDArray[np.float64]
@@ -138,11 +134,8 @@ def fit(
     with warnings.catch_warnings(record=True) as caught_warnings, device.context():
         warnings.simplefilter("always")
         try:
-            if device.torch or not _are_ready(train, labels, test):
-                probe.fit(train, device.put(labels))
-                predicted = probe.predict(test)
-            else:
-                predicted = _predicted(probe, train, labels, test)
+            probe.fit(train, device.put(labels))
+            predicted = probe.predict(test)
         except (ValueError, FloatingPointError, MemoryError) as error:
             msg = f"the probe cannot be fitted: {type(error).__name__}: {error}"
             raise ProbeError(msg) from error
@@ -164,64 +157,6 @@ def fit(
         weights=weights,
         intercepts=intercepts,
     )
-
-
-def _are_ready(train: Any, labels: Any, test: Any) -> bool:
-    """Whether the scikit-learn of record would fit these arrays unchanged and without a warning.
-
-    The solver of other versions may take other arguments.
-    """
-    import sklearn  # see the module's docstring
-
-    class_count = len(np.unique(labels))
-    return (
-        sklearn.__version__ == PACKAGES["scikit-learn"]
-        and all(type(values) is np.ndarray for values in (train, labels, test))
-        and (train.ndim, labels.ndim, test.ndim) == (2, 1, 2)
-        and len(train) == len(labels)
-        and train.shape[1] == test.shape[1] > 0
-        and len(test) > 0
-        and train.dtype in (np.float32, np.float64)
-        and test.dtype in (np.float32, np.float64)
-        and train.flags.c_contiguous
-        and labels.dtype == np.int64
-        and class_count > 1
-        and (len(labels) <= WARNED_MIN or class_count <= len(labels) // 2)
-    )
-
-
-def _predicted(probe: Any, train: Features, labels: Labels, test: Features) -> Labels:
-    """Fit scikit-learn's probe and return its predictions, as its `fit` and `predict` do.
-
-    The optimisation is scikit-learn's own, so all numbers are equal bit for bit. Its checks of
-    the input, which `_are_ready` makes redundant, took half of the time of a few-shot fit.
-    """
-    from sklearn.linear_model import _logistic  # see the module's docstring
-
-    classes = np.unique(labels)
-    coefficients, _, steps = _logistic._logistic_regression_path(  # noqa: SLF001 - exact version
-        *(train, labels),
-        classes=classes,
-        Cs=[probe.C],
-        l1_ratio=probe.l1_ratio,
-        fit_intercept=probe.fit_intercept,
-        tol=probe.tol,
-        solver=probe.solver,
-        max_iter=probe.max_iter,
-        check_input=False,
-        random_state=probe.random_state,
-        penalty="l2",
-    )
-    weights, probe.n_iter_ = coefficients[0], np.asarray(steps, dtype=np.int32)
-    is_binary = weights.ndim == 1
-    if is_binary:
-        probe.coef_, probe.intercept_ = weights[:-1][None, :], weights[-1:]
-    else:
-        probe.coef_, probe.intercept_ = weights[:, :-1], weights[:, -1]
-    values = test @ probe.coef_.T + probe.intercept_
-    indices = (values[:, 0] > 0).astype(np.int64) if is_binary else values.argmax(axis=1)
-    predicted: Labels = classes[indices]
-    return predicted
 
 
 def _columns(coef: Any, intercept: Any) -> tuple[Weights, Weights]:  # NumPy or torch
