@@ -21,7 +21,7 @@ from tests.audit.relay import relay, says
 from tests.audit.test_commit import ENTRY
 from tests.github.conftest import IMPATIENT
 from tests.github.server import BOT, REPOSITORY, WRITE
-from tests.github.serving import serving_here
+from tests.github.serving import serving
 from tests.paths import IMPORTABLE
 from tests.publish.hub import WRITER, Hub
 from tests.small import DIGEST
@@ -140,7 +140,7 @@ def flow(committed, tmp_path, monkeypatch: pytest.MonkeyPatch, capsys) -> Iterat
     clone(bare, checkout, "refs/heads/main", depth=1)
     monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
     monkeypatch.chdir(checkout)
-    with serving_here(forge), relay(says(ROUND)) as (address, _):
+    with serving(forge), relay(says(ROUND)) as (address, _):
         for name, value in {
             **dict.fromkeys(variables_of(os.environ), ""),
             "GH_TOKEN": JOB,

@@ -16,7 +16,7 @@ from geneb_ci.github import errors
 from geneb_ci.github.errors import Patience
 from tests.github.history import Files
 from tests.github.server import BOT, REPOSITORY, TOKEN, GitHubServer
-from tests.github.serving import serving_here
+from tests.github.serving import serving
 from tests.small import BENCHMARK_FILE, CARD, small
 
 ADDRESS = f"https://github.com/{REPOSITORY}"
@@ -123,19 +123,9 @@ class Place:
 
 
 @pytest.fixture
-def server() -> Iterator[GitHubServer]:
-    """Return an empty repository behind HTTP; test_faults.py has one behind a socket."""
-    with serving_here() as state:
-        yield state
-
-
-@pytest.fixture
 def place(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    server: GitHubServer,
-) -> Place:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Place]:
     root = tmp_path / "board"
     files: Files = {}
     for peer in PEERS:
@@ -151,7 +141,8 @@ def place(
     monkeypatch.chdir(root)
     for name in ("GITHUB_OUTPUT", "GITHUB_TOKEN", "VERDICT"):
         monkeypatch.setenv(name, "")  # so that what a test sets is taken back after it
-    monkeypatch.setenv("GH_TOKEN", TOKEN)
-    monkeypatch.setenv("GITHUB_API_URL", server.address)
-    monkeypatch.setenv("GITHUB_REPOSITORY", REPOSITORY)
-    return Place(root, server, server.commit(files), files, capsys)
+    with serving() as server:
+        monkeypatch.setenv("GH_TOKEN", TOKEN)
+        monkeypatch.setenv("GITHUB_API_URL", server.address)
+        monkeypatch.setenv("GITHUB_REPOSITORY", REPOSITORY)
+        yield Place(root, server, server.commit(files), files, capsys)

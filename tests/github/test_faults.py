@@ -2,7 +2,6 @@
 
 import datetime as dt
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,15 +9,7 @@ from geneb_ci.github.api import connect
 from geneb_ci.github.waiting_list import read_waits
 from tests.github.conftest import Place, sound
 from tests.github.refusals import Fault
-from tests.github.server import BOT, READ, TOKEN, WRITE, GitHubServer
-from tests.github.serving import serving
-
-
-@pytest.fixture
-def server() -> Iterator[GitHubServer]:
-    """Return a repository behind a socket: retries and lost connections are as in a job."""
-    with serving() as state:
-        yield state
+from tests.github.server import BOT, READ, TOKEN, WRITE
 
 
 def only_the_list(place: Place) -> list[int]:

@@ -8,7 +8,7 @@ from geneb_ci.github.settings import apply, diagnosis
 from geneb_ci.github.settings.required import SETTINGS
 from tests.github.conftest import IMPATIENT
 from tests.github.merging import ACTIONS_APP, Pull, merge_refusals, push_refusals
-from tests.github.serving import serving_here
+from tests.github.serving import serving
 from tests.github.settings_server import SettingsServer
 from tests.github.test_settings import board_files, observed
 
@@ -25,7 +25,7 @@ def rulesets_of(*, alone: bool = False, app: int | None = None) -> dict[int, dic
     if alone:
         mode, raw = files[ANSWERS_FILE]
         files[ANSWERS_FILE] = (mode, raw + f"{ALONE} = true\n".encode())
-    with pytest.MonkeyPatch.context() as patch, serving_here(SettingsServer()) as server:
+    with pytest.MonkeyPatch.context() as patch, serving(SettingsServer()) as server:
         patch.setattr(errors, "PATIENCE", IMPATIENT)
         assert isinstance(server, SettingsServer)
         server.push(files)

@@ -26,7 +26,7 @@ from tests.github.broken_settings import BREAKS, KEYS, key_file, rule
 from tests.github.conftest import IMPATIENT
 from tests.github.history import Files
 from tests.github.server import REPOSITORY, TOKEN
-from tests.github.serving import serving_here
+from tests.github.serving import serving
 from tests.github.settings_server import PUBLIC, SettingsServer
 from tests.paths import IMPORTABLE, ROOT
 from tests.publish.hub import Hub
@@ -70,7 +70,7 @@ def apply_all(server: SettingsServer) -> list[str]:
 @pytest.fixture(scope="module")
 def whole(files: Files, hub: Hub) -> Iterator[SettingsServer]:
     """Serve a repository with every setting, by what `init --apply` writes."""
-    with pytest.MonkeyPatch.context() as patch, serving_here(SettingsServer()) as server:
+    with pytest.MonkeyPatch.context() as patch, serving(SettingsServer()) as server:
         patch.setattr(errors, "PATIENCE", IMPATIENT)
         patch.setenv("HF_ENDPOINT", hub.endpoint)
         assert isinstance(server, SettingsServer)
@@ -208,7 +208,7 @@ def test_a_new_repository_gets_what_a_token_may_set(files, hub, monkeypatch):
     monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
     monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
     server = SettingsServer()
-    with serving_here(server):
+    with serving(server):
         server.push(files)
         wrong = [
             one.setting.id
@@ -362,7 +362,7 @@ def test_the_report_fits_a_terminal_of_80_columns(hub, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
     server = SettingsServer()
-    with serving_here(server):
+    with serving(server):
         monkeypatch.setenv("GH_TOKEN", TOKEN)
         monkeypatch.setenv("GITHUB_API_URL", server.address)
         _, short, _ = doctor(capsys)
