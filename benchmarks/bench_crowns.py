@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from benchmarks.bench_plausibility import DEFECTIVE, SEED, warned
-from geneb_ci.audit.sampling.task_draw import CROWNS_MAX, crowned
+from geneb_ci.audit.sampling.task_draw import LED_TASKS_MAX, led_tasks
 from geneb_ci.check.rules import plausibility_rows
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.statistics.reference import ScoreTable, Vector, table_of
-from geneb_ci.statistics.view import RowView, crowns
+from geneb_ci.statistics.view import RowView, led_categories
 from geneb_ci.submission.peers import peers_of
 from tests.paths import ROOT, SUBMISSIONS
 
@@ -83,8 +83,8 @@ def raised(row: Vector, cells: tuple[int, ...], wanted: float) -> Vector:
 def found(table: ScoreTable, one: Crowned, own: int | None) -> Found:
     """Return what finds a raised row, in place of its own row or as a new one."""
     view = RowView(shipped_benchmark(), table, one.row, own)
-    odd = any(crown.size > plausibility_rows.CROWN_LIMIT for crown in crowns(view))
-    added = crowned(view, view.benchmark.task_ids)[:CROWNS_MAX]
+    odd = any(crown.size > plausibility_rows.CROWN_LIMIT for crown in led_categories(view))
+    added = led_tasks(view, view.benchmark.task_ids)[:LED_TASKS_MAX]
     within = {view.cell(cell)[1] for cell in one.cells}
     return Found(odd, bool(warned(table, one.row, own)), bool(within & set(added)))
 
@@ -113,7 +113,7 @@ def main() -> None:
         for i, row in enumerate(table.vectors)
         if any(
             crown.size > plausibility_rows.CROWN_LIMIT
-            for crown in crowns(RowView(shipped_benchmark(), table, row, i))
+            for crown in led_categories(RowView(shipped_benchmark(), table, row, i))
         )
     ]
     lines.append(f"\nOf the {len(table.names)} public rows, `category-crown` names: "

@@ -179,7 +179,7 @@ class Changed(NamedTuple):
         """Return the task with the embeddings of another seed; nothing here asks for their
         proofs."""
         task, drawn = self.scored.drawn, drawn_embeddings([seed], self.read.strata, share)
-        rows = drawn.distinct
+        rows = drawn.distinct_rows
         labels = np.concatenate([self.read.train_labels, self.read.strata.labels])
         support = np.concatenate([*self.read.strata.support.values()])
         return self.scored._replace(

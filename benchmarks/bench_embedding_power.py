@@ -18,9 +18,9 @@ from geneb_ci.receipt.alteration_power import (
     MEASURED_GAIN,
     RAISES,
     Alterations,
+    altered_counts,
     found_test,
     found_training,
-    grid,
     mcc,
     needed_hit,
 )
@@ -79,7 +79,10 @@ def raised(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
     `alteration_power.alterations_of` goes the other way, from a claim to what it may have been.
     """
     (tn, fp), (fn, tp) = matrix
-    a, b = (one.reshape(-1) for one in np.meshgrid(grid(fp), grid(fn), indexing="ij"))
+    a, b = (
+        one.reshape(-1)
+        for one in np.meshgrid(altered_counts(fp), altered_counts(fn), indexing="ij")
+    )
     negative, positive = tn + a, tp + b
     hit = 0.5 * (a + b) / np.maximum(1, negative + positive)
     hit += 0.25 * (a / np.maximum(1, negative) + b / np.maximum(1, positive))

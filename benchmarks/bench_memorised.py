@@ -243,7 +243,7 @@ def nearest_gain(found: Sequence[Sequence[Gain]], beside: str, *, is_mean: bool)
         gain
         for one in found
         for gain in one
-        if gain.beside == beside and (not gain.task) == is_mean
+        if gain.other_fits == beside and (not gain.task) == is_mean
     ]
     largest = max(own, key=lambda gain: (gain.gain - MARGIN) / (gain.limit - MARGIN))
     return f"{largest.gain:+.3f} of {largest.limit:.3f}"
@@ -308,7 +308,7 @@ def draws_row(name: str, found: Sequence[Sequence[Gain]]) -> str:
     """Return the line of one extractor, or of several, beside draws of test sequences."""
     cells = " | ".join(nearest_gain(found, TESTS, is_mean=is_mean) for is_mean in (True, False))
     flagged_few = sum(
-        any(gain.is_flagged and gain.beside == TESTS for gain in one) for one in found
+        any(gain.is_flagged and gain.other_fits == TESTS for gain in one) for one in found
     )
     return f"| {name} | {len(found)} | {cells} | {flagged_few} |"
 

@@ -31,7 +31,7 @@ CACHES = (
     view._category_means,
     neighbours._complete_rows,
     neighbours._sorted_cells,
-    neighbours._relation_gaps,
+    neighbours._relation_differences,
 )
 RULES = select(["plausibility"], [])
 

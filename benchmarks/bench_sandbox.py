@@ -14,7 +14,7 @@ from geneb_ci.sandbox import mounts
 from geneb_ci.sandbox.launch import Sandbox, python_of
 from geneb_ci.sandbox.levels import open_sandbox
 from geneb_ci.sandbox.limits import Limits
-from geneb_ci.sandbox.run import ExtractorSpec, embed_in_sandbox, probe_suite
+from geneb_ci.sandbox.run import ExtractorSpec, embed_in_sandbox, run_escape_suite
 from geneb_ci.sandbox.supervise import supervise
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,7 +46,7 @@ def commands(sandbox: Sandbox) -> dict[str, Callable[[], object]]:
         "the worker with k-mer, one sequence": lambda: embed_in_sandbox(
             ["ACGTACGT"], spec, sandbox, LIMITS
         ),
-        "the probe suite": lambda: probe_suite(sandbox),
+        "the escape suite": lambda: run_escape_suite(sandbox),
     }
 
 
@@ -79,7 +79,7 @@ def main() -> None:
     lines = ["| started | no sandbox | level 1 | level 2 |", "|---|---:|---:|---:|"]
     for name in columns[0]:
         cells = [f"{column[name] * 1000:.0f} ms" for column in columns]
-        if name == "the probe suite":
+        if name == "the escape suite":
             cells[0] = "-"
         lines.append(f"| {name} | {' | '.join(cells)} |")
     where = (

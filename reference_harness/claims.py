@@ -14,11 +14,11 @@ Digests = npt.NDArray[np.void]
 
 
 class EmbeddingClaim(NamedTuple):
-    """The sequences that one task embeds, and the tasks that embed the others it needs."""
+    """The sequences that one task embeds, and the tasks that embed the rest of its sequences."""
 
     missing: Digests
     """Digests of the sequences that the task is to embed."""
-    lenders: frozenset[str]
+    source_tasks: frozenset[str]
     """Ids of the tasks that embed others of its sequences."""
 
 
@@ -52,14 +52,14 @@ def claims(digests_by_task: Mapping[str, Digests], cache: Cache) -> dict[str, Em
     _, first_indices, inverse = np.unique(
         all_digests.view(f"S{DIGEST_BYTES}"), return_index=True, return_inverse=True
     )
-    lender_of_digest = task_of_digest[first_indices][inverse]
+    source_task_of_digest = task_of_digest[first_indices][inverse]
     is_first = np.zeros(len(all_digests), dtype=np.bool_)
     is_first[first_indices] = True
     claim_by_task = {}
     for task_index, task_id in enumerate(tasks):
         is_of_task = task_of_digest == task_index
-        lenders = np.unique(lender_of_digest[is_of_task & ~is_first]).tolist()
+        source_tasks = np.unique(source_task_of_digest[is_of_task & ~is_first]).tolist()
         claim_by_task[task_id] = EmbeddingClaim(
-            all_digests[is_of_task & is_first], frozenset(tasks[i] for i in lenders)
+            all_digests[is_of_task & is_first], frozenset(tasks[i] for i in source_tasks)
         )
     return claim_by_task

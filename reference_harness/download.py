@@ -103,8 +103,8 @@ def _fetch(
     if altered:
         raise DataError(
             [
-                f"{source}: {name} does not have the digest that the Hub lists: it was deleted; "
-                "run the command again"
+                f"{source}: {name} does not have the digest that the Hub lists: the "
+                "copy was deleted; run the command again"
                 for name in altered
             ]
         )

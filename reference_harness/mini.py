@@ -6,6 +6,7 @@ a model that reads order can score higher. The scores mean nothing for biology: 
 an extractor, the harness and a submission work together, within seconds and without a download.
 """
 
+import functools
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -76,7 +77,7 @@ def motif(*words: str, copies: int = 1, chance: float = 0.9) -> Plant:
     return plant
 
 
-def rhythm(period: int, letter: str, chance: float) -> Plant:
+def periodic_letter(period: int, letter: str, chance: float) -> Plant:
     """Return a function that writes `letter`, by chance, at every `period`-th place of class 1."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
@@ -138,10 +139,10 @@ TASKS = (
              length=(101, 101)),
     MiniTask("mini_species", "Four species", "Species Clf.", all_of(composition(0, 0, 0.15, 0.15),
              motif("AAGCTT", "GAATTC", "AAGCTT", "GAATTC", copies=2)), 4, (60, 300)),
-    MiniTask("mini_regulatory", "Rhythm of ten", "Regulatory", rhythm(10, "A", 0.8)),
+    MiniTask("mini_regulatory", "Rhythm of ten", "Regulatory", periodic_letter(10, "A", 0.8)),
     MiniTask("mini_phage", "Virus or phage", "Virus/Phage",
              all_of(composition(0.0, 0.1), motif("GATC", "CTAG", copies=2)), length=(60, 500)),
-    MiniTask("mini_coding", "Rhythm of three", "Coding/NC", rhythm(3, "G", 0.35)),
+    MiniTask("mini_coding", "Rhythm of three", "Coding/NC", periodic_letter(3, "G", 0.35)),
     MiniTask("mini_chromatin", "Rare motif", "Chromatin Acc.",
              motif("CCGCGAGG", "CCACTAGG", copies=2, chance=0.5)),
 )  # fmt: skip
@@ -172,14 +173,15 @@ def _split(rng: np.random.RandomState, task: MiniTask, count: int) -> Split:
     return Split(sequences, np.asarray(labels, dtype=np.int64))
 
 
+@functools.cache
 def load(task_id: str) -> TaskData:
-    """Return the data of one task. Raise KeyError if there is none with that id."""
+    """Return the data of one task, generated once. Raise KeyError if there is none with that id."""
     return generate({task.id: task for task in TASKS}[task_id])
 
 
 def definition() -> dict[str, Any]:
     """Return the content of `schemas/benchmark-mini.json`, with GENEB's protocol."""
-    data = [generate(task) for task in TASKS]
+    data = [load(task.id) for task in TASKS]
     content = document(
         name="GENEB-mini",
         harness_version=geneb().harness_version,

@@ -160,7 +160,7 @@ class _Problem:
         gradient[:-1] += solution[:-1]
         return _Point(values, gradient, _Curvature(probabilities, is_binary=self.is_binary))
 
-    def curved(self, direction: Matrix, curvature: "_Curvature") -> tuple[Matrix, Matrix]:
+    def hessian_product(self, direction: Matrix, curvature: "_Curvature") -> tuple[Matrix, Matrix]:
         """Return the Hessian's product with a direction, and the change of decision values.
 
         Both are computed in one pass over the features.
@@ -177,7 +177,7 @@ class _Problem:
         product[:-1] += direction[:-1]
         return product, value_change
 
-    def contrasted(self, solution: Matrix) -> Matrix:
+    def without_common_part(self, solution: Matrix) -> Matrix:
         """Return a solution without the part that is equal for all classes.
 
         This part is zero in the optimum and does not change the losses, so that removing what
@@ -328,22 +328,22 @@ class _Problem:
         """
         solution, change = np.zeros(gradient.shape), np.zeros((self.rows, self.columns))
         residual = -gradient
-        preconditioned = self.contrasted(preconditioner.apply(residual))
+        preconditioned = self.without_common_part(preconditioner.apply(residual))
         direction = preconditioned.copy()
         energy = first_energy = float((residual * preconditioned).sum())
         target = forcing**2 * first_energy
         inner_steps = 0
         while inner_steps < steps_max and energy > target:
             inner_steps += 1
-            curved, value_change = self.curved(direction, curvature)
-            stiffness = float((direction * curved).sum())
+            hessian_product, value_change = self.hessian_product(direction, curvature)
+            stiffness = float((direction * hessian_product).sum())
             if not stiffness > 0.0:
                 break
             length = energy / stiffness
             solution += length * direction
             change += length * value_change
-            residual -= length * curved
-            preconditioned = self.contrasted(preconditioner.apply(residual))
+            residual -= length * hessian_product
+            preconditioned = self.without_common_part(preconditioner.apply(residual))
             energy, energy_before = float((residual * preconditioned).sum()), energy
             if inner_steps == PREDICTION_STEP and target < energy:
                 log_decrease = np.log(max(energy / first_energy, np.finfo(float).tiny))

@@ -90,7 +90,7 @@ class _Run:
         """Checked tasks that have not begun, as far as `KEPT_LETTERS` allows."""
         self.claims: dict[str, EmbeddingClaim] = {}
         """The sequences that each task is to embed; a task is removed when it begins."""
-        self.lenders: dict[str, frozenset[str]] = {}
+        self.source_tasks: dict[str, frozenset[str]] = {}
         """The other tasks that embed a part of the sequences of a task."""
         self.embedding_ids: set[str] = set()
         self.embedded_ids: set[str] = set()
@@ -233,7 +233,7 @@ class _Run:
         ready_task_ids = [
             task_id
             for task_id in self.embedded_ids
-            if not self.lenders.get(task_id, frozenset()) & unembedded_task_ids
+            if not self.source_tasks.get(task_id, frozenset()) & unembedded_task_ids
         ]
         for task_id in sorted(ready_task_ids):
             self.embedded_ids.discard(task_id)
@@ -320,9 +320,9 @@ class _Run:
         claim = self.claims.pop(task.id, None)
         if claim is not None:
             lacking_digests = set(claim.missing.tolist())
-            self.lenders[task.id] = claim.lenders
+            self.source_tasks[task.id] = claim.source_tasks
         else:  # its embeddings were lost
-            self.lenders.pop(task.id, None)
+            self.source_tasks.pop(task.id, None)
             lacking_digests = sequence_by_digest.keys() - self.cache.find(sequence_by_digest)
         sequences = [
             sequence for digest, sequence in sequence_by_digest.items() if digest in lacking_digests

@@ -53,7 +53,7 @@ def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> l
     for number, output in enumerate(outputs, 1):
         if output is None or outputs.count(output) > 1:
             fault = "no output is named" if output is None else f"{output.name} is named twice"
-            raise OptionError(f"{path}: run {number}: {fault}: give each run another output")
+            raise OptionError(f"{path}: run {number}: {fault}: give each run an output of its own")
     return runs
 
 

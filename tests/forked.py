@@ -2,9 +2,9 @@
 
 A server of the standard library, `forkserver`, imports the product and its libraries once for each
 test process; a command is a fork of it. So each has its own memory, environment, folder, streams
-and exit code, and no module has more than its state after import, but for models of files: they
-are built once (tests/preloaded.py). A test about the interpreter itself (what is imported when,
-signals, terminals, encodings, hash seeds) starts a new one.
+and exit code, and no module has more than its state after import, but for models of files and the
+sequences of GENEB-mini: they are made once (tests/preloaded.py). A test about the interpreter
+itself (what is imported when, signals, terminals, encodings, hash seeds) starts a new one.
 
 A second server has the product of `installation()`, a copy away from the checkout. Workers of
 pytest-xdist share both: `share` names the folder where one tells the others of what it started.

@@ -1,9 +1,14 @@
-"""What a server of tests.forked does last: its forks build no model and copy no page to collect."""
+"""What a server of tests.forked does last, so that none of its forks does it again.
+
+They build no model, generate no sequence of GENEB-mini, and copy no page to collect garbage.
+"""
 
 import gc
 from collections.abc import Iterator
 
 from pydantic import BaseModel
+
+from reference_harness import mini
 
 
 def _models(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
@@ -15,5 +20,7 @@ def _models(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
 for _model in set(_models(BaseModel)):
     if _model.__module__.startswith(("geneb_ci.", "reference_harness.")):
         _model.model_rebuild()
+for _task in mini.TASKS:
+    mini.load(_task.id)
 gc.collect()
 gc.freeze()

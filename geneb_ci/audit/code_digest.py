@@ -63,7 +63,7 @@ def _with_neighbours(modules: Mapping[str, bytes], module: str) -> dict[str, ast
             raise AuditRefused(
                 f"the extractor and the modules that it imports have {size:,} bytes or more, "
                 f"expected at most {PARSED_MAX:,}",
-                "keep data out of the source, in files of the model",
+                "move data from the source into files of the model",
             )
         trees[name] = ast.parse(modules[name])
         for imported in _imported_modules(trees[name]):
@@ -270,7 +270,7 @@ class ExtractorFolder(NamedTuple):
     root: Path
     """Root of the repository, to which paths in a commitment are relative."""
     files: dict[str, bytes]
-    """Path below the folder, with slashes, to content, in order of path."""
+    """Content of each file, by its path below the folder, with slashes; in order of path."""
 
 
 def read_extractors(layout: Layout) -> ExtractorFolder | None:
@@ -333,7 +333,7 @@ def extractor_code(
     if path.startswith(BUILTIN):
         if claimed is None:
             raise AuditRefused(
-                f"{path} is named without the digest of its source",
+                f"the submission names {path} without the digest of its source",
                 "ask for the file of format 1.1 that the harness writes, which has the digest",
             )
         return ExtractorCode(

@@ -322,7 +322,7 @@ def _check_sources(
 def _require_same(source: str, present: str, committed: str) -> None:
     if present != committed:
         raise AuditRefused(
-            f"the {source} in this checkout is {present[:16]}..., the commitment is to "
+            f"the {source} in this checkout is {present[:16]}..., the commitment names "
             f"{committed[:16]}...",
             _RETRY_FIX,
         )

@@ -31,9 +31,9 @@ class Weights(StrictModel):
     location: str
     revision: Hex40 | None
     files: dict[str, Hex64]
-    """File name to sha256 of each weight file; empty for a method without weights."""
+    """SHA-256 of each weight file, by its name; empty for a method without weights."""
     addresses: dict[str, str] = Field(default={}, exclude_if=operator.not_)
-    """File name to address of each file that is not on the Hub; `#` begins a path in an archive."""
+    """Address of each file that is not on the Hub, by its name; `#` begins a path in an archive."""
 
 
 class ExtractorCode(StrictModel):
@@ -77,7 +77,7 @@ class DrawPolicy(StrictModel):
 
 
 Claims = dict[Name, list[int | None]]
-"""Regime to the claimed MCC of each task of the commitment, in hundred-thousandths; null where the
+"""By regime, the claimed MCC of each task of the commitment, in hundred-thousandths; null where the
 submission has no score."""
 
 
@@ -175,7 +175,7 @@ class Identity(NamedTuple):
     weights: frozenset[str]
     """Digests of the files with parameters."""
     claims: Mapping[str, Sequence[int | None]]
-    """Regime to the claim on each task of `tasks`, as in a commitment."""
+    """By regime, the claim on each task of `tasks`, as in a commitment."""
     tasks: Sequence[str]
     benchmark: str
 
@@ -250,7 +250,7 @@ def _common_claims(first: Identity, second: Identity) -> list[tuple[int, int]]:
 
 
 def claims_of(submission: Submission, regimes: Sequence[str], tasks: Sequence[str]) -> Claims:
-    """Return regime to the claimed MCC of each task, in hundred-thousandths; None if missing."""
+    """Return by regime the claimed MCC of each task, in hundred-thousandths; None if missing."""
     return {
         regime: [
             round(scores[task].MCC * SCALE) if task in scores else None

@@ -140,19 +140,19 @@ def measurements_of(
     seconds_per_task = (time.monotonic() - started) / len(task_weights)
     sequences = _sampled_sequences(sizes, samples)
     say(f"timing the extractor on {len(sequences)} sequences")
-    timed = _timed(prepared, sequences, _expected_work(sizes, task_weights))
-    embeddings = timed.embeddings
-    smallest = min(sizes, key=lambda task: (sizes[task].sequences, task))
-    say(f"timing the scoring on {smallest}")
+    rate = _timed(prepared, sequences, _expected_work(sizes, task_weights))
+    embeddings = rate.embeddings
+    smallest_task = min(sizes, key=lambda task: (sizes[task].sequences, task))
+    say(f"timing the scoring on {smallest_task}")
     measurements = Measurements(
         sizes=sizes,
-        start_seconds=timed.start,
-        seconds_per_letter=timed.per_letter,
+        start_seconds=rate.start,
+        seconds_per_letter=rate.per_letter,
         embedding_bytes=embeddings.shape[1] * embeddings.dtype.itemsize,
-        peak_bytes=timed.peak,
+        peak_bytes=rate.peak,
         listing_seconds=seconds_per_task,
-        scored_sequences=sizes[smallest].sequences,
-        scoring_seconds=_scoring_seconds(prepared, smallest, embeddings),
+        scored_sequences=sizes[smallest_task].sequences,
+        scoring_seconds=_scoring_seconds(prepared, smallest_task, embeddings),
     )
     prepared.work.keep(SAMPLED, measurements.model_dump_json(indent=1) + "\n")
     return measurements
@@ -303,10 +303,16 @@ def _scoring_seconds(prepared: PreparedRerun, task: str, sample: "np.ndarray") -
     file = sequences_of([task], prepared.source, folder, prepared.runner.harness)
     count = len(file.read_text(encoding="ascii").splitlines())
     draw = np.random.default_rng(_SAMPLE_SEED)
-    first, second = (sample[draw.integers(len(sample), size=count)] for _ in range(2))
+    first_embeddings, second_embeddings = (
+        sample[draw.integers(len(sample), size=count)] for _ in range(2)
+    )
     # Distinct embeddings, so that the probe has as many to separate as those of the task.
     embeddings = folder / "sample.npy"
-    np.save(embeddings, ((first + second) / 2).astype(sample.dtype), allow_pickle=False)
+    np.save(
+        embeddings,
+        ((first_embeddings + second_embeddings) / 2).astype(sample.dtype),
+        allow_pickle=False,
+    )
     started = time.monotonic()
     prepared.rescored(task, file, embeddings, prepared.settings.noise)
     return time.monotonic() - started
@@ -325,7 +331,7 @@ def cost_of(
     tasks = max(1, round(sum(task_weights.values())))
     embedding = {task: _embedding_seconds(measurements, task, tasks) for task in task_weights}
     sizes = measurements.sizes
-    largest = max((sizes[task].sequences for task in task_weights), default=0)
+    largest_size = max((sizes[task].sequences for task in task_weights), default=0)
     scoring = {
         task: 2 * measurements.listing_seconds
         + max(0.0, measurements.scoring_seconds - measurements.listing_seconds)
@@ -344,7 +350,7 @@ def cost_of(
         ),
         embedding_seconds=sum(weight * embedding[task] for task, weight in task_weights.items()),
         scoring_seconds=sum(weight * scoring[task] for task, weight in task_weights.items()),
-        memory_bytes=measurements.peak_bytes + largest * measurements.embedding_bytes,
+        memory_bytes=measurements.peak_bytes + largest_size * measurements.embedding_bytes,
         disk_bytes=sequences * measurements.embedding_bytes + weight_bytes,
         slowest_task_seconds=max(embedding.values(), default=0.0),
         setup_seconds=setup,
@@ -370,8 +376,8 @@ def _embedding_seconds(measurements: Measurements, task: str, tasks: int) -> flo
 
 def _letters(size: TaskSize, tasks: int) -> float:
     """Return the letters of a task, its decoys and variants, in an audit of `tasks` tasks."""
-    added = DECOYS + variant_count(size, tasks)
-    return size.letters * (1 + added / size.sequences)
+    added_sequences = DECOYS + variant_count(size, tasks)
+    return size.letters * (1 + added_sequences / size.sequences)
 
 
 def draw_probabilities(commitment: Commitment) -> dict[str, float]:
@@ -402,12 +408,12 @@ def refuse_too_large(
     AuditRefused if the disk is too small for the largest tasks.
     """
     limits, sizes = prepared.machine.limits, measurements.sizes
-    slowest = max(tasks, key=lambda task: _embedding_seconds(measurements, task, drawn_count))
-    seconds = _embedding_seconds(measurements, slowest, drawn_count)
+    slowest_task = max(tasks, key=lambda task: _embedding_seconds(measurements, task, drawn_count))
+    seconds = _embedding_seconds(measurements, slowest_task, drawn_count)
     if seconds > limits.seconds:
         raise LimitExceeded(
             "seconds",
-            f"task {slowest} would take about {seconds:.0f} s here; the limit is "
+            f"task {slowest_task} would take about {seconds:.0f} s here; the limit is "
             f"{limits.seconds} s",
             advice("seconds"),
         )

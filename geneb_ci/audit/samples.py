@@ -40,11 +40,11 @@ from geneb_ci.audit.sampling.embedding_draw import (
 from geneb_ci.audit.sampling.embedding_power import power_lines
 from geneb_ci.audit.sampling.plan import Beacon, EmbeddingPlan, TaskPlan
 from geneb_ci.audit.sampling.task_draw import (
-    CROWNS_MAX,
-    crowns_of,
+    LED_TASKS_MAX,
     draw,
     drawn_before,
     earlier_draws,
+    led_tasks_of,
     targets_of,
 )
 from geneb_ci.common.errors import UsageProblem
@@ -178,7 +178,7 @@ class TaskSample:
         """Return the function that draws tasks and adds targeted ones and those drawn earlier."""
         commitment, submission, _ = committed
         if self.targeted is None:
-            count, targets = CROWNS_MAX, crowns_of(commitment, submission)
+            count, targets = LED_TASKS_MAX, led_tasks_of(commitment, submission)
         else:
             count, targets = self.targeted, targets_of(commitment, self.targeted, submission)
         return functools.partial(
@@ -435,7 +435,7 @@ def sample_by_name(
     if wrong_options:
         needed = next(sample_name for sample_name in SAMPLES if sample_name != name)
         raise UsageProblem(
-            f"{' and '.join(wrong_options)}: expected a sample of {needed}, found a sample of "
+            f"{' and '.join(wrong_options)}: only for --sample {needed}, and this is a sample of "
             f"{name}",
             f"pass --sample {needed}, or leave {wrong_options[0]} out",
         )
@@ -451,7 +451,7 @@ def sample_of(plan: TaskPlan | EmbeddingPlan, receipt: Path | None = None) -> An
         return EmbeddingSample(receipt=receipt)
     if receipt is not None:
         raise UsageProblem(
-            "--receipt is an option of plans of embeddings; this plan is of tasks",
+            "--receipt is only for a plan of embeddings, and this plan is of tasks",
             "leave out --receipt, or draw embeddings: geneb-ci audit plan C.json "
             "--sample embeddings",
         )

@@ -178,8 +178,8 @@ class Signing:
         folder = self.audits / result.outcome.plan.commitment.model_id
         earlier = {*folder.glob("*.json")}
         path = write_record(result, self.key, self.layout, self.audits)
-        written = f"wrote {path}" + (f", and {path.stem}{RERUN}" * bool(result.embeddings))
-        self.say(f"{path}: signed by an earlier call" if path in earlier else written)
+        message = f"wrote {path}" + (f", and {path.stem}{RERUN}" * bool(result.embeddings))
+        self.say(f"{path}: signed by an earlier call" if path in earlier else message)
         return path
 
 
@@ -590,8 +590,8 @@ def published_command(commitment: Commitment, file: Path, committed_at: str, sho
 def typed_in(work: Path, folder: Path) -> list[str]:
     """Return the words of the last command of a work folder; [] if it was run in another folder."""
     raw = Work(work).read(TYPED)
-    typed: list[str] = [] if raw is None else read_json(raw, is_own=True)
-    return typed[1:] if typed[:1] == [str(folder.resolve())] else []
+    words: list[str] = [] if raw is None else read_json(raw, is_own=True)
+    return words[1:] if words[:1] == [str(folder.resolve())] else []
 
 
 def _was_shown_or_drawn(folder: Path) -> bool:

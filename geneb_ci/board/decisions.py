@@ -290,14 +290,16 @@ def losses(
     best = could_be_best(scores, subset, critical)
     is_within = scores.values[subset].max() - scores.values[subset] <= accepted_loss
     bound = np.full(len(subset), np.inf)
-    bound[is_within] = _furthest(scores, subset[is_within], best, len(subset))
+    bound[is_within] = _shortfall_bounds(scores, subset[is_within], best, len(subset))
     is_only_candidate = (subset == best[0]) & (len(best) == 1)
     # A bound is 0 only if nothing can be lost.
     displayed = np.maximum(np.round(bound, DIGITS), 10.0**-DIGITS)
     return Losses(best, np.asarray(np.where(is_only_candidate, 0.0, displayed), dtype=float))
 
 
-def _furthest(scores: ScoreColumn, subset: Positions, best: Positions, count: int) -> Floats:
+def _shortfall_bounds(
+    scores: ScoreColumn, subset: Positions, best: Positions, count: int
+) -> Floats:
     """Return how far each model may be below the best of `count` models (Hsu 1984)."""
     if count == 1:
         return np.zeros(1)

@@ -74,7 +74,7 @@ def declared_run(
             raise UsageProblem(
                 "--option, --model, --revision, --weights or --no-weights is given without "
                 "--extractor",
-                "add --extractor PATH:CLASS, or omit the others",
+                "add --extractor PATH:CLASS, or omit these options",
             )
         return None
     pinned = (model, revision, weights)

@@ -33,7 +33,7 @@ from geneb_ci.audit.sampling.design import (
     probability_text,
 )
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, encoded
-from geneb_ci.audit.sampling.task_draw import CROWNS_MAX
+from geneb_ci.audit.sampling.task_draw import LED_TASKS_MAX
 from geneb_ci.audit.workflow import draw_plan, practice_time
 from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import STDOUT, LayeredCommand, Output, write
@@ -276,7 +276,7 @@ def end_with_table(detect: int | None, sample: AnySample) -> None:
     type=click.IntRange(0),
     metavar="C",
     help="Add the C most suspicious tasks, by the published rule; default: one of each category "
-    f"that the row leads, at most {CROWNS_MAX}, if the submission is in this repository.",
+    f"that the row leads, at most {LED_TASKS_MAX}, if the submission is in this repository.",
 )
 @sample_options
 @click.option(

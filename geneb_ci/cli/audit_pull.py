@@ -196,7 +196,7 @@ def send_command(
     order = _order()
     hub_jobs.require_time(timeout)
     client = hub_jobs.api(os.environ.get("HF_TOKEN", ""))
-    machine = hub_jobs.offer(client, flavor, timeout)
+    machine = hub_jobs.machine_offer(client, flavor, timeout)
     say(machine.text)
     add_summary(machine.text)
     if max_cost is not None and machine.dollars > max_cost:

@@ -70,7 +70,8 @@ def doctor_command(
     if space is not None or hub_job or format_ == "json":
         option = "--space" if space is not None else "--hub-job" if hub_job else "--format json"
         raise UsageProblem(
-            f"{option} has no effect without --github", "add --github OWNER/NAME, or omit it"
+            f"{option} has no effect without --github",
+            f"add --github OWNER/NAME, or omit {option}",
         )
     show_machine(network=network)
     print_line(next_line("geneb-ci next"))
@@ -137,7 +138,7 @@ def show_machine(*, network: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for level, name in levels.LEVELS.items():
             print_line(f"  {level}  {name}: {_level_state(level, Path(folder))}")
-    print_line(f"number of processes limited by: {processes.kernel_holder()}")
+    print_line(f"number of processes limited by: {processes.process_limiter()}")
     print_line(f"GPU devices: {', '.join(mounts.gpu_devices()) or 'none'}")
     print_line(f"left from an earlier audit: {_leftovers()}")
     print_line("packages: " + ", ".join(f"{name} {_version(name)}" for name in PACKAGES))

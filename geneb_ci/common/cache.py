@@ -35,7 +35,7 @@ class Cache:
         except NotReadable:
             return None
         seal, body = raw[: len(_HEAD) + 32], raw[len(_HEAD) + 32 :]
-        if seal != _seal(key, body):
+        if seal != _entry_header(key, body):
             return None
         with contextlib.suppress(OSError):
             os.utime(path)  # so that it is deleted later
@@ -45,7 +45,7 @@ class Cache:
         """Save content under a key; do nothing if it cannot be written."""
         if self.folder is None or len(body) > BYTES_MAX // 4:
             return
-        content = _seal(key, body) + body
+        content = _entry_header(key, body) + body
         with contextlib.suppress(OSError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(self.folder / key, lambda stream: stream.write(content))
@@ -76,7 +76,7 @@ def user_cache(name: str) -> Cache:
         return NO_CACHE
 
 
-def _seal(key: str, body: bytes) -> bytes:
+def _entry_header(key: str, body: bytes) -> bytes:
     """Return the header of an entry, which detects a mix-up or damage, but not a forgery."""
     return _HEAD + hashlib.sha256(key.encode() + b"\0" + body).digest()
 

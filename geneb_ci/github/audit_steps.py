@@ -82,7 +82,7 @@ def open_audit(
         audits.mark(github, target.number, report.FAILED)
         text = audits.refused_text(target.name, error, target.retry_text, run_address())
         with contextlib.suppress(ConversationLocked):
-            audits.tell_refused(github, target.number, text)
+            audits.write_refusal(github, target.number, text)
         raise error from None
     audits.mark(github, target.number, report.RUNNING)
     return order
@@ -168,7 +168,7 @@ def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say)
     clone = Clone(repository)
     if repository.resolve("HEAD") != order.main_sha:
         raise UsageProblem(
-            f"this is not a checkout of the commit {order.main_sha}",
+            f"HEAD is not the commit {order.main_sha}, for which the audit was ordered",
             f"git checkout {order.main_sha}",
         )
     repository.run(
@@ -180,7 +180,8 @@ def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say)
         ((_, raw),) = repository.blobs([file.blob])
         if blob_id(raw) != file.blob or len(raw) > BYTES_MAX:
             raise Tampered(
-                f"{file.path}: this is not the file that the commitment names", open_again(order)
+                f"{file.path} is not the file that the commitment of the audit names",
+                open_again(order),
             )
         bytes_by_path[file.path] = raw
     main = main_at(clone, clone.commit("HEAD"), further_places(layout))
@@ -252,11 +253,12 @@ def _deliver(
     _require_own(github, order)
     if outcome.plan != order.plan:
         raise AuditRefused(
-            "the outcome follows another plan than the one that was ordered", open_again(order)
+            "the plan of the outcome differs from that of the audit order", open_again(order)
         )
     if not audits.is_published(github, order):
         raise AuditRefused(
-            "the head has no status with this commitment at this time", open_again(order)
+            "GitHub shows no status with the commitment of this audit at the time of the order",
+            open_again(order),
         )
     with _at_head(github, layout, order, {}) as (audited, row):
         folder, root = audits_of(audited.layout), audited.layout.root
@@ -356,7 +358,10 @@ def _at_head(
 
 def _require_own(github: GitHub, order: AuditOrder) -> None:
     if order.repository.casefold() != github.wire.repository.casefold():
-        raise AuditRefused(f"the audit is of {order.repository}", "run this there")
+        raise AuditRefused(
+            f"the audit was ordered in {order.repository}, not in {github.wire.repository}",
+            "run the command in a checkout of that repository",
+        )
 
 
 def _verify(layout: Layout, record: Path, fix: str) -> Verification:

@@ -53,7 +53,10 @@ def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
     if number is not None:
         pull = github.pull(number)
         if pull.state != "open" or not pull.is_to_main:
-            raise HeadMoved(f"pull request {number} is not open to main", "name an open one")
+            raise HeadMoved(
+                f"pull request {number} is closed, or its base branch is not main",
+                "name an open pull request to main",
+            )
         return AuditTarget(number, pull.head.sha, is_locked=pull.locked)
     open_list = github.open_pulls()
     labelled = [pull for pull in open_list.pulls if AUDIT_LABEL in pull.labels]

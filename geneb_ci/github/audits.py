@@ -205,7 +205,7 @@ def write_comment(github: GitHub, number: int, orders: Iterable[AuditOrder], tex
         github.edit_comment(comment.id, body)
 
 
-def tell_refused(github: GitHub, number: int, text: str) -> None:
+def write_refusal(github: GitHub, number: int, text: str) -> None:
     """Write why an audit did not start into our comment on the audits; keep its draws.
 
     If that comment cannot be read, write a new one.

@@ -204,7 +204,7 @@ def comment(pull: PullVerdict, repository: str) -> str:
     head, middle, foot = (
         marker_line(pull) + _head(pull, repository),
         rank_section(pull),
-        _foot(pull),
+        _footer(pull),
     )
     characters_left = CHARACTERS_MAX - len(head) - len(middle) - len(foot) - _CUT_MAX
     urgent_blocks, unlisted = _blocks(pull, urgent, characters_left)
@@ -254,7 +254,7 @@ def _blocks(pull: PullVerdict, findings: Sequence[Finding], room: int) -> tuple[
     return fitting_blocks(finding_blocks(by_rule(list(findings)), pull.places), room)
 
 
-def _foot(pull: PullVerdict) -> str:
+def _footer(pull: PullVerdict) -> str:
     digests = [f"- {code(file.path)}: sha256 {code(file.sha256)}" for file in pull.files]
     file_list = "This verdict applies to exactly these files:\n\n" + "\n".join(digests) + "\n\n"
     return (

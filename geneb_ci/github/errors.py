@@ -73,7 +73,7 @@ def result_or_error(action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
     except GenebError as error:
         return error
     except Exception as error:  # noqa: BLE001 (a mistake about one stops no other)
-        return our_mistake(error)
+        return internal_error(error)
 
 
 def explained(error: GenebError) -> GenebError:
@@ -87,7 +87,7 @@ def explained(error: GenebError) -> GenebError:
     )
 
 
-def our_mistake(error: Exception) -> UnexpectedReply:
+def internal_error(error: Exception) -> UnexpectedReply:
     """Return an unexpected exception about one pull request as an error with a fix."""
     text = (
         f"geneb-ci failed on this pull request: {type(error).__name__}: {str(error)[:_MESSAGE_MAX]}"

@@ -87,7 +87,7 @@ def api(token: str) -> Any:  # the client is imported late
     return HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token)
 
 
-def offer(client: Any, flavor: str, seconds: int) -> MachineOffer:
+def machine_offer(client: Any, flavor: str, seconds: int) -> MachineOffer:
     """Return a machine with its maximum cost for this time limit; one request.
 
     Raises UsageProblem, with the names of all machines, if the Hub does not have this one.
@@ -253,12 +253,12 @@ def probed_levels(client: Any, repository: str, main_sha: str, say: Say, poll: f
 
     Raises JobFailed if the Job ends before it tries them.
     """
-    machine = offer(client, cheapest(client), PROBE_SECONDS)
+    machine = machine_offer(client, cheapest(client), PROBE_SECONDS)
     say(machine.text)
     request = JobRequest("geneb-audit-probe", PROBE, _checkout(repository, main_sha))
     ended_job = run_job(client, request, machine, IMAGE, None, say, levels_in, poll)
     if ended_job.stage != "COMPLETED":
-        raise ended_job.failure("a look at the sandbox", say)
+        raise ended_job.failure("the test of the sandbox", say)
     return levels_in(ended_job.lines)
 
 

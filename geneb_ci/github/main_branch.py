@@ -83,7 +83,9 @@ def _entry(line: bytes) -> tuple[str, str, str, int]:
     """Return path, mode, id and size of a file that git lists."""
     match = _ENTRY.fullmatch(line)
     if match is None:
-        raise UnexpectedReply("git lists a file in a form that is not known", "update git")
+        raise UnexpectedReply(
+            "git prints a line of its list of files in an unknown form", "update git"
+        )
     mode, sha, size, path = match.groups()
     size_in_bytes = 0 if size == b"-" else int(size)
     return path.decode("utf-8", "replace"), mode.decode(), sha.decode(), size_in_bytes

@@ -104,7 +104,7 @@ def open_pull_at(github: GitHub, number: int, head_sha: str | None) -> Pull:
         main = pull.base.repo.default_branch
         raise NotFound(
             f"the base branch of pull request {number} is {pull.base.ref!a}, not {main!a}",
-            f"pass a pull request to {main!a}",
+            f"pass a pull request with the base branch {main!a}",
         )
     return pull
 

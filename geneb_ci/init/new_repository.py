@@ -138,7 +138,8 @@ def _require_approval(answers: BoardAnswers) -> None:
         return
     if answers.is_alone:
         raise UsageProblem(
-            f"--alone with {answers.maintainers or 'nobody'}: expected one account", MAINTAINERS_FIX
+            f"--alone is for one account; --maintainers names {answers.maintainers or 'nobody'}",
+            MAINTAINERS_FIX,
         )
     if len({owner.casefold() for owner in owners}) < APPROVERS_MIN and not any(
         "/" in o for o in owners

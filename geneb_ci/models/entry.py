@@ -360,19 +360,20 @@ def addresses(weights: WeightsSource) -> dict[str, str]:
     if weights.kind in {"gdrive", "dataverse"}:
         pattern = _BY_NUMBER[weights.kind]
         return {name: host + pattern.format(number) for name, number in weights.ids.items()}
-    base = weights.location.rstrip("/")
+    base_address = weights.location.rstrip("/")
     if weights.kind == "zenodo":
-        base, ending = f"{host}/records/{weights.location}/files", "?download=1"
+        base_address, address_suffix = f"{host}/records/{weights.location}/files", "?download=1"
     else:
-        ending = ""
+        address_suffix = ""
     if weights.archive is None:
         names = list(weights.files)
-        if len(names) == 1 and base.endswith(f"/{names[0]}"):
-            return {names[0]: base}  # the location is the file itself
-        return {name: f"{base}/{name}{ending}" for name in names}
+        if len(names) == 1 and base_address.endswith(f"/{names[0]}"):
+            return {names[0]: base_address}  # the location is the file itself
+        return {name: f"{base_address}/{name}{address_suffix}" for name in names}
     folder_prefix = f"{weights.folder}/" if weights.folder else ""
     return {
-        name: f"{base}/{weights.archive}{ending}#{folder_prefix}{name}" for name in weights.files
+        name: f"{base_address}/{weights.archive}{address_suffix}#{folder_prefix}{name}"
+        for name in weights.files
     }
 
 

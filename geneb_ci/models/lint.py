@@ -189,8 +189,8 @@ def _source_contradictions(entry: ModelEntry, source: Mapping[str, Any]) -> Iter
 
 def _size_contradictions(entry: ModelEntry, size: float | None) -> Iterator[str]:
     """Yield a contradiction between the published number of weights and the files' `size` in GB."""
-    explained = entry.params_unknown or (entry.sources is not None and entry.sources.params)
-    if size is None or not entry.params or explained:
+    explanation = entry.params_unknown or (entry.sources is not None and entry.sources.params)
+    if size is None or not entry.params or explanation:
         return
     half_unit = 10 ** -len(f"{size}".partition(".")[2]) / 2
     count_min, count_max = (

@@ -42,7 +42,7 @@ class HubModel:
     revision: str
     """Commit, 40 hex digits."""
     files: Mapping[str, str]
-    """Name to SHA-256 of the weights that are loaded and of every file beside them."""
+    """SHA-256 of the weights that are loaded and of every file beside them, by name."""
     config: Mapping[str, Any]
     tokenizer: Mapping[str, Any]
     """tokenizer_config.json; empty without one."""

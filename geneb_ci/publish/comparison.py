@@ -220,7 +220,7 @@ def _judged(folder: Path, name: str) -> FindingCounts:
             f"the checker of {name!r} failed with exit code {process.returncode}: {last_line}",
             "run `geneb-ci check` in a checkout of that commit to see the whole error",
         )
-    return _gathered(
+    return _finding_counts(
         (finding["severity"], finding["file"], finding["rule"], finding["message"])
         for finding in report["findings"]
     )
@@ -242,10 +242,10 @@ def _present(files: list[Path]) -> FindingCounts:
         if not isinstance(result, FileResult):
             raise NothingChecked(result.message, result.fix)
         findings += [(f.severity, f.file, f.rule, f.message) for f in result.findings]
-    return _gathered(findings)
+    return _finding_counts(findings)
 
 
-def _gathered(findings: Iterable[tuple[str, str, str, str]]) -> FindingCounts:
+def _finding_counts(findings: Iterable[tuple[str, str, str, str]]) -> FindingCounts:
     counts: FindingCounts = {}
     for severity, file, rule, message in findings:
         row = file.rsplit("/", 1)[-1].removesuffix(".json").removesuffix(".md")

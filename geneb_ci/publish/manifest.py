@@ -151,7 +151,7 @@ def parse_manifest(raw: bytes, where: str) -> Manifest:
     if generation_digest(digests, manifest.source_commit) != manifest.generation:
         raise BadManifest(
             where,
-            "its generation does not follow from its source commit and files",
+            "the member generation does not follow from source_commit and files",
         )
     return manifest
 

@@ -29,7 +29,7 @@ RAISES = (0.005, 0.01, 0.02)
 SHARES = (0.001, 0.003, 0.01)
 """Shares of altered training embeddings in the power table."""
 MEASURED_GAIN = {0.001: (0.010, 0.050), 0.003: (0.021, 0.058), 0.01: (0.056, 0.183)}
-"""Share of training embeddings to the mean and largest gain of MCC, over 13 cells, of the greedy
+"""By share of training embeddings, the mean and largest gain of MCC, over 13 cells, of the greedy
 attack in docs/research/receipt-audits.md."""
 GRID = 16
 """Number of values above 0 of a, and of b, that are tried; they are denser near 0."""
@@ -51,13 +51,15 @@ class Alterations(NamedTuple):
 
 def mcc(tn: Wide, fp: Wide, fn: Wide, tp: Wide) -> Wide:
     """Return the MCC of 2 x 2 matrices; 0 if a class has no sequences or no predictions."""
-    spread = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    margin_product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     with np.errstate(divide="ignore", invalid="ignore"):
-        values: Wide = np.where(spread > 0, (tp * tn - fp * fn) / np.sqrt(spread), 0.0)
+        values: Wide = np.where(
+            margin_product > 0, (tp * tn - fp * fn) / np.sqrt(margin_product), 0.0
+        )
     return values
 
 
-def grid(maximum: int) -> Wide:
+def altered_counts(maximum: int) -> Wide:
     """Return the numbers of altered embeddings, from 0 to `maximum`, that are tried."""
     if maximum <= GRID:
         return np.arange(maximum + 1, dtype=np.float64)
@@ -86,7 +88,8 @@ def alterations_of(matrix: Sequence[Sequence[int]], weight: float) -> Alteration
     """
     (tn, fp), (fn, tp) = (tuple(map(float, row)) for row in matrix)
     a, b = (
-        values.reshape(-1) for values in np.meshgrid(grid(int(tn)), grid(int(tp)), indexing="ij")
+        values.reshape(-1)
+        for values in np.meshgrid(altered_counts(int(tn)), altered_counts(int(tp)), indexing="ij")
     )
     ones = np.ones_like(a)
     gain = mcc(tn * ones, fp * ones, fn * ones, tp * ones) - mcc(tn - a, fp + a, fn + b, tp - b)

@@ -114,11 +114,11 @@ class Remaining:
         self._total, self._pause_seconds, self._clock = total, pause_seconds, clock
         self._start = self._reported = clock()
 
-    def text(self, spent: float) -> str:
+    def text(self, finished_cost: float) -> str:
         """Return a text such as ", about 40 s left" after a part of the cost; "" after none."""
-        if not spent:
+        if not finished_cost:
             return ""
-        seconds_left = (self._clock() - self._start) * (self._total - spent) / spent
+        seconds_left = (self._clock() - self._start) * (self._total - finished_cost) / finished_cost
         return f", about {duration_text(seconds_left)} left"
 
     def is_due(self) -> bool:
@@ -147,7 +147,7 @@ class CellDifference(NamedTuple):
 
     regime: str
     task: str
-    what: str
+    part_name: str
     """Name of the part: a score, a matrix, the digest of the predictions."""
     claimed: str | None
     """None if the cell is not claimed."""
@@ -161,7 +161,7 @@ class CellDifference(NamedTuple):
     @property
     def text(self) -> str:
         """The difference as a sentence."""
-        where = f"{self.regime} {self.task}: {self.what}"
+        where = f"{self.regime} {self.task}: {self.part_name}"
         if self.claimed is None:
             return f"{where} is not claimed; the receipt gives {self.computed}"
         return f"{where} is claimed as {self.claimed}; the receipt gives {self.computed}"

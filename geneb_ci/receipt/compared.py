@@ -45,7 +45,7 @@ TASKS_MIN = 5
 """Smallest number of tasks with an interval: five tasks have 126 different resamples."""
 _CHECK_FIX = "run `geneb-ci check {file}`, and fix what it finds"
 Scores = Mapping[str, Mapping[str, float]]
-"""Regime and task to MCC."""
+"""MCC by regime and task."""
 
 
 class ScoredModel(NamedTuple):
@@ -170,7 +170,7 @@ class ComparedScore(NamedTuple):
 class ComparedRegime(NamedTuple):
     """Two models in one regime."""
 
-    over: str
+    resampled_unit: str
     """The unit of the resamples: test sequences or tasks."""
     scores: tuple[ComparedScore, ...]
     """The mean over categories, then each category."""
@@ -289,4 +289,4 @@ def rows_of(comparisons: Mapping[str, ComparedRegime]) -> Iterator[tuple[str, st
     """Yield regime, resampled unit and score of each comparison, those of tasks last."""
     for regime, regime_comparison in comparisons.items():
         for score in (*regime_comparison.scores, *regime_comparison.by_task):
-            yield regime, regime_comparison.over, score
+            yield regime, regime_comparison.resampled_unit, score

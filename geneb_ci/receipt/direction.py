@@ -55,8 +55,8 @@ class Probe(NamedTuple):
         values = features @ self.weights + self.intercepts
         centred = values - values.mean(axis=1, keepdims=True)
         slack = TIE * float(np.abs(centred).max(initial=0.0))
-        best = values.max(axis=1, keepdims=True)
-        labels: Labels = self.classes[np.argmax(values >= best - slack, axis=1)]
+        highest = values.max(axis=1, keepdims=True)
+        labels: Labels = self.classes[np.argmax(values >= highest - slack, axis=1)]
         return labels
 
 
@@ -170,11 +170,11 @@ def _share_of_relabellings(strata: list[_RankedStratum], total: float, seed: str
     key = np.frombuffer(hashlib.sha256(bytes.fromhex(seed) + b"direction").digest(), dtype="<u4")
     # The only generator whose stream NumPy guarantees.
     draw = np.random.RandomState(key)
-    reached = 1
+    reached_count = 1
     for _ in range(RELABELLINGS // BATCH):
         sums = np.zeros(BATCH)
         for stratum in strata:
             order = draw.random_sample((BATCH, len(stratum.scores))).argsort(axis=1)
             sums += stratum.scores[order[:, : int(stratum.has_upper_label.sum())]].sum(axis=1)
-        reached += int((sums >= total * (1 - 1e-12)).sum())
-    return reached / (RELABELLINGS + 1)
+        reached_count += int((sums >= total * (1 - 1e-12)).sum())
+    return reached_count / (RELABELLINGS + 1)

@@ -120,13 +120,13 @@ class TaskStrata:
     labels: "npt.NDArray[np.int64]"
     """(m,) labels of the test embeddings."""
     predicted: "Mapping[str, npt.NDArray[np.int64]]"
-    """Regime to (s, m) predictions of s canonical probes."""
+    """By regime, the (s, m) predictions of s canonical probes."""
     support: "Mapping[str, npt.NDArray[np.int64]]"
-    """Few-shot regime to its training embeddings, ascending; the regime with the fewest first."""
+    """By few-shot regime, its training embeddings, ascending; the regime with the fewest first."""
     of_record: "Mapping[str, npt.NDArray[np.int64]]" = field(default_factory=dict)
-    """Regime to (s, m) predictions of record; empty if not computed, as before version 2.1."""
+    """By regime, the (s, m) predictions of record; empty if not computed, as before version 2.1."""
 
-    def right(self, regime: str, probe: int) -> "npt.NDArray[np.int64]":
+    def right_rows(self, regime: str, probe: int) -> "npt.NDArray[np.int64]":
         """Return the test embeddings that the canonical probe or that of record predicts right.
 
         Indices ascend. An embedding that only one of the two probes predicts right may be altered.
@@ -155,7 +155,7 @@ def draws_of_regime(strata: TaskStrata, regime: str, share: TaskShare) -> list[T
     A probe without right predictions has no draws, since no embedding was altered to be right.
     """
     probe_count = len(strata.predicted[regime])
-    has_right = [bool(len(strata.right(regime, probe))) for probe in range(probe_count)]
+    has_right = [bool(len(strata.right_rows(regime, probe))) for probe in range(probe_count)]
     numbered = ((j, j + share.position) for j in range(share.test))
     draws = [TestDraw(j, number // 2 % probe_count, bool(number % 2)) for j, number in numbered]
     return [draw for draw in draws if has_right[draw.probe]]
@@ -180,10 +180,10 @@ class DrawnEmbeddings(NamedTuple):
     sizes: dict[str, int]
     """Size of each stratum that was drawn from."""
     rows: dict[str, list[int]]
-    """Part to its drawn rows of the file, in the order of the draws."""
+    """By part, the drawn rows of the file, in the order of the draws."""
 
     @property
-    def distinct(self) -> list[int]:
+    def distinct_rows(self) -> list[int]:
         """The drawn rows without repetition, ascending."""
         return sorted({row for rows in self.rows.values() for row in rows})
 
@@ -226,7 +226,7 @@ class TaskDraw:
     def _test_rows(self, regime: str, share: TaskShare) -> list[int]:
         strata, drawn_rows = self._strata, []
         probe_count = len(strata.predicted[regime])
-        right_rows = [strata.right(regime, probe).tolist() for probe in range(probe_count)]
+        right_rows = [strata.right_rows(regime, probe).tolist() for probe in range(probe_count)]
         classes_by_probe = [self._classes(regime, probe) for probe in range(probe_count)]
         for draw in draws_of_regime(strata, regime, share):
             rows, name = right_rows[draw.probe], f"test {regime} {draw.probe} right"
@@ -241,10 +241,12 @@ class TaskDraw:
         return drawn_rows
 
     def _classes(self, regime: str, probe: int) -> dict[int, list[int]]:
-        """Return class to its right embeddings, without empty classes, both ascending."""
-        right = self._strata.right(regime, probe)
+        """Return the right embeddings of each class that has any, by class; both ascend."""
+        right_rows = self._strata.right_rows(regime, probe)
         by_class: dict[int, list[int]] = {}
-        for row, label in zip(right.tolist(), self._strata.labels[right].tolist(), strict=True):
+        for row, label in zip(
+            right_rows.tolist(), self._strata.labels[right_rows].tolist(), strict=True
+        ):
             by_class.setdefault(label, []).append(row)
         return {label: by_class[label] for label in sorted(by_class)}
 

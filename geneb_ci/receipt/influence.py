@@ -247,7 +247,7 @@ def _by_solving(
     return solution
 
 
-class _Search(NamedTuple):
+class _SearchResult(NamedTuple):
     """The result of a search for H^-1 of a gradient."""
 
     solution: Wide
@@ -257,7 +257,7 @@ class _Search(NamedTuple):
 
 def _by_conjugate_gradients(
     product: Callable[[Wide], Wide], gradient: Wide, diagonal: Wide, steps: int
-) -> _Search:
+) -> _SearchResult:
     """Return an approximate H^-1 of a gradient by conjugate gradients, scaled by diag(H)."""
     solution = np.zeros_like(gradient)
     remaining = gradient.copy()
@@ -276,7 +276,7 @@ def _by_conjugate_gradients(
         scaled = remaining / diagonal
         earlier_size, size = size, float((remaining * scaled).sum())
         step = scaled + size / earlier_size * step
-    return _Search(solution, size <= size_min)
+    return _SearchResult(solution, size <= size_min)
 
 
 class DrawnPart(NamedTuple):

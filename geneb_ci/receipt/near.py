@@ -57,7 +57,7 @@ class Nearness(NamedTuple):
     rows: int
     """Number of compared embeddings."""
     close: dict[str, float]
-    """Kind of alignment to the share of embeddings within `CLOSE` of each other after it."""
+    """By kind of alignment, the share of embeddings within `CLOSE` of each other after it."""
     same_predictions: float | None
     """Share of equal predictions; None if a receipt has no predictions."""
 
@@ -185,12 +185,12 @@ def _close_share(x: Rows, y: Rows) -> float:
 
 def _distances(x: Rows, y: Rows) -> npt.NDArray[np.float64]:
     """Return the distance of each pair of embeddings divided by the larger length; 0 for zeros."""
-    longer = np.maximum(np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1))
+    lengths = np.maximum(np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1))
     distances = np.linalg.norm(x - y, axis=1)
-    relative: npt.NDArray[np.float64] = np.divide(
-        distances, longer, out=np.zeros_like(distances), where=longer > 0
+    relative_distances: npt.NDArray[np.float64] = np.divide(
+        distances, lengths, out=np.zeros_like(distances), where=lengths > 0
     )
-    return relative
+    return relative_distances
 
 
 def _aligned_share(x: Rows, y: Rows) -> float:

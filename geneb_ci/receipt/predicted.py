@@ -98,7 +98,7 @@ def _cell_differences(
         claims[CANONICAL] = (cell.canonical.confusion, cell.canonical.predictions_sha256)
     for name, (matrices, digest) in claims.items():
         if name in predicted.fits:
-            yield from _set_differences(
+            yield from _prediction_differences(
                 name, matrices, digest, predicted, each_seed(predicted.fits[name][regime], seeds)
             )
 
@@ -108,7 +108,7 @@ def each_seed(codes_by_fit: Codes, seeds: int) -> Codes:
     return np.repeat(codes_by_fit, seeds, axis=0) if len(codes_by_fit) == 1 else codes_by_fit
 
 
-def _set_differences(
+def _prediction_differences(
     name: str,
     matrices: list[list[list[int]]],
     digest: str,
@@ -286,13 +286,13 @@ def _error_covariances(
 
 def _triangle(parts: Sequence[npt.NDArray[np.float64]]) -> Triangle:
     """Return the lower triangle of a sum of matrices, rounded after exact summation."""
-    stacked = np.stack(parts)
+    stacked_matrices = np.stack(parts)
     return [
         [
-            float(f"{math.fsum(stacked[:, i, j].tolist()):.{COVARIANCE_DIGITS - 1}e}")
+            float(f"{math.fsum(stacked_matrices[:, i, j].tolist()):.{COVARIANCE_DIGITS - 1}e}")
             for j in range(i + 1)
         ]
-        for i in range(stacked.shape[1])
+        for i in range(stacked_matrices.shape[1])
     ]
 
 

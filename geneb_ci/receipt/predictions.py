@@ -51,7 +51,7 @@ class TaskPredictions(NamedTuple):
     truth: Codes
     """(n,) codes of the true classes."""
     fits: dict[str, dict[str, Codes]]
-    """Name of the set to regime to (fits, n) codes of predictions, of one fit or one per seed."""
+    """By set and regime, the (fits, n) codes of the predictions, of one fit or one per seed."""
 
 
 class Predictions(NamedTuple):
@@ -101,15 +101,15 @@ def decode(raw: bytes, benchmark: Benchmark) -> Predictions:
     seeds = len(benchmark.protocol.seeds)
     fit_counts = {name: seeds if name in benchmark.protocol.few_shot_k else 1 for name in regimes}
     predictions: dict[str, TaskPredictions] = {}
-    previous = -1
+    last_position = -1
     for _ in range(tasks):
         position, classes, rows = reader.unpack(TASK_HEAD, "head of a task")
         _require(
-            previous < position < len(benchmark.tasks), "place",
-            f"a task has the index {position}; expected {previous + 1} to "
+            last_position < position < len(benchmark.tasks), "place",
+            f"a task has the index {position}; expected {last_position + 1} to "
             f"{len(benchmark.tasks) - 1}",
         )  # fmt: skip
-        previous = position
+        last_position = position
         task = benchmark.tasks[position]
         predictions[task.id] = _task(reader, task, (classes, rows), sets, fit_counts)
     _require(
@@ -174,7 +174,7 @@ def _task(
     raw = reader.take(LABEL_BYTES * classes, f"labels of {name}")
     labels = np.frombuffer(raw, dtype=">i4").tolist()
     _require(
-        all(label < following for label, following in itertools.pairwise(labels)), "labels",
+        all(label < next_label for label, next_label in itertools.pairwise(labels)), "labels",
         f"the labels of {name} do not ascend",
     )  # fmt: skip
     columns = 1 + len(set_names) * sum(fit_counts.values())
@@ -218,10 +218,10 @@ def _refuse_other_classes(truth: Codes, task: Task) -> None:
 
     expected = task.test_class_counts
     counts = np.bincount(truth)
-    counted = sorted(counts[counts > 0].tolist())
+    class_counts = sorted(counts[counts > 0].tolist())
     _require(
-        expected is None or counted == sorted(expected), "truth",
-        f"{quoted(task.id)} has true classes of {counted} sequences; expected {expected}",
+        expected is None or class_counts == sorted(expected), "truth",
+        f"{quoted(task.id)} has true classes of {class_counts} sequences; expected {expected}",
     )  # fmt: skip
 
 

@@ -81,8 +81,10 @@ def hits_limit(hits: int) -> float:
     low, high = float(hits), HITS_MAX
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        logs = (i * math.log(middle) - math.lgamma(i + 1) - middle for i in range(hits + 1))
-        if math.fsum(map(math.exp, logs)) > MISSED:
+        log_probabilities = (
+            i * math.log(middle) - math.lgamma(i + 1) - middle for i in range(hits + 1)
+        )
+        if math.fsum(map(math.exp, log_probabilities)) > MISSED:
             low = middle
         else:
             high = middle

@@ -50,7 +50,7 @@ class SeenReceipts(StrictModel):
 
     schema_version: Literal["1.0"] = "1.0"
     rows: dict[str, SeenReceipt] = {}  # noqa: RUF012 (pydantic copies it)
-    """Model id to its note."""
+    """The note on each receipt, by model id."""
 
 
 Triangle = list[list[float]]
@@ -64,9 +64,9 @@ class SharedErrors(StrictModel):
     benchmark: Hex64
     """SHA-256 of the benchmark definition."""
     rows: dict[str, Hex64]
-    """Model to the SHA-256 of its predictions."""
+    """SHA-256 of the predictions of each model, by model id."""
     regimes: dict[str, dict[str, Triangle]]
-    """Regime to score ("macro", "micro" or a category) to covariances, in squared MCC."""
+    """Covariances in squared MCC, by regime and score ("macro", "micro" or a category)."""
 
     @model_validator(mode="after")
     def _has_full_triangles(self) -> Self:
@@ -74,7 +74,9 @@ class SharedErrors(StrictModel):
             for triangle in scores.values():
                 if [len(row) for row in triangle] != list(range(1, len(self.rows) + 1)):
                     raise PydanticCustomError(
-                        "pairs", "a triangle of {name} lacks lines", {"name": name}
+                        "pairs",
+                        "a triangle of {name} does not have a line for each row",
+                        {"name": name},
                     )
         return self
 

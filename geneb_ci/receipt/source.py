@@ -111,7 +111,7 @@ def published_at(location: ReceiptLocation | None) -> Origin:
         raise NothingChecked(
             f"the receipt is at {quoted(address)}, expected an https address of a public server, "
             "without a query",
-            "ask for such an address, or name a mirror that you trust with your network: --mirror",
+            "ask for such an address, or pass --mirror with a mirror that may be in your network",
         )
     return Origin(address, folder)
 
@@ -343,23 +343,23 @@ def with_location(document: Document, location: ReceiptLocation) -> str:
     """Return the text of a document with another location, in the layout of its neighbours."""
     span = document.span(LOCATION)
     if span is None:
-        raise ValueError("the document has no place for a location")
-    before = document.text[: span.key]
-    line = before[before.rfind("\n") + 1 :]
+        raise ValueError("the document has no member for a location")
+    text_before = document.text[: span.key]
+    line = text_before[text_before.rfind("\n") + 1 :]
     fields = location.model_dump()
     if line.strip():  # the member does not begin its line, so the new value is on one line
         value = json.dumps(fields)
     else:
-        step = line[len(_indent(before, line)) :]
+        step = line[len(_indent(text_before, line)) :]
         members = json.dumps(fields, indent=step).split("\n")
         value = f"\n{line}".join(members)
     return f"{document.text[: span.start]}{value}{document.text[span.end :]}"
 
 
-def _indent(before: str, line: str) -> str:
+def _indent(text_before: str, line: str) -> str:
     """Return the indentation of the nearest line above that is indented less than `line`."""
-    for above in reversed(before.split("\n")[:-1]):
-        indent = above[: len(above) - len(above.lstrip())]
-        if above.strip() and len(indent) < len(line) and line.startswith(indent):
+    for line_above in reversed(text_before.split("\n")[:-1]):
+        indent = line_above[: len(line_above) - len(line_above.lstrip())]
+        if line_above.strip() and len(indent) < len(line) and line.startswith(indent):
             return indent
     return ""

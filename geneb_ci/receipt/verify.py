@@ -107,7 +107,7 @@ class ReceiptVerification:
         return sum(1 for _ in cells_in(self.cells)) if self.cells else 0
 
     @property
-    def filled(self) -> int:
+    def unclaimed(self) -> int:
         """Number of computed cells without a claim."""
         return sum(difference.is_unclaimed for difference in self.differences)
 
@@ -119,7 +119,7 @@ class ReceiptVerification:
         )
 
     @property
-    def weak(self) -> str:
+    def weakness(self) -> str:
         """Why the receipt is weak; "" if it is not."""
         if self.receipt.compute_dtype not in EXACT:
             return f"it was computed in {self.receipt.compute_dtype}"
@@ -267,7 +267,7 @@ class _Verification:
         """Return the cells, and the test labels by task if predictions are verified."""
         truths: dict[str, npt.NDArray[np.int64]] = {}
         with tempfile.TemporaryDirectory(prefix="geneb-ci-labels-") as folder:
-            labels = Path(folder) if self.has_predictions else None
+            labels = Path(folder) if self.verifies_predictions else None
 
             def keep_labels(task: str, _file: Path) -> None:
                 if labels is not None:
@@ -307,8 +307,8 @@ class _Verification:
         return self._result(None, cells, differing)
 
     @property
-    def has_predictions(self) -> bool:
-        """Whether the predictions are verified: only if all tasks are."""
+    def verifies_predictions(self) -> bool:
+        """Whether predictions are verified: only if there are any and all tasks are verified."""
         return self.subject.receipt.predictions is not None and not self.request.tasks
 
     def _predictions(self, files: ReceiptFiles) -> Path | None:
@@ -317,7 +317,7 @@ class _Verification:
         Raises EmbeddingsRefused for another file than the receipt's, before cells are computed.
         """
         try:
-            return files.predictions() if self.has_predictions else None
+            return files.predictions() if self.verifies_predictions else None
         except PredictionsRefused as error:
             raise EmbeddingsRefused(FILES, error.message) from error
 
@@ -349,12 +349,12 @@ class _Verification:
             if remaining.is_due():
                 time_left = remaining.text(sum(sizes[:number]))
                 self.request.say(f"read {number} of {len(self.tasks)} files{time_left}")
-            with _refusals() as caught:
+            with _refusals() as refusals:
                 files.file(task)
-            yield from caught
-        with _refusals() as caught:
+            yield from refusals
+        with _refusals() as refusals:
             self._predictions(files)
-        yield from caught
+        yield from refusals
 
     def refused(
         self,
@@ -372,7 +372,7 @@ class _Verification:
         cells: ReceiptCells | None,
         differences: Sequence[CellDifference],
     ) -> ReceiptVerification:
-        names = STEPS if self.has_predictions else STEPS[:-1]
+        names = STEPS if self.verifies_predictions else STEPS[:-1]
         refused_index = names.index(refused.name) if refused is not None else len(names)
         steps = [ReceiptStep(name, "held") for name in names[:refused_index]]
         if refused is not None:

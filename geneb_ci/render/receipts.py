@@ -62,8 +62,8 @@ def _lines(verification: ReceiptVerification) -> Iterator[str]:
         yield f"    - and {plural(hidden_count, 'difference')} more: --format json lists all"
     yield ""
     yield counts_text(verification)
-    if verification.weak:
-        yield f"weak receipt: {verification.weak}, so it adds no level"
+    if verification.weakness:
+        yield f"weak receipt: {verification.weakness}, so it adds no level"
 
 
 def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
@@ -71,7 +71,7 @@ def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
         return "not checked"
     if step.reason:
         return escape(step.reason)
-    if step.name == CELLS and verification.filled:
+    if step.name == CELLS and verification.unclaimed:
         return "every score agrees with the receipt, which also fills gaps"
     return _PASSED_STEPS.get(step.name, "every score agrees with the receipt")
 
@@ -92,8 +92,8 @@ def counts_text(verification: ReceiptVerification) -> str:
         if verification.cells
         else "no cell was computed"
     )
-    if verification.filled:
-        line += f" equal the submitted ones; {verification.filled} were not submitted"
+    if verification.unclaimed:
+        line += f" equal the submitted ones; {verification.unclaimed} were not submitted"
     seconds = f" in {verification.cells.seconds:.0f} s" if verification.cells else ""
     tasks = plural(len(verification.tasks), "task")
     data_text = (
@@ -114,13 +114,13 @@ def receipt_json(verification: ReceiptVerification) -> str:
         "root": verification.receipt.root,
         "verified": verification.holds,
         "refused_at": refused.name if refused is not None else None,
-        "weak": verification.weak or None,
+        "weak": verification.weakness or None,
         "tasks": list(verification.tasks),
         "rows": verification.rows,
         "cells": {
             "computed": verification.computed,
             "equal": verification.equal,
-            "filled": verification.filled,
+            "filled": verification.unclaimed,
         },
         "steps": [
             {"step": s.name, "state": s.state, "found": s.reason, "fix": s.fix}
@@ -130,7 +130,7 @@ def receipt_json(verification: ReceiptVerification) -> str:
             {
                 "regime": difference.regime,
                 "task": difference.task,
-                "what": difference.what,
+                "what": difference.part_name,
                 "claimed": difference.claimed,
                 "found": difference.computed,
             }

@@ -1,4 +1,4 @@
-"""The probe suite, a script that attempts from inside a sandbox to get out.
+"""The escape suite, a script that attempts from inside a sandbox to get out.
 
 `python -I escape_suite.py FILE`: FILE is JSON of the things planted outside the sandbox. The script
 prints one line of JSON: name of an attempt to [refused, detail]. A successful attempt does no harm.
@@ -121,11 +121,11 @@ def network_interfaces() -> Outcome:
 
 def exotic_sockets() -> Outcome:
     """Open netlink, vsock, packet and kernel-crypto sockets."""
-    opened = []
+    opened_sockets = []
     for family in (AF_NETLINK, AF_VSOCK, AF_PACKET, AF_ALG):
         with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_RAW):
-            opened.append(str(family))
-    return not opened, ", ".join(opened) or "all refused"
+            opened_sockets.append(str(family))
+    return not opened_sockets, ", ".join(opened_sockets) or "all refused"
 
 
 def home_folders() -> Outcome:
@@ -181,15 +181,15 @@ def host_files() -> Outcome:
 
 def host_processes() -> Outcome:
     """See or signal a process of the host."""
-    visible = len([name for name in _listed("/proc") if name.isdigit()])
+    visible_count = len([name for name in _listed("/proc") if name.isdigit()])
     refused, detail = _failed(lambda: os.kill(_planted["pid"], 0))
-    return refused and visible <= _planted["processes"], f"{visible} seen, {detail}"
+    return refused and visible_count <= _planted["processes"], f"{visible_count} seen, {detail}"
 
 
 def write_system() -> Outcome:
     """Create files in the system, Python, the harness and the input."""
-    written = [folder for folder in WRITE_TARGETS if not _failed(_write_file, folder)[0]]
-    return not written, ", ".join(written) or "all refused"
+    written_folders = [folder for folder in WRITE_TARGETS if not _failed(_write_file, folder)[0]]
+    return not written_folders, ", ".join(written_folders) or "all refused"
 
 
 def _write_file(folder: str) -> None:

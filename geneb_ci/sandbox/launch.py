@@ -34,7 +34,7 @@ def landlock_command() -> list[str]:
 
 
 def landlock_plan(
-    view: SandboxView, limits: Limits, data: dict[str, int], program: bytes, inner: Sequence[str]
+    view: SandboxView, limits: Limits, data: dict[str, int], program: bytes, command: Sequence[str]
 ) -> bytes:
     """Return the plan of level 1 for `confine.py`, as JSON."""
     links, folders = mounts.system_links()
@@ -50,7 +50,7 @@ def landlock_plan(
         "folder": SCRATCH[0],
         "program": program.hex(),
         "environment": view.environment,
-        "command": list(inner),
+        "command": list(command),
     }).encode()  # fmt: skip
 
 
@@ -76,9 +76,9 @@ class Sandbox:
         folders = {path: Path(source) for path, source in view.folders.items()}
 
         def host_path(path: str) -> str:
-            for inner, source in folders.items():
-                if path == inner or path.startswith(f"{inner}/"):
-                    return str(source) + path[len(inner) :]
+            for inside_path, source in folders.items():
+                if path == inside_path or path.startswith(f"{inside_path}/"):
+                    return str(source) + path[len(inside_path) :]
             return str(self.scratch / "data" / Path(path).name)
 
         return host_path
@@ -86,7 +86,7 @@ class Sandbox:
 
 @contextlib.contextmanager
 def start_sandboxed(
-    sandbox: Sandbox, view: SandboxView, limits: Limits, inner: Sequence[str]
+    sandbox: Sandbox, view: SandboxView, limits: Limits, command: Sequence[str]
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Start a command in a sandbox, and yield its process, which the caller must end.
 
@@ -95,7 +95,7 @@ def start_sandboxed(
     """
     view = replace(view, devices=sandbox.devices)
     with contextlib.ExitStack() as stack:
-        argv, descriptors, environment = _launch_parts(sandbox, view, limits, inner, stack)
+        argv, descriptors, environment = _launch_parts(sandbox, view, limits, command, stack)
         prefix = stack.enter_context(kernel_prefix(limits))
         # `env` comes last: systemd-run needs an environment of its own.
         words = [f"{name}={value}" for name, value in sorted(environment.items())]
@@ -118,26 +118,26 @@ def _launch_parts(
     sandbox: Sandbox,
     view: SandboxView,
     limits: Limits,
-    inner: Sequence[str],
+    command: Sequence[str],
     stack: contextlib.ExitStack,
 ) -> tuple[list[str], list[int], dict[str, str]]:
     """Return the command line, the descriptors to pass and the environment."""
     if sandbox.kind == NONE:
-        return list(inner), [], _unconfined_environment(sandbox, view)
+        return list(command), [], _unconfined_environment(sandbox, view)
     if sandbox.kind == GVISOR:
         folder = sandbox.scratch / "bundle"
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        mounts.gvisor_bundle(folder, view, limits, inner)
+        mounts.gvisor_bundle(folder, view, limits, command)
         return mounts.gvisor_command(folder, gpu=bool(sandbox.devices)), [], {}
     data = {path: _memory_file(content, stack) for path, content in view.data.items()}
     program = seccomp.program()
     if sandbox.kind == LANDLOCK:
-        plan = _memory_file(landlock_plan(view, limits, data, program, inner), stack)
+        plan = _memory_file(landlock_plan(view, limits, data, program, command), stack)
         return [*landlock_command(), str(plan)], [plan, *data.values()], {}
     filter_descriptor = _memory_file(program, stack)
     options = mounts.bubblewrap_options(view, limits, data, filter_descriptor)
     arguments = _memory_file("".join(f"{word}\0" for word in options).encode(), stack)
-    argv = [str(mounts.bubblewrap_path()), "--args", str(arguments), "--", *inner]
+    argv = [str(mounts.bubblewrap_path()), "--args", str(arguments), "--", *command]
     return argv, [arguments, filter_descriptor, *data.values()], {}
 
 
@@ -169,8 +169,8 @@ def _unconfined_environment(sandbox: Sandbox, view: SandboxView) -> dict[str, st
 
 def _parent(path: str, view: SandboxView) -> Path:
     """Return the host's folder with the folder that the view has below `path`."""
-    inner = next(name for name in view.folders if name.startswith(f"{path}/"))
-    return Path(view.folders[inner]).parent
+    inside_path = next(name for name in view.folders if name.startswith(f"{path}/"))
+    return Path(view.folders[inside_path]).parent
 
 
 RUN_FLAGS = ("-s", "-P", "-B")
@@ -184,7 +184,7 @@ def python_of(sandbox: Sandbox, view: SandboxView) -> str:
 
 
 class Escape(StrictModel):
-    """One attempt of the probe suite to leave the sandbox."""
+    """One attempt of the escape suite to leave the sandbox."""
 
     name: Name
     refused: bool
@@ -198,7 +198,7 @@ class SandboxFacts(StrictModel):
     kind: Name
     """bubblewrap, landlock, gvisor, or none."""
     escapes: list[Escape]
-    """Results of the probe suite in the same sandbox before the audit; empty only at level 0."""
+    """Results of the escape suite in the same sandbox before the audit; empty only at level 0."""
     gpu: bool
     limits: dict[str, int]
     """Name of a limit, which ends in its unit, such as memory_mib, to its value. total_seconds and

@@ -119,13 +119,13 @@ def trial(sandbox: Sandbox, program: str = IMPORTS) -> str | None:
     limits = Limits(seconds=TRIAL_SECONDS)
     if sandbox.kind == NONE:
         return None
-    for inner in ([TRUE], [view.python, *RUN_FLAGS, "-c", program]):
-        with start_sandboxed(sandbox, view, limits, inner) as process:
+    for command in ([TRUE], [view.python, *RUN_FLAGS, "-c", program]):
+        with start_sandboxed(sandbox, view, limits, command) as process:
             try:
                 _, printed = process.communicate(timeout=TRIAL_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
-                return f"{inner[0]} did not end within {TRIAL_SECONDS} s inside the sandbox"
+                return f"{command[0]} did not end within {TRIAL_SECONDS} s inside the sandbox"
         if process.returncode != 0:
             text = printed.decode("utf-8", "backslashreplace")
             lines = [line for line in text.splitlines() if line.strip()]

@@ -46,7 +46,7 @@ OPTIONS = {
     "scoring_wall_seconds": "--limit-scoring-time",
     "scoring_memory_mib": "--limit-scoring-memory",
 }
-"""Name of a limit to the option of `geneb-ci audit` that raises it."""
+"""The option of `geneb-ci audit` that raises each limit, by the name of the limit."""
 
 
 def advice(limit: str) -> str:

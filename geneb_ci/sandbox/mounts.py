@@ -8,7 +8,7 @@ also read the environment of pid 1, in spite of `--clearenv`, so bubblewrap is s
 one.
 
 Level 3 uses gVisor. Tests only check its configuration, which was never run with runsc. As at every
-level, an audit starts only if every attempt of the probe suite was refused.
+level, an audit starts only if every attempt of the escape suite was refused.
 """
 
 import importlib.util
@@ -53,9 +53,9 @@ class SandboxView:
     """Everything that one run sees, read-only: folders of the host and files made from bytes."""
 
     folders: dict[str, str]
-    """Path inside the sandbox to the path of a folder or file on the host."""
+    """Path of each folder or file on the host, by its path inside the sandbox."""
     data: dict[str, bytes] = field(default_factory=dict)
-    """Path inside the sandbox to the content of a file that is not on the host."""
+    """Content of each file that is not on the host, by its path inside the sandbox."""
     devices: tuple[str, ...] = ()
     python: str = ""
     environment: dict[str, str] = field(default_factory=dict)
@@ -102,7 +102,7 @@ def view(
 
 
 def system_links() -> tuple[dict[str, str], list[str]]:
-    """Return path to target of each link to make, and the folders to show unchanged."""
+    """Return the target of each link to make, by its path, and the folders to show unchanged."""
     links, folders = {}, [name for name in SYSTEM if Path(name).is_dir()]
     for name in LINKS:
         path = Path(name)
@@ -245,7 +245,7 @@ def gvisor_path() -> str | None:
     return shutil.which(RUNSC)
 
 
-def gvisor_bundle(folder: Path, view: SandboxView, limits: Limits, inner: Sequence[str]) -> None:
+def gvisor_bundle(folder: Path, view: SandboxView, limits: Limits, command: Sequence[str]) -> None:
     """Write an OCI bundle: an empty root, the data files, and config.json."""
     (folder / "root").mkdir(parents=True)
     folders = dict(view.folders)
@@ -253,12 +253,12 @@ def gvisor_bundle(folder: Path, view: SandboxView, limits: Limits, inner: Sequen
         file = folder / f"data-{index}"
         file.write_bytes(content)
         folders[path] = str(file)
-    text = json.dumps(gvisor_config(view, folders, limits, inner), indent=1, sort_keys=True)
+    text = json.dumps(gvisor_config(view, folders, limits, command), indent=1, sort_keys=True)
     (folder / "config.json").write_text(text, encoding="utf-8")
 
 
 def gvisor_config(
-    view: SandboxView, folders: dict[str, str], limits: Limits, inner: Sequence[str]
+    view: SandboxView, folders: dict[str, str], limits: Limits, command: Sequence[str]
 ) -> dict[str, Any]:
     """Return the OCI runtime configuration (version 1.0) of one run."""
     links, system = system_links()
@@ -281,7 +281,7 @@ def gvisor_config(
         "process": {
             "terminal": False,
             "user": {"uid": GVISOR_USER, "gid": GVISOR_USER},
-            "args": list(inner),
+            "args": list(command),
             "env": [f"{name}={value}" for name, value in sorted(view.environment.items())],
             "cwd": "/tmp",  # noqa: S108
             "noNewPrivileges": True,

@@ -226,7 +226,7 @@ def namespace(pid: int) -> str | None:
         return None
 
 
-Holder = Literal["control group", "service manager", "RLIMIT_NPROC", "watched only"]
+ProcessLimiter = Literal["control group", "service manager", "RLIMIT_NPROC", "watched only"]
 
 CGROUPS = Path("/sys/fs/cgroup")
 # Folders of each controller in version 1 (a tree for each) and in version 2 (one tree).
@@ -241,7 +241,7 @@ TRIAL_SECONDS = 5
 REMOVE_SECONDS = 2
 
 
-def kernel_holder() -> Holder:
+def process_limiter() -> ProcessLimiter:
     """Return the means by which this machine limits the number of processes."""
     with contextlib.ExitStack() as stack:
         if _make_groups(Limits(), stack):

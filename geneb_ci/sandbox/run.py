@@ -1,4 +1,4 @@
-"""Run an extractor, or the probe suite, in a sandbox."""
+"""Run an extractor, or the escape suite, in a sandbox."""
 
 import contextlib
 import json
@@ -119,7 +119,7 @@ def run_in_sandbox(
     view = mounts.view(extra, {SEQUENCES: content}, packages=spec.packages)
     path_inside = sandbox.visible_path(view)
     view.data[OPTIONS] = options(spec, limits, path_inside)
-    inner = [
+    command = [
         python_of(sandbox, view),
         *(
             *RUN_FLAGS,
@@ -130,7 +130,7 @@ def run_in_sandbox(
         ),
     ]
     receiver = Receiver(len(sequences), limits)
-    ended_process = supervise(sandbox, view, limits, inner, receiver, progress)
+    ended_process = supervise(sandbox, view, limits, command, receiver, progress)
     if ended_process.code in KILLED:
         error_of_limit = LimitExceeded(
             "memory_mib",
@@ -209,7 +209,7 @@ ADVICE = "run `geneb-ci doctor` to see what this machine can do"
 NAMES = tuple(escape_suite.ATTEMPTS)
 
 
-def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
+def run_escape_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
     """Attempt every escape, and return the results in the suite's order.
 
     While the suite runs, a file has a label, our environment has a secret, and two servers listen
@@ -222,12 +222,12 @@ def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
     with _planted(sandbox) as facts:
         facts["tmp_bytes"] = limits.tmp_mib * MIB
         view.data[PLANTED] = json.dumps(facts).encode()
-        report = _Report()
-        inner = [python_of(sandbox, view), "-I", "-B", SCRIPT, PLANTED]
+        report = _AnswerReceiver()
+        command = [python_of(sandbox, view), "-I", "-B", SCRIPT, PLANTED]
         try:
-            ended_process = supervise(sandbox, view, limits, inner, report)
+            ended_process = supervise(sandbox, view, limits, command, report)
         except ExtractorRefused as error:
-            raise SandboxLeaks(f"the probe suite was stopped: {error.message}", ADVICE) from error
+            raise SandboxLeaks(f"the escape suite was stopped: {error.message}", ADVICE) from error
     try:
         outcomes = read_json(bytes(report.data))
         escapes = [
@@ -236,7 +236,7 @@ def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
         ]
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise SandboxLeaks(
-            f"the probe suite ended with code {ended_process.code} and without a valid answer: "
+            f"the escape suite ended with code {ended_process.code} and without a valid answer: "
             f"{last_line(ended_process.log)}",
             ADVICE,
         ) from error
@@ -249,7 +249,7 @@ def refuse_leaks(sandbox: Sandbox, escapes: list[Escape]) -> None:
         return
     if [escape.name for escape in escapes] != list(NAMES):
         raise SandboxLeaks(
-            f"{len(escapes)} escapes were attempted, but the probe suite has {len(NAMES)}",
+            f"{len(escapes)} escapes were attempted, but the escape suite has {len(NAMES)}",
             "run the complete suite before the audit",
         )
     succeeded = [f"{escape.name} ({escape.detail})" for escape in escapes if not escape.refused]
@@ -261,7 +261,7 @@ def refuse_leaks(sandbox: Sandbox, escapes: list[Escape]) -> None:
         )
 
 
-class _Report:
+class _AnswerReceiver:
     """Receiver of the suite's answer, up to a size above that of a valid answer."""
 
     def __init__(self) -> None:

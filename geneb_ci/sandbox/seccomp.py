@@ -171,8 +171,8 @@ def instructions(machine: str) -> Iterator[Instruction]:
     for call in (SOCKET, SOCKETPAIR):
         yield Instruction(EQUAL, 0, len(SOCKETS) + 3, _needed(call, machine))
         yield Instruction(LOAD, 0, 0, FIRST_ARGUMENT)
-        for index, domain in enumerate(SOCKETS):
-            yield Instruction(EQUAL, len(SOCKETS) - index, 0, domain)
+        for index, socket_family in enumerate(SOCKETS):
+            yield Instruction(EQUAL, len(SOCKETS) - index, 0, socket_family)
         yield _refuse(errno.EAFNOSUPPORT)
         yield _return(ALLOW)
     yield Instruction(EQUAL, 0, len(TERMINAL_REQUESTS) + 3, _needed(IOCTL, machine))

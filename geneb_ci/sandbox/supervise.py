@@ -200,7 +200,7 @@ def supervise(
     sandbox: Sandbox,
     view: SandboxView,
     limits: Limits,
-    inner: Sequence[str],
+    command: Sequence[str],
     sink: Sink,
     progress: Callable[[int], object] = lambda _letters: None,
 ) -> EndedProcess:
@@ -211,8 +211,8 @@ def supervise(
     Raises LimitExceeded, or the error of the sink, with the printed text as `log`; StillRunning
     if a process survives SIGKILL.
     """
-    with start_sandboxed(sandbox, view, limits, inner) as process:
-        watch = _Watch(sandbox, process, limits, sink, progress)
+    with start_sandboxed(sandbox, view, limits, command) as process:
+        watch = _RunWatcher(sandbox, process, limits, sink, progress)
         try:
             watch.run_to_end()
         except ExtractorRefused as error:
@@ -223,7 +223,9 @@ def supervise(
     return EndedProcess(process.returncode, bytes(watch.log), watch.peak)
 
 
-class _Watch:
+class _RunWatcher:
+    """Reader of a run's output, which also checks its time, processes and memory."""
+
     def __init__(
         self,
         sandbox: Sandbox,

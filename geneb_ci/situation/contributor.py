@@ -201,8 +201,8 @@ def _several_models(state: BranchState) -> Iterator[str]:
     yield "a pull request may have only one model: put every other model on a branch of its own"
     if state.other_models_files:
         yield (
-            "the command sets the files of the others aside; on another branch, `git stash pop` "
-            "restores them"
+            "the command sets the files of the other models aside; on another branch, "
+            "`git stash pop` restores them"
         )
 
 

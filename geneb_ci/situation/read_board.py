@@ -298,7 +298,7 @@ class BoardReader:
         `shown_at` has the time at which each commitment became public, by its digest.
         """
         audits = {audit.draw_key: audit for audit in self._signed_audits(shown_at)}
-        for local_audit in (*self._plans_here(), *self._worked_on()):
+        for local_audit in (*self._plans_here(), *self._with_work_folder()):
             # A signed commitment without a draw does not contain the kind of sample.
             undrawn = (local_audit.commitment, ())
             has_no_draw = undrawn in audits and not audits[undrawn].is_drawn
@@ -315,13 +315,13 @@ class BoardReader:
         plans: list[AnyPlan] = [r.outcome.plan for r in records if isinstance(r, Record)]
         for _, event in self.audits.history.events(StatementKind.ABORT):
             plans += [event.plan] if event.plan is not None else []
-        return {(plan.commitment_sha256, _sample_words(plan)) for plan in plans}
+        return {(plan.commitment_sha256, _sample_options(plan)) for plan in plans}
 
     def _signed_audits(self, shown_at: Mapping[str, str]) -> Iterator[OpenAudit]:
         """Yield the audits of the repository's signed commitments and starts."""
         ended, history = self._ended, self.audits.history
         starts = {
-            (event.commitment.sha256, _sample_words(event.plan)): (name, event.plan, event)
+            (event.commitment.sha256, _sample_options(event.plan)): (name, event.plan, event)
             for name, event in history.events(StatementKind.START)
             if event.plan is not None
         }
@@ -377,7 +377,7 @@ class BoardReader:
             model=plan.commitment.model_id,
             file=self._row_path(plan.commitment.model_id),
             commitment=plan.commitment_sha256,
-            sample=_sample_words(plan),
+            sample=_sample_options(plan),
             is_drawn=True,
             is_practice=plan.beacon.kind == "practice",
             committed_at=plan.committed_at,
@@ -407,7 +407,7 @@ class BoardReader:
             if audit.draw_key not in ended:
                 yield audit
 
-    def _worked_on(self) -> Iterator[OpenAudit]:
+    def _with_work_folder(self) -> Iterator[OpenAudit]:
         """Yield the unfinished audits that have a work folder in the user's cache."""
         ended = self._ended
         models = {path.stem for path in files_in(self.layout.submissions or self.root)}
@@ -440,7 +440,7 @@ class BoardReader:
         return audit._replace(work=str(folder), sample=words, typed_words=typed_words)
 
 
-def _sample_words(plan: AnyPlan) -> tuple[str, ...]:
+def _sample_options(plan: AnyPlan) -> tuple[str, ...]:
     """Return the options of `audit FILE` for the plan's kind of sample."""
     return ("--sample", EmbeddingSample.name) if isinstance(plan, EmbeddingPlan) else ()
 

@@ -49,7 +49,7 @@ def server_answers(
         with connect(repository) as github:
             answers = ServerAnswers(
                 is_github_known=True,
-                shown_at=_shown_at(github, audits),
+                shown_at=_publication_times(github, audits),
                 pull=waiting_pull(read_queue(github), repository),
             )
     if space is not None:
@@ -57,7 +57,7 @@ def server_answers(
     return answers
 
 
-def _shown_at(github: GitHub, audits: tuple[OpenAudit, ...]) -> dict[str, str]:
+def _publication_times(github: GitHub, audits: tuple[OpenAudit, ...]) -> dict[str, str]:
     """Return when each commitment became a status of the commit that added it to main."""
     time_by_commitment = {
         audit.commitment: github.publication_time(audit.shown_on, audit.commitment)

@@ -89,8 +89,12 @@ def scores(classes: Classes, correct: float, rho: float) -> Triple:
     a, b = classes
     n = a + b
     square = rho * rho
-    spread = a * b * (a + rho) * (b - rho)
-    mcc = (n * correct - 2 * a * b - rho * (b - a)) / (2 * math.sqrt(spread)) if spread > 0 else 0.0
+    margin_product = a * b * (a + rho) * (b - rho)
+    mcc = (
+        (n * correct - 2 * a * b - rho * (b - a)) / (2 * math.sqrt(margin_product))
+        if margin_product > 0
+        else 0.0
+    )
     return _triple((mcc, correct / n, (correct * n - square) / (n * n - square)))
 
 
@@ -155,24 +159,28 @@ def _may_agree(classes: Classes, low: int, high: int, reported: ReportedTriple) 
     a, b = classes
     n = classes.total
     value, width = reported.value, reported.width
-    inner = max(_size(n, low, value.f1 + width.f1 + ROUNDING) - SIZE_ERROR, 0)
-    outer = _size(n, high, value.f1 - width.f1 - ROUNDING) + SIZE_ERROR
+    rho_size_min = max(_rho_size(n, low, value.f1 + width.f1 + ROUNDING) - SIZE_ERROR, 0)
+    rho_size_max = _rho_size(n, high, value.f1 - width.f1 - ROUNDING) + SIZE_ERROR
     rho_min, rho_max = max(-high, low - 2 * a), min(high, 2 * b - low)
-    for start, end in ((-outer, -inner), (inner, outer)):
+    for start, end in ((-rho_size_max, -rho_size_min), (rho_size_min, rho_size_max)):
         first, last = max(start, rho_min), min(end, rho_max)
         if first > last:
             continue
-        narrow = min((a + rho) * (b - rho) for rho in (first, last))
-        middle = min(max((b - a) / 2, first), last)
-        wide = (a + middle) * (b - middle)
-        floor = (n * low - 2 * a * b - last * (b - a)) / 2
-        ceiling = (n * high - 2 * a * b - first * (b - a)) / 2
-        if narrow <= 0:
+        product_min = min((a + rho) * (b - rho) for rho in (first, last))
+        widest_rho = min(max((b - a) / 2, first), last)
+        product_max = (a + widest_rho) * (b - widest_rho)
+        numerator_min = (n * low - 2 * a * b - last * (b - a)) / 2
+        numerator_max = (n * high - 2 * a * b - first * (b - a)) / 2
+        if product_min <= 0:
             return True
-        bottom = floor / math.sqrt(a * b * (wide if floor > 0 else narrow))
-        top = ceiling / math.sqrt(a * b * (narrow if ceiling > 0 else wide))
-        if bottom - BOUND_ERROR <= value.mcc + width.mcc and (
-            top + BOUND_ERROR >= value.mcc - width.mcc
+        mcc_min = numerator_min / math.sqrt(
+            a * b * (product_max if numerator_min > 0 else product_min)
+        )
+        mcc_max = numerator_max / math.sqrt(
+            a * b * (product_min if numerator_max > 0 else product_max)
+        )
+        if mcc_min - BOUND_ERROR <= value.mcc + width.mcc and (
+            mcc_max + BOUND_ERROR >= value.mcc - width.mcc
         ):
             return True
     return False
@@ -188,7 +196,7 @@ def has_table(classes: Classes, reported: ReportedTriple) -> bool:
     correct = round(reported.value.acc * n)
     if low <= correct <= high:
         least, most = rho_limits(classes, correct)
-        size = _size(n, correct, reported.value.f1)
+        size = _rho_size(n, correct, reported.value.f1)
         size += (size - correct) % 2
         for rho in (size, -size):
             if least <= rho <= most and reported.holds(scores(classes, correct, rho)):
@@ -222,26 +230,30 @@ def _f1_runs(classes: Classes, correct: int, reported: ReportedTriple) -> Iterat
     low = reported.value.f1 - reported.width.f1 - ROUNDING
     high = reported.value.f1 + reported.width.f1 + ROUNDING
     # At most `rho_max`: the larger class leaves more room above 0 than the smaller one below.
-    inner = max(_size(classes.total, correct, high) - SIZE_ERROR, 0)
-    outer = min(_size(classes.total, correct, low) + SIZE_ERROR, rho_max)
-    inner += (inner - correct) % 2
-    outer -= (outer - correct) % 2
-    while inner <= outer and scores(classes, correct, inner).f1 > high:
-        inner += 2
-    while inner <= outer and scores(classes, correct, outer).f1 < low:
-        outer -= 2
-    if inner > outer:
+    rho_size_min = max(_rho_size(classes.total, correct, high) - SIZE_ERROR, 0)
+    rho_size_max = min(_rho_size(classes.total, correct, low) + SIZE_ERROR, rho_max)
+    rho_size_min += (rho_size_min - correct) % 2
+    rho_size_max -= (rho_size_max - correct) % 2
+    while rho_size_min <= rho_size_max and scores(classes, correct, rho_size_min).f1 > high:
+        rho_size_min += 2
+    while rho_size_min <= rho_size_max and scores(classes, correct, rho_size_max).f1 < low:
+        rho_size_max -= 2
+    if rho_size_min > rho_size_max:
         return
-    sides = [(-outer, outer)] if inner <= 1 else [(-outer, -inner), (inner, outer)]
+    rho_ranges = (
+        [(-rho_size_max, rho_size_max)]
+        if rho_size_min <= 1
+        else [(-rho_size_max, -rho_size_min), (rho_size_min, rho_size_max)]
+    )
     if classes.small == classes.large:
-        sides = [(inner, outer)]
-    for start, end in sides:
+        rho_ranges = [(rho_size_min, rho_size_max)]
+    for start, end in rho_ranges:
         first, last = max(start, rho_min), min(end, rho_max)
         if first <= last:
             yield first, last
 
 
-def _size(n: int, correct: int, f1: float) -> int:
+def _rho_size(n: int, correct: int, f1: float) -> int:
     """Return |rho| of a macro-F1, rounded; its error is at most `SIZE_ERROR`.
 
     accuracy - F1 is computed from the number of errors, because near F1 = 1 the difference of the
@@ -272,12 +284,12 @@ def _mcc_runs(
         if max(at_start, at_end) < low or min(at_start, at_end) > high:
             continue
         is_rising = at_start <= at_end
-        first_inside = _first(
+        first_inside = _first_where(
             start,
             end,
             (lambda rho: mcc(rho) >= low) if is_rising else (lambda rho: mcc(rho) <= high),
         )
-        first_beyond = _first(
+        first_beyond = _first_where(
             start,
             end,
             (lambda rho: mcc(rho) > high) if is_rising else (lambda rho: mcc(rho) < low),
@@ -289,15 +301,15 @@ def _mcc_runs(
 def _monotone(classes: Classes, correct: int, first: int, last: int) -> Iterator[tuple[int, int]]:
     """Split a range of rho into parts in which MCC is monotone."""
     cuts = {first, last + 2}
-    turn = 2 * correct - classes.total
-    if turn:
-        at = correct * (classes.large - classes.small) / turn
+    turning_rho = 2 * correct - classes.total
+    if turning_rho:
+        at = correct * (classes.large - classes.small) / turning_rho
         if first < at < last:
             cuts.add(first + 2 * (math.floor((at - first) / 2) + 1))
     yield from ((start, end - 2) for start, end in itertools.pairwise(sorted(cuts)))
 
 
-def _first(start: int, end: int, holds: Callable[[int], bool]) -> int:
+def _first_where(start: int, end: int, holds: Callable[[int], bool]) -> int:
     """Return the first of start, start + 2, ..., end from which `holds` holds; end + 2 if none."""
     low, high = 0, (end - start) // 2 + 1
     while low < high:
@@ -363,36 +375,40 @@ def _bottoms(
         for rho in range(
             max(left - NEARBY_STEPS, -classes.small), min(right + NEARBY_STEPS, classes.large) + 1
         ):
-            yield from _at(classes, target, rho)
+            yield from _nearest_at(classes, target, rho)
 
 
-def _at(classes: Classes, target: Triple, rho: int) -> Iterator[tuple[float, int, int]]:
-    """Yield distance, correct predictions and rho of the one or two nearest tables for a rho."""
-    least, most = abs(rho), min(2 * classes.small + rho, 2 * classes.large - rho)
-    ideal = _ideal(classes, target, rho, least, most)
-    below = least + (math.floor(ideal) - least) // 2 * 2
-    for correct in {below, min(below + 2, most)}:
+def _nearest_at(classes: Classes, target: Triple, rho: int) -> Iterator[tuple[float, int, int]]:
+    """Yield distance, correct predictions and rho of the nearest tables, one or two, for a rho."""
+    correct_min, correct_max = abs(rho), min(2 * classes.small + rho, 2 * classes.large - rho)
+    ideal = _ideal_correct(classes, target, rho, correct_min, correct_max)
+    lower = correct_min + (math.floor(ideal) - correct_min) // 2 * 2
+    for correct in {lower, min(lower + 2, correct_max)}:
         yield math.dist(scores(classes, correct, rho), target), correct, rho
 
 
 def _distance(classes: Classes, target: Triple, rho: int) -> float:
     """Return the least distance to `target` for rho, with any number of correct predictions."""
     least, most = abs(rho), min(2 * classes.small + rho, 2 * classes.large - rho)
-    return math.dist(scores(classes, _ideal(classes, target, rho, least, most), rho), target)
+    return math.dist(
+        scores(classes, _ideal_correct(classes, target, rho, least, most), rho), target
+    )
 
 
-def _ideal(classes: Classes, target: Triple, rho: int, least: int, most: int) -> float:
+def _ideal_correct(
+    classes: Classes, target: Triple, rho: int, correct_min: int, correct_max: int
+) -> float:
     """Return the best number of correct predictions for rho, which need not be an integer."""
-    if least == most:
-        return least
-    start, end = scores(classes, least, rho), scores(classes, most, rho)
+    if correct_min == correct_max:
+        return correct_min
+    start, end = scores(classes, correct_min, rho), scores(classes, correct_max, rho)
     direction = [last - first for first, last in itertools.zip_longest(start, end)]
     length = math.fsum(change * change for change in direction)
     share = math.fsum(
-        change * (goal - first)
-        for change, goal, first in zip(direction, target, start, strict=True)
+        change * (target_value - first)
+        for change, target_value, first in zip(direction, target, start, strict=True)
     )
-    return least + (most - least) * min(1.0, max(0.0, share / length))
+    return correct_min + (correct_max - correct_min) * min(1.0, max(0.0, share / length))
 
 
 # Most tables that are listed; more are only counted.

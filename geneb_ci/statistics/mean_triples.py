@@ -23,7 +23,7 @@ from geneb_ci.statistics.binary import Classes, chebyshev_integers, scores
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
 
 # Tables sampled along each arc in advance; enough to settle all published cells without a search.
-ARC_LOOKS = 12
+ARC_SAMPLES = 12
 PERFECT = Triple(1.0, 1.0, 1.0)
 
 
@@ -60,11 +60,11 @@ class Hull:
             Arc(lambda rho: -rho, -a, 0),
             Arc(lambda rho: rho, 0, b),
         )
-        self.looks = sorted(
+        self.sampled_tables = sorted(
             {
                 self._triple(arc, rho)
                 for arc in self.arcs
-                for rho in chebyshev_integers(arc.first, arc.last, ARC_LOOKS)
+                for rho in chebyshev_integers(arc.first, arc.last, ARC_SAMPLES)
             }
         )
         self.lower = (scores(classes, 0, 0), scores(classes, b, b), PERFECT)
@@ -75,39 +75,39 @@ class Hull:
     def _triple(self, arc: Arc, rho: int) -> Triple:
         return scores(self.classes, arc.correct_at(rho), rho)
 
-    def remember(self, sign: int, corners: "list[_Corner]") -> None:
+    def keep_possible(self, sign: int, corners: "list[_Corner]") -> None:
         """Keep tables with a mean that was found possible in a search of direction `sign`."""
         tables = tuple(corner.table for corner in corners)
         earlier_tables = [earlier for earlier in self.earlier_tables[sign] if earlier != tables]
         self.earlier_tables[sign] = [tables, *earlier_tables[: SEEN_MAX - 1]]
 
-    def look(self, plane: Plane) -> Triple:
+    def highest_sampled(self, plane: Plane) -> Triple:
         """Return the sampled table with the greatest value of a plane."""
         mcc, acc, f1 = plane
-        heights = [mcc * x + acc * y + f1 * z for x, y, z in self.looks]
-        return self.looks[heights.index(max(heights))]
+        heights = [mcc * x + acc * y + f1 * z for x, y, z in self.sampled_tables]
+        return self.sampled_tables[heights.index(max(heights))]
 
-    def above(self, plane: Plane, level: float) -> Triple | None:
+    def table_above(self, plane: Plane, level: float) -> Triple | None:
         """Return a table where a plane exceeds a level; None proves that there is none."""
-        best, highest = level, None
+        highest_value, highest_table = level, None
         pieces: list[_Piece] = []
         for arc in self.arcs:
             ends = self._triple(arc, arc.first), self._triple(arc, arc.last)
             piece = _Piece(-_bound(plane, *ends), len(pieces), arc, *ends)
             heapq.heappush(pieces, piece)
             for triple in ends:
-                if plane.at(triple) > best:
-                    best, highest = plane.at(triple), triple
+                if plane.at(triple) > highest_value:
+                    highest_value, highest_table = plane.at(triple), triple
         piece_count = len(pieces)
         # A table at least half as far above as the bound suffices: the next plane goes through it.
-        while pieces and -pieces[0].bound - level > 2 * (best - level):
+        while pieces and -pieces[0].bound - level > 2 * (highest_value - level):
             _, _, arc, start, end = heapq.heappop(pieces)
             middle = (arc.first + arc.last) // 2
             if middle == arc.first:
                 continue
             triple = self._triple(arc, middle)
-            if plane.at(triple) > best:
-                best, highest = plane.at(triple), triple
+            if plane.at(triple) > highest_value:
+                highest_value, highest_table = plane.at(triple), triple
             for half, left, right in (
                 (arc._replace(last=middle), start, triple),
                 (arc._replace(first=middle), triple, end),
@@ -116,7 +116,7 @@ class Hull:
                 heapq.heappush(
                     pieces, _Piece(-_bound(plane, left, right), piece_count, half, left, right)
                 )
-        return highest
+        return highest_table
 
 
 class _Piece(NamedTuple):
@@ -210,12 +210,15 @@ def outside(hull: Hull, reported: ReportedTriple) -> ImpossibleMetric | None:
     sign = (
         1 if value.mcc > math.fsum(corner.weight * corner.table.mcc for corner in corners) else -1
     )
-    hull.remember(-sign, corners)
+    hull.keep_possible(-sign, corners)
     level = sign * value.mcc - width.mcc
-    if _was_seen(hull, mean, sign, level) or _climb(hull, mean, corners, sign, level) is None:
+    if (
+        _was_seen(hull, mean, sign, level)
+        or _greatest_mcc(hull, mean, corners, sign, level) is None
+    ):
         return None
     exact = mean._replace(acc_width=0.0, f1_width=0.0)
-    low, high = _climb(hull, exact, corners, -1), _climb(hull, exact, corners, 1)
+    low, high = _greatest_mcc(hull, exact, corners, -1), _greatest_mcc(hull, exact, corners, 1)
     return ImpossibleMetric("mcc", -1.0 if low is None else -low, 1.0 if high is None else high)
 
 
@@ -258,7 +261,7 @@ def _mean_place(hull: Hull, reported: ReportedTriple) -> _MeanPlace:
     return _MeanPlace(value.acc, f1, width.acc, width.f1 + abs(f1 - value.f1))
 
 
-def _climb(
+def _greatest_mcc(
     hull: Hull, mean: _MeanPlace, corners: list[_Corner], sign: int, level: float | None = None
 ) -> float | None:
     """Return the greatest sign * MCC of means at a place, by the simplex method.
@@ -275,12 +278,12 @@ def _climb(
         slack = TOLERANCE * (1 + abs(face.acc_slope) + abs(face.f1_slope))
         margin = math.inf if level is None else level - bound - slack
         if margin <= 0:
-            hull.remember(sign, corners)
+            hull.keep_possible(sign, corners)
             return None
         plane = Plane(float(sign), -face.acc_slope, -face.f1_slope)
-        entering: Triple | None = hull.look(plane)
+        entering: Triple | None = hull.highest_sampled(plane)
         if entering is None or plane.at(entering) <= face.level + slack:
-            entering = None if level is None else hull.above(plane, face.level + margin)
+            entering = None if level is None else hull.table_above(plane, face.level + margin)
         if entering is None:
             return bound
         corners = _enter(corners, entering)

@@ -243,7 +243,7 @@ def largest_effect(matrix: Matrix) -> Triple:
     sums, terms = _sums(matrix, margins), _f1_terms(matrix, margins)
     mcc, f1 = _mcc(sums), _mean_f1(terms)
     mcc_change = f1_change = 0.0
-    for row, old, new in _moves(matrix):
+    for row, old, new in _changed_predictions(matrix):
         changed_sums = _changed_sums(sums, margins, row, old, new)
         mcc_change = max(mcc_change, abs(_mcc(changed_sums) - mcc))
         changed_terms = list(terms)
@@ -254,8 +254,8 @@ def largest_effect(matrix: Matrix) -> Triple:
     return Triple(mcc_change, 1 / sums.total, f1_change)
 
 
-def _moves(matrix: Matrix) -> Iterator[tuple[int, int, int]]:
-    """Yield (true class, predicted class, other predicted class) of every possible change."""
+def _changed_predictions(matrix: Matrix) -> Iterator[tuple[int, int, int]]:
+    """Yield true, old and new predicted class of every possible change of one prediction."""
     classes = range(len(matrix))
     for row in classes:
         for old in classes:
@@ -301,7 +301,7 @@ class PackedNumbers(Mapping[str, Any]):
         self.places, self.numbers, self.width = places, numbers, width
 
     def plain(self) -> dict[str, Any]:
-        """Return a dict of name to number, or to a tuple of numbers if `width` is above 1."""
+        """Return the number of each name, or if `width` is above 1 its tuple of numbers."""
         if self.width == 1:
             return dict(zip(self.places, self.numbers, strict=True))
         groups = zip(*[iter(self.numbers)] * self.width, strict=True)

@@ -186,7 +186,7 @@ def affine_copy(
     own_row = _standardised(view.row[part])
     if own_row is None:
         return None
-    best: AffineFit | None = None
+    best_fit: AffineFit | None = None
     size = part.stop - part.start
     residual_limit = residual_max * math.sqrt(size) / own_row.norm
     first, last, head = (
@@ -213,7 +213,7 @@ def affine_copy(
         if (
             correlation > 0
             and residual < residual_max
-            and (best is None or residual < best.residual)
+            and (best_fit is None or residual < best_fit.residual)
         ):
             slope = correlation * own_row.norm / other.norm
             offset = own_row.mean - slope * other.mean
@@ -221,10 +221,10 @@ def affine_copy(
             shift += abs(own_row.norm - other.norm) / math.sqrt(size)
             if shift <= shift_min:
                 continue
-            best = AffineFit(number, slope, offset, residual, shift)
+            best_fit = AffineFit(number, slope, offset, residual, shift)
             if residual < EXACT:
                 break
-    return best
+    return best_fit
 
 
 _NO_SCORE = (-math.inf, -1)
@@ -279,13 +279,13 @@ class Relation(NamedTuple):
     task: int
     parts: tuple[tuple[int, float], ...]
 
-    def gap(self, row: Vector, offset: int) -> float:
+    def difference(self, row: Vector, offset: int) -> float:
         """Return the task's score minus that of its parts, in the regime starting at `offset`."""
         return row[offset + self.task] - math.fsum(w * row[offset + k] for k, w in self.parts)
 
 
-class RelationGap(NamedTuple):
-    """Median and scale of a relation's difference (`Relation.gap`) over the other rows."""
+class UsualDifference(NamedTuple):
+    """Median and scale of a relation's difference (`Relation.difference`) over the other rows."""
 
     median: float
     scale: float
@@ -358,54 +358,62 @@ def _is_split_of_same_assay(a: _TaskFacts, b: _TaskFacts) -> bool:
 
 
 @functools.lru_cache(maxsize=4)
-def _relation_gaps(
+def _relation_differences(
     table: ScoreTable, relations: tuple[Relation, ...]
 ) -> dict[tuple[int, int], list[float]]:
     """Return the sorted differences of all rows, by relation and start of the regime."""
-    gaps_of = {}
+    differences_by_key = {}
     for number, relation in enumerate(relations):
         for part in table.regimes:
-            gaps = (relation.gap(row, part.start) for row in table.vectors)
-            gaps_of[number, part.start] = sorted(g for g in gaps if g == g)  # noqa: PLR0124 (NaN)
-    return gaps_of
+            differences = (relation.difference(row, part.start) for row in table.vectors)
+            differences_by_key[number, part.start] = sorted(g for g in differences if g == g)  # noqa: PLR0124 (NaN)
+    return differences_by_key
 
 
-def usual_gap(
+def usual_difference_of(
     table: ScoreTable,
     relations: tuple[Relation, ...],
     number: int,
     offset: int,
     excluded: int | None,
     rows_min: int,
-) -> RelationGap | None:
+) -> UsualDifference | None:
     """Return the usual difference of relation `number` in the regime starting at `offset`.
 
     It is that of the rows other than `excluded`; None if the differences vary too much, or there
     are fewer than `rows_min` of them.
     """
-    gaps = _relation_gaps(table, relations)[number, offset]
+    differences = _relation_differences(table, relations)[number, offset]
     if excluded is not None:
-        own_gap = relations[number].gap(table.vectors[excluded], offset)
-        if own_gap in gaps:
-            gaps = gaps.copy()
-            gaps.remove(own_gap)
-    elif len(gaps) >= rows_min:
-        return _usual_gaps(table, relations)[number, offset]
-    return _usual(gaps) if len(gaps) >= rows_min else None
+        own_difference = relations[number].difference(table.vectors[excluded], offset)
+        if own_difference in differences:
+            differences = differences.copy()
+            differences.remove(own_difference)
+    elif len(differences) >= rows_min:
+        return _usual_differences(table, relations)[number, offset]
+    return _usual(differences) if len(differences) >= rows_min else None
 
 
 @functools.lru_cache(maxsize=4)
-def _usual_gaps(
+def _usual_differences(
     table: ScoreTable, relations: tuple[Relation, ...]
-) -> dict[tuple[int, int], RelationGap | None]:
+) -> dict[tuple[int, int], UsualDifference | None]:
     """Return the usual difference over all rows, by relation and start of the regime."""
-    return {key: _usual(gaps) for key, gaps in _relation_gaps(table, relations).items() if gaps}
+    return {
+        key: _usual(differences)
+        for key, differences in _relation_differences(table, relations).items()
+        if differences
+    }
 
 
-def _usual(gaps: list[float]) -> RelationGap | None:
-    usual = median_sorted(gaps)
-    # The k + 1 gaps nearest to the usual one stand together: the scale is that of the least reach.
-    k = int(_TAIL * (len(gaps) - 1))
-    reach = min(max(usual - low, high - usual) for low, high in zip(gaps, gaps[k:], strict=False))
+def _usual(differences: list[float]) -> UsualDifference | None:
+    usual = median_sorted(differences)
+    # The k + 1 differences nearest to the usual one are neighbours: the scale is that of the least
+    # reach.
+    k = int(_TAIL * (len(differences) - 1))
+    reach = min(
+        max(usual - low, high - usual)
+        for low, high in zip(differences, differences[k:], strict=False)
+    )
     scale = reach / _NORMAL_TAIL
-    return RelationGap(usual, max(scale, SCALE_FLOOR)) if scale <= SCALE_MAX else None
+    return UsualDifference(usual, max(scale, SCALE_FLOOR)) if scale <= SCALE_MAX else None

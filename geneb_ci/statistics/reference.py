@@ -31,7 +31,7 @@ class ScoreTable:
     """Model id of each row."""
     vectors: tuple[Vector, ...]
     index: dict[Path, int]
-    """File of each row to its index."""
+    """Index of each row, by its file."""
     regimes: tuple[slice, ...]
     """Slice of each regime in a vector."""
 

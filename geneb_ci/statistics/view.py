@@ -202,15 +202,15 @@ class RowView:
         return reference_of(self.table) if self.others_count >= ROWS_MIN else None
 
     @functools.cached_property
-    def standing(self) -> LeaveOneOut | None:
+    def prediction(self) -> LeaveOneOut | None:
         """The leave-one-out prediction; None without a fit or with too few cells."""
         reference = self.reference
         return None if reference is None else leave_one_out_of(self.row, reference, self.own_index)
 
     @functools.cached_property
-    def standing_alone(self) -> LeaveOneOut | None:
+    def prediction_without_nearest(self) -> LeaveOneOut | None:
         """The prediction without the row of the largest weight, which may be forged to agree."""
-        reference, standing = self.reference, self.standing
+        reference, standing = self.reference, self.prediction
         if reference is None or standing is None or not standing.weights:
             return standing
         nearest = max(standing.weights, key=lambda i: abs(standing.weights[i]))
@@ -224,16 +224,18 @@ class RowView:
         Otherwise the prediction with that row counts; but for a cell of the regime of all data that
         is above its prediction, the larger of both distances.
         """
-        standing, alone = self.standing, self.standing_alone
-        if standing is None or alone is None:
+        standing, without_nearest = self.prediction, self.prediction_without_nearest
+        if standing is None or without_nearest is None:
             return [0.0] * len(self.row)
         if max(map(abs, standing.weights.values()), default=0.0) > TWIN:
-            return alone.distances
+            return without_nearest.distances
         size = len(self.benchmark.task_ids)
         return [
-            far if far > max(near, 0.0) and self.shots[number // size] == math.inf else near
-            for number, (near, far) in enumerate(
-                zip(standing.distances, alone.distances, strict=True)
+            distance_without
+            if distance_without > max(distance_with, 0.0) and self.shots[number // size] == math.inf
+            else distance_with
+            for number, (distance_with, distance_without) in enumerate(
+                zip(standing.distances, without_nearest.distances, strict=True)
             )
         ]
 
@@ -327,7 +329,7 @@ class _CategoryMeans:
         return max(SCALE_FLOOR, sizes[int(TAIL * (len(sizes) - 1))] / NORMAL_TAIL)
 
 
-def crowns(view: RowView) -> list[LedCategory]:
+def led_categories(view: RowView) -> list[LedCategory]:
     """Return the categories in which a row is first or second, the most surprising one first."""
     if math.inf not in view.shots or len(view.benchmark.categories) < 2:  # noqa: PLR2004
         return []
@@ -355,7 +357,7 @@ def crowns(view: RowView) -> list[LedCategory]:
         result.append(
             LedCategory(category, means[number], expected, size, _by_distance(view, cells))
         )
-    return sorted(result, key=lambda crown: -crown.size)
+    return sorted(result, key=lambda lead: -lead.size)
 
 
 def _count_above(view: RowView, parts: Parts, category: int, mean: float) -> int:
@@ -376,7 +378,7 @@ def _ranked(table: ScoreTable, parts: Parts) -> list[tuple[list[float], list[flo
 
 
 def _by_distance(view: RowView, cells: tuple[int, ...]) -> tuple[int, ...]:
-    if view.standing is None:
+    if view.prediction is None:
         return cells
     distance = view.distances
     return tuple(sorted(cells, key=lambda cell: -distance[cell]))

@@ -67,7 +67,7 @@ def batch_neighbours(subject: Subject) -> tuple[str, float]:
 def padding(subject: Subject) -> tuple[str, float]:
     """Check that a longer neighbour, which needs padding, does not change an embedding."""
     largest_distance = 0.0
-    for short, long in (*_PADDED, *_longer(subject)):
+    for short, long in (*_PADDED, *_longer_length_pairs(subject)):
         x, y = random_letters(short), random_letters(long, 1)
         unbatched = subject.embed([x], 1)[0]
         for sequences, row in (([x, y], 0), ([y, x], 1)):
@@ -78,7 +78,7 @@ def padding(subject: Subject) -> tuple[str, float]:
     return "A sequence has the same embedding alone and next to a longer one.", largest_distance
 
 
-def _longer(subject: Subject) -> Iterator[tuple[int, int]]:
+def _longer_length_pairs(subject: Subject) -> Iterator[tuple[int, int]]:
     """Yield pairs of longer lengths that the extractor, by its declared limit, does not refuse."""
     declared = subject.loaded.description["embedding"]
     refuses_long_input = declared["truncation"] == "none" and isinstance(

@@ -47,12 +47,12 @@ def _check(subject: Subject, text: Text) -> str:
     declared = subject.loaded.description["embedding"]
     limit, truncation = declared["max_length"], declared["truncation"]
     if not isinstance(limit, int) or truncation == "windows":
-        return _reads_all(subject, limit, truncation, text)
+        return _check_last_letter(subject, limit, truncation, text)
     count_tokens = counter(subject)
     sequence = _longer_than_limit(subject, limit, count_tokens, text)
     if truncation == "none":
         return _refuses(subject, sequence, limit)
-    reach = _reach(subject, sequence)
+    reach = _letters_with_effect(subject, sequence)
     if reach.side == "none":
         msg = (
             f"the extractor declares max_length {limit}, and reads all {len(sequence)} letters of "
@@ -103,13 +103,13 @@ def _compare(
     raise BrokenError(msg, _example(sequence, reach.start or reach.stop - 1))
 
 
-def _reads_all(subject: Subject, limit: object, truncation: str, text: Text) -> str:
+def _check_last_letter(subject: Subject, limit: object, truncation: str, text: Text) -> str:
     """Check that the last letter of a long sequence is read if no limit is declared."""
     letters = min(UNLIMITED_LETTERS, subject.letters)
     if truncation == "windows" and isinstance(limit, int):
         letters = min(subject.letters, 3 * limit)
     sequence = text(letters)
-    reach = _reach(subject, sequence)
+    reach = _letters_with_effect(subject, sequence)
     if reach.side == "none":
         sentence = f"all {letters} letters of the longest sequence tried are read"
         if truncation == "windows" and isinstance(limit, int):
@@ -192,7 +192,7 @@ def _longer_than_limit(
     return sequence
 
 
-def _reach(subject: Subject, sequence: str) -> ReadSpan:
+def _letters_with_effect(subject: Subject, sequence: str) -> ReadSpan:
     """Return which letters of a sequence change its embedding."""
     return Mover(lambda sequences: subject.embed(sequences, 1), sequence).reach()
 

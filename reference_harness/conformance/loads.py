@@ -132,10 +132,14 @@ def _watched(subject: Subject) -> tuple[Any, LoadReports]:
     reports = LoadReports(*allowed_keys(subject.options if is_builtin else {}))
     with contextlib.ExitStack() as stack:
         if torch := sys.modules.get("torch"):
-            stack.enter_context(_replaced(torch.nn.Module, "load_state_dict", reports, _of_torch))
+            stack.enter_context(
+                _replaced(torch.nn.Module, "load_state_dict", reports, _reports_of_torch)
+            )
         if modeling_utils := sys.modules.get("transformers.modeling_utils"):
             # Before version 5 there is no such report: weights are then compared with the files.
-            stack.enter_context(_replaced(modeling_utils, _REPORT, reports, _of_transformers))
+            stack.enter_context(
+                _replaced(modeling_utils, _REPORT, reports, _reports_of_transformers)
+            )
         resolving_modules = [
             module
             for name, module in list(sys.modules.items())
@@ -143,7 +147,7 @@ def _watched(subject: Subject) -> tuple[Any, LoadReports]:
         ]
         reports.is_code_visible = bool(resolving_modules) or "transformers" not in sys.modules
         for module in resolving_modules:
-            stack.enter_context(_replaced(module, _RESOLVE, reports, _of_code))
+            stack.enter_context(_replaced(module, _RESOLVE, reports, _reports_of_code))
         extractor = subject.load().extractor
     subject.shared[_SHARED_KEY] = dataclasses.replace(reports, filled_weights=[])
     return extractor, reports
@@ -165,7 +169,7 @@ def _replaced(
         setattr(owner, name, original)
 
 
-def _of_torch(original: Any, reports: LoadReports) -> Any:
+def _reports_of_torch(original: Any, reports: LoadReports) -> Any:
     def load_state_dict(module: Any, *args: Any, **keywords: Any) -> Any:
         report = original(module, *args, **keywords)
         reports.note(module, report.missing_keys, report.unexpected_keys)
@@ -174,7 +178,7 @@ def _of_torch(original: Any, reports: LoadReports) -> Any:
     return load_state_dict
 
 
-def _of_transformers(original: Any, reports: LoadReports) -> Any:
+def _reports_of_transformers(original: Any, reports: LoadReports) -> Any:
     def report(*args: Any, **keywords: Any) -> None:
         info, model = keywords["loading_info"], keywords["model"]
         other_shape = {key for key, *_ in info.mismatched_keys}
@@ -185,7 +189,7 @@ def _of_transformers(original: Any, reports: LoadReports) -> Any:
     return report
 
 
-def _of_code(original: Any, reports: LoadReports) -> Any:
+def _reports_of_code(original: Any, reports: LoadReports) -> Any:
     def resolve(
         trusted: Any, name: Any, has_local: Any, has_remote: Any, *args: Any, **keywords: Any
     ) -> Any:

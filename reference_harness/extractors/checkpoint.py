@@ -179,12 +179,12 @@ def _built(model: Any, *, weights: bool) -> Any:
     """Return the model built again from its configuration; without `weights`, only buffers."""
     with torch.random.fork_rng(), contextlib.ExitStack() as stack:
         if not weights:
-            stack.enter_context(_weightless())
+            stack.enter_context(_parameters_without_memory())
         return type(model)(copy.deepcopy(model.config))
 
 
 @contextlib.contextmanager
-def _weightless() -> Iterator[None]:
+def _parameters_without_memory() -> Iterator[None]:
     """Let new modules create parameters without memory, so that only buffers are computed."""
     register = torch.nn.Module.register_parameter
 
@@ -200,7 +200,7 @@ def _weightless() -> Iterator[None]:
 
 
 def _unsaved_names(model: Any) -> list[str]:
-    return [*_buffers(model), *_memoryless(model)]
+    return [*_buffers(model), *_names_without_memory(model)]
 
 
 def _unsaved(model: Any, built: Any) -> list[torch.Tensor]:
@@ -215,7 +215,7 @@ def _buffers(model: Any) -> list[str]:
     return [n for n, _ in model.named_buffers(remove_duplicate=False) if n not in saved]
 
 
-def _memoryless(model: Any) -> list[str]:
+def _names_without_memory(model: Any) -> list[str]:
     """Return the names of plain attributes that hold tensors without memory."""
     return [
         f"{name}.{key}" if name else key

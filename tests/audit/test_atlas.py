@@ -25,11 +25,11 @@ def atlas_of(tmp_path, monkeypatch):
 
     def write(text: str) -> None:
         (tmp_path / "atlas.json").write_text(text, encoding="utf-8")
-        compare.atlas.cache_clear()
+        compare.device_table.cache_clear()
 
     monkeypatch.setattr(compare, "shipped", lambda _, name: tmp_path / name)
     yield write
-    compare.atlas.cache_clear()
+    compare.device_table.cache_clear()
 
 
 def apart(claimed: str | None, rerun: str, dtype: str) -> Any:
@@ -42,7 +42,7 @@ def test_devices_are_as_far_apart_as_the_farthest_of_their_entries(atlas_of):
     assert apart("cpu", "cpu", "float32") == (3e-6, 0.01, True)
     assert apart("cpu", "cuda", "float32") == (2e-5, 0.02, True)
     assert apart("cuda", "cpu", "float32") == (2e-5, 0.02, True)
-    assert compare.atlas_note("cpu", "cuda", "float32") == (
+    assert compare.device_note("cpu", "cuda", "float32") == (
         "devices: between cpu and cuda in float32, other kernels and batches were measured to move "
         "embeddings by up to 2.0e-05 of their length and a task's MCC by 0.0200"
     )
@@ -56,7 +56,7 @@ def test_what_was_not_measured_is_taken_to_be_far_apart(atlas_of, claimed):
     assert found == (pytest.approx(8 * 2e-5), pytest.approx(8 * 0.02), False)
     assert apart(claimed, "cuda", "bfloat16") == (pytest.approx(0.08), 2.0, False)
     assert apart(claimed, "cpu", "float16") == (pytest.approx(0.08), 2.0, False)
-    assert compare.atlas_note(claimed, "cuda", "float32") == (
+    assert compare.device_note(claimed, "cuda", "float32") == (
         f"devices: {claimed or 'an unknown device'} and cuda in float32 were never compared; 8 "
         "times the largest measured difference would move embeddings by up to 1.6e-04 of their "
         "length and a task's MCC by 0.1600, so confirm a claim that differs on the claim's device"

@@ -351,4 +351,4 @@ def test_for_practice_one_command_goes_from_a_file_to_a_record_offline(place: In
     assert "by a practice draw, which anybody could foresee" in " ".join(why.split())
     refused = place.run(*again, "--beacon-file", "round.json", check=False)
     assert refused.returncode == 2
-    assert "--practice excludes --beacon-file" in refused.stderr
+    assert "--practice cannot be combined with --beacon-file" in refused.stderr

@@ -17,9 +17,9 @@ from geneb_ci.audit.sampling import beacon
 from geneb_ci.audit.sampling.beacon import (
     DELAY,
     QUICKNET,
+    randomness_of,
     round_at,
     time_of,
-    value_of,
     verify_round,
 )
 from geneb_ci.common.errors import BrokenInstallation, UsageProblem
@@ -58,7 +58,7 @@ def test_a_published_round_verifies(name, number, signature):
 
 def test_the_value_is_the_published_randomness():
     (one,) = [one for one in VECTORS["test_key"]["rounds"] if "randomness" in one]
-    assert value_of(one["signature"]).hex() == one["randomness"]
+    assert randomness_of(one["signature"]).hex() == one["randomness"]
 
 
 @pytest.mark.parametrize("number", [1, 122, 124, 123 + 2**32, 2**64 - 1])
@@ -66,23 +66,26 @@ def test_another_round_is_refused(number):
     with pytest.raises(StepMismatch) as caught:
         verify_round(number, ROUNDS[123])
     assert caught.value.step == "signature"
-    assert caught.value.message == f"signature: the signature is not the beacon's of round {number}"
+    assert (
+        caught.value.message
+        == f"signature: the signature is not that of round {number} of the beacon"
+    )
 
 
 @pytest.mark.parametrize("number", [-1, 0, 2**64])
 def test_what_is_not_a_round_is_refused(number):
     with pytest.raises(StepMismatch) as caught:
         verify_round(number, ROUNDS[123])
-    assert caught.value.message == f"round: {number} is not a round number of the beacon"
+    assert caught.value.message == f"round: the beacon has no round {number}"
 
 
 def test_another_key_is_refused():
-    with pytest.raises(StepMismatch, match="not the beacon's of round 123"):
+    with pytest.raises(StepMismatch, match="not that of round 123 of the beacon"):
         verify_round(123, ROUNDS[123], KEYS["test_key"])
 
 
 def test_the_signature_of_another_round_is_refused():
-    with pytest.raises(StepMismatch, match="not the beacon's of round 123"):
+    with pytest.raises(StepMismatch, match="not that of round 123 of the beacon"):
         verify_round(123, ROUNDS[42])
 
 

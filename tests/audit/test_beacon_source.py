@@ -5,7 +5,7 @@ import json
 import pytest
 
 from geneb_ci.audit.errors import StepMismatch
-from geneb_ci.audit.sampling.beacon import QUICKNET, time_of, value_of
+from geneb_ci.audit.sampling.beacon import QUICKNET, randomness_of, time_of
 from geneb_ci.audit.sampling.beacon_source import (
     ANSWER_MAX,
     ATTEMPTS,
@@ -42,7 +42,7 @@ def test_the_first_relay_is_asked_for_the_round_by_chain_and_number():
 
 def test_both_versions_of_the_api_are_understood():
     assert parse_round(text().encode(), ROUND) == beacon()
-    randomness = value_of(ROUNDS[ROUND]).hex()
+    randomness = randomness_of(ROUNDS[ROUND]).hex()
     whole = text(randomness=randomness, previous_signature="")
     assert parse_round(whole.encode(), ROUND) == beacon()
 
@@ -65,7 +65,7 @@ def test_both_versions_of_the_api_are_understood():
         (says(text(ROUND - 1, ROUNDS[ROUND - 1])), f"round: this is round {ROUND - 1}"),
         (
             says(text(signature=ROUNDS[ROUND - 1])),
-            f"signature: the signature is not the beacon's of round {ROUND}",
+            f"signature: the signature is not that of round {ROUND} of the beacon",
         ),
         (says(text(signature="0" * 96)), "signature: the signature is not a point"),
         (says(text(signature="xyz")), "signature: this is not a round of the beacon: signature"),

@@ -142,7 +142,7 @@ def drawn_swapped(document: Document) -> None:
         (put("beacon", "round", 32_285_083), "round", "the plan has round 32285083"),
         (put("beacon", "round", 32_285_089), "round", "the plan has round 32285089"),
         (put("beacon", "chain", "0" * 64), "round", "not that of drand quicknet"),
-        (put("beacon", "signature", ROUNDS[32_285_085]), "signature", "not the beacon's"),
+        (put("beacon", "signature", ROUNDS[32_285_085]), "signature", "not that of round"),
         (put("beacon", "signature", bit_flipped(FULL.seed) + "0" * 32), "signature", "point"),
         (put("seed", bit_flipped(FULL.seed)), "seed", " of commitment and beacon"),
         (put("tickets", 4, "ticket", "0" * 64), "tickets", FULL.tickets[4].task),

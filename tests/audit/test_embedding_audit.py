@@ -208,7 +208,7 @@ def test_a_second_draw_of_one_commitment_is_refused(kmers):
     lower = ("--rows", str(ROWS - 1), *BEACON, "--output", "again")
     done = kmers.run("geneb_ci", "audit", "plan", "c.json", *lower, check=False)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert f"would lower the sample: --size {ROWS} was drawn before" in done.stderr
+    assert f"would make the sample smaller: --size {ROWS} was drawn before" in done.stderr
     assert not (kmers.root / "again").exists()
 
 
@@ -243,7 +243,7 @@ def test_a_plan_says_what_it_finds_and_costs_before_it_is_spent(kmers):
         (("--rows", "0"), "--size '0' is not the size of a sample"),
         (
             ("--rows", "10", "--drawn", "3"),
-            "--drawn: expected a sample of tasks, found a sample of embeddings",
+            "--drawn: only for --sample tasks, and this is a sample of embeddings",
         ),
         (
             ("--rows", "10", "--submission", "other.json"),

@@ -26,7 +26,7 @@ STRICT = dataclasses.replace(
 
 def by_receipt(rows: EmbeddingAuditFacts = ROWS, **changes: object) -> Decision:
     """Return the decision on one audit by receipt."""
-    found = audit(0, rerun={}, drawn=0, rows=rows, **changes)
+    found = audit(0, rerun={}, drawn=0, by_receipt=rows, **changes)
     return decide(OWN, [found], {}, STRICT)
 
 
@@ -70,11 +70,11 @@ def test_one_that_leaves_out_what_an_audit_of_tasks_does_adds_no_level(
 def test_one_of_another_version_makes_a_row_stale_that_it_verified() -> None:
     assert by_receipt(WHOLE, versions=BEFORE).level is TrustLevel.STALE
     larger = dataclasses.replace(ROWS, embedded=20_000)
-    both = [audit(0, rerun={}, drawn=0, rows=rows) for rows in (larger, WHOLE)]
+    both = [audit(0, rerun={}, drawn=0, by_receipt=rows) for rows in (larger, WHOLE)]
     found = decide(OWN, both, {}, STRICT)
     assert found.level is TrustLevel.VERIFIED
     assert found.recomputed is not None
-    assert found.recomputed.rows == WHOLE, "what confirms more goes before what is larger"
+    assert found.recomputed.facts == WHOLE, "what confirms more goes before what is larger"
 
 
 def test_a_practice_draw_covers_no_regime() -> None:
@@ -100,8 +100,8 @@ def test_a_failed_one_disputes() -> None:
 
 
 def test_a_failed_one_disputes_a_row_that_audits_of_tasks_verify() -> None:
-    failed = audit(0, rerun={}, drawn=0, rows=ROWS, agrees=False, versions=BEFORE)
-    for agreeing in (audit(0, rerun={}, drawn=0, rows=ROWS), audit()):
+    failed = audit(0, rerun={}, drawn=0, by_receipt=ROWS, agrees=False, versions=BEFORE)
+    for agreeing in (audit(0, rerun={}, drawn=0, by_receipt=ROWS), audit()):
         found = decide(OWN, [agreeing, failed], {}, STRICT)
         assert (found.level, found.recomputed) == (TrustLevel.DISPUTED, None)
 
@@ -118,7 +118,7 @@ def test_one_that_does_not_count_is_not_shown(changes: dict[str, Any]) -> None:
 
 
 def test_an_official_row_says_it_too() -> None:
-    found = decide(OWN, [audit(0, rerun={}, drawn=0, rows=ROWS)], {"model": OWN}, STRICT)
+    found = decide(OWN, [audit(0, rerun={}, drawn=0, by_receipt=ROWS)], {"model": OWN}, STRICT)
     assert (found.level, found.evidence) == (TrustLevel.OFFICIAL, Evidence.CHECKED)
     assert found.recomputed is not None
 
@@ -150,23 +150,23 @@ def test_an_earlier_one_without_variants_adds_no_level() -> None:
 
 def test_two_people_confirm_no_more() -> None:
     pair = [
-        audit(0, rerun={}, drawn=0, rows=ROWS, signer=signer, audit_id=f"{number:016}")
+        audit(0, rerun={}, drawn=0, by_receipt=ROWS, signer=signer, audit_id=f"{number:016}")
         for number, signer in enumerate(("one", "another"))
     ]
     assert decide(OWN, pair, {}, STRICT).level is TrustLevel.SELF_REPORTED
 
 
 def test_it_does_not_help_an_audit_of_too_few_tasks() -> None:
-    found = decide(OWN, [audit(12), audit(0, rerun={}, drawn=0, rows=ROWS)], {}, STRICT)
+    found = decide(OWN, [audit(12), audit(0, rerun={}, drawn=0, by_receipt=ROWS)], {}, STRICT)
     assert found.level is TrustLevel.SELF_REPORTED
     assert found.reason.endswith("is not enough: 12 tasks drawn, the policy requires 13")
     assert found.recomputed is not None
 
 
 def test_beside_an_audit_of_tasks_both_are_shown() -> None:
-    later = audit(0, rerun={}, drawn=0, rows=ROWS, date="2026-11-21", signer="another")
+    later = audit(0, rerun={}, drawn=0, by_receipt=ROWS, date="2026-11-21", signer="another")
     found = decide(OWN, [audit(), later], {}, STRICT)
     assert found.audit is not None
     assert (found.audit.text, found.audit.date) == ("audited 13/20", "2026-11-20")
-    assert [one.rows for one in found.basis] == [None], "the evidence rests on tasks alone"
+    assert [one.by_receipt for one in found.basis] == [None], "the evidence rests on tasks alone"
     assert found.recomputed is not None

@@ -490,7 +490,7 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
         (refitted(tasks=varied().model_dump()["tasks"]), "0 of the strongest training embeddings"),
         (
             refitted().model_copy(update={"schema_version": BY_COLUMN, "refits": []}),
-            "the strongest training embeddings are test embeddings, or the version",
+            "strongest training embeddings are listed that are test embeddings, or that",
         ),
     ],
 )
@@ -597,7 +597,7 @@ def earlier(deviation: str = "0 1e-06 0", **other: Any) -> EmbeddingOutcome:
 
 def test_an_earlier_record_keeps_to_its_own_rule_and_shows_nothing() -> None:
     check_embeddings(earlier(), INPUTS)
-    with pytest.raises(StepMismatch, match="the embeddings that fail are not those"):
+    with pytest.raises(StepMismatch, match="the failed embeddings do not follow"):
         check_embeddings(earlier("0 2e-05 0"), INPUTS)
     again = {"row": 4, "again": {"dtype": "float64", "deviation": 2e-5, "mismatch": 40}}
     altered = earlier("0 2e-05 0", failed=[again])
@@ -796,11 +796,14 @@ def setting(*path: str | int, to: Any) -> Change:
             setting("reasons", to=[]),
             "the reasons of the verdict are not those that the numbers give",
         ),
-        (setting("tasks", 0, "failed", to=[]), "the embeddings that fail are not those"),
-        (setting("tasks", 0, "deviation", to="2 400 0"), "the embeddings that fail are not those"),
+        (setting("tasks", 0, "failed", to=[]), "the failed embeddings do not follow"),
+        (setting("tasks", 0, "deviation", to="2 400 0"), "the failed embeddings do not follow"),
         (setting("tasks", 0, "deviation", to="0 0"), "3 embeddings are drawn, 2 compared"),
         (setting("tasks", 0, "rows", to={"training": "1 4 30"}), "embedding 30 of 20 was drawn"),
-        (setting("tasks", 0, "failed", 0, "again", to=None), "that fail were not computed again"),
+        (
+            setting("tasks", 0, "failed", 0, "again", to=None),
+            "some failed embeddings were not computed again",
+        ),
         (setting("cells", "equal", to=2), "unclaimed cells do not add up to 3"),
         (setting("receipt", "tasks", to=2), "1 tasks are compared, the receipt has 2"),
         (setting("receipt", "root", to="00" * 32), "not the one that the plan draws from"),

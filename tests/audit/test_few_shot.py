@@ -94,7 +94,7 @@ def test_a_gain_of_all_tasks_and_one_of_a_single_task_are_flagged(
 def test_the_limits_follow_from_the_variances() -> None:
     rng = random.Random(1)
     result = scores(rng, 2)
-    mean, *tasks = [gain for gain in gains(result) if gain.beside == OTHERS]
+    mean, *tasks = [gain for gain in gains(result) if gain.other_fits == OTHERS]
     own = [_variance(task.others) * (1 / FITS + 1 / OTHER_DRAWS) for task in fits(result)]
     freedom = 2 * (OTHER_DRAWS - 1)
     assert mean.limit == pytest.approx(
@@ -104,7 +104,7 @@ def test_the_limits_follow_from_the_variances() -> None:
     for gain, variance in zip(tasks, own, strict=True):
         largest = max(variance, sum(own) / 2)
         assert gain.limit == pytest.approx(MARGIN + TASK_MARGIN + quantile * math.sqrt(largest))
-    mean, *_ = [gain for gain in gains(result) if gain.beside == VARIANTS]
+    mean, *_ = [gain for gain in gains(result) if gain.other_fits == VARIANTS]
     paired = [
         _variance([a - b for a, b in zip(task.published, task.varied or (), strict=True)])
         for task in fits(result)

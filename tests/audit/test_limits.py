@@ -42,7 +42,7 @@ NOT_DECIDING = {
         joint.SERIES regime_bounds.BOUND_SCALE
     """,
     "what a plan contains": """
-        draw.STANDARD_TEST draw.STANDARD_TRAINING task_draw.CROWNS_MAX task_draw._TASK_DEPTH
+        draw.STANDARD_TEST draw.STANDARD_TRAINING task_draw.LED_TASKS_MAX task_draw._TASK_DEPTH
         commitment.SCALE commitment.COARSE commitment.COARSE_SHARE commitment.CLOSE
         commitment.CLOSE_SHARE neighbours.COUNT_MIN neighbours.NEAR
     """,

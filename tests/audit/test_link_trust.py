@@ -234,7 +234,7 @@ def test_an_event_that_cannot_be_read_stops_the_board(tmp_path, change: str):
         aborts[-1].write_bytes(b"{}")
     else:
         write_keys(root, [entry()])
-    with pytest.raises(BrokenRecordError, match="is broken at"):
+    with pytest.raises(BrokenRecordError, match="is broken, step"):
         decision(root)
 
 

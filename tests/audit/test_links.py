@@ -107,7 +107,7 @@ def test_deleting_a_failed_record_is_named(tmp_path, monkeypatch, capsys):
     failed.unlink()
     name = name_of(failed)
     assert step(verified(root, other))[1] == f"{name} was deleted: {name_of(other)} names it"
-    with pytest.raises(BrokenRecordError, match=f"{name} is broken at links: .* was deleted"):
+    with pytest.raises(BrokenRecordError, match=f"{name} is broken, step 'links': .* was deleted"):
         gather_evidence(layout_of(root)).require_sound()
     monkeypatch.chdir(root)
     assert main(["audit", "verify"]) == 11
@@ -183,7 +183,7 @@ def test_a_record_needs_a_start_among_what_it_comes_after(tmp_path):
     path = recorded(root, outcome_of(plan, RAW))
     assert step(verified(root, path)) == (
         StepState.UNKNOWN,
-        "no signed start of its draw precedes the record",
+        "no signed start of the draw precedes the record",
     )
 
 
@@ -261,8 +261,8 @@ def test_what_names_nothing_counts_only_where_others_name_it(tmp_path):
     assert step(verified(root, late)) == (
         StepState.DIFFERS,
         (
-            "the record names no earlier statement, and none of the first linked statements names "
-            "the record"
+            "nothing shows when the record was made: it names no earlier statement, and the first "
+            "statements that name others do not name it"
         ),
     )
 

@@ -125,9 +125,9 @@ def test_a_near_receipt_inherits_the_rows_drawn_before(
     assert why in line
     strata = strata_example()
     share = task_shares(SAMPLE, receipt_of(place / "copy", ROWS), BENCHMARK)[TASK]
-    before = drawn_embeddings([first.seed], strata, share).distinct
+    before = drawn_embeddings([first.seed], strata, share).distinct_rows
     again = drawn_embeddings([plan.seed, *(one.seed for one in plan.earlier)], strata, share)
-    assert set(before) <= set(again.distinct)
+    assert set(before) <= set(again.distinct_rows)
     assert set(again.rows["earlier"]) == set(before)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.sampling.beacon import value_of
+from geneb_ci.audit.sampling.beacon import randomness_of
 from geneb_ci.audit.sampling.design import (
     STRATUM_TASKS_MIN,
     allocation,
@@ -31,7 +31,7 @@ def test_golden_draw():
     """One commitment and one published round give these bytes for ever, on every machine."""
     c = commitment().sha256
     assert c == "7154074727e4e00098d2d5e4d69e972e6e866cb13917f4defa1066402852f7de"
-    seed = seed_of(c, value_of(ROUNDS[ROUND]))
+    seed = seed_of(c, randomness_of(ROUNDS[ROUND]))
     assert seed == "7f7eed3e76c53f2f74265edaceb854c1d244885bb06c3ea009009c297b4d5205"
     found = tickets_of(seed, TASKS)
     assert [(one.task, one.ticket[:16]) for one in found] == [

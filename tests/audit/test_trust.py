@@ -403,7 +403,7 @@ def test_scores_that_a_receipt_gives_are_attested_by_it_and_no_others(
     of_record: int, standing: str
 ) -> None:
     rows = EmbeddingAuditFacts(test=1, embedded=90, equal=60, cells=60, cells_of_record=of_record)
-    row = attestation_of(decide(OWN, [audit(0, rerun={}, rows=rows)], {}, EVERY))
+    row = attestation_of(decide(OWN, [audit(0, rerun={}, by_receipt=rows)], {}, EVERY))
     assert row.standing("full", TASKS[0]) == standing
     by = "recomputed from published embeddings (60 of 60 cells)"
     said = {own.fields: own.by for own in row.every_statement}
@@ -414,7 +414,7 @@ def test_scores_that_a_receipt_gives_are_attested_by_it_and_no_others(
         "used to compute 90 embeddings"
     )
     both = attestation_of(
-        decide(OWN, [audit(rerun=WITHOUT_LAST), audit(0, rerun={}, rows=rows)], {}, EVERY)
+        decide(OWN, [audit(rerun=WITHOUT_LAST), audit(0, rerun={}, by_receipt=rows)], {}, EVERY)
     )
     assert both.standing("full", TASKS[0]) == "rerun"
     assert both.standing("full", TASKS[-1]) == ("recomputed" if of_record else "sampled")

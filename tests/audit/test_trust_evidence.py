@@ -116,7 +116,7 @@ def test_a_broken_record_stops_the_build_and_names_its_step(place, capsys):
         assert main(command) == 11
         out, err = capsys.readouterr()
         assert out == ""
-        assert err.startswith(f"geneb-ci: audit record {MODEL}/{path.name} is broken at ")
+        assert err.startswith(f"geneb-ci: audit record {MODEL}/{path.name} is broken, step ")
         assert "audit verify` shows every step" in err
     assert not (place / "board").exists()
 
@@ -128,7 +128,7 @@ def _forge(value):
 def test_a_record_of_a_stranger_stops_the_build(place, capsys):
     put(place, GOOD, key("a stranger"))
     assert main(["build", "--output", "board"]) == 11
-    assert "is broken at signer: the key " in capsys.readouterr().err
+    assert "is broken, step 'signer': the key " in capsys.readouterr().err
 
 
 def test_label_lists_every_row_and_writes_nothing(place, capsys):

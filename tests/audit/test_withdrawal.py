@@ -90,7 +90,7 @@ def test_a_withdrawal_of_another_record_withdraws_nothing(tmp_path):
     withdraw(other).rename(path.with_name(f"{path.stem}{WITHDRAWN}"))
     broken = [one for one in AuditRepository(find_layout(root)).verifications() if one.broken]
     assert [one.broken[0].name for one in broken] == ["statement"]
-    assert "but path or digest of the record beside it is another" in broken[0].broken[0].message
+    assert "but the record beside it has another path or digest" in broken[0].broken[0].message
 
 
 def test_a_withdrawal_of_other_bytes_by_the_same_name_withdraws_nothing(tmp_path):
@@ -100,9 +100,7 @@ def test_a_withdrawal_of_other_bytes_by_the_same_name_withdraws_nothing(tmp_path
     path.write_bytes(put(root, outcome_of(plan_for(RAW), RAW)).read_bytes())
     event = AuditRepository(find_layout(root)).withdrawals[path]
     assert isinstance(event, StepMismatch)
-    assert (
-        f"the withdrawal names {path.parent.name}/{path.name}, but path or digest" in event.message
-    )
+    assert f"the withdrawal names {path.parent.name}/{path.name}, but the record" in event.message
 
 
 def test_a_withdrawal_whose_record_is_gone_is_a_fault(tmp_path):

@@ -188,7 +188,10 @@ def test_notes_are_kept_and_broken_ones_refused(tmp_path, noted):
     write_seen(path, own)
     assert shared_errors(layout) == own
     path.write_text(own.model_dump_json().replace('"macro":[[', '"macro":[[1.0],['))
-    with pytest.raises(BadConfiguration, match=r"pairs\.json: .*a triangle of full lacks lines"):
+    with pytest.raises(
+        BadConfiguration,
+        match=r"pairs\.json: .*a triangle of full does not have a line for each row",
+    ):
         shared_errors(layout)
 
 

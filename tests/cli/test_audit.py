@@ -242,7 +242,7 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
     [
         (["--beacon-file", "none.json"], 3, "none.json: cannot be read: No such file"),
         (["--beacon-file", "c.json"], 3, "signature: this is not a round of the beacon: round"),
-        (["--drawn", "1"], 2, "--drawn 1 would lower the sample: 2 tasks are committed"),
+        (["--drawn", "1"], 2, "--drawn 1 would make the sample smaller: 2 tasks are committed"),
         (["--beacon-file", "round.json", "--drawn", "4"], 2, "cannot draw 4 of "),
         (["--detect", "1"], 2, "only one of --detect and --confidence is given"),
         (
@@ -260,7 +260,7 @@ def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
         (
             ["--fallback-key-file", "round.json", "--relay", "x"],
             2,
-            "--fallback-key-file excludes --beacon-file",
+            "--fallback-key-file cannot be combined with --beacon-file",
         ),
         (["--fallback-key-file", "round.json", "--why", "x"], 2, "is not 64 hex digits"),
         (["--relay", "http://example.org"], 2, "is not an https address"),

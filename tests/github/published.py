@@ -4,7 +4,6 @@
 The server writes what a test is about; `complete` adds the members that every real answer has.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -87,6 +86,19 @@ def answer_faults(operation: Operation, status: int, body: Any) -> list[str]:
     if schema is None or status >= 400:
         return []
     return [f"{operation.name}: {fault}" for fault in _errors(schema, body)]
+
+
+_ANSWERED: dict[tuple[str, int, str], tuple[Any, list[str]]] = {}
+"""What `answered` returned, by operation, status and body: a sweep has many equal answers."""
+
+
+def answered(operation: Operation, status: int, body: Any) -> tuple[Any, list[str]]:
+    """Return an answer with the members that it lacks, and where it is not as described."""
+    key = (operation.name, status, json.dumps(body))
+    if key not in _ANSWERED:
+        whole = complete(operation, status, body)
+        _ANSWERED[key] = whole, answer_faults(operation, status, whole)
+    return _ANSWERED[key]
 
 
 def complete(operation: Operation, status: int, body: Any) -> Any:
@@ -203,22 +215,11 @@ def _is_valid(schema: Any, value: Any) -> bool:
     return bool(_validator(json.dumps(schema)).is_valid(value))
 
 
-_VALID: set[tuple[str, bytes]] = set()
-"""Schemas and digests of values that were looked at: a sweep has many equal answers."""
-
-
 def _errors(schema: Any, value: Any) -> list[str]:
-    text = json.dumps(schema)
-    key = (text, hashlib.sha256(json.dumps(value).encode()).digest())
-    if key in _VALID:
-        return []
-    errors = [
+    return [
         f"/{'/'.join(map(str, error.instance_path))}: {error.message[:200]}"
-        for error in _validator(text).iter_errors(value)
+        for error in _validator(json.dumps(schema)).iter_errors(value)
     ]
-    if not errors:
-        _VALID.add(key)
-    return errors
 
 
 @cache

@@ -200,8 +200,8 @@ class GitHubServer(History):
                 self.faults_of_form.append(f"GitHub publishes no operation {verb} {path}")
             return answer
         self.faults_of_form += published.request_faults(operation, query, body)
-        answer.body = published.complete(operation, answer.status, answer.body)
-        self.faults_of_form += published.answer_faults(operation, answer.status, answer.body)
+        answer.body, faults = published.answered(operation, answer.status, answer.body)
+        self.faults_of_form += faults
         return answer
 
     def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:

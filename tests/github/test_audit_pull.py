@@ -136,12 +136,12 @@ def _nothing(order, _outcome):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_of_another_plan, "another plan than the one that was ordered"),
+        (_of_another_plan, "the plan of the outcome differs from that of the audit order"),
         (_raised, "comparison: "),
         (_other_claims, "the submission does not claim"),
         (_early, "committed_at"),
-        (_foreign, "the audit is of org/other"),
-        (_unpublished, "no status with this commitment at this time"),
+        (_foreign, "the audit was ordered in org/other, not in "),
+        (_unpublished, "no status with the commitment of this audit at the time of the order"),
         (_nothing, "ended without an outcome"),
     ],
 )

@@ -274,7 +274,7 @@ def test_what_names_nothing_is_not_merged(board, monkeypatch):
     monkeypatch.chdir(board.place.root)
     board.push()
     (finding,) = board.verdict()
-    assert "links: the statement links to no earlier one" in finding
+    assert "links: the statement does not list the earlier statements" in finding
 
 
 def test_a_statement_that_names_what_is_not_there_is_not_merged(board, monkeypatch):

@@ -203,23 +203,26 @@ FINDING = (*FIRST, "findings", 0)
     [
         (
             change((*FIRST, "outcome"), "passed"),
-            "the verdict on 1 is passed, but its findings give ",
+            "the verdict on #1 is passed, but its findings give ",
         ),
-        (change((*FIRST, "places"), {}), "the verdict on 1 lists an uncounted error missing-task"),
+        (
+            change((*FIRST, "places"), {}),
+            "the verdict on #1 lists missing-task (error), which it does not count",
+        ),
         (change((*FIRST, "places", "missing-task"), 0), "at pulls/0/places/missing-task"),
         (change((*FIRST, "places", "no-such-rule"), 1), "names an unknown rule: no-such-rule"),
         (
             change((*FIRST, "places"), {"missing-task": 1, "foreign-file": 1}),
-            "the verdict on 1 is changes-needed, but its findings give needs-maintainer",
+            "the verdict on #1 is changes-needed, but its findings give needs-maintainer",
         ),
         (change((*FIRST, "outcome"), "approved"), "does not fit its schema at pulls/0/outcome"),
         (
             change((*FINDING, "rule"), "no-such-rule"),
-            "the verdict on 1 lists an uncounted error no-such-rule",
+            "the verdict on #1 lists no-such-rule (error)",
         ),
         (
             change((*FINDING, "severity"), "note"),
-            "the verdict on 1 lists an uncounted note missing-task",
+            "the verdict on #1 lists missing-task (note), which it does not count",
         ),
         (change((*FINDING, "message"), "a\nb"), "at pulls/0/findings/0/message"),
         (change((*FINDING, "message"), "x" * 601), "at pulls/0/findings/0/message"),

@@ -143,7 +143,7 @@ def test_row_4_a_pass_on_another_branch_is_none_on_main(place):
     assert (code, out) == (2, "")
     assert err == (
         f"geneb-ci: the base branch of pull request {aside} is 'draft', not 'main'\n"
-        "  fix: pass a pull request to 'main'\n"
+        "  fix: pass a pull request with the base branch 'main'\n"
     )
     for arguments in ([], ["--head-sha", head]):
         (pull,) = json.loads(place.run("reconcile", *arguments)[1])["pulls"]

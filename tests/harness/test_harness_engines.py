@@ -46,9 +46,9 @@ def test_the_first_task_that_lacks_a_sequence_embeds_it(
     seen: dict[str, str] = {}
     for (task_id, claim), letters in zip(claims(named, cache).items(), tasks, strict=True):
         lacking = sorted(letters - here - seen.keys())
-        lenders = {seen[one] for one in letters - here if one in seen}
+        source_tasks = {seen[one] for one in letters - here if one in seen}
         assert [one.tobytes() for one in claim.missing] == sequence_digests(lacking)
-        assert claim.lenders == lenders
+        assert claim.source_tasks == source_tasks
         seen |= dict.fromkeys(lacking, task_id)
 
 
@@ -127,7 +127,7 @@ def test_the_order_of_tasks_changes_no_record(sharing: Harness) -> None:
         ("[[run]]\nk = 1", "run 1: 'k' is not an option of a run"),
         ('[[run]]\nengine = "ray"', "run 1: 'engine' is not an option of a run"),
         ('[[run]]\noutput = "a"\njobs = 0', "run 1: jobs: 0 is not in the range x>=1."),
-        ("[[run]]\njobs = 2", "run 1: no output is named: give each run another output"),
+        ("[[run]]\njobs = 2", "run 1: no output is named: give each run an output of its own"),
         ('[[run]]\noutput = "a"\n' * 2, "run 1: a is named twice"),
     ],
 )

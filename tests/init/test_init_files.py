@@ -194,7 +194,10 @@ def test_a_link_out_of_the_folder_is_refused(name, tmp_path, monkeypatch, capsys
         ),
         (("init", "--repo", "a/b", "--maintainers", "@me"), "only @me is named as maintainer"),
         (("init", "--repo", "a/b", *2 * ("--maintainers", "@me")), "--maintainers @ME --alone"),
-        (("init", "--repo", "a/b", "--maintainers", "@a/b", "--alone"), "expected one account"),
+        (
+            ("init", "--repo", "a/b", "--maintainers", "@a/b", "--alone"),
+            "--alone is for one account",
+        ),
         ((*FIRST, "--benchmark", "nowhere.json"), "copy schemas/benchmark-mini.json"),
         ((*FIRST, "--apply"), "run geneb-ci init first"),
     ],

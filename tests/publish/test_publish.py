@@ -191,7 +191,7 @@ def test_a_manifest_whose_generation_does_not_follow_is_refused(space, repo, clo
     forged = json.loads(repo.head.tree["manifest.json"])
     forged["source_commit"] = "0" * 40
     repo.add(repo.head.tree | {"manifest.json": json.dumps(forged).encode()}, "by hand")
-    with pytest.raises(BadManifest, match="does not follow from its source commit"):
+    with pytest.raises(BadManifest, match="does not follow from source_commit"):
         publish(space, clone)
 
 

@@ -279,7 +279,7 @@ def test_no_token_to_download_with(hub, pull, status):
 def test_a_wrong_byte_is_noticed_and_fetched_anew(hub, pull):
     """The storage's client checks the size alone."""
     hub.faults = [Fault("cas-fetch", ALTERED)]
-    with pytest.raises(DataError, match="the digest that the Hub lists: it was deleted"):
+    with pytest.raises(DataError, match="the digest that the Hub lists: the copy was deleted"):
         pull()
     assert pull()
 

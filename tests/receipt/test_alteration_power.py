@@ -8,9 +8,9 @@ import pytest
 
 from geneb_ci.receipt.alteration_power import (
     alterations_of,
+    altered_counts,
     found_test,
     found_training,
-    grid,
     mcc,
     needed_hit,
 )
@@ -39,7 +39,7 @@ def test_the_mcc_of_an_empty_row_is_zero() -> None:
 
 def test_the_grid_begins_with_nothing_and_ends_with_all() -> None:
     for most in (0, 1, 5, 16, 17, 1000, 123_456):
-        found = grid(most)
+        found = altered_counts(most)
         assert (found[0], found[-1]) == (0, most)
         assert len(found) <= 18
 

@@ -72,7 +72,7 @@ def test_test_rows_are_right_ones_and_half_are_by_class() -> None:
         right = (strata.predicted[regime] == strata.labels).any(axis=0)
         assert right[rows].all()
     sizes = {name: size for name, size in found.sizes.items() if name.startswith("test full")}
-    right = strata.right("full", 0)
+    right = strata.right_rows("full", 0)
     assert sizes == {
         "test full 0 right": len(right),
         "test full 0 right, class": 2,
@@ -126,8 +126,8 @@ def test_rows_of_earlier_draws_are_drawn_too() -> None:
     before = drawn_embeddings(["11" * 32], strata, SHARE)
     found = drawn_embeddings([SEED, "11" * 32], strata, SHARE)
     own = drawn_embeddings([SEED], strata, SHARE)
-    assert set(found.rows["earlier"]) == set(before.distinct)
-    assert found.distinct == sorted({*own.distinct, *before.distinct})
+    assert set(found.rows["earlier"]) == set(before.distinct_rows)
+    assert found.distinct_rows == sorted({*own.distinct_rows, *before.distinct_rows})
     assert {part: rows for part, rows in found.rows.items() if part != "earlier"} == own.rows
 
 

@@ -76,7 +76,7 @@ def test_five_of_a_hundred_audits_of_a_forgery_state_less_than_its_raise(altered
     """Simulated draws, as an audit makes them, with so many altered embeddings in each task."""
     share = TaskShare(position=0, test=PER_TASK, training=0, support=0, whole=False)
     tasks = [strata_example(test=300, seed=seed) for seed in range(TASKS)]
-    forged = [own.right("full", 0)[:altered] for own in tasks]
+    forged = [own.right_rows("full", 0)[:altered] for own in tasks]
     cells = [
         next(
             cells_of(

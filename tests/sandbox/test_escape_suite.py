@@ -1,4 +1,4 @@
-"""The probe suite: all refused as the sandbox is, and each guard that is taken away is noticed."""
+"""The escape suite: all refused as the sandbox is, and each guard that is taken away is noticed."""
 
 import itertools
 import os
@@ -11,13 +11,13 @@ import pytest
 from geneb_ci.common.errors import SandboxLeaks, SandboxUnavailable
 from geneb_ci.sandbox import mounts, seccomp
 from geneb_ci.sandbox.launch import Sandbox
-from geneb_ci.sandbox.run import NAMES, probe_suite, refuse_leaks
+from geneb_ci.sandbox.run import NAMES, refuse_leaks, run_escape_suite
 
 Options = list[str]
 
 
 def test_every_attempt_is_refused(sandbox: Sandbox):
-    escapes = probe_suite(sandbox)
+    escapes = run_escape_suite(sandbox)
     assert [one.name for one in escapes] == list(NAMES)
     assert len(NAMES) >= 20
     assert [(one.name, one.detail) for one in escapes if not one.refused] == []
@@ -74,7 +74,7 @@ def unbounded_tmp(options: Options) -> Options:
 def test_a_missing_guard_is_noticed(bubblewrap_sandbox: Sandbox, monkeypatch, change, noticed):
     sound = mounts.bubblewrap_options
     monkeypatch.setattr(mounts, "bubblewrap_options", lambda *a: change(sound(*a)))
-    escapes = probe_suite(bubblewrap_sandbox)
+    escapes = run_escape_suite(bubblewrap_sandbox)
     assert noticed <= {one.name for one in escapes if not one.refused}
     with pytest.raises(SandboxLeaks, match="from the sandbox succeeded"):
         refuse_leaks(bubblewrap_sandbox, escapes)
@@ -84,7 +84,7 @@ def test_a_writable_folder_of_the_host_is_noticed(bubblewrap_sandbox: Sandbox, m
     change = with_more("--bind", str(bubblewrap_sandbox.scratch), "/var")
     sound = mounts.bubblewrap_options
     monkeypatch.setattr(mounts, "bubblewrap_options", lambda *a: change(sound(*a)))
-    open_ones = {one.name for one in probe_suite(bubblewrap_sandbox) if not one.refused}
+    open_ones = {one.name for one in run_escape_suite(bubblewrap_sandbox) if not one.refused}
     (bubblewrap_sandbox.scratch / "written-by-the-probe-suite").unlink()
     assert open_ones == {"planted-label", "write-system"}
 
@@ -93,14 +93,14 @@ def test_a_writable_folder_of_the_host_is_noticed(bubblewrap_sandbox: Sandbox, m
 def test_a_writable_proc_under_root_is_noticed(bubblewrap_sandbox: Sandbox, monkeypatch):
     sound, change = mounts.bubblewrap_options, without_pair("--remount-ro", "/proc")
     monkeypatch.setattr(mounts, "bubblewrap_options", lambda *a: change(sound(*a)))
-    open_ones = {one.name for one in probe_suite(bubblewrap_sandbox) if not one.refused}
+    open_ones = {one.name for one in run_escape_suite(bubblewrap_sandbox) if not one.refused}
     assert "write-kernel-settings" in open_ones
 
 
 def test_a_missing_filter_is_noticed(sandbox: Sandbox, monkeypatch):
     allow_all = seccomp._INSTRUCTION.pack(seccomp.RETURN, 0, 0, seccomp.ALLOW)
     monkeypatch.setattr(seccomp, "program", lambda: allow_all)
-    open_ones = {one.name for one in probe_suite(sandbox) if not one.refused}
+    open_ones = {one.name for one in run_escape_suite(sandbox) if not one.refused}
     assert {"trace", "rare-system-calls"} <= open_ones
 
 
@@ -111,7 +111,7 @@ def test_a_secret_in_the_launchers_environment_is_noticed(bubblewrap_sandbox, mo
         return start(*words, **{**options, "env": dict(os.environ)})
 
     monkeypatch.setattr(subprocess, "Popen", careless)
-    open_ones = {one.name for one in probe_suite(bubblewrap_sandbox) if not one.refused}
+    open_ones = {one.name for one in run_escape_suite(bubblewrap_sandbox) if not one.refused}
     assert open_ones == {"planted-secret"}
 
 
@@ -123,12 +123,12 @@ def test_an_inherited_descriptor_is_noticed(bubblewrap_sandbox: Sandbox, monkeyp
             return start(*words, pass_fds=[*pass_fds, more.fileno()], **options)
 
     monkeypatch.setattr(subprocess, "Popen", careless)
-    open_ones = {one.name for one in probe_suite(bubblewrap_sandbox) if not one.refused}
+    open_ones = {one.name for one in run_escape_suite(bubblewrap_sandbox) if not one.refused}
     assert open_ones == {"inherited-descriptors"}
 
 
 def test_a_suite_that_is_not_whole_is_no_suite(bubblewrap_sandbox: Sandbox):
-    escapes = probe_suite(bubblewrap_sandbox)
+    escapes = run_escape_suite(bubblewrap_sandbox)
     with pytest.raises(SandboxLeaks, match="escapes were attempted"):
         refuse_leaks(bubblewrap_sandbox, escapes[:-1])
     with pytest.raises(SandboxLeaks, match="0 escapes were attempted"):
@@ -144,7 +144,7 @@ def test_nothing_of_ours_is_on_the_command_line(bubblewrap_sandbox: Sandbox, mon
         return start(words, **options)
 
     monkeypatch.setattr(subprocess, "Popen", noted)
-    probe_suite(bubblewrap_sandbox)
+    run_escape_suite(bubblewrap_sandbox)
     [(words, options)] = seen
     inner = words[words.index("--args") - 1 :]
     assert [Path(inner[0]).name, inner[1], inner[3]] == ["bwrap", "--args", "--"]

@@ -28,7 +28,7 @@ from geneb_ci.sandbox.run import (
     ExtractorSpec,
     embed_in_sandbox,
     options,
-    probe_suite,
+    run_escape_suite,
     run_in_sandbox,
 )
 from reference_harness.cli import main
@@ -43,7 +43,7 @@ def test_the_same_numbers_come_out_of_every_level(sandbox, tmp_path):
     inside = embed_in_sandbox(SEQUENCES, KMER, sandbox, SMALL)
     with open_sandbox(0, i_wrote_this_code=True, folder=tmp_path / "scratch") as nothing:
         plain = embed_in_sandbox(SEQUENCES, KMER, nothing, SMALL)
-        assert probe_suite(nothing) == []
+        assert run_escape_suite(nothing) == []
     assert inside.tolist() == plain.tolist()
     assert inside.dtype == "<f4"
     assert inside.shape == (3, 4)
@@ -83,7 +83,7 @@ def test_the_trial_imports_what_a_run_imports(sandbox, tmp_path, monkeypatch):
 
 
 def test_the_facts_for_the_record(bubblewrap_sandbox):
-    escapes = probe_suite(bubblewrap_sandbox)
+    escapes = run_escape_suite(bubblewrap_sandbox)
     facts = sandbox_facts(bubblewrap_sandbox, escapes, SMALL, 2048)
     assert (facts.level, facts.kind, facts.gpu) == (2, "bubblewrap", False)
     assert facts.escapes == escapes
@@ -198,7 +198,7 @@ def test_a_process_with_a_gpu_names_its_threads_and_writes_nothing_of_the_kernel
     with start_sandboxed(with_gpu, view, Limits(seconds=30), inner) as process:
         output, errors = process.communicate(timeout=30)
     assert (output.decode(), errors.decode()) == ("cuda-thread\n", "")
-    assert [escape for escape in probe_suite(with_gpu) if not escape.refused] == []
+    assert [escape for escape in run_escape_suite(with_gpu) if not escape.refused] == []
 
 
 def test_gpu_devices_are_bound_after_dev(tmp_path, monkeypatch):
@@ -258,7 +258,7 @@ def test_processes_of_an_earlier_audit_are_refused(tmp_path):
 @pytest.mark.usefixtures("bubblewrap_sandbox")
 def test_the_scratch_folder_goes_with_the_audit(tmp_path):
     with open_sandbox(2, folder=tmp_path / "scratch") as sandbox:
-        probe_suite(sandbox)
+        run_escape_suite(sandbox)
         assert sandbox.scratch.stat().st_mode & 0o777 == 0o700
     assert not (tmp_path / "scratch").exists()
 

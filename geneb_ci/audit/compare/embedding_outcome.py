@@ -161,7 +161,7 @@ class ComparedTask(StrictModel):
     strata: dict[str, Positive]
     """Size of each stratum that was drawn from."""
     rows: dict[str, Counts]
-    """Part, such as `test full` or `training`, to its drawn rows of the file, in the order of the
+    """By part, such as `test full` or `training`, its drawn rows of the file, in the order of the
     draws."""
     deviation: Measures
     """For each distinct row, ascending: largest distance of a coordinate beyond half a unit of
@@ -174,7 +174,7 @@ class ComparedTask(StrictModel):
     fall, and in records of version 1.0."""
 
     @property
-    def distinct(self) -> list[int]:
+    def distinct_rows(self) -> list[int]:
         """The drawn rows of all parts, each once, ascending."""
         return sorted({row for rows in self.rows.values() for row in rows})
 
@@ -420,9 +420,9 @@ class EmbeddingFindings(NamedTuple):
         """Number of distinct embeddings that were drawn."""
         return sum(len(task.deviation) for task in self.tasks)
 
-    def failing(self, task: ComparedTask) -> list[int]:
+    def failing_rows(self, task: ComparedTask) -> list[int]:
         """Return the rows of a task whose deviation or mismatch is too large, ascending."""
-        compared_rows = zip(task.distinct, task.deviation, task.mismatch, strict=True)
+        compared_rows = zip(task.distinct_rows, task.deviation, task.mismatch, strict=True)
         limit = deviation_limit(self.version)
         return [
             row
@@ -444,8 +444,8 @@ class EmbeddingFindings(NamedTuple):
         )
 
     @property
-    def may_end(self) -> bool:
-        """Whether the audit differs in any case, so that no more embeddings are computed again."""
+    def differs_in_any_case(self) -> bool:
+        """Whether the audit already differs, so that no more embeddings are computed again."""
         altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
         return altered or (
             self.version != BY_EMBEDDING and self.rescued > allowed_rescued(self.rows)
@@ -516,7 +516,7 @@ def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
     if not altered_embeddings:
         return
     task, failure = altered_embeddings[0]
-    index = task.distinct.index(failure.row)
+    index = task.distinct_rows.index(failure.row)
     split, row = (
         ("training", failure.row)
         if failure.row < task.train
@@ -556,7 +556,7 @@ def _pooled_reasons(findings: EmbeddingFindings) -> Iterator[str]:
     mismatches = sum(
         mismatch
         for task in findings.tasks
-        for row, mismatch in zip(task.distinct, task.mismatch, strict=True)
+        for row, mismatch in zip(task.distinct_rows, task.mismatch, strict=True)
         if row not in failed_rows[task.task]
     )
     if mismatches > (limit := allowed_pooled(row_count, width)):

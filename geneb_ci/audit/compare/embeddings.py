@@ -246,7 +246,7 @@ def drawn_task(
     with_strongest = drawn
     if strongest_rows:
         with_strongest = drawn._replace(rows={**drawn.rows, STRONGEST_PART: strongest_rows})
-    rows = with_strongest.distinct
+    rows = with_strongest.distinct_rows
     if reason := unfit_reason(values[rows]):
         raise AuditRefused(f"{task}: {reason}", _UNFIT_FIX)
     support = np.concatenate([*files.strata.support.values(), np.empty(0, dtype=np.int64)])
@@ -256,7 +256,7 @@ def drawn_task(
         with_strongest,
         strongest,
         rows,
-        np.isin(rows, drawn.distinct),
+        np.isin(rows, drawn.distinct_rows),
         None if as_before else np.isin(rows, sorted(unforeseen(drawn.rows))),
         [files.sequences[row] for row in rows],
         values[rows],
@@ -516,8 +516,9 @@ def own_noise(
     again: Mapping[str, Mapping[int, RepeatedEmbedding]],
     repeats: "Iterable[tuple[str, npt.NDArray[np.float32]]]",
 ) -> str:
-    """Return by how much an extractor differs from itself, if the receipt differs no more; else "".
+    """Return how far an extractor's repeats differ, if that explains the receipt's deviations.
 
+    Returns "" if it does not, or if the deviations are small enough to pass.
     `again` maps task and row of the file to failed embeddings that were computed again; `repeats`
     has sequences with the embeddings that they got in another place or batch.
     """
@@ -660,7 +661,7 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCe
         if difference.is_unclaimed:
             unclaimed.append(cell)
         else:
-            differing_parts.setdefault(cell, []).append(difference.what)
+            differing_parts.setdefault(cell, []).append(difference.part_name)
     total = sum(1 for _ in cells_in(cells))
     claim_of_record_count = None
     if compares_record(submission, cells):

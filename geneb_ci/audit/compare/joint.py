@@ -49,7 +49,7 @@ class Difference(NamedTuple):
     deviation: float
     """Standard deviation of `value` for an honest claim."""
     step: float
-    """Largest effect of one changed prediction, or of another stop of one fit."""
+    """Largest effect of one changed prediction, or of one fit that stops elsewhere."""
     centre: float | None = 0.0
     """Mean of `value` for an honest claim that is rounded differently; None in earlier records."""
 
@@ -152,10 +152,10 @@ def sum_limit(cells: Sequence[Difference], level: float) -> float:
         return spread
     # Downwards from the best u of a normal sum, which is the largest u of any minimum. The smallest
     # of these bounds is at most 2 % above the minimum.
-    least = math.inf
-    while (bound := _bound(parts, u, log_term)) < least:
-        least, u = bound, u * U_RATIO
-    return least
+    smallest_limit = math.inf
+    while (bound := _bound(parts, u, log_term)) < smallest_limit:
+        smallest_limit, u = bound, u * U_RATIO
+    return smallest_limit
 
 
 def _bound(parts: Sequence[tuple[float, float]], u: float, log_term: float) -> float:
@@ -173,10 +173,10 @@ def _exponential_remainder(y: float) -> float:
 @functools.cache
 def far_limit(count: int, level: float) -> int:
     """Return the smallest k with P(more than k of n cells are far) <= level."""
-    beyond = 1.0
+    tail_probability = 1.0
     for k in range(count + 1):
-        beyond -= math.comb(count, k) * FAR_SHARE**k * (1 - FAR_SHARE) ** (count - k)
-        if beyond <= level:
+        tail_probability -= math.comb(count, k) * FAR_SHARE**k * (1 - FAR_SHARE) ** (count - k)
+        if tail_probability <= level:
             return k
     return count
 

@@ -57,7 +57,7 @@ class HonestDifference(StrictModel):
     deviation: EachMetric
     """Standard deviation of the difference."""
     step: EachMetric
-    """Largest effect of one changed prediction, or of another stop of one fit."""
+    """Largest effect of one changed prediction, or of one fit that stops elsewhere."""
     centre: HonestCentre | None = None
     """Mean of the jittered copies less the rescored value; null in earlier records."""
 
@@ -252,7 +252,7 @@ def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
 
 
 def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
-    """Return regime to the mean raise of the MCC of record that could be hidden."""
+    """Return, by regime, the mean raise of the MCC of record that could be hidden."""
     cells = compared_cells(tasks)
     tests = len(cells) * len(METRICS)
     return {
@@ -349,12 +349,12 @@ def extractor_objections(
     if fresh is not None and fresh.dropped:
         yield Objection(FRESH, DROPPED)
     if few_shot is not None:
-        for defence, beside, sequences_text in (
+        for defence, other_fits, sequences_text in (
             (OTHER_DRAWS, OTHERS, "the published sequences than on others of the same tasks"),
             (SUPPORT, VARIED, "the published sequences than on variants of them"),
             (TEST_DRAWS, TESTS, "training sequences than on test sequences"),
         ):
-            if flagged := flagged_gains(few_shot, beside):
+            if flagged := flagged_gains(few_shot, other_fits):
                 yield Objection(
                     defence,
                     f"few-shot probes score more on {sequences_text}: "
@@ -386,7 +386,7 @@ class InformativeCells(NamedTuple):
 
 
 def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCells]:
-    """Return regime to its numbers of cells, which are informative up to a tolerance of 0.1."""
+    """Return, by regime, its numbers of cells, which are informative up to a tolerance of 0.1."""
     counts: dict[str, InformativeCells] = {}
     for task in tasks:
         for regime, cell in task.regimes.items():

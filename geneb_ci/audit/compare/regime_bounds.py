@@ -110,11 +110,11 @@ def cells_of(
             (np.searchsorted(classes, strata.labels), np.searchsorted(classes, predicted)),
             1,
         )
-        right = np.searchsorted(classes, strata.labels[strata.right(regime, probe)])
+        right_classes = np.searchsorted(classes, strata.labels[strata.right_rows(regime, probe)])
         by_class = [draw.by_class for draw in test_draws if draw.probe == probe]
         yield CellDraw(
             matrix,
-            np.bincount(right, minlength=len(classes)),
+            np.bincount(right_classes, minlength=len(classes)),
             len(by_class) - sum(by_class),
             sum(by_class),
             weight / probe_count,

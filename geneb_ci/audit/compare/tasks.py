@@ -33,8 +33,8 @@ _RESCORE = "run `geneb-harness rescore` again, for this plan and with this versi
 STOPPING_MCC = 0.015
 """Largest change of MCC in the full regime by another batch or BLAS kernel, in 24 comparisons on
 random BERTs with 613 to 1,883 test sequences."""
-ATLAS = "atlas.json"
-ATLAS_BYTES_MAX = 1_000_000  # its forty entries take 12 kB
+DEVICE_TABLE = "atlas.json"
+DEVICE_TABLE_BYTES_MAX = 1_000_000  # its forty entries take 12 kB
 UNMEASURED_FACTOR = 8.0
 """Two devices that were never compared may differ by this factor times the largest measured
 difference: the factor of the noise of stressed copies."""
@@ -52,11 +52,11 @@ class DeviceDifference(NamedTuple):
 
 
 @functools.cache
-def atlas() -> tuple[Mapping[str, Any], ...]:
+def device_table() -> tuple[Mapping[str, Any], ...]:
     """Return the measured entries of the shipped table. Raises BrokenInstallation."""
-    path = shipped("schemas", ATLAS)
+    path = shipped("schemas", DEVICE_TABLE)
     try:
-        entries = read_json(read_regular(path, ATLAS_BYTES_MAX))["entries"]
+        entries = read_json(read_regular(path, DEVICE_TABLE_BYTES_MAX))["entries"]
         return tuple(entry for entry in entries if entry["row_max"] is not None)
     except (NotReadable, ValueError, KeyError, TypeError) as error:
         raise BrokenInstallation(
@@ -71,17 +71,20 @@ def device_difference(claimed: str | None, rerun: str, dtype: str) -> DeviceDiff
     Raises BrokenInstallation where the shipped table cannot be read.
     """
     pair = {claimed, rerun}
-    of_same_dtype = [entry for entry in atlas() if entry["dtype"] == dtype]
+    of_same_dtype = [entry for entry in device_table() if entry["dtype"] == dtype]
     matches = [entry for entry in of_same_dtype if {entry["claimed"], entry["rerun"]} == pair]
     factor = 1.0 if matches else UNMEASURED_FACTOR
     distances, scores = zip(
-        *((entry["row_max"], entry["record_mcc"]) for entry in matches or of_same_dtype or atlas()),
+        *(
+            (entry["row_max"], entry["record_mcc"])
+            for entry in matches or of_same_dtype or device_table()
+        ),
         strict=True,
     )
     return DeviceDifference(factor * max(distances), min(factor * max(scores), 2.0), bool(matches))
 
 
-def atlas_note(claimed: str | None, rerun: str, dtype: str) -> str:
+def device_note(claimed: str | None, rerun: str, dtype: str) -> str:
     """Return a note on the devices for readers of the record, in one sentence."""
     difference = device_difference(claimed, rerun, dtype)
     sizes = f"embeddings by up to {difference.row:.1e} of their length and a task's MCC by "
@@ -110,7 +113,7 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
     `document` is a submission of any format that passed every check.
     """
     results, evidence = document.get("results", {}), document.get("evidence", {})
-    readings = {
+    claimed_scores = {
         (claim.regime, claim.task.id): claim.reading
         for claim in claims_of(results, {}, benchmark)
         if claim.regime in regimes
@@ -121,7 +124,7 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
         for task, cell in tasks.items()
         if "predictions_sha256" in cell
     }
-    return Claims(readings, digests)
+    return Claims(claimed_scores, digests)
 
 
 def compare(

@@ -253,7 +253,7 @@ def _honest_difference(
     sqrt(2) times the noise. Its variance is interpolated between plain and stressed copies as a
     power of the noise. The printed claim also has a rounding error, uniform in its width.
     """
-    excess = {metric: _stop_allowances(measured, metric) for metric in METRICS}
+    stop_allowances = {metric: _stop_allowances(measured, metric) for metric in METRICS}
     centres, deviations = [], []
     for metric, half_width in zip(METRICS, half_widths, strict=True):
         plain, stressed = (
@@ -261,13 +261,14 @@ def _honest_difference(
             for copies in (measured.plain, measured.stressed)
         )
         centres.append(math.fsum(plain) / len(plain))
-        stops = math.fsum(value * value for value in excess[metric])
+        stops = math.fsum(value * value for value in stop_allowances[metric])
         variance = (
             claim_variance(plain, stressed) + half_width * half_width / 3 + STOP_SHARE * stops
         )
         deviations.append(math.sqrt(variance))
     largest_steps = [
-        max(step, *excess[metric], 0.0) for metric, step in zip(METRICS, steps, strict=True)
+        max(step, *stop_allowances[metric], 0.0)
+        for metric, step in zip(METRICS, steps, strict=True)
     ]
     return HonestDifference(
         deviation=_each_metric(deviations),

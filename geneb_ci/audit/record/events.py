@@ -377,8 +377,8 @@ def read_withdrawal(
     ):
         raise StepMismatch(
             STATEMENT,
-            f"the withdrawal names {subject.name}, but path or digest of the record beside it is "
-            "another",
+            f"the withdrawal names {subject.name}, but the record beside it has another path or "
+            "digest",
             RESTORE,
         )
     predicate = statement.predicate

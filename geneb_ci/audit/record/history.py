@@ -39,7 +39,7 @@ class SignedFile(NamedTuple):
     signer: Signer | None = None
     """The trusted key or workflow that signed the file; None if no trusted one did."""
     heads: Mapping[str, str] | None = None
-    """The heads that the file names, path to SHA-256; None if it names none or its signature is
+    """SHA-256 of each head that the file names, by path; None if it names none or its signature is
     invalid."""
     event: AuditEvent | None = None
     plan: AnyPlan | None = None
@@ -57,32 +57,34 @@ class History:
 
     files: Mapping[str, SignedFile] = field(default_factory=dict)
     other_facts: Mapping[str, str] = field(default_factory=dict)
-    """Name to digest of what statements name besides `files`: the old log's checkpoint, and each
+    """Digests of what statements name besides `files`, by name: the old log's checkpoint, and each
     revocation of a key."""
     log: AuditLog | None = None
     """The old log; None if the policy names none."""
     log_fault: str = ""
     """Why the old log is broken, or ""."""
     keys: Keys = field(default_factory=dict)
-    _reached: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
-    """Cache of `_up_to`, by its argument."""
+    _names_by_digests: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
+    """Cache of `_names_up_to`, by its argument."""
 
     @functools.cached_property
     def digests(self) -> dict[str, str]:
-        """Name to digest of every statement, in order of name."""
+        """The digest of every statement, by name and in order of name."""
         digests = {name: file.sha256 for name, file in self.files.items()} | dict(self.other_facts)
         return dict(sorted(digests.items()))
 
     @functools.cached_property
     def heads(self) -> dict[str, str]:
-        """Name to digest of the statements that no other one names, in order of name.
+        """The digests of the statements that no other one names, by name and in order of name.
 
         A new statement names all of these. Statements with an invalid signature, or by a key that
         was revoked before, are left out.
         """
-        superseded = {name for path in self._counted for name in self.files[path].heads or {}}
-        valid = {name for name, file in self.files.items() if self.is_valid(name, file)}
-        head_names = (valid | set(self.other_facts)) - superseded
+        names_in_others = {
+            name for path in self._counted_names for name in self.files[path].heads or {}
+        }
+        valid_names = {name for name, file in self.files.items() if self.is_valid(name, file)}
+        head_names = (valid_names | set(self.other_facts)) - names_in_others
         return {name: digest for name, digest in self.digests.items() if name in head_names}
 
     def is_valid(self, name: str, file: SignedFile) -> bool:
@@ -93,22 +95,22 @@ class History:
     def is_covered(self, signer: Signer, name: str) -> bool:
         """Whether a statement precedes the heads up to which a revoked key still counts."""
         last_heads = signer.revoked_after
-        return bool(last_heads) and name in self._up_to(tuple(last_heads))
+        return bool(last_heads) and name in self._names_up_to(tuple(last_heads))
 
-    def _up_to(self, digests: tuple[str, ...]) -> frozenset[str]:
+    def _names_up_to(self, digests: tuple[str, ...]) -> frozenset[str]:
         """Return the names of the statements with these digests, and of all their predecessors."""
-        if digests not in self._reached:
+        if digests not in self._names_by_digests:
             heads = {
                 path: file.sha256 for path, file in self.files.items() if file.sha256 in digests
             }
-            self._reached[digests] = self.with_predecessors(heads)
-        return self._reached[digests]
+            self._names_by_digests[digests] = self.with_predecessors(heads)
+        return self._names_by_digests[digests]
 
     def counts(self, name: str, kind: StatementKind) -> bool:
-        """Whether a statement counts: it names others, or is older than every statement that does.
+        """Whether a statement counts: it names others, or precedes all statements that name others.
 
-        It is older if the old log contains it. Without such a log, it is older if the first linked
-        statements name it: later ones cannot introduce statements without links.
+        It precedes them if the old log contains it. Without such a log, it does if the first
+        statements that name others name it: later ones cannot introduce statements without links.
         """
         file = self.files.get(name)
         if file is None or file.heads is not None:
@@ -128,17 +130,17 @@ class History:
     @functools.cached_property
     def _older_names(self) -> frozenset[str]:
         """Names of the statements without links that the first linked statements name."""
-        older: set[str] = set()
+        older_names: set[str] = set()
         for name, file in self.files.items():
             if file.heads is None or not self.is_valid(name, file):
                 continue
             earlier = self.with_predecessors(file.heads)
             if all(self.files[path].heads is None for path in earlier):
-                older |= earlier
-        return frozenset(older)
+                older_names |= earlier
+        return frozenset(older_names)
 
     def place_in_time(self, name: str, kind: StatementKind) -> tuple[int | None, bool]:
-        """Return what `check_revoked` asks: a statement's entry in the old log, and `is_covered`.
+        """Return arguments of `check_revoked`: a statement's entry in the old log, `is_covered`.
 
         The entry is a number, or None if no old log contains the statement.
         """
@@ -149,7 +151,7 @@ class History:
         return index, file.signer is not None and self.is_covered(file.signer, name)
 
     @functools.cached_property
-    def _counted(self) -> frozenset[str]:
+    def _counted_names(self) -> frozenset[str]:
         """Names of the valid statements with links, and of all their predecessors.
 
         A statement by a stolen key cannot make others look lost, and a statement that honest ones
@@ -165,15 +167,15 @@ class History:
 
     def with_predecessors(self, heads: Mapping[str, str]) -> frozenset[str]:
         """Return the names of these statements and of all their predecessors."""
-        reached: set[str] = set()
+        names: set[str] = set()
         pending = list(heads.items())
         while pending:
             name, sha256 = pending.pop()
             file = self.files.get(name)
-            if name not in reached and file is not None and file.sha256 == sha256:
-                reached.add(name)
+            if name not in names and file is not None and file.sha256 == sha256:
+                names.add(name)
                 pending += (file.heads or {}).items()
-        return frozenset(reached)
+        return frozenset(names)
 
     def position(self, name: str) -> int:
         """Return the number of predecessors of a statement, which orders statements in time."""
@@ -183,7 +185,7 @@ class History:
 
     @functools.cached_property
     def lost(self) -> dict[str, str]:
-        """Name to reason of the statements that were deleted or changed since they were named."""
+        """The reason why each lost statement is lost, by its name: it was deleted or changed."""
         reasons = {OLD_LOG: self.log_fault} if self.log_fault else {}
         for number, entry in enumerate(self.log.entries if self.log is not None else ()):
             if entry.kind == StatementKind.REVOCATION.value:
@@ -205,12 +207,12 @@ class History:
             )
             if change:
                 reasons[entry.file] = f"{entry.file} {change}: it is entry {number} of the log"
-        for path in sorted(self._counted):
+        for path in sorted(self._counted_names):
             reasons |= self.missing(path)
         return reasons
 
     def missing(self, path: str) -> dict[str, str]:
-        """Return name to reason of the lost or changed statements that a statement names."""
+        """Return, by name, why each lost statement that a statement names is lost."""
         reasons = {}
         for name, sha256 in (self.files[path].heads or {}).items():
             if self.digests.get(name) == sha256:
@@ -224,7 +226,7 @@ class History:
         return reasons
 
     def losses_of(self, model_id: str | None) -> dict[str, str]:
-        """Return name to reason of the lost statements of a model, or of all models if it is None.
+        """Return, by name, why each lost statement of a model, by default of any model, is lost.
 
         Lost statements that are of no model are always included.
         """
@@ -326,7 +328,7 @@ def _check_time(plan: AnyPlan, predecessors: frozenset[str], history: History) -
     """Return who attests the time of a linked record's commitment, as a remark.
 
     Raises MissingInput if no start of the draw precedes the record, StepMismatch if the time is
-    dated back.
+    backdated.
     """
     if plan.beacon.kind == "practice":
         return "a practice draw, which anybody could foresee"
@@ -336,7 +338,7 @@ def _check_time(plan: AnyPlan, predecessors: frozenset[str], history: History) -
         if name in predecessors and event.plan == plan
     ]
     if not starts:
-        raise MissingInput(LINKS, "no signed start of its draw precedes the record", RESTORE)
+        raise MissingInput(LINKS, "no signed start of the draw precedes the record", RESTORE)
     commitments = [
         (name, event)
         for name, event in history.events(_COMMITMENT)
@@ -356,7 +358,7 @@ def _check_time(plan: AnyPlan, predecessors: frozenset[str], history: History) -
 
 
 def _check_not_dated_back(plan: AnyPlan, name: str, event: AuditEvent, history: History) -> None:
-    """Refuse a plan that dates its commitment before an earlier statement, or its certificate."""
+    """Refuse a plan that dates its commitment before an earlier statement or its own signature."""
     committed_at = seconds_of(plan.committed_at)
     for path in history.with_predecessors(history.files[name].heads or {}):
         earlier = history.files[path].plan
@@ -368,7 +370,7 @@ def _check_not_dated_back(plan: AnyPlan, name: str, event: AuditEvent, history: 
                 LINKS,
                 f"the plan dates the commitment to {plan.committed_at}, but {name} comes after "
                 f"{path}, whose beacon round is later: {moment_of(round_time)}",
-                "do not trust this draw: its commitment is dated back",
+                "do not trust this draw: its commitment is backdated",
             )
     if event.signed_after and seconds_of(event.signed_after) > committed_at + DELAY:
         raise StepMismatch(
@@ -376,20 +378,20 @@ def _check_not_dated_back(plan: AnyPlan, name: str, event: AuditEvent, history: 
             f"the plan says that the commitment was published at {plan.committed_at}, but it was "
             f"signed after {event.signed_after}, according to the certificate of the workflow that "
             "signed it",
-            "do not trust this draw: its commitment is dated back",
+            "do not trust this draw: its commitment is backdated",
         )
 
 
 def _check_unlinked(record: Record, name: str, history: History) -> None:
-    """Refuse a record without links that neither the old log nor a linked statement contains."""
+    """Refuse a record without links, unless the old log or a statement with links contains it."""
     if history.log is not None:
         _check_logged(record, history.log, history)
         return
     if not history.counts(name, StatementKind.RESULT):
         raise StepMismatch(
             LINKS,
-            "the record names no earlier statement, and none of the first linked statements names "
-            "the record",
+            "nothing shows when the record was made: it names no earlier statement, and the first "
+            "statements that name others do not name it",
             "run the audit again with this version of geneb-ci: `geneb-ci audit SUBMISSION.json`",
         )
 
@@ -418,7 +420,7 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
                 "by the certificate of its workflow, the commitment was signed after "
                 f"{event.signed_after}; entry {commitment_entry} of the log dates it to "
                 f"{plan.committed_at}, which is earlier",
-                "do not trust this draw: the entry is dated back",
+                "do not trust this draw: the entry is backdated",
             )
     record_entry = log.index_of(StatementKind.RESULT.value, record.sha256)
     if record_entry is None:

@@ -304,7 +304,7 @@ def check_revoked(signer: Signer, index: int | None, *, is_covered: bool = False
             f"the {signer.title} was revoked at {signer.revoked_at}"
             f"{'' if signer.revoked_from is None else log_text}"
             f"{heads_text if signer.revoked_after else ''}",
-            "run the audit again: this record does not count, but its draw does",
+            "run the audit again: this record does not count, but its draw has to be repeated",
         )
 
 

@@ -116,7 +116,7 @@ def parse_checkpoint(raw: bytes) -> Checkpoint:
     text, _, lines = note.rpartition("\n\n")
     head = _HEAD.match(f"{text}\n")
     if head is None or not lines.endswith("\n"):
-        raise LogBroken(f"{objection}expected lines with a name, a size, a root and signatures")
+        raise LogBroken(f"{objection}expected the lines name, size, root and signatures")
     signatures = []
     for line in lines[:-1].split("\n"):
         name, _, encoded = line.removeprefix(_DASH).partition(" ")
@@ -205,7 +205,7 @@ class AuditLog:
 
 
 def log_files(folder: Path) -> dict[str, bytes]:
-    """Read every file of a log: path below its folder to content. Raises LogBroken."""
+    """Return the content of every file of a log, by its path below the folder. Raises LogBroken."""
     contents: dict[str, bytes] = {}
     for parent, folders, names in os.walk(folder):
         folders.sort()
@@ -242,7 +242,7 @@ def read_log(files: Mapping[str, bytes], keys: LogKeys) -> AuditLog:
     for number, entry in enumerate(entries[1:], 1):
         if entry.round < entries[number - 1].round:
             raise LogBroken(
-                f"entry {number} of the log has an earlier round than the entry before it"
+                f"entry {number} of the log has an earlier beacon round than the one before it"
             )
     if len({(entry.kind, entry.statement) for entry in entries}) < len(entries):
         raise LogBroken("the log contains an entry twice")
@@ -261,17 +261,23 @@ def check_extends(files: Mapping[str, bytes], earlier: bytes) -> None:
     """Raise LogBroken unless a log begins with the entries of an earlier checkpoint."""
     if CHECKPOINT not in files:
         raise LogBroken("the checkpoint of the log is missing, and existed before")
-    checkpoint, older = parse_checkpoint(files[CHECKPOINT]), parse_checkpoint(earlier)
-    leaves = [leaf_hash(raw) for raw in _entries_of(files, checkpoint.size)]
-    if older.size > len(leaves):
+    current_checkpoint, earlier_checkpoint = (
+        parse_checkpoint(files[CHECKPOINT]),
+        parse_checkpoint(earlier),
+    )
+    leaves = [leaf_hash(raw) for raw in _entries_of(files, current_checkpoint.size)]
+    if earlier_checkpoint.size > len(leaves):
         raise LogBroken(
-            f"the log has {plural(len(leaves), 'entry')}, and had {older.size} before: "
-            "entries were removed"
+            f"the log has {plural(len(leaves), 'entry')}, and had {earlier_checkpoint.size} "
+            "before: entries were removed"
         )
-    if checkpoint.origin != older.origin or root_of(leaves[: older.size]) != older.root:
+    if (
+        current_checkpoint.origin != earlier_checkpoint.origin
+        or root_of(leaves[: earlier_checkpoint.size]) != earlier_checkpoint.root
+    ):
         raise LogBroken(
-            f"the log's first {older.size} entries are not those of the earlier checkpoint: one "
-            "was changed or removed"
+            f"the log's first {earlier_checkpoint.size} entries are not those of the earlier "
+            "checkpoint: one was changed or removed"
         )
 
 

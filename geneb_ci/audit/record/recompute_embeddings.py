@@ -134,13 +134,13 @@ def _rerun_of(
 
     The result of this step is added to `steps`.
     """
-    beside = path.with_name(f"{path.stem}{RERUN_SUFFIX}")
+    rerun_path = path.with_name(f"{path.stem}{RERUN_SUFFIX}")
     try:
-        embeddings = read_rerun(read_regular(beside, RERUN_BYTES_MAX), outcome)
+        embeddings = read_rerun(read_regular(rerun_path, RERUN_BYTES_MAX), outcome)
     except NotReadable as error:
         fix = "download this file from where the record is published, and put it beside the record"
         steps.append(
-            VerificationStep(RERUN, StepState.UNKNOWN, f"{beside.name}: {error.reason}", fix)
+            VerificationStep(RERUN, StepState.UNKNOWN, f"{rerun_path.name}: {error.reason}", fix)
         )
         return None
     except StepMismatch as error:

@@ -87,7 +87,7 @@ class AuditRepository:
 
     @functools.cached_property
     def withdrawals(self) -> dict[Path, WithdrawnAudit | StepMismatch]:
-        """Path of a record to its withdrawal, or to why the withdrawal is invalid.
+        """The withdrawal of each record, by its path, or why the withdrawal is invalid.
 
         A withdrawal by a revoked key is left out, and one that `History.counts` does not count.
         """
@@ -177,7 +177,7 @@ class AuditRepository:
 
     @functools.cached_property
     def events(self) -> dict[Path, AuditEvent | StepMismatch]:
-        """Path to the commitment, start or abort in the file, or to why it is invalid."""
+        """The commitment, start or abort in each file, by its path, or why it is invalid."""
         by_path: dict[Path, AuditEvent | StepMismatch] = {}
         for path in event_files(self.layout.audits) if self.layout.audits is not None else ():
             try:
@@ -297,14 +297,14 @@ _P = TypeVar("_P", TaskPlan, EmbeddingPlan)
 
 
 def earlier_plans(
-    kind: type[_P],
+    plan_class: type[_P],
     commitment: Commitment,
     committed_at: str,
     repository: AuditRepository,
     files: Sequence[Path],
     near_roots: Collection[str] = (),
 ) -> list[_P]:
-    """Return the plans of the class `kind` for the method of a commitment, in order of time.
+    """Return the plans of the class `plan_class` for the method of a commitment, in order of time.
 
     They are those of the repository and of `files`. Receipts whose root is among `near_roots` count
     as of this method. Raises AuditRefused if the commitment was already drawn with another
@@ -314,16 +314,16 @@ def earlier_plans(
     candidates = repository.plans_of(commitment.model_id)
     for file in files:
         plan = read_any_plan(file)
-        if not plans_of_method(kind, [plan], commitment):
-            drawn, expected = (_UNITS_DRAWN[type(plan)], _UNITS_DRAWN[kind])
+        if not plans_of_method(plan_class, [plan], commitment):
+            drawn, expected = (_UNITS_DRAWN[type(plan)], _UNITS_DRAWN[plan_class])
             raise UsageProblem(
                 f"{file}: this plan drew {drawn} of {plan.commitment.model_id!r}, expected a plan "
                 f"that drew {expected} of {commitment.model_id!r}",
                 f"pass to --earlier only plans that drew {expected} of {commitment.model_id}",
             )
         candidates.append(plan)
-    require_one_draw(kind, candidates, commitment, committed_at)
-    earlier = plans_of_method(kind, candidates, commitment, near_roots)
+    require_one_draw(plan_class, candidates, commitment, committed_at)
+    earlier = plans_of_method(plan_class, candidates, commitment, near_roots)
     for plan in earlier:
         recompute_any(plan)
     return earlier

@@ -120,19 +120,19 @@ def _cell(
 
 
 def _check_claim(
-    where: str, compared: CellComparison, scores: Scores | None, evidence: CellEvidence | None
+    cell_name: str, compared: CellComparison, scores: Scores | None, evidence: CellEvidence | None
 ) -> None:
     if not _are_equal(compared.claimed, scores):
-        _refuse(f"{where}: the submission does not claim {_scores_text(compared.claimed)}")
+        _refuse(f"{cell_name}: the submission does not claim {_scores_text(compared.claimed)}")
     if (compared.predictions_equal is None) != (evidence is None):
         _refuse(
-            f"{where}: predictions were compared without a digest in the submission, or there is "
-            "one and they were not compared"
+            f"{cell_name}: predictions were compared without a digest in the submission, or were "
+            "not compared although it has one"
         )
     canonical = evidence.canonical if evidence is not None else None
     # Only earlier records compare canonical scores.
     if compared.canonical is not None and not _are_equal(compared.canonical.claimed, canonical):
-        _refuse(f"{where}: the canonical scores are not those that the submission claims")
+        _refuse(f"{cell_name}: the canonical scores are not those that the submission claims")
 
 
 def _are_equal(claimed: Scores, scores: Scores | None) -> bool:
@@ -258,22 +258,22 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
 
 
-def _tasks_left_out(plan: TaskPlan, before: Sequence[TaskPlan | EmbeddingPlan]) -> str | None:
+def _tasks_left_out(plan: TaskPlan, plans: Sequence[TaskPlan | EmbeddingPlan]) -> str | None:
     """Return the commitment of the first earlier draw of tasks that a plan leaves out."""
-    listed = {draw.commitment: set(draw.drawn) for draw in plan.earlier}
-    omitted = (
+    drawn_by_commitment = {draw.commitment: set(draw.drawn) for draw in plan.earlier}
+    omitted_commitments = (
         draw.commitment
-        for draw in earlier_draws(before, plan.commitment)
-        if not set(draw.drawn) <= listed.get(draw.commitment, set())
+        for draw in earlier_draws(plans, plan.commitment)
+        if not set(draw.drawn) <= drawn_by_commitment.get(draw.commitment, set())
     )
-    return next(omitted, None)
+    return next(omitted_commitments, None)
 
 
 def _embeddings_left_out(
-    plan: EmbeddingPlan, before: Sequence[TaskPlan | EmbeddingPlan]
+    plan: EmbeddingPlan, plans: Sequence[TaskPlan | EmbeddingPlan]
 ) -> str | None:
     """Return the commitment of the first earlier draw of embeddings that a plan leaves out."""
-    draws = earlier_embedding_draws(before, plan.commitment)
+    draws = earlier_embedding_draws(plans, plan.commitment)
     return next((draw.commitment for draw in draws if draw not in plan.earlier), None)
 
 

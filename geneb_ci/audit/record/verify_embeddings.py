@@ -102,7 +102,7 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_variants(result: VariantResult, outcome: EmbeddingOutcome) -> None:
-    """Refuse variants of other kinds, tasks or numbers than the version and the receipt allow."""
+    """Refuse variants whose kinds, tasks or numbers contradict the version or the receipt."""
     varied = tests_varied(outcome.schema_version, len(outcome.tasks))
     if fault := contradiction(result, varied):
         _refuse(f"variants: {fault}")
@@ -164,7 +164,7 @@ def _check_refits(outcome: EmbeddingOutcome, task_ids: list[str]) -> None:
 
 
 def _check_training(variants: VariantResult, refits: list[RefitTask]) -> None:
-    """Refuse decisions of a refitted probe that the variants of its task have otherwise."""
+    """Refuse decisions of a refitted probe that differ from those in the variants of its task."""
     training = {task.task: task.training for task in refits}
     for name, part in variants.tasks.items():
         if part.training != training.get(name):
@@ -206,7 +206,7 @@ def _check_few_shot(outcome: EmbeddingOutcome, task_ids: list[str], benchmark: B
 
 
 def _check_fresh(result: FreshResult | None, outcome: EmbeddingOutcome) -> None:
-    """Refuse the result of a fresh set that its numbers, the tasks or the probes contradict."""
+    """Refuse a result of a fresh set that contradicts its own numbers, the tasks or the probes."""
     if result is None:
         return
     if outcome.schema_version in WITHOUT_BOUNDS or outcome.variants is None:
@@ -226,7 +226,7 @@ def _check_fresh(result: FreshResult | None, outcome: EmbeddingOutcome) -> None:
 
 
 def _test_draws(outcome: EmbeddingOutcome) -> dict[str, int]:
-    """Return regime to the number of draws of test embeddings, over all tasks."""
+    """Return, by regime, the number of draws of test embeddings, over all tasks."""
     draws: dict[str, int] = {}
     for task in outcome.tasks:
         for part, rows in task.rows.items():
@@ -237,7 +237,7 @@ def _test_draws(outcome: EmbeddingOutcome) -> dict[str, int]:
 
 
 def _check_bounds(outcome: EmbeddingOutcome) -> None:
-    """Refuse bounds of other regimes or numbers of draws than the version and the draw allow."""
+    """Refuse bounds whose regimes or numbers of draws contradict the version or the draw."""
     drawn = _test_draws(outcome)
     has_bounds = outcome.schema_version not in WITHOUT_BOUNDS and bool(outcome.cells.of_record)
     if {bound.regime: bound.draws for bound in outcome.bounds} != (drawn if has_bounds else {}):
@@ -282,7 +282,7 @@ def _check_receipt(
 
 
 def _check_draw(task: ComparedTask, share: TaskShare, seed: bytes) -> None:
-    """Refuse other training embeddings than the seed gives, and test parts of another size.
+    """Refuse training embeddings other than those the seed draws, and test parts of a wrong size.
 
     Which test embeddings the seed gives depends on the strata, which are not known here.
     """
@@ -299,19 +299,19 @@ def _check_draw(task: ComparedTask, share: TaskShare, seed: bytes) -> None:
 
 
 def _check_task(task: ComparedTask, findings: EmbeddingFindings) -> None:
-    distinct, total = task.distinct, task.train + task.test
+    distinct, total = task.distinct_rows, task.train + task.test
     if not len(distinct) == len(task.deviation) == len(task.mismatch):
         _refuse(
             f"{task.task}: {len(distinct)} embeddings are drawn, {len(task.deviation)} compared"
         )
     if distinct and distinct[-1] >= total:
         _refuse(f"{task.task}: embedding {distinct[-1]} of {total} was drawn")
-    if [failed.row for failed in task.failed] != findings.failing(task):
-        _refuse(f"{task.task}: the embeddings that fail are not those that its numbers give")
+    if [failed.row for failed in task.failed] != findings.failing_rows(task):
+        _refuse(f"{task.task}: the failed embeddings do not follow from its numbers")
 
 
 def _check_strongest(task: ComparedTask, *, is_expected: bool) -> None:
-    """Refuse another number of the strongest training embeddings than two lists can give."""
+    """Refuse a number of strongest training embeddings that two lists of them cannot have."""
     rows = task.rows.get(STRONGEST_PART, [])
     least, most = (min(count, task.train) for count in (STRONGEST, 2 * STRONGEST))
     if is_expected and not least <= len(set(rows)) <= most:
@@ -321,18 +321,18 @@ def _check_strongest(task: ComparedTask, *, is_expected: bool) -> None:
         )
     if rows and (not is_expected or max(rows) >= task.train):
         _refuse(
-            f"{task.task}: the strongest training embeddings are test embeddings, or the version "
-            "of the record has none"
+            f"{task.task}: strongest training embeddings are listed that are test embeddings, or "
+            "that the version of the record does not have"
         )
 
 
 def _check_again(findings: EmbeddingFindings) -> None:
-    """Refuse an audit that left failed embeddings alone before its verdict was certain."""
+    """Refuse an audit that stopped repeating failed embeddings before its verdict was certain."""
     failed = [failed_row for task in findings.tasks for failed_row in task.failed]
-    if any(failed_row.again is None for failed_row in failed) and not findings.may_end:
+    if any(failed_row.again is None for failed_row in failed) and not findings.differs_in_any_case:
         _refuse(
-            "embeddings that fail were not computed again, although none of the others was altered "
-            "and not too many passed then"
+            "some failed embeddings were not computed again, although the others did not decide "
+            "the verdict"
         )
 
 
@@ -384,7 +384,9 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
             "the file of rerun embeddings beside the record is not the one that the record names",
             RERUN,
         )
-    expected = [(number, row) for number, task in enumerate(outcome.tasks) for row in task.distinct]
+    expected = [
+        (number, row) for number, task in enumerate(outcome.tasks) for row in task.distinct_rows
+    ]
     count, dim = len(expected), outcome.receipt.dim
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
@@ -533,11 +535,11 @@ def _by_column(
 
     if why := unfit_reason(committed):
         _refuse(f"{task.task}: {why}", EMBEDDINGS)
-    drawn = None if with_foreseen else np.isin(task.distinct, sorted(unforeseen(task.rows)))
+    drawn = None if with_foreseen else np.isin(task.distinct_rows, sorted(unforeseen(task.rows)))
     allowed = tolerances(rerun, scale, drawn)
     repeats = [failed for failed in task.failed if failed.again is not None]
     for failed, values in zip(repeats, again, strict=True):
-        index = task.distinct.index(failed.row)
+        index = task.distinct_rows.index(failed.row)
         repeat = judge_again(committed[index], rerun[index], values, allowed[index], scale)
         recorded = failed.again
         if recorded is not None and repeat != (

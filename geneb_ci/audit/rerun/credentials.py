@@ -27,7 +27,7 @@ _FILES_BY_FOLDER = {
     ),
     "HF_HOME": ("token", "stored_tokens"),
 }
-"""Environment variable to the files with credentials below the folder that it names."""
+"""By environment variable, the files with credentials below the folder that it names."""
 _SSH_PUBLIC = re.compile(r"known_hosts.*|authorized_keys.*|config(\.d)?|rc|environment|.*\.pub")
 """Files of ~/.ssh without a private key."""
 

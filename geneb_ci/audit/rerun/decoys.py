@@ -98,7 +98,8 @@ def with_decoys(
     """Return n real sequences and decoys in an order drawn from a seed.
 
     The first `published` of them, by default all, may be known to an extractor: only these have
-    mutants and are tested for few answers. The others are variants and fresh sequences.
+    mutants, and only their embeddings are tested for having few distinct values. The others are
+    variants and fresh sequences.
 
     `seed` has 32 secret bytes of `secrets.token_bytes`. Raises ValueError without sequences.
     """

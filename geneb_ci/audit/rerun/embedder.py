@@ -103,13 +103,13 @@ class SampleEmbedder:
                 return self._finished(sequences, entry, self._as_receipt_width(kept_values))
         seconds_used = sum(facts.seconds for facts in self.part_facts)
         runs = SandboxRuns(self._prepared, seconds_used, self._say, label)
-        decoyed = with_decoys(sequences, secrets.token_bytes(32), published_count)
+        sequences_with_decoys = with_decoys(sequences, secrets.token_bytes(32), published_count)
         self._say(
             f"{label}: embedding {plural(published_count, 'sequence')}, "
             f"{len(sequences) - published_count} variants and fresh ones, and "
-            f"{len(decoyed.sequences) - len(sequences)} decoys"
+            f"{len(sequences_with_decoys.sequences) - len(sequences)} decoys"
         )
-        embeddings = runs.embed(decoyed)
+        embeddings = runs.embed(sequences_with_decoys)
         repeats = [repeat for _, repeat in embeddings.repeats]
         values = self._as_receipt_width(np.vstack([embeddings.values, *repeats]))
         work.keep_binary(
@@ -151,8 +151,8 @@ class SampleEmbedder:
 
         if values.shape[1] != self._width:
             raise ResultRefused(
-                f"the extractor gives embeddings of {values.shape[1]} numbers, the receipt has "
-                f"{self._width}",
+                f"the extractor returns embeddings of {values.shape[1]} numbers, those of the "
+                f"receipt have {self._width}",
                 "ask for a receipt of this extractor and these options",
             )
         with np.errstate(over="ignore"):  # an embedding that is too large fails as an embedding
@@ -290,13 +290,13 @@ def rerun_cost(
             for number, support_size in enumerate(support)
         )
         drawn_total += drawn_count
-    tests_varied = sequences_varied(len(receipt.tasks))
-    variants = sum(min(tests_varied, entry.test) for entry in receipt.tasks.values())
-    training_varied = sequences_varied(min(refits, len(receipt.tasks)) or 1)
+    varied_test_count = sequences_varied(len(receipt.tasks))
+    variants = sum(min(varied_test_count, entry.test) for entry in receipt.tasks.values())
+    varied_training_count = sequences_varied(min(refits, len(receipt.tasks)) or 1)
     variants += sum(
         sorted(
             (
-                min(training_varied, receipt.tasks[task].train) + support
+                min(varied_training_count, receipt.tasks[task].train) + support
                 for task, support in supports.items()
             ),
             reverse=True,

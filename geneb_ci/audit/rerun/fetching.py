@@ -79,7 +79,7 @@ class ArchiveMember(NamedTuple):
         """Yield the content. Raises BrokenArchiveError if the archive ends within it."""
         bytes_left = self.size
         while bytes_left:
-            chunk = self.source.exactly(min(bytes_left, CHUNK))
+            chunk = self.source.read_exactly(min(bytes_left, CHUNK))
             bytes_left -= len(chunk)
             yield chunk
 
@@ -92,7 +92,7 @@ class _CountingReader:
         self._left = limit
         self.read = 0
 
-    def at_most(self, count: int) -> bytes:
+    def read_at_most(self, count: int) -> bytes:
         """Return `count` bytes, or fewer at the end of the stream."""
         if count > self._left:
             raise BrokenArchiveError("the archive is larger than any model")
@@ -111,9 +111,9 @@ class _CountingReader:
         self.read += len(content)
         return content
 
-    def exactly(self, count: int) -> bytes:
+    def read_exactly(self, count: int) -> bytes:
         """Return `count` bytes. Raises BrokenArchiveError if there are fewer."""
-        content = self.at_most(count)
+        content = self.read_at_most(count)
         if len(content) < count:
             raise BrokenArchiveError("the archive ends in the middle of a file")
         return content
@@ -121,7 +121,7 @@ class _CountingReader:
     def skip(self, count: int) -> None:
         """Skip `count` bytes."""
         while count:
-            count -= len(self.exactly(min(count, CHUNK)))
+            count -= len(self.read_exactly(min(count, CHUNK)))
 
 
 def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember]:
@@ -134,7 +134,7 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
     header_count = 0
     while True:
         is_first = source.read == 0
-        block = source.at_most(BLOCK)
+        block = source.read_at_most(BLOCK)
         if not block or not block.strip(b"\0"):
             return
         if len(block) < BLOCK or not _is_header(block):
@@ -146,7 +146,7 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
             header_count += 1
             if size > HEADER_MAX or header_count > _EXTENDED_MAX:
                 raise BrokenArchiveError("an extended header is larger than any path")
-            content = source.exactly(size)
+            content = source.read_exactly(size)
             source.skip(-size % BLOCK)
             if kind != _PAX_GLOBAL:
                 header |= _extended_fields(kind, content)
@@ -225,8 +225,8 @@ def _path_in(block: bytes) -> str:
     """Return the path in a header, joined from its two parts."""
     name, prefix = (part.partition(b"\0")[0] for part in (block[:100], block[345:500]))
     is_posix = block[257:263] == b"ustar\0"
-    joined = prefix + b"/" + name if is_posix and prefix else name
-    return joined.decode("utf-8", "replace")
+    path = prefix + b"/" + name if is_posix and prefix else name
+    return path.decode("utf-8", "replace")
 
 
 NOT_TAR = (
@@ -272,12 +272,12 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
                         "correct the entry of the model registry",
                     )
                 path = missing_members.pop(member.name)
-                unfinished = partial_path(path, WEIGHTS)
-                with named_write_errors(unfinished, WEIGHTS), unfinished.open("wb") as stream:
+                partial_file = partial_path(path, WEIGHTS)
+                with named_write_errors(partial_file, WEIGHTS), partial_file.open("wb") as stream:
                     for chunk in member.chunks():
                         stream.write(chunk)
                 keep_download(
-                    unfinished, path, sha256[member.name], f"{address}#{member.name}", WEIGHTS
+                    partial_file, path, sha256[member.name], f"{address}#{member.name}", WEIGHTS
                 )
                 if not missing_members:
                     return

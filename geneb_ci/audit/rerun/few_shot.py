@@ -107,14 +107,14 @@ class FewShotResult(StrictModel):
     regimes: Annotated[
         dict[Name, Annotated[dict[Name, FewShotTask], Field(min_length=1)]], Field(min_length=1)
     ]
-    """Regime to task to the scores of its fits."""
+    """By regime and task, the scores of the fits."""
 
 
 class Gain(NamedTuple):
     """By how much fits of a regime on training sequences score more than other fits."""
 
     regime: str
-    beside: str
+    other_fits: str
     """Kind of the other fits: `OTHERS`, `VARIANTS` or `TESTS`."""
     task: str
     """Name of a task, or "" for the mean over all `tasks`."""
@@ -129,7 +129,7 @@ class Gain(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The gain beside its limit."""
+        """The gain and its limit."""
         where = self.task or f"the mean of {plural(self.tasks, 'task')}"
         return f"{self.regime} in {where} MCC {self.gain:+.3f} of at most {self.limit:.3f}"
 
@@ -165,23 +165,23 @@ class _TaskGain(NamedTuple):
 
 
 def gains(result: FewShotResult) -> Iterator[Gain]:
-    """Yield the gain of each regime beside each kind of other fits, in the mean and by task.
+    """Yield the gain of each regime over each kind of other fits, in the mean and by task.
 
     Regimes and tasks are in alphabetical order, since a record does not keep any other.
     """
     for regime, by_task in sorted(result.regimes.items()):
         tasks = sorted(by_task.items())
-        for beside, task_gains in (
-            (OTHERS, [_beside_others(task, task_scores) for task, task_scores in tasks]),
-            (VARIANTS, [_beside_variants(task, task_scores) for task, task_scores in tasks]),
-            (TESTS, [_beside_tests(task, task_scores) for task, task_scores in tasks]),
+        for other_fits, task_gains in (
+            (OTHERS, [_gain_over_other_draws(task, task_scores) for task, task_scores in tasks]),
+            (VARIANTS, [_gain_over_variants(task, task_scores) for task, task_scores in tasks]),
+            (TESTS, [_gain_over_test_draws(task, task_scores) for task, task_scores in tasks]),
         ):
             parts = [gain for gain in task_gains if gain is not None]
             if parts:
-                yield from _with_limits(regime, beside, parts)
+                yield from _with_limits(regime, other_fits, parts)
 
 
-def _beside_others(task: str, task_scores: FewShotTask) -> _TaskGain | None:
+def _gain_over_other_draws(task: str, task_scores: FewShotTask) -> _TaskGain | None:
     if len(task_scores.others) < FITS_MIN:
         return None
     share = 1 / len(task_scores.published) + 1 / len(task_scores.others)
@@ -189,7 +189,7 @@ def _beside_others(task: str, task_scores: FewShotTask) -> _TaskGain | None:
     return _TaskGain(task, gain, _variance(task_scores.others) * share, len(task_scores.others) - 1)
 
 
-def _beside_variants(task: str, task_scores: FewShotTask) -> _TaskGain | None:
+def _gain_over_variants(task: str, task_scores: FewShotTask) -> _TaskGain | None:
     if task_scores.varied is None or len(task_scores.published) < FITS_MIN:
         return None
     pairs = zip(task_scores.published, task_scores.varied, strict=True)
@@ -198,7 +198,7 @@ def _beside_variants(task: str, task_scores: FewShotTask) -> _TaskGain | None:
     return _TaskGain(task, fmean(differences), _variance(differences) / count, count - 1)
 
 
-def _beside_tests(task: str, task_scores: FewShotTask) -> _TaskGain | None:
+def _gain_over_test_draws(task: str, task_scores: FewShotTask) -> _TaskGain | None:
     if task_scores.tests is None or min(len(task_scores.tests), len(task_scores.others)) < FITS_MIN:
         return None
     share = 1 / len(task_scores.published) + 1 / len(task_scores.others)
@@ -214,10 +214,10 @@ def _variance(scores: Sequence[float]) -> float:
     return math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
 
 
-def _with_limits(regime: str, beside: str, parts: Sequence[_TaskGain]) -> Iterator[Gain]:
+def _with_limits(regime: str, other_fits: str, parts: Sequence[_TaskGain]) -> Iterator[Gain]:
     """Yield the mean gain of all tasks with its limit, then, of several tasks, the gain of each.
 
-    `beside` is the kind of the other fits.
+    `other_fits` is the kind of the other fits.
     """
     from geneb_ci.statistics.student import student_quantile  # NumPy is slow to import
 
@@ -226,19 +226,19 @@ def _with_limits(regime: str, beside: str, parts: Sequence[_TaskGain]) -> Iterat
     mean_variance = fmean(part.variance for part in parts)
     mean_quantile = float(student_quantile(VARIANT_ALARM, freedom))
     limit = MARGIN + mean_quantile * math.sqrt(mean_variance / count)
-    yield Gain(regime, beside, "", count, fmean(part.gain for part in parts), limit)
+    yield Gain(regime, other_fits, "", count, fmean(part.gain for part in parts), limit)
     if count == 1:
         return
     task_quantile = float(student_quantile(alarm_quantile_of_one(count), freedom))
     for part in parts:
         spread = math.sqrt(max(part.variance, mean_variance))
         limit = MARGIN + TASK_MARGIN + task_quantile * spread
-        yield Gain(regime, beside, part.task, count, part.gain, limit)
+        yield Gain(regime, other_fits, part.task, count, part.gain, limit)
 
 
-def flagged_gains(result: FewShotResult, beside: str) -> list[Gain]:
-    """Return the gains beside one kind of fits that chance does not explain, means first."""
-    flagged = [gain for gain in gains(result) if gain.beside == beside and gain.is_flagged]
+def flagged_gains(result: FewShotResult, other_fits: str) -> list[Gain]:
+    """Return the gains over one kind of other fits that chance does not explain, means first."""
+    flagged = [gain for gain in gains(result) if gain.other_fits == other_fits and gain.is_flagged]
     return sorted(flagged, key=lambda gain: bool(gain.task))
 
 
@@ -275,12 +275,12 @@ def few_shot_contradiction(
             if (scores.varied is not None) != (task in varied_ids):
                 return f"{regime}: {task} has fits on variants, unlike the draw, or lacks them"
             counts = benchmark.by_id[task].test_class_counts if requires_tests else None
-            least = TEST_TIMES * regimes[regime]
-            if counts and (scores.tests is None) == (min(counts) >= least):
+            class_size_min = TEST_TIMES * regimes[regime]
+            if counts and (scores.tests is None) == (min(counts) >= class_size_min):
                 verb = "lacks" if scores.tests is None else "has"
                 return (
                     f"{regime}: {task} {verb} fits on test sequences; its smallest class has "
-                    f"{min(counts)} of them, {least} are needed"
+                    f"{min(counts)} of them, {class_size_min} are needed"
                 )
     return ""
 
@@ -302,7 +302,7 @@ def without_tests(result: FewShotResult | None) -> FewShotResult | None:
 def few_shot_text(result: FewShotResult) -> str:
     """Return the mean gains, and those that are flagged, as one line."""
     parts = [
-        f"{gain.text} beside {gain.beside}"
+        f"{gain.text} beside {gain.other_fits}"
         for gain in gains(result)
         if not gain.task or gain.is_flagged
     ]

@@ -157,7 +157,7 @@ def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshComm
         ) from error
     except OSError as error:
         raise unwritable(
-            str(salt_path), error, "copy the set to a folder that you can write"
+            str(salt_path), error, "copy the set to a folder that you can write to"
         ) from error
     return FreshCommitment(
         schema_version="1.0",
@@ -287,5 +287,5 @@ def _read(path: Path) -> bytes:
         return read_regular(path, BYTES_MAX)
     except NotReadable as error:
         raise NothingChecked(
-            f"{path}: {error.reason}", "name the files of `geneb-ci audit fresh`"
+            f"{path}: {error.reason}", "pass the files that `geneb-ci audit fresh` wrote"
         ) from error

@@ -125,13 +125,15 @@ def _bits(row: "np.ndarray") -> int:
     """Return how many significant bits the numbers of an embedding use; 0 if all are zero."""
     import numpy as np  # slow to import, and only needed here
 
-    stored = SIGNIFICAND[row.dtype.name]
+    stored_bits = SIGNIFICAND[row.dtype.name]
     numbers = row.view(f"<u{row.dtype.itemsize}")[row != 0]
     if not numbers.size:
         return 0
     # The lowest bit that is set in any number is the lowest bit of their disjunction.
-    used = int(np.bitwise_or.reduce(numbers)) & ((1 << stored) - 1)
-    return stored + 1 - ((used & -used).bit_length() - 1 if used else stored)
+    used_bits = int(np.bitwise_or.reduce(numbers)) & ((1 << stored_bits) - 1)
+    return (
+        stored_bits + 1 - ((used_bits & -used_bits).bit_length() - 1 if used_bits else stored_bits)
+    )
 
 
 def precision_text(precision: Precision) -> str:
@@ -293,7 +295,7 @@ def judged_differences(
     extra_margin: float = 0.0,
     alarm_quantile: float = VARIANT_ALARM,
 ) -> Iterator[JudgedDifference]:
-    """Yield D of each kind, of training sequences and of each kind by other probes.
+    """Yield D of each kind of variant, of training sequences, and of each kind by other probes.
 
     `extra_margin` is added to the margins.
     """

@@ -115,7 +115,7 @@ class PreparedRerun:
     work: Work
     runner: Runner
     digests: dict[str, str]
-    """Name to sha256 of each file of the weights."""
+    """SHA-256 of each file of the weights, by its name."""
     spec: ExtractorSpec
     packages: InstalledPackages | None = None
     """Packages of the lock of the model's entry or extractor; None without a lock."""

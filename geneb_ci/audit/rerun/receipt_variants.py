@@ -151,7 +151,7 @@ def sample_variants(
 
 
 Changes = Mapping[str, Sequence[ChangedDecisions]]
-"""Name of a probe, such as `full, record`, to the changed decisions of each of its fits."""
+"""Changed decisions of each fit of a probe, by the probe's name, such as `full, record`."""
 
 
 class Features(NamedTuple):
@@ -195,16 +195,16 @@ def decision_changes(
     changes = {}
     for name, decider in deciders.items():
         pairs = [
-            (before[indices] == truth, (probe.predict(features) == truth) & is_sound)
-            for before, probe in zip(decider.predicted, decider.probes, strict=True)
+            (predicted[indices] == truth, (probe.predict(features) == truth) & is_sound)
+            for predicted, probe in zip(decider.predicted, decider.probes, strict=True)
         ]
         changes[name] = [
             ChangedDecisions(
                 rows=len(indices),
-                worse=int((before & ~after).sum()),
-                better=int((~before & after).sum()),
+                worse=int((predicted & ~after).sum()),
+                better=int((~predicted & after).sum()),
             )
-            for before, after in pairs
+            for predicted, after in pairs
         ]
     return changes
 
@@ -323,14 +323,14 @@ def refit(
     """
     import numpy as np
 
-    further, matrix, output = (folder / f"refit.{end}" for end in ("json", "npy", "out"))
+    further_file, matrix, output = (folder / f"refit.{end}" for end in ("json", "npy", "out"))
     rows = [*training.further_sequences.rows, *support.further_sequences.rows]
     sequences = FurtherSequences(schema_version="1.0", rows=rows)
-    further.write_text(sequences.model_dump_json() + "\n", encoding="ascii")
+    further_file.write_text(sequences.model_dump_json() + "\n", encoding="ascii")
     np.save(matrix, features_of(values, scale_log2).values.astype(np.float32))
     words = [
         "receipt-refit", "--submission", str(submission), "--receipt", str(file.parent),
-        "--task", task, *source.options, "--further", str(further),
+        "--task", task, *source.options, "--further", str(further_file),
         "--further-embeddings", str(matrix), "--output", str(output), "--quiet",
     ]  # fmt: skip
     harness.call(words, task, limits)

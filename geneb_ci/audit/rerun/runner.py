@@ -15,8 +15,8 @@ from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.run import (
     ExtractorSpec,
     SandboxRun,
-    probe_suite,
     refuse_leaks,
+    run_escape_suite,
     run_in_sandbox,
 )
 
@@ -60,6 +60,6 @@ def open_runner(
             folder=folder,
         ) as sandbox,
     ):
-        escapes = probe_suite(sandbox)
+        escapes = run_escape_suite(sandbox)
         refuse_leaks(sandbox, escapes)
         yield Runner(sandbox, escapes, harness)

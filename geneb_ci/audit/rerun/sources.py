@@ -25,7 +25,7 @@ class DeclaredRun:
     """Repository of the weights on the Hub; None for a method without weights."""
     revision: str | None = None
     weights: dict[str, str] = field(default_factory=dict)
-    """File name to sha256 of each weight file, where known."""
+    """SHA-256 of each weight file, by its name, where known."""
     options: dict[str, str] = field(default_factory=dict)
     """Keyword arguments of the extractor's constructor, as text."""
 

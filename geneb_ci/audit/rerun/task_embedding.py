@@ -132,8 +132,8 @@ def task_matrix(
     tasks = dict.fromkeys(
         kept_embeddings[sequence].task for sequence in sequences if sequence in kept_embeddings
     )
-    stored = {name: np.load(work.task(name) / EMBEDDINGS, mmap_mode="r") for name in tasks}
-    parts = stored if values is None else stored | {task: values}
+    stored_matrices = {name: np.load(work.task(name) / EMBEDDINGS, mmap_mode="r") for name in tasks}
+    parts = stored_matrices if values is None else stored_matrices | {task: values}
     first_task, first = next(iter(parts.items()))
     for name, part in parts.items():
         if (part.shape[1], part.dtype) != (first.shape[1], first.dtype):
@@ -150,7 +150,9 @@ def task_matrix(
         ] = values
     for row, sequence in enumerate(sequences):
         if sequence in kept_embeddings:
-            matrix[row] = stored[kept_embeddings[sequence].task][kept_embeddings[sequence].row]
+            matrix[row] = stored_matrices[kept_embeddings[sequence].task][
+                kept_embeddings[sequence].row
+            ]
     return matrix
 
 
@@ -215,7 +217,7 @@ class TaskRuns:
         new_rows = [
             row for row, sequence in enumerate(sequences) if sequence not in self.kept_embeddings
         ]
-        further = self._further(task)
+        unpublished_sequences = self._unpublished_sequences(task)
         runs = SandboxRuns(
             self.prepared,
             sum(finished.seconds for finished in self.embedded.values()),
@@ -223,14 +225,17 @@ class TaskRuns:
             label,
         )
         embeddings, values = None, None
-        if new_rows or further:
-            hidden = [*(sequences[row] for row in new_rows), *further]
-            decoyed = with_decoys(hidden, secrets.token_bytes(32), len(new_rows))
-            self.say(
-                f"{label}: embedding {plural(len(new_rows), 'sequence')}, {len(further)} variants "
-                f"and fresh ones, and {len(decoyed.sequences) - len(hidden)} decoys"
+        if new_rows or unpublished_sequences:
+            new_sequences = [*(sequences[row] for row in new_rows), *unpublished_sequences]
+            sequences_with_decoys = with_decoys(
+                new_sequences, secrets.token_bytes(32), len(new_rows)
             )
-            embeddings = runs.embed(decoyed)
+            decoy_count = len(sequences_with_decoys.sequences) - len(new_sequences)
+            self.say(
+                f"{label}: embedding {plural(len(new_rows), 'sequence')}, "
+                f"{len(unpublished_sequences)} variants and fresh ones, and {decoy_count} decoys"
+            )
+            embeddings = runs.embed(sequences_with_decoys)
             values = embeddings.values[: len(new_rows)] if new_rows else None
         matrix = task_matrix(task, sequences, values, self.kept_embeddings, work)
         # Written before its entry: a matrix without an entry is computed again.
@@ -238,7 +243,7 @@ class TaskRuns:
             folder / EMBEDDINGS,
             lambda stream: np.lib.format.write_array(stream, matrix, allow_pickle=False),
         )
-        if embeddings is not None and further:
+        if embeddings is not None and unpublished_sequences:
             further_embeddings = np.ascontiguousarray(embeddings.values[len(new_rows) :])
             work.keep_binary(
                 folder / FURTHER_EMBEDDINGS,
@@ -255,14 +260,16 @@ class TaskRuns:
             seconds=runs.seconds,
             peak=runs.peak,
             token_budget=runs.token_budget,
-            further=len(further),
-            further_sha256=file_sha256(folder / FURTHER_EMBEDDINGS) if further else None,
+            further=len(unpublished_sequences),
+            further_sha256=file_sha256(folder / FURTHER_EMBEDDINGS)
+            if unpublished_sequences
+            else None,
             repeated=None if embeddings is None else embeddings.repeatability,
         )
         work.keep_result(folder / EMBEDDED, entry.model_dump_json(indent=1) + "\n")
         return entry
 
-    def _further(self, task: str) -> list[str]:
+    def _unpublished_sequences(self, task: str) -> list[str]:
         """Return the variants and fresh sequences to embed with a task."""
         prepared, folder = self.prepared, self.prepared.work.task(task)
         seed = variant_seed(self.plan.seed, prepared.settings.nonce)
@@ -291,9 +298,11 @@ class TaskRuns:
             if is_same and scores.noise.dtype == self.noise:
                 return scores
         self.say(f"{label}: scoring the embeddings and {settings.copies} jittered copies")
-        further = (folder / FURTHER_FILE, folder / FURTHER_EMBEDDINGS) if expected.further else None
+        further_files = (
+            (folder / FURTHER_FILE, folder / FURTHER_EMBEDDINGS) if expected.further else None
+        )
         computed = self.prepared.rescored(
-            task, folder / SEQUENCES, folder / EMBEDDINGS, self.noise, further, self.plan.seed
+            task, folder / SEQUENCES, folder / EMBEDDINGS, self.noise, further_files, self.plan.seed
         )
         work.note_result(folder / RESCORED)
         return computed

@@ -82,7 +82,7 @@ def outcome_of(
     precision = precision_of(prepared.settings.noise, run.repeated)
     notes = [
         *compare.notes(compared, rescoring),
-        compare.atlas_note(
+        compare.device_note(
             prepared.subject.device, prepared.settings.device, prepared.settings.noise
         ),
         *([variant_text(variants)] if variants is not None else []),
@@ -149,7 +149,7 @@ def check_outcome(
     }
     decoys = _all_decoys({task: entry for task, entry in embedded.items() if entry is not None})
     memorisation = memorisation_results(plan, work, subject, rescoring)
-    follows = {
+    is_same_by_part = {
         "plan": outcome.plan == plan,
         "comparison": outcome.tasks == _compared(plan, subject, rescoring),
         "result of the decoys": outcome.decoys == decoys,
@@ -157,7 +157,7 @@ def check_outcome(
         == (outcome.variants, outcome.fresh, outcome.few_shot),
         "verdict": outcome.verdict == overall_verdict(outcome.tasks, outcome.decoys, *memorisation),
     }
-    wrong_parts = [name for name, is_same in follows.items() if not is_same]
+    wrong_parts = [name for name, is_same in is_same_by_part.items() if not is_same]
     if wrong_parts:
         raise AuditRefused(
             f"{path}: the {wrong_parts[0]} of this outcome does not follow from the plan and the "

@@ -90,8 +90,10 @@ def fetch(
     limit_storage(DOWNLOAD_LIMITS)
     api, patterns = HfApi(endpoint=endpoint, token=False), [*PATTERNS, *sorted(weights.files)]
     try:
-        listed = api.list_repo_tree(weights.location, revision=weights.revision, recursive=True)
-        entries = list(itertools.islice(listed, LISTED_MAX + 1))
+        repository_files = api.list_repo_tree(
+            weights.location, revision=weights.revision, recursive=True
+        )
+        entries = list(itertools.islice(repository_files, LISTED_MAX + 1))
         _refuse_too_many(len(entries), LISTED_MAX)
         files = (entry for entry in entries if isinstance(entry, RepoFile))
         chosen = filter_repo_objects(files, allow_patterns=patterns, key=lambda file: file.path)
@@ -129,8 +131,8 @@ def provide_weights(
 ) -> dict[str, str]:
     """Download the committed files that `folder` lacks, and verify all of them.
 
-    Returns name to sha256 of every file in `folder`. Raises what `fetch` and `verify_weights`
-    raise.
+    Returns the SHA-256 of every file in `folder`, by its name. Raises what `fetch` and
+    `verify_weights` raise.
     """
     if not folder.is_dir() or any(not (folder / name).is_file() for name in weights.files):
         fetch(weights, folder, say=say)
@@ -172,7 +174,7 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
 
 
 def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]:
-    """Return name to sha256 of every file of weights, after comparing them with the commitment.
+    """Return the SHA-256 of every weight file, by name, after comparing it with the commitment.
 
     Raises WeightsRefused for a link, for too many or too large files, for a weight file that is
     missing, changed or not in the commitment, for a pickle below sandbox level 2, for a malformed
@@ -211,13 +213,14 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
     if weights.kind != "none" and not weights.files:
         raise WeightsRefused(
             "the commitment names no weight file",
-            "commit with --weights NAME=SHA256 for each, or ask for a submission that lists them",
+            "commit with --weights NAME=SHA256 for each weight file, or ask for a submission that "
+            "lists them",
         )
     return digests
 
 
 def _read_files(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, bytes]]:
-    """Return name to sha256 of each file, and name to content of each configuration."""
+    """Return the SHA-256 of each file and the content of each configuration, both by name."""
     digests, configurations = {}, {}
     for name, file in files.items():
         if file.suffix != JSON:
@@ -231,7 +234,7 @@ def _read_files(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, by
 
 
 def _disguise(file: Path) -> str:
-    """Return what a file is that stands in place of weights, and the fix; "" if unknown.
+    """Return what other kind of file has the name of a weight file, and the fix; "" if unknown.
 
     Such a file is small, for example a pointer of git LFS.
     """
@@ -243,7 +246,7 @@ def _disguise(file: Path) -> str:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """Return name to path of every file, without the cache of the Hub's client.
+    """Return the path of every file, by its name, without the cache of the Hub's client.
 
     Raises WeightsRefused for a link, since the sandbox contains only this folder.
     """
@@ -286,10 +289,10 @@ def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
             )
     other_sizes = {name: size for name, size in sizes.items() if name not in weights.files}
     if (total := sum(other_sizes.values())) > OTHER_BYTES_MAX:
-        largest = max(other_sizes, key=other_sizes.__getitem__)
+        largest_file = max(other_sizes, key=other_sizes.__getitem__)
         raise WeightsRefused(
             f"files that the commitment does not name have {total:,} bytes in all, the largest is "
-            f"{largest}; expected at most {OTHER_BYTES_MAX:,}",
+            f"{largest_file}; expected at most {OTHER_BYTES_MAX:,}",
             "remove files that the model does not need, or name them in the submission and commit "
             "again",
         )
@@ -330,9 +333,9 @@ def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, P
         ) from error
     on_hub = weights.kind == "huggingface"
     for text in _auto_map_texts(value):
-        repository, mark, inside = text.partition("--")
+        repository, separator, inside = text.partition("--")
         has_module = f"{inside.partition('.')[0]}.py" in files
-        if mark and not (has_module and (repository == weights.location or not on_hub)):
+        if separator and not (has_module and (repository == weights.location or not on_hub)):
             raise WeightsRefused(
                 f"{name}: auto_map names {quoted(text)}, code of another repository whose revision "
                 "is not pinned",

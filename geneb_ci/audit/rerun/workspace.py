@@ -66,7 +66,7 @@ class WorkSettings(StrictModel):
     started_at: Moment | None = None
     """When the rerun began, after the draw; None until then."""
     weights: dict[str, Hex64] | None = None
-    """Name to sha256 of each file of the weights, configuration included; None before the first
+    """SHA-256 of each file of the weights, by name, configuration included; None before the first
     verification."""
 
 
@@ -74,7 +74,7 @@ class ResultDigests(StrictModel):
     """The digests of the kept results."""
 
     files: dict[str, Hex64]
-    """Path below the work folder to digest."""
+    """Digest of each file, by its path below the work folder."""
 
 
 OPTION_OF = {
@@ -84,7 +84,7 @@ OPTION_OF = {
     "copies": "--copies",
     "fresh": "--fresh-commitment",
 }
-"""Setting to the option that sets it; commitment and version follow from the checkout."""
+"""The option that sets each setting; commitment and version follow from the checkout."""
 
 
 class EmbeddedTask(StrictModel):

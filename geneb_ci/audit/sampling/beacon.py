@@ -72,7 +72,7 @@ def time_of(number: int, chain: Chain = QUICKNET) -> int:
     return chain.genesis + (number - 1) * chain.period
 
 
-def value_of(signature: str) -> bytes:
+def randomness_of(signature: str) -> bytes:
     """Return the 32 bytes of randomness of a round, from the hex digits of its signature."""
     return hashlib.sha256(bytes.fromhex(signature)).digest()
 
@@ -86,7 +86,7 @@ def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_
     number out of range; BrokenInstallation if the library of the curve is missing.
     """
     if not 1 <= number < ROUNDS_MAX:
-        raise StepMismatch(ROUND, f"{number} is not a round number of the beacon")
+        raise StepMismatch(ROUND, f"the beacon has no round {number}")
     curve = _curve()
     # 1. Both are points of the groups of prime order, and not their neutral elements.
     key = _point(curve.G2Point, public_key, "the public key")
@@ -98,7 +98,7 @@ def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_
     if not curve.GT.pairing_check([-hashed, signed], [key, curve.G2Point()]):
         raise StepMismatch(
             SIGNATURE,
-            f"the signature is not the beacon's of round {number}",
+            f"the signature is not that of round {number} of the beacon",
             "download the round from a public relay, such as https://api.drand.sh",
         )
 
@@ -117,7 +117,9 @@ def _point(group: Any, text: str, kind: str) -> Any:  # the library's own points
     if point == group.identity() or not point.is_in_subgroup():
         raise StepMismatch(SIGNATURE, f"{kind} is not a point of the group of prime order")
     if point.to_compressed_bytes() != raw:
-        raise StepMismatch(SIGNATURE, f"{kind} is not the canonical encoding of a point")
+        raise StepMismatch(
+            SIGNATURE, f"{kind} is not the canonical encoding of a point of the curve"
+        )
     return point
 
 
@@ -163,8 +165,8 @@ def fallback_value(
         raise UsageProblem(
             f"the fallback key was not published: {key_sha256} is not among fallback_keys of the "
             "policy",
-            "use the key of this epoch; a new key is valid for commitments made once its digest is "
-            "in leaderboard/policy/policy.toml of the main branch",
+            "use the key of this epoch; a new key is valid for commitments that are made after its "
+            "digest was added to leaderboard/policy/policy.toml of the main branch",
         )
     value = _hmac_of(commitment, key)
     return FallbackBeacon(
@@ -182,7 +184,9 @@ def is_key_unrevealed(beacon: FallbackBeacon) -> bool:
 
 
 def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
-    """Refuse a revealed key of another digest, or a value of another key; accept a secret key.
+    """Refuse a revealed key with another digest, or a value computed with another key.
+
+    While the key is secret, nothing can be verified and any value is accepted.
 
     Raises StepMismatch of the step "signature".
     """
@@ -216,13 +220,13 @@ def practice(number: int, benchmark: str) -> PracticeBeacon:
 
 
 def verify_practice(beacon: PracticeBeacon, benchmark: str) -> None:
-    """Refuse a value that is not the practice value, or is used for another benchmark.
+    """Refuse a value other than the practice value, and one that is used for another benchmark.
 
     Raises StepMismatch of the step "signature".
     """
     if not is_practice(benchmark):
         raise StepMismatch(
-            SIGNATURE, "the practice beacon decides for the practice benchmark alone"
+            SIGNATURE, "the practice beacon is only valid for the practice benchmark"
         )
     if beacon.value != _practice_value(beacon.round):
         raise StepMismatch(

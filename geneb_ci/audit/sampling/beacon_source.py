@@ -18,10 +18,10 @@ from geneb_ci.audit.sampling.beacon import (
     QUICKNET,
     fallback_value,
     practice,
+    randomness_of,
     require_practice,
     round_at,
     time_of,
-    value_of,
     verify_round,
 )
 from geneb_ci.audit.sampling.design import AuditPolicy
@@ -83,7 +83,7 @@ def parse_round(raw: bytes, number: int) -> DrandBeacon:
             f"download {RELAYS[0]}/{QUICKNET.hash}/public/{number}",
         )
     verify_round(answer.round, answer.signature)
-    if answer.randomness not in {None, value_of(answer.signature).hex()}:
+    if answer.randomness not in {None, randomness_of(answer.signature).hex()}:
         raise StepMismatch(
             SIGNATURE, "the randomness of the round is not the SHA-256 of its signature"
         )
@@ -107,7 +107,8 @@ def fetch_round(
     for relay in relays:
         if not AllowedServers(is_user_named=True).allows(relay):
             raise UsageProblem(
-                f"--relay {relay!r} is not an https address", f"pass one such as {RELAYS[0]}"
+                f"--relay {relay!r} is not an https address",
+                f"pass an address such as {RELAYS[0]}",
             )
     reasons: dict[str, str] = {}
     for attempt in range(ATTEMPTS):
@@ -188,17 +189,18 @@ class BeaconSource(NamedTuple):
         """Raise UsageProblem if options contradict each other."""
         if self.practice and (self.beacon_file or self.relay or self.fallback_key_file):
             raise UsageProblem(
-                "--practice excludes --beacon-file, --relay and --fallback-key-file",
+                "--practice cannot be combined with --beacon-file, --relay or --fallback-key-file",
                 "pass one of them",
             )
         if self.fallback_key_file is not None and (self.beacon_file or self.relay):
             raise UsageProblem(
-                "--fallback-key-file excludes --beacon-file and --relay", "pass one of them"
+                "--fallback-key-file cannot be combined with --beacon-file or --relay",
+                "pass one of them",
             )
         if self.fallback_key_file is None and (self.why or self.reveal):
             raise UsageProblem(
                 "--why and --reveal need --fallback-key-file",
-                "pass --fallback-key-file F, or leave them out",
+                "pass --fallback-key-file F, or leave out --why and --reveal",
             )
 
     def check_benchmark(self, sha256: str) -> None:
@@ -259,7 +261,7 @@ def _fallback(
     raw = read_bytes(key_file)
     if isinstance(raw, Fault):
         raise NothingChecked(f"{key_file}: {raw.message}", "pass a file with 64 hex digits")
-    substitute = fallback_value(
+    beacon = fallback_value(
         commitment.sha256,
         raw.decode("ascii", "replace").strip(),
         policy.fallback_keys,
@@ -273,4 +275,4 @@ def _fallback(
             f"{moment_of(fallback_from)} on",
             "draw by the beacon, or wait until then",
         )
-    return substitute
+    return beacon

@@ -147,17 +147,17 @@ CONFIDENCE = Fraction(95, 100)
 def policy_text(benchmark: Benchmark) -> str:
     """Return the text of the shipped policy for a benchmark, with comments on its sample."""
     path = shipped("policy", POLICY_FILE)
-    default, text = load_policy(path), path.read_text("utf-8")
+    defaults, text = load_policy(path), path.read_text("utf-8")
     tasks = len(benchmark.tasks)
-    drawn = min(default.drawn, tasks)
+    drawn = min(defaults.drawn, tasks)
     sizes = [task.n_test for task in benchmark.tasks]
-    rows = default.minimum_rows if None in sizes else sum(size or 0 for size in sizes)
+    rows = defaults.minimum_rows if None in sizes else sum(size or 0 for size in sizes)
     values = {
         "drawn": f"{drawn:<15} # tasks of the guaranteed sample: {_detection_text(tasks, drawn)}",
         "regimes": json.dumps(benchmark.regimes),
-        "minimum_drawn": f"{min(default.minimum_drawn, drawn):<7} # drawn tasks that a row needs "
+        "minimum_drawn": f"{min(defaults.minimum_drawn, drawn):<7} # drawn tasks that a row needs "
         "to be `audited`",
-        "minimum_rows": f"{min(default.minimum_rows, rows or 1):<8} # test rows of each regime "
+        "minimum_rows": f"{min(defaults.minimum_rows, rows or 1):<8} # test rows of each regime "
         "that an audit by receipt draws",
     }
     for name, value in values.items():
@@ -170,10 +170,10 @@ def _detection_text(tasks: int, drawn: int) -> str:
     if drawn == tasks:
         return "all of them, so every raised one"
     design = Design((tasks,))
-    raised = next(
+    raised_count = next(
         m for m in range(1, tasks + 1) if detection_probability(design, m, drawn) >= CONFIDENCE
     )
-    return f"includes one of {raised} raised tasks with {percent(float(CONFIDENCE))}"
+    return f"includes one of {raised_count} raised tasks with {percent(float(CONFIDENCE))}"
 
 
 # Fewest tasks of a larger category; all others are one part. In GENEB, 8 of the 13 categories, with
@@ -268,8 +268,8 @@ def sample(
     if not strata:
         return list(ordered_tasks[:drawn])
     parts = parts_of(ordered_tasks, strata)
-    seats = allocation([len(part) for part in parts], len(strata), drawn)
-    chosen = {task for part, places in zip(parts, seats, strict=True) for task in part[:places]}
+    counts = allocation([len(part) for part in parts], len(strata), drawn)
+    chosen = {task for part, places in zip(parts, counts, strict=True) for task in part[:places]}
     return [task for task in ordered_tasks if task in chosen]
 
 
@@ -327,18 +327,23 @@ def detection_probability(
     choose where to fabricate. Raises what `allocation` raises.
     """
     places = allocation(design.sizes, design.guaranteed, drawn)
-    worst = [CERTAIN]  # by number of fabricated tasks so far
+    largest_miss = [CERTAIN]  # by number of fabricated tasks so far
     for size, seats in zip(design.sizes, places, strict=True):
-        missed = [miss_probability(size, m, seats, power) for m in range(min(size, fabricated) + 1)]
-        top = min(fabricated, len(worst) + len(missed) - 2)
-        worst = [
+        miss_probabilities = [
+            miss_probability(size, m, seats, power) for m in range(min(size, fabricated) + 1)
+        ]
+        top = min(fabricated, len(largest_miss) + len(miss_probabilities) - 2)
+        largest_miss = [
             max(
-                worst[total - m] * missed[m]
-                for m in range(max(0, total - len(worst) + 1), min(total, len(missed) - 1) + 1)
+                largest_miss[total - m] * miss_probabilities[m]
+                for m in range(
+                    max(0, total - len(largest_miss) + 1),
+                    min(total, len(miss_probabilities) - 1) + 1,
+                )
             )
             for total in range(top + 1)
         ]
-    return 1 - worst[fabricated]
+    return 1 - largest_miss[fabricated]
 
 
 def needed_sample_size(
@@ -407,21 +412,23 @@ def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
     return Design(tuple(len(part) for part in parts_of(tasks, strata)), len(strata))
 
 
-def sample_size_of(commitment: Commitment, drawn: int | None, requested: int, before: int) -> int:
+def sample_size_of(
+    commitment: Commitment, drawn: int | None, requested: int, drawn_before: int
+) -> int:
     """Return the number of tasks to draw: the largest of the committed and all other numbers.
 
-    `drawn` is the value of --drawn, `requested` the number that --detect needs, `before` the size
-    of an earlier sample. Raises UsageProblem when `drawn` is less than the committed or earlier
-    number.
+    `drawn` is the value of --drawn, `requested` the number that --detect needs, `drawn_before` the
+    size of an earlier sample. Raises UsageProblem when `drawn` is less than the committed number or
+    the earlier size.
     """
     committed = commitment.policy.drawn
-    if drawn is not None and drawn < max(committed, before):
+    if drawn is not None and drawn < max(committed, drawn_before):
         raise UsageProblem(
-            f"--drawn {drawn} would lower the sample: {committed} tasks are committed"
-            + (f", and {before} were drawn before" if before > committed else ""),
-            "a sample can only be raised: pass a larger number, or leave out --drawn",
+            f"--drawn {drawn} would make the sample smaller: {committed} tasks are committed"
+            + (f", and {drawn_before} were drawn before" if drawn_before > committed else ""),
+            "a sample can only grow: pass a larger number, or leave out --drawn",
         )
-    return max(committed, drawn or 0, requested, before)
+    return max(committed, drawn or 0, requested, drawn_before)
 
 
 def parse_probability(text: str, option: str) -> Fraction:

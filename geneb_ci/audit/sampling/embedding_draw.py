@@ -67,7 +67,7 @@ def receipt_of(submission: Submission | None, benchmark: Benchmark) -> Submissio
     """Return a submission with its receipt, whose embeddings can be drawn.
 
     Raises AuditRefused if there is no receipt, if its embeddings cannot be compared since they were
-    computed in bfloat16, float16 or TF32, or if its root is not that of its tasks.
+    computed in bfloat16, float16 or TF32, or if its root does not follow from its tasks.
     """
     receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
     if receipt is None or not isinstance(submission, SubmissionV12):
@@ -83,7 +83,7 @@ def receipt_of(submission: Submission | None, benchmark: Benchmark) -> Submissio
         )
     if receipt_root(receipt, benchmark.task_ids) != receipt.root:
         raise AuditRefused(
-            "the root of the receipt is not that of its tasks",
+            "the Merkle root of the receipt does not follow from its tasks",
             "ask for the submission as the harness wrote it: see rule wrong-receipt",
         )
     return SubmissionWithReceipt(submission, receipt)
@@ -149,9 +149,9 @@ def require_not_lowered(
         if plan.commitment_sha256 == digest and is_lower:
             drawn_size = FULL if plan.rows.whole else str(plan.rows.test)
             raise UsageProblem(
-                f"--size would lower the sample: --size {drawn_size} was drawn before for this "
-                "commitment",
-                f"a sample can only be raised: pass --size {drawn_size} or more",
+                f"--size would make the sample smaller: --size {drawn_size} was drawn before for "
+                "this commitment",
+                f"a sample can only grow: pass --size {drawn_size} or more",
             )
 
 

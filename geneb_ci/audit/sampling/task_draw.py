@@ -16,7 +16,7 @@ from geneb_ci.audit.commitment import (
 )
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling import beacon
-from geneb_ci.audit.sampling.beacon import value_of
+from geneb_ci.audit.sampling.beacon import randomness_of
 from geneb_ci.audit.sampling.design import sample, seed_of, tickets_of
 from geneb_ci.audit.sampling.plan import (
     AnyPlan,
@@ -33,13 +33,13 @@ from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Context
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding
-from geneb_ci.statistics.view import RowView, crowns
+from geneb_ci.statistics.view import RowView, led_categories
 
 _P = TypeVar("_P", TaskPlan, EmbeddingPlan)
 
 
 def require_one_draw(
-    kind: type[TaskPlan | EmbeddingPlan],
+    plan_class: type[TaskPlan | EmbeddingPlan],
     plans: Iterable[TaskPlan | EmbeddingPlan],
     commitment: Commitment,
     committed_at: str,
@@ -49,17 +49,17 @@ def require_one_draw(
     Tasks may be drawn after embeddings and conversely, since each confirms something else.
     """
     digest = commitment.sha256
-    for plan in sorted((plan for plan in plans if isinstance(plan, kind)), key=_by_time):
+    for plan in sorted((plan for plan in plans if isinstance(plan, plan_class)), key=_by_time):
         if plan.commitment_sha256 == digest and plan.committed_at != committed_at:
             raise AuditRefused(
                 f"this commitment already has a draw, as of {plan.committed_at}",
-                f"pass --committed-at {plan.committed_at}, which draws the same: a commitment has "
-                "one draw",
+                f"pass --committed-at {plan.committed_at} to repeat it: a commitment has only one "
+                "draw",
             )
 
 
 def plans_of_method(
-    kind: type[_P],
+    plan_class: type[_P],
     plans: Iterable[TaskPlan | EmbeddingPlan],
     commitment: Commitment,
     near_roots: Collection[str] = (),
@@ -74,7 +74,7 @@ def plans_of_method(
         (
             plan
             for plan in plans
-            if isinstance(plan, kind)
+            if isinstance(plan, plan_class)
             and (
                 (isinstance(plan, EmbeddingPlan) and plan.root in near_roots)
                 or same_method_reason(identity_of(plan.commitment), identity)
@@ -164,7 +164,7 @@ def draw(
 def beacon_value(beacon: Beacon) -> bytes:
     """Return the 32 bytes of randomness of a beacon."""
     if isinstance(beacon, DrandBeacon):
-        return value_of(beacon.signature)
+        return randomness_of(beacon.signature)
     return bytes.fromhex(beacon.value)
 
 
@@ -277,7 +277,7 @@ def _refuse(step: str, message: str) -> NoReturn:
     raise StepMismatch(step, message)
 
 
-CROWNS_MAX = 3
+LED_TASKS_MAX = 3
 """Largest number of tasks that are added by default from categories that the model leads."""
 FAMILY = "plausibility"
 _TASK_DEPTH = 3  # parts of /results/<regime>/<task>, to which a metric may be added
@@ -299,14 +299,14 @@ def targets_of(commitment: Commitment, count: int, submission: SubmissionFile | 
     return targets(*checked_submission(submission), commitment.tasks)
 
 
-def crowns_of(commitment: Commitment, submission: SubmissionFile | None) -> list[str]:
+def led_tasks_of(commitment: Commitment, submission: SubmissionFile | None) -> list[str]:
     """Return a task of each category that the committed submission leads, most surprising first.
 
     Returns [] if the submission is missing.
     """
     if submission is None:
         return []
-    return crowned(checked_submission(submission)[0].view, commitment.tasks)
+    return led_tasks(checked_submission(submission)[0].view, commitment.tasks)
 
 
 def targets(
@@ -319,24 +319,30 @@ def targets(
     gain. Equal tasks are in the order of the benchmark.
     """
     scores = suspicion(findings)
-    gain = largest_gains(context.view)
-    board = {task: position for position, task in enumerate(context.benchmark.task_ids)}
-    listed = [task for task in board if task in candidates]
-    suspicious = [task for task in listed if scores.get(task, 0.0) > 0]
-    suspicious.sort(key=lambda task: (-scores[task], board[task]))
-    suspicious += [task for task in crowned(context.view, listed) if task not in suspicious]
-    gaining = [task for task in listed if task not in suspicious and gain.get(task, 0.0) > 0]
-    gaining.sort(key=lambda task: (-gain[task], board[task]))
-    return [*suspicious, *gaining]
+    gain_by_task = largest_gains(context.view)
+    position_by_task = {task: position for position, task in enumerate(context.benchmark.task_ids)}
+    ordered_candidates = [task for task in position_by_task if task in candidates]
+    suspicious_tasks = [task for task in ordered_candidates if scores.get(task, 0.0) > 0]
+    suspicious_tasks.sort(key=lambda task: (-scores[task], position_by_task[task]))
+    suspicious_tasks += [
+        task for task in led_tasks(context.view, ordered_candidates) if task not in suspicious_tasks
+    ]
+    tasks_with_gain = [
+        task
+        for task in ordered_candidates
+        if task not in suspicious_tasks and gain_by_task.get(task, 0.0) > 0
+    ]
+    tasks_with_gain.sort(key=lambda task: (-gain_by_task[task], position_by_task[task]))
+    return [*suspicious_tasks, *tasks_with_gain]
 
 
-def crowned(view: RowView, candidates: Collection[str]) -> list[str]:
+def led_tasks(view: RowView, candidates: Collection[str]) -> list[str]:
     """Return the most surprising candidate of each category that a row leads."""
-    crowned_tasks = []
-    for crown in crowns(view):
-        tasks = [view.cell(cell)[1] for cell in crown.cells]
-        crowned_tasks += [task for task in tasks if task in candidates][:1]
-    return crowned_tasks
+    result = []
+    for lead in led_categories(view):
+        tasks = [view.cell(cell)[1] for cell in lead.cells]
+        result += [task for task in tasks if task in candidates][:1]
+    return result
 
 
 def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
@@ -352,14 +358,14 @@ def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
 
 
 def largest_gains(view: RowView) -> dict[str, float]:
-    """Return the largest gain of each task over its neighbours in any regime."""
-    standing = view.standing
+    """Return the gain gain of each task over its neighbours in any regime."""
+    standing = view.prediction
     gains = standing.distances if standing is not None else _above_median(view)
-    largest: dict[str, float] = {}
+    gain_by_task: dict[str, float] = {}
     for number, gain in enumerate(gains):
         _, task = view.cell(number)
-        largest[task] = max(gain, largest.get(task, 0.0))
-    return largest
+        gain_by_task[task] = max(gain, gain_by_task.get(task, 0.0))
+    return gain_by_task
 
 
 def _above_median(view: RowView) -> list[float]:

@@ -47,7 +47,7 @@ class TrustInputs:
     plans: tuple[TaskPlan | EmbeddingPlan, ...]
     """The plans of all records, starts and aborts of the repository, even withdrawn or revoked."""
     unreadable: Mapping[str, str]
-    """Model id to the name of a record that cannot be read, so that its draw is unknown."""
+    """By model id, the name of a record that cannot be read, so that its draw is unknown."""
     history: History = field(default_factory=History)
     """The signed statements of the repository, and the statements that each names."""
     receipt_notes: SeenReceipts = field(default_factory=SeenReceipts)

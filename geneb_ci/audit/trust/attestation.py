@@ -115,7 +115,7 @@ _STANDING = (
 )
 
 
-def _everywhere(*keys: str) -> tuple[str, ...]:
+def _fact_paths(*keys: str) -> tuple[str, ...]:
     """Return the paths of facts of a model in rows, in the page's data and in tables of models."""
     return tuple(f"{list_path}/{key}" for list_path in _LISTS for key in keys)
 
@@ -175,35 +175,35 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "other facts of the run", Author.SUBMITTER,
         (
-            *_everywhere("run", "letters_a_second", "peak_memory", "peak_memory_bytes"),
+            *_fact_paths("run", "letters_a_second", "peak_memory", "peak_memory_bytes"),
             f"{_RUN}/**",
         ),
     ),
     FieldGroup(
         "letters read, embeddings, scores at unit scale and properties", Author.SUBMITTER,
         (
-            *_everywhere("letters_read", "properties"),
+            *_fact_paths("letters_read", "properties"),
             "submission/measured/**", "submission/properties/**",
         ),
     ),
     FieldGroup(
-        IDENTITY, Author.SUBMITTER, (*_everywhere("model"), "scores.csv/model", "values.csv/model"),
+        IDENTITY, Author.SUBMITTER, (*_fact_paths("model"), "scores.csv/model", "values.csv/model"),
     ),
     FieldGroup(
         SIZE, Author.SUBMITTER,
-        _everywhere("disp", "display", "params"),
+        _fact_paths("disp", "display", "params"),
     ),
     FieldGroup(
         "training data, zero-shot, link and submitter", Author.SUBMITTER,
         (
-            *_everywhere("zero_shot", "url", "training_data", "submitted_by"),
+            *_fact_paths("zero_shot", "url", "training_data", "submitted_by"),
             "diagnostics.json/models/*/regimes/*",
             *paths("models.csv/{}", ("provenance", "format", "harness_version")),
         ),
     ),
     FieldGroup(
         "facts of the model registry", Author.REGISTRY,
-        _everywhere(
+        _fact_paths(
             "architecture", "tokenization", "pretraining", "runs_on", "licence", "max_letters",
             "max_tokens", "embedding_dim", "params_in_paper", "params_trained",
         ),
@@ -211,7 +211,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "authorship, evidence, trust level and audits", Author.RECORDS,
         (
-            *_everywhere(
+            *_fact_paths(
                 "official", "authorship", "evidence", "submitted", "recomputed",
                 *paths("audit/{}", ("tasks", "of", "date", "sandbox", "verdict", "cells", "rows")),
                 *paths("disputes/*/{}", ("record", "signer", "date", "why/*", "scores")),
@@ -227,12 +227,12 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     ),
     FieldGroup(
         "warnings, and that test sets have the benchmark's sizes", Author.CHECKS,
-        (*_everywhere("warnings/*"), "models.csv/warnings", f"{_CELL}/n_test"),
+        (*_fact_paths("warnings/*"), "models.csv/warnings", f"{_CELL}/n_test"),
     ),
     FieldGroup(
         "known defects, and whether the receipt's files can be fetched", Author.MAINTAINERS,
         (
-            *_everywhere(*paths("defects/*/{}", ("id", "what", "explained")), "receipt"),
+            *_fact_paths(*paths("defects/*/{}", ("id", "what", "explained")), "receipt"),
             "models.csv/defects",
         ),
     ),
@@ -326,7 +326,7 @@ class RowAttestation:
 
     evidence: Evidence = Evidence.CHECKED
     rerun: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Regime to the tasks that the audits of the evidence reran."""
+    """By regime, the tasks that the audits of the evidence reran."""
     sampled: tuple[str, ...] = ()
     """Regimes in which one audit has a large enough sample by itself."""
     unaudited: tuple[str, ...] = ()
@@ -341,8 +341,8 @@ class RowAttestation:
     @property
     def of_record(self) -> Recomputation | None:
         """The audit by receipt that compared each score on the board, or None."""
-        rows = self.recomputed.rows if self.recomputed is not None else None
-        return self.recomputed if rows is not None and rows.compares_shown else None
+        facts = self.recomputed.facts if self.recomputed is not None else None
+        return self.recomputed if facts is not None and facts.compares_shown else None
 
     def standing(self, regime: str, task: str) -> Standing:
         """Return the evidence of audits for the scores of a task in a regime."""
@@ -389,15 +389,14 @@ class RowAttestation:
         if self.recomputed is not None:
             receipt = _recomputed_text(self.recomputed)
             record = receipt if self.of_record is not None else ""
-            method = (
-                f"used to compute {self.recomputed.rows.embedded:,} embeddings of the receipt again"
-            )
-        rerun = self._reruns(tuple(self.rerun)) if self.tasks else ""
+            count = self.recomputed.facts.embedded
+            method = f"used to compute {count:,} embeddings of the receipt again"
+        rerun = self._rerun_text(tuple(self.rerun)) if self.tasks else ""
         text_by_check = {
             Check.RERUN: rerun,
             Check.RECEIPT: receipt,
             Check.RECORD: record,
-            Check.METHOD: self._reruns(()) if rerun else method,
+            Check.METHOD: self._rerun_text(()) if rerun else method,
         }
         return next(
             (text_by_check[check] for check in group.checks if text_by_check[check]),
@@ -414,7 +413,7 @@ class RowAttestation:
                 record = self.of_record
                 yield Statement(SCORES, _recomputed_text(record) if record is not None else WORD)
             return
-        yield Statement("scores of rerun tasks", self._reruns(tuple(self.rerun)))
+        yield Statement("scores of rerun tasks", self._rerun_text(tuple(self.rerun)))
         if self.of_record is not None:
             yield Statement("scores of the other tasks", _recomputed_text(self.of_record))
             return
@@ -430,7 +429,7 @@ class RowAttestation:
         if self.recomputed is not None:
             yield Statement(CANONICAL, _recomputed_text(self.recomputed))
 
-    def _reruns(self, regimes: Sequence[str]) -> str:
+    def _rerun_text(self, regimes: Sequence[str]) -> str:
         by_signers = f" by {', '.join(self.signers)}" if self.signers else ""
         in_regimes = f"; {', '.join(regimes)}" if regimes else ""
         extent = f"{self.tasks} of {plural(self.benchmark_tasks, 'task')}{in_regimes}"
@@ -442,7 +441,7 @@ class RowAttestation:
 
 
 def _recomputed_text(recomputation: Recomputation) -> str:
-    cells = f"{recomputation.rows.equal} of {recomputation.rows.cells} cells"
+    cells = f"{recomputation.facts.equal} of {recomputation.facts.cells} cells"
     return f"recomputed from published embeddings ({cells})"
 
 

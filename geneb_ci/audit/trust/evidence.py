@@ -76,10 +76,10 @@ class RepositoryEvidence:
     broken: tuple[Verification, ...]
     """Verifications of forged or damaged records, or of those with such a withdrawal."""
     official: Mapping[str, str]
-    """Model id to the digest of the authors' file."""
+    """Digest of the authors' file, by model id."""
     requirements: EvidenceRequirements
     aborted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Digest of a submission to the ids of the last runs of its method, if too many in a row were
+    """By digest of a submission, the ids of the last runs of its method, if too many in a row were
     aborted."""
 
     def decide(self, sha256: str, origin: str = "", scorer: str = "") -> Decision:
@@ -102,7 +102,7 @@ class RepositoryEvidence:
         if self.broken:
             raise BrokenRecordError(
                 "; ".join(
-                    f"audit record {record.name} is broken at {step.name}: {step.message}"
+                    f"audit record {record.name} is broken, step {step.name!r}: {step.message}"
                     for record in self.broken
                     for step in record.broken[:1]
                 ),
@@ -158,7 +158,7 @@ def rated_submissions(
         for verification in verifications
         if verification.record is not None
     ]
-    rated = []
+    rated_rows = []
     for model_id, sha256 in sorted(
         {(commitment.model_id, commitment.submission_sha256) for commitment in commitments}
     ):
@@ -166,8 +166,8 @@ def rated_submissions(
         is_same = current is not None and current.sha256 == sha256
         scorer = scorer_of(current.submission) if current is not None and is_same else ""
         decision = evidence.decide(sha256, scorer=scorer)
-        rated.append(RatedSubmission(model_id, sha256, decision, Evidence(minimum)))
-    return rated
+        rated_rows.append(RatedSubmission(model_id, sha256, decision, Evidence(minimum)))
+    return rated_rows
 
 
 class _Run(NamedTuple):
@@ -350,7 +350,7 @@ def _differing_scores(outcome: AuditOutcome) -> Iterator[DifferingScore]:
 
 
 def _defined_tasks(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
-    """Return regime to the tasks whose compared scores a definition determines."""
+    """Return, by regime, the tasks whose compared scores a definition determines."""
     has_scorer = names_scorer(outcome, inputs)
     return {
         name: frozenset(
@@ -368,7 +368,7 @@ def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInput
     return replace(
         audit,
         objections=tuple(outcome.reasons),
-        rows=EmbeddingAuditFacts(
+        by_receipt=EmbeddingAuditFacts(
             test=outcome.plan.rows.test,
             embedded=outcome.embedded,
             equal=outcome.cells.equal,
@@ -398,7 +398,7 @@ def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) 
         "sandbox level 0 never counts": audit.sandbox == NO_SANDBOX,
         "the harness that scored had local changes": not audit.harness_unchanged,
     }
-    lacking = audit.rows.lacking if audit.rows is not None else ""
+    lacking = audit.by_receipt.lacking if audit.by_receipt is not None else ""
     if audit.agrees:
         level = f"sandbox level {audit.sandbox}, the policy requires {requirements.minimum_level}"
         why_not |= {
@@ -426,8 +426,8 @@ def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list
     for audit in evidence.of_model(model_id):
         verdict = "agrees" if audit.agrees else "differs"
         extent = (
-            audit.rows.text
-            if audit.rows is not None
+            audit.by_receipt.text
+            if audit.by_receipt is not None
             else f"{plural(audit.drawn, 'task')} drawn, {len(audit.tasks)} rerun, informative "
             f"cells {audit.informative_text}"
         )

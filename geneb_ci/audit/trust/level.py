@@ -117,7 +117,7 @@ class Audit:
     uncompared_regimes: tuple[str, ...]
     """Regimes that the policy requires, the file claims, and the audit did not compare."""
     rerun: Mapping[str, frozenset[str]]
-    """Regime to the tasks that were rerun in it: drawn, earlier and targeted ones."""
+    """By regime, the tasks that were rerun in it: drawn, earlier and targeted ones."""
     sandbox: int
     all_refused: bool
     """Whether escapes from the sandbox were attempted and all refused."""
@@ -131,7 +131,7 @@ class Audit:
     uninformative_regimes: tuple[str, ...] = ()
     """Regimes in which fewer than half of the cells of drawn tasks are informative."""
     hidden_raises: Mapping[str, float] = field(default_factory=dict)
-    """Regime to the mean raise of MCC that could be hidden in the noise of its cells."""
+    """By regime, the mean raise of MCC that could be hidden in the noise of its cells."""
     informative_text: str = ""
     """Number of informative cells of drawn tasks, by regime, as text: `full 4 of 5`."""
     unclaimed_cells: tuple[str, ...] = ()
@@ -139,13 +139,13 @@ class Audit:
     undefined: tuple[str, ...] = ()
     """Cells of drawn tasks whose scores no definition determines."""
     defined: Mapping[str, frozenset[str]] | None = None
-    """Regime to the tasks whose compared scores a definition determines: the scorer that the run
+    """By regime, the tasks whose compared scores a definition determines: the scorer that the run
     names, or in earlier records the canonical scores; None if unknown."""
     has_variants: bool = True
     """Whether variants of the sequences were embedded."""
     signer: str = ""
     """Owner of the key that signed it."""
-    rows: EmbeddingAuditFacts | None = None
+    by_receipt: EmbeddingAuditFacts | None = None
     """The facts of an audit by receipt; None for an audit of tasks."""
     fresh_tasks: int = 0
     """Number of tasks with fresh sequences."""
@@ -220,17 +220,16 @@ class Recomputation:
     """What an agreeing audit by receipt recomputed."""
 
     audit_id: str
-    rows: EmbeddingAuditFacts
+    facts: EmbeddingAuditFacts
     date: str
     """Day on which it ended, as 2026-11-20."""
 
     @property
     def text(self) -> str:
         """The sentence on the board: `cells recomputed from published embeddings: 300/300, ...`."""
-        counts = (
-            f"{self.rows.equal}/{self.rows.cells}, {self.rows.embedded:,} embeddings computed again"
-        )
-        comparison = COMPARED if self.rows.compares_shown else UNCOMPARED
+        facts = self.facts
+        counts = f"{facts.equal}/{facts.cells}, {facts.embedded:,} embeddings computed again"
+        comparison = COMPARED if self.facts.compares_shown else UNCOMPARED
         return f"{RECOMPUTED}: {counts}, {self.date}; {comparison}"
 
 
@@ -321,11 +320,11 @@ def decide(
         for audit in row_audits
         if audit.agrees and audit.all_refused and audit.sandbox >= requirements.minimum_level
     ]
-    agreeing_by_receipt = [audit for audit in agreeing if audit.rows is not None]
+    agreeing_by_receipt = [audit for audit in agreeing if audit.by_receipt is not None]
     current_by_receipt = [
         audit for audit in agreeing_by_receipt if audit.versions == requirements.versions
     ]
-    agreeing = [audit for audit in agreeing if audit.rows is None]
+    agreeing = [audit for audit in agreeing if audit.by_receipt is None]
     current = [audit for audit in agreeing if audit.versions == requirements.versions]
     is_rescored = not scorer or scorer == (requirements.scorer or scorer)
     recomputed = None
@@ -363,11 +362,11 @@ def decide(
             f"{_audits_text(confirming)} agrees on every cell of its receipt; "
             f"{_fresh_set_text(confirming)}"
         )
-    elif earlier := _once_verified(agreeing, agreeing_by_receipt, requirements):
-        evidence, basis = Evidence.STALE, earlier
+    elif once_verified := _once_verified(agreeing, agreeing_by_receipt, requirements):
+        evidence, basis = Evidence.STALE, once_verified
         reason = (
-            f"{_audits_text(earlier)} agrees, but for another version of harness, benchmark or "
-            "dataset"
+            f"{_audits_text(once_verified)} agrees, but for another version of harness, benchmark "
+            "or dataset"
         )
     else:
         evidence, basis = Evidence.CHECKED, current
@@ -408,9 +407,9 @@ def _confirming(receipts: Iterable[Audit], requirements: EvidenceRequirements) -
     return [
         audit
         for audit in receipts
-        if audit.rows is not None
+        if audit.by_receipt is not None
         and not shortcoming(audit, requirements)
-        and not audit.rows.lacking
+        and not audit.by_receipt.lacking
     ]
 
 
@@ -436,7 +435,7 @@ def _sampled(basis: Iterable[Audit], requirements: EvidenceRequirements) -> tupl
         for regime, tasks in audit.rerun.items()
         if len(tasks) >= requirements.minimum_drawn
     }
-    if any(audit.rows is not None for audit in audits):
+    if any(audit.by_receipt is not None for audit in audits):
         regimes.update(requirements.regimes)
     sampled = [regime for regime in requirements.every_regime if regime in regimes]
     return (*sampled, *sorted(regimes.difference(sampled)))
@@ -450,15 +449,15 @@ def _recomputed(
     An audit that confirms the scores on the board is preferred to all others.
     """
     results = [
-        Recomputation(audit.audit_id, audit.rows, audit.date)
+        Recomputation(audit.audit_id, audit.by_receipt, audit.date)
         for audit in by_receipt
-        if audit.rows is not None and not shortcoming(audit, requirements)
+        if audit.by_receipt is not None and not shortcoming(audit, requirements)
     ]
     return max(
         results,
         key=lambda result: (
-            not result.rows.lacking,
-            result.rows.embedded,
+            not result.facts.lacking,
+            result.facts.embedded,
             result.date,
             result.audit_id,
         ),
@@ -486,8 +485,8 @@ def _embedding_shortcoming(rows: EmbeddingAuditFacts, requirements: EvidenceRequ
 
 def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
     """Return why an agreeing audit of the current file and versions is too small, or ""."""
-    if audit.rows is not None:
-        return _embedding_shortcoming(audit.rows, requirements) or (
+    if audit.by_receipt is not None:
+        return _embedding_shortcoming(audit.by_receipt, requirements) or (
             _NO_VARIANTS if not audit.has_variants else ""
         )
     too_few_drawn = (
@@ -571,7 +570,7 @@ def _unconfirmed(
         return f"audit {largest.audit_id} is not enough: {reason}"
     if recomputation is None:
         return "no audit counts"
-    varied = "" if recomputation.rows.varied else f"; {UNVARIED}"
+    varied = "" if recomputation.facts.varied else f"; {UNVARIED}"
     return f"no audit of tasks counts; {recomputation.text}{varied}"
 
 
@@ -594,7 +593,7 @@ def _summary(
     if not basis:
         return None
     rows = max(
-        (audit.rows for audit in basis if audit.rows),
+        (audit.by_receipt for audit in basis if audit.by_receipt),
         key=lambda facts: facts.embedded,
         default=None,
     )

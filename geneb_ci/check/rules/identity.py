@@ -159,10 +159,12 @@ def display_name_form(context: Context) -> Iterator[Fault]:
         return
     # Other line ends hide text: forbidden-character reports them.
     if name != name.strip(" \n\r\t") or any(blank in name for blank in "\n\r\t"):
-        yield _form_fault(name, "has a line end, a tab or blanks at an end", "one line of text")
+        yield _form_fault(
+            name, "has a line end, a tab, or a blank at its start or end", "one line of text"
+        )
     if has_stacked_marks(name):
         objection = f"has more than {MARKS_MAX} combining marks in a row"
-        yield _form_fault(name, objection, f"at most {MARKS_MAX} marks on a letter")
+        yield _form_fault(name, objection, f"at most {MARKS_MAX} combining marks on a letter")
 
 
 def _form_fault(name: str, objection: str, expected: str) -> Fault:

@@ -37,8 +37,7 @@ def bad_url(context: Context) -> Iterator[Fault]:
             yield Fault(
                 BAD_URL.id,
                 (*path, key),
-                f"{key} {quoted(address)} is not an https address of a server with a name, "
-                "without a query",
+                f"{key} {quoted(address)} is not an https address with a host name and no query",
                 quoted(address),
                 "https://host/path",
             )

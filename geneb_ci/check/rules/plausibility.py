@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from geneb_ci.check.rounding import FULL_DECIMALS, SHORT_MAX, decimals
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import ROWS_MIN, Fault, Need, Severity, percent
-from geneb_ci.statistics.neighbours import relations_of, usual_gap
+from geneb_ci.statistics.neighbours import relations_of, usual_difference_of
 from geneb_ci.statistics.reference import ScoreTable
 from geneb_ci.statistics.view import score_of, shots_of
 from reference_harness.formats.text import plural
@@ -29,10 +29,10 @@ def nested_tasks(context: Context) -> Iterator[Fault]:
         if shots != float("inf"):  # few-shot sampling noise exceeds these differences
             continue
         for number, relation in enumerate(relations):
-            usual_difference = usual_gap(
+            usual_difference = usual_difference_of(
                 view.table, relations, number, columns.start, view.own_index, ROWS_MIN
             )
-            gap = relation.gap(view.row, columns.start)
+            gap = relation.difference(view.row, columns.start)
             if (
                 usual_difference is None
                 or not abs(gap - usual_difference.median) > NESTED_LIMIT * usual_difference.scale
@@ -76,7 +76,7 @@ FEW_SHOT_LIMIT = 3.5
 def few_shot_above_full(context: Context) -> Iterator[Fault]:
     """Report each few-shot score above the full score by more than `FEW_SHOT_LIMIT` deviations."""
     view, reference = context.view, context.view.reference
-    if reference is None or view.standing is None or float("inf") not in view.shots:
+    if reference is None or view.prediction is None or float("inf") not in view.shots:
         return
     full_index = view.shots.index(float("inf"))
     scales = reference.scales(reference.index_of(view.own_index))

@@ -15,7 +15,7 @@ from geneb_ci.statistics.neighbours import (
     is_near_copy,
     lead_share,
 )
-from geneb_ci.statistics.view import RowView, crowns, score_of
+from geneb_ci.statistics.view import RowView, led_categories, score_of
 from reference_harness.formats.text import quoted
 
 # In standard deviations above the prediction, for the full regime, with or without the nearest
@@ -33,7 +33,7 @@ BELOW = 8.0
 
 def implausible_cell(context: Context) -> Iterator[Fault]:
     """Report each cell that is too many standard deviations from its prediction."""
-    view, standing = context.view, context.view.standing
+    view, standing = context.view, context.view.prediction
     if standing is None:
         return
     smallest_limit = min(BELOW, ABOVE_FEW_SHOT, ABOVE)
@@ -183,7 +183,7 @@ BLEND_WEIGHT = 0.15
 
 def blended_rows(context: Context) -> Iterator[Fault]:
     """Report a row whose residuals from a fit on other rows are smaller than any public row's."""
-    view, standing = context.view, context.view.standing
+    view, standing = context.view, context.view.prediction
     if standing is None:
         return
     spread = math.fsum(standing.spread) / len(standing.spread)
@@ -226,7 +226,7 @@ CROWN_LIMIT = 2.7
 def category_crown(context: Context) -> Iterator[Fault]:
     """Report each category that the row leads by more than `CROWN_LIMIT` deviations."""
     view = context.view
-    for lead in crowns(view):
+    for lead in led_categories(view):
         if lead.size <= CROWN_LIMIT:
             continue
         regime, task = view.cell(lead.cells[0])

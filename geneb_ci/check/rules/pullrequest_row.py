@@ -105,7 +105,7 @@ def open_collision(change: Change) -> Iterator[ChangeFault]:
                 row_path,
                 message,
                 quoted(rival.what),
-                "a file and a name that are not taken",
+                "a file and a name that no other open pull request has",
             )
 
 

@@ -11,9 +11,9 @@ from geneb_ci.github.settings.required import Setting
 from reference_harness.formats.files import member_at
 
 UNAUTHORISED = 401
-_NO_SPACE = (UNAUTHORISED, 404)
+_NO_SPACE_STATUSES = (UNAUTHORISED, 404)
 """The Hub answers 401 instead of 404 to a caller without a token."""
-_FIX = "make one that may write: https://huggingface.co/settings/tokens"
+_WRITE_FIX = "make a token that may write: https://huggingface.co/settings/tokens"
 
 
 def _api(token: str | None = None) -> Any:  # the client is imported late
@@ -52,7 +52,7 @@ def space_fault(client: SettingsClient) -> str | None:
     try:
         info = api.space_info(name)
     except _errors() as error:
-        if _status(error) in _NO_SPACE:
+        if _status(error) in _NO_SPACE_STATUSES:
             return f"the Hub finds no Space {name}"
         raise Unseen(
             f"the Hub did not show {name}: {type(error).__name__}", "run this again later"
@@ -68,10 +68,12 @@ def refuse_token(token: str) -> None:
         return  # the report at the end says so
     except _errors() as error:
         if _status(error) == UNAUTHORISED:
-            raise UsageProblem("HF_TOKEN is not a valid token of the Hub (401)", _FIX) from error
+            raise UsageProblem(
+                "HF_TOKEN is not a valid token of the Hub (401)", _WRITE_FIX
+            ) from error
         return
     if member_at(account, "auth", "accessToken", "role") == "read":
-        raise UsageProblem("HF_TOKEN may only read, but writing to the Space is needed", _FIX)
+        raise UsageProblem("HF_TOKEN may only read, but writing to the Space is needed", _WRITE_FIX)
 
 
 def create_space(name: str, token: str) -> None:

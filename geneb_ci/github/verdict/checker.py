@@ -131,7 +131,10 @@ def _link_errors(
     history = repository.history
     file = history.files[name]
     if file.heads is None:
-        yield "links: the statement links to no earlier one; sign it with this version of geneb-ci"
+        yield (
+            "links: the statement does not list the earlier statements that it links to; "
+            "sign it again with this version of geneb-ci"
+        )
         return
     yield from (f"links: {reason}" for reason in history.missing(name).values())
     is_start = file.event is not None and file.event.kind is StatementKind.START

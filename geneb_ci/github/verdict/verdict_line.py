@@ -80,8 +80,8 @@ def require_consistent(pull: PullVerdict) -> None:
     for finding in pull.findings:
         if finding.rule not in pull.places or BY_ID[finding.rule].severity != finding.severity:
             raise Tampered(
-                f"the verdict on {pull.number} lists an uncounted {finding.severity} "
-                f"{finding.rule}",
+                f"the verdict on #{pull.number} lists {finding.rule} ({finding.severity}), which "
+                "it does not count",
                 _RETRY_FIX,
             )
     listed_counts = Counter(finding.rule for finding in pull.findings)
@@ -95,7 +95,7 @@ def require_consistent(pull: PullVerdict) -> None:
     expected = outcome_of(pull.places, is_checked=bool(pull.files and pull.model))
     if pull.outcome is not expected:
         raise Tampered(
-            f"the verdict on {pull.number} is {pull.outcome.value}, but its findings give "
+            f"the verdict on #{pull.number} is {pull.outcome.value}, but its findings give "
             f"{expected.value}",
             _RETRY_FIX,
         )

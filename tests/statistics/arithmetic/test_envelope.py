@@ -65,10 +65,10 @@ def test_the_edges_span_all_tables(sizes):
     for _ in range(30):
         plane = Plane(*(rng.uniform(-1, 1) for _ in range(3)))
         greatest = max(map(plane.at, triples))
-        found = hull.above(plane, greatest - 1e-9)
+        found = hull.table_above(plane, greatest - 1e-9)
         assert found is not None
         assert plane.at(found) == pytest.approx(greatest, abs=1e-9)
-        assert hull.above(plane, greatest + 1e-9) is None
+        assert hull.table_above(plane, greatest + 1e-9) is None
 
 
 @pytest.mark.parametrize("sizes", [Classes(60, 85), Classes(405, 405), Classes(33_578, 33_579)])
@@ -141,7 +141,7 @@ def test_f1_above_accuracy_is_refused():
 def test_a_search_among_pieces_of_one_height_ends(sizes):
     """Planes that see two arcs alike leave the order to the number of a piece."""
     hull = Hull(sizes)
-    tables = all_triples(sizes) if sizes.total < 200 else hull.looks
+    tables = all_triples(sizes) if sizes.total < 200 else hull.sampled_tables
     for plane in (
         Plane(0.0, 1.0, 0.0),
         Plane(0.0, -1.0, 0.0),
@@ -149,7 +149,7 @@ def test_a_search_among_pieces_of_one_height_ends(sizes):
         Plane(0.0, 1.0, -1.0),
     ):
         top = max(plane.at(table) for table in tables)
-        assert hull.above(plane, top + 1e-9) is None
-        found = hull.above(plane, top - 1e-9)
+        assert hull.table_above(plane, top + 1e-9) is None
+        found = hull.table_above(plane, top - 1e-9)
         assert found is not None
         assert plane.at(found) > top - 1e-9

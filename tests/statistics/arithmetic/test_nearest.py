@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.statistics.binary import BinaryTable, Classes, _at, nearest, scores_of
+from geneb_ci.statistics.binary import BinaryTable, Classes, _nearest_at, nearest, scores_of
 from geneb_ci.statistics.metrics import Triple
 from tests.examples import examples
 from tests.statistics.arithmetic.draw import Drawn, tables
@@ -23,7 +23,7 @@ def test_no_table_is_nearer(drawn: Drawn, shift):
     least = min(
         distance
         for rho in range(-classes.small, classes.large + 1, step)
-        for distance, _, _ in _at(classes, wanted, rho)
+        for distance, _, _ in _nearest_at(classes, wanted, rho)
     )
     assert math.dist(found.scores, wanted) <= 1.01 * least + 1e-12
 

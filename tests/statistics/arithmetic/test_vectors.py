@@ -115,14 +115,14 @@ def hulls() -> list[Any]:
     rng = random.Random("planes")
     for sizes in SIZES:
         hull = Hull(sizes)
-        found.append([hull.looks, hull.lower])
+        found.append([hull.sampled_tables, hull.lower])
         for _ in range(12):
             plane = Plane(*(rng.uniform(-2, 2) for _ in range(3)))
-            top = plane.at(hull.look(plane))
+            top = plane.at(hull.highest_sampled(plane))
             levels = [top + step for step in (-0.5, -1e-6, 1e-6, 0.01, 0.5)]
-            above = [hull.above(plane, level) for level in levels]
+            above = [hull.table_above(plane, level) for level in levels]
             assert all(plane.at(one) > at for one, at in zip(above, levels, strict=True) if one)
-            found.append([plane, hull.look(plane), [one is not None for one in above]])
+            found.append([plane, hull.highest_sampled(plane), [one is not None for one in above]])
     return found
 
 

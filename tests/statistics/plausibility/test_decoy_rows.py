@@ -15,7 +15,7 @@ from benchmarks.bench_plausibility import (
 )
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.statistics.reference import ScoreTable, Vector
-from geneb_ci.statistics.view import ABOVE_MAX, RowView, crowns
+from geneb_ci.statistics.view import ABOVE_MAX, RowView, led_categories
 
 MOVED_MAX = 0.4
 """How far one row may move the finding score of another, or its size in deviations."""
@@ -119,8 +119,8 @@ def test_one_row_more_ends_no_finding_of_another(name, decoy):
 @pytest.mark.parametrize("decoy", ["ones", "nonsense", "a little better"])
 def test_a_crown_outlives_a_row_above_it(decoy):
     row = FORGERIES["crown"]
-    before = crowns(RowView(BENCHMARK, table_with(None), row, None))
-    after = crowns(RowView(BENCHMARK, table_with(decoys(row)[decoy]), row, None))
+    before = led_categories(RowView(BENCHMARK, table_with(None), row, None))
+    after = led_categories(RowView(BENCHMARK, table_with(decoys(row)[decoy]), row, None))
     assert ABOVE_MAX == 1
     assert "TF Binding" in {one.category for one in after}
     sizes = {one.category: one.size for one in after}
@@ -141,6 +141,6 @@ def test_one_public_row_leads_a_category_like_no_specialist():
     flagged = {
         TABLE.names[i]
         for i, row in enumerate(TABLE.vectors)
-        if any(one.size > 2.7 for one in crowns(RowView(BENCHMARK, TABLE, row, i)))
+        if any(one.size > 2.7 for one in led_categories(RowView(BENCHMARK, TABLE, row, i)))
     }
     assert flagged == {"LucaOne-default-step36M"}

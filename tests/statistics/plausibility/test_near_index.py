@@ -14,7 +14,7 @@ from geneb_ci.statistics.neighbours import (
     NEAR,
     SCALE_FLOOR,
     SCALE_MAX,
-    RelationGap,
+    UsualDifference,
     _usual,
     copies,
     near_cells_of_copy,
@@ -57,5 +57,5 @@ def test_a_scale_is_the_quantile_of_all_deviations(gaps):
     sizes = sorted(abs(gap - usual) for gap in gaps)
     scale = sizes[int(_TAIL * (len(sizes) - 1))] / _NORMAL_TAIL
     assert _usual(gaps) == (
-        RelationGap(usual, max(SCALE_FLOOR, scale)) if scale <= SCALE_MAX else None
+        UsualDifference(usual, max(SCALE_FLOOR, scale)) if scale <= SCALE_MAX else None
     )

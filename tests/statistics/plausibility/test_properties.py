@@ -138,5 +138,5 @@ def test_rows_kept_are_bounded(tmp_path: Path, benchmark: Benchmark) -> None:
     assert len(peers.by_digest) == 1
     view = view_of(own_vector({}, benchmark), tmp_path / "m0.json", peers, benchmark)
     assert isinstance(view, RowView)
-    assert view.standing is None
+    assert view.prediction is None
     assert Peers().rows == ()

@@ -10,7 +10,7 @@ from geneb_ci.statistics.neighbours import (
     lead_share,
     relations_of,
     resemblances,
-    usual_gap,
+    usual_difference_of,
 )
 from geneb_ci.statistics.reference import ScoreTable
 from geneb_ci.statistics.view import RowView
@@ -61,8 +61,8 @@ def test_no_sound_row_comes_near_a_limit(views: dict[str, RowView]) -> None:
     """The limits stand a fifth above the highest of 39 rows, so that they do not hug these data."""
     highest, few_shot, lowest = 0.0, 0.0, 0.0
     for name, view in views.items():
-        assert view.standing is not None
-        distance = [0.0 if name in KNOWN else d for d in view.standing.distances]
+        assert view.prediction is not None
+        distance = [0.0 if name in KNOWN else d for d in view.prediction.distances]
         highest = max(highest, *distance[:100])
         few_shot = max(few_shot, *distance[100:])
         lowest = min(lowest, *distance)
@@ -95,10 +95,10 @@ def test_laws_hold_on_every_row(views: dict[str, RowView], benchmark: Benchmark)
     binding = set()
     for view in views.values():
         for number, law in enumerate(laws):
-            usual = usual_gap(view.table, laws, number, 0, view.own_index, 8)
+            usual = usual_difference_of(view.table, laws, number, 0, view.own_index, 8)
             if usual is not None:
                 binding.add(number)
-                assert abs(law.gap(view.row, 0) - usual.median) < 5.5 * usual.scale
+                assert abs(law.difference(view.row, 0) - usual.median) < 5.5 * usual.scale
     assert binding == set(range(15)), "promoters of 70 bp follow those of 300 bp too loosely"
     assert plausibility.NESTED_LIMIT > 5.5 * 1.18
 
