@@ -30,8 +30,11 @@ from tests.adversary.forger import (
     chances_of,
 )
 
-TRIALS = 150
+TRIALS = 80
 """Audits that a probability is measured with."""
+HOPELESS = 40
+"""Audits after which it counts as 0 if all found the forgery: one that 5 % miss is then so counted
+in 13 % of cases."""
 NONCE = "0" * 64
 
 
@@ -87,7 +90,7 @@ def _undominated(divisions: Iterable[Division]) -> list[Division]:
 
 COUNTS = (1, 2, 3, 5, 8, 10, 13, 16, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 100)
 """Moved tasks, of `TASKS`, that are tried."""
-DRAWN_MOVED = (0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100)
+DRAWN_MOVED = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100)
 """Moved tasks among the drawn ones for which the probability is measured; linear between."""
 RARE = UNDETECTED / 5
 """Probability below which more moved tasks are not tried."""
@@ -118,7 +121,9 @@ class Mover(NamedTuple):
         """
         rng = random.Random(f"{self.name} {drawn} {count}")
         passed, trials = 0, trials or TRIALS
-        for _ in range(trials):
+        for trial in range(trials):
+            if not passed and trial == HOPELESS:
+                return 0.0
             varies = set(rng.sample(range(drawn), varied))
             tasks = [
                 seen(rng.choice(self.moved if place < count else self.honest), place in varies)
@@ -128,8 +133,11 @@ class Mover(NamedTuple):
         return passed / trials
 
     def rates(self, drawn: int, varied: int) -> list[float]:
-        """Return the probability that an audit misses 0 to `drawn` moved tasks among the drawn."""
-        counts, measured = [], []
+        """Return the probability that an audit misses 0 to `drawn` moved tasks among the drawn.
+
+        It misses an honest extractor.
+        """
+        counts, measured = [0], [1.0]
         for count in (*(count for count in DRAWN_MOVED if count < drawn), drawn):
             counts.append(count)
             measured.append(self.missed(drawn, count, varied))
@@ -245,7 +253,7 @@ def room_of(honest: Sequence[Decisions], drawn: int, regime: str, beside: str) -
         return next(
             gain
             for gain in few_shot_of(tasks)
-            if (gain.regime, gain.beside, gain.task) == (regime, beside, "")
+            if (gain.regime, gain.other_fits, gain.task) == (regime, beside, "")
         )
 
     expected = mean_gain(honest).gain
