@@ -68,13 +68,15 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
     with contextlib.suppress(Exception):
         extractor.extract_embeddings([SHORT_SEQUENCE], batch_size=1)
     modules = {name.partition(".")[0] for name in sys.modules}
-    installed = importlib.metadata.distributions()
-    users = (package for package in installed if modules & _modules_of(package))
-    used_names = {
-        _canonical(name) for package in users for name in _metadata_values(package, "Name")
-    }
     versions = packages()
-    other_names = used_names - _required(OTHER_DISTRIBUTIONS) - versions.keys()
+    known_names = _required(OTHER_DISTRIBUTIONS) | versions.keys()
+    other_names = {
+        name
+        for package in importlib.metadata.distributions()
+        for value in _metadata_values(package, "Name")
+        # Modules last: the list of torch's files alone takes longer than all other names.
+        if (name := _canonical(value)) not in known_names and modules & _modules_of(package)
+    }
     return versions | _versions(sorted(other_names))
 
 
