@@ -49,6 +49,8 @@ DRAWS = (2, 4)
 """Draws of a forger who submits again."""
 SHARES = (0.025, 0.05, 0.1, 0.2, 0.4)
 """Shares of the way that training sequences are moved."""
+LITTLE = 0.05
+"""Largest of them before audits that look at all tasks, which find what is moved further."""
 TRIALS, STEPS = 100, 10
 """Of each search for record scores, a third of those of `bench_adversary`: there are many."""
 SETS: dict[str, tuple[str, Callable[[], list[Case]]]] = {
@@ -64,7 +66,8 @@ class Measured(NamedTuple):
     work: Path
     name: str
     honest: list[Decisions]
-    movers: list[Mover]
+    movers: dict[float, list[Mover]]
+    """By the share of the way."""
 
     def kept(self, name: str, make: Callable[[], object]) -> list:  # type: ignore[type-arg]
         """Return a result from the folder, computed if it is not there."""
@@ -76,16 +79,22 @@ class Measured(NamedTuple):
 
     def moved(self, regime: str, drawn: int, varied: int) -> list[Option]:
         """Return what moved training sequences raise a regime by."""
+        movers = [
+            mover
+            for share, movers_of_share in self.movers.items()
+            for mover in movers_of_share
+            if drawn < TASKS or share <= LITTLE
+        ]
         rates = [
             self.kept(
                 f"rates {mover.name} {drawn} {varied}",
                 functools.partial(mover.rates, drawn, varied),
             )
-            for mover in self.movers
+            for mover in movers
         ]
         return [
             option
-            for mover, chances in zip(self.movers, rates, strict=True)
+            for mover, chances in zip(movers, rates, strict=True)
             for option in moved_options(mover.name, mover.gain(regime), chances)
         ]
 
@@ -116,13 +125,13 @@ def measured_set(work: Path, name: str) -> Measured:
     cases = [Case(case.data, None) for case in SETS[name][1]()]
     data = [case.data for case in cases]
     honest = measured(work, "honest 4-mers", name, KmerExtractor, cases)
-    movers = []
+    movers: dict[float, list[Mover]] = {share: [] for share in SHARES}
     for share in SHARES:
         for key in MOVER_KEYS:
             for scope, drawn in (("few-shot", few_shot_indices), ("all", None)):
                 mover = f"moved {share:g}, {scope} sequences by {key}"
                 make = functools.partial(MovedTraining, data, KEYS[key], drawn, share)
-                movers.append(Mover(mover, honest, measured(work, mover, name, make, cases)))
+                movers[share].append(Mover(mover, honest, measured(work, mover, name, make, cases)))
     return Measured(work, name, honest, movers)
 
 
@@ -152,8 +161,8 @@ def task_division(
 ) -> Division:
     """Return the best forgery before an audit that draws so many tasks."""
     levers = [
-        tasks.records(regime, drawn, undetected),
         tasks.moved(regime, drawn, drawn),
+        tasks.records(regime, drawn, undetected),
     ]
     return best_division(levers, undetected)
 

@@ -170,7 +170,7 @@ class ComparedScore(NamedTuple):
 class ComparedRegime(NamedTuple):
     """Two models in one regime."""
 
-    resampled_unit: str
+    over: str
     """The unit of the resamples: test sequences or tasks."""
     scores: tuple[ComparedScore, ...]
     """The mean over categories, then each category."""
@@ -259,7 +259,7 @@ def _over_tasks(
 
 
 def _compared(
-    resampled_unit: str,
+    over: str,
     a: Mapping[str, float],
     b: Mapping[str, float],
     categories: _Categories,
@@ -282,11 +282,11 @@ def _compared(
         for category_tasks in categories.values()
         for task in category_tasks
     ]
-    return ComparedRegime(resampled_unit, (macro_score, *by_category), tuple(tasks), paired)
+    return ComparedRegime(over, (macro_score, *by_category), tuple(tasks), paired)
 
 
 def rows_of(comparisons: Mapping[str, ComparedRegime]) -> Iterator[tuple[str, str, ComparedScore]]:
     """Yield regime, resampled unit and score of each comparison, those of tasks last."""
     for regime, regime_comparison in comparisons.items():
         for score in (*regime_comparison.scores, *regime_comparison.by_task):
-            yield regime, regime_comparison.resampled_unit, score
+            yield regime, regime_comparison.over, score

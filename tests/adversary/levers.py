@@ -42,10 +42,16 @@ class Option(NamedTuple):
     """One size of a forgery."""
 
     raised: float
-    """Mean raise of MCC over all tasks."""
+    """Mean raise of MCC over the tasks that are not capped."""
     missed: float
     """Probability that an audit does not find it."""
     text: str
+    capped: float = 0.0
+    """Share of the tasks that are raised by `CAP`, whatever else raises them."""
+
+    def beside(self, raised: float) -> float:
+        """Return the mean raise if other levers raise each task by `raised`."""
+        return self.capped * CAP + (1 - self.capped) * min(raised + self.raised, CAP)
 
 
 class Division(NamedTuple):
@@ -62,13 +68,14 @@ HONEST = Division(0.0, 1.0, ())
 def best_division(levers: Iterable[Sequence[Option]], missed: float = UNDETECTED) -> Division:
     """Return the division with the largest raise that an audit misses at least so often.
 
-    It is exact: of the divisions so far, those are kept that none excels in both.
+    It is exact, if the lever with capped tasks is the last one: of the divisions so far, those are
+    kept that none excels in both.
     """
     front = [HONEST]
     for options in levers:
         divisions = [
             Division(
-                division.raised + option.raised,
+                option.beside(division.raised),
                 division.missed * option.missed,
                 (*division.options, option.text),
             )
@@ -213,8 +220,8 @@ def record_options(
     options = []
     for missed in (undetected, *MISSED):
         best = best_forgery(pool, drawn, missed)
-        text = f"{best.elsewhere} tasks by {CAP:g}, others by {best.within:.4f}"
-        options.append(Option(best.raised, missed, text))
+        text = f"claims of {best.elsewhere} tasks by {CAP:g}, of others by {best.within:.4f}"
+        options.append(Option(best.within, missed, text, best.elsewhere / TASKS))
     return options
 
 
