@@ -12,7 +12,7 @@ import functools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.formats.rescored import Decisions
 from tests.adversary import forger, receipt_forger
 from tests.adversary.cheats import KEYS, MovedTraining
-from tests.adversary.forger import TASKS, UNDETECTED
+from tests.adversary.forger import TASKS, UNDETECTED, Cell
 from tests.adversary.levers import (
     Division,
     Mover,
@@ -69,13 +69,13 @@ class Measured(NamedTuple):
     movers: dict[float, list[Mover]]
     """By the share of the way."""
 
-    def kept(self, name: str, make: Callable[[], object]) -> list:  # type: ignore[type-arg]
+    def saved(self, name: str, make: Callable[[], object]) -> list[Any]:
         """Return a result from the folder, computed if it is not there."""
         path = self.work / f"{name} {self.name}.json".replace(" ", "_").replace(",", "")
         if not path.exists():
             path.write_text(json.dumps(make()), encoding="utf-8")
-        kept: list = json.loads(path.read_text(encoding="utf-8"))  # type: ignore[type-arg]
-        return kept
+        result: list[Any] = json.loads(path.read_text(encoding="utf-8"))
+        return result
 
     def moved(self, regime: str, drawn: int, varied: int) -> list[Option]:
         """Return what moved training sequences raise a regime by."""
@@ -86,7 +86,7 @@ class Measured(NamedTuple):
             if drawn < TASKS or share <= LITTLE
         ]
         rates = [
-            self.kept(
+            self.saved(
                 f"rates {mover.name} {drawn} {varied}",
                 functools.partial(mover.rates, drawn, varied),
             )
@@ -101,23 +101,23 @@ class Measured(NamedTuple):
     def records(self, regime: str, drawn: int, undetected: float = UNDETECTED) -> list[Option]:
         """Return what forged record scores raise a regime by."""
         forger.TRIALS, forger.STEPS = TRIALS, STEPS
-        kept = self.kept(
+        saved = self.saved(
             f"records {regime} {drawn} {undetected:.4f}",
             lambda: record_options(self.pool(regime), drawn, undetected),
         )
-        return [Option(*option) for option in kept]
+        return [Option(*option) for option in saved]
 
-    def pool(self, regime: str) -> list:  # type: ignore[type-arg]
+    def pool(self, regime: str) -> list[Cell]:
         """Return the measured cells of a regime."""
         name, _ = SETS[self.name]
         return [cell for one in POOLS[name] for cell in cells(one.rescored(self.work), regime)]
 
     def bounds(self, regime: str, drawn: int) -> list[Option]:
         """Return bounds of what moved training sequences raise a few-shot regime by."""
-        kept = self.kept(
+        saved = self.saved(
             f"bounds {regime} {drawn}", lambda: moved_bounds(self.honest, drawn, regime)
         )
-        return [Option(*option) for option in kept]
+        return [Option(*option) for option in saved]
 
 
 def measured_set(work: Path, name: str) -> Measured:

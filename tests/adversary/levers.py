@@ -88,11 +88,11 @@ def best_division(levers: Iterable[Sequence[Option]], missed: float = UNDETECTED
 
 def _undominated(divisions: Iterable[Division]) -> list[Division]:
     """Return the divisions than which no other raises as much and is missed as often."""
-    kept: list[Division] = []
+    front: list[Division] = []
     for division in sorted(divisions, key=lambda one: (-one.missed, -one.raised)):
-        if not kept or division.raised > kept[-1].raised:
-            kept.append(division)
-    return kept
+        if not front or division.raised > front[-1].raised:
+            front.append(division)
+    return front
 
 
 COUNTS = (1, 2, 3, 5, 8, 10, 13, 16, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 100)
