@@ -61,7 +61,7 @@ SETS: dict[str, tuple[str, Callable[[], list[Case]]]] = {
 
 
 class Measured(NamedTuple):
-    """What is measured on one set of tasks."""
+    """Measurements of one set of tasks, saved in a folder."""
 
     work: Path
     name: str

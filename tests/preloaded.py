@@ -1,4 +1,4 @@
-"""What a server of tests.forked does last, so that none of its forks does it again.
+"""The last work of a server of tests.forked, which none of its forks then repeats.
 
 They build no model, generate no sequence of GENEB-mini, and copy no page to collect garbage.
 """

@@ -366,7 +366,9 @@ def _relation_differences(
     for number, relation in enumerate(relations):
         for part in table.regimes:
             differences = (relation.difference(row, part.start) for row in table.vectors)
-            differences_by_key[number, part.start] = sorted(g for g in differences if g == g)  # noqa: PLR0124 (NaN)
+            differences_by_key[number, part.start] = sorted(
+                difference for difference in differences if not math.isnan(difference)
+            )
     return differences_by_key
 
 

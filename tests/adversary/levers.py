@@ -243,7 +243,7 @@ def record_bounds(pool: Sequence[Cell], drawn: int) -> list[Option]:
 
 
 class Room(NamedTuple):
-    """What the limit of the mean gain leaves over that of honest extractors, for several audits."""
+    """How far a mean gain may exceed that of honest extractors in several audits."""
 
     raised: Numbers
     """(n,) mean raise over the drawn tasks, up to which an honest mean passes."""

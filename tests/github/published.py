@@ -89,7 +89,7 @@ def answer_faults(operation: Operation, status: int, body: Any) -> list[str]:
 
 
 _ANSWERED: dict[tuple[str, int, str], tuple[Any, list[str]]] = {}
-"""What `answered` returned, by operation, status and body: a sweep has many equal answers."""
+"""Results of `answered`, by operation, status and body: a sweep has many equal answers."""
 
 
 def answered(operation: Operation, status: int, body: Any) -> tuple[Any, list[str]]:
