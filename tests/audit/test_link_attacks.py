@@ -142,7 +142,9 @@ DEFENCES: dict[Callable[[Path], None], Defence] = {
     renames: Defence("leaves out the earlier draw", _NO_EARLIER),
     aborts: Defence("leaves out the earlier draw", _NO_EARLIER),
     aborts_and_deletes: Defence("was deleted: ", _NO_LINKS),
-    passes_over: Defence("it was never drawn", (History, "undrawn_commitments", lambda *_: iter(()))),
+    passes_over: Defence(
+        "it was never drawn", (History, "undrawn_commitments", lambda *_: iter(()))
+    ),
 }
 
 
