@@ -22,7 +22,7 @@ from geneb_ci.board.texts import (
 )
 from geneb_ci.check.claims import results_of
 from geneb_ci.common.json_text import json_text
-from geneb_ci.statistics.metrics import Standings
+from geneb_ci.statistics.metrics import ModelRanking
 from reference_harness.formats.benchmark import Benchmark
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _benchmark(benchmark: Benchmark, published: Iterable[Mapping[str, Any]]) -> 
 def _scores(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> dict[str, Any]:
     """Return the means of a regime: scores by metric and model, then standings.
 
-    A model has macro, micro, then the categories; null if it has missing cells. Standings are by
+    A model has macro, micro, then the categories; null if it has missing cells. ModelRanking are by
     column and model, unrounded, since decisions use them; null without diagnostics.
     """
     regime, diagnostics = benchmark.regimes[index], values.get(DIAGNOSTICS)
@@ -236,7 +236,7 @@ def _tasks(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> dict[s
     return data
 
 
-def _columns(diagnostics: Diagnosed, regime: str, benchmark: Benchmark) -> list[Standings]:
+def _columns(diagnostics: Diagnosed, regime: str, benchmark: Benchmark) -> list[ModelRanking]:
     """Return the standings by macro, micro and each category; [] without diagnostics."""
     if diagnostics is None:
         return []
@@ -245,7 +245,7 @@ def _columns(diagnostics: Diagnosed, regime: str, benchmark: Benchmark) -> list[
 
 
 def _standing(
-    standings: Standings, model: str, count: int = len(_STANDING)
+    standings: ModelRanking, model: str, count: int = len(_STANDING)
 ) -> list[float | None] | None:
     """Return the first numbers of `_STANDING` of a model; None if it is not ranked."""
     if model not in standings.places:
