@@ -35,8 +35,8 @@ from .shard import (
     ForeignShardError,
     blocks_in,
     checksum,
+    digests_in,
     header_of,
-    names_in,
 )
 from .tasks import DIGEST_BYTES
 
@@ -160,7 +160,7 @@ class Cache:
     def _digests(self, shard: Path) -> npt.NDArray[np.bytes_]:
         """Return the digests in a shard; none if it is damaged, unreadable or of another format."""
         try:
-            return np.frombuffer(names_in(shard), dtype=_KEY)
+            return np.frombuffer(digests_in(shard), dtype=_KEY)
         except DamagedShardError as damage:
             self._put_aside(shard, str(damage))
         except (
@@ -202,7 +202,7 @@ class Cache:
             "dim": embeddings.shape[1],
             "dtype": embeddings.dtype.str,
             "token_budget": token_budget,
-            "names_crc": zlib.crc32(joined_digests),
+            "digests_crc": zlib.crc32(joined_digests),
             "crc": zlib.crc32(matrix),
         }).encode()  # fmt: skip
         # Machines that share the folder may have equal times and process ids.

@@ -26,13 +26,13 @@ _EXPORT = re.compile(r"^export (?=(?:const|function) )", re.MULTILINE)
 _EXPORTED = re.compile(r"^export (?:const|function) (\w+)", re.MULTILINE)
 _IMPORT_LINE = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 _STYLE_IMPORT = re.compile(r'^@import "(\./[^"]+)";\n', re.MULTILINE)
-FIXED = (
+FIXED_FILES = (
     INDEX,
     "vendor/d3.min.js",
     "vendor/d3.LICENSE.txt",
     "vendor/README.md",
 )
-NAMES = tuple(sorted((*FIXED, SCRIPT, STYLE)))
+NAMES = tuple(sorted((*FIXED_FILES, SCRIPT, STYLE)))
 """Paths of the files that every page has, relative to its folder."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -147,7 +147,7 @@ def page_files() -> dict[str, bytes]:
 
     Raises BrokenInstallation if one is missing.
     """
-    files = {name: shipped("page", name).read_bytes() for name in FIXED}
+    files = {name: shipped("page", name).read_bytes() for name in FIXED_FILES}
     return assembled_files(files | _source())
 
 

@@ -77,7 +77,7 @@ class Nearness(NamedTuple):
         return ""
 
 
-def places_of(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[TaskRow]:
+def repository_folders(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[TaskRow]:
     """Yield the embeddings of a receipt that are compared, as benchmark and data decide.
 
     Draw j of a task is SHA-256(digest of the benchmark || id || 0x00 || j as 8 bytes), as an
@@ -106,7 +106,7 @@ def sample_of(
     predictions: Predictions | None = None,
 ) -> Sample:
     """Return the compared embeddings of a receipt. Raises what `sample_at` raises."""
-    sample = sample_at(files, receipt, tuple(places_of(receipt, benchmark)))
+    sample = sample_at(files, receipt, tuple(repository_folders(receipt, benchmark)))
     return sample._replace(predictions=predictions)
 
 

@@ -20,7 +20,7 @@ from geneb_ci.receipt.near import (
     Nearness,
     Sample,
     near,
-    places_of,
+    repository_folders,
 )
 from geneb_ci.receipt.predictions import CANONICAL, Predictions, TaskPredictions
 from reference_harness.formats.submission import EmbeddingReceipt, ReceiptTask
@@ -170,14 +170,14 @@ def receipt(**rows: int) -> EmbeddingReceipt:
 
 
 def test_the_rows_are_fixed_by_benchmark_and_data_alone() -> None:
-    whole = list(places_of(receipt(mini_tf=500, mini_histone=40), MINI))
+    whole = list(repository_folders(receipt(mini_tf=500, mini_histone=40), MINI))
     of_task = [row for task, row in whole if task == "mini_tf"]
     assert whole[:40] == [("mini_histone", row) for _, row in whole[:40]]
     assert sorted(row for _, row in whole[:40]) == list(range(40))
     assert len(set(of_task)) == len(of_task) == 77  # 1,000 / 13, rounded up
-    assert of_task == [row for _, row in places_of(receipt(mini_tf=500), MINI)]
+    assert of_task == [row for _, row in repository_folders(receipt(mini_tf=500), MINI)]
     other = replace(MINI, sha256="0" * 64)
-    assert of_task != [row for _, row in places_of(receipt(mini_tf=500), other)]
+    assert of_task != [row for _, row in repository_folders(receipt(mini_tf=500), other)]
     drawn = [
         hashlib.sha256(bytes.fromhex(MINI.sha256) + b"mini_tf\x00" + j.to_bytes(8, "big")).digest()
         for j in range(3)
