@@ -202,7 +202,7 @@ class Cache:
             "dim": embeddings.shape[1],
             "dtype": embeddings.dtype.str,
             "token_budget": token_budget,
-            "digests_crc": zlib.crc32(joined_digests),
+            "names_crc": zlib.crc32(joined_digests),
             "crc": zlib.crc32(matrix),
         }).encode()  # fmt: skip
         # Machines that share the folder may have equal times and process ids.

@@ -68,7 +68,7 @@ def header_of(shard: Path) -> ShardHeader:
         rows=members["count"],
         dim=members["dim"],
         dtype=members["dtype"],
-        digests_crc=members["digests_crc"],
+        digests_crc=members["names_crc"],
         crc=members["crc"],
         token_budget=members["token_budget"],
         start=len(line),

@@ -21,7 +21,7 @@ from tests.harness.extractors.models import KINDS
 FAULTY = Path(__file__).parents[1] / "faulty"
 PROCESS = {"undefined-names", "weights", "no-network", "files-read", "files-read-later"}
 """Properties that change or watch the process they run in."""
-FEWER_ROWS = {"SEQUENCES": 127, "SEQUENCES_MIN": 8, "PLACE_EMBEDDINGS": 1, "CHOSEN_MIN": 24}
+FEWER_ROWS = {"SEQUENCES": 127, "SEQUENCES_MIN": 8, "CLASS_EMBEDDINGS": 1, "CHOSEN_MIN": 24}
 """Of what there is less where no embedding is wrong: half precision is slow on a CPU."""
 BY_DAY = ("bert",)
 """An encoder; embeddings of both kinds are computed by hand in test_huggingface.py."""
