@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.bench_families import OwnPlace, place_of
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
-from geneb_ci.audit.rerun.fetching import entry_lock, install
+from geneb_ci.audit.rerun.fetching import entry_lock, install_lock
 from geneb_ci.models.entry import Environment
 from tests.audit.file_place import GO
 from tests.audit.test_by_entry import FORMAT_1_0, table
@@ -151,7 +151,7 @@ def row(place: OwnPlace, kind: str) -> str:
     """
     model = MODELS[kind]
     wanted = environment(model.lock)
-    site = install(entry_lock(wanted, POLICY), print).folder
+    site = install_lock(entry_lock(wanted, POLICY), print).folder
     folder = place.root.parent / kind
     folder.mkdir()
     written = subprocess.run(

@@ -20,11 +20,11 @@ from geneb_ci.audit.sampling.design import (
     allocation,
     detection_probability,
     needed_sample_size,
-    parts_of,
     probability_text,
-    sample,
+    sampled_tasks,
     seed_of,
     strata_of,
+    task_parts,
     tickets_of,
 )
 from geneb_ci.audit.sampling.plan import EarlierDraw
@@ -112,7 +112,7 @@ def pushed(forgers: int, pushes: int, drawn: int, fabricated: int) -> Iterator[P
     for push in range(1, pushes + 1):
         for forger in range(forgers):
             union, order = unions[forger], ranked("push", forger, push)
-            fresh = sample(order, drawn)
+            fresh = sampled_tasks(order, drawn)
             missed[forger] |= not wrong.intersection(fresh)
             earlier = [EarlierDraw(commitment=NONE, drawn=sorted(union))] if union else []
             grown = {*fresh, *earlier_tasks(order, fresh, earlier)}
@@ -154,7 +154,7 @@ def strata_table() -> list[str]:
     """Return the cost of stratification: detection of any tasks, and of the worst ones."""
     benchmark = shipped_benchmark()
     strata = strata_of(benchmark, TASKS)
-    sizes = tuple(len(part) for part in parts_of(TASKS, strata))
+    sizes = tuple(len(part) for part in task_parts(TASKS, strata))
     lines = [
         (
             "| drawn | places by category (the last: the smaller ones together) | m = 1 | m = 5 | "

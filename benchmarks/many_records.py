@@ -8,7 +8,7 @@ from typing import Any
 from geneb_ci.audit.compare.limits import limits_digest
 from geneb_ci.audit.sampling.beacon import QUICKNET
 from geneb_ci.audit.sampling.plan import DrandBeacon, TaskPlan
-from geneb_ci.audit.sampling.task_draw import draw
+from geneb_ci.audit.sampling.task_draw import draw_tasks
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.audit import recorded
 from tests.audit.examples import ROUNDS
@@ -66,4 +66,6 @@ def _plan(name: str, raw: bytes) -> TaskPlan:
         round=recorded.SECOND,
         signature=ROUNDS[recorded.SECOND],
     )
-    return draw(recorded.commitment(raw, **pins), recorded.committed_at(recorded.SECOND), beacon)
+    return draw_tasks(
+        recorded.commitment(raw, **pins), recorded.committed_at(recorded.SECOND), beacon
+    )

@@ -388,7 +388,10 @@ def verify(
     `hold` of the result. Raises NothingChecked if there is no record, and UsageProblem for
     `receipt` or `data` without `cells`.
     """
-    from geneb_ci.audit.record.recompute_embeddings import from_receipt, with_embeddings
+    from geneb_ci.audit.record.recompute_embeddings import (
+        receipt_tools_of,
+        verification_with_embeddings,
+    )
     from geneb_ci.audit.record.repository import AuditRepository
     from geneb_ci.audit.record.statement import named_records  # cryptography
     from geneb_ci.audit.trust.evidence import rated_submissions
@@ -398,7 +401,7 @@ def verify(
     submissions_folder = Path(submissions).resolve() if submissions is not None else None
     repository = AuditRepository(find_layout(Path.cwd()), submissions_folder)
     files = named_records(map(Path, records)) or repository.files
-    unread_records = [] if records else list(repository.lost())
+    unread_records = [] if records else list(repository.lost_statements())
     if not files and not unread_records:
         fix = "name a record, or run the command in a repository with records"
         raise NothingChecked("there is no record to verify", fix)
@@ -408,12 +411,14 @@ def verify(
             "add --cells, or leave out --receipt and --data",
         )
     receipt_folder, data_folder = (None if f is None else Path(f) for f in (receipt, data))
-    recompute = from_receipt(repository.layout, receipt_folder, data_folder, say) if cells else None
+    recompute = (
+        receipt_tools_of(repository.layout, receipt_folder, data_folder, say) if cells else None
+    )
 
     def verified_files() -> Iterator[Any]:
         for path in files:
             name = str(path) if records else os.path.relpath(path)
-            yield with_embeddings(
+            yield verification_with_embeddings(
                 repository, located(path), name, recompute, is_named=bool(records)
             )
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from geneb_ci.audit.trust.attestation import (
     FIELD_GROUPS,
-    STANDING_MEANING,
-    STANDINGS,
+    SCORE_EVIDENCE,
+    SCORE_EVIDENCE_MEANING,
     Author,
 )
 from geneb_ci.board import columns
@@ -107,10 +107,12 @@ def with_attestation() -> str:
         "| evidence | a task that was rerun | another, in a regime that was sampled | any other |",
         "|---|---|---|---|",
     ]
-    for evidence, standing_names in STANDINGS.items():
+    for evidence, standing_names in SCORE_EVIDENCE.items():
         cells = " | ".join(f"`{standing}`" for standing in standing_names)
         standings.append(f"| `{evidence}` | {cells} |")
-    meanings = [f"- `{standing}`: {meaning}" for standing, meaning in STANDING_MEANING.items()]
+    meanings = [
+        f"- `{standing}`: {meaning}" for standing, meaning in SCORE_EVIDENCE_MEANING.items()
+    ]
     text = "\n\n".join("\n".join(part) for part in (fields, standings, meanings))
     return between(TRUST, "attestation", f"\n{text}\n")
 

@@ -74,7 +74,7 @@ def seconds_of(moment: str) -> int:
 
 
 def checked_moment(moment: str) -> str:
-    """Return a time unchanged. Raises ValueError unless `seconds_of` accepts it."""
+    """Return a time unchanged, for pydantic. Raises ValueError unless `seconds_of` accepts it."""
     try:
         seconds_of(moment)
     except UsageProblem as error:

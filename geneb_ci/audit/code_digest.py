@@ -43,15 +43,15 @@ def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> st
     source than `PARSED_MAX`.
     """
     try:
-        trees = _with_neighbours(modules, module)
+        trees = _syntax_trees(modules, module)
         neighbours = frozenset(PurePosixPath(name).with_suffix("").name for name in trees)
-        return _Shape(list(trees.values()), neighbours).digest(class_name)
+        return _ModuleDefinitions(list(trees.values()), neighbours).digest(class_name)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last for depth as well
         return hashlib.sha256(modules[module]).hexdigest()
 
 
-def _with_neighbours(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Module]:
-    """Return the trees of a module and of all modules beside it that it imports."""
+def _syntax_trees(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Module]:
+    """Return the syntax trees of a module and of all modules beside it that it imports."""
     trees: dict[str, ast.Module] = {}
     pending, size = [module], 0
     while pending:
@@ -81,8 +81,8 @@ def _imported_modules(tree: ast.Module) -> Iterator[str]:
             yield node.module or "."
 
 
-class _Shape:
-    """The definitions of some modules, and the names that they bind."""
+class _ModuleDefinitions:
+    """Computes the shape of a class from the definitions of some modules."""
 
     def __init__(self, trees: list[ast.Module], neighbours: frozenset[str]) -> None:
         self.neighbours = neighbours
@@ -113,7 +113,7 @@ class _Shape:
             self.other_statements.append(statement)
 
     def digest(self, class_name: str) -> str:
-        """Return the digest of a class and all that it uses."""
+        """Return the shape of a class and of all that it uses, as a digest."""
         used_statements: dict[int, ast.stmt] = {
             id(statement): statement for statement in self.other_statements
         }
@@ -133,17 +133,14 @@ class _Shape:
         class_code = [
             self._as_text(definition) for definition in self.definitions.get(class_name, ())
         ]
-        value = [
-            class_code,
-            sorted(self._as_text(statement) for statement in used_statements.values()),
-        ]
-        return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+        used_code = sorted(self._as_text(statement) for statement in used_statements.values())
+        return hashlib.sha256(json.dumps([class_code, used_code]).encode()).hexdigest()
 
     def _as_text(self, statement: ast.stmt) -> str:
         return json.dumps(self._as_lists(statement))
 
     def _as_lists(self, node: Any) -> Any:  # a field of a syntax tree
-        """Return a part of a tree as nested lists, equal in every version of Python."""
+        """Return a part of a syntax tree as nested lists, equal in every version of Python."""
         if isinstance(node, list):
             return [self._as_lists(child) for child in node if not isinstance(child, ast.Pass)]
         if not isinstance(node, ast.AST):
@@ -256,9 +253,9 @@ BUILTIN = "builtin:"
 IGNORED = "__pycache__"
 """Folder of Python's cache, which imports write. It is not digested, and the sandbox does not read
 it."""
-FILES_MAX = 1000
+FOLDER_FILES_MAX = 1000
 """Largest number of files in the folder; each may be as large as a submission."""
-BYTES_MAX = 1 << 25
+FOLDER_BYTES_MAX = 1 << 25
 """Largest size of all files together, in bytes."""
 _PLAIN_FILES_FIX = "keep only plain source files in the folder of extractors"
 
@@ -277,7 +274,7 @@ def read_extractors(layout: Layout) -> ExtractorFolder | None:
     """Return the content of a repository's folder of extractors; None if it has no such folder.
 
     Raises AuditRefused for a link, a file that is too large or irregular, and for more than
-    `FILES_MAX` files or `BYTES_MAX` bytes.
+    `FOLDER_FILES_MAX` files or `FOLDER_BYTES_MAX` bytes.
     """
     if layout.extractors is None:
         return None
@@ -300,13 +297,13 @@ def tree_files(folder: Path) -> dict[str, bytes]:
                 raise AuditRefused(f"{path}: {raw.message}", _PLAIN_FILES_FIX)
             contents[path.relative_to(folder).as_posix()] = raw
             size += len(raw)
-            if len(contents) > FILES_MAX:
+            if len(contents) > FOLDER_FILES_MAX:
                 raise AuditRefused(
-                    f"{folder}: contains more than {FILES_MAX} files", _PLAIN_FILES_FIX
+                    f"{folder}: contains more than {FOLDER_FILES_MAX} files", _PLAIN_FILES_FIX
                 )
-            if size > BYTES_MAX:
+            if size > FOLDER_BYTES_MAX:
                 raise AuditRefused(
-                    f"{folder}: contains more than {BYTES_MAX:,} bytes", _PLAIN_FILES_FIX
+                    f"{folder}: contains more than {FOLDER_BYTES_MAX:,} bytes", _PLAIN_FILES_FIX
                 )
     return dict(sorted(contents.items()))
 
@@ -380,7 +377,7 @@ class BuiltInExtractor(NamedTuple):
     """Digest of its source, as the harness writes it into submissions."""
 
 
-def built_in(path: str) -> BuiltInExtractor:
+def built_in_extractor(path: str) -> BuiltInExtractor:
     """Return the built-in extractor `builtin:NAME` of the installed harness.
 
     Raises AuditRefused if the harness has no extractor of that name, or is not installed.
@@ -400,7 +397,7 @@ def built_in(path: str) -> BuiltInExtractor:
 
 
 def write_modules(modules: Mapping[str, bytes], folder: Path) -> None:
-    """Write the digested files for the sandbox, whatever changed in the folder since."""
+    """Write modules for the sandbox, from the bytes that were digested rather than their files."""
     for name, raw in modules.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -90,7 +90,7 @@ def checked_submission(
     return CheckedSubmission(context, checker.result(context).findings)
 
 
-def submission_here(
+def committed_submission_file(
     commitment: Commitment, file: Path | None, layout: Layout
 ) -> SubmissionFile | None:
     """Return the committed submission, from `file` or else from the repository.
@@ -229,7 +229,7 @@ class AuditSubject:
             raise AuditRefused(
                 f"{name}:{error.line}: the lock {error.reason}", _RETRY_FIX
             ) from error
-        _require_same("lock of the packages", lock.sha256, claimed or "absent")
+        _require_committed("lock of the packages", lock.sha256, claimed or "absent")
         return lock
 
     @property
@@ -267,20 +267,20 @@ def subject_of(
     if submission is None:
         submission = read_submission(layout.submissions / f"{commitment.model_id}.json")
     document = submission.document
-    _require_same("submission", document.sha256, commitment.submission_sha256)
+    _require_committed("submission", document.sha256, commitment.submission_sha256)
     benchmark = benchmark_of(layout)
-    _require_same("benchmark", benchmark.sha256, commitment.benchmark.sha256)
-    _require_same("digest of the limits", limits_digest(), commitment.policy.tolerance)
+    _require_committed("benchmark", benchmark.sha256, commitment.benchmark.sha256)
+    _require_committed("digest of the limits", limits_digest(), commitment.policy.tolerance)
     code = commitment.extractor
     entry = ModelRegistry(layout).entry(commitment.model_id)
     if commitment.entry is not None:
-        _require_same("registry entry", entry.sha256 if entry else "absent", commitment.entry)
+        _require_committed("registry entry", entry.sha256 if entry else "absent", commitment.entry)
     folder = None
     if not code.path.startswith(BUILTIN):
         folder = read_extractors(layout)
         present_code = extractor_code(folder, code.path, code.class_name, code.sha256, code.options)
-        _require_same("extractors' folder", present_code.tree, code.tree)
-    _check_sources(commitment, document.value, folder, entry)
+        _require_committed("extractors' folder", present_code.tree, code.tree)
+    _check_committed_sources(commitment, document.value, folder, entry)
     return AuditSubject(
         document.value,
         benchmark,
@@ -289,7 +289,7 @@ def subject_of(
     )
 
 
-def _check_sources(
+def _check_committed_sources(
     commitment: Commitment,
     value: Any,
     folder: ExtractorFolder | None,
@@ -303,7 +303,7 @@ def _check_sources(
     if commitment.entry is None and type(submission) is SubmissionV10:
         return
     sources = sources_of(submission, None, folder, entry)
-    _require_same("registry entry", sources.entry or "absent", commitment.entry or "absent")
+    _require_committed("registry entry", sources.entry or "absent", commitment.entry or "absent")
     if not commitment.weights.addresses:  # as in commitments before there were addresses
         sources = sources._replace(weights=sources.weights.model_copy(update={"addresses": {}}))
     if commitment.extractor.shape is None:  # as in commitments before there were shapes
@@ -319,7 +319,7 @@ def _check_sources(
             )
 
 
-def _require_same(source: str, present: str, committed: str) -> None:
+def _require_committed(source: str, present: str, committed: str) -> None:
     if present != committed:
         raise AuditRefused(
             f"the {source} in this checkout is {present[:16]}..., the commitment names "

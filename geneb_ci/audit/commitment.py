@@ -102,7 +102,7 @@ class Commitment(StrictModel):
     the run; otherwise left out, as in earlier commitments."""
 
     @model_validator(mode="after")
-    def _has_a_digest(self) -> Self:
+    def _has_claims_and_digest(self) -> Self:
         # A record can bring any name and any number; the draw hashes them in canonical JSON.
         if any(len(scores) != len(self.tasks) for scores in self.claims.values()):
             raise PydanticCustomError("claims", "claims must have one score for each task")
@@ -148,15 +148,15 @@ def check_commitment(commitment: Commitment, published: str) -> None:
 SCALE = 100_000
 """Claims are whole hundred-thousandths, since canonical JSON has no floats here; nearly equal
 claims differ by less than a hundred of them."""
-COARSE = SCALE // 100
+COARSE_STEP = SCALE // 100
 """Claims that are all multiples of this number were rounded to 0.01."""
-COARSE_SHARE = 2 / 3
+COARSE_SHARE_MIN = 2 / 3
 """Share of equal cells from which rounded claims count as a copy. Two related models, rounded to
 0.01, agree in a third of their cells."""
-CLOSE = SCALE // 200
+CLOSE_DISTANCE = SCALE // 200
 """0.005: claims of one method under two names differ by less in most cells, if an audit in float32
 would accept both."""
-CLOSE_SHARE = 0.3
+CLOSE_SHARE_MIN = 0.3
 """Share of close cells from which claims are of one method. The largest share in the 820 pairs of
 public rows is 0.21, in a pair of one family. The only effect is that the two share their draws."""
 TEXT_FILES = frozenset(
@@ -206,26 +206,26 @@ def same_method_reason(first: Identity, second: Identity) -> str:
         return "with a file of weights in common"
     if first.code is not None and first.code == second.code:
         return "of the same code, without weights"
-    if first.benchmark == second.benchmark and _has_near_claims(first, second):
+    if first.benchmark == second.benchmark and _have_near_claims(first, second):
         return "with nearly the same claims"
     return ""
 
 
-def _has_near_claims(first: Identity, second: Identity) -> bool:
+def _have_near_claims(first: Identity, second: Identity) -> bool:
     """Whether the claims agree in more cells than those of two different models."""
     common = _common_claims(first, second)
     if len(common) < COUNT_MIN:
         return False
     is_coarse = any(
-        all(score % COARSE == 0 for score in scores) for scores in zip(*common, strict=True)
+        all(score % COARSE_STEP == 0 for score in scores) for scores in zip(*common, strict=True)
     )
     if is_coarse:
-        return sum(abs(a - b) < COARSE for a, b in common) >= COARSE_SHARE * len(common)
+        return sum(abs(a - b) < COARSE_STEP for a, b in common) >= COARSE_SHARE_MIN * len(common)
     distances = [abs(a - b) for a, b in common]
-    close_min = max(COUNT_MIN, CLOSE_SHARE * len(common))
+    close_min = max(COUNT_MIN, CLOSE_SHARE_MIN * len(common))
     return (
         sum(distance < NEAR * SCALE for distance in distances) >= near_cells_of_copy(len(common))
-        or sum(distance < CLOSE for distance in distances) >= close_min
+        or sum(distance < CLOSE_DISTANCE for distance in distances) >= close_min
     )
 
 

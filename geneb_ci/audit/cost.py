@@ -1,11 +1,11 @@
 """The cost of a rerun on this machine, from a timed sample in the sandbox.
 
 A run of the extractor takes the time of its start, measured with a few sequences, and time in
-proportion to its letters, measured with `SAMPLE` sequences of the tasks. If these take too little
-time, they are repeated, and start and sample are timed in turn three times. No timing is repeated
-for an audit that embeds no more letters than were timed, or that takes less time than the timing
-took. Scoring is timed once, on the smallest task with invented embeddings of the same width, and
-scaled by the number of sequences.
+proportion to its letters, measured with `SAMPLE_SEQUENCES` sequences of the tasks. If these take
+too little time, they are repeated, and start and sample are timed in turn three times. No timing is
+repeated for an audit that embeds no more letters than were timed, or that takes less time than the
+timing took. Scoring is timed once, on the smallest task with invented embeddings of the same width,
+and scaled by the number of sequences.
 """
 
 import random
@@ -20,10 +20,10 @@ from pydantic import Field
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.decoys import FRESH, TRIANGLES, TWICE
-from geneb_ci.audit.rerun.honesty import sequences_varied
+from geneb_ci.audit.rerun.honesty import varied_sequence_count
 from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.scoring import sequences_of
-from geneb_ci.audit.sampling.design import allocation, parts_of
+from geneb_ci.audit.sampling.design import allocation, task_parts
 from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.sandbox.limits import MIB, advice
@@ -34,11 +34,11 @@ from reference_harness.formats.text import Say, plural
 if TYPE_CHECKING:
     import numpy as np
 
-SAMPLE = 256
+SAMPLE_SEQUENCES = 256
 """Number of sequences that are timed."""
 START_SEQUENCES = 8
 """Number of sequences of the run whose time counts as that of a start."""
-TIMED_MIN = 2.0
+TIMED_SECONDS_MIN = 2.0
 """The sample has to take longer than the start by so many seconds, or by the time of the start if
 that is more: a smaller difference is within the noise of a start on a busy machine."""
 QUICK_SECONDS, FURTHER_PAIRS = 30.0, 2
@@ -47,18 +47,19 @@ times more: a longer timing already averages over the load of a busy machine."""
 REPEATS_MAX = 256
 """Most repeats of the sample: if 65,536 sequences take no longer than a start, they cost
 nothing."""
-GROWTH = 4
+REPEATS_GROWTH = 4
 """Factor from one number of repeats to the next."""
-RUNS = 2
+RUNS_PER_TASK = 2
 """Runs of the extractor per task: all sequences, then the decoys in file order."""
-DECOYS = 2 * TWICE + 2 * TRIANGLES + FRESH
+DECOYS_PER_TASK = 2 * TWICE + 2 * TRIANGLES + FRESH
 """Number of decoys of a task of ordinary size, those of the second run included."""
 VARIANTS_PER_PAIR, VARIANTS_PER_TEST_SEQUENCE = 4, 3
 """Variants of a test sequence and a training sequence together, three and one, and of a test
 sequence alone."""
 TENTHS_BELOW_SECONDS, MINUTES_FROM_SECONDS = 10, 120
 """A time is written with tenths of a second below the first, and in minutes from the second."""
-SAMPLED = "sample.json"
+MEASUREMENTS_FILE = "sample.json"
+"""File of the work folder with the `Measurements`."""
 _SAMPLE_SEED = 20261122  # decides the sample, which is not secret
 
 
@@ -129,7 +130,7 @@ def measurements_of(
     before the draw. Raises NothingChecked for missing data, and what the sandbox raises for an
     extractor that fails.
     """
-    earlier = prepared.work.read_as(SAMPLED, Measurements)
+    earlier = prepared.work.read_as(MEASUREMENTS_FILE, Measurements)
     if earlier is not None and task_weights.keys() <= earlier.sizes.keys():
         return earlier
     say(f"reading the data of {len(task_weights)} tasks")
@@ -146,20 +147,20 @@ def measurements_of(
     say(f"timing the scoring on {smallest_task}")
     measurements = Measurements(
         sizes=sizes,
-        start_seconds=rate.start,
-        seconds_per_letter=rate.per_letter,
+        start_seconds=rate.start_seconds,
+        seconds_per_letter=rate.seconds_per_letter,
         embedding_bytes=embeddings.shape[1] * embeddings.dtype.itemsize,
-        peak_bytes=rate.peak,
+        peak_bytes=rate.peak_bytes,
         listing_seconds=seconds_per_task,
         scored_sequences=sizes[smallest_task].sequences,
         scoring_seconds=_scoring_seconds(prepared, smallest_task, embeddings),
     )
-    prepared.work.keep(SAMPLED, measurements.model_dump_json(indent=1) + "\n")
+    prepared.work.keep(MEASUREMENTS_FILE, measurements.model_dump_json(indent=1) + "\n")
     return measurements
 
 
 def _size_and_sample(prepared: PreparedRerun, task: str) -> tuple[TaskSize, list[str]]:
-    """Return the size of a task and up to `SAMPLE` of its sequences."""
+    """Return the size of a task and up to `SAMPLE_SEQUENCES` of its sequences."""
     file = sequences_of(
         [task], prepared.source, prepared.runner.sandbox.scratch, prepared.runner.harness
     )
@@ -168,7 +169,8 @@ def _size_and_sample(prepared: PreparedRerun, task: str) -> tuple[TaskSize, list
         raise NothingChecked(
             f"task {task} has no sequence", "download its data again: geneb-ci data pull"
         )
-    sample = random.Random(_SAMPLE_SEED).sample(sequences, min(SAMPLE, len(sequences)))  # noqa: S311
+    count = min(SAMPLE_SEQUENCES, len(sequences))
+    sample = random.Random(_SAMPLE_SEED).sample(sequences, count)  # noqa: S311
     benchmark = prepared.subject.benchmark
     size = TaskSize(
         sequences=len(sequences),
@@ -191,10 +193,10 @@ def few_shot_sequences(benchmark: Benchmark, task: str) -> int:
 def _sampled_sequences(
     sizes: Mapping[str, TaskSize], samples: Mapping[str, list[str]]
 ) -> list[str]:
-    """Return about `SAMPLE` sequences, from each task in proportion to its size, at least one."""
+    """Return about `SAMPLE_SEQUENCES` sequences, of larger tasks more, at least one of each."""
     total_sequences = sum(size.sequences for size in sizes.values())
     shares = {
-        task: max(1, round(SAMPLE * size.sequences / total_sequences))
+        task: max(1, round(SAMPLE_SEQUENCES * size.sequences / total_sequences))
         for task, size in sizes.items()
     }
     return [sequence for task, share in shares.items() for sequence in samples[task][:share]]
@@ -212,14 +214,14 @@ class TimedRun(NamedTuple):
 class Rate(NamedTuple):
     """The speed of the extractor on a sample."""
 
-    start: float
+    start_seconds: float
     """Seconds of a run without sequences."""
-    per_letter: float
+    seconds_per_letter: float
     """Seconds per letter."""
     embeddings: "np.ndarray"
     """Embeddings of the sample."""
-    peak: int
-    """Largest memory of any run, in bytes."""
+    peak_bytes: int
+    """Largest memory of any run."""
 
 
 class ExpectedWork(NamedTuple):
@@ -237,7 +239,7 @@ def _expected_work(
     tasks = sum(task_weights.values())
     letters = {task: _letters(sizes[task], max(1, round(tasks))) for task in task_weights}
     mean = sum(weight * letters[task] for task, weight in task_weights.items())
-    return ExpectedWork(RUNS * tasks, max(mean, *letters.values()))
+    return ExpectedWork(RUNS_PER_TASK * tasks, max(mean, *letters.values()))
 
 
 def _timed(prepared: PreparedRerun, sequences: list[str], expected_work: ExpectedWork) -> Rate:
@@ -272,12 +274,12 @@ def rate_of(
     embeddings, peak = sample.embeddings, sample.peak
     start_letters, letters = sum(map(len, start_sequences)), sum(map(len, sequences))
     while (
-        sample.seconds - start < max(TIMED_MIN, start)
+        sample.seconds - start < max(TIMED_SECONDS_MIN, start)
         and repeats < REPEATS_MAX
         and letters * repeats < expected_work.letters
-        and start + GROWTH * (sample.seconds - start) < run_seconds_max
+        and start + REPEATS_GROWTH * (sample.seconds - start) < run_seconds_max
     ):
-        repeats *= GROWTH
+        repeats *= REPEATS_GROWTH
         sample = run(sequences * repeats)
         run_seconds.append(sample.seconds)
         peak = max(peak, sample.peak)
@@ -359,7 +361,7 @@ def cost_of(
 
 def variant_count(size: TaskSize, tasks: int) -> int:
     """Return how many variants of a task's sequences an audit of `tasks` tasks embeds at most."""
-    varied, variants = sequences_varied(tasks), VARIANTS_PER_TEST_SEQUENCE
+    varied, variants = varied_sequence_count(tasks), VARIANTS_PER_TEST_SEQUENCE
     support = min(size.support, size.sequences)
     if size.test is None:
         return min(VARIANTS_PER_PAIR * varied, variants * size.sequences) + support
@@ -369,21 +371,21 @@ def variant_count(size: TaskSize, tasks: int) -> int:
 def _embedding_seconds(measurements: Measurements, task: str, tasks: int) -> float:
     """Return the seconds that a task takes in the sandbox, in an audit of `tasks` tasks."""
     return (
-        RUNS * measurements.start_seconds
+        RUNS_PER_TASK * measurements.start_seconds
         + _letters(measurements.sizes[task], tasks) * measurements.seconds_per_letter
     )
 
 
 def _letters(size: TaskSize, tasks: int) -> float:
     """Return the letters of a task, its decoys and variants, in an audit of `tasks` tasks."""
-    added_sequences = DECOYS + variant_count(size, tasks)
+    added_sequences = DECOYS_PER_TASK + variant_count(size, tasks)
     return size.letters * (1 + added_sequences / size.sequences)
 
 
 def draw_probabilities(commitment: Commitment) -> dict[str, float]:
     """Return the probability of each task to be drawn."""
     drawn, strata = commitment.policy.drawn, commitment.policy.strata
-    parts = parts_of(commitment.tasks, strata)
+    parts = task_parts(commitment.tasks, strata)
     places = allocation([len(part) for part in parts], len(strata), drawn)
     return {
         task: places_of_part / len(part)

@@ -26,7 +26,7 @@ from geneb_ci.audit.rerun.embedder import pace_of, rerun_cost, rerun_cost_lines
 from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS, rerun_embeddings
 from geneb_ci.audit.rerun.prepare import CPU, PreparedRerun
 from geneb_ci.audit.rerun.tasks import check_outcome, outcome_of
-from geneb_ci.audit.rerun.workspace import Work
+from geneb_ci.audit.rerun.workspace import WorkFolder
 from geneb_ci.audit.sampling.design import sample_size_of
 from geneb_ci.audit.sampling.embedding_draw import (
     STANDARD,
@@ -35,13 +35,13 @@ from geneb_ci.audit.sampling.embedding_draw import (
     earlier_embedding_draws,
     embedding_counts,
     receipt_of,
-    require_not_lowered,
+    refuse_smaller_sample,
 )
 from geneb_ci.audit.sampling.embedding_power import power_lines
 from geneb_ci.audit.sampling.plan import Beacon, EmbeddingPlan, TaskPlan
 from geneb_ci.audit.sampling.task_draw import (
     LED_TASKS_MAX,
-    draw,
+    draw_tasks,
     drawn_before,
     earlier_draws,
     led_tasks_of,
@@ -56,7 +56,7 @@ from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.submission import EmbeddingReceipt
 from reference_harness.formats.text import Say
 
-OUTCOME = "outcome.json"
+OUTCOME_FILE = "outcome.json"
 """File of the work folder: the outcome of a finished rerun."""
 
 _P = TypeVar("_P", TaskPlan, EmbeddingPlan)
@@ -134,7 +134,7 @@ class Sample(Protocol[_P]):
     ) -> RerunResult:
         """Embed and score the sample again, compare it, and return the outcome."""
 
-    def saved_result(self, plan: _P, subject: AuditSubject, work: Work) -> RerunResult | None:
+    def saved_result(self, plan: _P, subject: AuditSubject, work: WorkFolder) -> RerunResult | None:
         """Return the result that an earlier call left in the work folder; None if incomplete.
 
         Raises AuditRefused when the outcome does not follow from the plan and the folder.
@@ -182,7 +182,7 @@ class TaskSample:
         else:
             count, targets = self.targeted, targets_of(commitment, self.targeted, submission)
         return functools.partial(
-            draw,
+            draw_tasks,
             commitment,
             drawn=sample_size_of(
                 commitment, self.drawn, self.at_least, drawn_before(plans, commitment)
@@ -220,12 +220,16 @@ class TaskSample:
         """Embed and score the drawn tasks again, and compare every cell of them."""
         return RerunResult(outcome_of(plan, prepared, clock, say))
 
-    def saved_result(self, plan: TaskPlan, subject: AuditSubject, work: Work) -> RerunResult | None:
+    def saved_result(
+        self, plan: TaskPlan, subject: AuditSubject, work: WorkFolder
+    ) -> RerunResult | None:
         """Return the outcome in the folder, once checked against the scores beside it."""
-        outcome = work.read_as(OUTCOME, AuditOutcome) if work.has_result(OUTCOME) else None
+        outcome = (
+            work.read_as(OUTCOME_FILE, AuditOutcome) if work.has_result(OUTCOME_FILE) else None
+        )
         if outcome is None:
             return None
-        check_outcome(outcome, work.folder / OUTCOME, plan, subject, work)
+        check_outcome(outcome, work.folder / OUTCOME_FILE, plan, subject, work)
         return RerunResult(outcome)
 
 
@@ -282,7 +286,7 @@ class EmbeddingSample:
     ) -> Callable[[str, Beacon], EmbeddingPlan]:
         """Return the function that draws embeddings and adds those drawn earlier."""
         commitment, counts = committed.commitment, embedding_counts(self.size)
-        require_not_lowered(counts, plans, commitment)
+        refuse_smaller_sample(counts, plans, commitment)
         return functools.partial(
             draw_embeddings,
             commitment,
@@ -359,16 +363,18 @@ class EmbeddingSample:
         return rerun_embeddings(plan, prepared, files, clock, say)
 
     def saved_result(
-        self, plan: EmbeddingPlan, subject: AuditSubject, work: Work
+        self, plan: EmbeddingPlan, subject: AuditSubject, work: WorkFolder
     ) -> RerunResult | None:
         """Return the outcome in the folder if the embeddings that it names are beside it."""
-        outcome = work.read_as(OUTCOME, EmbeddingOutcome) if work.has_result(OUTCOME) else None
+        outcome = (
+            work.read_as(OUTCOME_FILE, EmbeddingOutcome) if work.has_result(OUTCOME_FILE) else None
+        )
         if outcome is None:
             return None
         if outcome.plan != plan:
             raise AuditRefused(
-                f"{work.folder / OUTCOME}: the plan of this outcome is not the plan beside it",
-                f"remove {work.folder / OUTCOME} and run the command again",
+                f"{work.folder / OUTCOME_FILE}: the plan of this outcome is not the plan beside it",
+                f"remove {work.folder / OUTCOME_FILE} and run the command again",
             )
         try:
             embeddings = read_regular(work.folder / RERUN_EMBEDDINGS, RERUN_BYTES_MAX)

@@ -46,31 +46,31 @@ from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.repository import AuditRepository, earlier_plans
 from geneb_ci.audit.record.signing import (
     audits_of,
-    check_moment,
+    check_committed_at,
     heads_after,
     sign_abort,
     sign_commitment,
     sign_start,
 )
-from geneb_ci.audit.record.statement import RERUN, Record, check_can_record, record_of
+from geneb_ci.audit.record.statement import RERUN_SUFFIX, Record, check_can_record, record_of
 from geneb_ci.audit.rerun.fresh import read_fresh_commitment
 from geneb_ci.audit.rerun.prepare import CUDA, Machine, PreparedRerun, prepared_rerun
-from geneb_ci.audit.rerun.workspace import OPTION_OF, Work, open_work
+from geneb_ci.audit.rerun.workspace import OPTION_OF, WorkFolder, open_work_folder
 from geneb_ci.audit.samples import (
-    OUTCOME,
+    OUTCOME_FILE,
     CommittedSubmission,
     EmbeddingSample,
     Sample,
     TaskSample,
     sample_of,
 )
-from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET
+from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, QUICKNET
 from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
-from geneb_ci.audit.sampling.embedding_draw import recompute_any
+from geneb_ci.audit.sampling.embedding_draw import check_any_plan
 from geneb_ci.audit.sampling.plan import (
     EmbeddingPlan,
     TaskPlan,
-    committed_text,
+    commitment_text,
     encoded,
     read_any_plan,
     read_commitment,
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 COMMITMENT, PLAN = "commitment.json", "plan.json"
-TYPED = "command.json"
+COMMAND_FILE = "command.json"
 """File of the work folder: the folder in which the last command was run, and its words."""
 SHOWN_FILE = "shown"
 """Marker file of the work folder: the user was shown the digest, and has to publish it. A dry run
@@ -178,7 +178,7 @@ class Signing:
         folder = self.audits / result.outcome.plan.commitment.model_id
         earlier = {*folder.glob("*.json")}
         path = write_record(result, self.key, self.layout, self.audits)
-        message = f"wrote {path}" + (f", and {path.stem}{RERUN}" * bool(result.embeddings))
+        message = f"wrote {path}" + (f", and {path.stem}{RERUN_SUFFIX}" * bool(result.embeddings))
         self.say(f"{path}: signed by an earlier call" if path in earlier else message)
         return path
 
@@ -190,7 +190,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
     AuditRefused when a file differs from what it was when the audit began.
     """
     started_at = time.monotonic()
-    check_moment(request.committed_at)
+    check_committed_at(request.committed_at)
     request.source.check()
     sample = request.sample
 
@@ -205,10 +205,12 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
     if request.work is None and request.committed_at is not None:
         refuse_time_of_other_commitment(commitment, folder)
 
-    with open_work(folder) as work:
+    with open_work_folder(folder) as work:
         plan = begin_audit(work, commitment, request.committed_at, sample)
         if not request.dry_run:
-            work.keep(TYPED, json.dumps([str(Path.cwd()), *shlex.split(request.command)]) + "\n")
+            work.keep(
+                COMMAND_FILE, json.dumps([str(Path.cwd()), *shlex.split(request.command)]) + "\n"
+            )
         result = saved_result(work, plan, subject, sample)
         if result is not None:
             refuse_other_settings(request, work)
@@ -232,7 +234,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                 # Rerun and compare.
                 advice = advice_after_abort(work)
                 result = rerun_drawn(plan, sample, prepared, signing, advice)
-                work.keep_result(OUTCOME, encoded(result.outcome))
+                work.keep_result(OUTCOME_FILE, encoded(result.outcome))
         if request.dry_run:
             show("this audit is finished: nothing is left to run\n")
             return AuditProgress(Exit.CLEAN, "finished")
@@ -265,7 +267,7 @@ def draw_plan(
     `beacon_of` raise.
     """
     repository = AuditRepository(layout)
-    repository.history.check_nothing_lost(commitment.model_id)
+    repository.history.check_no_losses(commitment.model_id)
     repository.history.check_undrawn(commitment)
     committed = CommittedSubmission(commitment, submission, repository)
     near_roots = sample.near_roots(committed, say)
@@ -295,12 +297,12 @@ def rerun_plan(
     LimitExceeded or ResultRefused for the extractor, NothingChecked when a file is missing,
     UsageProblem for options that contradict the submission.
     """
-    recompute_any(plan)
+    check_any_plan(plan)
     sample: Sample[Any] = sample_of(plan, receipt)
-    AuditRepository(signing.layout).history.check_nothing_lost(plan.commitment.model_id)
+    AuditRepository(signing.layout).history.check_no_losses(plan.commitment.model_id)
     subject = subject_of(plan.commitment, signing.layout)
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(open_work(work)) if work is not None else None
+        folder = stack.enter_context(open_work_folder(work)) if work is not None else None
         prepared = stack.enter_context(
             prepared_rerun(plan.commitment, subject, signing.layout, machine, folder, signing.say)
         )
@@ -346,7 +348,7 @@ def write_record(
     path = audits / record.path
     files = {path.name: record.content}
     if result.embeddings is not None:
-        files = {f"{record.audit_id}{RERUN}": result.embeddings, **files}
+        files = {f"{record.audit_id}{RERUN_SUFFIX}": result.embeddings, **files}
     write_files(path.parent, files)
     return path
 
@@ -456,7 +458,7 @@ def ask_for_publication(
 
 def practice_time() -> str:
     """Return the latest commitment time whose beacon round has already been published."""
-    return moment_of(int(time.time()) - DELAY - QUICKNET.period)
+    return moment_of(int(time.time()) - DELAY_SECONDS - QUICKNET.period)
 
 
 def default_work(commitment: Commitment, cache: str) -> Path:
@@ -465,14 +467,14 @@ def default_work(commitment: Commitment, cache: str) -> Path:
 
 
 def begin_audit(
-    work: Work, commitment: Commitment, committed_at: str | None, sample: Sample[_P]
+    work: WorkFolder, commitment: Commitment, committed_at: str | None, sample: Sample[_P]
 ) -> _P | None:
     """Write the commitment into the work folder; return its plan, or None before the draw.
 
     Raises AuditRefused when the folder contains another commitment or draw.
     """
     if work.read(COMMITMENT) is None:
-        work.keep(COMMITMENT, committed_text(commitment))
+        work.keep(COMMITMENT, commitment_text(commitment))
     earlier = read_commitment(work.folder / COMMITMENT)
     if earlier != commitment:
         raise AuditRefused(
@@ -489,7 +491,7 @@ def begin_audit(
             f"{work.folder / PLAN}: this audit drew {drawn_sample}, expected {sample.name}",
             f"pass --sample {drawn_sample}, or name another folder: --work DIR",
         )
-    recompute_any(plan)
+    check_any_plan(plan)
     if plan.commitment != commitment or committed_at not in {None, plan.committed_at}:
         raise AuditRefused(
             f"{work.folder / PLAN}: drawn for commitment "
@@ -501,7 +503,7 @@ def begin_audit(
 
 
 def saved_result(
-    work: Work, plan: _P | None, subject: AuditSubject, sample: Sample[_P]
+    work: WorkFolder, plan: _P | None, subject: AuditSubject, sample: Sample[_P]
 ) -> RerunResult | None:
     """Return the result that an earlier call left in the work folder, or None.
 
@@ -509,15 +511,15 @@ def saved_result(
     """
     if plan is not None:
         return sample.saved_result(plan, subject, work)
-    if not work.has_result(OUTCOME):
+    if not work.has_result(OUTCOME_FILE):
         return None
     raise AuditRefused(
-        f"{work.folder / OUTCOME}: its plan, {work.folder / PLAN}, is missing",
-        f"restore the plan, or remove {work.folder / OUTCOME} and run the command again",
+        f"{work.folder / OUTCOME_FILE}: its plan, {work.folder / PLAN}, is missing",
+        f"restore the plan, or remove {work.folder / OUTCOME_FILE} and run the command again",
     )
 
 
-def refuse_other_settings(request: AuditRequest, work: Work) -> None:
+def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
     """Refuse options that a finished audit did not have, since its outcome would hide them.
 
     Options with their default value are ignored. Raises AuditRefused, and NothingChecked for a
@@ -581,15 +583,15 @@ def published_command(commitment: Commitment, file: Path, committed_at: str, sho
     for sample in (TaskSample, EmbeddingSample):
         folder = default_work(commitment, sample.cache)
         if (folder / SHOWN_FILE).exists() and not (folder / PLAN).exists():
-            words = typed_in(folder, Path.cwd()) or words
+            words = words_of_last_command(folder, Path.cwd()) or words
     if "--key" not in words and "--unsigned" not in words and not os.environ.get(KEY_VARIABLE):
         words += ["--key", "KEY.pem"]
     return shlex.join([*words, "--committed-at", committed_at, "--shown-on", shown_on])
 
 
-def typed_in(work: Path, folder: Path) -> list[str]:
+def words_of_last_command(work: Path, folder: Path) -> list[str]:
     """Return the words of the last command of a work folder; [] if it was run in another folder."""
-    raw = Work(work).read(TYPED)
+    raw = WorkFolder(work).read(COMMAND_FILE)
     words: list[str] = [] if raw is None else read_json(raw, is_own=True)
     return words[1:] if words[:1] == [str(folder.resolve())] else []
 
@@ -614,7 +616,7 @@ def show_new_cost(cost: CostText, shown_before: CostText, show: Say) -> None:
         show(cost.text)
 
 
-def advice_after_abort(work: Work) -> str:
+def advice_after_abort(work: WorkFolder) -> str:
     """Return how an audit continues whose rerun the extractor ended, as lines below a fix."""
     return (
         f"\n  this draw has no record: what is finished is kept in {work.folder}; run the same "

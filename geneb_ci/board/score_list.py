@@ -7,7 +7,7 @@ rounded here.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from geneb_ci.audit.trust.attestation import Standing
+from geneb_ci.audit.trust.attestation import ScoreEvidence
 from geneb_ci.board.columns import Entry, in_board_order
 from geneb_ci.board.means import ranked_regimes
 from geneb_ci.board.rows import extra_required
@@ -28,7 +28,7 @@ class ScoredCell(NamedTuple):
     task: Task
     values: tuple[float, ...]
     """One value for each metric, in the benchmark's order."""
-    standing: Standing
+    standing: ScoreEvidence
     """Whether audits compared the values, and what they found."""
 
 

@@ -22,10 +22,10 @@ from geneb_ci.audit.record.signing import (
     heads_here,
     sign_commitment,
 )
-from geneb_ci.audit.record.statement import WITHDRAWN, check_can_record, read_record
+from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX, check_can_record, read_record
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.rerun.sources import DeclaredRun
-from geneb_ci.audit.sampling.plan import committed_text, encoded, read_any_plan
+from geneb_ci.audit.sampling.plan import commitment_text, encoded, read_any_plan
 from geneb_ci.audit.workflow import EXAMPLE_TIME, Signing, rerun_plan
 from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.audit_file import KEY, RECORDS, UNSIGNED, check_options
@@ -149,7 +149,7 @@ def commit_command(
     commitment = commit(read_submission(file), declared)
     layout = find_layout(Path.cwd())
     signer = private_key(key) if key is not None else None
-    write(Output("json", output), committed_text(commitment))
+    write(Output("json", output), commitment_text(commitment))
     commitment_name = "C.json" if output == STDOUT else output
     git_advice = ""
     if signer is not None:
@@ -357,7 +357,7 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
     repository = AuditRepository(find_layout(file.parent))
     heads = heads_here(repository, f"{file.parent.name}/{file.name}")
     content = withdrawal_of(file.parent.name, raw, reason, now, signer, heads)
-    path = record.with_name(f"{record.stem}{WITHDRAWN}")
+    path = record.with_name(f"{record.stem}{WITHDRAWN_SUFFIX}")
     try:
         with path.open("xb") as stream:
             stream.write(content)

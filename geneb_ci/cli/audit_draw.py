@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
-from geneb_ci.audit.commit import submission_here
+from geneb_ci.audit.commit import committed_submission_file
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.signing import (
     audits_of,
-    check_moment,
+    check_committed_at,
     check_shown_on,
-    read_committed,
+    read_any_commitment,
     sign_start,
 )
 from geneb_ci.audit.samples import (
@@ -210,13 +210,13 @@ def sample_size(
     label_by_size = {committed_size: "committed"}
     label_by_size[size] = "committed, requested" if size == committed_size else "requested"
     echo(power_table(design, label_by_size, power).removesuffix("\n"), err=to_stderr)
-    requested_text, committed_text = (
+    requested_text, commitment_text = (
         probability_text(detection_probability(design, detect, count, power))
         for count in (size, committed_size)
     )
     echo(
         f"{plural(size, 'drawn task')} of {design.tasks}: at least one of {detect} fabricated "
-        f"tasks is found with probability {requested_text}; with {committed_text} by the "
+        f"tasks is found with probability {requested_text}; with {commitment_text} by the "
         f"{committed_size} that the commitment says",
         err=to_stderr,
     )
@@ -321,10 +321,10 @@ def plan_command(
     embeddings detects and costs.
     """
     layout = find_layout(Path.cwd())
-    commitment = read_committed(commitment_file, layout)
+    commitment = read_any_commitment(commitment_file, layout)
     arguments = sample_arguments(options)
     draws_tasks = arguments["sample"] == TaskSample.name
-    check_moment(committed_at)
+    check_committed_at(committed_at)
     check_shown_on(shown_on, committed_at)
     if options["practice"] and committed_at is None:
         committed_at = practice_time()
@@ -342,7 +342,7 @@ def plan_command(
         targeted=targeted,
         at_least=minimum_size,
     )
-    submission_file = submission_here(commitment, submission, layout)
+    submission_file = committed_submission_file(commitment, submission, layout)
     if isinstance(sample, EmbeddingSample):
         benchmark = benchmark_of(layout)
         text = sample.power_and_cost(

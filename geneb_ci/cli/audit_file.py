@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from geneb_ci.api import audit
-from geneb_ci.audit.record.signing import check_moment, check_record_options, check_shown_on
+from geneb_ci.audit.record.signing import check_committed_at, check_record_options, check_shown_on
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.cli.audit_draw import (
     COMMITTED_AT,
@@ -181,7 +181,7 @@ def check_options(
     unsigned: bool,
 ) -> None:
     """Raise UsageProblem for options that are wrong or contradict each other."""
-    check_moment(committed_at)
+    check_committed_at(committed_at)
     check_record_options(key, output, unsigned=unsigned)
 
 

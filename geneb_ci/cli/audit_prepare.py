@@ -20,17 +20,17 @@ from geneb_ci.audit.record.signing import (
     heads_after,
     heads_here,
 )
-from geneb_ci.audit.record.statement import RERUN, parse_record, read_record, statement_of
+from geneb_ci.audit.record.statement import RERUN_SUFFIX, parse_record, read_record, statement_of
 from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS
 from geneb_ci.audit.rerun.fresh import (
     check_release,
-    check_used,
     commit_to,
     fresh_release,
     open_set,
     read_fresh_commitment,
     read_release,
     refuse_public,
+    require_used_set,
 )
 from geneb_ci.audit.rerun.honesty import fresh_power
 from geneb_ci.audit.sampling.plan import encoded, read_any_plan, read_commitment
@@ -101,7 +101,7 @@ def statement_command(file: Path, shown_on: str | None) -> None:
     click.echo(payload, nl=False)
     echo(f"sign these bytes into leaderboard/audits/{path}", err=True)
     if isinstance(result, EmbeddingOutcome):
-        embeddings_path = path.with_name(f"{path.stem}{RERUN}")
+        embeddings_path = path.with_name(f"{path.stem}{RERUN_SUFFIX}")
         echo(
             f"  and copy the rerun embeddings, {RERUN_EMBEDDINGS} of the work folder, whose sha256 "
             f"is {result.rerun_sha256}, to leaderboard/audits/{embeddings_path}",
@@ -200,7 +200,7 @@ def check_command(release: Path, commitment: Path, record: Path | None, data: Pa
     result_text = "agrees with the commitment, and none is public"
     if record is not None:
         outcome = parse_record(read_record(record), trusted_keys(layout)).outcome
-        check_used(outcome, fresh)
+        require_used_set(outcome, fresh)
         result_text += "; the record scored all of them"
     echo(f"{release}: {plural(len(fresh.rows), 'sequence')}: the set {result_text}")
 

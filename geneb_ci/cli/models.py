@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from geneb_ci.audit.code_digest import BUILTIN, built_in
+from geneb_ci.audit.code_digest import BUILTIN, built_in_extractor
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fetching import entry_lock
 from geneb_ci.cli.check import STDIN, read_stdin
@@ -73,7 +73,7 @@ def _extractor_fault(name: str, layout: Layout) -> str:
     """Return why an entry's extractor cannot be run here; "" if it can."""
     if name.startswith(BUILTIN):
         try:
-            built_in(name)
+            built_in_extractor(name)
         except AuditRefused as error:
             return error.message
         return ""

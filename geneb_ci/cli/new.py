@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 
 import click
 
-from geneb_ci.audit.rerun.weights import CONFIG_MAX, JSON_MAX, PATTERNS
+from geneb_ci.audit.rerun.weights import CONFIG_MAX, HUB_PATTERNS, JSON_MAX
 from geneb_ci.check.rules.identity import refuse_bad_id
 from geneb_ci.cli.shared import LayeredCommand, row_width
 from geneb_ci.common.config import Layout, find_layout
@@ -275,7 +275,7 @@ def _side_files(sizes: Mapping[str, int]) -> list[str]:
     names = sorted(
         name
         for name in sizes
-        if "/" not in name and any(Path(name).match(pattern) for pattern in PATTERNS)
+        if "/" not in name and any(Path(name).match(pattern) for pattern in HUB_PATTERNS)
     )
     total = sum(sizes[name] for name in names)
     if len(names) > FILES_MAX or total > JSON_MAX:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from geneb_ci.audit.record.old_log import CHECKPOINT, LogBroken, entries_in, parse_checkpoint
-from geneb_ci.audit.record.statement import EVENTS, WITHDRAWN
+from geneb_ci.audit.record.statement import EVENT_SUFFIXES, WITHDRAWN_SUFFIX
 from geneb_ci.audit.trust.evidence import BrokenRecordError, RepositoryEvidence, gather_evidence
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.errors import BadConfiguration
@@ -374,9 +374,9 @@ def _row_events(
     for change in step.changes:
         if audited_model(change.path) == model:
             cause = change
-            if change.path.endswith(EVENTS):
+            if change.path.endswith(EVENT_SUFFIXES):
                 continue
-            yield event("withdrawal" if change.path.endswith(WITHDRAWN) else "audit", change)
+            yield event("withdrawal" if change.path.endswith(WITHDRAWN_SUFFIX) else "audit", change)
     if former and level and former != level:
         policy_changes = [change for change in step.changes if change.path in DECISIVE]
         # Among several changes, official.json explains the level `official`, and no other.

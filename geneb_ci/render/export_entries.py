@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from geneb_ci import __version__
-from geneb_ci.audit.trust.attestation import STANDING_MEANING, Author, Standing
+from geneb_ci.audit.trust.attestation import SCORE_EVIDENCE_MEANING, Author, ScoreEvidence
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.score_list import scored_cells
@@ -163,10 +163,10 @@ def _mean_entries(
 def _cell_entries(entry: Entry, site: Site, token: str | None) -> "Iterator[EvalResultEntry]":
     metrics = site.benchmark.metrics
     for regime, task, values, standing in scored_cells(entry, site.benchmark):
-        attested_by = STANDING_MEANING[standing]
+        attested_by = SCORE_EVIDENCE_MEANING[standing]
         for metric, value in zip(metrics, values, strict=True):
             description = Description(
-                metric, attested_by, is_audited=standing is not Standing.SUBMITTED
+                metric, attested_by, is_audited=standing is not ScoreEvidence.SUBMITTED
             )
             yield _entry(entry, site, f"{task.id}.{regime}.{metric}", value, token, description)
 
@@ -368,7 +368,7 @@ def _results(entry: Entry, site: Site) -> Iterator[dict[str, Any]]:
     is_on_hub = HUB_ID.fullmatch(dataset.repo_id) is not None
     for regime, task, values, standing in scored_cells(entry, benchmark):
         evidence = evidence_of(entry, regime, task.id)
-        attested_by = STANDING_MEANING[standing]
+        attested_by = SCORE_EVIDENCE_MEANING[standing]
         size = evidence.n_test if evidence is not None else task.n_test
         source: dict[str, Any] = {"dataset_name": task.label}
         if is_on_hub:

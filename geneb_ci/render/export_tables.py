@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.audit.trust.attestation import STANDING_MEANING, Standing
+from geneb_ci.audit.trust.attestation import SCORE_EVIDENCE_MEANING, ScoreEvidence
 from geneb_ci.board.columns import COLUMNS, Entry
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.board.score_list import ScoredCell, scored_cells
@@ -95,7 +95,7 @@ def _plain(value: object) -> object:
 
 def _scores(site: Site) -> Table:
     metrics = site.benchmark.metrics
-    meanings = "; ".join(f"`{name}`: {text}" for name, text in STANDING_MEANING.items())
+    meanings = "; ".join(f"`{name}`: {text}" for name, text in SCORE_EVIDENCE_MEANING.items())
     columns = [
         TableColumn("model", "text", "Id of the model."),
         TableColumn("regime", "text", "How much training data the probe gets."),
@@ -113,7 +113,7 @@ def _scores(site: Site) -> Table:
             "attested",
             "text",
             "What audits show of the three means; those of a seed rest on the "
-            f"submitter's word unless `{Standing.RECOMPUTED}`. {meanings}.",
+            f"submitter's word unless `{ScoreEvidence.RECOMPUTED}`. {meanings}.",
         )
     )
     rows = [

@@ -193,7 +193,7 @@ def embedding_plan_text(plan: "EmbeddingPlan", name: str) -> str:
 
 def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
     """Return the outcome of an audit of embeddings as text."""
-    from geneb_ci.audit.compare.embedding_outcome import BY_EMBEDDING  # of audits
+    from geneb_ci.audit.compare.embedding_outcome import WITH_ROW_TOLERANCES  # of audits
     from geneb_ci.audit.record.verify_embeddings import draw_counts
 
     cells, direction = outcome.cells, outcome.direction
@@ -203,7 +203,7 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
     largest = f"{max(deviations, default=0.0):.1e}"
     deviation_unit = (
         "of the embedding's length"
-        if outcome.schema_version == BY_EMBEDDING
+        if outcome.schema_version == WITH_ROW_TOLERANCES
         else "times what a column allows"
     )
     mismatch_text = f"{max(mismatches, default=0)} of {outcome.receipt.dim}"
@@ -233,7 +233,7 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
             for bound in outcome.bounds
         ),
         (
-            f"with 95 % confidence, at most {outcome.altered_training:.2%} of the training "
+            f"with 95 % confidence, at most {outcome.detected_training_share:.2%} of the training "
             "embeddings are altered; the bounds above do not include their effect"
         ),
         *(f"unclaimed: {visible(cell)}" for cell in cells.unclaimed),

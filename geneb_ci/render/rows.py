@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from geneb_ci.audit.trust.attestation import attestation_of
-from geneb_ci.audit.trust.evidence import OFFICIAL_REASON, RepositoryEvidence, reasons, shown_audit
+from geneb_ci.audit.trust.evidence import OFFICIAL_REASON, RepositoryEvidence, audits_text, reasons
 from geneb_ci.audit.trust.level import Decision
 from geneb_ci.board.tables import FORMULA, MARK
 from geneb_ci.common.types import Authorship, Evidence
@@ -60,7 +60,7 @@ def labels_text(
         authorship_text, audit_text = "", ""
         if row.decision is not None:
             first_reason = row.decision.reason
-            audit_text = shown_audit(row.decision)
+            audit_text = audits_text(row.decision)
             authorship_text = f"{row.decision.authorship:<{_AUTHORSHIP_WIDTH}}  "
             further_reasons = [line for line in further_reasons if line != OFFICIAL_REASON]
         suffix = f" ({audit_text})" if audit_text else ""

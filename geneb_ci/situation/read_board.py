@@ -24,12 +24,12 @@ from geneb_ci.audit.record.keys import (
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import Record
 from geneb_ci.audit.record.verify import Verification
-from geneb_ci.audit.rerun.workspace import Work
-from geneb_ci.audit.samples import OUTCOME, EmbeddingSample, TaskSample
+from geneb_ci.audit.rerun.workspace import WorkFolder
+from geneb_ci.audit.samples import OUTCOME_FILE, EmbeddingSample, TaskSample
 from geneb_ci.audit.sampling.beacon import QUICKNET, round_at, time_of
-from geneb_ci.audit.sampling.plan import AnyPlan, EmbeddingPlan, read_any_plan, read_commitment
+from geneb_ci.audit.sampling.plan import BasePlan, EmbeddingPlan, read_any_plan, read_commitment
 from geneb_ci.audit.trust.evidence import RepositoryEvidence, evidence_from
-from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN_FILE, typed_in
+from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN_FILE, words_of_last_command
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult
 from geneb_ci.common.answers import saved_answers
@@ -157,7 +157,7 @@ class BoardReader:
 
     def lost(self) -> LostStatement | None:
         """Return the first lost statement, with a commit that has it; None if none is lost."""
-        reason_by_name = self.audits.history.lost
+        reason_by_name = self.audits.history.loss_reasons
         for name, reason in reason_by_name.items():
             path = f"{self.folder}/{name}"
             return LostStatement(
@@ -312,7 +312,7 @@ class BoardReader:
     def _ended_draws(self) -> set[DrawKey]:
         """The draws with a record, or with a statement that the extractor ended the run."""
         records = (self.audits.parsed(path) for path in self.audits.files)
-        plans: list[AnyPlan] = [r.outcome.plan for r in records if isinstance(r, Record)]
+        plans: list[BasePlan] = [r.outcome.plan for r in records if isinstance(r, Record)]
         for _, event in self.audits.history.events(StatementKind.ABORT):
             plans += [event.plan] if event.plan is not None else []
         return {(plan.commitment_sha256, _sample_options(plan)) for plan in plans}
@@ -372,7 +372,7 @@ class BoardReader:
         commit_id, _, seconds = log.decode().strip().partition(" ")
         return commit_id, int(seconds) if seconds else None
 
-    def _audit_of_plan(self, plan: AnyPlan) -> OpenAudit:
+    def _audit_of_plan(self, plan: BasePlan) -> OpenAudit:
         return OpenAudit(
             model=plan.commitment.model_id,
             file=self._row_path(plan.commitment.model_id),
@@ -429,10 +429,10 @@ class BoardReader:
         if commitment.benchmark.sha256 != self.benchmark.sha256 or not is_begun:
             return None
         words = () if sample == TaskSample.name else ("--sample", sample)
-        typed_words = tuple(typed_in(folder, self.root))
+        typed_words = tuple(words_of_last_command(folder, self.root))
         if (folder / PLAN).exists():
             audit = self._audit_of_plan(read_any_plan(folder / PLAN))
-            is_rerun = Work(folder).has_result(OUTCOME)
+            is_rerun = WorkFolder(folder).has_result(OUTCOME_FILE)
             return audit._replace(
                 work=str(folder), sample=words, is_rerun=is_rerun, typed_words=typed_words
             )
@@ -440,7 +440,7 @@ class BoardReader:
         return audit._replace(work=str(folder), sample=words, typed_words=typed_words)
 
 
-def _sample_options(plan: AnyPlan) -> tuple[str, ...]:
+def _sample_options(plan: BasePlan) -> tuple[str, ...]:
     """Return the options of `audit FILE` for the plan's kind of sample."""
     return ("--sample", EmbeddingSample.name) if isinstance(plan, EmbeddingPlan) else ()
 

@@ -25,19 +25,19 @@ from geneb_ci.audit.rerun.honesty import (
     VariantResult,
     accuracy_loss,
     alarm_quantile_of_one,
-    contradiction,
     difference,
     difference_limit,
     fresh_power,
     fresh_result,
     fresh_text,
-    is_dropped,
     is_flagged,
-    sequences_varied,
+    loses_accuracy,
     summed_decisions,
     task_decisions,
+    variant_contradiction,
     variant_result,
     variant_text,
+    varied_sequence_count,
 )
 from reference_harness import mini
 from reference_harness.extractors.kmer import KmerExtractor
@@ -175,7 +175,7 @@ def test_the_limit_is_the_margin_and_the_alarm():
     assert is_flagged({"cropped": one}, counts(100, 40, 0))
     assert is_flagged({"cropped": one, "shifted": counts(1000, 90, 10)}, None)
     assert not is_flagged({"shifted": counts(0, 0, 0)}, None)
-    assert [sequences_varied(tasks) for tasks in (1, 13, 100, 1000)] == [4000, 308, 40, 40]
+    assert [varied_sequence_count(tasks) for tasks in (1, 13, 100, 1000)] == [4000, 308, 40, 40]
 
 
 def test_labels_of_one_task_of_many_are_flagged_by_that_task() -> None:
@@ -196,7 +196,7 @@ def test_labels_of_one_task_of_many_are_flagged_by_that_task() -> None:
     assert not is_flagged(known.kinds, None)
     assert known.memorised
     assert "; t0, cropped D +0.2597 of at most 0.1984" in variant_text(known)
-    assert contradiction(known, 308) == ""
+    assert variant_contradiction(known, 308) == ""
     assert not of_all(counts(308, 50, 12)).memorised
     assert [round(alarm_quantile_of_one(tasks), 2) for tasks in (1, 13, 100)] == [4.0, 4.57, 4.98]
 
@@ -240,8 +240,8 @@ def accuracies(public: float, fresh: float, rows: int) -> dict[str, FreshTask]:
 
 def test_a_loss_on_the_fresh_set_has_the_power_that_is_stated():
     assert accuracy_loss(accuracies(0.9, 0.8, 500))[0] == pytest.approx(0.1)
-    assert not is_dropped(accuracies(0.9, 0.9 - FRESH_MARGIN, 500))
-    assert is_dropped(accuracies(0.95, 0.75, 200))
+    assert not loses_accuracy(accuracies(0.9, 0.9 - FRESH_MARGIN, 500))
+    assert loses_accuracy(accuracies(0.95, 0.75, 200))
     rng = np.random.RandomState(6)
     for loss, rows in ((0.15, 100), (0.2, 50), (0.1, 500)):
         found = 0
@@ -255,7 +255,7 @@ def test_a_loss_on_the_fresh_set_has_the_power_that_is_stated():
                 )
                 for number, (fresh, whole) in enumerate(zip(right, public, strict=True))
             }
-            found += is_dropped(tasks)
+            found += loses_accuracy(tasks)
         assert found / 1000 == pytest.approx(fresh_power(loss, 2 * rows, 2000), abs=0.06)
 
 
@@ -307,7 +307,7 @@ def test_labels_that_the_probe_of_all_rows_ignores_are_found_by_the_one_that_use
     fresh = fresh_result(by_task(found), NONCE)
     assert fresh is not None
     assert not is_flagged(result.kinds, None)
-    assert not is_dropped(fresh.tasks)
+    assert not loses_accuracy(fresh.tasks)
     assert min(one.others[probe].public.MCC for one in found) > 0.99
     assert max(one.public.MCC for one in found) < 0.9
     assert result.memorised

@@ -19,8 +19,8 @@ from geneb_ci.audit.rerun.few_shot import (
     gains,
 )
 from geneb_ci.audit.rerun.honesty import (
-    DROPPED,
-    MEMORISED,
+    FRESH_OBJECTION,
+    MEMORISED_OBJECTION,
     TRAINING_MARGIN,
     FreshResult,
     VariantResult,
@@ -32,7 +32,7 @@ from geneb_ci.audit.rerun.receipt_variants import (
     decision_changes,
     receipt_variant_result,
 )
-from geneb_ci.audit.trust.level import RECOMPUTED
+from geneb_ci.audit.trust.level import RECOMPUTED_TEXT
 from geneb_ci.receipt.direction import Decider, Probe
 from reference_harness import mini
 from reference_harness.formats.rescored import ChangedDecisions
@@ -271,7 +271,7 @@ def test_labels_by_a_key_that_three_letters_break_are_found(place, name):
     )
     assert outcome["variants"]["memorised"]
     assert outcome["variants"]["kinds"]["substituted"]["rows"] == len(TASKS) * 160
-    assert MEMORISED in outcome["reasons"]
+    assert MEMORISED_OBJECTION in outcome["reasons"]
     assert level(place, name)["level"] == "disputed"
 
 
@@ -300,7 +300,7 @@ def test_moved_training_sequences_are_found_whatever_the_key(place, name, found,
     result = VariantResult.model_validate(outcome["variants"])
     assert not is_flagged(result.kinds, None, result.others), "it passes without the defence"
     said = [reason for reason in outcome["reasons"] if not reason.startswith(FEW_SHOT)]
-    assert said == [MEMORISED] * found + [DROPPED] * is_fresh
+    assert said == [MEMORISED_OBJECTION] * found + [FRESH_OBJECTION] * is_fresh
     if name != "moved-prefix":  # which some variants keep
         assert bool(flagged_gains(few_shot_of(outcome), VARIANTS)) == found
     assert flagged_gains(few_shot_of(outcome), TESTS)
@@ -319,7 +319,7 @@ def test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone(place
     fresh = fresh_set(place, tasks)
     code, record = audit_of(place, name, "--extractor", extractor, "--tasks", some, fresh=fresh)
     outcome = outcome_in(record)
-    assert (code, outcome["reasons"]) == (11, [DROPPED])
+    assert (code, outcome["reasons"]) == (11, [FRESH_OBJECTION])
     result = FreshResult.model_validate(outcome["fresh"])
     assert set(result.others) == set(outcome["variants"]["others"])
     for task in result.tasks.values():
@@ -343,7 +343,7 @@ def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(place):
     result = VariantResult.model_validate(outcome["variants"])
     optimum = {name: found for name, found in result.others.items() if "canonical" in name}
     assert not is_flagged(result.kinds, None, optimum), "it passes without the defence"
-    assert (code, outcome["reasons"]) == (11, [MEMORISED])
+    assert (code, outcome["reasons"]) == (11, [MEMORISED_OBJECTION])
 
 
 def test_moved_sequences_of_few_shot_probes_are_found_by_other_draws_whatever_the_key(place):
@@ -387,7 +387,7 @@ def test_honest_words_agree_and_anybody_repeats_what_the_probes_decided(place):
     }
     assert len(outcome["refits"]) == 5
     assert abs(difference(ChangedDecisions(**outcome["variants"]["training"]))) < TRAINING_MARGIN
-    assert level(place, HONEST)["recomputed"].startswith(RECOMPUTED)
+    assert level(place, HONEST)["recomputed"].startswith(RECOMPUTED_TEXT)
     assert unsound(place, record, f"{HONEST}.receipt") == {}
 
 

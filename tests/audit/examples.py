@@ -7,16 +7,16 @@ from typing import Any
 
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import BenchmarkPin, Commitment, DrawPolicy, ExtractorCode, Weights
-from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET, time_of
+from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, QUICKNET, time_of
 from geneb_ci.audit.sampling.plan import DrandBeacon, TaskPlan
-from geneb_ci.audit.sampling.task_draw import draw
+from geneb_ci.audit.sampling.task_draw import draw_tasks
 
 VECTORS: dict[str, Any] = json.loads(
     Path(__file__).with_name("beacon_vectors.json").read_text(encoding="utf-8")
 )
 ROUNDS = {one["round"]: one["signature"] for one in VECTORS["quicknet"]["rounds"]}
 ROUND = 32_285_086
-COMMITTED_AT = moment_of(time_of(ROUND) - DELAY)
+COMMITTED_AT = moment_of(time_of(ROUND) - DELAY_SECONDS)
 """When a commitment has to be public for this round to decide."""
 TASKS = [f"task-{number:02}" for number in range(20)]
 STRATA = [TASKS[:9], TASKS[9:14]]
@@ -64,12 +64,12 @@ def beacon(number: int = ROUND) -> DrandBeacon:
 
 def plan(of: Commitment | None = None, **options: Any) -> TaskPlan:
     """Return the plan for a commitment."""
-    return draw(of or commitment(), COMMITTED_AT, beacon(), **options)
+    return draw_tasks(of or commitment(), COMMITTED_AT, beacon(), **options)
 
 
 def draw_at(of: Commitment, second: int, **options: Any) -> TaskPlan:
     """Draw for a commitment that was public some seconds after `COMMITTED_AT`."""
-    return draw(of, moment_of(time_of(ROUND) - DELAY + second), beacon(), **options)
+    return draw_tasks(of, moment_of(time_of(ROUND) - DELAY_SECONDS + second), beacon(), **options)
 
 
 def task_plan(path: Path) -> TaskPlan:

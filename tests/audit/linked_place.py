@@ -12,7 +12,7 @@ from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
 from geneb_ci.audit.record.events import AuditAbort, AuditStart, signed_event, withdrawal_of
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.signing import heads_here, sign_commitment, sign_start
-from geneb_ci.audit.record.statement import WITHDRAWN, record_of
+from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX, record_of
 from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.audit.workflow import write_record
@@ -90,7 +90,7 @@ def withdrawn(path: Path, of: Ed25519PrivateKey | None = None) -> Path:
     raw = withdrawal_of(
         path.parent.name, path.read_bytes(), "wrong weights", now, of or key(), heads
     )
-    place = path.with_name(f"{path.stem}{WITHDRAWN}")
+    place = path.with_name(f"{path.stem}{WITHDRAWN_SUFFIX}")
     place.write_bytes(raw)
     return place
 

@@ -20,12 +20,12 @@ from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.record.envelope import key_id, parse_envelope, sign_payload
 from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import TrustedKey
-from geneb_ci.audit.record.statement import WITHDRAWN, record_of
+from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX, record_of
 from geneb_ci.audit.rerun.few_shot import FewShotTask
-from geneb_ci.audit.rerun.honesty import sequences_varied
-from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET, time_of
+from geneb_ci.audit.rerun.honesty import varied_sequence_count
+from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, QUICKNET, time_of
 from geneb_ci.audit.sampling.plan import DrandBeacon, EarlierDraw, TaskPlan
-from geneb_ci.audit.sampling.task_draw import draw
+from geneb_ci.audit.sampling.task_draw import draw_tasks
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import TEST_TIMES
 from tests.audit.examples import ROUNDS
@@ -68,7 +68,7 @@ def entry(of: Ed25519PrivateKey | None = None, **changes: Any) -> dict[str, Any]
 
 def committed_at(number: int) -> str:
     """Return the moment of a commitment for which this round decides."""
-    return moment_of(time_of(number) - DELAY)
+    return moment_of(time_of(number) - DELAY_SECONDS)
 
 
 @functools.cache
@@ -116,7 +116,7 @@ def plan_for(
 ) -> TaskPlan:
     """Draw for a submission with a published round."""
     beacon = DrandBeacon(kind="drand", chain=QUICKNET.hash, round=number, signature=ROUNDS[number])
-    return draw(commitment(raw, **changes), committed_at(number), beacon, earlier=earlier)
+    return draw_tasks(commitment(raw, **changes), committed_at(number), beacon, earlier=earlier)
 
 
 def compared(raw: bytes, regime: str, task: str, shift: float = 0.0) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def variants_of(tasks: int, worse: int = 30) -> dict[str, Any]:
     }
     return {
         "nonce": hashlib.sha256(b"nonce").hexdigest(),
-        "rows": sequences_varied(tasks),
+        "rows": varied_sequence_count(tasks),
         "reversed": False,
         "kinds": kinds,
         "training": {"rows": 1000, "worse": 20, "better": 20},
@@ -293,6 +293,6 @@ def withdraw(
 ) -> Path:
     """Withdraw a record, and write that beside it."""
     content = withdrawal_of(MODEL, path.read_bytes(), reason, "2026-11-20T08:30:00Z", of or key())
-    place = path.with_name(f"{path.stem}{WITHDRAWN}")
+    place = path.with_name(f"{path.stem}{WITHDRAWN_SUFFIX}")
     place.write_bytes(content)
     return place

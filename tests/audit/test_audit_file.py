@@ -14,7 +14,7 @@ import pytest
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.prepare import Machine
-from geneb_ci.audit.rerun.workspace import ENDING_SECONDS, open_work
+from geneb_ci.audit.rerun.workspace import ENDING_SECONDS, open_work_folder
 from geneb_ci.audit.sampling.plan import read_commitment
 from geneb_ci.cli.audit_queue import QueuedAudit, entries_of, queue_command
 from geneb_ci.cli.main import main
@@ -330,7 +330,7 @@ def test_the_end_of_a_queue_ends_its_audits(
     deadline = time.monotonic() + ENDING_SECONDS
     while True:
         try:
-            with open_work(folder) as work:  # nobody holds it any more
+            with open_work_folder(folder) as work:  # nobody holds it any more
                 assert not work.scratch.exists()
                 return
         except LeftOver:  # after SIGKILL, the audit ends a little later than the queue

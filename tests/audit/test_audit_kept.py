@@ -13,7 +13,7 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.fresh import FreshCommitment
-from geneb_ci.audit.sampling.plan import committed_text, encoded, read_commitment
+from geneb_ci.audit.sampling.plan import commitment_text, encoded, read_commitment
 from geneb_ci.audit.workflow import refuse_time_of_other_commitment
 from geneb_ci.cli.main import main
 from tests.audit.examples import task_plan
@@ -202,7 +202,7 @@ def folder_with(cache: Path, version: str, *names: str) -> tuple[Commitment, Pat
     committed = commitment(submission_bytes(version))
     folder = cache / committed.sha256[:16]
     folder.mkdir()
-    (folder / "commitment.json").write_text(committed_text(committed), encoding="utf-8")
+    (folder / "commitment.json").write_text(commitment_text(committed), encoding="utf-8")
     for name in names:
         (folder / name).touch()
     return committed, folder

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
-from geneb_ci.audit.rerun.prepare import Machine, PreparedRerun, weights_here
-from geneb_ci.audit.rerun.task_embedding import KeptEmbedding, task_matrix
-from geneb_ci.audit.rerun.workspace import EmbeddedTask, WorkSettings, open_work
+from geneb_ci.audit.rerun.prepare import Machine, PreparedRerun, provided_weights
+from geneb_ci.audit.rerun.task_embedding import EmbeddingLocation, task_matrix
+from geneb_ci.audit.rerun.workspace import EmbeddedTask, WorkSettings, open_work_folder
 from geneb_ci.common.errors import ResultRefused
 from geneb_ci.sandbox.run import ExtractorSpec
 from reference_harness.formats.files import file_sha256
@@ -94,7 +94,7 @@ def test_kills_lose_nothing_that_was_kept(
 
 @pytest.mark.parametrize("damage", ["embeddings.npy", "sequences.txt"])
 def test_a_file_that_changed_is_refused_by_name(tmp_path: Path, damage: str) -> None:
-    with open_work(tmp_path / "work") as work:
+    with open_work_folder(tmp_path / "work") as work:
         folder = work.task("mini_splice")
         for name in ("embeddings.npy", "sequences.txt"):
             (folder / name).write_bytes(name.encode())
@@ -122,8 +122,8 @@ def test_a_file_that_changed_is_refused_by_name(tmp_path: Path, damage: str) -> 
 def test_rows_of_earlier_tasks_are_taken_over_and_all_stay_in_place(
     first: list[int], second: list[int]
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder, open_work(Path(folder) / "work") as work:
-        known: dict[str, KeptEmbedding] = {}
+    with tempfile.TemporaryDirectory() as folder, open_work_folder(Path(folder) / "work") as work:
+        known: dict[str, EmbeddingLocation] = {}
         for task, numbers in (("first", first), ("second", second)):
             names = [f"s{number}" for number in numbers]
             new = [number for number in numbers if f"s{number}" not in known]
@@ -133,7 +133,7 @@ def test_rows_of_earlier_tasks_are_taken_over_and_all_stay_in_place(
             assert matrix.tolist() == [[n, -n] for n in numbers]
             np.save(work.task(task) / "embeddings.npy", matrix)
             for row, name in enumerate(names):
-                known.setdefault(name, KeptEmbedding(task, row))
+                known.setdefault(name, EmbeddingLocation(task, row))
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,9 @@ def test_rows_of_earlier_tasks_are_taken_over_and_all_stay_in_place(
 def test_tasks_with_embeddings_of_different_shape_are_refused(
     tmp_path: Path, found: np.ndarray, said: str
 ) -> None:
-    with open_work(tmp_path / "work") as work:
+    with open_work_folder(tmp_path / "work") as work:
         np.save(work.task("first") / "embeddings.npy", np.ones((2, 2), np.float32))
-        known = {"a": KeptEmbedding("first", 0), "b": KeptEmbedding("first", 1)}
+        known = {"a": EmbeddingLocation("first", 0), "b": EmbeddingLocation("first", 1)}
         with pytest.raises(ResultRefused) as caught:
             task_matrix("second", ["a", "c"], found, known, work)
         assert caught.value.message == (
@@ -156,7 +156,9 @@ def test_tasks_with_embeddings_of_different_shape_are_refused(
         )
         np.save(work.task("second") / "embeddings.npy", found)
         with pytest.raises(ResultRefused, match=said):
-            task_matrix("third", ["b", "c"], None, known | {"c": KeptEmbedding("second", 0)}, work)
+            task_matrix(
+                "third", ["b", "c"], None, known | {"c": EmbeddingLocation("second", 0)}, work
+            )
 
 
 A, C = "a" * 64, "c" * 64
@@ -177,10 +179,10 @@ def test_weights_are_pinned_with_their_configuration(
     tmp_path: Path, changed: dict[str, str], said: str
 ) -> None:
     first = {"config.json": A, "model.safetensors": "b" * 64}
-    with open_work(tmp_path / "work") as work:
+    with open_work_folder(tmp_path / "work") as work:
         work.pin(SETTINGS)
         work.pin_weights(first)
-    with open_work(tmp_path / "work") as work:
+    with open_work_folder(tmp_path / "work") as work:
         assert work.pin(SETTINGS).weights == first
         work.pin_weights(dict(reversed(first.items())))
         with pytest.raises(AuditRefused) as caught:
@@ -194,9 +196,9 @@ def test_weights_are_hashed_again_at_the_end(tmp_path: Path) -> None:
     pinned = committed({"model.safetensors": SOUND})
     folder = folder_of(tmp_path / "model", {"config.json": b"{}", "model.safetensors": SOUND})
     unused: Any = None
-    with open_work(tmp_path / "work") as work:
+    with open_work_folder(tmp_path / "work") as work:
         work.pin(SETTINGS)
-        _, digests = weights_here(pinned, Machine(weights=folder), work, 2, print)
+        _, digests = provided_weights(pinned, Machine(weights=folder), work, 2, print)
         work.pin_weights(digests)
         here = PreparedRerun(
             commitment=commitment(submission_bytes()).model_copy(update={"weights": pinned}),
@@ -211,7 +213,7 @@ def test_weights_are_hashed_again_at_the_end(tmp_path: Path) -> None:
 
 
 def test_a_result_that_was_not_written_to_its_end_is_none(tmp_path: Path) -> None:
-    with open_work(tmp_path / "work") as work:
+    with open_work_folder(tmp_path / "work") as work:
         work.keep_result("outcome.json", "old")
         with pytest.raises(UnicodeEncodeError):
             work.keep_result("outcome.json", "\ud800")  # ends it before the digest is noted
@@ -232,7 +234,7 @@ def test_a_work_folder_may_be_named_from_the_current_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with open_work(Path("work")) as work:
+    with open_work_folder(Path("work")) as work:
         work.keep_result(work.task("one") / "a.json", "{}")
         assert work.has_result("tasks/one/a.json")
     assert (tmp_path / "work/tasks/one/a.json").read_bytes() == b"{}"
@@ -243,13 +245,13 @@ import sys
 from pathlib import Path
 from geneb_ci.audit.commitment import Weights
 from reference_harness.formats.files import file_sha256
-from geneb_ci.audit.rerun.prepare import Machine, weights_here
-from geneb_ci.audit.rerun.workspace import open_work
+from geneb_ci.audit.rerun.prepare import Machine, provided_weights
+from geneb_ci.audit.rerun.workspace import open_work_folder
 
 pinned = Weights.model_validate_json(sys.argv[2])
-with open_work(Path(sys.argv[1])) as work:
+with open_work_folder(Path(sys.argv[1])) as work:
     for _ in range(2):
-        folder, digests = weights_here(pinned, Machine(), work, 2, print)
+        folder, digests = provided_weights(pinned, Machine(), work, 2, print)
     assert folder == work.folder / "weights"
     print(digests["model.safetensors"])
 """

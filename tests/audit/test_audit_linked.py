@@ -15,7 +15,7 @@ from geneb_ci.audit.record import statement as record
 from geneb_ci.audit.record.events import AuditEvent, RunFacts
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.signing import sign_abort
-from geneb_ci.audit.record.statement import ABORTED, COMMITTED, STARTED
+from geneb_ci.audit.record.statement import ABORTED_SUFFIX, COMMITTED_SUFFIX, STARTED_SUFFIX
 from geneb_ci.audit.sampling import beacon
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
@@ -68,7 +68,7 @@ def chain(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     check = beacon.verify_round.__wrapped__
     monkeypatch.setattr(check, "__defaults__", (PUBLIC,))
     for module in (beacon, record):
-        monkeypatch.setattr(module, "DELAY", HASTE)
+        monkeypatch.setattr(module, "DELAY_SECONDS", HASTE)
     beacon.verify_round.cache_clear()
     with relay(answer) as (address, _):
         yield address
@@ -146,7 +146,7 @@ def test_two_calls_lead_from_a_file_to_a_record_that_is_linked(whole, chain, cap
 def test_five_commands_sign_commitment_start_and_record(place, capsys):
     plan = ["audit", "plan", "c.json", "--beacon-file", "round.json", "--output", "plan.json"]
     assert main(["audit", "commit", FILE, "--output", "c.json", "--key", "key.pem"]) == 0
-    (committed_file,) = files_of(place, COMMITTED)
+    (committed_file,) = files_of(place, COMMITTED_SUFFIX)
     assert f"commit leaderboard/audits/{name_of(committed_file)}" in capsys.readouterr().out
     assert main(plan) == 2
     assert "--committed-at is missing" in capsys.readouterr().err
@@ -154,7 +154,7 @@ def test_five_commands_sign_commitment_start_and_record(place, capsys):
     words = ["--committed-at", committed_at(FIRST), "--shown-on", COMMIT, "--key", "key.pem"]
     assert main([*plan, *words]) == 0
     assert task_plan(place / "plan.json").committed_at == committed_at(FIRST)
-    (start,) = files_of(place, STARTED)
+    (start,) = files_of(place, STARTED_SUFFIX)
     event = read(place).events[start]
     assert isinstance(event, AuditEvent)
     assert event.shown_on == COMMIT
@@ -201,16 +201,16 @@ def test_an_abort_says_what_ended_the_run(place, error, kind):
         sign_abort(ended, plan, key, layout_of(place), audits, print)
 
     sign(error)
-    assert files_of(place, ABORTED) == []  # outside of a run there is nothing to record
+    assert files_of(place, ABORTED_SUFFIX) == []  # outside of a run there is nothing to record
     error.run_facts = RunFacts(
         "scoring", "promoter_tata", outcome.sandbox, outcome.started_at, outcome.finished_at
     )
     full = LimitExceeded("host_floor_mib", "the machine has no memory left")
     full.run_facts = error.run_facts
     sign(full)
-    assert files_of(place, ABORTED) == []  # the machine ended it
+    assert files_of(place, ABORTED_SUFFIX) == []  # the machine ended it
     sign(error)
-    (file,) = files_of(place, ABORTED)
+    (file,) = files_of(place, ABORTED_SUFFIX)
     assert file.name in error.fix
     (event,) = read(place).events.values()
     assert isinstance(event, AuditEvent)

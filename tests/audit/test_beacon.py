@@ -15,7 +15,7 @@ from geneb_ci.audit.canonical import moment_of, seconds_of
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling import beacon
 from geneb_ci.audit.sampling.beacon import (
-    DELAY,
+    DELAY_SECONDS,
     QUICKNET,
     randomness_of,
     round_at,
@@ -284,16 +284,16 @@ def test_which_round_decides(committed_at, number):
     assert round_at(seconds_of(committed_at)) == number
 
 
-@given(st.integers(QUICKNET.genesis - DELAY, 2**40))
+@given(st.integers(QUICKNET.genesis - DELAY_SECONDS, 2**40))
 def test_the_round_that_decides_is_the_first_one_late_enough(committed_at):
     number = round_at(committed_at)
-    assert time_of(number) >= committed_at + DELAY
-    assert number == 1 or time_of(number - 1) < committed_at + DELAY
+    assert time_of(number) >= committed_at + DELAY_SECONDS
+    assert number == 1 or time_of(number - 1) < committed_at + DELAY_SECONDS
 
 
 def test_before_the_beacon_there_was_no_round():
     with pytest.raises(UsageProblem, match="older than the beacon"):
-        round_at(QUICKNET.genesis - DELAY - 1)
+        round_at(QUICKNET.genesis - DELAY_SECONDS - 1)
 
 
 @given(st.integers(0, 2**35))

@@ -10,12 +10,12 @@ from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling.beacon import (
     fallback_value,
     is_key_unrevealed,
-    practice,
+    practice_beacon,
     verify_fallback,
 )
 from geneb_ci.audit.sampling.design import seed_of
 from geneb_ci.audit.sampling.plan import FallbackBeacon
-from geneb_ci.audit.sampling.task_draw import draw, recompute
+from geneb_ci.audit.sampling.task_draw import check_task_plan, draw_tasks
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import UsageProblem
@@ -46,9 +46,9 @@ def test_the_value_is_the_hmac_of_the_commitment():
 @pytest.mark.parametrize("reveal", [False, True])
 def test_a_plan_by_the_substitute_is_recomputed(reveal):
     source = substitute(reveal=reveal)
-    plan = draw(C, COMMITTED_AT, source)
+    plan = draw_tasks(C, COMMITTED_AT, source)
     assert plan.seed == seed_of(C.sha256, bytes.fromhex(source.value))
-    recompute(plan)
+    check_task_plan(plan)
     assert is_key_unrevealed(source) is not reveal
 
 
@@ -63,7 +63,7 @@ def test_a_plan_by_the_substitute_is_recomputed(reveal):
 def test_a_revealed_key_has_to_fit(change, message):
     wrong = FallbackBeacon.model_validate(substitute(reveal=True).model_dump() | change)
     with pytest.raises(StepMismatch) as caught:
-        recompute(draw(C, COMMITTED_AT, wrong))
+        check_task_plan(draw_tasks(C, COMMITTED_AT, wrong))
     assert caught.value.step == "signature"
     assert message in caught.value.message
 
@@ -102,20 +102,20 @@ PIN = BenchmarkPin(
 
 def test_a_practice_value_decides_for_the_practice_benchmark():
     of = commitment(benchmark=PIN)
-    plan = draw(of, COMMITTED_AT, practice(ROUND, PIN.sha256))
-    recompute(plan)
-    other = draw(of, COMMITTED_AT, practice(ROUND + 1, PIN.sha256))
+    plan = draw_tasks(of, COMMITTED_AT, practice_beacon(ROUND, PIN.sha256))
+    check_task_plan(plan)
+    other = draw_tasks(of, COMMITTED_AT, practice_beacon(ROUND + 1, PIN.sha256))
     with pytest.raises(StepMismatch, match=f"round {ROUND + 1}, expected {ROUND}"):
-        recompute(other)
+        check_task_plan(other)
     wrong = plan.beacon.model_copy(update={"value": hexes("chosen")})
     with pytest.raises(StepMismatch, match="the value is not the practice value of round"):
-        recompute(draw(of, COMMITTED_AT, wrong))
+        check_task_plan(draw_tasks(of, COMMITTED_AT, wrong))
 
 
 def test_a_practice_value_decides_for_no_other_benchmark():
     with pytest.raises(UsageProblem, match="which is only allowed for GENEB-mini"):
-        practice(ROUND, C.benchmark.sha256)
-    plan = draw(C, COMMITTED_AT, practice(ROUND, PIN.sha256))
+        practice_beacon(ROUND, C.benchmark.sha256)
+    plan = draw_tasks(C, COMMITTED_AT, practice_beacon(ROUND, PIN.sha256))
     with pytest.raises(StepMismatch, match="only valid for the practice benchmark") as caught:
-        recompute(plan)
+        check_task_plan(plan)
     assert caught.value.step == "signature"

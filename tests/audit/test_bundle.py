@@ -17,8 +17,8 @@ from geneb_ci.audit.record.events import AuditStart, signed_event
 from geneb_ci.audit.record.keys import signer_of, trusted_keys
 from geneb_ci.audit.record.signing import heads_after
 from geneb_ci.audit.record.statement import parse_record, record_of
-from geneb_ci.audit.sampling.plan import committed_text, encoded
-from geneb_ci.audit.sampling.task_draw import draw
+from geneb_ci.audit.sampling.plan import commitment_text, encoded
+from geneb_ci.audit.sampling.task_draw import draw_tasks
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from tests.audit.linked_place import begun, committed, read, recorded, started
@@ -89,7 +89,7 @@ def test_a_key_and_a_workflow_reproduce_a_row_and_one_owner_of_both_does_not(tmp
     assert (found.record.audit_id, found.record.signer.owner) == (own.audit_id, TRUSTED["owner"])
     assert decision(root).level == "verified"
     # The second record is a key's: of two people, or of one who also answers for the workflow.
-    whole = draw(plan.commitment, plan.committed_at, plan.beacon, drawn=3)
+    whole = draw_tasks(plan.commitment, plan.committed_at, plan.beacon, drawn=3)
     started(root, whole)
     recorded(root, outcome_of(whole, RAW))
     assert decision(root).level == "reproduced"
@@ -271,7 +271,7 @@ def test_what_a_workflow_signs_is_what_a_key_signs(tmp_path, monkeypatch, capfdb
     find_layout.cache_clear()
     commitment = outcome.plan.commitment
     for content, predicate, words in (
-        (committed_text(commitment), commitment, []),
+        (commitment_text(commitment), commitment, []),
         (encoded(outcome.plan), start, ["--shown-on", COMMIT]),
     ):
         (tmp_path / "f.json").write_text(content, encoding="utf-8")

@@ -14,7 +14,7 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.limits import limits_digest
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.rerun.sources import DeclaredRun
-from geneb_ci.audit.sampling.plan import committed_text, read_commitment
+from geneb_ci.audit.sampling.plan import commitment_text, read_commitment
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration, Exit, GenebError, NothingChecked, UsageProblem
 from tests.audit.examples import hexes
@@ -264,12 +264,12 @@ def test_a_policy_for_a_regime_that_there_is_not(tmp_path):
 def test_what_is_written_is_read_back(tmp_path):
     found = commit(repository(tmp_path / "place"))
     path = tmp_path / "c.json"
-    path.write_text(committed_text(found), encoding="utf-8")
+    path.write_text(commitment_text(found), encoding="utf-8")
     assert read_commitment(path) == found
 
 
 def test_a_digest_that_is_not_its_own_is_refused(tmp_path):
-    text = committed_text(commit(repository(tmp_path / "place")))
+    text = commitment_text(commit(repository(tmp_path / "place")))
     path = tmp_path / "c.json"
     path.write_text(text.replace('"drawn": 2', '"drawn": 1'), encoding="utf-8")
     with pytest.raises(StepMismatch) as caught:

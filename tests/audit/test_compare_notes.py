@@ -53,7 +53,7 @@ def regime() -> dict[str, Any]:
     return {"base": base, "plain": copies, "stressed": copies, "halts": []}
 
 
-RESCORED = Rescored.model_validate(
+RESCORED_FILE = Rescored.model_validate(
     {
         "schema_version": "1.0",
         "benchmark": {"name": BENCHMARK.name, "sha256": BENCHMARK.sha256},
@@ -97,8 +97,8 @@ def claims(*regimes: str) -> Claims:
     [(("full",), 3), (("full", "10shot"), 6), (tuple(BENCHMARK.regimes), 9)],
 )
 def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(regimes, comparisons):
-    (found,) = compare(claims(*regimes), RESCORED, CHOSEN, BENCHMARK)
-    cell = RESCORED.tasks[TASK].regimes["full"]
+    (found,) = compare(claims(*regimes), RESCORED_FILE, CHOSEN, BENCHMARK)
+    cell = RESCORED_FILE.tasks[TASK].regimes["full"]
     measured = rule.MeasuredScore(
         cell.base.per_seed,
         cell.base.confusion,
@@ -121,7 +121,7 @@ def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(regimes, com
 )
 def test_nothing_to_compare(chosen, what):
     with pytest.raises(NothingChecked) as refusal:
-        compare(Claims({}, {}), RESCORED, chosen, BENCHMARK)
+        compare(Claims({}, {}), RESCORED_FILE, chosen, BENCHMARK)
     assert (refusal.value.message, refusal.value.fix) == (
         f"{what} has nothing to compare",
         "commit and draw again, for this submission",
@@ -170,7 +170,7 @@ def test_notes_on_a_regime_with_all_rows_and_on_claims_that_are_too_low():
         audited("b", 0.125, full=-0.2),
         other_digest,
     ]
-    assert notes(tasks, RESCORED) == [
+    assert notes(tasks, RESCORED_FILE) == [
         SETTING,
         informative("full 1 of 2, 1shot 2 of 2"),
         FULL,
@@ -180,7 +180,7 @@ def test_notes_on_a_regime_with_all_rows_and_on_claims_that_are_too_low():
 
 def test_notes_on_a_few_shot_regime_whose_claims_are_all_a_little_too_high():
     tasks = [audited(f"task-{k}", 0.1, **{"10shot": 0.095}) for k in range(9)]
-    assert notes(tasks, RESCORED) == [
+    assert notes(tasks, RESCORED_FILE) == [
         SETTING,
         informative("10shot 9 of 9"),
         (

@@ -12,7 +12,7 @@ from geneb_ci.audit import cost
 from geneb_ci.audit.cost import Measurements, TaskSize, draw_probabilities
 from geneb_ci.audit.rerun import task_embedding
 from geneb_ci.audit.rerun.embedder import pace_of
-from geneb_ci.audit.sampling.design import sample
+from geneb_ci.audit.sampling.design import sampled_tasks
 from reference_harness.formats.measured import EmbeddingFacts
 from reference_harness.formats.submission import SubmissionV12
 from tests.audit.recorded import commitment, submission_bytes
@@ -38,7 +38,7 @@ def test_the_chance_of_a_task_is_its_share_of_simulated_draws(
     assert sum(chances.values()) == pytest.approx(drawn)
     draw, counts = random.Random(5), dict.fromkeys(made.tasks, 0)
     for _ in range(DRAWS):
-        for task in sample(draw.sample(made.tasks, len(made.tasks)), drawn, named):
+        for task in sampled_tasks(draw.sample(made.tasks, len(made.tasks)), drawn, named):
             counts[task] += 1
     assert {task: count / DRAWS for task, count in counts.items()} == pytest.approx(
         chances, abs=0.04
@@ -50,7 +50,7 @@ def test_a_task_costs_two_starts_and_its_letters_with_those_of_decoys_and_varian
         sizes=SIZES, start_seconds=3.0, seconds_per_letter=0.001, embedding_bytes=64, peak_bytes=1,
         listing_seconds=1.0, scored_sequences=10, scoring_seconds=2.0,
     )  # fmt: skip
-    decoys = cost.DECOYS
+    decoys = cost.DECOYS_PER_TASK
     seconds = cost._embedding_seconds(sampled, "a", 13)
     assert seconds == pytest.approx(6 + 0.1 * (1000 + decoys + 1232))
     assert cost._embedding_seconds(sampled, "b", 13) == pytest.approx(6 + 0.05 * (10 + decoys + 30))
@@ -64,7 +64,7 @@ def test_a_task_costs_two_starts_and_its_letters_with_those_of_decoys_and_varian
 
 
 PER_LETTER, START = 2e-4, 4.0
-WORDS = ["ACGT" * 25] * cost.SAMPLE
+WORDS = ["ACGT" * 25] * cost.SAMPLE_SEQUENCES
 
 
 class _Runs:
@@ -91,38 +91,47 @@ def _rate(delays: Callable[[int], float]) -> cost.Rate:
 @pytest.mark.parametrize("delayed", range(8))
 def test_one_run_that_is_delayed_does_not_change_the_estimate(delayed: int) -> None:
     quiet = _rate(lambda _: 1.0)
-    assert (quiet.start, quiet.per_letter) == pytest.approx((START, PER_LETTER))
+    assert (quiet.start_seconds, quiet.seconds_per_letter) == pytest.approx((START, PER_LETTER))
     found = _rate(lambda number: 1.8 if number == delayed else 1.0)
     for tasks in (1000, 100_000):  # of 100 letters
-        ratio = (found.start + found.per_letter * 100 * tasks) / (START + PER_LETTER * 100 * tasks)
+        ratio = (found.start_seconds + found.seconds_per_letter * 100 * tasks) / (
+            START + PER_LETTER * 100 * tasks
+        )
         assert ratio == pytest.approx(1, abs=0.25)
 
 
 def test_a_load_that_lasts_is_in_the_estimate() -> None:
     found = _rate(lambda _: 3.0)
-    assert (found.start, found.per_letter) == pytest.approx((3 * START, 3 * PER_LETTER))
+    assert (found.start_seconds, found.seconds_per_letter) == pytest.approx(
+        (3 * START, 3 * PER_LETTER)
+    )
 
 
 def test_a_slow_model_is_timed_once() -> None:
     """A sample of minutes has the load of minutes in its mean; two more would cost as many."""
     runs = _Runs(lambda _: 1.0, 0.01)
-    assert cost.rate_of(runs, WORDS, LARGE, 1800).per_letter == pytest.approx(0.01)
+    assert cost.rate_of(runs, WORDS, LARGE, 1800).seconds_per_letter == pytest.approx(0.01)
     assert runs.number == 3
 
 
 def test_a_model_that_costs_nothing_is_not_repeated_for_ever() -> None:
     runs = _Runs(lambda _: 1.0, 0.0)
     found = cost.rate_of(runs, WORDS, LARGE, 1800)
-    assert (found.per_letter, found.peak) == (0.0, cost.REPEATS_MAX * cost.SAMPLE)
+    assert (found.seconds_per_letter, found.peak_bytes) == (
+        0.0,
+        cost.REPEATS_MAX * cost.SAMPLE_SEQUENCES,
+    )
     assert runs.number <= 3 + 4 + 2 * cost.FURTHER_PAIRS
 
 
 def test_a_small_audit_is_not_timed_for_longer_than_it_takes() -> None:
     """One task of a few thousand letters: its two starts are most of it."""
     runs = _Runs(lambda _: 1.0, PER_LETTER / 100)
-    letters = 2 * cost.SAMPLE * len(WORDS[0])
+    letters = 2 * cost.SAMPLE_SEQUENCES * len(WORDS[0])
     found = cost.rate_of(runs, WORDS, cost.ExpectedWork(runs=2, letters=letters), 1800)
-    assert (found.start, found.per_letter) == pytest.approx((START, PER_LETTER / 100))
+    assert (found.start_seconds, found.seconds_per_letter) == pytest.approx(
+        (START, PER_LETTER / 100)
+    )
     assert runs.number == 4  # two starts, the sample, and four times the sample
 
 
@@ -162,7 +171,7 @@ def test_what_is_left_of_a_run_is_said_every_minute(monkeypatch: pytest.MonkeyPa
     runs = task_embedding.SandboxRuns(cast("Any", None), 0.0, said.append, "part 1 of 2")
     runs._progress(["ACGT"] * 10)(10)
     assert said == [], "a minute has not passed"
-    monkeypatch.setattr(task_embedding, "MINUTE", 0.0)
+    monkeypatch.setattr(task_embedding, "PROGRESS_SECONDS", 0.0)
     report = runs._progress(["ACGT"] * 10)
     report(10)
     report(41)  # more than there are: a forged line

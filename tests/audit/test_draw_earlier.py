@@ -13,7 +13,12 @@ from geneb_ci.audit.sampling.plan import (
     EmbeddingPlan,
     TaskPlan,
 )
-from geneb_ci.audit.sampling.task_draw import draw, drawn_before, earlier_draws, require_one_draw
+from geneb_ci.audit.sampling.task_draw import (
+    draw_tasks,
+    drawn_before,
+    earlier_draws,
+    require_one_draw,
+)
 from geneb_ci.common.errors import UsageProblem
 from tests.audit.examples import COMMITTED_AT, TASKS, beacon, commitment, hexes, plan
 
@@ -23,7 +28,7 @@ T = [f"2026-09-17T15:22:4{number}Z" for number in range(10)]
 def pushed(number: int, at: str = COMMITTED_AT, **options) -> TaskPlan:
     """Return the plan for one version of the submission."""
     version = commitment(submission_sha256=hexes(f"version {number}"))
-    return draw(version, at, beacon(), **options)
+    return draw_tasks(version, at, beacon(), **options)
 
 
 def test_each_earlier_draw_is_listed_by_its_commitment():
@@ -56,12 +61,12 @@ def test_targeted_tasks_were_not_drawn():
 
 def test_other_models_have_no_part():
     code = commitment().extractor.model_copy(update={"sha256": hexes("another")})
-    other = draw(commitment(model_id="another", extractor=code), T[1], beacon())
+    other = draw_tasks(commitment(model_id="another", extractor=code), T[1], beacon())
     assert earlier_draws([other], commitment()) == []
 
 
 def test_another_name_for_the_same_code_is_no_other_model():
-    other = draw(commitment(model_id="another"), T[1], beacon())
+    other = draw_tasks(commitment(model_id="another"), T[1], beacon())
     assert [one.commitment for one in earlier_draws([other], commitment())] == [
         other.commitment_sha256
     ]
@@ -124,7 +129,7 @@ def test_the_union_only_grows(signatures):
         version = commitment(submission_sha256=hexes(f"version {number}"))
         source = DrandBeacon(kind="drand", chain=beacon().chain, round=1, signature=signature.hex())
         at = f"2026-09-17T15:22:{number:02}Z"
-        found = draw(version, at, source, earlier=earlier_draws(plans, version))
+        found = draw_tasks(version, at, source, earlier=earlier_draws(plans, version))
         rerun = {one.task for one in found.chosen}
         assert before <= rerun
         assert set(found.drawn) <= rerun

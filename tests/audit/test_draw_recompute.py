@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from geneb_ci.audit.canonical import STEPS
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling.plan import EarlierDraw, TaskPlan
-from geneb_ci.audit.sampling.task_draw import recompute
+from geneb_ci.audit.sampling.task_draw import check_task_plan
 from tests.audit.examples import (
     ROUNDS,
     STRATA,
@@ -41,8 +41,8 @@ Document = dict[str, Any]
     ids=["plain", "raised", "all", "strata", "strata raised", "earlier and targeted"],
 )
 def test_a_sound_plan_passes(sound):
-    recompute(sound)
-    recompute(TaskPlan.model_validate_json(sound.model_dump_json()))
+    check_task_plan(sound)
+    check_task_plan(TaskPlan.model_validate_json(sound.model_dump_json()))
 
 
 def changed(change: Callable[[Document], None], of: TaskPlan = FULL) -> TaskPlan:
@@ -53,7 +53,7 @@ def changed(change: Callable[[Document], None], of: TaskPlan = FULL) -> TaskPlan
 
 def refused(wrong: TaskPlan) -> StepMismatch:
     with pytest.raises(StepMismatch) as caught:
-        recompute(wrong)
+        check_task_plan(wrong)
     assert caught.value.message.startswith(f"{caught.value.step}: ")
     assert caught.value.step in STEPS
     return caught.value
@@ -83,11 +83,11 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [] if value is None else [path]
 
 
-COMMITTED = [path for path in leaves(FULL.commitment.model_dump()) if path != ("protocol",)]
+COMMITTED_SUFFIX = [path for path in leaves(FULL.commitment.model_dump()) if path != ("protocol",)]
 HEX = {"sha256", "tree", "submission_sha256", "tolerance", "revision"}
 
 
-@each("path", COMMITTED, ids=lambda path: "/".join(map(str, path)))
+@each("path", COMMITTED_SUFFIX, ids=lambda path: "/".join(map(str, path)))
 def test_each_field_of_the_commitment_is_held_by_its_digest(path):
     def change(document: Document) -> None:
         place = document["commitment"]

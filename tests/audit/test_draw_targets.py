@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import pytest
 
-from geneb_ci.audit.commit import checked_submission, read_submission, submission_here
+from geneb_ci.audit.commit import checked_submission, committed_submission_file, read_submission
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.sampling.task_draw import largest_gains, suspicion, targets, targets_of
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -138,8 +138,8 @@ def test_the_submission_that_was_committed_to_is_aimed_at():
     expected = targets(context, findings, TASKS)
     assert len(expected) > 4
     alone = Layout(LayoutKind.ALONE, ROOT)
-    assert targets_of(of, 1, submission_here(of, None, layout)) == expected
-    assert targets_of(of, 1, submission_here(of, path, alone)) == expected
-    assert submission_here(of, None, alone) is None
+    assert targets_of(of, 1, committed_submission_file(of, None, layout)) == expected
+    assert targets_of(of, 1, committed_submission_file(of, path, alone)) == expected
+    assert committed_submission_file(of, None, alone) is None
     with pytest.raises(AuditRefused, match="this is not the committed submission"):
-        submission_here(of, SUBMISSIONS / "space.json", layout)
+        committed_submission_file(of, SUBMISSIONS / "space.json", layout)

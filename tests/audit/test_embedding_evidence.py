@@ -11,9 +11,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome
-from geneb_ci.audit.rerun.honesty import MEMORISED
+from geneb_ci.audit.rerun.honesty import MEMORISED_OBJECTION
 from geneb_ci.audit.trust.evidence import gather_evidence
-from geneb_ci.audit.trust.level import RECOMPUTED
+from geneb_ci.audit.trust.level import RECOMPUTED_TEXT
 from geneb_ci.board.site.model import facts_of_model
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
@@ -35,7 +35,7 @@ from tests.small import BENCHMARK
 
 RAW = submission_bytes()
 SAID = (
-    f"{RECOMPUTED}: 3/3, 9 embeddings computed again, 2023-08-23; the scores shown were not "
+    f"{RECOMPUTED_TEXT}: 3/3, 9 embeddings computed again, 2023-08-23; the scores shown were not "
     "compared"
 )
 
@@ -72,7 +72,7 @@ def test_label_says_why_it_adds_no_level(place, capsys):
     assert f"checked  contributed  {MODEL}: no audit of tasks counts; {SAID}" in out
     assert (
         f"audit {path.stem} of 2023-08-23: 3/3 cells, 9 embeddings, sandbox level 2, agrees; does "
-        f"not count: {RECOMPUTED}; the scores shown were not compared"
+        f"not count: {RECOMPUTED_TEXT}; the scores shown were not compared"
     ) in out
     assert main(["trust", "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
@@ -131,7 +131,7 @@ def test_one_that_differs_disputes_the_row(place):
     put(place, outcome_of(plan_for(RAW), RAW))
     assert level(place) == ("verified", "audited")
     known = whole(worse=40, memorised=True)
-    put(place, known.model_copy(update={"reasons": [MEMORISED], "verdict": "differs"}))
+    put(place, known.model_copy(update={"reasons": [MEMORISED_OBJECTION], "verdict": "differs"}))
     assert level(place) == ("disputed", "disputed")
 
 

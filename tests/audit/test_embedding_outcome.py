@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from geneb_ci.audit.compare.embedding_outcome import (
-    BY_EMBEDDING,
+    WITH_ROW_TOLERANCES,
     ComparedTask,
     EmbeddingRepeat,
     FailedEmbedding,
@@ -78,8 +78,8 @@ def test_a_row_that_passes_when_it_is_embedded_again_is_rescued() -> None:
     assert not is_rescued(repeat(1.0, distance=NEAR + 1), 256)
     assert not is_rescued(repeat(1.1), 256)
     assert not is_rescued(repeat(0.0, 6), 256)
-    assert is_rescued(repeat(TAU), 256, BY_EMBEDDING)
-    assert not is_rescued(repeat(2 * TAU), 256, BY_EMBEDDING)
+    assert is_rescued(repeat(TAU), 256, WITH_ROW_TOLERANCES)
+    assert not is_rescued(repeat(2 * TAU), 256, WITH_ROW_TOLERANCES)
 
 
 def rescuing(rescued: int, rows: int = 250) -> list[str]:
@@ -111,7 +111,7 @@ def test_few_coordinates_of_all_rows_may_round_otherwise() -> None:
         "33 of 6,400 drawn coordinates round otherwise in rows that pass, 32 may: 0.5%"
     ]
     assert allowed_pooled(3, 64) == 4
-    old = sound().findings._replace(version=BY_EMBEDDING, tasks=[task([1], [0.0], [4])])
+    old = sound().findings._replace(version=WITH_ROW_TOLERANCES, tasks=[task([1], [0.0], [4])])
     assert reasons_of(old) == []
 
 

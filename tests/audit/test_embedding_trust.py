@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.trust.attestation import STANDING_MEANING, Standing, attestation_of
+from geneb_ci.audit.trust.attestation import SCORE_EVIDENCE_MEANING, ScoreEvidence, attestation_of
 from geneb_ci.audit.trust.level import (
-    RECOMPUTED,
-    UNCOMPARED,
-    UNVARIED,
+    RECOMPUTED_TEXT,
+    UNCOMPARED_TEXT,
+    UNVARIED_TEXT,
     Decision,
     EmbeddingAuditFacts,
     decide,
@@ -51,12 +51,12 @@ def test_a_whole_receipt_whose_shown_scores_were_compared_verifies_the_row() -> 
     assert found.audit.text == "60/60 cells, 9,300 embeddings"
     assert (found.sampled, found.unaudited) == (REGIMES, ())
     standing = attestation_of(found).standing("full", TASKS[0])
-    assert STANDING_MEANING[standing] == STANDING_MEANING[Standing.RECOMPUTED]
+    assert SCORE_EVIDENCE_MEANING[standing] == SCORE_EVIDENCE_MEANING[ScoreEvidence.RECOMPUTED]
 
 
 @pytest.mark.parametrize(
     ("change", "lacking"),
-    [({"cells_of_record": 59}, UNCOMPARED), ({"varied": False}, UNVARIED)],
+    [({"cells_of_record": 59}, UNCOMPARED_TEXT), ({"varied": False}, UNVARIED_TEXT)],
 )
 def test_one_that_leaves_out_what_an_audit_of_tasks_does_adds_no_level(
     change: dict[str, Any], lacking: str
@@ -85,11 +85,11 @@ def test_a_practice_draw_covers_no_regime() -> None:
 def test_a_receipt_without_compared_scores_adds_no_level_and_says_what_was_done() -> None:
     found = by_receipt()
     assert (found.level, found.evidence) == (TrustLevel.SELF_REPORTED, Evidence.CHECKED)
-    assert found.reason == f"no audit of tasks counts; {DONE}; {UNVARIED}"
+    assert found.reason == f"no audit of tasks counts; {DONE}; {UNVARIED_TEXT}"
     assert (found.audit, found.basis) == (None, ())
     assert found.recomputed is not None
     assert found.recomputed.text == DONE
-    assert DONE.startswith(RECOMPUTED)
+    assert DONE.startswith(RECOMPUTED_TEXT)
 
 
 def test_a_failed_one_disputes() -> None:

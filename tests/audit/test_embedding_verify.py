@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.audit.compare.embedding_outcome import (
-    BOUNDED,
-    BY_COLUMN,
-    BY_EMBEDDING,
-    FEW_SHOT,
     NOT_PROVED,
     SUPERSEDED,
+    WITH_BOUNDS,
+    WITH_COLUMN_TOLERANCES,
+    WITH_FEW_SHOT,
+    WITH_ROW_TOLERANCES,
     EmbeddingOutcome,
     PartEffect,
     not_proved,
@@ -38,9 +38,9 @@ from geneb_ci.audit.record.verify_embeddings import (
     check_embeddings,
     read_rerun,
 )
-from geneb_ci.audit.rerun.honesty import DROPPED, MEMORISED
+from geneb_ci.audit.rerun.honesty import FRESH_OBJECTION, MEMORISED_OBJECTION
 from geneb_ci.audit.sampling.beacon import QUICKNET
-from geneb_ci.audit.sampling.design import AuditPolicy, sample, tickets_of
+from geneb_ci.audit.sampling.design import AuditPolicy, sampled_tasks, tickets_of
 from geneb_ci.audit.sampling.embedding_draw import (
     check_embedding_plan,
     draw_embeddings,
@@ -123,7 +123,7 @@ def sound(*, altered: bool = False) -> EmbeddingOutcome:
         ]
     tasks = outcome_of(plan_for(RAW), RAW)
     value = {
-        "schema_version": BY_COLUMN,
+        "schema_version": WITH_COLUMN_TOLERANCES,
         "plan": row_plan().model_dump(),
         "receipt": {"root": ROOT, "dim": 64, "compute_dtype": "float32", "tf32": False, "tasks": 1},
         "cells": CELLS,
@@ -200,7 +200,7 @@ def test_flagged_variants_are_a_reason_and_their_counts_decide() -> None:
     with pytest.raises(StepMismatch, match="the reasons of the verdict are not those"):
         check_embeddings(known, INPUTS)
     check_embeddings(
-        known.model_copy(update={"reasons": [MEMORISED], "verdict": "differs"}), INPUTS
+        known.model_copy(update={"reasons": [MEMORISED_OBJECTION], "verdict": "differs"}), INPUTS
     )
 
 
@@ -220,7 +220,7 @@ def refitted(**other: Any) -> EmbeddingOutcome:
 
 def bounded(**other: Any) -> EmbeddingOutcome:
     """Return `refitted` with scores of record, and what altered test embeddings can hide."""
-    value = json.loads(refitted(schema_version=BOUNDED).model_dump_json())
+    value = json.loads(refitted(schema_version=WITH_BOUNDS).model_dump_json())
     probe = {"fits": 1, "kinds": {"substituted": {"rows": 40, "worse": 0, "better": 0}}}
     value["variants"]["others"]["full, record"] = probe
     value["cells"]["of_record"] = 3
@@ -245,7 +245,7 @@ def supported(**other: Any) -> EmbeddingOutcome:
         BENCHMARK.task_ids[0]: {name: value["variants"][name] for name in parts}
     }
     value["refits"][0]["support"] = 9
-    value |= {"schema_version": FEW_SHOT, "few_shot": fitted()}
+    value |= {"schema_version": WITH_FEW_SHOT, "few_shot": fitted()}
     return EmbeddingOutcome.model_validate_json(json.dumps(value | other))
 
 
@@ -309,7 +309,7 @@ def test_few_shot_probes_decide_by_their_scores() -> None:
             "the sums of the decisions of the tasks are not the decisions of all",
         ),
         (
-            lambda found: found.update(schema_version=BOUNDED),
+            lambda found: found.update(schema_version=WITH_BOUNDS),
             "40|each task are not those of its version",
         ),
     ],
@@ -351,7 +351,7 @@ def test_a_fresh_set_decides_by_its_numbers_and_a_record_names_what_it_leaves_op
     check_embeddings(with_fresh(), INPUTS)
     dropped = with_fresh(40, dropped=True)
     (reason,) = reasons_of(dropped.findings)
-    assert reason == DROPPED
+    assert reason == FRESH_OBJECTION
     differing = dropped.model_copy(update={"reasons": [reason], "verdict": "differs"})
     check_embeddings(differing, INPUTS)
     assert "fresh" not in json.loads(bounded().model_dump_json())
@@ -427,7 +427,7 @@ def test_a_record_calls_an_embedding_a_row_before_version_2_2_and_keeps_its_word
     """A verdict is made again from the numbers, and has to say the same."""
     flips = {"deviation": "0 400" + " 0" * 9, "mismatch": "0 40" + " 0" * 9}
     again = {"dtype": "float64", "deviation": 400.0, "mismatch": 40}
-    for version, noun in (("2.1", "row"), (BOUNDED, "embedding")):
+    for version, noun in (("2.1", "row"), (WITH_BOUNDS, "embedding")):
         value = json.loads(bounded().model_dump_json())
         value["tasks"][0] |= flips | {"failed": [{"row": 1, "again": again}]}
         value |= {"schema_version": version, "bounds": value["bounds"] * (noun != "row")}
@@ -455,7 +455,7 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
     variants = json.loads(text)["variants"] | {"training": known, "memorised": True}
     flagged = refitted(refits=refits(training=known), variants=variants)
     check_embeddings(
-        flagged.model_copy(update={"reasons": [MEMORISED], "verdict": "differs"}), INPUTS
+        flagged.model_copy(update={"reasons": [MEMORISED_OBJECTION], "verdict": "differs"}), INPUTS
     )
     with pytest.raises(StepMismatch, match="the reasons of the verdict are not those"):
         check_embeddings(flagged, INPUTS)
@@ -479,7 +479,7 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
             "a probe did not decide on all test embeddings",
         ),
         (
-            refitted(schema_version=BY_COLUMN, tasks=varied().model_dump()["tasks"]),
+            refitted(schema_version=WITH_COLUMN_TOLERANCES, tasks=varied().model_dump()["tasks"]),
             "the record has probes fitted on variants, unlike version",
         ),
         (
@@ -489,7 +489,7 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
         (refitted(variants=None), "the record has no variants, unlike version 2.1"),
         (refitted(tasks=varied().model_dump()["tasks"]), "0 of the strongest training embeddings"),
         (
-            refitted().model_copy(update={"schema_version": BY_COLUMN, "refits": []}),
+            refitted().model_copy(update={"schema_version": WITH_COLUMN_TOLERANCES, "refits": []}),
             "strongest training embeddings are listed that are test embeddings, or that",
         ),
     ],
@@ -507,7 +507,7 @@ def test_the_tasks_of_refits_are_those_that_a_draw_of_tasks_chooses() -> None:
     own = refit_tasks(plan, tasks)
     assert len(own) == plan.commitment.policy.drawn < len(tasks)
     assert own == refit_tasks(plan, tasks[::-1])
-    assert own == sample([each.task for each in tickets_of(plan.seed, tasks)], len(own))
+    assert own == sampled_tasks([each.task for each in tickets_of(plan.seed, tasks)], len(own))
     before = row_plan(SECOND)
     again = (EarlierEmbeddings(commitment="1" * 64, seed=before.seed),)
     both = refit_tasks(row_plan(earlier=again), tasks)
@@ -589,7 +589,7 @@ def test_the_reason_names_the_row_and_the_limits() -> None:
 def earlier(deviation: str = "0 1e-06 0", **other: Any) -> EmbeddingOutcome:
     """Return `sound` as version 1.0 recorded it: deviations in root mean squares of the
     embedding."""
-    value = json.loads(sound().model_dump_json()) | {"schema_version": BY_EMBEDDING}
+    value = json.loads(sound().model_dump_json()) | {"schema_version": WITH_ROW_TOLERANCES}
     del value["effect"]
     value["tasks"][0] |= {"deviation": deviation} | other
     return EmbeddingOutcome.model_validate_json(json.dumps(value))
@@ -630,7 +630,7 @@ def test_the_policy_asks_for_enough_embeddings_and_for_the_limits_of_today(
         check_policy(outcome, dataclasses.replace(INPUTS, policy=minimum))
 
 
-@pytest.mark.parametrize("version", [BY_EMBEDDING, BY_COLUMN])
+@pytest.mark.parametrize("version", [WITH_ROW_TOLERANCES, WITH_COLUMN_TOLERANCES])
 def test_a_comparison_is_made_again_by_the_rule_of_its_version(version: str) -> None:
     """Embedding 4 has a column that is 0 in the others, and another of large values."""
     rerun = (1 + np.arange(192).reshape(3, 64) / 512).astype("<f4")
@@ -639,9 +639,9 @@ def test_a_comparison_is_made_again_by_the_rule_of_its_version(version: str) -> 
     committed[1, 1:3] += np.float16(0.25)
     by_row = first_rule.judge(committed, rerun, 0)
     by_column = column_rule.judge(committed, rerun, column_rule.tolerances(rerun, 0), 0)
-    compared = by_row if version == BY_EMBEDDING else by_column
+    compared = by_row if version == WITH_ROW_TOLERANCES else by_column
     assert (by_row.deviation[1] < 1e-4, by_column.deviation[1] > 1e4) == (True, True)
-    outcome = earlier() if version == BY_EMBEDDING else sound(altered=True)
+    outcome = earlier() if version == WITH_ROW_TOLERANCES else sound(altered=True)
     value = json.loads(outcome.model_dump_json())
     value["tasks"][0] |= {
         "deviation": " ".join(f"{each:g}" for each in compared.deviation.tolist()),
@@ -660,7 +660,7 @@ def test_a_comparison_is_made_again_by_the_rule_of_its_version(version: str) -> 
         np.zeros(3, "<i8"), np.array(DRAWN), committed, rerun, [[]] * 3, rerun[1:2]
     )
     check_comparisons(rows, outcome, receipt)
-    if version == BY_COLUMN:
+    if version == WITH_COLUMN_TOLERANCES:
         with pytest.raises(
             StepMismatch, match="embedding 4 compares otherwise when computed again"
         ):

@@ -12,7 +12,7 @@ from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fetching import (
     InstalledPackages,
     entry_lock,
-    install,
+    install_lock,
     require_python,
 )
 from geneb_ci.common.errors import BadConfiguration, MachineFault
@@ -44,7 +44,7 @@ class Index:
         return Environment.model_validate(fields)
 
     def install(self, wanted: Environment) -> InstalledPackages:
-        return install(entry_lock(wanted, self.policy), cache=self.cache)
+        return install_lock(entry_lock(wanted, self.policy), cache=self.cache)
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fresh import (
     FreshCommitment,
     check_release,
-    check_used,
     commit_to,
     fresh_release,
     open_set,
     parse_set,
     read_fresh_commitment,
     read_release,
+    require_used_set,
 )
 from geneb_ci.audit.rerun.honesty import FreshResult, FreshTask
 from geneb_ci.audit.sampling.plan import encoded
@@ -148,14 +148,14 @@ def test_a_record_that_used_another_set_or_a_part_of_it_is_refused(committed):
     raw = submission_bytes()
     outcome = outcome_of(plan_for(raw), raw)
     with pytest.raises(AuditRefused, match="the record used no set"):
-        check_used(outcome, opened)
+        require_used_set(outcome, opened)
     task = outcome.tasks[0].task
     moved = opened._replace(rows=tuple(one._replace(task=task) for one in opened.rows))
-    check_used(used(outcome, found.sha256, task, 3), moved)
+    require_used_set(used(outcome, found.sha256, task, 3), moved)
     with pytest.raises(AuditRefused, match=f"task {task}: the record scored 2 sequences of 3"):
-        check_used(used(outcome, found.sha256, task, 2), moved)
+        require_used_set(used(outcome, found.sha256, task, 2), moved)
     with pytest.raises(AuditRefused, match="the record used the set 0000"):
-        check_used(used(outcome, "0" * 64, task, 3), moved)
+        require_used_set(used(outcome, "0" * 64, task, 3), moved)
 
 
 def used(outcome: AuditOutcome, sha256: str, task: str, rows: int) -> AuditOutcome:

@@ -124,7 +124,7 @@ def test_an_audit_by_receipt_verifies_each_file_of_it_once(journey):
 )
 def test_a_sample_is_drawn_once(journey, command, draws):
     """`run`, `verify` and `trust` draw to compare the plan with it."""
-    for function in ("tickets_of", "sample"):
+    for function in ("tickets_of", "sampled_tasks"):
         called = [callee for _, callee in journey[command].calls]
         assert called.count(f"geneb_ci/audit/sampling/design.py:{function}") == draws
 

@@ -43,8 +43,8 @@ NOT_DECIDING = {
     """,
     "what a plan contains": """
         draw.STANDARD_TEST draw.STANDARD_TRAINING task_draw.LED_TASKS_MAX task_draw._TASK_DEPTH
-        commitment.SCALE commitment.COARSE commitment.COARSE_SHARE commitment.CLOSE
-        commitment.CLOSE_SHARE neighbours.COUNT_MIN neighbours.NEAR
+        commitment.SCALE commitment.COARSE_STEP commitment.COARSE_SHARE_MIN
+        commitment.CLOSE_DISTANCE commitment.CLOSE_SHARE_MIN neighbours.COUNT_MIN neighbours.NEAR
     """,
     "levels, by the limits of the day": """
         joint.LUCKY_DEVIATIONS joint.HIDDEN_RAISE_MAX joint.HIDDEN_RAISE_TASKS

@@ -14,7 +14,7 @@ import geneb_ci
 from geneb_ci.audit.record import history, verify
 from geneb_ci.audit.record.history import History
 from geneb_ci.audit.record.published import PATH, statements_file
-from geneb_ci.audit.sampling.task_draw import draw
+from geneb_ci.audit.sampling.task_draw import draw_tasks
 from geneb_ci.cli.main import main
 from geneb_ci.common.errors import Exit
 from tests.audit.linked_place import (
@@ -127,7 +127,7 @@ class Defence(NamedTuple):
 
 
 _HELD = ("--published", "published.json")
-_NO_LINKS: tuple[object, str, object] = (History, "missing", lambda *_: {})
+_NO_LINKS: tuple[object, str, object] = (History, "loss_reasons_of_heads", lambda *_: {})
 _NO_PUBLISHED = ("geneb_ci.cli.audit", "require_published", lambda *_: None)
 _NO_EARLIER = (verify, "_check_earlier", lambda *_: None)
 DEFENCES: dict[Callable[[Path], None], Defence] = {
@@ -142,7 +142,9 @@ DEFENCES: dict[Callable[[Path], None], Defence] = {
     renames: Defence("leaves out the earlier draw", _NO_EARLIER),
     aborts: Defence("leaves out the earlier draw", _NO_EARLIER),
     aborts_and_deletes: Defence("was deleted: ", _NO_LINKS),
-    passes_over: Defence("it was never drawn", (History, "undrawn", lambda *_: iter(()))),
+    passes_over: Defence(
+        "it was never drawn", (History, "undrawn_commitments", lambda *_: iter(()))
+    ),
 }
 
 
@@ -170,7 +172,7 @@ def test_a_second_person_is_what_invented_numbers_lack(tmp_path, monkeypatch, ca
     root = repository(tmp_path, keys=KEYS)
     # One key signs a rerun of every task that never ran.
     plan = plan_for(RAW)
-    whole = draw(plan.commitment, plan.committed_at, plan.beacon, drawn=3)
+    whole = draw_tasks(plan.commitment, plan.committed_at, plan.beacon, drawn=3)
     begun(root, whole)
     recorded(root, outcome_of(whole, RAW))
     monkeypatch.chdir(root)

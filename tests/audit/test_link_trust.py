@@ -9,7 +9,7 @@ from geneb_ci.audit.canonical import moment_of, seconds_of
 from geneb_ci.audit.record.events import AuditStart, bounded_message
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.sampling.plan import PracticeBeacon
-from geneb_ci.audit.sampling.task_draw import draw
+from geneb_ci.audit.sampling.task_draw import draw_tasks
 from geneb_ci.audit.trust.evidence import BrokenRecordError, gather_evidence
 from tests.audit.linked_place import (
     AGAIN,
@@ -113,7 +113,7 @@ def test_the_message_of_an_extractor_is_one_bounded_line():
 def test_one_key_verifies_at_most_and_two_people_reproduce(tmp_path):
     root = repository(tmp_path, keys=KEYS)
     plan = begun(root, plan_for(RAW))
-    whole = draw(plan.commitment, plan.committed_at, plan.beacon, drawn=3)
+    whole = draw_tasks(plan.commitment, plan.committed_at, plan.beacon, drawn=3)
     started(root, whole)
     recorded(root, outcome_of(whole, RAW))
     assert decision(root).level == "verified"
@@ -166,12 +166,12 @@ def test_what_a_thief_signs_makes_nothing_look_lost(stolen):
     root, before, _, head = stolen
     revoke(root, revoked_after=[head])
     signed(root, abort_of(plan_for(RAW)), {f"{MODEL}/{'0' * 16}.json": "0" * 64})
-    assert read(root).history.lost == {}
+    assert read(root).history.loss_reasons == {}
     assert decision(root).level == "verified"
     # Nor can it be taken out, once an honest statement names it.
     path = committed(root, commitment(AGAIN), OTHER)
     before.unlink()
-    assert read(root).history.lost[name_of(before)] == (
+    assert read(root).history.loss_reasons[name_of(before)] == (
         f"{name_of(before)} was deleted: {name_of(path)} names it"
     )
 

@@ -133,9 +133,11 @@ def test_a_file_that_the_log_lists_is_never_lost(tmp_path, name: str):
     raw = path.read_bytes()
     path.unlink()
     number = 2 if name == RECORD else 1
-    assert read(root).history.lost == {name: f"{name} was deleted: it is entry {number} of the log"}
+    assert read(root).history.loss_reasons == {
+        name: f"{name} was deleted: it is entry {number} of the log"
+    }
     path.write_bytes(raw[: len(raw) // 2] + b"x" + raw[len(raw) // 2 + 1 :])
-    assert "was changed: it is entry" in read(root).history.lost[name]
+    assert "was changed: it is entry" in read(root).history.loss_reasons[name]
 
 
 def test_each_changed_file_of_the_log_is_refused():

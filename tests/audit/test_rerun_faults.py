@@ -8,7 +8,7 @@ import pytest
 
 from geneb_ci.audit.record.events import parse_event
 from geneb_ci.audit.record.keys import trusted_keys
-from geneb_ci.audit.record.statement import ABORTED, event_files, record_files
+from geneb_ci.audit.record.statement import ABORTED_SUFFIX, event_files, record_files
 from geneb_ci.common.config import find_layout
 from tests import forked
 from tests.audit import unboxed
@@ -78,7 +78,7 @@ def test_a_run_that_the_extractor_ends_is_signed_as_aborted(
     assert done.returncode == 3
     assert "this run is recorded as aborted: commit " in done.stderr, done.stderr
     files = event_files(place.root / "leaderboard/audits")
-    (file,) = (path for path in files if path.name.endswith(ABORTED))
+    (file,) = (path for path in files if path.name.endswith(ABORTED_SUFFIX))
     keys = trusted_keys(find_layout(place.root))
     found = parse_event(file.read_bytes(), f"{MODEL}/{file.name}", keys).aborted
     assert found is not None

@@ -11,10 +11,10 @@ from geneb_ci.audit.sampling.beacon import randomness_of
 from geneb_ci.audit.sampling.design import (
     STRATUM_TASKS_MIN,
     allocation,
-    parts_of,
-    sample,
+    sampled_tasks,
     seed_of,
     strata_of,
+    task_parts,
     ticket_of,
     tickets_of,
 )
@@ -48,8 +48,14 @@ def test_golden_draw():
     ]
     assert found[0].ticket == ticket_of(seed, "task-02")
     tasks = [one.task for one in found]
-    assert sample(tasks, 5) == ["task-02", "task-05", "task-03", "task-06", "task-09"]
-    assert sample(tasks, 5, STRATA) == ["task-02", "task-05", "task-09", "task-16", "task-14"]
+    assert sampled_tasks(tasks, 5) == ["task-02", "task-05", "task-03", "task-06", "task-09"]
+    assert sampled_tasks(tasks, 5, STRATA) == [
+        "task-02",
+        "task-05",
+        "task-09",
+        "task-16",
+        "task-14",
+    ]
 
 
 def test_seed_and_ticket_hash_raw_bytes():
@@ -78,7 +84,7 @@ def test_every_task_has_its_own_ticket_smallest_first(seed, names):
 def test_a_larger_sample_only_adds_tasks(names, data):
     more = data.draw(st.integers(1, len(names)))
     fewer = data.draw(st.integers(1, more))
-    assert sample(names, more)[:fewer] == sample(names, fewer) == names[:fewer]
+    assert sampled_tasks(names, more)[:fewer] == sampled_tasks(names, fewer) == names[:fewer]
 
 
 @given(SIZES, st.data())
@@ -87,7 +93,7 @@ def test_a_larger_stratified_sample_only_adds_tasks(sizes, data):
     total = len(ranked)
     before: set[str] = set()
     for drawn in range(len(strata), total + 1):
-        chosen = sample(ranked, drawn, strata)
+        chosen = sampled_tasks(ranked, drawn, strata)
         assert len(chosen) == drawn
         assert chosen == [task for task in ranked if task in set(chosen)]
         assert before <= set(chosen)
@@ -98,8 +104,8 @@ def test_a_larger_stratified_sample_only_adds_tasks(sizes, data):
 @given(SIZES, st.data())
 def test_a_stratified_sample_takes_the_smallest_tickets_of_each_part(sizes, data):
     ranked, strata = shuffled_strata(sizes, data)
-    chosen = set(sample(ranked, data.draw(st.integers(len(strata), len(ranked))), strata))
-    for part in parts_of(ranked, strata):
+    chosen = set(sampled_tasks(ranked, data.draw(st.integers(len(strata), len(ranked))), strata))
+    for part in task_parts(ranked, strata):
         taken = [task in chosen for task in part]
         assert taken == sorted(taken, reverse=True)
 
@@ -128,7 +134,7 @@ def test_places_are_in_proportion(sizes, data):
 def test_places_of_the_real_benchmark():
     benchmark = shipped_benchmark()
     strata = strata_of(benchmark, benchmark.task_ids)
-    sizes = [len(part) for part in parts_of(benchmark.task_ids, strata)]
+    sizes = [len(part) for part in task_parts(benchmark.task_ids, strata)]
     assert sizes == [30, 22, 8, 8, 7, 6, 5, 5, 9]
     assert all(size >= STRATUM_TASKS_MIN for size in sizes[:-1])
     assert allocation(sizes, 8, 13) == [3, 3, 1, 1, 1, 1, 1, 1, 1]

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.trust.attestation import STANDING_MEANING, WORD, Standing, attestation_of
+from geneb_ci.audit.trust.attestation import (
+    SCORE_EVIDENCE_MEANING,
+    SUBMITTERS_WORD,
+    ScoreEvidence,
+    attestation_of,
+)
 from geneb_ci.audit.trust.level import (
     Audit,
     Decision,
@@ -392,10 +397,12 @@ def test_who_signed_is_named_once_and_a_dispute_stands_for_nothing() -> None:
     stale = attestation_of(decide(OWN, [audit(rerun=WITHOUT_LAST, versions=BEFORE)], {}, EVERY))
     assert stale.statements[0].by.endswith("for another version of harness, benchmark or data")
     disputed = attestation_of(decide(OWN, [FAILED], {}, EVERY))
-    assert [own.by for own in disputed.statements] == [STANDING_MEANING[Standing.DISPUTED]]
+    assert [own.by for own in disputed.statements] == [
+        SCORE_EVIDENCE_MEANING[ScoreEvidence.DISPUTED]
+    ]
     said = {own.fields: own.by for own in disputed.every_statement}
     assert said["code, weights and number format of the run"].startswith("in dispute")
-    assert said["name and size"] == WORD
+    assert said["name and size"] == SUBMITTERS_WORD
 
 
 @pytest.mark.parametrize(("of_record", "standing"), [(0, "submitted"), (60, "recomputed")])
@@ -407,7 +414,7 @@ def test_scores_that_a_receipt_gives_are_attested_by_it_and_no_others(
     assert row.standing("full", TASKS[0]) == standing
     by = "recomputed from published embeddings (60 of 60 cells)"
     said = {own.fields: own.by for own in row.every_statement}
-    shown = by if of_record else WORD
+    shown = by if of_record else SUBMITTERS_WORD
     assert (said["scores of tasks"], said["scores by seed"]) == (shown, shown)
     assert said["canonical scores"] == by
     assert said["code, weights and number format of the run"].startswith(
@@ -427,7 +434,7 @@ def test_a_draw_that_anybody_could_foresee_says_nothing_of_what_was_not_rerun():
     assert drawn.evidence == practised.evidence == "audited"
     assert set(drawn.sampled) == set(REGIMES)
     assert practised.sampled == ()
-    assert attestation_of(practised).standing(REGIMES[0], "not rerun") is Standing.SUBMITTED
+    assert attestation_of(practised).standing(REGIMES[0], "not rerun") is ScoreEvidence.SUBMITTED
 
 
 def test_a_row_that_was_not_rescored_is_stale_whatever_its_audits_say() -> None:

@@ -14,7 +14,7 @@ from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.plan import EarlierDraw, FallbackBeacon
-from geneb_ci.audit.sampling.task_draw import draw
+from geneb_ci.audit.sampling.task_draw import draw_tasks
 from geneb_ci.common.config import find_layout
 from tests.audit.recorded import (
     FIRST,
@@ -375,7 +375,7 @@ def test_a_fallback_counts_under_a_published_and_revealed_key(tmp_path, publishe
         value=hmac.digest(bytes.fromhex(KEY), digest, "sha256").hex(),
         why="the relays were out of reach",
     )
-    plan = draw(PLAN.commitment, PLAN.committed_at, beacon)
+    plan = draw_tasks(PLAN.commitment, PLAN.committed_at, beacon)
     outcome = _at_the_time_of(outcome_of(plan, RAW))
     found = verified(root, record_bytes(outcome))
     (step,) = [one for one in found.steps if one.name == "signature"]

@@ -15,7 +15,7 @@ from safetensors.numpy import save
 
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.audit.rerun import weights as limits
-from geneb_ci.audit.rerun.weights import fetch, verify_weights
+from geneb_ci.audit.rerun.weights import fetch_weights, verify_weights
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
 from tests.loopback import loopback
 
@@ -286,7 +286,7 @@ def hub(more: Tree) -> Iterator[str]:
 
 def test_the_committed_revision_is_fetched_and_no_more(hub: str, tmp_path: Path):
     weights = committed({"model.safetensors": SOUND})
-    place = fetch(weights, tmp_path / "weights", endpoint=hub)
+    place = fetch_weights(weights, tmp_path / "weights", endpoint=hub)
     assert sorted(verify_weights(place, weights, 1)) == ["config.json", "model.safetensors"]
 
 
@@ -305,7 +305,7 @@ def test_nothing_is_fetched_of_a_repository_that_would_fill_the_disk(
 ):
     more |= listed
     with pytest.raises(WeightsRefused) as caught:
-        fetch(committed({"model.safetensors": SOUND}), tmp_path / "weights", endpoint=hub)
+        fetch_weights(committed({"model.safetensors": SOUND}), tmp_path / "weights", endpoint=hub)
     assert message in caught.value.message
     assert not (tmp_path / "weights").exists()
 
@@ -313,7 +313,7 @@ def test_nothing_is_fetched_of_a_repository_that_would_fill_the_disk(
 def test_a_commit_that_is_gone_is_refused(hub: str, tmp_path: Path):
     weights = committed({"model.safetensors": SOUND}, revision="f" * 40)
     with pytest.raises(WeightsRefused, match="cannot be fetched"):
-        fetch(weights, tmp_path, endpoint=hub)
+        fetch_weights(weights, tmp_path, endpoint=hub)
 
 
 def test_a_gated_repository_is_named_with_the_way_by_hand(tmp_path: Path):
@@ -332,7 +332,7 @@ def test_a_gated_repository_is_named_with_the_way_by_hand(tmp_path: Path):
 
     weights = committed({"model.safetensors": SOUND})
     with loopback(Gated) as address, pytest.raises(WeightsRefused) as caught:
-        fetch(weights, tmp_path, endpoint=address)
+        fetch_weights(weights, tmp_path, endpoint=address)
     assert (
         caught.value.message == f"org/model at {COMMIT} cannot be fetched: the repository is gated"
     )
@@ -345,9 +345,9 @@ def test_a_gated_repository_is_named_with_the_way_by_hand(tmp_path: Path):
 def test_a_revision_that_can_move_is_refused(tmp_path: Path):
     moving = committed({"model.safetensors": SOUND}).model_copy(update={"revision": "main"})
     with pytest.raises(WeightsRefused) as caught:
-        fetch(moving, tmp_path)
+        fetch_weights(moving, tmp_path)
     assert caught.value.message == (
         "revision 'main' of org/model is not a commit, so its files can change"
     )
     with pytest.raises(UsageProblem):
-        fetch(committed({}, kind="local", revision=None), tmp_path)
+        fetch_weights(committed({}, kind="local", revision=None), tmp_path)

@@ -7,7 +7,7 @@ import pytest
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import read_withdrawal
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.statement import WITHDRAWN
+from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX
 from geneb_ci.audit.record.verify import Verification
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
@@ -87,7 +87,7 @@ def test_a_withdrawal_of_another_record_withdraws_nothing(tmp_path):
     root = repository(tmp_path)
     path = put(root, FAILED)
     other = put(root, outcome_of(plan_for(RAW), RAW))
-    withdraw(other).rename(path.with_name(f"{path.stem}{WITHDRAWN}"))
+    withdraw(other).rename(path.with_name(f"{path.stem}{WITHDRAWN_SUFFIX}"))
     broken = [one for one in AuditRepository(find_layout(root)).verifications() if one.broken]
     assert [one.broken[0].name for one in broken] == ["statement"]
     assert "but the record beside it has another path or digest" in broken[0].broken[0].message

@@ -17,7 +17,7 @@ import yaml
 from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome
 from geneb_ci.audit.sampling.embedding_draw import draw_embeddings
 from geneb_ci.audit.sampling.plan import EmbeddingCounts
-from geneb_ci.audit.trust.attestation import FIELD_GROUPS, WORD, Author, Check
+from geneb_ci.audit.trust.attestation import FIELD_GROUPS, SUBMITTERS_WORD, Author, Check
 from geneb_ci.board import columns
 from geneb_ci.board.page import BASE
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
@@ -252,10 +252,10 @@ SAMPLE = "not rerun; a random sample of the tasks was, and agrees"
 OF_AUDITED = [
     {"fields": "scores of rerun tasks", "by": RERUN},
     {"fields": "scores of the other tasks in full, 10shot", "by": SAMPLE},
-    {"fields": "scores in 1shot", "by": WORD},
+    {"fields": "scores in 1shot", "by": SUBMITTERS_WORD},
 ]
 OF_RECEIPT = [
-    {"fields": "scores of tasks", "by": WORD},
+    {"fields": "scores of tasks", "by": SUBMITTERS_WORD},
     {"fields": "canonical scores", "by": "recomputed from published embeddings (3 of 3 cells)"},
 ]
 
@@ -291,10 +291,10 @@ def test_label_says_of_each_group_who_stands_for_it(
         "name and size",
         "confusion matrices and digests of predictions",
     ):
-        assert {own[fields] for own in said.values()} == {WORD}
-    assert said[ALONE]["scores of tasks"] == said[BY_RECEIPT]["scores of tasks"] == WORD
+        assert {own[fields] for own in said.values()} == {SUBMITTERS_WORD}
+    assert said[ALONE]["scores of tasks"] == said[BY_RECEIPT]["scores of tasks"] == SUBMITTERS_WORD
     assert said[BY_RECEIPT]["canonical scores"] == OF_RECEIPT[1]["by"]
-    assert said[ALONE]["canonical scores"] == WORD
+    assert said[ALONE]["canonical scores"] == SUBMITTERS_WORD
     assert said[AUDITED]["means"] == "computed by the board from scores of tasks"
 
 
@@ -323,7 +323,7 @@ def test_exports_link_a_record_only_with_what_it_is_about(place: Path) -> None:
     (other,) = set(SIZED.task_ids) - set(PLAN.drawn)
     assert "; attested: rerun, equal within the tolerance; " in notes[f"{PLAN.drawn[0]}.full.MCC"]
     assert f"; attested: {SAMPLE}; " in notes[f"{other}.full.MCC"]
-    assert notes[f"{other}.1shot.MCC"].endswith(f"; attested: {WORD}")
+    assert notes[f"{other}.1shot.MCC"].endswith(f"; attested: {SUBMITTERS_WORD}")
     assert (
         "; attested: computed by the board from 3 scores, of which 2 were rerun; "
         in (notes["macro.10shot.MCC"])
@@ -341,9 +341,9 @@ def test_a_log_says_of_each_score_who_stands_for_it(place: Path) -> None:
         for result in own[AUDITED]["evaluation_results"]
     }
     assert details[f"{PLAN.drawn[1]}/10shot/F1"] == "rerun, equal within the tolerance"
-    assert details[f"{PLAN.drawn[1]}/1shot/F1"] == WORD
+    assert details[f"{PLAN.drawn[1]}/1shot/F1"] == SUBMITTERS_WORD
     said = json.loads(own[AUDITED]["source_metadata"]["additional_details"]["attested"])
-    assert {"fields": "scores by seed", "by": WORD} in said
+    assert {"fields": "scores by seed", "by": SUBMITTERS_WORD} in said
 
 
 def submission_paths() -> Iterator[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from geneb_ci.audit.sampling.task_draw import recompute
+from geneb_ci.audit.sampling.task_draw import check_task_plan
 from geneb_ci.cli.audit import audit_command
 from geneb_ci.cli.main import main
 from tests.audit.examples import COMMITTED_AT, ROUND, ROUNDS, hexes, task_plan
@@ -73,7 +73,7 @@ def test_commit_to_standard_output_is_the_file_alone(place, capsys):
 def test_plan_by_a_file(place, capsys):
     assert planned(*BY_FILE) == 0
     plan = task_plan(place / "plan.json")
-    recompute(plan)
+    check_task_plan(plan)
     assert len(plan.drawn) == 2
     out, err = capsys.readouterr()
     assert out == (
@@ -99,7 +99,7 @@ def test_plan_by_a_relay(place):
     with relay(says("gone", 404)) as (bad, _), relay(says(ROUND_TEXT)) as (good, asked):
         assert planned("--relay", bad, "--relay", good, "--output", "plan.json") == 0
     assert len(asked) == 1
-    recompute(task_plan(place / "plan.json"))
+    check_task_plan(task_plan(place / "plan.json"))
 
 
 def test_no_relay_at_all_is_exit_3(place, capsys, monkeypatch):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.compare.limits import limits_digest
-from geneb_ci.audit.sampling.plan import EarlierDraw, TaskPlan, committed_text
-from geneb_ci.audit.sampling.task_draw import recompute
+from geneb_ci.audit.sampling.plan import EarlierDraw, TaskPlan, commitment_text
+from geneb_ci.audit.sampling.task_draw import check_task_plan
 from geneb_ci.cli.main import main
 from tests.audit.examples import ROUNDS, task_plan
 from tests.audit.recorded import (
@@ -31,7 +31,7 @@ def place(tmp_path: Path, monkeypatch) -> Path:
     """A repository with the record of an earlier version, and a commitment to the one of now."""
     repository(tmp_path)
     put(tmp_path, outcome_of(BEFORE, submission_bytes(" before")))
-    (tmp_path / "c.json").write_text(committed_text(commitment(submission_bytes())))
+    (tmp_path / "c.json").write_text(commitment_text(commitment(submission_bytes())))
     (tmp_path / "round.json").write_text(json.dumps({"round": SECOND, "signature": ROUNDS[SECOND]}))
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -86,7 +86,7 @@ def test_strata_of_a_maintainers_own_are_no_strata(place, capsys):
     }
     raw = submission_bytes()
     plan = plan_for(raw, SECOND, earlier_of(BEFORE), policy=policy)
-    recompute(plan)
+    check_task_plan(plan)
     assert main(["audit", "verify", str(put(place, outcome_of(plan, raw)))]) != 0
     assert (
         "the strata of the sample are not the larger categories of the benchmark"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.compare.outcome import AuditOutcome
-from geneb_ci.audit.record.statement import STARTED
+from geneb_ci.audit.record.statement import STARTED_SUFFIX
 from geneb_ci.audit.rerun.credentials import variables_of
 from geneb_ci.common.config import find_layout
 from geneb_ci.github import audits, hub_jobs
@@ -356,7 +356,7 @@ def test_from_the_label_to_the_level_there_is_one_merge(flow):
 
     folder = merged(flow, proposed)
     assert len(list(folder.iterdir())) == 2
-    (start,) = folder.glob(f"*{STARTED}")
+    (start,) = folder.glob(f"*{STARTED_SUFFIX}")
     (found,) = read(flow.checkout).verifications()
     assert found.holds
     head = flow.forge.pulls[number]["head"]["sha"]

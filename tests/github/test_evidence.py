@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.record.statement import WITHDRAWN
+from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX
 from tests.audit.linked_place import committed, recorded, signed, started, withdrawn
 from tests.audit.recorded import (
     MODEL,
@@ -130,7 +130,7 @@ def test_a_withdrawal_verifies_and_without_its_record_is_refused(board, tmp_path
     merge(board, files)
     path = withdrawn(tmp_path / "audited" / list(files)[-1])
     assert board.verdict(board.pull(read(path)))["outcome"] == "passed"
-    another = path.rename(path.with_name(f"{'0' * 16}{WITHDRAWN}"))
+    another = path.rename(path.with_name(f"{'0' * 16}{WITHDRAWN_SUFFIX}"))
     (finding,) = board.verdict(board.pull(read(another)))["findings"]
     assert (finding["rule"], finding["file"]) == (
         "invalid-audit-record",

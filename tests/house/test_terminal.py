@@ -7,7 +7,7 @@ import click
 import pytest
 from rich.cells import cell_len
 
-from geneb_ci.audit.sampling.plan import committed_text
+from geneb_ci.audit.sampling.plan import commitment_text
 from geneb_ci.cli.main import main
 from reference_harness import cli as harness
 from tests.audit.recorded import (
@@ -149,7 +149,7 @@ def place(tmp_path_factory):
     raw = submission_bytes()
     outcome = outcome_of(plan_for(raw), raw)
     put(root, outcome)
-    (root / "c.json").write_bytes(committed_text(commitment(raw)).encode())
+    (root / "c.json").write_bytes(commitment_text(commitment(raw)).encode())
     (root / "x.json").write_bytes(mutated(outcome, lambda value: value.pop("predicate")))
     git(root, "init", "--quiet", "--initial-branch", "main")
     git(root, "add", "--all")

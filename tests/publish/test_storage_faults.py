@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.commitment import Weights
-from geneb_ci.audit.rerun.weights import fetch
+from geneb_ci.audit.rerun.weights import fetch_weights
 from geneb_ci.common.errors import WeightsRefused
 from geneb_ci.publish import faults
 from geneb_ci.publish.git import GitRepository
@@ -295,7 +295,7 @@ def test_weights_that_the_storage_does_not_give(hub, tmp_path):
         files={"model.safetensors": "0" * 64},
     )
     with pytest.raises(WeightsRefused, match=r"geneb/model at .* cannot be fetched: the Hub's sto"):
-        fetch(asked, tmp_path / "w", endpoint=hub.endpoint)
+        fetch_weights(asked, tmp_path / "w", endpoint=hub.endpoint)
 
 
 def test_only_the_storages_client_is_read_so():

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.audit.compare.embedding_outcome import (
-    BOUNDED,
+    WITH_BOUNDS,
     ComparedCells,
     ComparedTask,
     Direction,
@@ -25,7 +25,7 @@ from geneb_ci.audit.compare.embeddings import (
     DrawnTask,
     RepeatedEmbedding,
     compared_task,
-    directions,
+    direction_strata,
     drawn_task,
     effect_of,
     influences,
@@ -154,13 +154,15 @@ def audit(
             again[one.drawn.rows[place]] = RepeatedEmbedding(result, value)
         room = room_of(one.drawn, rerun.astype(np.float32))
         tasks.append(compared_task(one.drawn, judged, again, width, room))
-        strata += directions(one.drawn, rerun.astype(np.float32))
+        strata += direction_strata(one.drawn, rerun.astype(np.float32))
         by_task.append(influences(one.drawn, rerun.astype(np.float32)))
     test = direction_test(strata, seed)
     direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
     effect = effect_of(by_task)
     cells = ComparedCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[])
-    findings = EmbeddingFindings(BOUNDED, width, cells, tasks, direction, effect, QUIET, None, None)
+    findings = EmbeddingFindings(
+        WITH_BOUNDS, width, cells, tasks, direction, effect, QUIET, None, None
+    )
     return Found(tasks, direction, effect, reasons_of(findings))
 
 

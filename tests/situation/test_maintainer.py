@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from geneb_ci.audit.record.statement import COMMITTED, STARTED
-from geneb_ci.audit.rerun.workspace import Work
-from geneb_ci.audit.samples import OUTCOME
-from geneb_ci.audit.sampling.plan import committed_text, encoded
+from geneb_ci.audit.record.statement import COMMITTED_SUFFIX, STARTED_SUFFIX
+from geneb_ci.audit.rerun.workspace import WorkFolder
+from geneb_ci.audit.samples import OUTCOME_FILE
+from geneb_ci.audit.sampling.plan import commitment_text, encoded
 from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN_FILE, default_work
 from geneb_ci.cli.main import main
 from geneb_ci.github.api import AUDIT_CONTEXT, GitHub
@@ -200,21 +200,21 @@ def taken_back(root: Path) -> None:
 def erased(root: Path) -> None:
     """Delete a start in a commit: the record names it."""
     confirmed(root)
-    (path,) = files_of(root, STARTED)
+    (path,) = files_of(root, STARTED_SUFFIX)
     path.unlink()
     save(root, "Forget a draw")
 
 
 def erased_here(root: Path) -> None:
     confirmed(root)
-    (path,) = files_of(root, COMMITTED)
+    (path,) = files_of(root, COMMITTED_SUFFIX)
     path.unlink()
 
 
 def altered(root: Path) -> None:
     """Change a start in a commit: the record names it as it was."""
     confirmed(root)
-    (path,) = files_of(root, STARTED)
+    (path,) = files_of(root, STARTED_SUFFIX)
     path.write_bytes(path.read_bytes().replace(b"payload", b"Payload"))
     save(root, "Draw another")
 
@@ -250,25 +250,25 @@ def work(root: Path, *, is_drawn: bool = False, is_rerun: bool = False) -> None:
     """Leave the work folder of `audit FILE`, as it is after so many steps."""
     del root
     plan = plan_for(RAW)
-    folder = Work(default_work(plan.commitment, "audits"))
+    folder = WorkFolder(default_work(plan.commitment, "audits"))
     folder.folder.mkdir(parents=True)
-    folder.keep(COMMITMENT, committed_text(plan.commitment))
+    folder.keep(COMMITMENT, commitment_text(plan.commitment))
     folder.keep(SHOWN_FILE, plan.commitment_sha256)
     if is_drawn:
         folder.keep(PLAN, encoded(plan))
     if is_rerun:
-        folder.keep_result(OUTCOME, encoded(outcome_of(plan, RAW)))
+        folder.keep_result(OUTCOME_FILE, encoded(outcome_of(plan, RAW)))
 
 
 def plan_here(root: Path) -> None:
     """Leave the files of an audit by single steps, without a signature."""
     plan = plan_for(RAW)
-    (root / "C.json").write_text(committed_text(plan.commitment), encoding="utf-8")
+    (root / "C.json").write_text(commitment_text(plan.commitment), encoding="utf-8")
     (root / "PLAN.json").write_text(encoded(plan), encoding="utf-8")
 
 
 def commitment_here(root: Path) -> None:
-    (root / "C.json").write_text(committed_text(plan_for(RAW).commitment), encoding="utf-8")
+    (root / "C.json").write_text(commitment_text(plan_for(RAW).commitment), encoding="utf-8")
 
 
 def no_row(root: Path) -> None:
@@ -462,13 +462,13 @@ CASES = {
 def filled(root: Path, line: str) -> str:
     """Return a line with the names that digests decide."""
     audits = root / AUDITS / MODEL
-    others = (COMMITTED, STARTED, ".withdrawn.json")
+    others = (COMMITTED_SUFFIX, STARTED_SUFFIX, ".withdrawn.json")
     files = sorted(audits.glob("*.json")) if audits.is_dir() else []
     records = [path for path in files if not path.name.endswith(others)]
     plan = plan_for(RAW)
     own = f"{AUDITS}/{MODEL}"
     names = {
-        "committed": f"{own}/{plan.commitment_sha256[:16]}{COMMITTED}",
+        "committed": f"{own}/{plan.commitment_sha256[:16]}{COMMITTED_SUFFIX}",
         "record": f"{AUDITS}/{name_of(records[0])}" if records else "",
         "started": "",
     }
@@ -526,7 +526,7 @@ def test_a_commitment_that_github_shows(board, forge, after, situation, says):
     ]
     now = dt.datetime.fromisoformat(moment) + after
     found = step(role="maintainer", repository="org/board", now=now)
-    path = f"{AUDITS}/{MODEL}/{digest[:16]}{COMMITTED}"
+    path = f"{AUDITS}/{MODEL}/{digest[:16]}{COMMITTED_SUFFIX}"
     assert found.situation == situation, found.text()
     assert found.command == (
         f"geneb-ci audit plan {path} --committed-at {moment} --shown-on {commit} "

@@ -30,8 +30,8 @@ from geneb_ci.audit.rerun.honesty import (
     VARIED_MIN,
     FreshResult,
     VariantResult,
-    sequences_varied,
     summed_decisions,
+    varied_sequence_count,
 )
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.finding import first_and_more
@@ -69,22 +69,22 @@ NOT_PROVED = (
 """What an audit by receipt does not prove, as part of each record. A fresh set replaces the first
 sentence; the last is left out if the scores of record were compared."""
 EmbeddingVersion = Literal["1.0", "2.0", "2.1", "2.2", "2.3"]
-BY_EMBEDDING: Final = "1.0"
-BY_COLUMN: Final = "2.0"
-BY_REFIT: Final = "2.1"
-BOUNDED: Final = "2.2"
-FEW_SHOT: Final = "2.3"
+WITH_ROW_TOLERANCES: Final = "1.0"
+WITH_COLUMN_TOLERANCES: Final = "2.0"
+WITH_REFITS: Final = "2.1"
+WITH_BOUNDS: Final = "2.2"
+WITH_FEW_SHOT: Final = "2.3"
 """Versions of a record. 1.0: the tolerance of a coordinate follows from the size of its embedding;
 2.0: from its column; 2.1: probes are fitted again on variants of training sequences, and the probes
 of record also decide on variants; 2.2: upper bounds of the raise of each regime, and the word
 "embedding" instead of "row"; 2.3: few-shot probes are fitted on other sequences and on variants,
 and of few tasks more test sequences are varied. The verdict follows from the numbers by the rule of
 the version."""
-NOT_REFITTED = frozenset({BY_EMBEDDING, BY_COLUMN})
+WITHOUT_REFITS = frozenset({WITH_ROW_TOLERANCES, WITH_COLUMN_TOLERANCES})
 """Versions before 2.1, whose probes were not fitted again."""
-WITHOUT_BOUNDS = NOT_REFITTED | {BY_REFIT}
+WITHOUT_BOUNDS = WITHOUT_REFITS | {WITH_REFITS}
 """Versions before 2.2."""
-WITHOUT_FEW_SHOT = WITHOUT_BOUNDS | {BOUNDED}
+WITHOUT_FEW_SHOT = WITHOUT_BOUNDS | {WITH_BOUNDS}
 """Versions before 2.3."""
 SUPERSEDED = (
     "its embeddings were compared by their size, which one column of large values sets: altered "
@@ -308,10 +308,10 @@ class EmbeddingOutcome(StrictModel):
         return sum(len(task.deviation) for task in self.tasks)
 
     @property
-    def altered_training(self) -> float:
-        """The smallest share of altered training embeddings that the draw finds, mean over tasks.
+    def detected_training_share(self) -> float:
+        """The share of altered training embeddings, mean over tasks, from which the draw hits one.
 
-        The draw finds at least one of them with a probability of 95 %.
+        It hits at least one of them with a probability of 95 %; of fewer, with a smaller one.
         """
         draws = sum(len(task.rows.get("training", ())) for task in self.tasks)
         return -math.expm1(math.log(MISSED) / draws) if draws else 1.0
@@ -338,12 +338,12 @@ class EmbeddingOutcome(StrictModel):
         )
 
 
-def tests_varied(version: EmbeddingVersion, tasks: int) -> int:
+def varied_test_count(version: EmbeddingVersion, tasks: int) -> int:
     """Return how many test sequences of each of `tasks` tasks are varied in a record."""
-    return VARIED_MIN if version in WITHOUT_FEW_SHOT else sequences_varied(tasks)
+    return VARIED_MIN if version in WITHOUT_FEW_SHOT else varied_sequence_count(tasks)
 
 
-def training_of(refits: Iterable[RefitTask]) -> ChangedDecisions | None:
+def summed_training_decisions(refits: Iterable[RefitTask]) -> ChangedDecisions | None:
     """Return the summed decisions of all refitted probes; None if no probe could be fitted."""
     parts = [refitted.training for refitted in refits if refitted.training is not None]
     return summed_decisions(parts) if parts else None
@@ -383,15 +383,17 @@ class EmbeddingStatement(StrictModel):
 
 def deviation_limit(version: EmbeddingVersion) -> float:
     """Return the largest deviation at which an embedding still counts as the same."""
-    return TAU if version == BY_EMBEDDING else 1.0
+    return TAU if version == WITH_ROW_TOLERANCES else 1.0
 
 
-def is_rescued(again: EmbeddingRepeat, width: int, version: EmbeddingVersion = BY_COLUMN) -> bool:
+def is_rescued(
+    again: EmbeddingRepeat, width: int, version: EmbeddingVersion = WITH_COLUMN_TOLERANCES
+) -> bool:
     """Whether a failed embedding passes when it is computed again.
 
     It does not pass if it lies far from the first rerun, whatever the committed embedding is.
     """
-    is_near = version == BY_EMBEDDING or (again.distance or 0.0) <= NEAR
+    is_near = version == WITH_ROW_TOLERANCES or (again.distance or 0.0) <= NEAR
     return is_near and is_within(again.deviation, again.mismatch, width, deviation_limit(version))
 
 
@@ -431,7 +433,7 @@ class EmbeddingFindings(NamedTuple):
         ]
 
     def is_altered(self, failed: FailedEmbedding) -> bool:
-        """Whether a failed embedding failed again when it was computed again."""
+        """Whether a failed embedding also failed when it was computed again, alone."""
         return failed.again is not None and not is_rescued(failed.again, self.width, self.version)
 
     @property
@@ -444,11 +446,11 @@ class EmbeddingFindings(NamedTuple):
         )
 
     @property
-    def differs_in_any_case(self) -> bool:
-        """Whether the audit already differs, so that no more embeddings are computed again."""
+    def is_decided(self) -> bool:
+        """Whether the audit differs in any case, so that no more embeddings are computed again."""
         altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
         return altered or (
-            self.version != BY_EMBEDDING and self.rescued > allowed_rescued(self.rows)
+            self.version != WITH_ROW_TOLERANCES and self.rescued > allowed_rescued(self.rows)
         )
 
 
@@ -461,7 +463,7 @@ def reasons_of(findings: EmbeddingFindings) -> list[str]:
     return [
         *_cell_reasons(findings.cells, noun),
         *_embedding_reasons(findings),
-        *(_pooled_reasons(findings) if findings.version != BY_EMBEDDING else ()),
+        *(_pooled_reasons(findings) if findings.version != WITH_ROW_TOLERANCES else ()),
         *_direction_reasons(findings.direction, noun),
         *(_effect_reasons(findings.effect, noun) if findings.effect is not None else ()),
         *(objection.text for objection in objections),
@@ -526,7 +528,7 @@ def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
     size = f"{task.deviation[index]:.1e}"
     deviates = (
         f"{size} of its root mean square, {TAU:.0e} is allowed"
-        if findings.version == BY_EMBEDDING
+        if findings.version == WITH_ROW_TOLERANCES
         else f"{size} times what its column allows"
     )
     text = (

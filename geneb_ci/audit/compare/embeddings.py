@@ -26,7 +26,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
 )
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.statement import RERUN, Record
+from geneb_ci.audit.record.statement import RERUN_SUFFIX, Record
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, STRONGEST_PART, read_rerun
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import GenebError, NothingChecked
@@ -278,13 +278,13 @@ class AuditedReceipt(NamedTuple):
     files: Callable[[], AbstractContextManager[ReceiptFiles]]
     benchmark: Benchmark
 
-    def needs_no_comparison(self, plan: EmbeddingPlan) -> bool:
-        """Whether a plan is for this method, so that its draws count, or for another benchmark."""
+    def is_compared_with(self, plan: EmbeddingPlan) -> bool:
+        """Whether a plan is for another method, but the same benchmark, so it is compared."""
         commitment, planned_commitment = self.commitment, plan.commitment
         return (
-            commitment.sha256 == plan.commitment_sha256
-            or commitment.benchmark.sha256 != planned_commitment.benchmark.sha256
-            or bool(same_method_reason(identity_of(planned_commitment), identity_of(commitment)))
+            commitment.sha256 != plan.commitment_sha256
+            and commitment.benchmark.sha256 == planned_commitment.benchmark.sha256
+            and not same_method_reason(identity_of(planned_commitment), identity_of(commitment))
         )
 
     def sample(self, positions: set[tuple[str, int]], say: Say) -> "Sample":
@@ -323,14 +323,14 @@ def near_roots(
             continue
         model = plan.commitment.model_id
         if (
-            audited_receipt.needs_no_comparison(plan)
+            not audited_receipt.is_compared_with(plan)
             or plan.root in samples
             or plan.root in reasons
         ):
             continue
         if plan.root == audited_receipt.receipt.root:
             reasons[plan.root] = f"{model}: the same embeddings"
-        elif (sample := _sample_of(plan, repository, receipts, say)) is not None:
+        elif (sample := _earlier_sample(plan, repository, receipts, say)) is not None:
             samples[plan.root] = model, sample
     if samples:
         from geneb_ci.receipt.near import near  # NumPy is slow to import
@@ -354,7 +354,7 @@ def near_roots(
     return reasons
 
 
-def _sample_of(
+def _earlier_sample(
     plan: EmbeddingPlan, repository: AuditRepository, receipts: Path | None, say: Say
 ) -> "Sample | None":
     """Return embeddings of an earlier receipt, from its record's file or else its own files."""
@@ -394,7 +394,7 @@ def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sa
         if not isinstance(outcome, EmbeddingOutcome) or outcome.plan.root != root:
             continue
         try:
-            raw = read_regular(path.with_name(f"{path.stem}{RERUN}"), RERUN_BYTES_MAX)
+            raw = read_regular(path.with_name(f"{path.stem}{RERUN_SUFFIX}"), RERUN_BYTES_MAX)
             embeddings = read_rerun(raw, outcome)
         except (NotReadable, StepMismatch):
             continue
@@ -435,7 +435,7 @@ def _predictions(
         return None
 
 
-def directions(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratum]:
+def direction_strata(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratum]:
     """Return the strata of the directional test of one task."""
     import numpy as np  # slow to import, and only needed here
 

@@ -10,8 +10,8 @@ from geneb_ci.audit.compare.joint import Difference, MeanBias, earlier_deviation
 from geneb_ci.audit.rerun.few_shot import OTHERS, TESTS, FewShotResult, flagged_gains
 from geneb_ci.audit.rerun.few_shot import VARIANTS as VARIED
 from geneb_ci.audit.rerun.honesty import (
-    DROPPED,
-    MEMORISED,
+    FRESH_OBJECTION,
+    MEMORISED_OBJECTION,
     FreshResult,
     Precision,
     VariantResult,
@@ -345,9 +345,9 @@ def extractor_objections(
         text = "benchmark sequences are treated differently from similar new sequences"
         yield Objection(DECOYS, text)
     if variants is not None and variants.memorised:
-        yield Objection(VARIANTS, MEMORISED)
+        yield Objection(VARIANTS, MEMORISED_OBJECTION)
     if fresh is not None and fresh.dropped:
-        yield Objection(FRESH, DROPPED)
+        yield Objection(FRESH, FRESH_OBJECTION)
     if few_shot is not None:
         for defence, other_fits, sequences_text in (
             (OTHER_DRAWS, OTHERS, "the published sequences than on others of the same tasks"),

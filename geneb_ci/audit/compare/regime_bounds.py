@@ -47,7 +47,7 @@ def bounds_of(
             if regime not in task.strata.predicted:
                 continue
             test_draws = draws_of_regime(task.strata, regime, shares[task.task])
-            decider = _decider(task, regime)
+            decider = _deciding_probes(task, regime)
             draws += len(test_draws)
             flipped += _flipped(task, rerun, regime, test_draws, decider)
             cells += cells_of(
@@ -59,7 +59,7 @@ def bounds_of(
     return bounds
 
 
-def _decider(task: "DrawnTask", regime: str) -> Decider:
+def _deciding_probes(task: "DrawnTask", regime: str) -> Decider:
     """Return the probes of record of a regime, or the canonical probes if there are none."""
     return task.deciders.get(f"{regime}, record") or task.deciders[f"{regime}, canonical"]
 

@@ -29,7 +29,7 @@ from reference_harness.formats.rescored import Rescored
 
 Cell = tuple[str, str]
 """Regime and task."""
-_RESCORE = "run `geneb-harness rescore` again, for this plan and with this version"
+_RESCORE_FIX = "run `geneb-harness rescore` again, for this plan and with this version"
 STOPPING_MCC = 0.015
 """Largest change of MCC in the full regime by another batch or BLAS kernel, in 24 comparisons on
 random BERTs with 613 to 1,883 test sequences."""
@@ -207,14 +207,14 @@ def _require_measured(rescored: Rescored, benchmark: Benchmark) -> None:
         raise NothingChecked(
             f"the rescoring was made for benchmark {rescored.benchmark.name} "
             f"{rescored.benchmark.sha256}, expected {benchmark.name} {benchmark.sha256}",
-            _RESCORE,
+            _RESCORE_FIX,
         )
     noise = rescored.noise
     if (noise.units, noise.stress) != (rule.UNITS[noise.dtype], rule.STRESS):
         raise NothingChecked(
             f"the rescoring has noise of {noise.units:g} units, stressed {noise.stress:g} times; "
             f"expected {rule.UNITS[noise.dtype]:g} units, stressed {rule.STRESS:g} times",
-            _RESCORE,
+            _RESCORE_FIX,
         )
 
 
@@ -225,7 +225,7 @@ def _claimed_regimes(
     for name in benchmark.regimes:
         if (name, task) in claimed.record:
             if task not in rescored.tasks or name not in rescored.tasks[task].regimes:
-                raise NothingChecked(f"task {task}: the rescoring lacks it in {name}", _RESCORE)
+                raise NothingChecked(f"task {task}: the rescoring lacks it in {name}", _RESCORE_FIX)
             yield name
 
 

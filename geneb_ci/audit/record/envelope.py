@@ -39,7 +39,7 @@ ROOT_FILE = "trusted_root.json"
 # That of the public instance has 7 kB.
 ROOT_BYTES_MAX = 1_000_000
 # A board has one; a ledger those of many commits.
-ROOTS_KEPT = 16
+CACHED_ROOTS_MAX = 16
 # The longest reason of the library that helps names two identities.
 MESSAGE_MAX = 300
 NOT_INSTALLED = "sigstore, which verifies what a workflow signed, is not installed"
@@ -117,7 +117,7 @@ def is_bundle(value: object) -> bool:
     return isinstance(value, dict) and "mediaType" in value and "verificationMaterial" in value
 
 
-def parts_of(value: Any) -> BundleParts:
+def bundle_parts_of(value: Any) -> BundleParts:
     """Return the parts of a bundle, given as parsed JSON. Raises InvalidBundle."""
     try:
         bundle = _Bundle.model_validate(value)
@@ -212,7 +212,7 @@ def _stamp(root: Path) -> tuple[int, int]:
     return (status.st_size, status.st_mtime_ns)
 
 
-@functools.lru_cache(maxsize=ROOTS_KEPT)
+@functools.lru_cache(maxsize=CACHED_ROOTS_MAX)
 def _verifier(root: Path, _: tuple[int, int]) -> "Verifier":
     """Return the verifier of a trusted root; the second argument is `_stamp(root)`."""
     try:
@@ -302,7 +302,7 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
     value = strict_json(raw, ENVELOPE)
     if is_bundle(value):
         try:
-            parts = parts_of(value)
+            parts = bundle_parts_of(value)
         except InvalidBundle as error:
             raise StepMismatch(ENVELOPE, str(error), RESTORE) from error
         return ParsedEnvelope(parts.payload, parts.workflow.id, parts.signature, (raw, parts))
@@ -311,7 +311,7 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
         payload = base64.b64decode(envelope.payload, validate=True)
         signature = base64.b64decode(envelope.signatures[0].sig, validate=True)
     except ValidationError as error:
-        raise StepMismatch(ENVELOPE, *_not_an_envelope(value, error)) from error
+        raise StepMismatch(ENVELOPE, *_non_envelope_error(value, error)) from error
     except binascii.Error as error:
         raise StepMismatch(ENVELOPE, f"invalid base64: {error}", RESTORE) from error
     parsed = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
@@ -322,7 +322,7 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
     return parsed
 
 
-def _not_an_envelope(value: object, error: ValidationError) -> tuple[str, str]:
+def _non_envelope_error(value: object, error: ValidationError) -> tuple[str, str]:
     """Return message and fix for a file that is not an envelope."""
     if FileKind.RECORD.fits(value):
         return first_error(error), RESTORE

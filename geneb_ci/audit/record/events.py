@@ -26,11 +26,11 @@ from geneb_ci.audit.record.envelope import (
 )
 from geneb_ci.audit.record.keys import Keys, Signer, check_revoked, check_validity, signer_of
 from geneb_ci.audit.record.statement import (
-    ABORTED,
-    COMMITTED,
+    ABORTED_SUFFIX,
+    COMMITTED_SUFFIX,
     ID_DIGITS,
-    STARTED,
-    WITHDRAWN,
+    STARTED_SUFFIX,
+    WITHDRAWN_SUFFIX,
     SignedRecord,
     audit_id_of,
     check_model_id,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 MESSAGE_MAX = 500
 """Largest number of characters of the message of an abort."""
-_CUT = "..."
+_ELLIPSIS = "..."
 
 
 class StatementKind(StrEnum):
@@ -131,9 +131,13 @@ class AbortStatement(_Statement):
 
 EventStatement = CommitmentStatement | StartStatement | AbortStatement
 _STATEMENTS: dict[StatementKind, tuple[type[EventStatement], str, str]] = {
-    StatementKind.COMMITMENT: (CommitmentStatement, "urn:geneb-ci:commitment:1.0", COMMITTED),
-    StatementKind.START: (StartStatement, "urn:geneb-ci:start:1.0", STARTED),
-    StatementKind.ABORT: (AbortStatement, "urn:geneb-ci:aborted:1.0", ABORTED),
+    StatementKind.COMMITMENT: (
+        CommitmentStatement,
+        "urn:geneb-ci:commitment:1.0",
+        COMMITTED_SUFFIX,
+    ),
+    StatementKind.START: (StartStatement, "urn:geneb-ci:start:1.0", STARTED_SUFFIX),
+    StatementKind.ABORT: (AbortStatement, "urn:geneb-ci:aborted:1.0", ABORTED_SUFFIX),
 }
 
 
@@ -203,7 +207,7 @@ def event_statement(
     return payload, path
 
 
-def kind_of(name: str) -> StatementKind:
+def statement_kind_of(name: str) -> StatementKind:
     """Return the kind of a file in the folder of audits, from the suffix of its name."""
     kinds = (kind for kind, (_, _, suffix) in _STATEMENTS.items() if name.endswith(suffix))
     return next(kinds, StatementKind.RESULT)
@@ -214,7 +218,7 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
 
     Raises StepMismatch, of the step "envelope", "signer" or "statement".
     """
-    kind = kind_of(path)
+    kind = statement_kind_of(path)
     envelope = parse_envelope(raw)
     signer = signer_of(envelope, keys)
     try:
@@ -254,7 +258,9 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
 def bounded_message(message: str) -> str:
     """Return a message as one line of printable ASCII with at most `MESSAGE_MAX` characters."""
     text = json.dumps(" ".join(message.split()), ensure_ascii=True)[1:-1].replace("\x7f", "\\u007f")
-    return text if len(text) <= MESSAGE_MAX else f"{text[: MESSAGE_MAX - len(_CUT)]}{_CUT}"
+    return (
+        text if len(text) <= MESSAGE_MAX else f"{text[: MESSAGE_MAX - len(_ELLIPSIS)]}{_ELLIPSIS}"
+    )
 
 
 WITHDRAWAL_TYPE: Literal["urn:geneb-ci:withdrawal:1.0"] = "urn:geneb-ci:withdrawal:1.0"
@@ -363,7 +369,7 @@ def read_withdrawal(
     except ValidationError as error:
         raise StepMismatch(STATEMENT, first_error(error)) from error
     check_validity(signer, statement.predicate.withdrawn_at, "this withdrawal was signed")
-    audit_id = path.name.removesuffix(WITHDRAWN)
+    audit_id = path.name.removesuffix(WITHDRAWN_SUFFIX)
     if record is None:
         raise StepMismatch(
             STATEMENT,

@@ -17,8 +17,8 @@ from geneb_ci.audit.record.events import AuditEvent, StatementKind
 from geneb_ci.audit.record.keys import KEYS_FILE, Keys, Signer
 from geneb_ci.audit.record.old_log import CHECKPOINT, FOLDER, LINKS, RESTORE, AuditLog, LogBroken
 from geneb_ci.audit.record.statement import Record
-from geneb_ci.audit.sampling.beacon import DELAY, time_of
-from geneb_ci.audit.sampling.plan import AnyPlan, DrandBeacon
+from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, time_of
+from geneb_ci.audit.sampling.plan import BasePlan, DrandBeacon
 from geneb_ci.common.config import is_practice
 
 OLD_LOG = f"{FOLDER}/{CHECKPOINT}"
@@ -42,7 +42,7 @@ class SignedFile(NamedTuple):
     """SHA-256 of each head that the file names, by path; None if it names none or its signature is
     invalid."""
     event: AuditEvent | None = None
-    plan: AnyPlan | None = None
+    plan: BasePlan | None = None
     """The plan of a record, a start or an abort; None for another statement."""
 
 
@@ -184,7 +184,7 @@ class History:
         )
 
     @functools.cached_property
-    def lost(self) -> dict[str, str]:
+    def loss_reasons(self) -> dict[str, str]:
         """The reason why each lost statement is lost, by its name: it was deleted or changed."""
         reasons = {OLD_LOG: self.log_fault} if self.log_fault else {}
         for number, entry in enumerate(self.log.entries if self.log is not None else ()):
@@ -208,11 +208,11 @@ class History:
             if change:
                 reasons[entry.file] = f"{entry.file} {change}: it is entry {number} of the log"
         for path in sorted(self._counted_names):
-            reasons |= self.missing(path)
+            reasons |= self.loss_reasons_of_heads(path)
         return reasons
 
-    def missing(self, path: str) -> dict[str, str]:
-        """Return, by name, why each lost statement that a statement names is lost."""
+    def loss_reasons_of_heads(self, path: str) -> dict[str, str]:
+        """Return, by name, why each head of a statement is lost, without heads that still exist."""
         reasons = {}
         for name, sha256 in (self.files[path].heads or {}).items():
             if self.digests.get(name) == sha256:
@@ -225,14 +225,14 @@ class History:
                 reasons[name] = f"{name} {change}: {path} names it"
         return reasons
 
-    def losses_of(self, model_id: str | None) -> dict[str, str]:
+    def loss_reasons_of_model(self, model_id: str | None) -> dict[str, str]:
         """Return, by name, why each lost statement of a model, by default of any model, is lost.
 
         Lost statements that are of no model are always included.
         """
         return {
             name: reason
-            for name, reason in self.lost.items()
+            for name, reason in self.loss_reasons.items()
             if model_id is None or name in {OLD_LOG, KEYS_FILE} or name.split("/")[0] == model_id
         }
 
@@ -258,7 +258,7 @@ class History:
             and (plan.beacon.kind != "practice" or is_practice(plan.commitment.benchmark.sha256))
         )
 
-    def undrawn(self, commitment: Commitment) -> Iterator[tuple[str, str]]:
+    def undrawn_commitments(self, commitment: Commitment) -> Iterator[tuple[str, str]]:
         """Yield path and reason of each other commitment to this method that was never drawn.
 
         The reason is why it is about the same method, such as "of the same model id". Commitments
@@ -278,12 +278,12 @@ class History:
 
         Raises StepMismatch, of the step "links".
         """
-        for name, reason in self.undrawn(commitment):
+        for name, reason in self.undrawn_commitments(commitment):
             raise _never_drawn(StepMismatch, name, reason)
 
-    def check_nothing_lost(self, model_id: str) -> None:
+    def check_no_losses(self, model_id: str) -> None:
         """Raise LogBroken if a statement about a model was lost."""
-        for reason in self.losses_of(model_id).values():
+        for reason in self.loss_reasons_of_model(model_id).values():
             raise LogBroken(reason)
 
 
@@ -310,13 +310,13 @@ def check_history(record: Record, history: History) -> str:
     """
     plan = record.outcome.plan
     name = f"{plan.commitment.model_id}/{record.audit_id}.json"
-    history.check_nothing_lost(plan.commitment.model_id)
+    history.check_no_losses(plan.commitment.model_id)
     if record.heads is None:
         _check_unlinked(record, name, history)
         return UNLINKED if history.log is None else ""
     predecessors = history.with_predecessors(record.heads)
     time_remark = _check_time(plan, predecessors, history)
-    for undrawn, reason in history.undrawn(plan.commitment):
+    for undrawn, reason in history.undrawn_commitments(plan.commitment):
         if undrawn in predecessors:
             raise _never_drawn(StepMismatch, undrawn, reason)
         if name not in history.with_predecessors(history.files[undrawn].heads or {}):
@@ -324,8 +324,8 @@ def check_history(record: Record, history: History) -> str:
     return time_remark
 
 
-def _check_time(plan: AnyPlan, predecessors: frozenset[str], history: History) -> str:
-    """Return who attests the time of a linked record's commitment, as a remark.
+def _check_time(plan: BasePlan, predecessors: frozenset[str], history: History) -> str:
+    """Return a remark on who attests the time of a linked record's commitment.
 
     Raises MissingInput if no start of the draw precedes the record, StepMismatch if the time is
     backdated.
@@ -357,7 +357,7 @@ def _check_time(plan: AnyPlan, predecessors: frozenset[str], history: History) -
     return NO_SERVER_NAMED
 
 
-def _check_not_dated_back(plan: AnyPlan, name: str, event: AuditEvent, history: History) -> None:
+def _check_not_dated_back(plan: BasePlan, name: str, event: AuditEvent, history: History) -> None:
     """Refuse a plan that dates its commitment before an earlier statement or its own signature."""
     committed_at = seconds_of(plan.committed_at)
     for path in history.with_predecessors(history.files[name].heads or {}):
@@ -372,7 +372,7 @@ def _check_not_dated_back(plan: AnyPlan, name: str, event: AuditEvent, history: 
                 f"{path}, whose beacon round is later: {moment_of(round_time)}",
                 "do not trust this draw: its commitment is backdated",
             )
-    if event.signed_after and seconds_of(event.signed_after) > committed_at + DELAY:
+    if event.signed_after and seconds_of(event.signed_after) > committed_at + DELAY_SECONDS:
         raise StepMismatch(
             LINKS,
             f"the plan says that the commitment was published at {plan.committed_at}, but it was "
@@ -413,7 +413,7 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
         if (
             is_own
             and event.signed_after
-            and seconds_of(event.signed_after) > (seconds_of(plan.committed_at) + DELAY)
+            and seconds_of(event.signed_after) > (seconds_of(plan.committed_at) + DELAY_SECONDS)
         ):
             raise StepMismatch(
                 LINKS,
@@ -438,7 +438,7 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
             "the commitment first and the record last",
             RESTORE,
         )
-    for undrawn, reason in history.undrawn(plan.commitment):
+    for undrawn, reason in history.undrawn_commitments(plan.commitment):
         entry = log.index_of(_COMMITMENT.value, history.files[undrawn].statement)
         if entry is not None and entry < commitment_entry:
             raise _never_drawn(StepMismatch, undrawn, reason)

@@ -50,7 +50,7 @@ KEYS_BYTES_MAX = 1_000_000
 # A private Ed25519 key in PEM has 119 bytes; some tools write text around it.
 KEY_BYTES_MAX = 20_000
 # A command reads the keys of one place; a ledger those of many commits.
-FILES_KEPT = 16
+CACHED_FILES_MAX = 16
 _RAW_BYTES = 32  # of an Ed25519 public key, RFC 8032
 Address = Annotated[str, Field(pattern=r"^https://[!-~]+$", max_length=500)]
 """An address in a certificate, compared character by character."""
@@ -220,7 +220,7 @@ def _key_file(layout: Layout) -> KeyFile | None:
         return _keys_in(path, stamp)
 
 
-@functools.lru_cache(maxsize=FILES_KEPT)
+@functools.lru_cache(maxsize=CACHED_FILES_MAX)
 def _keys_in(path: Path, _: tuple[int, int, int]) -> KeyFile:
     """Return the content of keys.json; the second argument is inode, size and time of change."""
     fix = "restore the file from the main branch"
@@ -251,7 +251,7 @@ def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
     if not isinstance(signer, TrustedKey):
         raise StepMismatch(
             SIGNER,
-            f"the key {envelope.keyid[:16]}... is not among the {_number(keys, TrustedKey)} "
+            f"the key {envelope.keyid[:16]}... is not among the {_signer_count(keys, TrustedKey)} "
             "trusted keys",
             f"ask a maintainer to add it to leaderboard/policy/{KEYS_FILE} of the main branch",
         )
@@ -270,7 +270,7 @@ def _listed_workflow(raw: bytes, parts: BundleParts, signer: Signer | None, keys
             SIGNER,
             f"the bundle is signed by the workflow {quoted(workflow.workflow)} in "
             f"{quoted(workflow.repository)}, according to {quoted(workflow.issuer)}: not one of "
-            f"the {_number(keys, TrustedWorkflow)} trusted workflows",
+            f"the {_signer_count(keys, TrustedWorkflow)} trusted workflows",
             f"ask a maintainer to add it to `workflows` of leaderboard/policy/{KEYS_FILE}",
         )
     try:
@@ -283,7 +283,7 @@ def _listed_workflow(raw: bytes, parts: BundleParts, signer: Signer | None, keys
     return signer
 
 
-def _number(keys: Keys, kind: type[TrustedSigner]) -> int:
+def _signer_count(keys: Keys, kind: type[TrustedSigner]) -> int:
     return sum(isinstance(signer, kind) for signer in keys.values())
 
 

@@ -46,7 +46,7 @@ _PATHS_PER_GROUP = 1000
 _ED25519_TYPE = 1
 _ID_BYTES, _KEY_BYTES = 4, 32
 _DASH = "\N{EM DASH} "
-_HEAD = re.compile(r"([^\n]+)\n(0|[1-9][0-9]{0,18})\n([A-Za-z0-9+/]{43}=)\n")
+_CHECKPOINT_PATTERN = re.compile(r"([^\n]+)\n(0|[1-9][0-9]{0,18})\n([A-Za-z0-9+/]{43}=)\n")
 
 
 class LogBroken(StepMismatch):
@@ -76,7 +76,7 @@ class LogKeys(StrictModel):
 
 def _raw_key(origin: str, text: str) -> bytes:
     """Return the Ed25519 key in a text. Raises ValueError unless it is a key of this log."""
-    raw = _decoded(text.rpartition("+")[2])
+    raw = _decoded_base64(text.rpartition("+")[2])
     if len(raw) != 1 + _KEY_BYTES or raw[0] != _ED25519_TYPE or text != key_text(origin, raw[1:]):
         raise ValueError(f"keys: {text!r} is not a key of the log {origin}, NAME+ID+KEY of type 1")
     return raw[1:]
@@ -85,10 +85,10 @@ def _raw_key(origin: str, text: str) -> bytes:
 def key_text(origin: str, raw: bytes) -> str:
     """Return a key of a log as text: name, id and key, with a plus sign between them."""
     encoded = base64.b64encode(bytes([_ED25519_TYPE]) + raw).decode()
-    return f"{origin}+{key_id(origin, raw).hex()}+{encoded}"
+    return f"{origin}+{log_key_id(origin, raw).hex()}+{encoded}"
 
 
-def key_id(origin: str, raw: bytes) -> bytes:
+def log_key_id(origin: str, raw: bytes) -> bytes:
     """Return the id of a key: four bytes of SHA-256 over name, newline, type and key."""
     identity = origin.encode() + b"\n" + bytes([_ED25519_TYPE]) + raw
     return hashlib.sha256(identity).digest()[:_ID_BYTES]
@@ -114,17 +114,19 @@ def parse_checkpoint(raw: bytes) -> Checkpoint:
     except UnicodeDecodeError as error:
         raise LogBroken(f"{objection}it is not UTF-8") from error
     text, _, lines = note.rpartition("\n\n")
-    head = _HEAD.match(f"{text}\n")
+    head = _CHECKPOINT_PATTERN.match(f"{text}\n")
     if head is None or not lines.endswith("\n"):
         raise LogBroken(f"{objection}expected the lines name, size, root and signatures")
     signatures = []
     for line in lines[:-1].split("\n"):
         name, _, encoded = line.removeprefix(_DASH).partition(" ")
-        signatures.append((name, _decoded(encoded)))
-    return Checkpoint(head[1], int(head[2]), _decoded(head[3]), f"{text}\n", tuple(signatures))
+        signatures.append((name, _decoded_base64(encoded)))
+    return Checkpoint(
+        head[1], int(head[2]), _decoded_base64(head[3]), f"{text}\n", tuple(signatures)
+    )
 
 
-def _decoded(text: str) -> bytes:
+def _decoded_base64(text: str) -> bytes:
     """Return the bytes of canonical base64; b"" for any other text."""
     try:
         raw = base64.b64decode(text, validate=True)
@@ -141,7 +143,7 @@ def _check_signed(checkpoint: Checkpoint, keys: LogKeys) -> None:
         )
     for text in keys.keys:
         raw = _raw_key(keys.origin, text)
-        expected_id = key_id(keys.origin, raw)
+        expected_id = log_key_id(keys.origin, raw)
         for name, signature in checkpoint.signatures:
             if (name, signature[:_ID_BYTES]) == (keys.origin, expected_id) and is_valid_ed25519(
                 signature[_ID_BYTES:], checkpoint.text.encode(), raw
@@ -232,13 +234,13 @@ def read_log(files: Mapping[str, bytes], keys: LogKeys) -> AuditLog:
         raise LogBroken("the checkpoint of the log cannot be used: it is missing")
     checkpoint = parse_checkpoint(files[CHECKPOINT])
     _check_signed(checkpoint, keys)
-    raws = _entries_of(files, checkpoint.size)
-    if root_of([leaf_hash(raw) for raw in raws]) != checkpoint.root:
+    raw_entries = _entries_of(files, checkpoint.size)
+    if root_of([leaf_hash(raw) for raw in raw_entries]) != checkpoint.root:
         raise LogBroken(
-            f"the Merkle root of the log's {len(raws)} entries is not that of its checkpoint: "
-            "an entry was changed"
+            f"the Merkle root of the log's {len(raw_entries)} entries is not that of its "
+            "checkpoint: an entry was changed"
         )
-    entries = _parsed_entries(raws)
+    entries = _parsed_entries(raw_entries)
     for number, entry in enumerate(entries[1:], 1):
         if entry.round < entries[number - 1].round:
             raise LogBroken(
@@ -289,7 +291,7 @@ def _entries_of(files: Mapping[str, bytes], size: int) -> list[bytes]:
         path = bundle_path(len(entries) // WIDTH, width)
         if path not in files:
             raise LogBroken(f"{path} is missing")
-        bundle = _split(files[path])
+        bundle = _bundle_entries(files[path])
         if bundle is None or len(bundle) != width:
             raise LogBroken(f"{path} does not hold {width} entries, each preceded by its length")
         entries += bundle
@@ -304,7 +306,7 @@ def bundle_path(number: int, width: int) -> str:
     return f"tile/entries/{'/'.join(groups)}" + (f".p/{width}" if width < WIDTH else "")
 
 
-def _split(raw: bytes) -> list[bytes] | None:
+def _bundle_entries(raw: bytes) -> list[bytes] | None:
     """Return the entries of a bundle; None if the last one is incomplete."""
     entries, end = [], 0
     while end < len(raw):
@@ -316,9 +318,9 @@ def _split(raw: bytes) -> list[bytes] | None:
     return entries
 
 
-def _parsed_entries(raws: Sequence[bytes]) -> tuple[LogEntry, ...]:
+def _parsed_entries(raw_entries: Sequence[bytes]) -> tuple[LogEntry, ...]:
     entries = []
-    for number, raw in enumerate(raws):
+    for number, raw in enumerate(raw_entries):
         try:
             entry = LogEntry.model_validate_json(raw)
         except ValidationError as error:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.compare.embedding_outcome import (
-    BY_EMBEDDING,
-    NOT_REFITTED,
+    WITH_ROW_TOLERANCES,
     WITHOUT_BOUNDS,
     WITHOUT_FEW_SHOT,
+    WITHOUT_REFITS,
     Direction,
     Effect,
     EmbeddingOutcome,
@@ -18,7 +18,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
 from geneb_ci.audit.compare.embeddings import (
     DrawnTask,
     compared_cells,
-    directions,
+    direction_strata,
     drawn_task,
     effect_of,
     influences,
@@ -29,7 +29,7 @@ from geneb_ci.audit.compare.limits import uses_every_defence
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.statement import RERUN as RERUN_SUFFIX
+from geneb_ci.audit.record.statement import RERUN_SUFFIX
 from geneb_ci.audit.record.verify import StepState, Verification, VerificationStep, message_of
 from geneb_ci.audit.record.verify_embeddings import (
     CELLS,
@@ -120,7 +120,7 @@ def _with_files(
         embeddings = _rerun_of(path, outcome, steps)
         steps += _compared(embeddings, outcome, receipt)
         if tools is not None:
-            steps.append(_from_receipt(embeddings, outcome, receipt, inputs, tools))
+            steps.append(_receipt_step(embeddings, outcome, receipt, inputs, tools))
     return verification._replace(steps=(*verification.steps, *steps))
 
 
@@ -165,7 +165,7 @@ def _compared(
             yield VerificationStep(name, StepState.HOLDS)
 
 
-def _from_receipt(
+def _receipt_step(
     embeddings: RerunEmbeddings | None,
     outcome: EmbeddingOutcome,
     receipt: EmbeddingReceipt,
@@ -195,7 +195,10 @@ def _from_receipt(
 
         def compare_task(task: str, file: Path) -> None:
             task_files = read_task(
-                Path(folder), task, benchmark, by_record=outcome.schema_version not in NOT_REFITTED
+                Path(folder),
+                task,
+                benchmark,
+                by_record=outcome.schema_version not in WITHOUT_REFITS,
             )
             task_draw = drawn_embeddings(seeds, task_files.strata, shares[task])
             recorded = rows_by_part[task].get(STRONGEST_PART, [])
@@ -241,7 +244,7 @@ def _from_receipt(
     weaker_tasks = [
         task
         for task, sample in drawn_tasks.items()
-        if outcome.schema_version not in NOT_REFITTED
+        if outcome.schema_version not in WITHOUT_REFITS
         and not sample.strongest.allows(rows_by_part[task].get(STRONGEST_PART, []))
     ]
     contradictions = {
@@ -307,7 +310,7 @@ def _direction(
     strata = [
         stratum
         for number, task in enumerate(outcome.tasks)
-        for stratum in directions(
+        for stratum in direction_strata(
             drawn_tasks[task.task], embeddings.rerun[embeddings.task == number]
         )
     ]
@@ -318,7 +321,7 @@ def _direction(
 def _effect(
     outcome: EmbeddingOutcome, embeddings: RerunEmbeddings, drawn_tasks: dict[str, DrawnTask]
 ) -> Effect | None:
-    if outcome.schema_version == BY_EMBEDDING:
+    if outcome.schema_version == WITH_ROW_TOLERANCES:
         return None
     return effect_of(
         influences(drawn_tasks[task.task], embeddings.rerun[embeddings.task == number])
@@ -339,9 +342,9 @@ def _variants(
     refitted_tasks = [refits[task].task for task in variants.training if task in refits]
     if (
         embeddings.variants is None
-        or not _are_of(embeddings.variants, task_ids, variants.test)
-        or not _are_of(embeddings.refits, task_ids, variants.training)
-        or not _are_of(embeddings.support, task_ids, variants.support)
+        or not _belong_to_variants(embeddings.variants, task_ids, variants.test)
+        or not _belong_to_variants(embeddings.refits, task_ids, variants.training)
+        or not _belong_to_variants(embeddings.support, task_ids, variants.support)
         or refitted_tasks != outcome.refits
     ):
         return None
@@ -376,7 +379,7 @@ def _refit_values(embeddings: RerunEmbeddings, number: int) -> "npt.NDArray[np.f
     return np.concatenate(parts) if parts else None
 
 
-def _are_of(
+def _belong_to_variants(
     embeddings: VariantEmbeddings | None, task_ids: list[str], variants: Mapping[str, TaskVariants]
 ) -> bool:
     """Whether recorded embeddings are those of the variants, task by task."""
@@ -417,7 +420,7 @@ def _is_same_effect(first: Effect | None, second: Effect | None) -> bool:
 def _is_same_room(
     outcome: EmbeddingOutcome, embeddings: RerunEmbeddings, drawn_tasks: dict[str, DrawnTask]
 ) -> bool:
-    if outcome.schema_version == BY_EMBEDDING:
+    if outcome.schema_version == WITH_ROW_TOLERANCES:
         return all(task.room is None for task in outcome.tasks)
     return all(
         math.isclose(
@@ -453,7 +456,9 @@ def _failed(name: str, error: StepMismatch) -> VerificationStep:
     return VerificationStep(name, StepState.DIFFERS, message_of(error), error.fix)
 
 
-def from_receipt(layout: Layout, folder: Path | None, data: Path | None, say: Say) -> ReceiptTools:
+def receipt_tools_of(
+    layout: Layout, folder: Path | None, data: Path | None, say: Say
+) -> ReceiptTools:
     """Return the tools to compute an audit by receipt again.
 
     The files of the receipt are read from `folder`, or downloaded if it is None; `data` is the
@@ -467,7 +472,7 @@ def from_receipt(layout: Layout, folder: Path | None, data: Path | None, say: Sa
     )
 
 
-def with_embeddings(
+def verification_with_embeddings(
     repository: AuditRepository,
     path: Path,
     name: str,

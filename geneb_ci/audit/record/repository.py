@@ -23,7 +23,7 @@ from geneb_ci.audit.record.history import OLD_LOG, History, SignedFile, revocati
 from geneb_ci.audit.record.keys import RevokedKey, log_keys, signer_of, trusted_keys
 from geneb_ci.audit.record.old_log import FOLDER, AuditLog, LogBroken, log_files, read_log
 from geneb_ci.audit.record.statement import (
-    WITHDRAWN,
+    WITHDRAWN_SUFFIX,
     Record,
     check_place,
     event_files,
@@ -41,7 +41,7 @@ from geneb_ci.audit.record.verify import (
     verify_record,
 )
 from geneb_ci.audit.sampling.design import audit_policy
-from geneb_ci.audit.sampling.embedding_draw import recompute_any
+from geneb_ci.audit.sampling.embedding_draw import check_any_plan
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, read_any_plan
 from geneb_ci.audit.sampling.task_draw import plans_of_method, require_one_draw
 from geneb_ci.audit.trust.applicability import TrustInputs
@@ -93,7 +93,7 @@ class AuditRepository:
         """
         by_record: dict[Path, WithdrawnAudit | StepMismatch] = {}
         for path in withdrawal_files(self.layout.audits) if self.layout.audits is not None else ():
-            record = path.with_name(f"{path.name.removesuffix(WITHDRAWN)}.json")
+            record = path.with_name(f"{path.name.removesuffix(WITHDRAWN_SUFFIX)}.json")
             try:
                 withdrawn = self.read(record) if record.is_file() else None
                 name = f"{path.parent.name}/{path.name}"
@@ -137,7 +137,7 @@ class AuditRepository:
         except StepMismatch:
             return None
         sha256 = hashlib.sha256(raw).hexdigest()
-        if path.name.endswith(WITHDRAWN):
+        if path.name.endswith(WITHDRAWN_SUFFIX):
             return self._unparsed(sha256, raw, is_withdrawal=True)
         signed = self.events[path] if path in self.events else self.parsed(path)
         if isinstance(signed, StepMismatch):
@@ -148,7 +148,7 @@ class AuditRepository:
         return file._replace(event=signed, plan=signed.plan)
 
     def _unparsed(self, sha256: str, raw: bytes, *, is_withdrawal: bool = False) -> SignedFile:
-        """Return what can be read of a withdrawal, or of a file whose statement is invalid."""
+        """Return the readable parts of a withdrawal, or of a file whose statement is invalid."""
         file = SignedFile(sha256)
         try:
             envelope = parse_envelope(raw)
@@ -255,15 +255,15 @@ class AuditRepository:
                 yield self.verification(path, name)
             elif isinstance(event, StepMismatch):
                 yield unreadable_record(name, event)
-        yield from self.lost(model_id)
+        yield from self.lost_statements(model_id)
 
-    def lost(self, model_id: str | None = None) -> Iterator[Verification]:
+    def lost_statements(self, model_id: str | None = None) -> Iterator[Verification]:
         """Yield a verification of each lost or changed statement that another names."""
-        for name, reason in self.history.losses_of(model_id).items():
+        for name, reason in self.history.loss_reasons_of_model(model_id).items():
             yield lost_statement(name, reason)
 
-    def plans_of(self, model_id: str) -> list[TaskPlan | EmbeddingPlan]:
-        """Return every plan of the repository, since plans of other models may be for one method.
+    def complete_plans(self, model_id: str) -> list[TaskPlan | EmbeddingPlan]:
+        """Return every plan of the repository, of any model: several models may be one method.
 
         Raises StepMismatch, of the step "earlier", when a record of `model_id` cannot be read.
         """
@@ -311,7 +311,7 @@ def earlier_plans(
     `committed_at`; StepMismatch if a plan is not the one that its inputs give, or if a record of
     the model cannot be read; UsageProblem for a file with a plan of another method or class.
     """
-    candidates = repository.plans_of(commitment.model_id)
+    candidates = repository.complete_plans(commitment.model_id)
     for file in files:
         plan = read_any_plan(file)
         if not plans_of_method(plan_class, [plan], commitment):
@@ -325,7 +325,7 @@ def earlier_plans(
     require_one_draw(plan_class, candidates, commitment, committed_at)
     earlier = plans_of_method(plan_class, candidates, commitment, near_roots)
     for plan in earlier:
-        recompute_any(plan)
+        check_any_plan(plan)
     return earlier
 
 

@@ -19,7 +19,7 @@ from geneb_ci.audit.record.events import (
 )
 from geneb_ci.audit.record.keys import trusted_keys
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.statement import COMMITTED, ID_DIGITS, SignedRecord, read_record
+from geneb_ci.audit.record.statement import COMMITTED_SUFFIX, ID_DIGITS, SignedRecord, read_record
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, read_commitment
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import (
@@ -38,7 +38,7 @@ MACHINE_LIMIT = "host_floor_mib"
 """Name of the limit that other programs of the machine can exceed: then no abort is signed."""
 
 
-def check_moment(committed_at: str | None) -> None:
+def check_committed_at(committed_at: str | None) -> None:
     """Refuse a value of --committed-at that is not a time. Raises UsageProblem."""
     if committed_at is None:
         return
@@ -78,12 +78,12 @@ def check_record_options(key: Path | None, output: Path | None, *, unsigned: boo
         )
 
 
-def read_committed(path: Path, layout: Layout) -> Commitment:
+def read_any_commitment(path: Path, layout: Layout) -> Commitment:
     """Read a commitment, as `audit commit` wrote it or in its signed form among the audits.
 
     Raises what `read_commitment` and `parse_event` raise.
     """
-    if not path.name.endswith(COMMITTED):
+    if not path.name.endswith(COMMITTED_SUFFIX):
         return read_commitment(path)
     name = f"{path.resolve().parent.name}/{path.name}"
     event = parse_event(read_record(path), name, trusted_keys(layout))
@@ -114,7 +114,7 @@ def sign_commitment(
     commitment: Commitment, signer: "Ed25519PrivateKey", layout: Layout, audits: Path, say: Say
 ) -> Path:
     """Write the signed commitment, unless it exists; return its path."""
-    path = audits / commitment.model_id / f"{commitment.sha256[:ID_DIGITS]}{COMMITTED}"
+    path = audits / commitment.model_id / f"{commitment.sha256[:ID_DIGITS]}{COMMITTED_SUFFIX}"
     if not path.exists():
         heads = heads_here(AuditRepository(layout))
         _write(signed_event(commitment, signer, heads), audits, say)
@@ -150,7 +150,7 @@ def sign_start(
 
 def committed_name(plan: TaskPlan | EmbeddingPlan) -> str:
     """Return the name of the signed commitment of a plan."""
-    return f"{plan.commitment.model_id}/{plan.commitment_sha256[:ID_DIGITS]}{COMMITTED}"
+    return f"{plan.commitment.model_id}/{plan.commitment_sha256[:ID_DIGITS]}{COMMITTED_SUFFIX}"
 
 
 def sign_abort(

@@ -30,7 +30,7 @@ from geneb_ci.audit.record.envelope import (
     strict_json,
 )
 from geneb_ci.audit.record.keys import Keys, Signer, check_validity, signer_of, trusted_keys
-from geneb_ci.audit.sampling.beacon import DELAY
+from geneb_ci.audit.sampling.beacon import DELAY_SECONDS
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.submission.reading import files_in, is_folder, read_bytes
@@ -41,11 +41,15 @@ from reference_harness.formats.text import quoted
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-WITHDRAWN = ".withdrawn.json"
-COMMITTED, STARTED, ABORTED = ".committed.json", ".started.json", ".aborted.json"
-EVENTS = (COMMITTED, STARTED, ABORTED)
+WITHDRAWN_SUFFIX = ".withdrawn.json"
+COMMITTED_SUFFIX, STARTED_SUFFIX, ABORTED_SUFFIX = (
+    ".committed.json",
+    ".started.json",
+    ".aborted.json",
+)
+EVENT_SUFFIXES = (COMMITTED_SUFFIX, STARTED_SUFFIX, ABORTED_SUFFIX)
 """Suffixes of signed statements before a record, or instead of one."""
-RERUN = ".rows.npz"
+RERUN_SUFFIX = ".rows.npz"
 """Suffix of the file of rerun embeddings beside the record of an audit by receipt."""
 ID_DIGITS = 16  # hex digits: 64 bits are unique among the audits of one model
 
@@ -203,13 +207,13 @@ def _check_moments(outcome: AnyOutcome) -> None:
         committed_at = seconds_of(outcome.plan.committed_at)
     except UsageProblem as error:
         raise StepMismatch(STATEMENT, error.message, RESTORE) from error
-    # A rerun cannot begin before the draw, which follows the commitment by `DELAY`.
-    if not committed_at + DELAY <= started_at <= finished_at:
+    # A rerun cannot begin before the draw, which follows the commitment by `DELAY_SECONDS`.
+    if not committed_at + DELAY_SECONDS <= started_at <= finished_at:
         raise StepMismatch(
             STATEMENT,
             f"timestamps out of order: committed_at {outcome.plan.committed_at}, started_at "
             f"{outcome.started_at}, finished_at {outcome.finished_at}; expected committed_at + "
-            f"{DELAY} s <= started_at <= finished_at",
+            f"{DELAY_SECONDS} s <= started_at <= finished_at",
             RESTORE,
         )
 
@@ -257,7 +261,11 @@ def record_files(audits: Path) -> list[Path]:
 
     Raises NothingChecked when a folder cannot be listed.
     """
-    return [path for path in _files(audits) if not path.name.endswith((WITHDRAWN, *EVENTS))]
+    return [
+        path
+        for path in _files(audits)
+        if not path.name.endswith((WITHDRAWN_SUFFIX, *EVENT_SUFFIXES))
+    ]
 
 
 def named_records(paths: Iterable[Path]) -> list[Path]:
@@ -279,12 +287,12 @@ def named_records(paths: Iterable[Path]) -> list[Path]:
 
 def event_files(audits: Path) -> list[Path]:
     """List the commitments, starts and aborts of a repository, in order of their paths."""
-    return [path for path in _files(audits) if path.name.endswith(EVENTS)]
+    return [path for path in _files(audits) if path.name.endswith(EVENT_SUFFIXES)]
 
 
 def withdrawal_files(audits: Path) -> list[Path]:
     """List the withdrawals of a repository: `<model_id>/<audit_id>.withdrawn.json`."""
-    return [path for path in _files(audits) if path.name.endswith(WITHDRAWN)]
+    return [path for path in _files(audits) if path.name.endswith(WITHDRAWN_SUFFIX)]
 
 
 def _files(audits: Path) -> list[Path]:

@@ -25,9 +25,13 @@ from geneb_ci.audit.record.old_log import LINKS, LogBroken
 from geneb_ci.audit.record.statement import Record
 from geneb_ci.audit.record.verify_embeddings import COMPARISON, check_embeddings
 from geneb_ci.audit.rerun.few_shot import few_shot_contradiction
-from geneb_ci.audit.rerun.honesty import contradiction, fresh_contradiction, sequences_varied
+from geneb_ci.audit.rerun.honesty import (
+    fresh_contradiction,
+    variant_contradiction,
+    varied_sequence_count,
+)
 from geneb_ci.audit.sampling.beacon import is_key_unrevealed
-from geneb_ci.audit.sampling.embedding_draw import earlier_embedding_draws, recompute_any
+from geneb_ci.audit.sampling.embedding_draw import check_any_plan, earlier_embedding_draws
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, FallbackBeacon, TaskPlan
 from geneb_ci.audit.sampling.task_draw import earlier_draws, require_one_draw
 from geneb_ci.audit.trust import applicability
@@ -98,7 +102,7 @@ def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:
     if variants is None and uses_all:
         _refuse("variants: none were embedded, as audits by its limits do")
     if variants is not None:
-        fault = contradiction(variants, sequences_varied(len(outcome.plan.chosen)))
+        fault = variant_contradiction(variants, varied_sequence_count(len(outcome.plan.chosen)))
         if fault:
             _refuse(f"variants: {fault}")
         if variants.tasks and variants.tasks.keys() != set(tasks):
@@ -161,7 +165,7 @@ def _refuse(message: str) -> None:
 
 
 EARLIER = "earlier"
-PARSING = (ENVELOPE, SIGNER, STATEMENT)
+PARSING_STEPS = (ENVELOPE, SIGNER, STATEMENT)
 _CheckFunction = Callable[[AnyOutcome, TrustInputs], None]
 
 
@@ -319,7 +323,7 @@ _APPLICABILITY: dict[str, _CheckFunction] = {
     applicability.SANDBOX: applicability.check_sandbox,
 }
 _CONSISTENCY: dict[str, _CheckFunction] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
-STEPS = (*PARSING, *canonical.STEPS, LINKS, *_CONSISTENCY, *_APPLICABILITY)
+STEPS = (*PARSING_STEPS, *canonical.STEPS, LINKS, *_CONSISTENCY, *_APPLICABILITY)
 """All steps, in the order in which they are shown."""
 
 
@@ -327,8 +331,10 @@ def unreadable_record(
     name: str, error: StepMismatch, withdrawn: WithdrawnAudit | None = None
 ) -> Verification:
     """Return the verification of a record that could not be parsed."""
-    steps = [*_steps_up_to(PARSING, error)]
-    unknown_steps = [VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(PARSING) :]]
+    steps = [*_steps_up_to(PARSING_STEPS, error)]
+    unknown_steps = [
+        VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(PARSING_STEPS) :]
+    ]
     return Verification(name, None, (*steps, *unknown_steps), withdrawn)
 
 
@@ -336,10 +342,10 @@ def verify_record(
     name: str, record: Record, inputs: TrustInputs, withdrawn: WithdrawnAudit | None = None
 ) -> Verification:
     """Return the verification of a parsed record; each step is computed, even if others differ."""
-    steps = [VerificationStep(step, StepState.HOLDS) for step in PARSING]
+    steps = [VerificationStep(step, StepState.HOLDS) for step in PARSING_STEPS]
     revoked = _revocation_of(record, inputs)
     if revoked is not None:
-        steps[PARSING.index(SIGNER)] = _failed(SIGNER, revoked)
+        steps[PARSING_STEPS.index(SIGNER)] = _failed(SIGNER, revoked)
     steps += _draw(record.outcome, inputs)
     steps.append(_links(record, inputs))
     for step, check in (_CONSISTENCY | _APPLICABILITY).items():
@@ -386,7 +392,7 @@ def lost_statement(name: str, reason: str) -> Verification:
 def _draw(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:
     """Yield the steps of the draw, each of which depends on the one before."""
     try:
-        recompute_any(outcome.plan)
+        check_any_plan(outcome.plan)
         _check_beacon(outcome, inputs)
     except StepMismatch as error:
         steps = list(_steps_up_to(canonical.STEPS, error))

@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.audit.compare.embedding_outcome import (
-    BY_EMBEDDING,
-    NOT_REFITTED,
+    WITH_ROW_TOLERANCES,
     WITHOUT_BOUNDS,
     WITHOUT_FEW_SHOT,
+    WITHOUT_REFITS,
     ComparedTask,
     EmbeddingFindings,
     EmbeddingOutcome,
     RefitTask,
     reasons_of,
-    tests_varied,
-    training_of,
+    summed_training_decisions,
+    varied_test_count,
     verdict_by,
 )
 from geneb_ci.audit.compare.limits import uses_every_defence
@@ -28,12 +28,12 @@ from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.rerun.few_shot import few_shot_contradiction
 from geneb_ci.audit.rerun.honesty import (
-    KIND,
+    VARIANT_KIND,
     FreshResult,
     VariantResult,
-    contradiction,
     fresh_contradiction,
-    sequences_varied,
+    variant_contradiction,
+    varied_sequence_count,
 )
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks, task_shares, weakness_of
 from geneb_ci.audit.trust.applicability import TrustInputs
@@ -55,7 +55,7 @@ PROOF_MAX = 64
 """Largest number of hashes of a proof: a tree has fewer than 2^64 embeddings."""
 STRONGEST_PART = "strongest"
 """Name of the part of training embeddings with the largest influence or distance."""
-UNREADABLE = (
+READ_ERRORS = (
     *(ValueError, LookupError, OSError, EOFError, RuntimeError, ArithmeticError, MemoryError),
     *(struct.error, zipfile.BadZipFile, zlib.error),
 )
@@ -81,9 +81,9 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     findings = outcome.findings
     for task in outcome.tasks:
         _check_task(task, findings)
-        _check_strongest(task, is_expected=outcome.schema_version not in NOT_REFITTED)
-    _check_again(findings)
-    if (outcome.effect is None) != (outcome.schema_version == BY_EMBEDDING):
+        _check_strongest(task, is_expected=outcome.schema_version not in WITHOUT_REFITS)
+    _check_repeats(findings)
+    if (outcome.effect is None) != (outcome.schema_version == WITH_ROW_TOLERANCES):
         _refuse("the record lacks the effect on the test embeddings, or its version has none")
     cells = outcome.cells
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
@@ -103,8 +103,8 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
 
 def _check_variants(result: VariantResult, outcome: EmbeddingOutcome) -> None:
     """Refuse variants whose kinds, tasks or numbers contradict the version or the receipt."""
-    varied = tests_varied(outcome.schema_version, len(outcome.tasks))
-    if fault := contradiction(result, varied):
+    varied = varied_test_count(outcome.schema_version, len(outcome.tasks))
+    if fault := variant_contradiction(result, varied):
         _refuse(f"variants: {fault}")
     is_by_task = outcome.schema_version not in WITHOUT_FEW_SHOT
     if result.tasks.keys() != {task.task for task in outcome.tasks if is_by_task}:
@@ -114,11 +114,11 @@ def _check_variants(result: VariantResult, outcome: EmbeddingOutcome) -> None:
         (1, result.kinds),
         *((probe.fits, probe.kinds) for probe in result.others.values()),
     ]
-    if any(set(kinds) != {KIND} for _, kinds in fits_and_kinds):
-        _refuse(f"variants: found other kinds of variants of test sequences than {KIND!r}")
-    rows = result.kinds[KIND].rows
+    if any(set(kinds) != {VARIANT_KIND} for _, kinds in fits_and_kinds):
+        _refuse(f"variants: found other kinds of variants of test sequences than {VARIANT_KIND!r}")
+    rows = result.kinds[VARIANT_KIND].rows
     if rows > most or any(
-        kinds[KIND].rows != fit_count * rows for fit_count, kinds in fits_and_kinds
+        kinds[VARIANT_KIND].rows != fit_count * rows for fit_count, kinds in fits_and_kinds
     ):
         _refuse(
             f"variants: {rows} test sequences were varied, expected at most {most}, and decisions "
@@ -128,7 +128,7 @@ def _check_variants(result: VariantResult, outcome: EmbeddingOutcome) -> None:
 
 def _check_refits(outcome: EmbeddingOutcome, task_ids: list[str]) -> None:
     """Refuse tasks or counts of refitted probes that contradict the draw or the variants."""
-    if outcome.schema_version in NOT_REFITTED:
+    if outcome.schema_version in WITHOUT_REFITS:
         if outcome.refits or (outcome.variants is not None and outcome.variants.training):
             _refuse(
                 f"the record has probes fitted on variants, unlike version {outcome.schema_version}"
@@ -147,7 +147,7 @@ def _check_refits(outcome: EmbeddingOutcome, task_ids: list[str]) -> None:
     task_by_name = {task.task: task for task in outcome.tasks}
     for refitted in outcome.refits:
         task = task_by_name[refitted.task]
-        most = min(sequences_varied(len(expected)), task.train)
+        most = min(varied_sequence_count(len(expected)), task.train)
         if refitted.rows > most:
             _refuse(
                 f"variants: {refitted.rows} training sequences of {task.task} were varied, "
@@ -156,7 +156,7 @@ def _check_refits(outcome: EmbeddingOutcome, task_ids: list[str]) -> None:
         if refitted.training is not None and refitted.training.rows != task.test:
             _refuse(f"variants: a probe did not decide on all test embeddings of {task.task}")
     _check_training(outcome.variants, outcome.refits)
-    if outcome.variants.training != training_of(outcome.refits):
+    if outcome.variants.training != summed_training_decisions(outcome.refits):
         _refuse("variants: the decisions of refitted probes are not the sum of those of the tasks")
     probes_of_record = {f"{regime}, record" for regime in _test_draws(outcome)}
     if outcome.cells.of_record and not probes_of_record <= outcome.variants.others.keys():
@@ -326,10 +326,10 @@ def _check_strongest(task: ComparedTask, *, is_expected: bool) -> None:
         )
 
 
-def _check_again(findings: EmbeddingFindings) -> None:
+def _check_repeats(findings: EmbeddingFindings) -> None:
     """Refuse an audit that stopped repeating failed embeddings before its verdict was certain."""
     failed = [failed_row for task in findings.tasks for failed_row in task.failed]
-    if any(failed_row.again is None for failed_row in failed) and not findings.differs_in_any_case:
+    if any(failed_row.again is None for failed_row in failed) and not findings.is_decided:
         _refuse(
             "some failed embeddings were not computed again, although the others did not decide "
             "the verdict"
@@ -408,7 +408,7 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
                 _repeats_in(archive, outcome),
                 *_all_variants_in(archive, outcome),
             )
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         raise StepMismatch(
             RERUN, f"the file of rerun embeddings cannot be read: {error}", RESTORE
         ) from error
@@ -420,7 +420,7 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
 def _repeats_in(archive: zipfile.ZipFile, outcome: EmbeddingOutcome) -> "npt.NDArray[np.float32]":
     import numpy as np
 
-    if outcome.schema_version == BY_EMBEDDING:
+    if outcome.schema_version == WITH_ROW_TOLERANCES:
         return np.empty((0, outcome.receipt.dim), dtype=np.float32)
     count = sum(failed.again is not None for task in outcome.tasks for failed in task.failed)
     return _array_in(archive, "again", "<f4", (count, outcome.receipt.dim))
@@ -497,7 +497,7 @@ def check_comparisons(
         is_of_task = rows.task == number
         scale = receipt.tasks[task.task].scale_log2
         committed, rerun = rows.committed[is_of_task], rows.rerun[is_of_task]
-        if outcome.schema_version == BY_EMBEDDING:
+        if outcome.schema_version == WITH_ROW_TOLERANCES:
             from geneb_ci.receipt import first_rule  # the rest needs no NumPy
 
             comparison = first_rule.judge(committed, rerun, scale)
@@ -506,8 +506,10 @@ def check_comparisons(
             repeats = [failed for failed in task.failed if failed.again is not None]
             again = rows.repeats[first_repeat : first_repeat + len(repeats)]
             first_repeat += len(repeats)
-            has_bounds = outcome.schema_version in WITHOUT_BOUNDS
-            compared = _by_column(task, committed, rerun, again, scale, with_foreseen=has_bounds)
+            is_before_bounds = outcome.schema_version in WITHOUT_BOUNDS
+            compared = _by_column(
+                task, committed, rerun, again, scale, with_foreseen=is_before_bounds
+            )
         if (task.deviation, task.mismatch) != compared:
             _refuse(
                 f"{task.task}: embeddings and reruns compare otherwise than the record says",

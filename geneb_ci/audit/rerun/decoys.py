@@ -202,7 +202,7 @@ def judge_decoys(
         drift = max(drift, *(_drift(values[a], row) for (a, _), row in rows))
         times_text = "three times"
     jumps = [q for q in (_jump(values, t, noise) for t in with_decoys.triangles) if q > JUMP]
-    answer_count = _answer_count(with_decoys, values)
+    answer_count = _few_embedding_count(with_decoys, values)
     triangle_count = len(with_decoys.triangles)
     has_jumps = triangle_count > 0 and len(jumps) >= max(
         1, math.ceil(SHARE_MEMORISED * triangle_count)
@@ -231,7 +231,7 @@ def _jump(values: "np.ndarray", triangle: tuple[int, int, int], noise: float) ->
     return real_distance / mutant_distance if mutant_distance > 0 else 0.0
 
 
-def _answer_count(with_decoys: SequencesWithDecoys, values: "np.ndarray") -> int:
+def _few_embedding_count(with_decoys: SequencesWithDecoys, values: "np.ndarray") -> int:
     """Return the number of distinct embeddings of published sequences if few, else 0."""
     published = with_decoys.real_positions[: with_decoys.published]
     texts = {with_decoys.sequences[row] for row in published}

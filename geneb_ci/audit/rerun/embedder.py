@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.compare.outcome import Decoys
-from geneb_ci.audit.cost import DECOYS, few_shot_sequences
+from geneb_ci.audit.cost import DECOYS_PER_TASK, few_shot_sequences
 from geneb_ci.audit.rerun.decoys import with_decoys
-from geneb_ci.audit.rerun.honesty import sequences_varied
+from geneb_ci.audit.rerun.honesty import varied_sequence_count
 from geneb_ci.audit.rerun.prepare import CPU, PreparedRerun
 from geneb_ci.audit.rerun.task_embedding import SandboxRuns
 from geneb_ci.audit.rerun.workspace import EmbeddedTask
@@ -40,7 +40,7 @@ extractor twice."""
 FLOAT64 = "float64"
 ALONE_BATCH = "a batch of its own"
 _ENTRY, _MATRIX = "embedded.json", "embeddings.npy"
-FOLDER = "rows"
+PARTS_FOLDER = "rows"
 
 
 class SampleEmbedder:
@@ -77,18 +77,20 @@ class SampleEmbedder:
             # The published sequences come first, as `with_decoys` needs them.
             part = sorted(mixed, key=lambda sequence: sequence not in published)
             published_count = sum(sequence in published for sequence in part)
-            values = self._part(part, published_count, f"part {number + 1} of {len(parts)}", number)
+            values = self._embed_part(
+                part, published_count, f"part {number + 1} of {len(parts)}", number
+            )
             embedding_by_sequence.update(zip(part, values, strict=True))
         return embedding_by_sequence
 
-    def _part(
+    def _embed_part(
         self, sequences: list[str], published_count: int, label: str, number: int
     ) -> "npt.NDArray[np.float32]":
         """Return the embeddings of a part, whose published sequences come first."""
         import numpy as np  # slow to import, and only needed here
 
         work = self._prepared.work
-        folder = work.folder / FOLDER / str(number)
+        folder = work.folder / PARTS_FOLDER / str(number)
         folder.mkdir(parents=True, exist_ok=True)
         lines = "".join(f"{sequence}\n" for sequence in sequences)
         part_digest = hashlib.sha256(lines.encode()).hexdigest()
@@ -100,7 +102,7 @@ class SampleEmbedder:
                 and file_sha256(folder / _MATRIX) == entry.embeddings_sha256
             ):
                 kept_values = np.load(folder / _MATRIX, allow_pickle=False)
-                return self._finished(sequences, entry, self._as_receipt_width(kept_values))
+                return self._noted_part(sequences, entry, self._as_receipt_width(kept_values))
         seconds_used = sum(facts.seconds for facts in self.part_facts)
         runs = SandboxRuns(self._prepared, seconds_used, self._say, label)
         sequences_with_decoys = with_decoys(sequences, secrets.token_bytes(32), published_count)
@@ -131,9 +133,9 @@ class SampleEmbedder:
             repeats=[number for number, _ in embeddings.repeats],
         )
         work.keep_result(folder / _ENTRY, entry.model_dump_json(indent=1) + "\n")
-        return self._finished(sequences, entry, values)
+        return self._noted_part(sequences, entry, values)
 
-    def _finished(
+    def _noted_part(
         self, sequences: Sequence[str], entry: EmbeddedTask, values: "npt.NDArray[np.float32]"
     ) -> "npt.NDArray[np.float32]":
         """Note a finished part and its repeats; return the embeddings of its sequences.
@@ -290,9 +292,9 @@ def rerun_cost(
             for number, support_size in enumerate(support)
         )
         drawn_total += drawn_count
-    varied_test_count = sequences_varied(len(receipt.tasks))
+    varied_test_count = varied_sequence_count(len(receipt.tasks))
     variants = sum(min(varied_test_count, entry.test) for entry in receipt.tasks.values())
-    varied_training_count = sequences_varied(min(refits, len(receipt.tasks)) or 1)
+    varied_training_count = varied_sequence_count(min(refits, len(receipt.tasks)) or 1)
     variants += sum(
         sorted(
             (
@@ -303,7 +305,7 @@ def rerun_cost(
         )[:refits]
     )
     embedded = drawn_total + variants + fresh
-    embedded += DECOYS * (1 + embedded // PART_SEQUENCES)
+    embedded += DECOYS_PER_TASK * (1 + embedded // PART_SEQUENCES)
     return RerunCost(
         rows=drawn_total,
         variants=variants,

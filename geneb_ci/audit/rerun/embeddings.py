@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from geneb_ci.audit.canonical import SAMPLE, moment_of
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare.embedding_outcome import (
-    FEW_SHOT,
+    WITH_FEW_SHOT,
     ComparedTask,
     Direction,
     Effect,
@@ -37,7 +37,7 @@ from geneb_ci.audit.compare.embeddings import (
     RepeatedEmbedding,
     compared_cells,
     compared_task,
-    directions,
+    direction_strata,
     drawn_task,
     effect_of,
     influences,
@@ -195,7 +195,7 @@ class _EmbeddingRun:
             test = self._embedded_variants(varied.test, embedding_by_sequence)
             training = self._embedded_variants(varied.training, embedding_by_sequence)
             support = self._embedded_variants(varied.support, embedding_by_sequence)
-            refits = self._refitted(varied, training, support)
+            refits = self._refits(varied, training, support)
         except ExtractorRefused as error:
             finished_at = moment_of(int(clock()))
             error.run_facts = RunFacts(
@@ -240,7 +240,7 @@ class _EmbeddingRun:
         strata = [
             stratum
             for task, rerun in zip(drawn_tasks, reruns, strict=True)
-            for stratum in directions(task, rerun)
+            for stratum in direction_strata(task, rerun)
         ]
         effect = effect_of(map(influences, drawn_tasks, reruns))
         bounds = self._bounds(drawn_tasks, reruns)
@@ -353,7 +353,7 @@ class _EmbeddingRun:
             [self._stacked(embedding_by_sequence, task_part.sequences) for task_part in by_task],
         )
 
-    def _refitted(
+    def _refits(
         self, varied: SampleVariants, training: EmbeddedVariants, support: EmbeddedVariants
     ) -> list[Refit]:
         """Return the results of the probes that are fitted on variants of training sequences."""
@@ -465,9 +465,9 @@ class _EmbeddingRun:
         )
         recomputed = self.cells
         outcome = EmbeddingOutcome(
-            schema_version=FEW_SHOT,
+            schema_version=WITH_FEW_SHOT,
             plan=self.plan,
-            receipt=facts_of(receipt),
+            receipt=receipt_facts(receipt),
             cells=cells,
             tasks=tasks,
             direction=direction,
@@ -525,7 +525,7 @@ class _EmbeddingRun:
         ]
 
 
-def facts_of(receipt: EmbeddingReceipt) -> ReceiptFacts:
+def receipt_facts(receipt: EmbeddingReceipt) -> ReceiptFacts:
     """Return the facts of a receipt, for a record."""
     return ReceiptFacts(
         root=receipt.root,

@@ -45,12 +45,12 @@ from reference_harness.formats.packages import (
 )
 from reference_harness.formats.text import Say, silent
 
-BLOCK = 512
+BLOCK_BYTES = 512
 HEADER_MAX = 1 << 16
 """Largest size of an extended header, in bytes: a path has at most 4,096."""
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 GZIP = b"\x1f\x8b"
-OTHER_KINDS = {b"PK\x03\x04": "a zip archive", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"<": "a page"}
+OTHER_FORMATS = {b"PK\x03\x04": "a zip archive", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"<": "a page"}
 """First bytes of other files that may be passed as an archive, and their name."""
 _REGULAR = (b"0", b"\0", b"7")
 _PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK = b"x", b"g", b"L", b"K"
@@ -79,7 +79,7 @@ class ArchiveMember(NamedTuple):
         """Yield the content. Raises BrokenArchiveError if the archive ends within it."""
         bytes_left = self.size
         while bytes_left:
-            chunk = self.source.read_exactly(min(bytes_left, CHUNK))
+            chunk = self.source.read_exactly(min(bytes_left, CHUNK_BYTES))
             bytes_left -= len(chunk)
             yield chunk
 
@@ -121,7 +121,7 @@ class _CountingReader:
     def skip(self, count: int) -> None:
         """Skip `count` bytes."""
         while count:
-            count -= len(self.read_exactly(min(count, CHUNK)))
+            count -= len(self.read_exactly(min(count, CHUNK_BYTES)))
 
 
 def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember]:
@@ -134,12 +134,12 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
     header_count = 0
     while True:
         is_first = source.read == 0
-        block = source.read_at_most(BLOCK)
+        block = source.read_at_most(BLOCK_BYTES)
         if not block or not block.strip(b"\0"):
             return
-        if len(block) < BLOCK or not _is_header(block):
-            if is_first and len(block) == BLOCK:
-                raise NotTarError(_kind_of(block))
+        if len(block) < BLOCK_BYTES or not _is_header(block):
+            if is_first and len(block) == BLOCK_BYTES:
+                raise NotTarError(_other_format_text(block))
             raise BrokenArchiveError("the archive is damaged")
         size, kind = _number_in(block[124:136]), block[156:157]
         if kind in _EXTENDED:
@@ -147,7 +147,7 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
             if size > HEADER_MAX or header_count > _EXTENDED_MAX:
                 raise BrokenArchiveError("an extended header is larger than any path")
             content = source.read_exactly(size)
-            source.skip(-size % BLOCK)
+            source.skip(-size % BLOCK_BYTES)
             if kind != _PAX_GLOBAL:
                 header |= _extended_fields(kind, content)
             continue
@@ -156,7 +156,7 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
         name = header.get("path") or _path_in(block)
         content_start = source.read
         yield ArchiveMember(name.removeprefix("./"), size, kind in _REGULAR, source)
-        source.skip(content_start + size + (-size % BLOCK) - source.read)
+        source.skip(content_start + size + (-size % BLOCK_BYTES) - source.read)
         header, header_count = {}, 0
 
 
@@ -194,9 +194,9 @@ def _is_header(block: bytes) -> bool:
         return False
 
 
-def _kind_of(block: bytes) -> str:
+def _other_format_text(block: bytes) -> str:
     """Return the type of a file that is no tar archive, as a sentence."""
-    kinds = (kind for start, kind in OTHER_KINDS.items() if block.startswith(start))
+    kinds = (kind for start, kind in OTHER_FORMATS.items() if block.startswith(start))
     return f"the file is {next(kinds, 'of another type')}, expected a tar archive, plain or gzip"
 
 
@@ -229,7 +229,7 @@ def _path_in(block: bytes) -> str:
     return path.decode("utf-8", "replace")
 
 
-NOT_TAR = (
+ARCHIVE_FIX = (
     "correct the entry of the model registry, or fetch the files by hand and name their folder: "
     "--weights DIR"
 )
@@ -283,7 +283,7 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
                     return
             require_whole(response)
         except NotTarError as error:
-            raise WeightsRefused(f"{address}: {error}", NOT_TAR) from error
+            raise WeightsRefused(f"{address}: {error}", ARCHIVE_FIX) from error
         except BrokenArchiveError as error:
             raise delivery_error(address, error, WEIGHTS) from error
         except (OSError, EOFError, http.client.HTTPException) as error:
@@ -313,7 +313,7 @@ class InstalledPackages(NamedTuple):
         }
 
 
-def install(lock: Lock, say: Say = silent, cache: Path | None = None) -> InstalledPackages:
+def install_lock(lock: Lock, say: Say = silent, cache: Path | None = None) -> InstalledPackages:
     """Install the packages of a lock below `cache`, unless they are installed; return them.
 
     `say` gets a line of progress. Raises MachineFault if they cannot be installed.

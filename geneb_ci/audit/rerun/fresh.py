@@ -234,7 +234,7 @@ def check_release(
     return FreshSet(commitment.sha256, rows)
 
 
-def check_used(outcome: AnyOutcome, fresh_set: FreshSet) -> None:
+def require_used_set(outcome: AnyOutcome, fresh_set: FreshSet) -> None:
     """Raise AuditRefused if an audit record used another set than the released one."""
     result = outcome.fresh
     fix = "compare with the set that the record names"

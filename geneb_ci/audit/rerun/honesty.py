@@ -167,12 +167,12 @@ VARIED_IN_ALL = 4000
 """Number of test sequences varied in an audit; if 7 % of decisions change, the limit is 0.037."""
 VARIED_MIN = 40
 """Smallest number of test sequences varied per task, so that each task counts in a large draw."""
-KIND = "substituted"
+VARIANT_KIND = "substituted"
 """The kind of variant in audits by receipt: up to three letters are substituted anywhere. It
 detects all that crops and shifts detect; docs/research/adversary.md has the table."""
-MEMORISED = "labels of published sequences are known that variants of them do not get"
+MEMORISED_OBJECTION = "labels of published sequences are known that variants of them do not get"
 """The objection of flagged variants."""
-DROPPED = "fresh sequences are classified far worse than the published ones"
+FRESH_OBJECTION = "fresh sequences are classified far worse than the published ones"
 """The objection of a flagged fresh set."""
 
 
@@ -242,7 +242,7 @@ class FreshResult(StrictModel):
     """Whether the fresh set is flagged."""
 
 
-def sequences_varied(tasks: int) -> int:
+def varied_sequence_count(tasks: int) -> int:
     """Return how many test sequences per task are varied in an audit of `tasks` tasks."""
     return max(VARIED_MIN, math.ceil(VARIED_IN_ALL / tasks))
 
@@ -343,7 +343,7 @@ def is_flagged(
     return any(each.is_flagged for each in (*differences, *judged_tasks(tasks or {})))
 
 
-def contradiction(result: VariantResult, expected: int) -> str:
+def variant_contradiction(result: VariantResult, expected: int) -> str:
     """Return why a result contradicts itself or the expected number of sequences; else ""."""
     if result.rows != expected:
         return f"{result.rows} sequences per task were varied, expected {expected}"
@@ -351,7 +351,7 @@ def contradiction(result: VariantResult, expected: int) -> str:
     for name, decisions, _ in (*differences, *judged_tasks(result.tasks)):
         if decisions.worse + decisions.better > decisions.rows:
             return f"{name}: {decisions.worse + decisions.better} of {decisions.rows} changed"
-    if result.tasks and pooled(result.tasks.values()) != pooled([result]):
+    if result.tasks and pooled_decisions(result.tasks.values()) != pooled_decisions([result]):
         return "the sums of the decisions of the tasks are not the decisions of all together"
     if result.memorised != is_flagged(result.kinds, result.training, result.others, result.tasks):
         return f"memorised is {result.memorised}, which contradicts the numbers"
@@ -369,7 +369,7 @@ def summed_decisions(decisions: Iterable[ChangedDecisions]) -> ChangedDecisions:
 
 
 def task_decisions(decisions: Decisions) -> TaskVariantDecisions:
-    """Return what the harness found on variants of the sequences of a task."""
+    """Return the decisions of a task's probes on variants, without those on fresh sequences."""
     return TaskVariantDecisions(
         kinds=decisions.kinds,
         training=decisions.training,
@@ -380,7 +380,7 @@ def task_decisions(decisions: Decisions) -> TaskVariantDecisions:
     )
 
 
-def pooled(tasks: Iterable[TaskVariantDecisions | VariantResult]) -> TaskVariantDecisions:
+def pooled_decisions(tasks: Iterable[TaskVariantDecisions | VariantResult]) -> TaskVariantDecisions:
     """Return the sum of the decisions of several tasks."""
     parts = list(tasks)
     kinds = _pooled_kinds([part.kinds for part in parts])
@@ -408,7 +408,7 @@ def variant_result(
 
     Without `by_task`, only the sum is in the result and decides, as in earlier records.
     """
-    total = pooled(tasks.values())
+    total = pooled_decisions(tasks.values())
     decisions_by_task = dict(tasks) if by_task else {}
     return VariantResult(
         nonce=nonce,
@@ -453,7 +453,7 @@ def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshRe
         commitment=commitment,
         tasks=tasks,
         others=other_probes,
-        dropped=is_dropped(tasks, other_probes),
+        dropped=loses_accuracy(tasks, other_probes),
     )
 
 
@@ -472,7 +472,7 @@ def _variance(decisions: LabelledDecisions) -> float:
     return share * (1 - share) / decisions.rows
 
 
-def is_dropped(
+def loses_accuracy(
     tasks: Mapping[str, FreshTask],
     other_probes: Mapping[str, Mapping[str, FreshTask]] | None = None,
 ) -> bool:
@@ -487,7 +487,7 @@ def fresh_contradiction(result: FreshResult) -> str:
         for name, task in tasks.items():
             if any(decided.right > decided.rows for decided in (task.public, task.fresh)):
                 return f"more decisions on sequences of {name} are right than were made"
-    if result.dropped != is_dropped(result.tasks, result.others):
+    if result.dropped != loses_accuracy(result.tasks, result.others):
         return f"dropped is {result.dropped}, which contradicts the numbers"
     return ""
 
@@ -523,7 +523,7 @@ def fresh_text(result: FreshResult) -> str:
     flagged_probes = {
         name: accuracy_loss(of_probe)
         for name, of_probe in result.others.items()
-        if is_dropped(of_probe)
+        if loses_accuracy(of_probe)
     }
     flagged_text = "".join(
         f"; by {name} {-loss:+.4f} ({error_of_probe:.4f})"

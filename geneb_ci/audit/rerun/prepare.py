@@ -17,13 +17,13 @@ from geneb_ci.audit.rerun import runner, weights
 from geneb_ci.audit.rerun.fetching import (
     InstalledPackages,
     entry_lock,
-    install,
+    install_lock,
     require_python,
 )
 from geneb_ci.audit.rerun.fresh import FreshSet, open_set, read_fresh_commitment, refuse_public
 from geneb_ci.audit.rerun.runner import Runner
 from geneb_ci.audit.rerun.scoring import Scoring, limits_of, rescored
-from geneb_ci.audit.rerun.workspace import EmbeddedTask, Work, WorkSettings
+from geneb_ci.audit.rerun.workspace import EmbeddedTask, WorkFolder, WorkSettings
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.harness.process import (
@@ -49,7 +49,7 @@ SEED_BITS = 63
 """Bits of the seed of the jitter: it fits into a signed 64-bit integer."""
 NONCE_BYTES = 32
 """Number of bytes of the secret that decides the variants."""
-FETCHED = "weights.fetched"
+FETCHED_MARKER = "weights.fetched"
 """Marker file of the work folder: the download of the weights was completed."""
 CPU, CUDA = "cpu", "cuda"
 
@@ -112,7 +112,7 @@ class PreparedRerun:
     source: TaskSource
     machine: Machine
     settings: WorkSettings
-    work: Work
+    work: WorkFolder
     runner: Runner
     digests: dict[str, str]
     """SHA-256 of each file of the weights, by its name."""
@@ -197,7 +197,7 @@ def prepared_rerun(
     subject: AuditSubject,
     layout: Layout,
     machine: Machine,
-    work: Work | None,
+    work: WorkFolder | None,
     say: Say,
 ) -> Iterator[PreparedRerun]:
     """Check all inputs of a rerun, download the weights, and yield them with an open sandbox.
@@ -212,7 +212,7 @@ def prepared_rerun(
     if subject.environment is not None:
         require_python(subject.environment)
         lock = entry_lock(subject.environment, ModelRegistry(layout).folder.parent)
-    packages = None if lock is None else install(lock, say)
+    packages = None if lock is None else install_lock(lock, say)
     if work is not None:
         work.clear()
     with runner.open_runner(
@@ -223,7 +223,7 @@ def prepared_rerun(
         folder=work.scratch if work is not None else None,
     ) as opened:
         sandbox = opened.sandbox
-        work_folder = work or Work(sandbox.scratch)
+        work_folder = work or WorkFolder(sandbox.scratch)
         settings = work_folder.pin(
             WorkSettings(
                 commitment=commitment.sha256,
@@ -239,7 +239,9 @@ def prepared_rerun(
         )
         escape_count = len(opened.escapes)
         say(f"sandbox level {sandbox.level}: {escape_count} escapes attempted, all refused")
-        model, digests = weights_here(commitment.weights, machine, work_folder, sandbox.level, say)
+        model, digests = provided_weights(
+            commitment.weights, machine, work_folder, sandbox.level, say
+        )
         work_folder.pin_weights(digests)
         spec = _extractor_spec(commitment, subject, sandbox, model, machine)
         if packages is not None:
@@ -293,17 +295,17 @@ def _noise_dtype(subject: AuditSubject, machine: Machine) -> str:
     return declared or str(machine.noise)
 
 
-def weights_here(
-    committed: Weights, machine: Machine, work: Work, level: int, say: Say
+def provided_weights(
+    committed: Weights, machine: Machine, work: WorkFolder, level: int, say: Say
 ) -> tuple[Path | None, dict[str, str]]:
     """Return the folder of weights and the digest of each file; None and {} without weights."""
     if committed.kind == "none":
         return None, {}
     folder = machine.weights or work.folder / "weights"
-    if machine.weights is None and work.read(FETCHED) is None:
+    if machine.weights is None and work.read(FETCHED_MARKER) is None:
         say(f"fetching the weights: {committed.location}")
-        weights.fetch(committed, folder, say=say)  # continues an interrupted download
-        work.keep(FETCHED, "")
+        weights.fetch_weights(committed, folder, say=say)  # continues an interrupted download
+        work.keep(FETCHED_MARKER, "")
     return folder, weights.provide_weights(committed, folder, level, say)
 
 

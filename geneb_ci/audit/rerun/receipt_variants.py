@@ -20,23 +20,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from geneb_ci.audit.compare.embedding_outcome import (
-    FEW_SHOT,
-    NOT_REFITTED,
+    WITH_FEW_SHOT,
     WITHOUT_FEW_SHOT,
+    WITHOUT_REFITS,
     EmbeddingVersion,
     RefitTask,
-    tests_varied,
+    varied_test_count,
 )
 from geneb_ci.audit.rerun.few_shot import FewShotResult, few_shot_result
 from geneb_ci.audit.rerun.fresh import FreshSequence
 from geneb_ci.audit.rerun.honesty import (
-    KIND,
+    VARIANT_KIND,
     TaskVariantDecisions,
     VariantDecisions,
     VariantResult,
-    sequences_varied,
     summed_decisions,
     variant_result,
+    varied_sequence_count,
 )
 from geneb_ci.audit.rerun.scoring import variants_of
 from geneb_ci.audit.rerun.task_embedding import read_further, variant_seed
@@ -108,7 +108,7 @@ def sample_variants(
     source: TaskSource,
     harness: HarnessProcess,
     folder: Path,
-    version: EmbeddingVersion = FEW_SHOT,
+    version: EmbeddingVersion = WITH_FEW_SHOT,
 ) -> SampleVariants:
     """Return the variants that plan and nonce decide for a record of a version.
 
@@ -118,7 +118,7 @@ def sample_variants(
     """
     seed, path = variant_seed(plan.seed, nonce), folder / "variants.json"
 
-    refitted_tasks = refit_tasks(plan, tasks) if version not in NOT_REFITTED else []
+    refitted_tasks = refit_tasks(plan, tasks) if version not in WITHOUT_REFITS else []
     supported_tasks = refitted_tasks if version not in WITHOUT_FEW_SHOT else []
 
     @functools.cache
@@ -133,7 +133,7 @@ def sample_variants(
         split_rows = [
             variant
             for variant in variants_by_count(task, count)
-            if variant.split == split and (split != TEST or variant.kind == KIND)
+            if variant.split == split and (split != TEST or variant.kind == VARIANT_KIND)
         ]
         return TaskVariants(
             [variant.row for variant in split_rows],
@@ -141,8 +141,8 @@ def sample_variants(
             FurtherSequences(schema_version="1.0", rows=split_rows),
         )
 
-    test_count = tests_varied(version, len(tasks))
-    training_count = sequences_varied(len(refitted_tasks) or 1)
+    test_count = varied_test_count(version, len(tasks))
+    training_count = varied_sequence_count(len(refitted_tasks) or 1)
     return SampleVariants(
         {task: varied(task, TEST, test_count) for task in tasks},
         {task: varied(task, TRAIN, training_count) for task in refitted_tasks},
@@ -355,14 +355,14 @@ def receipt_variant_result(
     changes: Mapping[str, Changes],
     refits: Iterable[RefitTask],
     nonce: str,
-    version: EmbeddingVersion = FEW_SHOT,
+    version: EmbeddingVersion = WITH_FEW_SHOT,
 ) -> VariantResult:
     """Return the result of the variants of each task, for a record of a version."""
     training = {refitted.task: refitted.training for refitted in refits}
     return variant_result(
         {task: _task_decisions(by_probe, training.get(task)) for task, by_probe in changes.items()},
         nonce,
-        tests_varied(version, len(changes)),
+        varied_test_count(version, len(changes)),
         reverse=False,
         by_task=version not in WITHOUT_FEW_SHOT,
     )
@@ -370,7 +370,7 @@ def receipt_variant_result(
 
 def _task_decisions(by_probe: Changes, training: ChangedDecisions | None) -> TaskVariantDecisions:
     probes = {
-        name: VariantDecisions(fits=len(changes), kinds={KIND: summed_decisions(changes)})
+        name: VariantDecisions(fits=len(changes), kinds={VARIANT_KIND: summed_decisions(changes)})
         for name, changes in by_probe.items()
     }
     main_decisions = probes.pop(MAIN_PROBE)

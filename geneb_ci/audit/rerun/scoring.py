@@ -21,7 +21,7 @@ from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.processes import processors
 from reference_harness.formats.rescored import Rescored
 
-RESCORED = "rescored.json"
+RESCORED_FILE = "rescored.json"
 BYTES_MAX = 1 << 28  # 100 tasks have about 15 MB; confusion matrices of many classes more
 
 
@@ -124,7 +124,7 @@ def rescored(
     ResultRefused for embeddings that cannot be scored within the limits, and NothingChecked, with
     the message of the harness, for any other failure.
     """
-    output = embeddings.with_name(RESCORED)
+    output = embeddings.with_name(RESCORED_FILE)
     words = [
         "rescore", "--tasks", task, "--regimes", ",".join(scoring.regimes), *source.options,
         "--sequences", str(sequences), "--embeddings", str(embeddings),
@@ -151,7 +151,7 @@ def _further_options(files: tuple[Path, Path] | None) -> list[str]:
     return ["--further", str(files[0]), "--further-embeddings", str(files[1])]
 
 
-def merged(rescorings: Sequence[Rescored]) -> Rescored:
+def merged_rescorings(rescorings: Sequence[Rescored]) -> Rescored:
     """Return the rescorings of several tasks as one rescoring, with all libraries and seconds.
 
     Raises NothingChecked when they are of another benchmark, harness, noise or packages.
@@ -163,8 +163,8 @@ def merged(rescorings: Sequence[Rescored]) -> Rescored:
                 raise NothingChecked(
                     f"tasks were scored with different {name}: "
                     f"{', '.join(first.tasks)} and {', '.join(rescoring.tasks)}",
-                    f"remove {RESCORED} of these tasks from the folder of the audit, and run the "
-                    "command again",
+                    f"remove {RESCORED_FILE} of these tasks from the folder of the audit, and run "
+                    "the command again",
                 )
     libraries = [library for rescoring in rescorings for library in rescoring.libraries]
     return first.model_copy(

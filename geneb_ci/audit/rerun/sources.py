@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from geneb_ci.audit.code_digest import BUILTIN, ExtractorFolder, built_in, extractor_code
+from geneb_ci.audit.code_digest import BUILTIN, ExtractorFolder, built_in_extractor, extractor_code
 from geneb_ci.audit.commitment import ExtractorCode, Weights
 from geneb_ci.audit.errors import AuditRefused, EntryIncomplete, EntryMissing
 from geneb_ci.common.errors import UsageProblem
@@ -118,9 +118,11 @@ def _entry_sources(
         )
     run, source = entry.entry.run, entry.entry.weights
     if run is None or run.extractor is None or source is None:
-        lacks = run.missing if run is not None and run.missing else "the entry names no extractor"
+        omission = (
+            run.missing if run is not None and run.missing else "the entry names no extractor"
+        )
         raise EntryIncomplete(
-            f"the entry of {model_id} in the model registry does not say how to run it: {lacks}",
+            f"the entry of {model_id} in the model registry does not say how to run it: {omission}",
             "complete the entry (docs/maintainer/models.md), or declare the run: --extractor "
             "PATH:CLASS",
         )
@@ -130,7 +132,7 @@ def _entry_sources(
             "add the sha256 of each file under [weights.files]",
         )
     if run.extractor.startswith(BUILTIN):
-        path, class_name, sha256 = built_in(run.extractor)
+        path, class_name, sha256 = built_in_extractor(run.extractor)
     else:
         path, _, class_name = run.extractor.rpartition(":")
         sha256 = None
@@ -151,7 +153,7 @@ def registered_weights(source: WeightsSource) -> Weights:
 
 def _declared_weights(declared: DeclaredRun) -> Weights:
     if declared.revision is None or not declared.weights:
-        raise _unpinned()
+        raise _unpinned_error()
     try:
         return Weights(
             kind="huggingface",
@@ -175,7 +177,7 @@ def _weights(run: Run, entry: ReadEntry | None) -> Weights:
     model = run.model
     pinned = model.revision is not None if model.kind == "huggingface" else bool(model.weights)
     if model.kind != "none" and not pinned:
-        raise _unpinned()
+        raise _unpinned_error()
     if model.kind == "local":
         source = entry.entry.weights if entry is not None else None
         if source is not None and model.weights.items() <= source.files.items():
@@ -204,7 +206,7 @@ def _weights(run: Run, entry: ReadEntry | None) -> Weights:
     )
 
 
-def _unpinned() -> AuditRefused:
+def _unpinned_error() -> AuditRefused:
     return AuditRefused(
         "the weights are not pinned, so a rerun could load others",
         "ask for the 40-hex commit of the model repository and the sha256 of each weight file",

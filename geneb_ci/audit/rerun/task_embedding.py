@@ -19,11 +19,11 @@ from geneb_ci.audit.rerun.decoys import (
     with_decoys,
 )
 from geneb_ci.audit.rerun.fresh import FreshSet
-from geneb_ci.audit.rerun.honesty import Repeatability, precision_of, sequences_varied
+from geneb_ci.audit.rerun.honesty import Repeatability, precision_of, varied_sequence_count
 from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.scoring import (
-    RESCORED,
-    merged,
+    RESCORED_FILE,
+    merged_rescorings,
     read_rescored,
     sequences_of,
     variants_of,
@@ -35,7 +35,7 @@ from geneb_ci.audit.rerun.workspace import (
     FURTHER_FILE,
     SEQUENCES,
     EmbeddedTask,
-    Work,
+    WorkFolder,
 )
 from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-MINUTE = 60.0
+PROGRESS_SECONDS = 60.0
 """Seconds between two lines of progress."""
 
 
@@ -103,8 +103,8 @@ def read_further(path: Path) -> FurtherSequences:
         ) from error
 
 
-class KeptEmbedding(NamedTuple):
-    """The place where the embedding of a sequence is kept."""
+class EmbeddingLocation(NamedTuple):
+    """The location of an embedding that was computed for an earlier task of the audit."""
 
     task: str
     row: int
@@ -115,14 +115,14 @@ def task_matrix(
     task: str,
     sequences: Sequence[str],
     values: "np.ndarray | None",
-    kept_embeddings: Mapping[str, KeptEmbedding],
-    work: Work,
+    embedding_locations: Mapping[str, EmbeddingLocation],
+    work: WorkFolder,
 ) -> "np.ndarray":
     """Return the (n, d) embeddings of a task; those embedded before are read from the work folder.
 
-    `values` has the embeddings of the sequences that are not in `kept_embeddings`, in their order;
-    None if all are. Raises ResultRefused when the tasks have embeddings of different width or
-    dtype.
+    `values` has the embeddings of the sequences that are not in `embedding_locations`, in their
+    order; None if all are. Raises ResultRefused when the tasks have embeddings of different width
+    or dtype.
     """
     import numpy as np  # slow to import, and only needed here
 
@@ -130,7 +130,9 @@ def task_matrix(
         return values
     # In the order in which the tasks ran, so that an error names the same task each time.
     tasks = dict.fromkeys(
-        kept_embeddings[sequence].task for sequence in sequences if sequence in kept_embeddings
+        embedding_locations[sequence].task
+        for sequence in sequences
+        if sequence in embedding_locations
     )
     stored_matrices = {name: np.load(work.task(name) / EMBEDDINGS, mmap_mode="r") for name in tasks}
     parts = stored_matrices if values is None else stored_matrices | {task: values}
@@ -146,12 +148,12 @@ def task_matrix(
     matrix = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
     if values is not None:
         matrix[
-            [row for row, sequence in enumerate(sequences) if sequence not in kept_embeddings]
+            [row for row, sequence in enumerate(sequences) if sequence not in embedding_locations]
         ] = values
     for row, sequence in enumerate(sequences):
-        if sequence in kept_embeddings:
-            matrix[row] = stored_matrices[kept_embeddings[sequence].task][
-                kept_embeddings[sequence].row
+        if sequence in embedding_locations:
+            matrix[row] = stored_matrices[embedding_locations[sequence].task][
+                embedding_locations[sequence].row
             ]
     return matrix
 
@@ -165,7 +167,7 @@ class TaskRuns:
         self.prepared = prepared
         self.say = say
         self.embedded: dict[str, EmbeddedTask] = {}
-        self.kept_embeddings: dict[str, KeptEmbedding] = {}
+        self.embedding_locations: dict[str, EmbeddingLocation] = {}
         self.running: tuple[Literal["embedding", "scoring"], str] = ("embedding", "")
         """Stage and name of the running task."""
 
@@ -184,12 +186,12 @@ class TaskRuns:
             embedded = self.prepared.work.embedded(task)
             self.embedded[task] = embedded or self._embed(task, label)
             for row, sequence in enumerate(self._sequences(task)):
-                self.kept_embeddings.setdefault(sequence, KeptEmbedding(task, row))
+                self.embedding_locations.setdefault(sequence, EmbeddingLocation(task, row))
         scores = []
         for task, label in labels.items():
             self.running = ("scoring", task)
             scores.append(self._score(task, label))
-        return merged(scores), self.embedded
+        return merged_rescorings(scores), self.embedded
 
     @property
     def repeated(self) -> list[Repeatability]:
@@ -215,7 +217,9 @@ class TaskRuns:
         file = sequences_of([task], self.prepared.source, folder, self.prepared.runner.harness)
         sequences = self._sequences(task)
         new_rows = [
-            row for row, sequence in enumerate(sequences) if sequence not in self.kept_embeddings
+            row
+            for row, sequence in enumerate(sequences)
+            if sequence not in self.embedding_locations
         ]
         unpublished_sequences = self._unpublished_sequences(task)
         runs = SandboxRuns(
@@ -237,7 +241,7 @@ class TaskRuns:
             )
             embeddings = runs.embed(sequences_with_decoys)
             values = embeddings.values[: len(new_rows)] if new_rows else None
-        matrix = task_matrix(task, sequences, values, self.kept_embeddings, work)
+        matrix = task_matrix(task, sequences, values, self.embedding_locations, work)
         # Written before its entry: a matrix without an entry is computed again.
         work.keep_binary(
             folder / EMBEDDINGS,
@@ -273,7 +277,7 @@ class TaskRuns:
         """Return the variants and fresh sequences to embed with a task."""
         prepared, folder = self.prepared, self.prepared.work.task(task)
         seed = variant_seed(self.plan.seed, prepared.settings.nonce)
-        rows = sequences_varied(len(self.task_ids))
+        rows = varied_sequence_count(len(self.task_ids))
         reverse = prepared.subject.reverse_complement
         sequences = further_sequences(
             task,
@@ -292,8 +296,8 @@ class TaskRuns:
         folder, settings = self.prepared.work.task(task), self.prepared.settings
         expected = self.embedded[task]
         work = self.prepared.work
-        if work.has_result(folder / RESCORED):
-            scores = read_rescored(folder / RESCORED)
+        if work.has_result(folder / RESCORED_FILE):
+            scores = read_rescored(folder / RESCORED_FILE)
             is_same = scores.embeddings_sha256 == expected.embeddings_sha256
             if is_same and scores.noise.dtype == self.noise:
                 return scores
@@ -304,7 +308,7 @@ class TaskRuns:
         computed = self.prepared.rescored(
             task, folder / SEQUENCES, folder / EMBEDDINGS, self.noise, further_files, self.plan.seed
         )
-        work.note_result(folder / RESCORED)
+        work.note_result(folder / RESCORED_FILE)
         return computed
 
 
@@ -346,7 +350,7 @@ class SandboxRuns:
     def _progress(self, sequences: Sequence[str]) -> Callable[[int], None]:
         """Return a function of the embedded letters that says, every minute, what is left."""
         total = sum(map(len, sequences))
-        remaining = Remaining(total, MINUTE)
+        remaining = Remaining(total, PROGRESS_SECONDS)
 
         def report(letters: int) -> None:
             if letters <= total and remaining.is_due():
@@ -365,7 +369,7 @@ class SandboxRuns:
         limits = self._prepared.machine.limits
         seconds_left = int(limits.total_seconds - self._seconds_used - self.seconds)
         if seconds_left < 1:
-            raise _too_long(limits)
+            raise _total_time_error(limits)
         started = time.monotonic()
         try:
             seconds = min(seconds_left, limits.seconds)
@@ -377,7 +381,7 @@ class SandboxRuns:
             )
         except LimitExceeded as error:
             if error.limit == "seconds" and seconds_left < limits.seconds:
-                raise _too_long(limits) from error
+                raise _total_time_error(limits) from error
             raise
         self.seconds += time.monotonic() - started
         self.peak = max(self.peak, run.peak)
@@ -387,7 +391,7 @@ class SandboxRuns:
         return run.values
 
 
-def _too_long(limits: Limits) -> LimitExceeded:
+def _total_time_error(limits: Limits) -> LimitExceeded:
     return LimitExceeded(
         "total_seconds",
         f"the extractor ran longer than {limits.total_seconds} s in the whole audit",

@@ -30,22 +30,22 @@ from geneb_ci.audit.rerun.honesty import (
     fresh_text,
     precision_of,
     precision_text,
-    sequences_varied,
     task_decisions,
     variant_result,
     variant_text,
+    varied_sequence_count,
 )
 from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.scoring import (
-    RESCORED,
-    merged,
+    RESCORED_FILE,
+    merged_rescorings,
     read_rescored,
 )
 from geneb_ci.audit.rerun.task_embedding import TaskRuns
 from geneb_ci.audit.rerun.workspace import (
     EMBEDDED,
     EmbeddedTask,
-    Work,
+    WorkFolder,
 )
 from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import ExtractorRefused
@@ -122,7 +122,7 @@ def outcome_of(
 
 
 def check_outcome(
-    outcome: AuditOutcome, path: Path, plan: TaskPlan, subject: AuditSubject, work: Work
+    outcome: AuditOutcome, path: Path, plan: TaskPlan, subject: AuditSubject, work: WorkFolder
 ) -> None:
     """Refuse an outcome at `path` that does not follow from the plan and the kept scores.
 
@@ -134,7 +134,7 @@ def check_outcome(
     lacking = [
         folder / name
         for folder in folders.values()
-        for name in (EMBEDDED, RESCORED)
+        for name in (EMBEDDED, RESCORED_FILE)
         if not work.has_result(folder / name)
     ]
     if lacking:
@@ -143,7 +143,9 @@ def check_outcome(
             "since",
             fix,
         )
-    rescoring = merged([read_rescored(folder / RESCORED) for folder in folders.values()])
+    rescoring = merged_rescorings(
+        [read_rescored(folder / RESCORED_FILE) for folder in folders.values()]
+    )
     embedded = {
         task: work.read_as(folder / EMBEDDED, EmbeddedTask) for task, folder in folders.items()
     }
@@ -175,7 +177,7 @@ class MemorisationResults(NamedTuple):
 
 
 def memorisation_results(
-    plan: TaskPlan, work: Work, subject: AuditSubject, rescoring: Rescored
+    plan: TaskPlan, work: WorkFolder, subject: AuditSubject, rescoring: Rescored
 ) -> MemorisationResults:
     """Return the results of variants, fresh set and few-shot probes, from the scores of all tasks.
 
@@ -190,7 +192,7 @@ def memorisation_results(
     variants = variant_result(
         {name: task_decisions(decided) for name, decided in decisions.items()},
         settings.nonce,
-        sequences_varied(len(plan.chosen)),
+        varied_sequence_count(len(plan.chosen)),
         reverse=subject.reverse_complement,
     )
     fresh = fresh_result(decisions, settings.fresh) if settings.fresh is not None else None

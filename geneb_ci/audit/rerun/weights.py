@@ -37,13 +37,17 @@ from reference_harness.formats.recognition import ENCODING, disguise_of
 from reference_harness.formats.text import Say, quoted, silent
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
-PICKLED = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".npy", ".npz"})
+PICKLE_ENDINGS = frozenset(
+    {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".npy", ".npz"}
+)
 PICKLE_LEVEL = 2
 """Sandbox level below which pickled weights are refused: opening a pickle runs its code."""
-WEIGHT_ENDINGS = frozenset({*PICKLED, ".safetensors", ".h5", ".msgpack", ".onnx"})
-PATTERNS = ("*.json", "*.txt", "*.model", "*.vocab", "*.py")
+WEIGHT_ENDINGS = frozenset({*PICKLE_ENDINGS, ".safetensors", ".h5", ".msgpack", ".onnx"})
+HUB_PATTERNS = ("*.json", "*.txt", "*.model", "*.vocab", "*.py")
 """Files of a Hub repository that are downloaded with the committed weight files."""
-MANUAL_FETCH = "fetch the files by hand and name their folder: --weights DIR; digests are compared"
+MANUAL_FETCH_FIX = (
+    "fetch the files by hand and name their folder: --weights DIR; digests are compared"
+)
 CONFIG_MAX = 1 << 20
 """Largest size of a JSON file that is parsed, in bytes: configurations have a few kB."""
 VALUES_MAX = 200_000
@@ -64,7 +68,7 @@ _AUTO_MAP = re.compile(rb"auto_map|\\u00(?:5[fF]|6[1dDfF]|7[045])")
 """The key auto_map, or a JSON escape of one of its letters."""
 
 
-def fetch(
+def fetch_weights(
     weights: Weights, folder: Path, *, endpoint: str | None = None, say: Say = silent
 ) -> Path:
     """Download the committed files that `folder` lacks, and return the folder.
@@ -88,7 +92,7 @@ def fetch(
     from huggingface_hub.utils import filter_repo_objects
 
     limit_storage(DOWNLOAD_LIMITS)
-    api, patterns = HfApi(endpoint=endpoint, token=False), [*PATTERNS, *sorted(weights.files)]
+    api, patterns = HfApi(endpoint=endpoint, token=False), [*HUB_PATTERNS, *sorted(weights.files)]
     try:
         repository_files = api.list_repo_tree(
             weights.location, revision=weights.revision, recursive=True
@@ -108,7 +112,10 @@ def fetch(
         reason = str(error).partition("\n")[0]
         advice = "check the network, and that the repository is public and still has that commit"
         if isinstance(error, GatedRepoError):
-            reason, advice = "the repository is gated", f"accept its terms there; {MANUAL_FETCH}"
+            reason, advice = (
+                "the repository is gated",
+                f"accept its terms there; {MANUAL_FETCH_FIX}",
+            )
         raise WeightsRefused(
             f"{weights.location} at {weights.revision} cannot be fetched: {reason}", advice
         ) from error
@@ -131,11 +138,11 @@ def provide_weights(
 ) -> dict[str, str]:
     """Download the committed files that `folder` lacks, and verify all of them.
 
-    Returns the SHA-256 of every file in `folder`, by its name. Raises what `fetch` and
+    Returns the SHA-256 of every file in `folder`, by its name. Raises what `fetch_weights` and
     `verify_weights` raise.
     """
     if not folder.is_dir() or any(not (folder / name).is_file() for name in weights.files):
-        fetch(weights, folder, say=say)
+        fetch_weights(weights, folder, say=say)
     return verify_weights(folder, weights, level)
 
 
@@ -153,7 +160,7 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
         raise UsageProblem(
             f"{first_and_more(without_address) or 'the weights'}: no address to fetch from "
             f"({weights.kind} {weights.location})",
-            MANUAL_FETCH,
+            MANUAL_FETCH_FIX,
         )
     archives: dict[str, dict[str, str]] = {}
     for name in lacking:
@@ -191,7 +198,7 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
                 f"{file_line_ends_clause(files[name], expected)}"
                 if digest
                 else f"{name}: there is no such file, the commitment has sha256 {expected}",
-                (digest and _disguise(files[name]))
+                (digest and _disguise_fix(files[name]))
                 or "download the committed revision, or ask for a submission with these weights",
             )
     for name, file in files.items():
@@ -200,7 +207,7 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
                 f"{name} is a weight file that the commitment does not name",
                 "remove it, or name it in the submission and commit again",
             )
-        if file.suffix in PICKLED and level < PICKLE_LEVEL:
+        if file.suffix in PICKLE_ENDINGS and level < PICKLE_LEVEL:
             raise WeightsRefused(
                 f"{name} may contain a pickle, and loading a pickle runs code; sandbox level "
                 f"{level}, expected {PICKLE_LEVEL} or above",
@@ -226,15 +233,15 @@ def _read_files(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, by
         if file.suffix != JSON:
             digests[name] = file_sha256(file)
             continue
-        raw = _json(file, name)
+        raw = _json_bytes(file, name)
         digests[name] = hashlib.sha256(raw).hexdigest()
         if len(raw) <= CONFIG_MAX:
             configurations[name] = raw
     return digests, configurations
 
 
-def _disguise(file: Path) -> str:
-    """Return what other kind of file has the name of a weight file, and the fix; "" if unknown.
+def _disguise_fix(file: Path) -> str:
+    """Return a fix that names the actual kind of a file named like weights; "" if unknown.
 
     Such a file is small, for example a pointer of git LFS.
     """
@@ -301,7 +308,7 @@ def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
 JSON = ".json"
 
 
-def _json(file: Path, name: str) -> bytes:
+def _json_bytes(file: Path, name: str) -> bytes:
     """Return the bytes of a JSON file of a model.
 
     Raises WeightsRefused for a file that is longer than a configuration and may name code.

@@ -115,8 +115,8 @@ class EmbeddedTask(StrictModel):
     an audit of tasks keeps none."""
 
 
-class Work:
-    """A work folder, which `open_work` locks for this process."""
+class WorkFolder:
+    """A work folder, which `open_work_folder` locks for this process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
@@ -303,7 +303,7 @@ class Work:
 
 
 @contextlib.contextmanager
-def open_work(folder: Path) -> Iterator[Work]:
+def open_work_folder(folder: Path) -> Iterator[WorkFolder]:
     """Create or open a work folder, lock it, and yield it.
 
     Raises LeftOver while another process has the lock, UsageProblem or MachineFault if the folder
@@ -321,7 +321,7 @@ def open_work(folder: Path) -> Iterator[Work]:
             raise LeftOver(
                 f"{folder}: another process runs this audit", "wait until it ends, or end it"
             ) from error
-        yield Work(folder)
+        yield WorkFolder(folder)
     finally:
         os.close(lock)
 

@@ -17,14 +17,14 @@ from geneb_ci.common.errors import BrokenInstallation, UsageProblem
 
 # Time between the commitment and the earliest round that may decide: longer than the differences of
 # clocks, so that nobody knows the round at the time of the commitment.
-DELAY = 60  # seconds
+DELAY_SECONDS = 60  # seconds
 # Ciphersuite of the scheme bls-unchained-g1-rfc9380: signatures on G1, keys on G2 (RFC 9380).
 DST = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
-PRACTICE = b"geneb-ci practice beacon"
+PRACTICE_PREFIX = b"geneb-ci practice beacon"
 """Prefix of the hashed bytes of a practice value."""
 ROUND_BYTES = 8
 # Size of the cache: a ledger verifies each record of a repository several times.
-ROUNDS_KEPT = 4096
+CACHED_ROUNDS_MAX = 4096
 ROUNDS_MAX = 1 << 8 * ROUND_BYTES
 
 
@@ -54,11 +54,11 @@ QUICKNET = Chain(
 
 
 def round_at(committed_at: int, chain: Chain = QUICKNET) -> int:
-    """Return the round that decides: the first one at least `DELAY` seconds after the commitment.
+    """Return the round that decides: the first one `DELAY_SECONDS` or more after the commitment.
 
     `committed_at` is in seconds since 1970. Raises UsageProblem before the chain began.
     """
-    waited = committed_at + DELAY - chain.genesis
+    waited = committed_at + DELAY_SECONDS - chain.genesis
     if waited < 0:
         raise UsageProblem(
             "the commitment is older than the beacon",
@@ -77,7 +77,7 @@ def randomness_of(signature: str) -> bytes:
     return hashlib.sha256(bytes.fromhex(signature)).digest()
 
 
-@functools.lru_cache(maxsize=ROUNDS_KEPT)
+@functools.lru_cache(maxsize=CACHED_ROUNDS_MAX)
 def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_key) -> None:
     """Refuse a signature unless e(H(round), key) = e(signature, generator of G2).
 
@@ -139,8 +139,8 @@ _LIBRARY = "py_arkworks_bls12381"
 
 
 # For how long after its due time a round has to be unavailable before a fallback.
-OUTAGE = 3600  # seconds
-KEY = re.compile(r"[0-9a-f]{64}")
+OUTAGE_SECONDS = 3600  # seconds
+KEY_PATTERN = re.compile(r"[0-9a-f]{64}")
 
 
 def fallback_value(
@@ -151,7 +151,7 @@ def fallback_value(
     `key` has 64 hex digits; `published` has the SHA-256 of the bytes of each key of the policy.
     Raises UsageProblem when the key is not among them, or without a reason.
     """
-    if not KEY.fullmatch(key):
+    if not KEY_PATTERN.fullmatch(key):
         raise UsageProblem(
             "the fallback key is not 64 hex digits", "make one: openssl rand -hex 32 > key"
         )
@@ -210,7 +210,7 @@ def require_practice(benchmark: str) -> None:
         )
 
 
-def practice(number: int, benchmark: str) -> PracticeBeacon:
+def practice_beacon(number: int, benchmark: str) -> PracticeBeacon:
     """Return the practice value of a round; `benchmark` is the SHA-256 of the benchmark.
 
     Raises what `require_practice` raises.
@@ -235,7 +235,7 @@ def verify_practice(beacon: PracticeBeacon, benchmark: str) -> None:
 
 
 def _practice_value(number: int) -> str:
-    return hashlib.sha256(PRACTICE + number.to_bytes(ROUND_BYTES, "big")).hexdigest()
+    return hashlib.sha256(PRACTICE_PREFIX + number.to_bytes(ROUND_BYTES, "big")).hexdigest()
 
 
 def _hmac_of(commitment: str, key: str) -> str:

@@ -14,10 +14,10 @@ from geneb_ci.audit.canonical import ROUND, SIGNATURE, moment_of, seconds_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling.beacon import (
-    OUTAGE,
+    OUTAGE_SECONDS,
     QUICKNET,
     fallback_value,
-    practice,
+    practice_beacon,
     randomness_of,
     require_practice,
     round_at,
@@ -169,7 +169,7 @@ def _error_text(error: Exception) -> str:
 
 
 # By how much the clock of a maintainer may be wrong.
-SKEW_SECONDS = 60
+CLOCK_SKEW_SECONDS = 60
 
 
 class BeaconSource(NamedTuple):
@@ -224,7 +224,7 @@ def beacon_of(
     """
     source.check()
     committed_seconds = seconds_of(committed_at)
-    if committed_seconds > time.time() + SKEW_SECONDS:
+    if committed_seconds > time.time() + CLOCK_SKEW_SECONDS:
         raise UsageProblem(
             f"--committed-at {committed_at} is in the future: the clock here says "
             f"{moment_of(int(time.time()))}",
@@ -234,7 +234,7 @@ def beacon_of(
         return _fallback(commitment, committed_seconds, source.fallback_key_file, source, policy)
     number = round_at(committed_seconds)
     if source.practice:
-        return practice(number, commitment.benchmark.sha256)
+        return practice_beacon(number, commitment.benchmark.sha256)
     if source.beacon_file is not None:
         raw = read_bytes(source.beacon_file)
         if isinstance(raw, Fault):
@@ -268,7 +268,7 @@ def _fallback(
         source.why,
         reveal=source.reveal,
     )
-    fallback_from = time_of(round_at(committed_seconds)) + OUTAGE
+    fallback_from = time_of(round_at(committed_seconds)) + OUTAGE_SECONDS
     if time.time() < fallback_from:
         raise NothingChecked(
             "the beacon's round is less than an hour overdue; the fallback key may be used from "

@@ -31,7 +31,7 @@ from reference_harness.formats.text import plural
 POLICY_FILE = "policy.toml"
 # The shipped one has 700 bytes. Parsing is never slow at this size, whatever it holds.
 POLICY_BYTES_MAX = 20_000
-_RESTORE = "restore the file from the main branch, or fix it: the shipped one has every setting"
+_RESTORE_FIX = "restore the file from the main branch, or fix it: the shipped one has every setting"
 
 
 class AuditPolicy(StrictModel):
@@ -95,7 +95,7 @@ def load_policy(path: Path) -> AuditPolicy:
     try:
         raw = read_text(path, POLICY_BYTES_MAX)
     except NotReadable as error:
-        raise BadConfiguration(f"{path}: [audit]: {error.reason}", _RESTORE) from error
+        raise BadConfiguration(f"{path}: [audit]: {error.reason}", _RESTORE_FIX) from error
     return parse_policy(raw, str(path))
 
 
@@ -105,9 +105,9 @@ def parse_policy(raw: bytes, name: str) -> AuditPolicy:
         return AuditPolicy.model_validate(tomllib.loads(raw.decode("utf-8"))["audit"])
     except ValidationError as error:
         error_text = all_errors(error, "the table")
-        raise BadConfiguration(f"{name}: [audit] {error_text}", _RESTORE) from error
+        raise BadConfiguration(f"{name}: [audit] {error_text}", _RESTORE_FIX) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadConfiguration(f"{name}: [audit] cannot be read: {error}", _RESTORE) from error
+        raise BadConfiguration(f"{name}: [audit] cannot be read: {error}", _RESTORE_FIX) from error
 
 
 def require_drawable(policy: AuditPolicy, benchmark: Benchmark, name: str) -> None:
@@ -257,7 +257,7 @@ def tickets_of(seed: str, tasks: Sequence[str]) -> list[Ticket]:
     return sorted(tickets, key=lambda ticket: (ticket.ticket, ticket.task))
 
 
-def sample(
+def sampled_tasks(
     ordered_tasks: Sequence[str], drawn: int, strata: Sequence[Sequence[str]] = ()
 ) -> list[str]:
     """Return the drawn tasks, in order of their tickets like `ordered_tasks`.
@@ -267,13 +267,13 @@ def sample(
     """
     if not strata:
         return list(ordered_tasks[:drawn])
-    parts = parts_of(ordered_tasks, strata)
+    parts = task_parts(ordered_tasks, strata)
     counts = allocation([len(part) for part in parts], len(strata), drawn)
     chosen = {task for part, places in zip(parts, counts, strict=True) for task in part[:places]}
     return [task for task in ordered_tasks if task in chosen]
 
 
-def parts_of(ordered_tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> list[list[str]]:
+def task_parts(ordered_tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> list[list[str]]:
     """Return the tasks of each stratum and, last, all others, each in the given order."""
     part_index = {task: index for index, stratum in enumerate(strata) for task in stratum}
     parts: list[list[str]] = [[] for _ in range(len(strata) + 1)]
@@ -282,7 +282,7 @@ def parts_of(ordered_tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> l
     return parts
 
 
-CERTAIN = Fraction(1)
+CERTAINTY = Fraction(1)
 # Rows and columns of the tables of detection, up to the number of tasks.
 TABLE_FABRICATED = (1, 2, 3, 5, 10, 20, 30, 50)
 TABLE_DRAWN = (3, 5, 8, 10, 13, 25)
@@ -303,7 +303,7 @@ class Design(NamedTuple):
 
 
 def miss_probability(
-    tasks: int, fabricated: int, drawn: int, power: Fraction = CERTAIN
+    tasks: int, fabricated: int, drawn: int, power: Fraction = CERTAINTY
 ) -> Fraction:
     """Return the probability that k drawn tasks of N detect none of m fabricated ones.
 
@@ -318,7 +318,7 @@ def miss_probability(
 
 
 def detection_probability(
-    design: Design, fabricated: int, drawn: int, power: Fraction = CERTAIN
+    design: Design, fabricated: int, drawn: int, power: Fraction = CERTAINTY
 ) -> Fraction:
     """Return the smallest probability to detect at least one of m fabricated tasks.
 
@@ -327,7 +327,7 @@ def detection_probability(
     choose where to fabricate. Raises what `allocation` raises.
     """
     places = allocation(design.sizes, design.guaranteed, drawn)
-    largest_miss = [CERTAIN]  # by number of fabricated tasks so far
+    largest_miss = [CERTAINTY]  # by number of fabricated tasks so far
     for size, seats in zip(design.sizes, places, strict=True):
         miss_probabilities = [
             miss_probability(size, m, seats, power) for m in range(min(size, fabricated) + 1)
@@ -347,7 +347,7 @@ def detection_probability(
 
 
 def needed_sample_size(
-    design: Design, fabricated: int, confidence: Fraction, power: Fraction = CERTAIN
+    design: Design, fabricated: int, confidence: Fraction, power: Fraction = CERTAINTY
 ) -> int:
     """Return the smallest sample that detects a fabricated task with probability `confidence`.
 
@@ -389,7 +389,7 @@ def detection_table(
     design: Design,
     drawn: Sequence[int] = TABLE_DRAWN,
     fabricated: Sequence[int] = TABLE_FABRICATED,
-    power: Fraction = CERTAIN,
+    power: Fraction = CERTAINTY,
 ) -> list[PowerLine]:
     """Return the table of detection, with one line per possible sample size, ascending."""
     sizes = sorted({k for k in drawn if max(1, design.guaranteed) <= k <= design.tasks})
@@ -409,7 +409,7 @@ def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
     """Return the design of a draw from these tasks."""
     if not strata:
         return Design((len(tasks),))
-    return Design(tuple(len(part) for part in parts_of(tasks, strata)), len(strata))
+    return Design(tuple(len(part) for part in task_parts(tasks, strata)), len(strata))
 
 
 def sample_size_of(

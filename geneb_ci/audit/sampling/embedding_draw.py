@@ -6,7 +6,7 @@ from typing import NamedTuple, NoReturn
 from geneb_ci.audit.canonical import SAMPLE
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
-from geneb_ci.audit.sampling.design import sample, seed_of, tickets_of
+from geneb_ci.audit.sampling.design import sampled_tasks, seed_of, tickets_of
 from geneb_ci.audit.sampling.plan import (
     TEST_EMBEDDINGS_MAX,
     Beacon,
@@ -17,9 +17,9 @@ from geneb_ci.audit.sampling.plan import (
 )
 from geneb_ci.audit.sampling.task_draw import (
     beacon_value,
+    check_seed,
+    check_task_plan,
     plans_of_method,
-    recompute,
-    recompute_seed,
 )
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, SampleSizes, TaskShare, shares
@@ -135,7 +135,7 @@ def earlier_embedding_draws(
     return [EarlierEmbeddings(commitment=name, seed=seed) for name, seed in seeds.items()]
 
 
-def require_not_lowered(
+def refuse_smaller_sample(
     rows: EmbeddingCounts, plans: Iterable[EmbeddingPlan], commitment: Commitment
 ) -> None:
     """Raise UsageProblem if a larger sample was drawn before for this commitment.
@@ -193,7 +193,7 @@ def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
     chosen: dict[str, None] = {}
     for seed in (plan.seed, *(draw.seed for draw in plan.earlier)):
         ranked = [ticket.task for ticket in tickets_of(seed, tasks)]
-        chosen.update(dict.fromkeys(sample(ranked, count, strata)))
+        chosen.update(dict.fromkeys(sampled_tasks(ranked, count, strata)))
     return list(chosen)
 
 
@@ -202,7 +202,7 @@ def check_embedding_plan(plan: EmbeddingPlan) -> None:
 
     Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
     """
-    recompute_seed(plan, EMBEDDING_PROTOCOL)
+    check_seed(plan, EMBEDDING_PROTOCOL)
     commitments = [draw.commitment for draw in plan.earlier]
     if plan.commitment_sha256 in commitments:
         _refuse("the plan's own draw is listed among the earlier ones")
@@ -210,12 +210,12 @@ def check_embedding_plan(plan: EmbeddingPlan) -> None:
         _refuse("an earlier draw is listed twice")
 
 
-def recompute_any(plan: TaskPlan | EmbeddingPlan) -> None:
+def check_any_plan(plan: TaskPlan | EmbeddingPlan) -> None:
     """Raise StepMismatch if a step of a draw, of tasks or of embeddings, differs when repeated."""
     if isinstance(plan, EmbeddingPlan):
         check_embedding_plan(plan)
     else:
-        recompute(plan)
+        check_task_plan(plan)
 
 
 def _refuse(message: str) -> NoReturn:

@@ -24,7 +24,7 @@ def power_lines(
     benchmark: Benchmark,
     candidates: Collection[str],
 ) -> Iterator[str]:
-    """Yield what a draw of `rows` detects, computed from the submission's confusion matrices.
+    """Yield lines on the altered embeddings that a draw of `rows` finds, by confusion matrices.
 
     `candidates` are the ids of the committed tasks.
     """

@@ -77,8 +77,8 @@ class ChosenTask(StrictModel):
     reason: Reason
 
 
-class AnyPlan(StrictModel):
-    """The part that all plans have: the commitment, and the seed that decides the draw."""
+class BasePlan(StrictModel):
+    """The members of every plan: the commitment, and the seed that decides the draw."""
 
     schema_version: Literal["1.0"]
     commitment: Commitment
@@ -90,7 +90,7 @@ class AnyPlan(StrictModel):
     """SHA-256 of protocol, commitment and beacon value."""
 
 
-class TaskPlan(AnyPlan):
+class TaskPlan(BasePlan):
     """The plan of an audit of tasks."""
 
     tickets: Annotated[list[Ticket], Field(min_length=1)]
@@ -108,17 +108,17 @@ class TaskPlan(AnyPlan):
 TEST_EMBEDDINGS_MAX, TRAINING_EMBEDDINGS_MAX = 1_000_000, 20_000
 """Largest sample: more test embeddings than the benchmark has, and the training embeddings of each
 task that `--size` draws with them. The limit exists since a verification repeats every draw."""
-Draws = Annotated[int, Field(ge=1, le=TEST_EMBEDDINGS_MAX)]
+DrawCount = Annotated[int, Field(ge=1, le=TEST_EMBEDDINGS_MAX)]
 
 
 class EmbeddingCounts(StrictModel):
     """Numbers of drawn embeddings of a receipt."""
 
-    test: Draws
+    test: DrawCount
     """Smallest number of test embeddings of each regime, in all tasks together."""
     training: Annotated[int, Field(ge=1, le=TRAINING_EMBEDDINGS_MAX)]
     """Number of training embeddings of each task."""
-    support: Draws
+    support: DrawCount
     """Number of support embeddings of each further few-shot regime, in all tasks together."""
     whole: bool
     """Whether all support embeddings, and all training embeddings of the smaller tasks, are
@@ -132,7 +132,7 @@ class EarlierEmbeddings(StrictModel):
     seed: Hex64
 
 
-class EmbeddingPlan(AnyPlan):
+class EmbeddingPlan(BasePlan):
     """The plan of an audit by receipt, which draws embeddings instead of tasks."""
 
     root: Hex64
@@ -156,7 +156,7 @@ def encoded(value: BaseModel) -> str:
     return json.dumps(value.model_dump(), indent=2, ensure_ascii=False) + "\n"
 
 
-def committed_text(commitment: Commitment) -> str:
+def commitment_text(commitment: Commitment) -> str:
     """Return the file of a commitment: the commitment and its digest."""
     return encoded(CommitmentFile(commitment=commitment, sha256=commitment.sha256))
 

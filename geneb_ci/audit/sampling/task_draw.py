@@ -17,9 +17,9 @@ from geneb_ci.audit.commitment import (
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling import beacon
 from geneb_ci.audit.sampling.beacon import randomness_of
-from geneb_ci.audit.sampling.design import sample, seed_of, tickets_of
+from geneb_ci.audit.sampling.design import sampled_tasks, seed_of, tickets_of
 from geneb_ci.audit.sampling.plan import (
-    AnyPlan,
+    BasePlan,
     Beacon,
     ChosenTask,
     DrandBeacon,
@@ -113,7 +113,7 @@ def drawn_before(plans: Iterable[TaskPlan], commitment: Commitment) -> int:
     return max((len(plan.drawn) for plan in plans if plan.commitment_sha256 == digest), default=0)
 
 
-def draw(
+def draw_tasks(
     commitment: Commitment,
     committed_at: str,
     beacon: Beacon,
@@ -127,8 +127,8 @@ def draw(
 
     `drawn` is the number of drawn tasks if it is above the committed one. `targeted` lists tasks in
     order of preference; the first `targeted_max` of them that are not drawn are added. The plan is
-    valid by `recompute` if commitment and beacon are genuine. Raises UsageProblem when `drawn` is
-    below the committed number or above the number of tasks.
+    valid by `check_task_plan` if commitment and beacon are genuine. Raises UsageProblem when
+    `drawn` is below the committed number or above the number of tasks.
     """
     count = commitment.policy.drawn if drawn is None else drawn
     if not commitment.policy.drawn <= count <= len(commitment.tasks):
@@ -140,9 +140,9 @@ def draw(
     seed = seed_of(commitment.sha256, beacon_value(beacon))
     tickets = tickets_of(seed, commitment.tasks)
     ranked = [ticket.task for ticket in tickets]
-    chosen = sample(ranked, count, commitment.policy.strata)
-    earlier_again = earlier_tasks(ranked, chosen, earlier)
-    undrawn = set(commitment.tasks) - {*chosen, *earlier_again}
+    chosen = sampled_tasks(ranked, count, commitment.policy.strata)
+    earlier_chosen = earlier_tasks(ranked, chosen, earlier)
+    undrawn = set(commitment.tasks) - {*chosen, *earlier_chosen}
     targeted_tasks = [task for task in dict.fromkeys(targeted) if task in undrawn][:targeted_max]
     return TaskPlan(
         schema_version="1.0",
@@ -155,7 +155,7 @@ def draw(
         earlier=list(earlier),
         chosen=[
             *_chosen_tasks(chosen, "drawn"),
-            *_chosen_tasks(earlier_again, "earlier"),
+            *_chosen_tasks(earlier_chosen, "earlier"),
             *_chosen_tasks(targeted_tasks, "targeted"),
         ],
     )
@@ -183,14 +183,14 @@ def _chosen_tasks(tasks: Sequence[str], reason: Reason) -> list[ChosenTask]:
     return [ChosenTask(task=task, reason=reason) for task in tasks]
 
 
-def recompute(plan: TaskPlan) -> None:
+def check_task_plan(plan: TaskPlan) -> None:
     """Refuse a plan if a step of its draw differs when it is computed again.
 
     Not checked are the time of publication, `committed_at`, whether every earlier draw is listed,
     and an unrevealed fallback key (`beacon.is_key_unrevealed`). Raises StepMismatch, whose `step`
     is one of `canonical.STEPS`.
     """
-    recompute_seed(plan)
+    check_seed(plan)
     # 5. Tickets: one for each task, of the right value, smallest first.
     tickets = tickets_of(plan.seed, plan.commitment.tasks)
     if plan.tickets != tickets:
@@ -203,8 +203,8 @@ def recompute(plan: TaskPlan) -> None:
     _check_sample(plan, [ticket.task for ticket in tickets])
 
 
-def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
-    """Refuse a plan if a step from the commitment to the seed differs, like `recompute`."""
+def check_seed(plan: BasePlan, protocol: str = PROTOCOL) -> None:
+    """Refuse a plan if a step from the commitment to the seed differs, like `check_task_plan`."""
     # 1. Commitment: its digest, and that it can be drawn from.
     check_commitment(plan.commitment, plan.commitment_sha256)
     # 2. Round: the one that the time of the commitment fixes, of the chain we know.
@@ -253,7 +253,7 @@ def _check_sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
             f"{len(drawn)} tasks are drawn, expected the {committed.drawn} committed or more",
         )
     try:
-        expected = sample(ordered_tasks, len(drawn), committed.strata)
+        expected = sampled_tasks(ordered_tasks, len(drawn), committed.strata)
     except UsageProblem as error:
         _refuse(SAMPLE, error.message)
     if drawn != expected:
@@ -358,7 +358,7 @@ def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
 
 
 def largest_gains(view: RowView) -> dict[str, float]:
-    """Return the gain gain of each task over its neighbours in any regime."""
+    """Return the largest gain of each task over its neighbours, in any regime."""
     standing = view.prediction
     gains = standing.distances if standing is not None else _above_median(view)
     gain_by_task: dict[str, float] = {}

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from geneb_ci.audit.commitment import claims_of
 from geneb_ci.audit.compare.embedding_outcome import (
-    BY_EMBEDDING,
     SUPERSEDED,
+    WITH_ROW_TOLERANCES,
     AnyOutcome,
     EmbeddingOutcome,
 )
@@ -28,7 +28,7 @@ from reference_harness.formats.submission import Submission, SubmissionByEntry, 
 from reference_harness.formats.text import plural, quoted
 
 
-class SubmissionNow(NamedTuple):
+class CurrentSubmission(NamedTuple):
     """A submission in the repository, as it is now."""
 
     path: Path
@@ -52,21 +52,21 @@ class TrustInputs:
     """The signed statements of the repository, and the statements that each names."""
     receipt_notes: SeenReceipts = field(default_factory=SeenReceipts)
     """The days on which published receipts were last available."""
-    submissions_now: dict[str, SubmissionNow | None] = field(
+    submission_by_model: dict[str, CurrentSubmission | None] = field(
         default_factory=dict, compare=False, repr=False
     )
     """Cache of `submission`: model id to the submission, or None."""
 
-    def submission(self, model_id: str) -> SubmissionNow | None:
+    def submission(self, model_id: str) -> CurrentSubmission | None:
         """Return the submission of a model, or None."""
         if self.submissions is None:
             return None
-        if model_id not in self.submissions_now:
-            self.submissions_now[model_id] = _submission(self.submissions / f"{model_id}.json")
-        return self.submissions_now[model_id]
+        if model_id not in self.submission_by_model:
+            self.submission_by_model[model_id] = _submission(self.submissions / f"{model_id}.json")
+        return self.submission_by_model[model_id]
 
 
-def _submission(path: Path) -> SubmissionNow | None:
+def _submission(path: Path) -> CurrentSubmission | None:
     if not path.is_file():
         return None
     try:
@@ -74,7 +74,7 @@ def _submission(path: Path) -> SubmissionNow | None:
     except NothingChecked:
         return None
     submission = None if document.faults else check_structure(document.value)[0]
-    return SubmissionNow(path, document.sha256, submission)
+    return CurrentSubmission(path, document.sha256, submission)
 
 
 SUBMISSION, BENCHMARK, POLICY = "submission", "benchmark", "policy"
@@ -174,7 +174,7 @@ def declared_dtype(outcome: AnyOutcome) -> str:
     return outcome.noise if outcome.precision is None else outcome.precision.declared
 
 
-def submission_of(outcome: AnyOutcome, inputs: TrustInputs) -> SubmissionNow:
+def submission_of(outcome: AnyOutcome, inputs: TrustInputs) -> CurrentSubmission:
     """Return the submission that a record is about. Raises MissingInput if it is missing."""
     model_id = outcome.plan.commitment.model_id
     current = inputs.submission(model_id)
@@ -255,7 +255,7 @@ def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_embedding_policy(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
-    if outcome.schema_version == BY_EMBEDDING:
+    if outcome.schema_version == WITH_ROW_TOLERANCES:
         raise StepMismatch(POLICY, SUPERSEDED, "audit again")
     _check_limits(outcome)
     counts, minimum = outcome.plan.rows, inputs.policy.minimum_rows

@@ -36,7 +36,7 @@ class Author(enum.StrEnum):
     BENCHMARK = "benchmark definition"
 
 
-class Standing(enum.StrEnum):
+class ScoreEvidence(enum.StrEnum):
     """The evidence of audits for the scores of one task in one regime."""
 
     RERUN = "rerun"
@@ -47,38 +47,46 @@ class Standing(enum.StrEnum):
     DISPUTED = Evidence.DISPUTED.value
 
 
-WORD = "the submitter's word"
-STANDING_MEANING = {
-    Standing.RERUN: "rerun, equal within the tolerance",
-    Standing.SAMPLED: "not rerun; a random sample of the tasks was, and agrees",
-    Standing.SUBMITTED: WORD,
-    Standing.RECOMPUTED: "not rerun; recomputed from published embeddings",
-    Standing.STALE: "audited for another version of harness, benchmark or data",
-    Standing.DISPUTED: "in dispute: an audit of the row differs, or its last runs were aborted",
+SUBMITTERS_WORD = "the submitter's word"
+SCORE_EVIDENCE_MEANING = {
+    ScoreEvidence.RERUN: "rerun, equal within the tolerance",
+    ScoreEvidence.SAMPLED: "not rerun; a random sample of the tasks was, and agrees",
+    ScoreEvidence.SUBMITTED: SUBMITTERS_WORD,
+    ScoreEvidence.RECOMPUTED: "not rerun; recomputed from published embeddings",
+    ScoreEvidence.STALE: "audited for another version of harness, benchmark or data",
+    ScoreEvidence.DISPUTED: (
+        "in dispute: an audit of the row differs, or its last runs were aborted"
+    ),
 }
 
 
-class Standings(NamedTuple):
-    """The standing of the scores of a row, by whether their task was rerun."""
+class EvidenceByRerun(NamedTuple):
+    """The evidence for the scores of a row, by whether their task was rerun."""
 
-    rerun: Standing
-    """Standing of a task that was rerun."""
-    sampled: Standing
-    """Standing of a task that was not rerun, in a regime with a large enough sample."""
-    others: Standing
-    """Standing of every other task."""
+    rerun: ScoreEvidence
+    """Of a task that was rerun."""
+    sampled: ScoreEvidence
+    """Of a task that was not rerun, in a regime with a large enough sample."""
+    others: ScoreEvidence
+    """Of every other task."""
 
 
-_WITHOUT_AUDIT = Standings(Standing.RERUN, Standing.SUBMITTED, Standing.SUBMITTED)
-_WITH_AUDIT = Standings(Standing.RERUN, Standing.SAMPLED, Standing.SUBMITTED)
-STANDINGS: Mapping[Evidence, Standings] = {
+_WITHOUT_AUDIT = EvidenceByRerun(
+    ScoreEvidence.RERUN, ScoreEvidence.SUBMITTED, ScoreEvidence.SUBMITTED
+)
+_WITH_AUDIT = EvidenceByRerun(ScoreEvidence.RERUN, ScoreEvidence.SAMPLED, ScoreEvidence.SUBMITTED)
+SCORE_EVIDENCE: Mapping[Evidence, EvidenceByRerun] = {
     Evidence.CHECKED: _WITHOUT_AUDIT,
     Evidence.AUDITED: _WITH_AUDIT,
     Evidence.REPRODUCED: _WITH_AUDIT,
-    Evidence.STALE: Standings(Standing.STALE, Standing.STALE, Standing.SUBMITTED),
-    Evidence.DISPUTED: Standings(Standing.DISPUTED, Standing.DISPUTED, Standing.DISPUTED),
+    Evidence.STALE: EvidenceByRerun(
+        ScoreEvidence.STALE, ScoreEvidence.STALE, ScoreEvidence.SUBMITTED
+    ),
+    Evidence.DISPUTED: EvidenceByRerun(
+        ScoreEvidence.DISPUTED, ScoreEvidence.DISPUTED, ScoreEvidence.DISPUTED
+    ),
 }
-"""The standings that each evidence gives to the scores of a row."""
+"""The evidence for the scores of a row, by the evidence of the row."""
 
 
 class FieldGroup(NamedTuple):
@@ -97,7 +105,7 @@ class FieldGroup(NamedTuple):
     def statement(self) -> str:
         """The text that attests the fields if no audit compares them."""
         if self.author is Author.SUBMITTER:
-            return WORD
+            return SUBMITTERS_WORD
         return f"{self.author} from {', '.join(self.basis)}" if self.basis else str(self.author)
 
 
@@ -109,7 +117,7 @@ def paths(template: str, names: Iterable[str] = METRICS) -> tuple[str, ...]:
 _ROWS = ("leaderboard.json/data/*/*", "leaderboard_tasks.json/data/*/*")
 _LISTS = (*_ROWS, "page/models/*", "models.csv", "diagnostics.json/models/*")
 _ANALYSES = ("diagnostics.json",)
-_STANDING = (
+_RANK_FACTS = (
     *("score", "error", "freedom", "low", "high"),
     *("rank", "rank_low", "rank_high", "could_be_best"),
 )
@@ -274,7 +282,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
             ),
             *paths("diagnostics.json/ranks/*/{}/**", ("draws_covered", "shared")),
             *(path for scope in ("macro/*", "micro/*", "categories/*/*")
-              for path in paths(f"diagnostics.json/ranks/*/{scope}/{{}}", _STANDING)),
+              for path in paths(f"diagnostics.json/ranks/*/{scope}/{{}}", _RANK_FACTS)),
             "diagnostics.json/ranks/*/tasks/*/*/*",
             "page/overall/**", "page/scores/standings/**", "page/scores/shared/**",
             "page/tasks/errors/**", "page/tasks/spreads/**", "page/facts/**", "page/ranked/**",
@@ -342,21 +350,21 @@ class RowAttestation:
     def of_record(self) -> Recomputation | None:
         """The audit by receipt that compared each score on the board, or None."""
         facts = self.recomputed.facts if self.recomputed is not None else None
-        return self.recomputed if facts is not None and facts.compares_shown else None
+        return self.recomputed if facts is not None and facts.compares_board_scores else None
 
-    def standing(self, regime: str, task: str) -> Standing:
-        """Return the evidence of audits for the scores of a task in a regime."""
-        standings = STANDINGS[self.evidence]
+    def standing(self, regime: str, task: str) -> ScoreEvidence:
+        """Return the evidence for the scores of a task in a regime."""
+        standings = SCORE_EVIDENCE[self.evidence]
         if task in self.rerun.get(regime, frozenset()):
             return standings.rerun
         if self.of_record is not None:
-            return Standing.RECOMPUTED
+            return ScoreEvidence.RECOMPUTED
         return standings.sampled if regime in self.sampled else standings.others
 
     @property
     def unconfirmed_regimes(self) -> tuple[str, ...]:
         """Regimes of a confirmed row in which nothing was confirmed."""
-        return self.unaudited if STANDINGS[self.evidence] is _WITH_AUDIT else ()
+        return self.unaudited if SCORE_EVIDENCE[self.evidence] is _WITH_AUDIT else ()
 
     def in_regime(self, regime: str) -> str:
         """Return the evidence as the text beside scores of one regime."""
@@ -371,8 +379,8 @@ class RowAttestation:
 
     @property
     def every_statement(self) -> tuple[Statement, ...]:
-        """What attests each group of fields, in the order of FIELD_GROUPS."""
-        scores = tuple(self._score_statements()) or (Statement(SCORES, WORD),)
+        """One or more statements about each group of fields, in the order of FIELD_GROUPS."""
+        scores = tuple(self._score_statements()) or (Statement(SCORES, SUBMITTERS_WORD),)
         statements = {SCORES: scores, CANONICAL: tuple(self._canonical_statements())}
         return tuple(
             statement
@@ -382,9 +390,11 @@ class RowAttestation:
         )
 
     def _text_of(self, group: FieldGroup) -> str:
-        """Return what attests a group that has no statement by task."""
-        if STANDINGS[self.evidence].others is Standing.DISPUTED:
-            return STANDING_MEANING[Standing.DISPUTED] if group.checks else group.statement
+        """Return the statement about a group of fields that has none by task, as text."""
+        if SCORE_EVIDENCE[self.evidence].others is ScoreEvidence.DISPUTED:
+            return (
+                SCORE_EVIDENCE_MEANING[ScoreEvidence.DISPUTED] if group.checks else group.statement
+            )
         receipt, record, method = "", "", ""
         if self.recomputed is not None:
             receipt = _recomputed_text(self.recomputed)
@@ -404,14 +414,16 @@ class RowAttestation:
         )
 
     def _score_statements(self) -> Iterator[Statement]:
-        standings = STANDINGS[self.evidence]
-        if standings.others is Standing.DISPUTED:
-            yield Statement(SCORES, STANDING_MEANING[Standing.DISPUTED])
+        standings = SCORE_EVIDENCE[self.evidence]
+        if standings.others is ScoreEvidence.DISPUTED:
+            yield Statement(SCORES, SCORE_EVIDENCE_MEANING[ScoreEvidence.DISPUTED])
             return
         if not self.tasks:
             if self.recomputed is not None:
                 record = self.of_record
-                yield Statement(SCORES, _recomputed_text(record) if record is not None else WORD)
+                yield Statement(
+                    SCORES, _recomputed_text(record) if record is not None else SUBMITTERS_WORD
+                )
             return
         yield Statement("scores of rerun tasks", self._rerun_text(tuple(self.rerun)))
         if self.of_record is not None:
@@ -419,11 +431,11 @@ class RowAttestation:
             return
         sampled = [r for r in self.sampled if len(self.rerun.get(r, ())) < self.benchmark_tasks]
         if sampled:
-            meaning = STANDING_MEANING[standings.sampled]
+            meaning = SCORE_EVIDENCE_MEANING[standings.sampled]
             yield Statement(f"scores of the other tasks in {', '.join(sampled)}", meaning)
         if self.unaudited:
             subject = "other scores" if self.rerun.keys() & set(self.unaudited) else "scores"
-            yield Statement(f"{subject} in {', '.join(self.unaudited)}", WORD)
+            yield Statement(f"{subject} in {', '.join(self.unaudited)}", SUBMITTERS_WORD)
 
     def _canonical_statements(self) -> Iterator[Statement]:
         if self.recomputed is not None:
@@ -433,7 +445,7 @@ class RowAttestation:
         by_signers = f" by {', '.join(self.signers)}" if self.signers else ""
         in_regimes = f"; {', '.join(regimes)}" if regimes else ""
         extent = f"{self.tasks} of {plural(self.benchmark_tasks, 'task')}{in_regimes}"
-        if STANDINGS[self.evidence].rerun is Standing.STALE:
+        if SCORE_EVIDENCE[self.evidence].rerun is ScoreEvidence.STALE:
             return (
                 f"rerun{by_signers} ({extent}), for another version of harness, benchmark or data"
             )

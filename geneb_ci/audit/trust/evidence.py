@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from geneb_ci.audit.commitment import Identity, identity_of, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
-    BY_EMBEDDING,
     SUPERSEDED,
+    WITH_ROW_TOLERANCES,
     WITHOUT_FEW_SHOT,
     EmbeddingOutcome,
     room_reason,
@@ -38,7 +38,7 @@ from geneb_ci.audit.trust.applicability import (
 )
 from geneb_ci.audit.trust.level import (
     NO_SANDBOX,
-    RECOMPUTED,
+    RECOMPUTED_TEXT,
     Audit,
     Decision,
     DifferingScore,
@@ -140,7 +140,7 @@ def evidence_from(
         ),
         official=official_files(repository.layout),
         requirements=requirements_of(inputs.policy, inputs.benchmark),
-        aborted=aborted_in_a_row(repository),
+        aborted=consecutive_aborts(repository),
     )
 
 
@@ -183,7 +183,7 @@ class _Run(NamedTuple):
     """SHA-256 of the submission."""
 
 
-def aborted_in_a_row(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
+def consecutive_aborts(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
     """Return the ids of each method's last runs, if too many of them were aborted in a row.
 
     The key is the digest of a submission of that method. A record of an audit of tasks ends the
@@ -376,7 +376,7 @@ def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInput
             cells_of_record=outcome.cells.of_record or 0,
             varied=outcome.schema_version not in WITHOUT_FEW_SHOT,
             missing=tuple(missing_cells(outcome, inputs)),
-            rule_gap=SUPERSEDED if outcome.schema_version == BY_EMBEDDING else "",
+            rule_gap=SUPERSEDED if outcome.schema_version == WITH_ROW_TOLERANCES else "",
             weakness=weakness_of(facts.compute_dtype, tf32=facts.tf32) or room_reason(outcome),
             receipt_gone_since=gone_since(
                 inputs.receipt_notes, audit.model_id, outcome.plan.root, inputs.policy.receipt_days
@@ -398,7 +398,7 @@ def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) 
         "sandbox level 0 never counts": audit.sandbox == NO_SANDBOX,
         "the harness that scored had local changes": not audit.harness_unchanged,
     }
-    lacking = audit.by_receipt.lacking if audit.by_receipt is not None else ""
+    lacking = audit.by_receipt.unconfirmed_reason if audit.by_receipt is not None else ""
     if audit.agrees:
         level = f"sandbox level {audit.sandbox}, the policy requires {requirements.minimum_level}"
         why_not |= {
@@ -408,7 +408,7 @@ def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) 
                 other_versions
             ),
             shortcoming(audit, requirements): bool(shortcoming(audit, requirements)),
-            f"{RECOMPUTED}; {lacking}": bool(lacking),
+            f"{RECOMPUTED_TEXT}; {lacking}": bool(lacking),
         }
     objection = next((reason for reason, is_true in why_not.items() if is_true), "")
     return f"does not count: {objection}" if objection else "counts"
@@ -447,7 +447,7 @@ def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list
     return lines
 
 
-def shown_audit(decision: Decision) -> str:
+def audits_text(decision: Decision) -> str:
     """Return the text of the board about a row's audits: "audited 13/100, sandbox level 2, ..."."""
     audit, recomputed = decision.audit, decision.recomputed
     audited = f"{audit.text}, sandbox level {audit.sandbox}, {audit.date}" if audit else ""

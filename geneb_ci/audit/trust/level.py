@@ -27,12 +27,12 @@ NO_SANDBOX = 0
 """Sandbox level without confinement: such an audit never counts, for or against a row."""
 DIGEST_DIGITS = 16
 """Number of hex digits of a digest in a sentence."""
-RECOMPUTED = "cells recomputed from published embeddings"
-COMPARED = "the scores shown are among them"
-UNCOMPARED = "the scores shown were not compared"
+RECOMPUTED_TEXT = "cells recomputed from published embeddings"
+COMPARED_TEXT = "the scores shown are among them"
+UNCOMPARED_TEXT = "the scores shown were not compared"
 """Sentences about a row whose audit by receipt agrees. Such an audit raises the level only if the
 scores on the board are among its cells, and training and few-shot sequences were varied."""
-UNVARIED = "training sequences, or those of few-shot probes, were not varied"
+UNVARIED_TEXT = "training sequences, or those of few-shot probes, were not varied"
 MEMORY_NOT_EXCLUDED = "memory is not excluded, since it had no fresh set"
 """The sentence about an audit without a fresh set."""
 
@@ -67,23 +67,23 @@ class EmbeddingAuditFacts:
     missing: tuple[str, ...] = ()
     """Tasks and regimes that the policy requires and for which the receipt has no cells."""
     rule_gap: str = ""
-    """What the rule of an earlier version of records does not detect, or ""."""
+    """The alterations that the rule of an earlier version does not detect, or ""."""
     weakness: str = ""
     """Why its embeddings cannot be compared within useful tolerances, or ""."""
     receipt_gone_since: str = ""
     """The day on which the receipt was last available, if that is too long ago, or ""."""
 
     @property
-    def compares_shown(self) -> bool:
+    def compares_board_scores(self) -> bool:
         """Whether all scores that the board shows were recomputed."""
         return self.cells_of_record == self.cells
 
     @property
-    def lacking(self) -> str:
+    def unconfirmed_reason(self) -> str:
         """Why the audit confirms no score that the board shows, or ""."""
-        if not self.compares_shown:
-            return UNCOMPARED
-        return "" if self.varied else UNVARIED
+        if not self.compares_board_scores:
+            return UNCOMPARED_TEXT
+        return "" if self.varied else UNVARIED_TEXT
 
     @property
     def text(self) -> str:
@@ -229,8 +229,8 @@ class Recomputation:
         """The sentence on the board: `cells recomputed from published embeddings: 300/300, ...`."""
         facts = self.facts
         counts = f"{facts.equal}/{facts.cells}, {facts.embedded:,} embeddings computed again"
-        comparison = COMPARED if self.facts.compares_shown else UNCOMPARED
-        return f"{RECOMPUTED}: {counts}, {self.date}; {comparison}"
+        comparison = COMPARED_TEXT if self.facts.compares_board_scores else UNCOMPARED_TEXT
+        return f"{RECOMPUTED_TEXT}: {counts}, {self.date}; {comparison}"
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ def decide(
     is_rescored = not scorer or scorer == (requirements.scorer or scorer)
     recomputed = None
     if is_rescored and not failed and not aborted:
-        recomputed = _recomputed(current_by_receipt, requirements)
+        recomputed = _largest_recomputation(current_by_receipt, requirements)
     evidence: Evidence
     verb = "differs" if len(failed) == 1 else "differ"
     if failed:
@@ -344,25 +344,25 @@ def decide(
             f"its scores are those of the scorer {row_digest}..., that of the board is "
             f"{board_digest}...: `geneb-harness receipt-rescore` makes them again"
         )
-    elif regimes := _reproduced(current, requirements):
+    elif regimes := _reproduced_text(current, requirements):
         evidence, basis = Evidence.REPRODUCED, current
         reason = (
             f"audits by {SIGNERS} signers or more cover each of the "
             f"{len(requirements.tasks)} tasks of the {regimes}; {_fresh_set_text(current)}"
         )
-    elif verifying := _verifying(current, requirements):
+    elif verifying := _verifying_audits(current, requirements):
         evidence, basis = Evidence.AUDITED, current
         reason = (
             f"{_audits_text(verifying)} agrees on at least {requirements.minimum_drawn} drawn "
             f"tasks; {_fresh_set_text(verifying)}"
         )
-    elif confirming := _confirming(current_by_receipt, requirements):
+    elif confirming := _confirming_receipt_audits(current_by_receipt, requirements):
         evidence, basis = Evidence.AUDITED, confirming
         reason = (
             f"{_audits_text(confirming)} agrees on every cell of its receipt; "
             f"{_fresh_set_text(confirming)}"
         )
-    elif once_verified := _once_verified(agreeing, agreeing_by_receipt, requirements):
+    elif once_verified := _verifying_in_own_version(agreeing, agreeing_by_receipt, requirements):
         evidence, basis = Evidence.STALE, once_verified
         reason = (
             f"{_audits_text(once_verified)} agrees, but for another version of harness, benchmark "
@@ -370,11 +370,11 @@ def decide(
         )
     else:
         evidence, basis = Evidence.CHECKED, current
-        reason = _unconfirmed(current or current_by_receipt, recomputed, requirements)
+        reason = _unconfirmed_reason(current or current_by_receipt, recomputed, requirements)
     level = _LEVELS[evidence]
     if is_official and evidence is not Evidence.DISPUTED:
         level = TrustLevel.OFFICIAL
-    sampled = () if failed or aborted else _sampled(basis, requirements)
+    sampled = () if failed or aborted else _sampled_regimes(basis, requirements)
     return Decision(
         level,
         reason,
@@ -397,38 +397,40 @@ _LEVELS = {
 }
 
 
-def _verifying(audits: Iterable[Audit], requirements: EvidenceRequirements) -> list[Audit]:
+def _verifying_audits(audits: Iterable[Audit], requirements: EvidenceRequirements) -> list[Audit]:
     """Return the audits that verify a row, each by itself: their samples are not added up."""
     return [audit for audit in audits if not shortcoming(audit, requirements)]
 
 
-def _confirming(receipts: Iterable[Audit], requirements: EvidenceRequirements) -> list[Audit]:
+def _confirming_receipt_audits(
+    receipts: Iterable[Audit], requirements: EvidenceRequirements
+) -> list[Audit]:
     """Return the audits by receipt that verify a row, each by itself."""
     return [
         audit
         for audit in receipts
         if audit.by_receipt is not None
         and not shortcoming(audit, requirements)
-        and not audit.by_receipt.lacking
+        and not audit.by_receipt.unconfirmed_reason
     ]
 
 
-def _once_verified(
+def _verifying_in_own_version(
     agreeing: list[Audit], receipts: list[Audit], requirements: EvidenceRequirements
 ) -> list[Audit]:
-    """Return the audits, of tasks or by receipt, that would confirm the row in their version."""
-    if _reproduced(agreeing, requirements) or _verifying(agreeing, requirements):
+    """Return the audits that would confirm the row if their versions were still current."""
+    if _reproduced_text(agreeing, requirements) or _verifying_audits(agreeing, requirements):
         return agreeing
-    return _confirming(receipts, requirements)
+    return _confirming_receipt_audits(receipts, requirements)
 
 
-def _sampled(basis: Iterable[Audit], requirements: EvidenceRequirements) -> tuple[str, ...]:
+def _sampled_regimes(basis: Iterable[Audit], requirements: EvidenceRequirements) -> tuple[str, ...]:
     """Return the regimes in which an audit verifies a row by itself, in the benchmark's order.
 
     An audit by receipt verifies all regimes that the policy requires: without them it has a
     shortcoming.
     """
-    audits = [audit for audit in _verifying(basis, requirements) if not audit.is_practice]
+    audits = [audit for audit in _verifying_audits(basis, requirements) if not audit.is_practice]
     regimes = {
         regime
         for audit in audits
@@ -441,7 +443,7 @@ def _sampled(basis: Iterable[Audit], requirements: EvidenceRequirements) -> tupl
     return (*sampled, *sorted(regimes.difference(sampled)))
 
 
-def _recomputed(
+def _largest_recomputation(
     by_receipt: Iterable[Audit], requirements: EvidenceRequirements
 ) -> Recomputation | None:
     """Return the largest audit by receipt that meets the policy's requirements, or None.
@@ -456,7 +458,7 @@ def _recomputed(
     return max(
         results,
         key=lambda result: (
-            not result.facts.lacking,
+            not result.facts.unconfirmed_reason,
             result.facts.embedded,
             result.date,
             result.audit_id,
@@ -469,7 +471,7 @@ _NO_VARIANTS = "no variants of the sequences were embedded"
 
 
 def _embedding_shortcoming(rows: EmbeddingAuditFacts, requirements: EvidenceRequirements) -> str:
-    lacking = {
+    shortcomings = {
         rows.rule_gap: bool(rows.rule_gap),
         f"the receipt is weak: {rows.weakness}": bool(rows.weakness),
         f"nobody can repeat it: the receipt was last available on {rows.receipt_gone_since}": bool(
@@ -480,7 +482,7 @@ def _embedding_shortcoming(rows: EmbeddingAuditFacts, requirements: EvidenceRequ
         f"the receipt has no cells of {first_and_more(list(rows.missing))}": bool(rows.missing),
         f"{plural(rows.cells - rows.equal, 'cell')} not claimed": rows.equal < rows.cells,
     }
-    return next((reason for reason, is_true in lacking.items() if is_true), "")
+    return next((reason for reason, is_true in shortcomings.items() if is_true), "")
 
 
 def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
@@ -492,7 +494,7 @@ def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
     too_few_drawn = (
         f"{plural(audit.drawn, 'task')} drawn, the policy requires {requirements.minimum_drawn}"
     )
-    lacking = {
+    shortcomings = {
         too_few_drawn: audit.drawn < requirements.minimum_drawn,
         "its sample is not stratified, the policy requires strata": (
             requirements.stratified and not audit.stratified
@@ -509,10 +511,10 @@ def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
         f"{first_and_more(list(audit.undefined))}": requirements.defined and bool(audit.undefined),
         _NO_VARIANTS: not audit.has_variants,
     }
-    return next((reason for reason, is_true in lacking.items() if is_true), "")
+    return next((reason for reason, is_true in shortcomings.items() if is_true), "")
 
 
-def _reproduced(audits: Sequence[Audit], requirements: EvidenceRequirements) -> str:
+def _reproduced_text(audits: Sequence[Audit], requirements: EvidenceRequirements) -> str:
     """Return the regimes in which audits of one version cover every task, as text, or "".
 
     All regimes that the policy requires have to be covered. A cell without a claim is not covered,
@@ -559,7 +561,7 @@ def comparable_owner(owner: str) -> str:
     return skeleton(skeleton(owner).casefold())
 
 
-def _unconfirmed(
+def _unconfirmed_reason(
     audits: list[Audit], recomputation: Recomputation | None, requirements: EvidenceRequirements
 ) -> str:
     """Return why these audits confirm no score that the board shows."""
@@ -570,7 +572,7 @@ def _unconfirmed(
         return f"audit {largest.audit_id} is not enough: {reason}"
     if recomputation is None:
         return "no audit counts"
-    varied = "" if recomputation.facts.varied else f"; {UNVARIED}"
+    varied = "" if recomputation.facts.varied else f"; {UNVARIED_TEXT}"
     return f"no audit of tasks counts; {recomputation.text}{varied}"
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from geneb_ci.audit.trust.attestation import SCORES, WORD, Author
+from geneb_ci.audit.trust.attestation import SCORES, SUBMITTERS_WORD, Author
 from geneb_ci.board.baselines import baseline_comparison
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.marks import hardware_and_duration, letters_per_second, peak_memory
@@ -86,7 +86,9 @@ def _submission_facts(entry: Entry) -> Iterator[ModelFact]:
         yield ModelFact("Recomputed", entry.recomputed, Author.RECORDS)
     statements = [f"{fields}: {by}" for fields, by in entry.attestation.statements]
     yield ModelFact(
-        "Scores attested by", "; ".join(statements) or f"{SCORES}: {WORD}", Author.RECORDS
+        "Scores attested by",
+        "; ".join(statements) or f"{SCORES}: {SUBMITTERS_WORD}",
+        Author.RECORDS,
     )
     authors = f"{entry.authorship}: {AUTHORSHIP_MEANING[entry.authorship]}"
     yield ModelFact("Authorship", authors, Author.RECORDS)

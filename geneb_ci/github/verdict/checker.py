@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import StatementKind
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.statement import WITHDRAWN
+from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX
 from geneb_ci.audit.record.verify import StepState, Verification, message_of
-from geneb_ci.audit.sampling.plan import AnyPlan
+from geneb_ci.audit.sampling.plan import BasePlan
 from geneb_ci.audit.trust.applicability import HARNESS, SUBMISSION
 from geneb_ci.check.change import REGULAR, Blob, Change, ChangeFault, RepositoryFolders
 from geneb_ci.check.registry import BY_ID, CHANGE_RULES, RULES
@@ -102,7 +102,7 @@ def _record_errors(
         if file.heads is not None:
             yield from _board_mismatch(repository, name, changed_paths)
     for record, withdrawn in repository.withdrawals.items():
-        is_own = path.parent == record.parent and path.name == f"{record.stem}{WITHDRAWN}"
+        is_own = path.parent == record.parent and path.name == f"{record.stem}{WITHDRAWN_SUFFIX}"
         if is_own and isinstance(withdrawn, StepMismatch):
             yield message_of(withdrawn)
 
@@ -136,7 +136,7 @@ def _link_errors(
             "sign it again with this version of geneb-ci"
         )
         return
-    yield from (f"links: {reason}" for reason in history.missing(name).values())
+    yield from (f"links: {reason}" for reason in history.loss_reasons_of_heads(name).values())
     is_start = file.event is not None and file.event.kind is StatementKind.START
     if file.plan is None or not (is_start or file.event is None):
         return
@@ -151,7 +151,7 @@ def _link_errors(
 
 
 def _dating_errors(
-    repository: AuditRepository, plan: AnyPlan, source: Source, main: Main
+    repository: AuditRepository, plan: BasePlan, source: Source, main: Main
 ) -> Iterator[str]:
     """Yield why GitHub does not prove a commitment's date; nothing for a clone."""
     from geneb_ci.github.api import GitHub  # of the extra, which a clone does not need

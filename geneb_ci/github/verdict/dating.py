@@ -7,7 +7,7 @@ from urllib.parse import quote
 from geneb_ci.audit.record.events import StatementKind
 from geneb_ci.audit.record.history import DIGITS
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.sampling.plan import AnyPlan
+from geneb_ci.audit.sampling.plan import BasePlan
 from geneb_ci.check.change import REGULAR, Blob
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.audits import earlier_orders
@@ -20,7 +20,7 @@ COMMITS_PAGES_MAX = 30
 
 
 def dating_errors(
-    repository: AuditRepository, plan: AnyPlan, audits: str, github: GitHub, main: Main
+    repository: AuditRepository, plan: BasePlan, audits: str, github: GitHub, main: Main
 ) -> Iterator[str]:
     """Yield why it is not proven that a commitment was public before the round of its draw.
 
@@ -65,7 +65,7 @@ def dating_errors(
         )
 
 
-def _commitment(repository: AuditRepository, plan: AnyPlan, audits: str) -> tuple[str, str]:
+def _commitment(repository: AuditRepository, plan: BasePlan, audits: str) -> tuple[str, str]:
     """Return path and git object id of the signed commitment of a plan; "" if there is none."""
     for name, event in repository.history.events(StatementKind.COMMITMENT):
         if event.commitment == plan.commitment:
