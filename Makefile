@@ -22,6 +22,8 @@ MADE_BY := $(if $(wildcard $(VENV)),$(shell $(BIN)/python -c 'import pip; $(MINO
 WANTED := $(if $(filter file,$(origin PYTHON)),$(MADE_BY),$(shell $(PYTHON) -c '$(MINOR)' 2>/dev/null))
 KEPT := $(if $(MADE_BY),$(filter $(MADE_BY),$(WANTED)))
 
+INSTALL_LOCK := tools/install-lock $(BIN)/uv
+
 .PHONY: new-venv
 new-venv:
 	@tools/new-venv $(PYTHON) $(VENV)
@@ -29,9 +31,9 @@ new-venv:
 $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/system-packages $(if $(KEPT),,new-venv)
 	@tools/system-packages $(LOG) $(SYSTEM)
 	@tools/quietly $(LOG) "installing $$(grep -c == requirements/dev.txt) packages in $(VENV) (0.5 GB)" \
-	  $(BIN)/python -m pip install -q --require-hashes --no-deps -r requirements/dev.txt
+	  $(INSTALL_LOCK) $(BIN)/python requirements/dev.txt
 	@tools/quietly $(LOG) "installing torch in $(VENV) (0.8 GB for the CPU; 5 GB where the index gives the build with CUDA)" \
-	  $(BIN)/python -m pip install -q -r requirements/torch.txt
+	  $(BIN)/python -m pip install -q --no-compile -r requirements/torch.txt
 	@tools/quietly $(LOG) "installing geneb-ci from this folder in $(VENV)" \
 	  $(BIN)/python -m pip install -q --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -42,7 +44,7 @@ VALIDATORS := $(VENV)/validators
 $(VALIDATORS)/.ready: requirements/validators.txt requirements/validators-alone.txt | $(READY)
 	@$(BIN)/python -m venv --clear $(VALIDATORS)
 	@tools/quietly $(LOG) "installing $$(grep -c == requirements/validators.txt) packages in $(VALIDATORS) (0.6 GB): validators of others" \
-	  $(VALIDATORS)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/validators.txt
+	  $(INSTALL_LOCK) $(VALIDATORS)/bin/python requirements/validators.txt
 	@tools/quietly $(LOG) "installing $$(grep -c == requirements/validators-alone.txt) more of them, whatever Python they name" \
 	  $(VALIDATORS)/bin/python -m pip install -q --require-hashes --no-deps --ignore-requires-python -r requirements/validators-alone.txt
 	@touch $@
@@ -53,7 +55,7 @@ SITE := $(VENV)/site
 $(SITE)/.ready: requirements/docs.txt | $(READY)
 	@$(BIN)/python -m venv --clear $(SITE)
 	@tools/quietly $(LOG) "installing $$(grep -c == requirements/docs.txt) packages in $(SITE): the site of the pages" \
-	  $(SITE)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/docs.txt
+	  $(INSTALL_LOCK) $(SITE)/bin/python requirements/docs.txt
 	@touch $@
 
 # What makes wrong changes to the code.
@@ -62,7 +64,7 @@ MUTANTS := $(VENV)/mutants
 $(MUTANTS)/.ready: requirements/mutants.txt | $(READY)
 	@$(BIN)/python -m venv --clear $(MUTANTS)
 	@tools/quietly $(LOG) "installing $$(grep -c == requirements/mutants.txt) packages in $(MUTANTS): what makes wrong changes" \
-	  $(MUTANTS)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/mutants.txt
+	  $(INSTALL_LOCK) $(MUTANTS)/bin/python requirements/mutants.txt
 	@touch $@
 
 demo: $(READY)  ## check the public submissions, rebuild the board, audit an honest and a forged row

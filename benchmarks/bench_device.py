@@ -93,7 +93,7 @@ def prepare() -> None:
     """Limit this process to one thread, as a worker is."""
     from reference_harness.engine import threads
 
-    threads.hold_to_scorer(array_api=True)
+    threads.limit_to_scorer(array_api=True)
 
 
 def fitted(given: tuple[str, Size]) -> float:

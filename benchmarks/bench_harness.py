@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from reference_harness.engine import threads  # noqa: E402 - after the path
 
-threads.hold_to_scorer()
+threads.limit_to_scorer()
 
 from benchmarks.bench_embedding import batching_table  # noqa: E402
 from reference_harness import benchmark, data, environment, job, loading, optimum, probe  # noqa: E402

@@ -141,7 +141,7 @@ def check(
     be used for any file.
     """
     from geneb_ci.check.cached import CachedChecker
-    from geneb_ci.check.place import against_of
+    from geneb_ci.check.place import comparison_rows_of
     from geneb_ci.check.registry import chosen_rule_ids
 
     find = layout_finder(
@@ -150,7 +150,7 @@ def check(
     layout = find(Path.cwd())
     rules = chosen_rule_ids((*layout.select, *select), (*layout.ignore, *ignore))
     known_findings = None if baseline is None else read_baseline(Path(baseline))
-    comparison_rows = against_of(None if against is None else os.fspath(against), find)
+    comparison_rows = comparison_rows_of(None if against is None else os.fspath(against), find)
     if any(isinstance(source, bytes) for source in sources):
         report = _check_bytes(sources, rules, find, comparison_rows)
     else:
@@ -328,7 +328,7 @@ def build(
     board = boards.board_of(entries, layout, has_intervals=diagnostics, jobs=jobs)
     tables = parquet_of(entries, layout) if parquet else {}
     result = BuiltBoard(
-        board.files.also(tables),
+        board.files.with_files(tables),
         board.models,
         board.unranked,
         board.unsized,

@@ -27,7 +27,7 @@ class Workers:
         self._count = 0
 
     @contextmanager
-    def lent(self, count: int) -> Iterator[Pool[Any]]:
+    def lend(self, count: int) -> Iterator[Pool[Any]]:
         """Lend a pool of `count` workers; after an error the next command gets a new one."""
         if self._count != count:
             self.close()

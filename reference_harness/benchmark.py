@@ -12,7 +12,7 @@ from .shipped import schema
 
 BOARD_DEFINITION = "schemas/benchmark.json"
 """Path of the definition in a board's repository, which has a folder `submissions`."""
-HOW_TO_DEFINE = "geneb-harness data define DIR writes a definition for the task files in DIR"
+DEFINITION_HINT = "geneb-harness data define DIR writes a definition for the task files in DIR"
 
 
 def load(path: Path) -> Benchmark:
@@ -24,7 +24,7 @@ def load(path: Path) -> Benchmark:
     try:
         raw = read_text(path, BYTES_MAX)
     except NotReadable as error:
-        msg = f"{path}: {error.reason}; {HOW_TO_DEFINE}"
+        msg = f"{path}: {error.reason}; {DEFINITION_HINT}"
         raise OptionError(msg) from error
     return parsed(raw, str(path))
 
@@ -34,7 +34,7 @@ def parsed(raw: bytes, name: str) -> Benchmark:
     try:
         return parse(raw, example=lambda: schema("benchmark.json").read_bytes())
     except UnusableBenchmarkError as error:
-        lines = (f"{name}: {line}" for line in (*error.faults, HOW_TO_DEFINE))
+        lines = (f"{name}: {line}" for line in (*error.faults, DEFINITION_HINT))
         raise OptionError("\n".join(lines)) from error
 
 

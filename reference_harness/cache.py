@@ -35,8 +35,8 @@ from .shard import (
     ForeignShardError,
     blocks_in,
     checksum,
+    digests_in,
     header_of,
-    names_in,
 )
 from .tasks import DIGEST_BYTES
 
@@ -160,7 +160,7 @@ class Cache:
     def _digests(self, shard: Path) -> npt.NDArray[np.bytes_]:
         """Return the digests in a shard; none if it is damaged, unreadable or of another format."""
         try:
-            return np.frombuffer(names_in(shard), dtype=_KEY)
+            return np.frombuffer(digests_in(shard), dtype=_KEY)
         except DamagedShardError as damage:
             self._put_aside(shard, str(damage))
         except (

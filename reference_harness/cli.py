@@ -45,7 +45,7 @@ ALIASES = {"extractor": "extractors"}
 """The name of a command by its other name: `geneb-ci` uses the singular."""
 
 
-class CachePlace(click.ParamType[Path | str]):
+class CacheLocation(click.ParamType[Path | str]):
     """A folder, or the address of an object store."""
 
     name = "FOLDER|ADDRESS"
@@ -185,7 +185,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
 )
 @click.option(
     "--cache",
-    type=CachePlace(),
+    type=CacheLocation(),
     help="Folder for embeddings, or an address of fsspec for a cluster, such as s3://BUCKET/X.",
 )
 @click.option(

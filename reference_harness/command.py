@@ -70,7 +70,7 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
     Raise HarnessError for every error that a user can cause.
     """
     # 1. Check the options before anything is loaded.
-    _check(options)
+    _require_consistent(options)
     # 2. Benchmark and data.
     bench = _benchmark(options)
     source = data.Folder(options["data"], bench) if options["data"] else data.MiniSource()
@@ -98,7 +98,7 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         for name, measured_property in facts.properties.items():
             if measured_property.outcome == CONTRADICTED:
                 listener.say(f"{name}: {measured_property.sentence}")
-        _declare(facts, texts(options["declared"], "--declare"))
+        _add_declarations(facts, texts(options["declared"], "--declare"))
         # 4. Check that the submission can be written, before the work.
         _check_declared(facts, options)
         run_model_id = model_id(options["model_id"], options, option_texts)
@@ -128,7 +128,7 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         if options["submission"]:
             refuse_loss("--submission", options["submission"], settings)
         # 6. Run, and write.
-        _say_what_is_left_out(settings, listener)
+        _report_left_out_tasks(settings, listener)
         record = run(settings, engine, listener)
     listener.say(_write(record, settings, meta, options))
 
@@ -171,7 +171,7 @@ def _embedding(
     return OnDevices(spec, count, fail_fast=options["fail_fast"], say=listener.say)
 
 
-def _check(options: dict[str, Any]) -> None:
+def _require_consistent(options: dict[str, Any]) -> None:
     """Raise OptionError for options that contradict each other; set the default format."""
     if options["submission"] and options["limit"]:
         msg = (
@@ -294,7 +294,7 @@ def _names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def _declare(facts: ExtractorFacts, declared: dict[str, str]) -> None:
+def _add_declarations(facts: ExtractorFacts, declared: dict[str, str]) -> None:
     """Add the user's declarations to the description.
 
     Raise OptionError for an unknown key, an invalid value, and what the extractor declares itself.
@@ -377,7 +377,7 @@ def _named_by_torch(name: str) -> tuple[str, str]:
         msg = "No module named 'torch'"
         raise ModuleNotFoundError(msg, name="torch")
     process = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-P", "-c", _ASK_TORCH, name],
+        [sys.executable, "-P", "-c", _TORCH_SCRIPT, name],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if process.returncode:
@@ -388,7 +388,7 @@ def _named_by_torch(name: str) -> tuple[str, str]:
     return device, fault
 
 
-_ASK_TORCH = """
+_TORCH_SCRIPT = """
 import json, sys, torch
 device, fault = None, ""
 try:
@@ -400,7 +400,7 @@ print(json.dumps([str(device), fault]))
 """
 
 
-def _say_what_is_left_out(settings: Settings, listener: progress.Listener) -> None:
+def _report_left_out_tasks(settings: Settings, listener: progress.Listener) -> None:
     missing_ids = [
         cell.task for cell in missing_tasks(settings) if cell.reason == "not in the data"
     ]

@@ -24,10 +24,10 @@ from .tasks import SPLITS, Split, TaskData
 
 IUPAC = "ACGTURYSWKMBDHVN"
 """Letters allowed in a nucleotide sequence, in upper or lower case: no gaps."""
-VALUE_SHOWN = 40
+VALUE_CHARACTERS = 40
 """Number of characters of an invalid value that a message quotes."""
 # Characters of a field; the default of the csv module is 131,072.
-FIELD_MAX = 10_000_000
+FIELD_CHARACTERS_MAX = 10_000_000
 # Most digits of a label, which is a class number kept as a signed 64-bit integer.
 LABEL_DIGITS = 9
 
@@ -183,14 +183,14 @@ def _sequences_in(
 ) -> Iterator[tuple[str, int, str]]:
     """Yield (sequence, label, split) of valid lines; append the errors of others to `faults`."""
     header = ["text", "label"] if split else ["text", "label", "split"]
-    csv.field_size_limit(FIELD_MAX)
+    csv.field_size_limit(FIELD_CHARACTERS_MAX)
     opener = gzip.open if file.name.endswith(".gz") else open
     try:
         with opener(file, "rt", encoding="utf-8", newline="") as stream:
             reader = csv.reader(stream, strict=True)
             columns = next(reader, [])
             if columns != header:
-                columns_text = ",".join(columns)[:VALUE_SHOWN]
+                columns_text = ",".join(columns)[:VALUE_CHARACTERS]
                 has_byte_order_mark = columns_text.startswith("\ufeff")
                 advice = (
                     ": save it without a byte order mark, as plain UTF-8"
@@ -216,9 +216,11 @@ def _fault(row: list[str], header: list[str]) -> str | None:
         return f"{len(row)} values, expected {len(header)}: {','.join(header)}"
     sequence, label = row[:2]
     if not _LABEL.fullmatch(label):
-        return f"label {label[:VALUE_SHOWN]!r} is not an integer of at most {LABEL_DIGITS} digits"
+        return (
+            f"label {label[:VALUE_CHARACTERS]!r} is not an integer of at most {LABEL_DIGITS} digits"
+        )
     if len(row) > len(SPLITS) and row[2] not in SPLITS:
-        return f"split {row[2][:VALUE_SHOWN]!r} is neither train nor test"
+        return f"split {row[2][:VALUE_CHARACTERS]!r} is neither train nor test"
     if not sequence:
         return "the sequence is empty"
     if not _SEQUENCE.fullmatch(sequence):

@@ -75,7 +75,7 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
         for package in importlib.metadata.distributions()
         for value in _metadata_values(package, "Name")
         # Modules last: the list of torch's files alone takes longer than all other names.
-        if (name := _canonical(value)) not in known_names and modules & _modules_of(package)
+        if (name := _normalised_name(value)) not in known_names and modules & _modules_of(package)
     }
     return versions | _versions(sorted(other_names))
 
@@ -87,7 +87,7 @@ def _modules_of(distribution: importlib.metadata.Distribution) -> set[str]:
     """
     if names := (distribution.read_text("top_level.txt") or "").split():
         return set(names)
-    first_parts = set(_FIRST.findall(distribution.read_text("RECORD") or ""))
+    first_parts = set(_FIRST_PART.findall(distribution.read_text("RECORD") or ""))
     return {
         first_part if is_folder else inspect.getmodulename(first_part) or ""
         for first_part, is_folder in first_parts
@@ -107,16 +107,16 @@ def _required(names: Iterable[str]) -> set[str]:
             for line in _metadata_values(importlib.metadata.distribution(name), "Requires-Dist"):
                 requirement, _, condition = line.partition(";")
                 if "extra" not in condition and (match := _NAME.match(requirement)):
-                    pending_names.append(_canonical(match.group()))
+                    pending_names.append(_normalised_name(match.group()))
     return required
 
 
-_FIRST = re.compile(r'^"?([^,/\n]*)(/?)', re.MULTILINE)
+_FIRST_PART = re.compile(r'^"?([^,/\n]*)(/?)', re.MULTILINE)
 """The first part of the path on each line of a RECORD, and "/" if it is a folder."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def _canonical(name: str) -> str:
+def _normalised_name(name: str) -> str:
     """Return the normalised name of a distribution, as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 

@@ -33,9 +33,9 @@ class FileWatch:
     def start(self) -> None:
         """Record in `opened` every file that the process reads from now on."""
         self._is_started = True
-        self._hook_in()
+        self._add_hook()
 
-    def _hook_in(self) -> None:
+    def _add_hook(self) -> None:
         """Add the audit hook, unless it was added; it stays until the process ends.
 
         As the interpreter ends, it clears this module, while the hook is still called.
@@ -49,7 +49,7 @@ class FileWatch:
     @contextlib.contextmanager
     def recording(self) -> Iterator[dict[str, str]]:
         """Yield a mapping like `opened` of the files read within the block, even written ones."""
-        self._hook_in()
+        self._add_hook()
         scope: dict[str, str] = {}
         self._scopes.append(scope)
         try:

@@ -13,10 +13,10 @@ from .errors import HarnessError
 from .extractors.base import Reading
 from .formats.measured import REASON_MAX, Drift, EmbeddingFacts, LettersRead
 from .loading import LoadedExtractor
-from .reach import Mover, difference, sampled
+from .reach import LetterChanger, difference, sampled
 from .tasks import DIGEST_BYTES
 
-CHUNK = 2048
+SEQUENCES_AT_ONCE = 2048
 """Number of sequences whose tokens are in memory at once."""
 DIFFERENCE_MAX = 1e6
 """Written instead of a larger or infinite difference, which JSON cannot represent."""
@@ -60,8 +60,8 @@ def letters_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> Letters:
 
 
 def _counted(reader: Callable[[Sequence[str]], Reading], sequences: Sequence[str]) -> LettersRead:
-    starts = range(0, len(sequences), CHUNK)
-    readings = [reader(sequences[start : start + CHUNK]) for start in starts]
+    starts = range(0, len(sequences), SEQUENCES_AT_ONCE)
+    readings = [reader(sequences[start : start + SEQUENCES_AT_ONCE]) for start in starts]
     sums = Reading(*map(sum, zip(*readings, strict=True)))
     return LettersRead(method="tokens", sequences=len(sequences), **sums._asdict())
 
@@ -71,7 +71,7 @@ def _read_by_changes(extractor: LoadedExtractor, sequences: Sequence[str]) -> Le
         one_call = Batching("file", rows=len(changed))
         return np.concatenate([rows for _, rows in calls(extractor, one_call, "letters", changed)])
 
-    reaches = [Mover(embed, sequence).reach() for sequence in sampled(sequences)]
+    reaches = [LetterChanger(embed, sequence).reach() for sequence in sampled(sequences)]
     return LettersRead(
         method="changed letters",
         sequences=len(reaches),

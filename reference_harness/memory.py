@@ -252,7 +252,7 @@ class HostMemory:
             free_bytes = [
                 limit - status[name] for name, limit in _limits() if limit != resource.RLIM_INFINITY
             ]
-            free_bytes += [_kib("/proc/meminfo")["MemAvailable"], *group_room()]
+            free_bytes += [_bytes_by_name("/proc/meminfo")["MemAvailable"], *group_room()]
         except (OSError, KeyError, ValueError):
             return None
         self._bytes_before = status["VmRSS"]
@@ -269,7 +269,7 @@ class HostMemory:
 
     @staticmethod
     def _status() -> dict[str, int]:
-        return _kib("/proc/self/status")
+        return _bytes_by_name("/proc/self/status")
 
 
 class _Cuda:
@@ -307,7 +307,7 @@ def _limits() -> Iterator[tuple[str, int]]:
     yield "VmData", resource.getrlimit(resource.RLIMIT_DATA)[0]
 
 
-def _kib(file: str) -> dict[str, int]:
+def _bytes_by_name(file: str) -> dict[str, int]:
     """Return the bytes of the lines `Name: number kB` of a file in /proc, by name."""
     lines = (line.split() for line in Path(file).read_text(encoding="ascii").splitlines())
     return {words[0][:-1]: int(words[1]) << 10 for words in lines if words[2:] == ["kB"]}

@@ -226,18 +226,18 @@ class _Problem:
                 raise NotSolvedError(msg)
             largest_value = float(np.abs(values).max())
             accepted_distance = max(CHANGE_ACCEPTED * largest_value, np.finfo(np.float64).tiny)
-            excess = self._distance(gradient, curvature) / accepted_distance
-            if excess <= 1.0:
+            distance_ratio = self._distance(gradient, curvature) / accepted_distance
+            if distance_ratio <= 1.0:
                 return self._optimum(solution, step - 1)
             # A preconditioner is kept until its inner steps took as long as making a new one.
             is_new = steps_left <= 0
             if is_new:
                 preconditioner, steps_left = self._factored(curvature), preconditioner_steps
-            forcing = min(FORCING_MAX, max(FORCING_MIN, expected, FORCING_MAX / excess))
+            forcing = min(FORCING_MAX, max(FORCING_MIN, expected, FORCING_MAX / distance_ratio))
             direction, change, inner_steps, residual_share = self._direction(
                 gradient,
                 curvature,
-                preconditioner or _Plain(curvature),
+                preconditioner or _PenaltyPreconditioner(curvature),
                 forcing,
                 INNER_STEPS_MAX if is_new else steps_left,
             )
@@ -361,7 +361,7 @@ class _Problem:
             (max(energy, 0.0) / first_energy) ** 0.5 if first_energy else 0.0,
         )
 
-    def _factored(self, curvature: "_Curvature") -> "_Factored":
+    def _factored(self, curvature: "_Curvature") -> "_FactoredPreconditioner":
         """Return the factored Hessian of a sample: (d, d), or (n, n) if it has n < d embeddings."""
         stride = self._sample_stride
         sample = self.x[::stride]
@@ -371,7 +371,7 @@ class _Problem:
             centre += (float64_block(sample[row_slice]).T @ weights[row_slice])[:, 0]
         centre /= max(float(weights.sum()), np.finfo(np.float64).tiny)
         weights = weights * (self.rows / len(weights))
-        first_block = _weighed(
+        first_block = _weighted(
             sample[: self.block_rows], weights[: self.block_rows], centre, np.float64
         )
         trace = float((first_block * first_block).sum()) * len(sample) / len(first_block)
@@ -379,7 +379,7 @@ class _Problem:
         for dtype in (np.float32, np.float64) if is_float32_enough else (np.float64,):
             factored = self._factored_in(dtype, sample, weights, centre)
             if factored is not None:
-                return _Factored(*factored, centre, curvature.total)
+                return _FactoredPreconditioner(*factored, centre, curvature.total)
         msg = "the Hessian of the features cannot be factored"
         raise NotSolvedError(msg)
 
@@ -394,12 +394,12 @@ class _Problem:
 
         embeddings = None
         if len(sample) < self.width:
-            embeddings = _weighed(sample, weights, centre, dtype)
+            embeddings = _weighted(sample, weights, centre, dtype)
             hessian = embeddings @ embeddings.T
         else:
             hessian = np.zeros((self.width, self.width), dtype=dtype)
             for row_slice in self._parts(len(sample)):
-                weighed = _weighed(sample[row_slice], weights[row_slice], centre, dtype)
+                weighed = _weighted(sample[row_slice], weights[row_slice], centre, dtype)
                 hessian += weighed.T @ weighed
         hessian[np.diag_indices(len(hessian))] += 1.0
         try:
@@ -409,7 +409,7 @@ class _Problem:
         return factor, embeddings
 
 
-def _weighed(
+def _weighted(
     rows: npt.NDArray[Any], weights: Matrix, centre: Matrix, dtype: type
 ) -> npt.NDArray[Any]:
     """Return the centred embeddings, multiplied by the square roots of their weights."""
@@ -425,7 +425,7 @@ class _Preconditioner(Protocol):
         """Return the product of the approximate inverse and a residual (d + 1, c)."""
 
 
-class _Plain:
+class _PenaltyPreconditioner:
     """Preconditioner by the penalty and the curvature along the intercept only."""
 
     def __init__(self, curvature: "_Curvature") -> None:
@@ -437,7 +437,7 @@ class _Plain:
         return result
 
 
-class _Factored:
+class _FactoredPreconditioner:
     """Preconditioner by the factored Hessian of centred embeddings.
 
     Centring decouples weights and intercepts. With embeddings A, the factor is that of I + A A^T,

@@ -39,7 +39,7 @@ STRESS = 8.0
 """Noise of the stressed copies divided by the plain noise. A fit that stops one step earlier for
 one plain copy in a thousand (a threshold three deviations away) does so for one stressed copy in
 three, so that few copies show every outcome that an honest rerun may have."""
-CHUNK_CELLS = 1 << 22
+VALUES_AT_ONCE = 1 << 22
 """Number of values jittered at once: 32 MiB of float64, whatever the size of the task."""
 
 Embeddings = npt.NDArray[np.floating[Any]]
@@ -69,7 +69,7 @@ def jitter(rows: Embeddings, noise: Noise, task_id: str) -> Embeddings:
     scale = noise.times * UNITS[noise.dtype] * UNIT_ROUNDOFF[noise.dtype]
     jittered = np.empty_like(rows)
     limits = np.finfo(rows.dtype)
-    step = max(1, CHUNK_CELLS // rows.shape[1])
+    step = max(1, VALUES_AT_ONCE // rows.shape[1])
     for start in range(0, len(rows), step):
         x = rows[start : start + step].astype(np.float64)
         deviation = np.sqrt(x * x + np.mean(x * x, axis=1, keepdims=True))

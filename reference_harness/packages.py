@@ -15,8 +15,8 @@ from .errors import OptionError
 from .extractors import BUILTINS
 from .formats.files import NotReadable, read_regular
 from .formats.packages import (
+    HARNESS_PACKAGES,
     LOCK_BYTES_MAX,
-    OF_THE_HARNESS,
     Lock,
     LockRefused,
     NotInstalled,
@@ -39,7 +39,7 @@ def lock_of(spec: str, folder: str | None = None) -> Lock | None:
         return None
     path = lock_beside(locate(spec, folder))
     try:
-        return read_lock(read_regular(path, LOCK_BYTES_MAX), path.name, OF_THE_HARNESS)
+        return read_lock(read_regular(path, LOCK_BYTES_MAX), path.name, HARNESS_PACKAGES)
     except NotReadable as error:
         if error.missing:
             return None

@@ -73,7 +73,7 @@ class Device:
         """Whether the device is not the CPU, so that each process needs memory on it."""
         return self.torch and self.name.partition(":")[0] != "cpu"
 
-    def takes(self, features: AnyMatrix) -> bool:
+    def fits_on(self, features: AnyMatrix) -> bool:
         """Whether this device, rather than NumPy, fits (n, d) training features."""
         return self.torch and features.size >= self.numbers_min
 
@@ -236,6 +236,6 @@ def run(
     fits = []
     for indices in rows_by_fit:
         train, labels = problem.training(indices)
-        used_device = device if device.takes(train) else CPU
+        used_device = device if device.fits_on(train) else CPU
         fits.append(fit(used_device.put(train), labels, used_device.put(problem.test), used_device))
     return fits

@@ -6,7 +6,7 @@ follow from the tasks.
 
 from collections.abc import Mapping
 
-from .conformance.child import attempt
+from .conformance.child import property_result
 from .conformance.result import TOLERANCES, Outcome
 from .conformance.subject import Subject
 from .formats.measured import SENTENCE_MAX, RunProperty
@@ -30,7 +30,7 @@ def properties_of(extractor: LoadedExtractor, device: str) -> dict[str, RunPrope
     """Return the properties of an extractor with a torch module, checked with short sequences."""
     subject = Subject(spec=extractor.path, name_model="", device=device)
     subject.__dict__["loaded"] = extractor  # otherwise the cached property would load it again
-    results = (attempt(slug, subject) for slug in EXTRACTOR_PROPERTIES)
+    results = (property_result(slug, subject) for slug in EXTRACTOR_PROPERTIES)
     return {
         result.property: _property(_OUTCOMES[result.outcome], result.sentence) for result in results
     }

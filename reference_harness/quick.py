@@ -17,7 +17,7 @@ QUICK = "quick"
 QUICK_FILE = "quick.json"
 
 
-class Quick(NamedTuple):
+class QuickTasks(NamedTuple):
     """A few tasks, and the line that predicts the mean over all categories from their mean."""
 
     benchmark: str
@@ -32,9 +32,9 @@ class Quick(NamedTuple):
 
 
 @functools.cache
-def quick() -> Quick:
+def quick() -> QuickTasks:
     """Return the quick tasks of GENEB."""
-    return Quick(**json.loads(schema(QUICK_FILE).read_bytes()))
+    return QuickTasks(**json.loads(schema(QUICK_FILE).read_bytes()))
 
 
 def with_quick(names: list[str], bench: Benchmark) -> list[str]:

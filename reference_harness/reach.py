@@ -14,7 +14,7 @@ Rows = npt.NDArray[np.floating]
 Embed = Callable[[list[str]], Rows]
 """Function that returns the (n, d) embeddings of n sequences."""
 
-_NEXT = str.maketrans("ACGTacgt", "CGTAcgta")
+_NEXT_LETTER = str.maketrans("ACGTacgt", "CGTAcgta")
 _OTHER_LETTERS = 3
 """Number of letters to which each of A, C, G, T can be changed."""
 SAMPLED_SEQUENCES = 8
@@ -55,11 +55,11 @@ def changed_letters(sequence: str, start: int, stop: int | None = None, shift: i
     stop = len(sequence) if stop is None else stop
     shifted_letters = sequence[start:stop]
     for _ in range(shift):
-        shifted_letters = shifted_letters.translate(_NEXT)
+        shifted_letters = shifted_letters.translate(_NEXT_LETTER)
     return sequence[:start] + shifted_letters + sequence[stop:]
 
 
-class Mover:
+class LetterChanger:
     """Finds which changes of letters of one sequence change its embedding."""
 
     def __init__(self, embed: Embed, sequence: str) -> None:

@@ -99,7 +99,7 @@ def receipt_cells(**options: Any) -> None:
             other_draws=options["other_draws"],
             of_record=document.get("run", {}).get("scorer") is not None,
         ),
-        workers.lent if isinstance(workers, Workers) else None,
+        workers.lend if isinstance(workers, Workers) else None,
     )
     write_json(options["output"], result.model_dump())
     if not options["quiet"]:
@@ -178,7 +178,7 @@ def receipt_refit(**options: Any) -> None:
         bench,
         source,
         FurtherFiles(options["further"], options["further_embeddings"]),
-        workers.lent if isinstance(workers, Workers) else None,
+        workers.lend if isinstance(workers, Workers) else None,
     )
     write_json(options["output"], result.model_dump())
     if not options["quiet"]:

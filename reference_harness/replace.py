@@ -29,12 +29,12 @@ def refuse_loss(option: str, path: Path, settings: Settings) -> None:
     other_regimes = [name for name in regimes if name not in settings.regimes_to_run]
     if other_tasks:
         lost_scores, limiting_option = (
-            _left_out("task", other_tasks),
+            _omission_text("task", other_tasks),
             "--tasks" if settings.tasks else "",
         )
     elif other_regimes:
         lost_scores, limiting_option = (
-            _left_out("regime", other_regimes),
+            _omission_text("regime", other_regimes),
             "--regimes" if settings.regimes else "",
         )
     elif tasks and settings.limit is not None and document.get("limit") is None:
@@ -50,7 +50,7 @@ def refuse_loss(option: str, path: Path, settings: Settings) -> None:
     raise OptionError(msg)
 
 
-def _left_out(noun: str, names: list[str]) -> str:
+def _omission_text(noun: str, names: list[str]) -> str:
     return f"{plural(len(names), noun)} that this run omits ({first_and_more(names)})"
 
 

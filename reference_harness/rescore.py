@@ -106,7 +106,7 @@ def rescore(
     listener: Listener | None = None,
     lend_workers: WorkerLender | None = None,
 ) -> Rescored:
-    """Return the scores of the embeddings and their copies, computed by lent or new workers.
+    """Return the scores of the embeddings and their copies, computed by borrowed or new workers.
 
     Raise a HarnessError for errors that a user can cause.
     """
@@ -150,12 +150,12 @@ class _Rescoring:
             while pool.waiting:
                 for result in pool.results(block=True):
                     if isinstance(result, BaseResult):
-                        self._take_base(result, pool)
+                        self._add_base(result, pool)
                     else:
-                        self._take_copies(result, pool)
+                        self._add_copies(result, pool)
         return self._rescored(matrix, data)
 
-    def _take_base(self, result: BaseResult, pool: Pool[BaseResult | CopyResult]) -> None:
+    def _add_base(self, result: BaseResult, pool: Pool[BaseResult | CopyResult]) -> None:
         if self.request.is_rounded and result.scorer.reason:
             raise ScorerError(result.scorer.reason)
         self.base_by_task[result.task_id] = result
@@ -164,7 +164,7 @@ class _Rescoring:
             if name in self.request.benchmark.protocol.few_shot_k:
                 self._submit(pool, result.task_id, name, is_stressed=True)
 
-    def _take_copies(self, result: CopyResult, pool: Pool[BaseResult | CopyResult]) -> None:
+    def _add_copies(self, result: CopyResult, pool: Pool[BaseResult | CopyResult]) -> None:
         key = (result.task_id, result.regime, result.is_stressed)
         self.copies[key].append(result)
         self.open_jobs[key] -= 1
@@ -194,7 +194,7 @@ class _Rescoring:
         if (
             is_stressed
             and not is_few_shot
-            and most_copies_change(self._gathered(task_id, name, is_stressed=False))
+            and most_copies_change(self._copies_of(task_id, name, is_stressed=False))
         ):
             return
         count = self.request.copies * (FEW_SHOT_TIMES if is_few_shot else 1)
@@ -215,7 +215,7 @@ class _Rescoring:
             )
             self.open_jobs[task_id, name, is_stressed] += 1
 
-    def _gathered(self, task_id: str, name: str, *, is_stressed: bool) -> list[JitteredCopy]:
+    def _copies_of(self, task_id: str, name: str, *, is_stressed: bool) -> list[JitteredCopy]:
         results = sorted(
             self.copies[task_id, name, is_stressed], key=lambda result: result.first_copy
         )
@@ -265,8 +265,8 @@ class _Rescoring:
             regimes={
                 name: RescoredRegime(
                     base=base.regime,
-                    plain=self._gathered(data.id, name, is_stressed=False),
-                    stressed=self._gathered(data.id, name, is_stressed=True),
+                    plain=self._copies_of(data.id, name, is_stressed=False),
+                    stressed=self._copies_of(data.id, name, is_stressed=True),
                     halts=self.base_by_task[data.id].halts[name],
                 )
                 for name, base in self.base_by_task[data.id].regimes.items()

@@ -63,7 +63,7 @@ def jobs_option(command: Any) -> Any:
 
 @click.command(hidden=True)
 def batch() -> None:
-    """Run the commands on standard input, one per line: all that an audit needs."""
+    """Run commands of an audit, each a JSON list of words on a line of standard input."""
     from .batch import serve  # NumPy: see cli.py
 
     serve(run_in_batch)
@@ -185,7 +185,7 @@ def rescore(**options: Any) -> None:
         workers=options["jobs"] or processors(),
     )
     workers = click.get_current_context().obj
-    lend_workers = workers.lent if isinstance(workers, Workers) else None
+    lend_workers = workers.lend if isinstance(workers, Workers) else None
     with progress.listener(len(request.tasks), quiet=options["quiet"]) as listener:
         result = run(request, listener, lend_workers)
     write_json(options["output"], result.model_dump())

@@ -128,7 +128,7 @@ class _Run:
             while self.waiting_tasks and self.engine.has_room:
                 self._begin(self.waiting_tasks.popleft())
             for result in self.engine.results(block=True):
-                self._take(result)
+                self._handle_result(result)
             self._probe()
         if self.failures:
             failures = {
@@ -192,7 +192,7 @@ class _Run:
         self.embedding_ids.add(task.id)
         self.engine.embed(job, self.listener.step)
 
-    def _take(self, result: EmbedResult | ProbeResult | ProbeFailure | Notice) -> None:
+    def _handle_result(self, result: EmbedResult | ProbeResult | ProbeFailure | Notice) -> None:
         if isinstance(result, Notice):
             self.listener.say(result.line)
             return
@@ -201,7 +201,7 @@ class _Run:
             self._embedded(result)
         elif isinstance(result, ProbeResult):
             self._finish(result)
-        elif result.lost_embeddings and self._another_round(result.task_id):
+        elif result.lost_embeddings and self._may_try_again(result.task_id):
             self.waiting_tasks.appendleft(self.settings.benchmark.by_id[result.task_id])
         else:
             self._fail(result.task_id, ProbeError(result.reason))
@@ -239,7 +239,7 @@ class _Run:
             self.embedded_ids.discard(task_id)
             self.engine.probe(self.open_tasks[task_id].job)
 
-    def _another_round(self, task_id: str) -> bool:
+    def _may_try_again(self, task_id: str) -> bool:
         """Count an attempt at a task; return whether another one is allowed."""
         self.round_counts[task_id] += 1
         return self.round_counts[task_id] < ATTEMPTS
@@ -408,7 +408,7 @@ class _Run:
             self._say([f"scores are not of record: {finished.scorer.reason}"])
         if finished.predictions is not None:
             self.predictions[task_id] = finished.predictions
-        self._note(finished.libraries)
+        self._add_libraries(finished.libraries)
 
     def _task_record(self, probed: ProbeResult) -> TaskRecord:
         open_task = self.open_tasks.pop(probed.task_id)
@@ -434,7 +434,7 @@ class _Run:
             ),
         )
 
-    def _note(self, libraries: list[LibraryRef]) -> None:
+    def _add_libraries(self, libraries: list[LibraryRef]) -> None:
         for library in libraries:
             self.libraries[(library.library, library.version, library.kernel, library.threads)] = (
                 library

@@ -18,6 +18,6 @@ def scorer() -> None:
     from .scorer import SCORER  # NumPy: see cli.py
 
     echo(SCORER.description)
-    threads.hold_to_scorer()
+    threads.limit_to_scorer()
     SCORER.check()
     echo("this machine has the scorer of record: scores computed here can be published")

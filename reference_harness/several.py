@@ -28,7 +28,7 @@ CALL_OPTIONS = ("listed", "engine", "quiet")
 """Options of the whole command, which a listed run cannot set."""
 OLD_KEYS: dict[str, str] = {"workers": "jobs"}
 """The present key for each earlier key of a list, which is accepted for one release."""
-LIST_FORM = 'write it as [[run]] with output = "M.json" and other options of `geneb-harness run`'
+LIST_FIX = 'write it as [[run]] with output = "M.json" and other options of `geneb-harness run`'
 
 
 def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> list[dict[str, Any]]:
@@ -41,10 +41,10 @@ def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> l
     except NotReadable as error:
         raise OptionError(f"{path}: {error.reason}") from error
     except ValueError as error:
-        raise OptionError(f"{path}: not a TOML file: {error}: {LIST_FORM}") from error
+        raise OptionError(f"{path}: not a TOML file: {error}: {LIST_FIX}") from error
     tables = document.get("run")
     if not isinstance(tables, list) or not tables or document.keys() != {"run"}:
-        raise OptionError(f"{path}: expected tables [[run]] and nothing else: {LIST_FORM}")
+        raise OptionError(f"{path}: expected tables [[run]] and nothing else: {LIST_FIX}")
     runs = [
         common | _options(table, context, f"{path}: run {number}")
         for number, table in enumerate(tables, 1)

@@ -31,7 +31,7 @@ class ShardHeader(NamedTuple):
     rows: int
     dim: int
     dtype: str
-    names_crc: int
+    digests_crc: int
     """CRC-32 of the digests."""
     crc: int
     """CRC-32 of the matrix."""
@@ -68,7 +68,7 @@ def header_of(shard: Path) -> ShardHeader:
         rows=members["count"],
         dim=members["dim"],
         dtype=members["dtype"],
-        names_crc=members["names_crc"],
+        digests_crc=members["names_crc"],
         crc=members["crc"],
         token_budget=members["token_budget"],
         start=len(line),
@@ -80,13 +80,13 @@ def header_of(shard: Path) -> ShardHeader:
     return header
 
 
-def names_in(shard: Path) -> bytes:
+def digests_in(shard: Path) -> bytes:
     """Return the digests of a shard, joined. Raise DamagedShardError."""
     header = header_of(shard)
     with shard.open("rb") as stream:
         stream.seek(header.start)
         digests = stream.read(header.rows * DIGEST_BYTES)
-    if zlib.crc32(digests) != header.names_crc:
+    if zlib.crc32(digests) != header.digests_crc:
         raise DamagedShardError("the digests are damaged")
     return digests
 

@@ -46,7 +46,7 @@ class State:
                 k for k in {*stored, *identity} if stored.get(k) != identity.get(k)
             ):
                 key = changed_keys[0]
-                stored_value, new_value = _where_they_differ(stored.get(key), identity.get(key))
+                stored_value, new_value = _differing_values(stored.get(key), identity.get(key))
                 msg = (
                     f"{path}: the stopped run had {key} {stored_value!r}, but this one has "
                     f"{new_value!r}: run without --resume to start over"
@@ -105,7 +105,7 @@ class State:
         return value
 
 
-def _where_they_differ(stored_value: object, new_value: object) -> tuple[object, object]:
+def _differing_values(stored_value: object, new_value: object) -> tuple[object, object]:
     """Return two values; of two mappings only the members that differ."""
     if not isinstance(stored_value, dict) or not isinstance(new_value, dict):
         return stored_value, new_value

@@ -27,7 +27,7 @@ RECORD_BYTES_MAX = 1 << 28
 DECIMALS_MIN = 3
 """Fewest decimals of a rounded score that is accepted as the record's."""
 RETRY_FIX = "run again with `geneb-harness run --receipt DIR --submission FILE`"
-LACKING = {
+MISSING_FACTS = {
     "1.0": "the details of the run, and for each of {cells} the scores of every seed, the digest "
     "of its predictions, its classes and its confusion matrices",
     "1.1": "for each of {cells} its classes and its confusion matrices",
@@ -55,7 +55,7 @@ def read_submission(path: Path) -> dict[str, Any]:
     if version == LATEST:
         msg = f"{path}: it already has format {LATEST}: nothing to do"
         raise OptionError(msg)
-    if version not in LACKING or not cells:
+    if version not in MISSING_FACTS or not cells:
         msg = f"{path}: format {version!r} with {plural(cells, 'cell')}, expected 1.0 or 1.1 with "
         msg += f"scores: run `geneb-ci check {path}`"
         raise OptionError(msg)
@@ -66,7 +66,7 @@ def read_submission(path: Path) -> dict[str, Any]:
 def refuse_without_record(document: dict[str, Any], path: Path) -> None:
     """Raise OptionError with a message about what is missing and where to find it."""
     cells = sum(len(tasks) for tasks in document["results"].values())
-    missing_text = LACKING[document["schema_version"]].format(cells=plural(cells, "cell"))
+    missing_text = MISSING_FACTS[document["schema_version"]].format(cells=plural(cells, "cell"))
     msg = (
         f"{path}: for format {LATEST}, the file lacks {missing_text}. The run record contains all "
         "of this: pass the file of `geneb-harness run --output` as --record. Without a record, "

@@ -24,7 +24,7 @@ SUBSTITUTED_SHARE = 0.03
 letters in two cases of five, and an honest model that reads it would be flagged."""
 CROP_SHARE = 0.02
 """Share of the letters that a crop removes, at least one letter, at random ends."""
-SHIFT = 3
+SHIFTED_LETTERS = 3
 """Letters that a shift removes at one end; it adds as many random ones at the other."""
 REVERSED = "reversed"
 KINDS = ("substituted", "cropped", "shifted")
@@ -143,10 +143,10 @@ def cropped(sequence: str, uniform: Uniform) -> str:
 
 def shifted(sequence: str, uniform: Uniform) -> str:
     """Return the sequence without letters at one end, and with random ones at the other."""
-    new_letters = "".join(_LETTERS[int(uniform() * len(_LETTERS))] for _ in range(SHIFT))
+    new_letters = "".join(_LETTERS[int(uniform() * len(_LETTERS))] for _ in range(SHIFTED_LETTERS))
     if uniform() < 0.5:  # noqa: PLR2004 (one direction or the other)
-        return sequence[SHIFT:] + new_letters
-    return new_letters + sequence[:-SHIFT]
+        return sequence[SHIFTED_LETTERS:] + new_letters
+    return new_letters + sequence[:-SHIFTED_LETTERS]
 
 
 def reversed_strand(sequence: str, uniform: Uniform) -> str:

@@ -40,7 +40,7 @@ from .worker_options import WorkerOptions, read_options
 MAGIC = b"GENEBEMB"
 VERSION = 1
 HEADER = struct.Struct("<8sHHIQQ")
-PIECE = 1 << 20  # bytes per write
+PIECE_BYTES = 1 << 20  # bytes per write
 
 FAILED = 3
 """Exit code of an expected error, whose reason was printed."""
@@ -55,7 +55,7 @@ LETTERS = "letters embedded: "
 LETTERS_SECONDS = 10.0
 """Seconds between two such lines: a day of them is 300 kB of the text that may be printed."""
 
-NOT_COMPILED = b"compile=true was left out: the model is run as it is\n"
+NOT_COMPILED_NOTICE = b"compile=true was left out: the model is run as it is\n"
 """Printed if torch compiled the model in the run: a sandbox has no compiler, and compiling changes
 only rounding, which the tolerance of an audit covers."""
 
@@ -123,7 +123,7 @@ def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
     options_by_name = dict(options.options)
     if is_compiled(options.extractor, options_by_name):
         del options_by_name["compile"]
-        os.write(2, NOT_COMPILED)
+        os.write(2, NOT_COMPILED_NOTICE)
     loaded = load(
         options.extractor,
         options.name_model,
@@ -163,7 +163,7 @@ def write(stream: int, values: np.ndarray) -> None:
     for block in (memoryview(header), values.data.cast("B")):
         written = 0
         while written < len(block):
-            written += os.write(stream, block[written : written + PIECE])
+            written += os.write(stream, block[written : written + PIECE_BYTES])
     os.close(stream)
 
 

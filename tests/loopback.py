@@ -30,4 +30,4 @@ def loopback(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 @pytest.fixture
 def as_public(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a server on this machine stand for a public one."""
-    monkeypatch.setattr(addresses, "ALLOWED", frozenset({"127.0.0.1"}))
+    monkeypatch.setattr(addresses, "ALLOWED_IP_ADDRESSES", frozenset({"127.0.0.1"}))

@@ -42,8 +42,8 @@ from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import line_ends_clause, text_at
 from reference_harness.formats.packages import (
+    HARNESS_PACKAGES,
     LOCK_SUFFIX,
-    OF_THE_HARNESS,
     Lock,
     LockRefused,
     read_lock,
@@ -224,7 +224,7 @@ class AuditSubject:
         if raw is None and not claimed:
             return None
         try:
-            lock = read_lock(raw or b"", name, OF_THE_HARNESS)
+            lock = read_lock(raw or b"", name, HARNESS_PACKAGES)
         except LockRefused as error:
             raise AuditRefused(
                 f"{name}:{error.line}: the lock {error.reason}", _RETRY_FIX

@@ -53,7 +53,7 @@ def baseline_lines(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]
     return means_by_regime
 
 
-class BesideBaselines(NamedTuple):
+class BaselineComparison(NamedTuple):
     """Mean MCC of a row and of the baselines on the tasks that all have, in the first regime."""
 
     tasks: int
@@ -61,9 +61,9 @@ class BesideBaselines(NamedTuple):
     baselines: dict[str, float]
 
 
-def beside_baselines(
+def baseline_comparison(
     results: Mapping[str, Mapping[str, Any]], benchmark: Benchmark
-) -> BesideBaselines | None:
+) -> BaselineComparison | None:
     """Return mean MCC of a row and of each baseline; None if they have no task in common."""
     regime, scores = benchmark.regimes[0], baseline_scores(benchmark)
     cells = results.get(regime, {})
@@ -73,7 +73,7 @@ def beside_baselines(
     ]
     if not scores or not tasks:
         return None
-    return BesideBaselines(
+    return BaselineComparison(
         len(tasks),
         mean([cells[task].MCC for task in tasks]),
         {

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.board.advice import MARGIN, Advice, ModelRequest, is_built, model_request
 from geneb_ci.board.columns import Entry, entry_of
-from geneb_ci.board.marks import letters_read, marks_of, read_defects, row_judge
+from geneb_ci.board.marks import letters_read, marks_of, read_defects, row_decider
 from geneb_ci.board.means import ranked_regimes
 from geneb_ci.board.page import INDEX, delete_former_scripts, page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
@@ -71,7 +71,7 @@ def entry_maker(layout: Layout) -> EntryMaker:
 
     Raises BadConfiguration, and BrokenRecordError where an audit record is broken.
     """
-    decide_row = row_judge(layout)
+    decide_row = row_decider(layout)
     registry, defects = ModelRegistry(layout), read_defects(layout)
     receipts_seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
     shared, benchmark = shared_errors(layout), benchmark_of(layout)
@@ -241,7 +241,7 @@ def checked_entries(
             findings.append(result.findings)
     report.benchmarks = checker.benchmarks
     report.findings.sort(key=Finding.sort_key)
-    if not _is_sound(report):
+    if not _has_no_error(report):
         raise SubmissionsRefused(report)
     rows: Iterable[BoardRow | None] = (
         map(read_row, checked)
@@ -341,7 +341,7 @@ def _build_extra() -> AbstractContextManager[None]:
     return extra_required("; without it, only `build --no-diagnostics` works")
 
 
-def _is_sound(report: Report) -> bool:
+def _has_no_error(report: Report) -> bool:
     has_error = any(finding.severity is Severity.ERROR for finding in report.findings)
     return bool(report.files) and not report.unreadable and not has_error
 

@@ -26,10 +26,10 @@ from geneb_ci.board.marks import (
     ShownDefect,
     ShownDispute,
     ShownStatement,
+    hardware_and_duration,
     letters_per_second,
     peak_memory,
-    properties_seen,
-    run_words,
+    property_outcomes,
 )
 from geneb_ci.common.types import Authorship, Evidence, TrustLevel
 from geneb_ci.models.registry import TERMS
@@ -192,11 +192,11 @@ def _audit(entry: Entry) -> dict[str, Any] | None:
     }
 
 
-def _attested(entry: Entry) -> list[dict[str, str]] | None:
+def _statements(entry: Entry) -> list[dict[str, str]] | None:
     return [statement._asdict() for statement in entry.attestation.statements] or None
 
 
-def _registered(key: str, about: str, label: str, *, is_count: bool = False) -> Column:
+def _registry_column(key: str, about: str, label: str, *, is_count: bool = False) -> Column:
     """Return the column of a fact in the model registry; a column of words is also a facet."""
     return Column(
         key=key,
@@ -300,7 +300,7 @@ COLUMNS: tuple[Column, ...] = (
         type=list[ShownStatement],
         about="Which scores audits compared, and which nobody did; only if some audit counts. All "
         "other values rest on the word of their author: docs/maintainer/trust.md.",
-        value=_attested,
+        value=_statements,
         kind="attested",
         label="Scores attested by",
         is_required=False,
@@ -388,16 +388,22 @@ COLUMNS: tuple[Column, ...] = (
         is_required=False,
     ),
     # Add columns of the registry here: docs/developer/developing.md, "A column of the board".
-    _registered("architecture", "Architecture, in the paper's words.", "Architecture"),
-    _registered("tokenization", "What a token is, in the paper's words.", "Tokenizer"),
-    _registered("pretraining", "What it was pretrained on, in the paper's words.", "Pretraining"),
-    _registered("runs_on", "What its published code runs on: `CPU or GPU`, or `GPU`.", "Runs on"),
-    _registered("licence", "Licence of the weights, as their publisher names it.", "Licence"),
-    _registered(
+    _registry_column("architecture", "Architecture, in the paper's words.", "Architecture"),
+    _registry_column("tokenization", "What a token is, in the paper's words.", "Tokenizer"),
+    _registry_column(
+        "pretraining", "What it was pretrained on, in the paper's words.", "Pretraining"
+    ),
+    _registry_column(
+        "runs_on", "What its published code runs on: `CPU or GPU`, or `GPU`.", "Runs on"
+    ),
+    _registry_column("licence", "Licence of the weights, as their publisher names it.", "Licence"),
+    _registry_column(
         "max_letters", "Longest input in letters.", "Longest input in letters", is_count=True
     ),
-    _registered("max_tokens", "Longest input in tokens.", "Longest input in tokens", is_count=True),
-    _registered("embedding_dim", "Width of the embeddings.", "Embedding width", is_count=True),
+    _registry_column(
+        "max_tokens", "Longest input in tokens.", "Longest input in tokens", is_count=True
+    ),
+    _registry_column("embedding_dim", "Width of the embeddings.", "Embedding width", is_count=True),
     Column(
         key="url",
         type=str,
@@ -413,7 +419,7 @@ COLUMNS: tuple[Column, ...] = (
         type=str,
         about="Hardware of the run, and time from its start to its end, as submitted; since "
         "format 1.1.",
-        value=lambda entry: run_words(entry.submission),
+        value=lambda entry: hardware_and_duration(entry.submission),
         kind="text",
         label="Run",
         is_published=False,
@@ -460,7 +466,7 @@ COLUMNS: tuple[Column, ...] = (
         type=str,
         about="Which declared properties the submitter's run verified, and which it did not "
         "contradict; since format 1.2.",
-        value=lambda entry: properties_seen(entry.submission),
+        value=lambda entry: property_outcomes(entry.submission),
         kind="text",
         label="Properties of the extractor",
         is_published=False,
@@ -489,7 +495,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
 )
 PUBLISHED = tuple(column for column in COLUMNS if column.is_published)
-BY_TASK = tuple(column for column in COLUMNS if column.is_by_task)
+TASK_COLUMNS = tuple(column for column in COLUMNS if column.is_by_task)
 
 
 def facts_of(entry: Entry, columns: Iterable[Column]) -> dict[str, Any]:

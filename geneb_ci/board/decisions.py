@@ -26,23 +26,23 @@ Positions = npt.NDArray[np.intp]
 CONFIDENCE = 0.95
 NORMAL = 1.96
 """Standard errors from a score to the ends of its 95 % interval."""
-STEPS = (1, 2, 5)
+ROUNDED_FACTORS = (1, 2, 5)
 """Numbers of models are rounded up to these times a power of 10, so that another row rarely changes
 the critical value."""
-FEWEST = 10
+ROUNDED_MODELS_MIN = 10
 """Smallest number of models after rounding up."""
 DIGITS = 9
 """Decimals of numbers computed from normal quantiles: libraries differ in the sixteenth."""
-GRID = 2001
+GRID_POINTS = 2001
 """Points at which the integral is evaluated: ten times as many change it by less than 1e-9."""
 PAIRS_AT_ONCE = 1_000_000
 """Pairs of models that are compared at once: each array of them takes 8 MB."""
-GROUPED_MIN, GROUP, GROUPS, FEW = 200, 128, 20, 8
+GROUPED_MODELS_MIN, GROUP, GROUPS_MAX, FEW = 200, 128, 20, 8
 """Number of models from which pairs are counted by groups of similar variance, minimum size of a
 group, maximum number of groups, and number of models that are compared with all others first."""
 FREEDOM_MIN = 4.0
 """Minimum degrees of freedom from which `student_quantile` decreases as they grow."""
-SLACK = 1e-12
+LIMIT_ROUNDING_MAX = 1e-12
 """An upper bound of the rounding error of a limit; pairs closer to a limit are compared exactly."""
 
 
@@ -62,8 +62,8 @@ def rounded_up(models: int) -> int:
     """Return the number of models rounded up to 10, 20, 50, 100, 200, 500, ..."""
     unit = 1
     while True:
-        for step in STEPS:
-            if step * unit >= max(models, FEWEST):
+        for step in ROUNDED_FACTORS:
+            if step * unit >= max(models, ROUNDED_MODELS_MIN):
                 return step * unit
         unit *= 10
 
@@ -85,7 +85,7 @@ def critical_value(models: int) -> float:
 
 def _range(width: float, models: int) -> float:
     """Return the probability that `models` standard normals all lie in an interval of `width`."""
-    points = np.linspace(-REACH, REACH, GRID)
+    points = np.linspace(-REACH, REACH, GRID_POINTS)
     density = np.exp(-points * points / 2) / math.sqrt(2 * math.pi)
     probability = normal_below(points) - normal_below(points - width)
     return float(models * np.sum(density * probability ** (models - 1)) * (points[1] - points[0]))
@@ -157,7 +157,11 @@ def win_and_loss_counts(scores: ScoreColumn, critical: float) -> tuple[Positions
     group almost the same difference is significant, so only pairs close to it are compared.
     """
     count = len(scores.values)
-    if count < GROUPED_MIN or scores.shared is not None or scores.freedom.min() < FREEDOM_MIN:
+    if (
+        count < GROUPED_MODELS_MIN
+        or scores.shared is not None
+        or scores.freedom.min() < FREEDOM_MIN
+    ):
         models, sums = np.arange(count), np.zeros((2, count), dtype=np.intp)
         step = max(1, PAIRS_AT_ONCE // max(1, count))
         for first in np.split(models, range(step, count, step)):
@@ -170,15 +174,16 @@ def win_and_loss_counts(scores: ScoreColumn, critical: float) -> tuple[Positions
     scores = ScoreColumn(*(part[by_value] for part in scores[:3]))
     above, below = np.zeros(count, dtype=np.intp), np.zeros(count, dtype=np.intp)
     by_variance = np.argsort(scores.variance, kind="stable")
-    group_size = max(GROUP, -(-count // GROUPS))
+    group_size = max(GROUP, -(-count // GROUPS_MAX))
     for group in np.split(by_variance, range(group_size, count, group_size)):
         group.sort()
         variance, scores_of_group = scores.variance[group], scores.values[group]
         freedom = np.minimum(scores.freedom, scores.freedom[group].min())
         certain_limit = (
-            student_quantile(critical, freedom) * np.sqrt(scores.variance + variance.max()) + SLACK
+            student_quantile(critical, freedom) * np.sqrt(scores.variance + variance.max())
+            + LIMIT_ROUNDING_MAX
         )
-        possible_limit = critical * np.sqrt(scores.variance + variance.min()) - SLACK
+        possible_limit = critical * np.sqrt(scores.variance + variance.min()) - LIMIT_ROUNDING_MAX
         # Each model beats the group's first `certain_wins` models; it is compared with later ones.
         certain_wins = np.searchsorted(scores_of_group, scores.values - certain_limit, side="left")
         below += certain_wins
@@ -231,7 +236,7 @@ def could_be_best(scores: ScoreColumn, subset: Positions, critical: float) -> Po
         rivals = lowest_variances
     elif scores.shared is None:
         least = scores.values[contenders].min(initial=1.0) + critical * errors
-        rivals = subset[scores.values[subset] > least - SLACK]
+        rivals = subset[scores.values[subset] > least - LIMIT_ROUNDING_MAX]
     return np.asarray(
         contenders[~_better(scores, rivals[:, None], contenders, critical).any(axis=0)]
     )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 FACTS = tuple(column.key for column in PUBLISHED if column.key != "model" and column.is_compared)
 """Keys of the facts about a model that are compared, beside its scores."""
-OTHER_WORDS = frozenset({"official", "submitted"})
+REPEATING_FACTS = frozenset({"official", "submitted"})
 """Keys that repeat authorship and evidence in other words: texts for people omit them."""
 
 

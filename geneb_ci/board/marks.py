@@ -151,7 +151,7 @@ def marks_of(
     return Marks(tuple(sorted(counts.items())), own_defects)
 
 
-def run_words(submission: Submission) -> str | None:
+def hardware_and_duration(submission: Submission) -> str | None:
     """Return hardware and duration of a run in words; None for format 1.0, which has neither.
 
     The duration includes downloads, probes and pauses, so it does not measure the model's speed.
@@ -218,7 +218,7 @@ OUTCOME_WORDS: Mapping[str, str] = {
 }
 
 
-def properties_seen(submission: Submission) -> str | None:
+def property_outcomes(submission: Submission) -> str | None:
     """Return in words which properties a run verified, did not contradict, and contradicted.
 
     Return None if the submission has no outcome for any of PROPERTY_WORDS.
@@ -238,7 +238,7 @@ def properties_seen(submission: Submission) -> str | None:
     return "; ".join(parts) or None
 
 
-def row_judge(layout: Layout) -> Callable[[str, str, str], Decision]:
+def row_decider(layout: Layout) -> Callable[[str, str, str], Decision]:
     """Return a function that maps a row's digest, origin and scorer to its decision.
 
     The decision considers all audit records. Raises BadConfiguration, and BrokenRecordError if a

@@ -26,7 +26,7 @@ _EXPORT = re.compile(r"^export (?=(?:const|function) )", re.MULTILINE)
 _EXPORTED = re.compile(r"^export (?:const|function) (\w+)", re.MULTILINE)
 _IMPORT_LINE = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 _STYLE_IMPORT = re.compile(r'^@import "(\./[^"]+)";\n', re.MULTILINE)
-FIXED = (
+FIXED_FILES = (
     INDEX,
     "vendor/d3.min.js",
     "vendor/d3.LICENSE.txt",
@@ -146,7 +146,7 @@ def page_files() -> dict[str, bytes]:
 
     Raises BrokenInstallation if one is missing.
     """
-    files = {name: shipped("page", name).read_bytes() for name in FIXED}
+    files = {name: shipped("page", name).read_bytes() for name in FIXED_FILES}
     return assembled_files(files | _source())
 
 

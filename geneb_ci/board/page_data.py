@@ -35,19 +35,19 @@ FIGURE_PARTS = 30
 """Maximum number of parts of a figure on the page: some figures have 100,000 parts."""
 DECIMALS = 3
 """Decimals of scores on the page."""
-CURRENT = "board-current.js"
+CURRENT_SCRIPT = "board-current.js"
 """Name of the script that holds the digest of the newest board."""
-_STANDING = ("score", "error", "freedom", "rank", "rank_low", "rank_high")
-_MEANS = ("macro", "micro")
-ENCODING = {"score": SCORE_UNIT, "standing": _STANDING, "means": _MEANS}
+_STANDING_KEYS = ("score", "error", "freedom", "rank", "rank_low", "rank_high")
+_MEAN_KEYS = ("macro", "micro")
+ENCODING = {"score": SCORE_UNIT, "standing": _STANDING_KEYS, "means": _MEAN_KEYS}
 """How the page decodes numbers: the unit of scores, and the order of standings and means."""
 Values = Mapping[str, Mapping[str, Any]]
 """Parsed values of the board's files, by name."""
-Ids = Sequence[str]
+ModelIds = Sequence[str]
 """Ids of models, in the order of the page."""
-Diagnosed = Mapping[str, Any] | None
+DiagnosticsOrNone = Mapping[str, Any] | None
 """The value of diagnostics.json; None if it was not made."""
-_STEP = SCORE_UNIT // 10**DECIMALS
+_THOUSANDTH = SCORE_UNIT // 10**DECIMALS
 
 
 def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def page_scripts(
     page has neither intervals nor advice. `events` are those of ledger.json; None without a ledger.
 
     Parts refer to models by index. So that parts of two boards are never combined, the digest of
-    all parts is in the name of each script and in its key. Only CURRENT has a fixed name.
+    all parts is in the name of each script and in its key. Only CURRENT_SCRIPT has a fixed name.
     """
     ordered_entries = in_board_order(entries)
     ids = [entry.submission.model_id for entry in ordered_entries]
@@ -102,7 +102,7 @@ def page_scripts(
         for name, text in parts.items()
     }
     scripts[script_name(BASE, digest)] = later(script_of, "base", base_text)
-    scripts[CURRENT] = later(script_of, "current", [ascii_text(digest)])
+    scripts[CURRENT_SCRIPT] = later(script_of, "current", [ascii_text(digest)])
     return Texts(dict(sorted(scripts.items())))
 
 
@@ -119,7 +119,7 @@ def _digest(parts: Mapping[str, list[bytes]]) -> str:
 def _base(
     values: Values,
     entries: Sequence[Entry],
-    ids: Ids,
+    ids: ModelIds,
     benchmark: Benchmark,
     advice: Advice | None,
 ) -> dict[str, Any]:
@@ -148,9 +148,9 @@ def millionths(score: float) -> int:
     """Return a score as an integer number of millionths that rounds to the same three decimals."""
     rounded = round(score * SCORE_UNIT)
     # A number ending in 500 could be rounded either way, so it is moved towards the exact score.
-    if rounded % _STEP == _STEP // 2:
+    if rounded % _THOUSANDTH == _THOUSANDTH // 2:
         thousandths = round(float(f"{score:.{DECIMALS}f}") * 10**DECIMALS)
-        rounded += 1 if rounded < thousandths * _STEP else -1
+        rounded += 1 if rounded < thousandths * _THOUSANDTH else -1
     return rounded
 
 
@@ -180,10 +180,10 @@ def _benchmark(benchmark: Benchmark, published: Iterable[Mapping[str, Any]]) -> 
     }
 
 
-def _scores(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> dict[str, Any]:
+def _scores(values: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> dict[str, Any]:
     """Return the means of a regime: scores by metric and model, then standings.
 
-    A model has macro, micro, then the categories; null if it has missing cells. ModelRanking are by
+    A model has macro, micro, then the categories; null if it has missing cells. Standings are by
     column and model, unrounded, since decisions use them; null without diagnostics.
     """
     regime, diagnostics = benchmark.regimes[index], values.get(DIAGNOSTICS)
@@ -194,11 +194,11 @@ def _scores(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> dict[
             return None
         row = rows[model]
         categories = map(row[f"cat_{metric}"].__getitem__, benchmark.category_order)
-        return [*map(millionths, (*(row[f"{mean}_{metric}"] for mean in _MEANS), *categories))]
+        return [*map(millionths, (*(row[f"{mean}_{metric}"] for mean in _MEAN_KEYS), *categories))]
 
     columns = _columns(diagnostics, regime, benchmark)
     index_of = {model: k for k, model in enumerate(ids)}
-    names = [*_MEANS, *benchmark.category_order]
+    names = [*_MEAN_KEYS, *benchmark.category_order]
     return {
         "scores": {metric: [means(model, metric) for model in ids] for metric in benchmark.metrics},
         "standings": [[_standing(column, model) for model in ids] for column in columns] or None,
@@ -206,7 +206,7 @@ def _scores(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> dict[
     }
 
 
-def _tasks(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> dict[str, Any]:
+def _tasks(values: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> dict[str, Any]:
     """Return the task scores of a regime, by metric and model in board order.
 
     With diagnostics, scores of the primary metric and their standard errors are not rounded, since
@@ -236,21 +236,25 @@ def _tasks(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> dict[s
     return data
 
 
-def _columns(diagnostics: Diagnosed, regime: str, benchmark: Benchmark) -> list[ModelRanking]:
+def _columns(
+    diagnostics: DiagnosticsOrNone, regime: str, benchmark: Benchmark
+) -> list[ModelRanking]:
     """Return the standings by macro, micro and each category; [] without diagnostics."""
     if diagnostics is None:
         return []
     ranks = diagnostics["ranks"][regime]
-    return [ranks[m] for m in _MEANS] + [ranks["categories"][c] for c in benchmark.category_order]
+    return [ranks[m] for m in _MEAN_KEYS] + [
+        ranks["categories"][c] for c in benchmark.category_order
+    ]
 
 
 def _standing(
-    standings: ModelRanking, model: str, count: int = len(_STANDING)
+    standings: ModelRanking, model: str, count: int = len(_STANDING_KEYS)
 ) -> list[float | None] | None:
-    """Return the first numbers of `_STANDING` of a model; None if it is not ranked."""
+    """Return the first numbers of `_STANDING_KEYS` of a model; None if it is not ranked."""
     if model not in standings.places:
         return None
-    return [*map(standings[model].__getitem__, _STANDING[:count])]
+    return [*map(standings[model].__getitem__, _STANDING_KEYS[:count])]
 
 
 def _claims(advice: Advice, index_of: Mapping[str, int]) -> dict[str, Any]:
@@ -270,7 +274,7 @@ def _claims(advice: Advice, index_of: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _shared(
-    diagnostics: Diagnosed,
+    diagnostics: DiagnosticsOrNone,
     regime: str,
     index_of: Mapping[str, int],
     columns: Sequence[str],
@@ -283,7 +287,7 @@ def _shared(
     return {"shared": {"models": models, "columns": [shared["scores"][name] for name in columns]}}
 
 
-def _decisions(diagnostics: Diagnosed, benchmark: Benchmark) -> dict[str, Any] | None:
+def _decisions(diagnostics: DiagnosticsOrNone, benchmark: Benchmark) -> dict[str, Any] | None:
     """Return the constants of the page's decisions: critical values by regime, and the margin."""
     if diagnostics is None:
         return None
@@ -297,7 +301,7 @@ def _decisions(diagnostics: Diagnosed, benchmark: Benchmark) -> dict[str, Any] |
 
 
 def _facts(
-    diagnostics: Diagnosed, index_of: Mapping[str, int], benchmark: Benchmark
+    diagnostics: DiagnosticsOrNone, index_of: Mapping[str, int], benchmark: Benchmark
 ) -> dict[str, Any] | None:
     """Return the figures about differences between regimes, for the overview."""
     if diagnostics is None:

@@ -93,11 +93,11 @@ def reasons_of(advice: Advice, facts: AdviceFacts) -> list[str]:
     models = list(dict.fromkeys(highest_models))
     causes += [sentence for model in models for sentence in _doubts(model, facts.rows[model])]
     if any(facts.draw_variances[regime_advice.regime] for regime_advice in advice.regimes):
-        causes.append(DRAWS)
+        causes.append(DRAWS_SENTENCE)
     return causes
 
 
-DRAWS = (
+DRAWS_SENTENCE = (
     "Intervals cover other training draws: by the submission's scores by seed, or else by a "
     "standard deviation of 0.1 between draws, as k-mers have it on six tasks."
 )
@@ -118,10 +118,10 @@ def highest_sentence(choice: Choice, claim: Claim, regime: str, count: int) -> s
     score = f"{score_text(choice.score)}, 95 % interval {interval_text(choice.low, choice.high)}"
     subject = "this task" if count == 1 else f"these {count} tasks"
     sentence = f"Highest on {subject} with {examples_text(regime)}: `{choice.model}`, {score}."
-    return f"{sentence} {rest_text(claim, count, 'highest')}"
+    return f"{sentence} {dependence_text(claim, count, 'highest')}"
 
 
-def rest_text(claim: Claim, count: int, role: str) -> str:
+def dependence_text(claim: Claim, count: int, role: str) -> str:
     """Return on how many tasks a model wins, and in how many cases leaving one out changes that."""
     if count == 1:
         return "This rests on one task alone."
@@ -171,7 +171,7 @@ def _smaller(advice: Advice) -> str:
     return (
         f"{plural(count, 'smaller model')} {verb} {accepted}; the smallest is `{smallest_model}`, "
         f"{size_text(smallest_choices[0].params)} parameters: {losses_text}. "
-        f"{rest_text(advice.smallest, len(advice.tasks), 'the smallest')}"
+        f"{dependence_text(advice.smallest, len(advice.tasks), 'the smallest')}"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError, create_model
 
-from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column, Entry, facts_of, in_board_order
+from geneb_ci.board.columns import PUBLISHED, TASK_COLUMNS, Column, Entry, facts_of, in_board_order
 from geneb_ci.board.means import numbers_of
 from geneb_ci.check.claims import results_of
 from geneb_ci.common.errors import GenebError, UsageProblem
@@ -56,7 +56,7 @@ def _row(name: str, about: str, columns: Iterable[Column], part: str) -> type[St
     fields: dict[str, Any] = {
         column.key: (column.type, Field(description=column.about))
         if column.is_required
-        else (column.type, Field(None, description=column.about, json_schema_extra=_left_out))
+        else (column.type, Field(None, description=column.about, json_schema_extra=_remove_default))
         for column in columns
     }
     for metric in METRICS:
@@ -66,17 +66,17 @@ def _row(name: str, about: str, columns: Iterable[Column], part: str) -> type[St
     return create_model(name, __base__=StrictModel, __doc__=about, **fields)
 
 
-def _left_out(schema: dict[str, Any]) -> None:
+def _remove_default(schema: dict[str, Any]) -> None:
     """Remove the default from a schema: a key that a row may lack is never null."""
     del schema["default"]
 
 
-def _fact(about: str) -> Any:
-    return Field(None, description=about, json_schema_extra=_left_out)
+def _optional_fact(about: str) -> Any:
+    return Field(None, description=about, json_schema_extra=_remove_default)
 
 
 CategoryRow = _row("CategoryRow", "One model in one regime, by category.", PUBLISHED, "cat")
-TaskRow = _row("TaskRow", "One model in one regime, by task.", BY_TASK, "task")
+TaskRow = _row("TaskRow", "One model in one regime, by task.", TASK_COLUMNS, "task")
 
 
 class PublishedTask(StrictModel):
@@ -85,13 +85,15 @@ class PublishedTask(StrictModel):
     id: str
     label: str
     cat: str
-    kingdom: str = _fact("Group of species, such as plants.")
-    species: str = _fact("The species, if all sequences are of a single one.")
-    assay: str = _fact("Method by which the labels were measured.")
-    length: str = _fact("Length of the sequences, in words.")
-    classes: int = _fact("Number of classes.")
-    source: str = _fact("Suite that published the task.")
-    near_duplicates: list[str] = _fact("Tasks of other suites whose labels are from the same data.")
+    kingdom: str = _optional_fact("Group of species, such as plants.")
+    species: str = _optional_fact("The species, if all sequences are of a single one.")
+    assay: str = _optional_fact("Method by which the labels were measured.")
+    length: str = _optional_fact("Length of the sequences, in words.")
+    classes: int = _optional_fact("Number of classes.")
+    source: str = _optional_fact("Suite that published the task.")
+    near_duplicates: list[str] = _optional_fact(
+        "Tasks of other suites whose labels are from the same data."
+    )
 
 
 class Leaderboard(StrictModel):
@@ -178,7 +180,9 @@ def leaderboards(
         row = entry.submission
         numbers = entry.numbers or numbers_of(row, results_of(row), benchmark)
         facts = facts_of(entry, PUBLISHED)
-        task_facts = {column.key: facts[column.key] for column in BY_TASK if column.key in facts}
+        task_facts = {
+            column.key: facts[column.key] for column in TASK_COLUMNS if column.key in facts
+        }
         for regime, scores in numbers.scores.items():
             category_row, task_row = dict(facts), dict(task_facts)
             means = iter(numbers.means[regime])

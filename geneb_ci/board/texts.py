@@ -62,7 +62,7 @@ class Texts(Mapping[str, bytes]):
     def __len__(self) -> int:
         return len(self.makers)
 
-    def also(self, others: Mapping[str, bytes]) -> "Texts":
+    def with_files(self, others: Mapping[str, bytes]) -> "Texts":
         """Return these files with others whose content is given."""
         return Texts(self.makers | {name: [content].copy for name, content in others.items()})
 

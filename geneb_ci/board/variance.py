@@ -37,7 +37,7 @@ OVERLAP = 0.5
 # square (benchmarks/bench_overlap.py).
 DRAW_SPREAD = 0.1
 # Change of MCC per unit of accuracy for two equal classes, used if every prediction is right.
-SLOPE_EVEN = 2.0
+EQUAL_CLASSES_SLOPE = 2.0
 EXACT = 1e-12
 """Scores differing less than this from those of an integer matrix were computed from it."""
 _SCORES = operator.itemgetter("MCC", "Acc", "F1")
@@ -58,7 +58,7 @@ class Cells(NamedTuple):
     """Whether scores by seed are known for every task."""
 
 
-class _Sizes(NamedTuple):
+class _TestSizes(NamedTuple):
     """Test sets of a benchmark as arrays."""
 
     two_class: npt.NDArray[np.intp]
@@ -73,7 +73,7 @@ class _Sizes(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4)
-def _sizes_of(sizes: tuple[tuple[str, int | None, tuple[int, int] | None], ...]) -> _Sizes:
+def _sizes_of(sizes: tuple[tuple[str, int | None, tuple[int, int] | None], ...]) -> _TestSizes:
     for task, total, classes in sizes:
         if classes is None and total is None:
             raise BadConfiguration(
@@ -85,7 +85,7 @@ def _sizes_of(sizes: tuple[tuple[str, int | None, tuple[int, int] | None], ...])
     class_sizes = np.array([sizes[k][2] for k in two_class], dtype=float).reshape(-1, 2)
     totals = np.array([sizes[k][1] for k in multi_class], dtype=float)
     small, large = class_sizes.T
-    return _Sizes(
+    return _TestSizes(
         np.array(two_class, dtype=int), small, large, np.array(multi_class, dtype=int), totals
     )
 
@@ -163,7 +163,7 @@ def _mcc(small: FloatOrMore, large: FloatOrMore, correct: Floats, rho: Floats) -
 def _integer_counts(
     cells: Mapping[str, Mapping[str, float]],
     benchmark: Benchmark,
-    sizes: _Sizes,
+    sizes: _TestSizes,
     means: Triple,
     correct_counts: tuple[Floats, Floats],
 ) -> tuple[Floats, Floats]:
@@ -237,7 +237,9 @@ def _variance_of_more(total: Floats, mcc: Floats, acc: Floats) -> Floats:
     """
     correct = np.rint(acc * total)
     is_imperfect = correct < total
-    slope = np.where(is_imperfect, (1 - mcc) / np.where(is_imperfect, 1 - acc, 1.0), SLOPE_EVEN)
+    slope = np.where(
+        is_imperfect, (1 - mcc) / np.where(is_imperfect, 1 - acc, 1.0), EQUAL_CLASSES_SLOPE
+    )
     share = rate(correct, total)
     return np.asarray(slope * slope * share * (1 - share) / total)
 

@@ -111,7 +111,7 @@ class ComparisonRows:
         return ()
 
 
-def against_of(value: str | None, find: Finder) -> ComparisonRows | None:
+def comparison_rows_of(value: str | None, find: Finder) -> ComparisonRows | None:
     """Return the rows that `--against` names; None for "none".
 
     Raises UsageProblem if the folder does not exist.

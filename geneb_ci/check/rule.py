@@ -140,7 +140,7 @@ class Context:
         return tuple(claims_of(self.table("results"), evidence, self.benchmark))
 
     @functools.cached_property
-    def off_grid(self) -> frozenset[KeyPath]:
+    def off_grid_paths(self) -> frozenset[KeyPath]:
         """Paths of the claims whose accuracy no whole number of correct predictions gives."""
         return frozenset(claim.path for claim in self.claims if is_off_grid(claim))
 

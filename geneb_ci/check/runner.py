@@ -26,7 +26,7 @@ from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, parse_document, read_document
 from geneb_ci.submission.peers import peers_of
 from geneb_ci.submission.reading import located
-from geneb_ci.submission.structure import Engine, check_structure
+from geneb_ci.submission.structure import Validator, check_structure
 from reference_harness.formats.files import text_at
 from reference_harness.formats.recognition import FOREIGN
 from reference_harness.formats.submission_terms import ENTRY_MEMBER
@@ -47,12 +47,12 @@ class Checker:
     def __init__(
         self,
         rules: tuple[Rule, ...],
-        engine: Engine = check_structure,
+        validate: Validator = check_structure,
         find: Finder = find_layout,
         comparison_rows: ComparisonRows | None = None,
     ) -> None:
         self.rules = rules
-        self.engine = engine
+        self.validate = validate
         self.find = find
         self.comparison_rows = comparison_rows
         self._files: tuple[Path, ...] = ()
@@ -74,16 +74,18 @@ class Checker:
                 yield error
             except BadConfiguration as error:
                 fix_by_message.setdefault(error.message, error.fix)
-        _raise_broken(fix_by_message)
+        _raise_bad_configuration(fix_by_message)
 
     def prepare(self, files: list[Path]) -> None:
         """Read in advance what the files are compared with, so that processes share it."""
         self._files, self._folders = tuple(map(located, files)), {}
         for folder in {path.parent for path in self._files}:
-            with contextlib.suppress(BadConfiguration, NothingChecked):  # `attempt` reports it
+            with contextlib.suppress(
+                BadConfiguration, NothingChecked
+            ):  # `picklable_result` reports it
                 _ = self._folder(folder).peers.rows
 
-    def attempt(self, path: Path) -> tuple[bool, Any]:
+    def picklable_result(self, path: Path) -> tuple[bool, Any]:
         """Return whether a file could be checked, and its result in a form that can be pickled.
 
         That is its outcome with the benchmarks used so far, or an error's type, message and fix.
@@ -159,7 +161,7 @@ class Checker:
         self, document: Document, folder: FolderContext, proposed: ProposedRow = EMPTY_ROW
     ) -> Context:
         """Return the context of a document, as one of the files of a folder."""
-        submission, faults = self.engine(document.value)
+        submission, faults = self.validate(document.value)
         # In a file of another program, errors of the JSON itself do not matter.
         is_foreign = any(fault.rule == FOREIGN for fault in faults)
         benchmark, is_practice = folder.benchmark, False
@@ -294,7 +296,7 @@ def outcomes(
         return
     checker.prepare(files)
     fix_by_message: dict[str, str] = {}
-    for is_checked, value in in_processes(checker.attempt, files, jobs, CHUNK):
+    for is_checked, value in in_processes(checker.picklable_result, files, jobs, CHUNK):
         if is_checked:
             outcome, benchmarks = value
             checker.benchmarks.update(benchmarks)
@@ -305,10 +307,10 @@ def outcomes(
                 fix_by_message.setdefault(message, fix)
             else:
                 yield kind(message, fix)
-    _raise_broken(fix_by_message)
+    _raise_bad_configuration(fix_by_message)
 
 
-def _raise_broken(fix_by_message: Mapping[str, str]) -> None:
+def _raise_bad_configuration(fix_by_message: Mapping[str, str]) -> None:
     """Raise BadConfiguration with all messages, unless there are none."""
     if fix_by_message:
         raise BadConfiguration("; ".join(fix_by_message), next(iter(fix_by_message.values())))

@@ -260,7 +260,7 @@ def _columns() -> int:
     return width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)
 
 
-_RENDER = {"text": verification_text, "json": verification_json}
+_WRITERS = {"text": verification_text, "json": verification_json}
 
 
 @click.command()
@@ -297,7 +297,7 @@ _RENDER = {"text": verification_text, "json": verification_json}
     type=click.Path(path_type=Path),
     help="audits/statements.json of a published board: fail if one of its statements is missing.",
 )
-@format_option(_RENDER)
+@format_option(_WRITERS)
 def verify_command(
     records: tuple[Path, ...],
     submissions: Path | None,
@@ -328,7 +328,7 @@ def verify_command(
         say=say,
         progress=lambda results, total: watched(results, total, "verifying"),
     )
-    text = _RENDER[format_](verifications, verifications.rated)
+    text = _WRITERS[format_](verifications, verifications.rated)
     click.echo(wrapped_text(text, row_width()) if format_ == "text" else text, nl=False)
     return _exit_code(verifications)
 

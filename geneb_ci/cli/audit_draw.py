@@ -87,7 +87,7 @@ def earlier_option(function: Any) -> Any:
     )(function)
 
 
-_SAMPLE = (
+_SAMPLE_OPTIONS = (
     click.option(
         "--sample",
         type=click.Choice(SAMPLES, case_sensitive=False),
@@ -126,7 +126,7 @@ _SAMPLE = (
 
 def sample_options(function: Any) -> Any:
     """Add the options that select what is drawn; `sample_arguments` reads them."""
-    for option in reversed(_SAMPLE):
+    for option in reversed(_SAMPLE_OPTIONS):
         function = option(function)
     return function
 

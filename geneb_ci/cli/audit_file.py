@@ -34,9 +34,9 @@ from geneb_ci.common.errors import unwritable
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
 from reference_harness.formats.text import next_line
 
-ARGUMENTS = "geneb_ci.words"
+ARGUMENTS_KEY = "geneb_ci.words"
 """Key of the arguments as typed, in the metadata of click's context."""
-QUEUED = "GENEB_CI_QUEUED"
+QUEUE_REPORT_VARIABLE = "GENEB_CI_QUEUED"
 """Variable that a queue sets for its processes: the file in which they write their report."""
 
 
@@ -45,13 +45,13 @@ class _Repeatable(LayeredCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the arguments, then parse them as click does."""
-        ctx.meta[ARGUMENTS] = list(args)
+        ctx.meta[ARGUMENTS_KEY] = list(args)
         return super().parse_args(ctx, args)
 
 
 def record_options(function: Any) -> Any:
     """Add the options that select the output: a cost, an outcome or a record."""
-    for option in reversed(_RECORD):
+    for option in reversed(_RECORD_OPTIONS):
         function = option(function)
     return function
 
@@ -65,7 +65,7 @@ RECORDS = click.option(
     type=click.Path(path_type=Path),
     help="Write the record below this folder; leaderboard/audits unless given.",
 )
-_RECORD = (
+_RECORD_OPTIONS = (
     click.option("--dry-run", is_flag=True, help="Show the cost on this machine, and stop."),
     KEY,
     UNSIGNED,
@@ -130,7 +130,7 @@ def file_command(
     check_options(committed_at, options["key"], options["output"], unsigned=options["unsigned"])
     check_shown_on(options["shown_on"], committed_at)
     source = BeaconSource(**{name: options.pop(name) for name in BeaconSource._fields})
-    typed_arguments = ctx.meta[ARGUMENTS]
+    typed_arguments = ctx.meta[ARGUMENTS_KEY]
     plain_options = ("earlier", "work", "key", "unsigned", "output", "dry_run", "shown_on")
     arguments = {name: options.pop(name) for name in plain_options if name in options}
     arguments |= sample_arguments(options)
@@ -144,7 +144,7 @@ def file_command(
         ),
     }
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    queue_report = os.environ.get(QUEUED)
+    queue_report = os.environ.get(QUEUE_REPORT_VARIABLE)
     if queue_report:
         _end_with_the_queue()
     result = audit(file, say=say, show=_show, **arguments)

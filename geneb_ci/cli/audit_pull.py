@@ -85,7 +85,7 @@ def open_command(
     echo(line)
     set_output("order", line)
     set_output("number", str(target.number))
-    add_summary(audits.begun_text(order))
+    add_summary(audits.drawn_text(order))
     return Exit.CLEAN
 
 

@@ -17,7 +17,12 @@ from click.core import ParameterSource
 
 from geneb_ci.audit.canonical import TIME_FORMAT
 from geneb_ci.cli.audit_draw import source_options
-from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
+from geneb_ci.cli.audit_file import (
+    QUEUE_REPORT_VARIABLE,
+    check_options,
+    file_command,
+    record_options,
+)
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import Device, LayeredCommand, machine_options, old_option
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
@@ -188,7 +193,7 @@ class _Queue:
             gpu_options = ["--gpu"] if (device or "").startswith("cuda") else []
             command[:0] = [*module_command("reference_harness"), "elsewhere", *gpu_options, "--"]
         last_message = ""
-        environment = os.environ | {QUEUED: str(report)}
+        environment = os.environ | {QUEUE_REPORT_VARIABLE: str(report)}
         with subprocess.Popen(  # noqa: S603 (our own module)
             command,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.PIPE,
@@ -348,13 +353,13 @@ def queue_command(
         raise UsageProblem(f"{repeated_files[0]} is listed twice", "list each file once")
     arguments = _option_words(ctx, options)
     for entry in entries:
-        _check(entry, arguments)
+        _require_valid_options(entry, arguments)
     audit_ends = run_queue(entries, arguments, devices, cluster=engine == "ray")
     echo((table_of(audit_ends) + details_of(audit_ends)).removesuffix("\n"))
     return exit_of(audit_ends)
 
 
-def _check(entry: QueuedAudit, arguments: Sequence[str]) -> None:
+def _require_valid_options(entry: QueuedAudit, arguments: Sequence[str]) -> None:
     """Raise UsageProblem for an audit whose options are wrong."""
     try:
         with file_command.make_context(

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 STDIN = "-"
 DIFF_WIDTH = 300
 """Maximum characters of a line of a diff: a file written on one line is a change of 100 kB."""
-PASSING = frozenset({Verdict.CLEAN, Verdict.WARNINGS})
+PASSING_VERDICTS = frozenset({Verdict.CLEAN, Verdict.WARNINGS})
 STALE_MAX = 10
 """Maximum number of stale entries of a baseline that are printed."""
 
@@ -175,7 +175,7 @@ def check_command(
     )
     _write(report, reports)
     if report.files and any(not path.is_dir() for path in paths):
-        _print_paragraph(beyond_files(is_short=report.verdict not in PASSING), reports)
+        _print_paragraph(beyond_files(is_short=report.verdict not in PASSING_VERDICTS), reports)
     if baseline is not None:
         _print_baseline(report, baseline)
     _print_next(report, paths, reports)

@@ -22,9 +22,9 @@ from reference_harness.formats.text import next_line
 
 PACKAGES = ("numpy", "torch", "transformers", "safetensors", "huggingface_hub", "cryptography",
             "py_arkworks_bls12381")  # fmt: skip
-CHAIN = "52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"
+BEACON_ID = "52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"
 """Id of the beacon drand quicknet."""
-BEACON = f"https://api.drand.sh/{CHAIN}/info"
+BEACON_ADDRESS = f"https://api.drand.sh/{BEACON_ID}/info"
 BEACON_SECONDS = 5
 
 
@@ -179,7 +179,7 @@ def _version(name: str) -> str:
 def _beacon_state() -> str:
     try:
         with opener(AllowedServers(is_user_named=False)).open(
-            BEACON, timeout=BEACON_SECONDS
+            BEACON_ADDRESS, timeout=BEACON_SECONDS
         ) as response:
             return f"reached, status {response.status}"
     except OSError as error:

@@ -15,7 +15,7 @@ from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.github import report
 from geneb_ci.github.api import ACTIONS_BOT, connect
-from geneb_ci.github.main_branch import further_places
+from geneb_ci.github.main_branch import further_folders
 from geneb_ci.github.queue import read_queue
 from geneb_ci.github.queue_text import as_json, markdown, terminal
 from geneb_ci.github.reconcile import (
@@ -171,7 +171,7 @@ def report_command(repo: str | None, author_id: int, health: str | None, run: st
         return Exit.CLEAN
     with connect(repo, author=author_id) as github:
         verdict = decode(os.environ.get("VERDICT", ""), github.wire.repository)
-        further_texts = tuple(further_places(find_layout(Path.cwd())))
+        further_texts = tuple(further_folders(find_layout(Path.cwd())))
         results = list(map(_print_written, report.write(github, verdict, further_texts)))
     if verdict.is_empty:
         say("the verdict names no pull request: nothing to write")
@@ -202,7 +202,7 @@ def _print_written(result: report.WriteResult) -> report.WriteResult:
     return result
 
 
-NARROWEST = 80
+WIDTH_MIN = 80
 
 
 @click.command()
@@ -238,7 +238,7 @@ def triage_command(repo: str | None, limit: int, format_: str, author_id: int) -
         text = markdown(queue, limit)
     else:
         is_terminal = sys.stdout.isatty()
-        width = max(NARROWEST, shutil.get_terminal_size((140, 24)).columns)
+        width = max(WIDTH_MIN, shutil.get_terminal_size((140, 24)).columns)
         color = is_terminal and not is_plain()
         text = terminal(queue, limit, color=color, width=width)
     write(Output("text", STDOUT), text)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from geneb_ci.cli.main import HELP, echo, harness_words, run_harness, say
+from geneb_ci.cli.main import HELP_ARGUMENTS, echo, harness_words, run_harness, say
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import first_and_more
@@ -89,7 +89,7 @@ class _Data(click.Group):
         if arguments[:1] == ["push"]:
             return super().invoke(ctx)
         result = ctx.invoke(_harness, arguments=tuple(arguments))
-        if tuple(arguments) in HELP:
+        if tuple(arguments) in HELP_ARGUMENTS:
             line = f"  push      {PUSH_HELP}: geneb-ci data push --help"
             echo(line, err=not arguments)  # like the help above it
         return result

@@ -31,9 +31,9 @@ class LazyGroup(click.Group):
     sections: ClassVar[dict[str, tuple[str, ...]]] = {}
     """Names of the commands that `--help` lists, by heading; if empty, it lists all."""
     aliases: ClassVar[dict[str, str]] = {}
-    """Name of each command that has another name, by that name, which the help does not list."""
+    """Command by another name of it, which the help does not list."""
     old_names: ClassVar[dict[str, str]] = {}
-    """Present name of a command by its former name, which works for one release with a note."""
+    """Command by its former name, which works for one release, with a note."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, and `--help-all` where `--help` does not list every command."""
@@ -297,7 +297,7 @@ def echo(text: str, *, err: bool = False) -> None:
 
     The line of the next command is wrapped so that it can be copied.
     """
-    columns = max(shutil.get_terminal_size((UNLIMITED, 24)).columns, NARROWEST)
+    columns = max(shutil.get_terminal_size((UNLIMITED, 24)).columns, WIDTH_MIN)
     if len(text) > columns:
         import textwrap  # most lines are short
 
@@ -351,10 +351,10 @@ def announce(label: str, seconds: float) -> None:
 SILENT_SECONDS = 2.0  # seconds; no progress for shorter work
 PAUSE = 5.0  # seconds between two lines of progress
 INDENT = 4  # spaces before the continuation of a wrapped line
-NARROWEST = 40
+WIDTH_MIN = 40
 """Minimum width in columns to which a message is wrapped."""
 
-HELP = ((), ("-h",), ("--help",))
+HELP_ARGUMENTS = ((), ("-h",), ("--help",))
 """Arguments with which a command of the harness prints its help."""
 
 
@@ -373,7 +373,7 @@ def run_harness(name: str, *arguments: str) -> int:
     import subprocess  # 5 ms that `check` does not need
 
     command = [*harness_words(), name, *arguments]
-    if os.name == "posix" and arguments not in HELP:
+    if os.name == "posix" and arguments not in HELP_ARGUMENTS:
         sys.stdout.flush()
         os.execv(sys.executable, command)  # noqa: S606 (our own module)
     return subprocess.run(command, check=False).returncode  # noqa: S603 (our own module)

@@ -93,7 +93,7 @@ class LineType(click.ParamType[str]):
         return text
 
 
-_LINE, _LENGTH = LineType(), LengthType()
+_LINE_TYPE, _LENGTH_TYPE = LineType(), LengthType()
 _DTYPES = click.Choice(DTYPES, case_sensitive=False)
 _POOLINGS = click.Choice(get_args(Pooling), case_sensitive=False)
 _COUNT = click.IntRange(0, PARAMS_MAX)
@@ -109,20 +109,22 @@ _COUNT = click.IntRange(0, PARAMS_MAX)
 @click.argument("repository", metavar="MODEL_ID")
 @click.option("--revision", metavar="COMMIT", help="Commit to pin; default: the newest.")
 @click.option("--model-id", help="Name of the files; default: the name of the repository.")
-@click.option("--display", type=_LINE, help="Name on the board; default: the repository's.")
+@click.option("--display", type=_LINE_TYPE, help="Name on the board; default: the repository's.")
 @click.option("--pooling", type=_POOLINGS, help="How hidden states become one vector.")
-@click.option("--max-length", type=_LENGTH, help="Number of tokens to which input is cut.")
+@click.option("--max-length", type=_LENGTH_TYPE, help="Number of tokens to which input is cut.")
 @click.option("--dtype", type=_DTYPES, help="Type of numbers; default: that of the weights.")
 @click.option("--params", type=_COUNT, help="Number of parameters.")
-@click.option("--licence", type=_LINE, help="Licence of the weights, or unknown.")
-@click.option("--training-data", type=_LINE, help="What the model was trained on.")
+@click.option("--licence", type=_LINE_TYPE, help="Licence of the weights, or unknown.")
+@click.option("--training-data", type=_LINE_TYPE, help="What the model was trained on.")
 @click.option(
     "--zero-shot/--no-zero-shot",
     default=None,
     help="Whether the model saw no sequence of any task in training.",
 )
-@click.option("--overlap", type=_LINE, help="Known overlap of training and test data, or unknown.")
-@click.option("--submitted-by", type=_LINE, help="Your name.")
+@click.option(
+    "--overlap", type=_LINE_TYPE, help="Known overlap of training and test data, or unknown."
+)
+@click.option("--submitted-by", type=_LINE_TYPE, help="Your name.")
 @click.option(
     "--trust-remote-code/--no-trust-remote-code",
     default=None,
@@ -245,7 +247,7 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
         )
     card, safetensors = info.card_data, info.safetensors
     return HubModel(
-        location=_canonical(info.id, repository),
+        location=_name_on_hub(info.id, repository),
         revision=info.sha or "",
         files=files | {name: digests[name] for name in weights},
         config=object_by_name[CONFIG],
@@ -255,7 +257,7 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
     )
 
 
-def _canonical(reply: object, requested: str) -> str:
+def _name_on_hub(reply: object, requested: str) -> str:
     """Return the repository's name as the Hub writes it: requests may use other letter case."""
     is_name = isinstance(reply, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", reply, re.ASCII)
     return str(reply) if is_name else requested
@@ -373,18 +375,20 @@ def _answers(model: HubModel, options: Mapping[str, object]) -> AuthorFacts:
 
 QUESTIONS = (
     Question("pooling", "--pooling", "Pooling of the last hidden states", _POOLINGS, "mean"),
-    Question("max_length", "--max-length", "Tokens at which input is cut, or none", _LENGTH),
+    Question("max_length", "--max-length", "Tokens at which input is cut, or none", _LENGTH_TYPE),
     Question("params", "--params", "Number of parameters", _COUNT),
-    Question("licence", "--licence", "Licence of the weights", _LINE, UNKNOWN),
-    Question("training_data", "--training-data", "What the model was trained on", _LINE),
+    Question("licence", "--licence", "Licence of the weights", _LINE_TYPE, UNKNOWN),
+    Question("training_data", "--training-data", "What the model was trained on", _LINE_TYPE),
     Question(
         "zero_shot",
         "--zero-shot or --no-zero-shot",
         "Did the model see no sequence of any task in training",
         click.BOOL,
     ),
-    Question("overlap", "--overlap", "Known overlap of training and test data", _LINE, UNKNOWN),
-    Question("submitted_by", "--submitted-by", "Your name", _LINE),
+    Question(
+        "overlap", "--overlap", "Known overlap of training and test data", _LINE_TYPE, UNKNOWN
+    ),
+    Question("submitted_by", "--submitted-by", "Your name", _LINE_TYPE),
     Question(
         "trust_remote_code",
         "--trust-remote-code or --no-trust-remote-code",

@@ -62,7 +62,7 @@ _MIRROR = click.option(
 _QUIET = click.option("--quiet", is_flag=True, help="Print no cost and no progress.")
 COMMIT_MESSAGE = "Embeddings of a receipt"
 """Message of the commit that `receipt push` makes on the Hub."""
-_RENDER = {"text": receipt_text, "json": receipt_json}
+_WRITERS = {"text": receipt_text, "json": receipt_json}
 
 
 def _progress(*, quiet: bool) -> Say:
@@ -99,7 +99,7 @@ def _task_ids(arguments: tuple[str, ...]) -> tuple[str, ...]:
 @SCORING_TIME
 @SCORING_MEMORY
 @_QUIET
-@format_option(_RENDER)
+@format_option(_WRITERS)
 def verify_command(
     file: Path,
     folder: Path | None,
@@ -139,7 +139,7 @@ def verify_command(
             say=_progress(quiet=quiet),
         )
     )
-    click.echo(_RENDER[format_](result), nl=False)
+    click.echo(_WRITERS[format_](result), nl=False)
     return Exit.CLEAN if result.holds else Exit.ERRORS
 
 
@@ -277,12 +277,12 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
             continue
         missing = missing_file_reason(receipt)
         tested_count, missing_count = tested_count + 1, missing_count + bool(missing)
-        _echo(f"{path}: {missing or 'there'}")
+        _echo(f"{path}: {missing or 'available'}")
         new_notes = updated_notes(
             new_notes, submission.model_id, receipt.root, today, is_available=not missing
         )
     if tested_count:
-        echo(f"{plural(tested_count, 'published receipt')}, {missing_count} not there")
+        echo(f"{plural(tested_count, 'published receipt')}, {missing_count} missing")
     else:
         echo("no submission that can be read has a published receipt")
     if is_written and notes_file is not None and new_notes != former_notes:

@@ -24,13 +24,13 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12
 from reference_harness.formats.text import plural
 
-_WORD = "FILE|DIR"
+_RECEIPT_METAVAR = "FILE|DIR"
 RECEIPT_COUNT = 2
-_HELP = """
+_RECEIPT_HELP = """
 
     X.json or X means the submission X.json with the files of its receipt in the folder X; write
     FILE=DIR if the receipt is in another folder."""
-_NEAR = {"text": nearness_text, "json": nearness_json}
+_NEARNESS_WRITERS = {"text": nearness_text, "json": nearness_json}
 
 
 class NamedReceipt(NamedTuple):
@@ -106,8 +106,10 @@ def _models(*receipts: NamedReceipt) -> tuple[str, str]:
     return first, second
 
 
-@click.command(help="Compare matrices and digests of FILE with its predictions.bin." + _HELP)
-@click.argument("word", metavar=_WORD)
+@click.command(
+    help="Compare matrices and digests of FILE with its predictions.bin." + _RECEIPT_HELP
+)
+@click.argument("word", metavar=_RECEIPT_METAVAR)
 @BENCHMARK
 def predictions_command(word: str, definition: Path | None) -> int:
     """Compare a submission with the predictions beside its receipt."""
@@ -131,15 +133,17 @@ def predictions_command(word: str, definition: Path | None) -> int:
     return Exit.ERRORS if contradicted_cells else Exit.CLEAN
 
 
-@click.command(help="Compare the embeddings of two receipts: do they come from one model?" + _HELP)
-@click.argument("receipts", metavar=f"{_WORD} {_WORD}", nargs=-1)
+@click.command(
+    help="Compare the embeddings of two receipts: do they come from one model?" + _RECEIPT_HELP
+)
+@click.argument("receipts", metavar=f"{_RECEIPT_METAVAR} {_RECEIPT_METAVAR}", nargs=-1)
 @BENCHMARK
-@format_option(_NEAR)
+@format_option(_NEARNESS_WRITERS)
 def near_command(receipts: tuple[str, ...], definition: Path | None, format_: str) -> int:
     """Compare the embeddings of two receipts, and print whether they come from one model."""
     pair = _pair(receipts, definition)
     first, second = (_sample(receipt) for receipt in pair)
-    click.echo(_NEAR[format_](_models(*pair), nearness_of(first, second)), nl=False)
+    click.echo(_NEARNESS_WRITERS[format_](_models(*pair), nearness_of(first, second)), nl=False)
     return Exit.CLEAN
 
 
@@ -193,9 +197,9 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
     for path, (submission, receipt, receipt_folder) in rows.items():
         reason = _collect(submission, receipt, receipt_folder, benchmark, predictions)
         left_out_count += bool(reason)
-        echo(f"{path}: {reason or 'noted'}")
+        echo(f"{path}: {reason or 'included'}")
     shared = shared_errors_of(predictions, benchmark)
-    echo(f"{plural(len(predictions), 'row')} noted, {left_out_count} left out")
+    echo(f"{plural(len(predictions), 'row')} included, {left_out_count} left out")
     if is_written and layout.policy is not None:
         write_notes(layout.policy / PAIRS, shared)
         echo(f"wrote {layout.policy / PAIRS}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from geneb_ci.board.diagnostics.document import Figure
     from geneb_ci.board.diagnostics.findings import FigureKind, Value
 
-TERMINAL = 80
+WIDTH_WITHOUT_TERMINAL = 80
 """Columns of a report without a terminal."""
 
 
@@ -98,7 +98,7 @@ def recommend_command(
         from geneb_ci.cli.repository import print_refusal  # 0.3 s
 
         return print_refusal(report, "nothing was recommended")
-    text = ADVICE_WRITERS[format_](advice, width(output, unknown=TERMINAL))
+    text = ADVICE_WRITERS[format_](advice, width(output, unknown=WIDTH_WITHOUT_TERMINAL))
     write(Output(format_, output), text)
     return Exit.CLEAN if advice.regimes else Exit.NOT_CHECKED
 
@@ -164,7 +164,8 @@ def figures_command(
         parameters = _parameters(settings, kind, regimes)
         figures.append(figure_of(kind, rows, scope, parameters, exclude))  # type: ignore[arg-type]
     write(
-        Output(format_, output), FIGURE_WRITERS[format_](figures, width(output, unknown=TERMINAL))
+        Output(format_, output),
+        FIGURE_WRITERS[format_](figures, width(output, unknown=WIDTH_WITHOUT_TERMINAL)),
     )
     return Exit.CLEAN
 

@@ -121,7 +121,7 @@ def space_name(option: str | None) -> str:
     return require_space(name)
 
 
-_GONE = "not on the board"
+_NOT_ON_BOARD = "not on the board"
 
 
 def print_row(model: str) -> None:
@@ -143,7 +143,7 @@ def print_row(model: str) -> None:
             print_row(str(exact_id))
             return
         raise _unknown(model, layout, models)
-    first, *further_reasons = reasons or [_GONE]
+    first, *further_reasons = reasons or [_NOT_ON_BOARD]
     line = wrapped_text(f"{model}  {escape(first)}", row_width())
     click.echo(line.replace(model, click.style(model, bold=True), 1), nl=False)
     for line in further_reasons:

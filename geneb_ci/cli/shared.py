@@ -30,7 +30,7 @@ from reference_harness.formats.old_options import earlier_name
 from reference_harness.formats.submission_terms import DTYPES
 
 STDOUT = "-"
-NARROWEST, WIDEST = 60, 120  # minimum and maximum width of a report, in columns
+WIDTH_MIN, WIDTH_MAX = 60, 120  # minimum and maximum width of a report, in columns
 UNLIMITED = 10_000  # columns; no line is longer
 PARAGRAPH = 88  # columns; longer lines of prose are hard to read
 
@@ -160,13 +160,13 @@ def write(output: Output, text: str) -> None:
     echo(f"wrote {output.path}", err=True)
 
 
-def width(path: str = STDOUT, widest: int = WIDEST, unknown: int = WIDTH) -> int:
-    """Return the width of a report in columns: the terminal's, from `NARROWEST` to `widest`.
+def width(path: str = STDOUT, widest: int = WIDTH_MAX, unknown: int = WIDTH) -> int:
+    """Return the width of a report in columns: the terminal's, from `WIDTH_MIN` to `widest`.
 
     Without a terminal it is the variable COLUMNS or `unknown`; for a file it is `unknown`.
     """
     columns = shutil.get_terminal_size((unknown, 24)).columns if path == STDOUT else unknown
-    return max(NARROWEST, min(widest, columns))
+    return max(WIDTH_MIN, min(widest, columns))
 
 
 def row_width(path: str = STDOUT) -> int:
@@ -269,12 +269,12 @@ SCORING_MEMORY = click.option(
 
 def machine_options(function: Any) -> Any:
     """Add the options of a rerun beside `--device`; `machine_of` makes a Machine of all."""
-    for option in reversed(_MACHINE):
+    for option in reversed(_MACHINE_OPTIONS):
         function = option(function)
     return function
 
 
-_MACHINE = (
+_MACHINE_OPTIONS = (
     DATA,
     click.option(
         "--weights",
@@ -436,7 +436,7 @@ def watch_build(results: Iterable[Any], total: int) -> Iterator[Any]:
     announce("building the board", total * BUILD_SECONDS_ROW)
 
 
-_EXITS = {
+_EXIT_CODES = {
     Verdict.CLEAN: Exit.CLEAN,
     Verdict.WARNINGS: Exit.CLEAN,
     Verdict.NOT_CHECKED: Exit.NOT_CHECKED,
@@ -453,4 +453,4 @@ def require_pull_for_repository(repo: str | None, *, pulls: bool) -> None:
 def exit_code(report: Report, *, strict: bool) -> Exit:
     """Return the exit code of a report; with `strict`, warnings give 10."""
     outcome = verdict(report)
-    return Exit.WARNINGS if strict and outcome is Verdict.WARNINGS else _EXITS[outcome]
+    return Exit.WARNINGS if strict and outcome is Verdict.WARNINGS else _EXIT_CODES[outcome]

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from geneb_ci.common.hosts import LOOPBACK, is_public
 
-ALLOWED: frozenset[str] = frozenset()
+ALLOWED_IP_ADDRESSES: frozenset[str] = frozenset()
 """Further IP addresses that may be reached: tests add those of their servers."""
 PORT_MAX = (1 << 16) - 1
 _UNICAST = ipaddress.ip_network("2000::/3")
@@ -65,7 +65,7 @@ def public_ip_addresses(host: str, port: int) -> list[str]:
     except (OSError, ValueError) as error:  # ValueError: not a name, for instance too long
         raise refusal from error
     addresses = list(dict.fromkeys(str(address[0]) for *_, address in answers))
-    if not addresses or not all(is_global(one) or one in ALLOWED for one in addresses):
+    if not addresses or not all(is_global(one) or one in ALLOWED_IP_ADDRESSES for one in addresses):
         raise refusal
     return addresses
 
@@ -83,7 +83,9 @@ class AllowedServers:
         The server's IP address is checked in `connect`.
         """
         if address.startswith(LOOPBACK):
-            is_allowed = self.may_be_local or (urlsplit(address).hostname or "") in ALLOWED
+            is_allowed = (
+                self.may_be_local or (urlsplit(address).hostname or "") in ALLOWED_IP_ADDRESSES
+            )
             return is_allowed and (not redirected_from or redirected_from.startswith(LOOPBACK))
         return is_public(address) or (self.may_be_local and address.startswith("https://"))
 

@@ -9,7 +9,7 @@ ANSWERS_FILE, ALONE = ".github/geneb-ci.toml", "is_alone"
 """The file of the answers, and its key for a board with a single maintainer."""
 
 
-def earlier_answers(root: Path) -> dict[str, str]:
+def saved_answers(root: Path) -> dict[str, str]:
     """Return the saved answers by key, none without a file. Raises UsageProblem for wrong TOML."""
     path = root / ANSWERS_FILE
     if not path.is_file():

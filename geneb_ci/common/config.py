@@ -201,9 +201,9 @@ def default_folder(kind: LayoutKind, name: str) -> str:
     return _FOLDERS.get(kind, {}).get(name, _FOLDERS[LayoutKind.GENEB_CI][name])
 
 
-_CONTRIBUTED = ("submissions", "cards", "extractors")
+_CONTRIBUTOR_FOLDERS = ("submissions", "cards", "extractors")
 """Settings of folders that contributors write to; the maintainers own the others."""
-_FILES = ("benchmark",)
+_FILE_SETTINGS = ("benchmark",)
 """Settings whose path is a file, not a folder."""
 ROWS = "submissions"
 LAYOUT_FILES = (FILE, *(folders["benchmark"] for folders in _FOLDERS.values()))
@@ -259,7 +259,7 @@ def _layout_from(source: Path, tree: Path) -> Layout:
     """
     source_layout = _layout_at(source, trusted=True) or _layout(LayoutKind.GENEB_CI, source, None)
     contributed_folders: dict[str, Path] = {}
-    for name in _CONTRIBUTED:
+    for name in _CONTRIBUTOR_FOLDERS:
         default = source / _FOLDERS[source_layout.kind][name]
         path: Path = (
             source_layout.settings.paths.get(name, default) if source_layout.settings else default
@@ -300,8 +300,8 @@ def _layout_at(root: Path, *, isolated: bool = False, trusted: bool = False) -> 
     """
     settings = None if isolated else read_settings(root / FILE)
     for kind in (LayoutKind.GENEB_CI, LayoutKind.UPSTREAM):
-        has_rows = trusted or (root / ROWS).is_dir()
-        if has_rows and (root / _FOLDERS[kind]["benchmark"]).is_file():
+        may_be_root = trusted or (root / ROWS).is_dir()
+        if may_be_root and (root / _FOLDERS[kind]["benchmark"]).is_file():
             return _layout(kind, root, settings)
     return None if settings is None else _layout(LayoutKind.GENEB_CI, root, settings)
 
@@ -316,16 +316,16 @@ def _layout(kind: LayoutKind, root: Path, settings: Settings | None) -> Layout:
     if settings is None:
         return Layout(kind, root, **places)  # type: ignore[arg-type]  # keys are Layout's own
     for key, path in settings.paths.items():
-        _require(settings, key, path)
+        _require_folder(settings, key, path)
     places |= settings.paths
     values = places | settings.lists | settings.links
     return Layout(kind, root, **values, settings=settings)  # type: ignore[arg-type]
 
 
-def _require(settings: Settings, key: str, path: Path) -> None:
+def _require_folder(settings: Settings, key: str, path: Path) -> None:
     """Refuse a setting whose path is not a folder; a path that does not exist yet is allowed.
 
-    A path in `_FILES` may be a file. Raises BadConfiguration.
+    A path in `_FILE_SETTINGS` may be a file. Raises BadConfiguration.
     """
     try:
         mode = path.stat().st_mode
@@ -334,7 +334,7 @@ def _require(settings: Settings, key: str, path: Path) -> None:
     except OSError as error:
         fault = f"cannot be read: {error.strerror}"
     else:
-        fault = "" if key in _FILES or stat.S_ISDIR(mode) else "is not a folder"
+        fault = "" if key in _FILE_SETTINGS or stat.S_ISDIR(mode) else "is not a folder"
     if fault:
         raise BadConfiguration(
             f"{path}: {fault}{_origin_text(settings, key)}", f"correct the setting {key}"

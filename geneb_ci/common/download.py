@@ -18,12 +18,12 @@ from reference_harness.formats.files import file_sha256
 
 REASON_MAX = 200
 """Maximum characters of a server's reason in a message."""
-SILENCE_MAX = 60
+SILENCE_SECONDS = 60
 """Seconds without a byte after which a connection is closed."""
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 BYTES_MAX = 1 << 38
 """Maximum bytes of one file or archive: ten times the largest model of the board in float32."""
-PARTIAL = ".part"
+PARTIAL_SUFFIX = ".part"
 """Ending of a file whose download has not finished."""
 
 Refusal = Callable[[str, str], GenebError]
@@ -31,7 +31,7 @@ Refusal = Callable[[str, str], GenebError]
 
 
 class Purpose(NamedTuple):
-    """The errors that a download raises, and their texts."""
+    """The errors that a kind of download raises, the options that they name, and its servers."""
 
     not_served: Refusal
     """Makes the error for a file that the server does not deliver."""
@@ -159,7 +159,7 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
         address, headers={"Range": byte_range} if byte_range else {}
     )
     try:
-        response = opener(allowed_servers).open(request, timeout=SILENCE_MAX)
+        response = opener(allowed_servers).open(request, timeout=SILENCE_SECONDS)
     except urllib.error.HTTPError as error:
         error.close()
         if start and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
@@ -202,7 +202,7 @@ def _read(source: http.client.HTTPResponse, missing: int, address: str, purpose:
     Raises `purpose.not_served` if the stream ends while `missing` bytes are still expected.
     """
     try:
-        chunk = source.read1(CHUNK)
+        chunk = source.read1(CHUNK_BYTES)
     except (OSError, http.client.HTTPException) as error:
         raise delivery_error(address, error, purpose) from error
     if not chunk and missing > 0:
@@ -214,7 +214,7 @@ def partial_path(path: Path, purpose: Purpose) -> Path:
     """Return the path of the unfinished file, and create its folder."""
     with named_write_errors(path, purpose):
         path.parent.mkdir(parents=True, exist_ok=True)
-    return path.with_name(path.name + PARTIAL)
+    return path.with_name(path.name + PARTIAL_SUFFIX)
 
 
 @contextlib.contextmanager

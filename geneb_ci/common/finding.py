@@ -153,7 +153,7 @@ def near_member(name: str, known_names: Iterable[str], present: Container[str]) 
     return "" if nearest_member is None else f'; "{nearest_member}" is there already'
 
 
-RENAMED_MAX = 3
+RENAMED_NAMES_MAX = 3
 """Maximum number of misspelt names in one fix."""
 HINTS_MAX = 20
 """Maximum number of searches for a similar name in one file; each takes up to a millisecond."""
@@ -173,7 +173,7 @@ def renaming(unknown: Iterable[str], missing: Iterable[str], fix: str) -> str:
     if not pairs:
         return ""
     further_fix = f" {fix}" if unmatched_names and fix else ""
-    return f"Rename {first_and_more(pairs, RENAMED_MAX)}, if that is meant.{further_fix}"
+    return f"Rename {first_and_more(pairs, RENAMED_NAMES_MAX)}, if that is meant.{further_fix}"
 
 
 def known_name(name: str, known_names: Iterable[str]) -> str | None:
@@ -233,9 +233,9 @@ class Need(enum.StrEnum):
         return _FEW_ROWS if _TEXTS[self][1] == _ROWS_FIX else ""
 
     @property
-    def in_practice(self) -> str:
-        """Why a file of the practice benchmark lacks what the rule needs; "" if it can have it."""
-        return _IN_PRACTICE.get(self, "")
+    def practice_reason(self) -> str:
+        """Why the need is never met for the practice benchmark, as a predicate; "" if it can be."""
+        return _PRACTICE_REASONS.get(self, "")
 
 
 _ROWS_FIX = "run inside the repository or pass --against DIR"
@@ -265,13 +265,13 @@ _TEXTS = {
     ),
 }
 _NO_ROWS = "has no rows to compare with"
-_NEVER = "is for practice, and its files are not in a repository"
-_IN_PRACTICE = {
+_PRACTICE_FILES = "is for practice, and its files are not in a repository"
+_PRACTICE_REASONS = {
     Need.OTHER_ROWS: _NO_ROWS,
     Need.MANY_ROWS: _NO_ROWS,
     Need.COMPLETE_ROWS: _NO_ROWS,
-    Need.FOLDER: _NEVER,
-    Need.CARD: _NEVER,
-    Need.EXTRACTOR: _NEVER,
+    Need.FOLDER: _PRACTICE_FILES,
+    Need.CARD: _PRACTICE_FILES,
+    Need.EXTRACTOR: _PRACTICE_FILES,
 }
 """Predicate of a sentence about the practice benchmark."""

@@ -35,24 +35,24 @@ class ParquetColumn(NamedTuple):
     """Kind of the values; "numbers" means lists of numbers."""
 
 
-class _Physical(IntEnum):
+class _PhysicalType(IntEnum):
     """Numbers of the physical types in the format."""
 
     BOOLEAN, INT64, DOUBLE, BYTE_ARRAY = 0, 2, 5, 6
 
 
-class _Compact(IntEnum):
+class _CompactType(IntEnum):
     """Types of Thrift's compact protocol, in which page heads and the footer are written."""
 
     I32, I64, BINARY, LIST, STRUCT = 5, 6, 8, 9, 12
 
 
-_PHYSICAL: Mapping[ColumnKind, _Physical] = {
-    "text": _Physical.BYTE_ARRAY,
-    "number": _Physical.DOUBLE,
-    "count": _Physical.INT64,
-    "flag": _Physical.BOOLEAN,
-    "numbers": _Physical.DOUBLE,
+_PHYSICAL_TYPES: Mapping[ColumnKind, _PhysicalType] = {
+    "text": _PhysicalType.BYTE_ARRAY,
+    "number": _PhysicalType.DOUBLE,
+    "count": _PhysicalType.INT64,
+    "flag": _PhysicalType.BOOLEAN,
+    "numbers": _PhysicalType.DOUBLE,
 }
 
 
@@ -75,7 +75,7 @@ def parquet_bytes(
     parts, chunk_facts, offset = [MAGIC], [], len(MAGIC)
     for column, values in zip(columns, by_column, strict=True):
         chunk = _chunk(column, values)
-        chunk_facts.append(_described_chunk(column, chunk, offset))
+        chunk_facts.append(_chunk_metadata(column, chunk, offset))
         parts.append(chunk.content)
         offset += len(chunk.content)
     group = [(1, chunk_facts), (2, _Long(offset - len(MAGIC))), (3, _Long(len(all_rows)))]
@@ -107,7 +107,7 @@ def _root(columns: Sequence[ParquetColumn]) -> _Struct:
 
 def _schema(column: ParquetColumn) -> list[_Struct]:
     """Return the elements of the schema that describe a column."""
-    physical = _PHYSICAL[column.kind]
+    physical = _PHYSICAL_TYPES[column.kind]
     head: list[tuple[int, Any]] = [(3, OPTIONAL), (4, column.name)]
     if column.kind == "numbers":
         return [
@@ -119,12 +119,12 @@ def _schema(column: ParquetColumn) -> list[_Struct]:
     return [_Struct([(1, int(physical)), *head, *text])]
 
 
-def _described_chunk(column: ParquetColumn, chunk: _Chunk, offset: int) -> _Struct:
+def _chunk_metadata(column: ParquetColumn, chunk: _Chunk, offset: int) -> _Struct:
     """Return what the footer says of a column, whose pages are at `offset` in the file."""
     path = [column.name, "list", "element"] if column.kind == "numbers" else [column.name]
     size = _Long(len(chunk.content))
     fields: list[tuple[int, Any]] = [
-        (1, int(_PHYSICAL[column.kind])),
+        (1, int(_PHYSICAL_TYPES[column.kind])),
         (2, list(chunk.encodings)),
         (3, path),
         (4, 0),
@@ -143,15 +143,15 @@ def _chunk(column: ParquetColumn, values: Sequence[Any]) -> _Chunk:
     levels = b""
     if column.kind == "numbers":
         repetition_levels, definition_levels, present_values = _flattened(values)
-        levels = _levels(repetition_levels, 1) + _levels(definition_levels, 3)
+        levels = _level_bytes(repetition_levels, 1) + _level_bytes(definition_levels, 3)
         count = len(definition_levels)
     else:
         is_known = list(map(operator.is_not, values, itertools.repeat(None)))
         present_values = list(values if all(is_known) else itertools.compress(values, is_known))
-        levels, count = _levels(is_known, 1), len(values)
+        levels, count = _level_bytes(is_known, 1), len(values)
     if column.kind == "flag":
         body, encoding, dictionary = (
-            _packed([int(value) for value in present_values], 1),
+            _bit_packed([int(value) for value in present_values], 1),
             PLAIN,
             b"",
         )
@@ -160,7 +160,7 @@ def _chunk(column: ParquetColumn, values: Sequence[Any]) -> _Chunk:
         width = max(1, (len(distinct) - 1).bit_length())
         body = bytes([width]) + _hybrid(list(map(distinct.__getitem__, present_values)), width)
         encoding = RLE_DICTIONARY
-        stored = _stored(column.kind, distinct)
+        stored = _plain_encoded(column.kind, distinct)
         dictionary = _page(DICTIONARY_PAGE, 7, [(1, len(distinct)), (2, PLAIN)], stored)
     head: list[tuple[int, Any]] = [(1, count), (2, encoding), (3, RLE), (4, RLE)]
     data = _page(DATA_PAGE, 5, head, levels + body)
@@ -184,7 +184,7 @@ def _flattened(values: Iterable[Sequence[float] | None]) -> tuple[list[int], lis
     return repetition_levels, definition_levels, known_values
 
 
-def _stored(kind: ColumnKind, values: Iterable[Any]) -> bytes:
+def _plain_encoded(kind: ColumnKind, values: Iterable[Any]) -> bytes:
     """Return values of a kind in the PLAIN encoding of the format."""
     if kind == "text":
         texts = [value.encode("utf-8", "replace") for value in values]
@@ -198,7 +198,7 @@ def _page(kind: int, member: int, head: list[tuple[int, Any]], body: bytes) -> b
     return _struct([(1, kind), (2, size), (3, size), (member, _Struct(head))]) + body
 
 
-def _levels(levels: Sequence[int], maximum: int) -> bytes:
+def _level_bytes(levels: Sequence[int], maximum: int) -> bytes:
     encoded = _hybrid(levels, maximum.bit_length())
     return struct.pack("<I", len(encoded)) + encoded
 
@@ -212,7 +212,7 @@ def _hybrid(numbers: Sequence[int], width: int) -> bytes:
     changes = map(operator.ne, numbers, itertools.islice(numbers, 1, None))
     ends = list(itertools.compress(itertools.count(1), changes))
     if (len(ends) + 1) * (size + 1) > groups * width:
-        return _varint(groups << 1 | 1) + _packed(numbers, width)
+        return _varint(groups << 1 | 1) + _bit_packed(numbers, width)
     starts = [0, *ends]
     lengths = zip(starts, [*ends, len(numbers)], strict=True)
     return b"".join(
@@ -222,7 +222,7 @@ def _hybrid(numbers: Sequence[int], width: int) -> bytes:
     )
 
 
-def _packed(numbers: Sequence[int], width: int) -> bytes:
+def _bit_packed(numbers: Sequence[int], width: int) -> bytes:
     """Return numbers bit-packed with `width` bits each, lowest bits first, in complete groups."""
     digits = [f"{number:0{width}b}" for number in range(max(numbers, default=0) + 1)]
     bits = "".join(map(digits.__getitem__, reversed(numbers)))
@@ -248,18 +248,18 @@ def _struct(members: Iterable[tuple[int, Any]]) -> bytes:
     return b"".join([*encoded, b"\0"])
 
 
-def _encoded(value: Any) -> tuple[_Compact, bytes]:
+def _encoded(value: Any) -> tuple[_CompactType, bytes]:
     if isinstance(value, _Struct):
-        return _Compact.STRUCT, _struct(value)
+        return _CompactType.STRUCT, _struct(value)
     if isinstance(value, list):
         encoded = [_encoded(member) for member in value]
-        kind = encoded[0][0] if encoded else _Compact.STRUCT
+        kind = encoded[0][0] if encoded else _CompactType.STRUCT
         size = len(encoded)
         head = bytes([min(size, _SHORT_LIST) << 4 | kind])
         more = _varint(size) if size >= _SHORT_LIST else b""
-        return _Compact.LIST, b"".join([head, more, *(content for _, content in encoded)])
+        return _CompactType.LIST, b"".join([head, more, *(content for _, content in encoded)])
     if isinstance(value, str):
         raw = value.encode("utf-8", "replace")
-        return _Compact.BINARY, _varint(len(raw)) + raw
+        return _CompactType.BINARY, _varint(len(raw)) + raw
     # Zigzag encoding; no number here is negative.
-    return (_Compact.I64 if isinstance(value, _Long) else _Compact.I32), _varint(value << 1)
+    return (_CompactType.I64 if isinstance(value, _Long) else _CompactType.I32), _varint(value << 1)

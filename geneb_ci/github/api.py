@@ -15,23 +15,23 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github import errors as waiting
 from geneb_ci.github.errors import NotFound, Tampered, UnexpectedReply
 from geneb_ci.github.replies import (
-    REPORT_IT,
+    REPORT_FIX,
     UNREADABLE,
     BlobReply,
     Comment,
     Commit,
     Comparison,
     Conversation,
+    GitObject,
     Issue,
     Labelled,
-    Numbered,
+    NumberedItem,
     Permission,
     Pull,
     RecursiveTree,
     Ref,
     Status,
     StatusState,
-    Stored,
     UnreadablePull,
     parsed,
     readable_pulls,
@@ -76,7 +76,7 @@ class OpenList(NamedTuple):
             first_unreadable = self.unreadable[0]
             raise UnexpectedReply(
                 f"{what}: pull request #{first_unreadable.number}: {first_unreadable.reason}",
-                REPORT_IT,
+                REPORT_FIX,
             )
 
 
@@ -223,7 +223,7 @@ class GitHub:
         for page in self.wire.pages("/issues", ISSUES_PAGES_MAX, **parameters):
             yield from parsed(list[Issue], page, "the issues")
 
-    def own_issue(self, mark: str) -> Issue | None:
+    def marked_issue(self, mark: str) -> Issue | None:
         """Return our open issue with a mark at the start of its text; one request per 100."""
         our_issues = (
             issue
@@ -239,7 +239,7 @@ class GitHub:
         """
         order = {"state": "all", "sort": "created", "direction": "desc"}
         for page in self.wire.pages("/issues", ISSUES_PAGES_MAX, labels=label, **order):
-            yield from (issue.number for issue in parsed(list[Numbered], page, "the issues"))
+            yield from (issue.number for issue in parsed(list[NumberedItem], page, "the issues"))
 
     def open_issue(self, title: str, text: str) -> int:
         """Open an issue, and return its number; one write."""
@@ -344,16 +344,16 @@ class GitHub:
         entries = []
         for path, raw in sorted(files.items()):
             body = {"content": base64.b64encode(raw).decode(), "encoding": "base64"}
-            sha = parsed(Stored, self.wire.send("POST", "/git/blobs", body), "the file").sha
+            sha = parsed(GitObject, self.wire.send("POST", "/git/blobs", body), "the file").sha
             if sha != blob_id(raw):
                 raise Tampered(
                     f"{path}: GitHub stored other bytes than were sent", "run this again"
                 )
             entries.append({"path": path, "mode": REGULAR, "type": "blob", "sha": sha})
         tree = {"base_tree": base.tree, "tree": entries}
-        tree_sha = parsed(Stored, self.wire.send("POST", "/git/trees", tree), "the tree").sha
+        tree_sha = parsed(GitObject, self.wire.send("POST", "/git/trees", tree), "the tree").sha
         commit = {"message": text, "tree": tree_sha, "parents": [base.sha]}
-        sha = parsed(Stored, self.wire.send("POST", "/git/commits", commit), "the commit").sha
+        sha = parsed(GitObject, self.wire.send("POST", "/git/commits", commit), "the commit").sha
         self.wire.send("POST", "/git/refs", {"ref": f"refs/heads/{name}", "sha": sha})
         return sha
 
@@ -361,12 +361,12 @@ class GitHub:
         """Return the number of the open pull request from a branch; open it if there is none."""
         owner = self.wire.repository.partition("/")[0]
         pulls_reply = self.wire.get("/pulls", state="open", head=f"{owner}:{branch}").body
-        open_pulls = parsed(list[Numbered], pulls_reply, "the pull requests of a branch")
+        open_pulls = parsed(list[NumberedItem], pulls_reply, "the pull requests of a branch")
         if open_pulls:
             return open_pulls[0].number
         body = {"head": branch, "base": base, "title": title, "body": text}
         reply = self.wire.send("POST", "/pulls", body)
-        return parsed(Numbered, reply, "the pull request").number
+        return parsed(NumberedItem, reply, "the pull request").number
 
     def edit_comment(self, comment: int, text: str) -> None:
         """Replace the text of a comment; one write."""

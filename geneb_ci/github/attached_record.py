@@ -14,17 +14,17 @@ from pydantic import Field
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.audits import RETRY_FIX, AuditOrder
-from geneb_ci.github.one_line import decode, encode, in_parts, joined
+from geneb_ci.github.one_line import decode, encode, joined, numbered_parts
 from geneb_ci.github.replies import Comment
 from reference_harness.formats.base import StrictModel
 
 MARKER = "<!-- geneb-ci:record:1 "
-_LINE = re.compile(
+_RECORD_LINE = re.compile(
     re.escape(MARKER) + r"([0-9a-f]{64}) (\d{1,3}/\d{1,3} [A-Za-z0-9+/=:]{1,60000}) -->"
 )
-_PATH = r"^([\w-][\w.-]*/)+[\w-][\w.-]*$"
+_PATH_PATTERN = r"^([\w-][\w.-]*/)+[\w-][\w.-]*$"
 """Form of a relative path that stays below its folder."""
-PART = 60_000
+PART_CHARACTERS = 60_000
 """Maximum characters of the record in one comment, of the 65,536 that GitHub allows."""
 
 
@@ -38,7 +38,7 @@ class AttachedRecord(StrictModel):
     verdict: Literal["agrees", "differs"]
     is_whole: bool
     """Whether the pull request of the record contains the row."""
-    files: dict[Annotated[str, Field(pattern=_PATH)], str]
+    files: dict[Annotated[str, Field(pattern=_PATH_PATTERN)], str]
     """Text of each signed file, by path."""
 
     @property
@@ -53,7 +53,7 @@ def attach(github: GitHub, attached: AttachedRecord) -> None:
     line = encode(attached, RETRY_FIX)
     digest = hashlib.sha256(line.encode()).hexdigest()
     present_parts = _parts(github.comments(number), github.author).get(digest, [])
-    for part in in_parts(line, PART):
+    for part in numbered_parts(line, PART_CHARACTERS):
         if part not in present_parts:
             position = part.partition(" ")[0].replace("/", " of ")
             github.add_comment(
@@ -84,7 +84,7 @@ def _parts(comments: Iterable[Comment], author: int) -> dict[str, list[str]]:
     """Return the parts of records in our comments, by the digest of the record."""
     parts_by_digest: dict[str, list[str]] = {}
     for comment in comments:
-        match = _LINE.match(comment.body)
+        match = _RECORD_LINE.match(comment.body)
         if match is not None and comment.user is not None and comment.user.id == author:
             parts_by_digest.setdefault(match[1], []).append(match[2])
     return parts_by_digest

@@ -37,7 +37,7 @@ from geneb_ci.github.audit_ready import require_machine, require_trusted, signin
 from geneb_ci.github.audit_targets import AuditTarget
 from geneb_ci.github.audits import AuditOrder
 from geneb_ci.github.errors import ConversationLocked, Tampered
-from geneb_ci.github.main_branch import Clone, changed_main, further_places, layout_of_main
+from geneb_ci.github.main_branch import Clone, changed_main, further_folders, layout_of_main
 from geneb_ci.github.one_line import decode
 from geneb_ci.github.replies import Commit
 from geneb_ci.github.trees import Main, main_at
@@ -76,7 +76,7 @@ def open_audit(
         order = _order_with_draw(github, layout, target, relay, say)
         earlier_orders = audits.earlier_orders(github, target.number)
         audits.write_comment(
-            github, target.number, [*earlier_orders, order], audits.begun_text(order)
+            github, target.number, [*earlier_orders, order], audits.drawn_text(order)
         )
     except GenebError as error:
         audits.mark(github, target.number, report.FAILED)
@@ -95,7 +95,7 @@ def _order_with_draw(
 
     Raises AuditRefused if the head has errors.
     """
-    main = main_at(github, github.main(), further_places(layout))
+    main = main_at(github, github.main(), further_folders(layout))
     head = target.head_sha or main.sha
     with layout_of_main(github, layout.root, main) as main_layout:
         if target.model:
@@ -184,7 +184,7 @@ def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say)
                 open_again(order),
             )
         bytes_by_path[file.path] = raw
-    main = main_at(clone, clone.commit("HEAD"), further_places(layout))
+    main = main_at(clone, clone.commit("HEAD"), further_folders(layout))
     with (
         changed_main(layout, main, bytes_by_path) as head_layout,
         tempfile.TemporaryDirectory() as data,
@@ -250,7 +250,7 @@ def _deliver(
             "the run ended without an outcome", f"read its log, then {open_again(order)}"
         )
     outcome = decode(line, AuditOutcome, "the outcome", open_again(order))
-    _require_own(github, order)
+    _require_same_repository(github, order)
     if outcome.plan != order.plan:
         raise AuditRefused(
             "the plan of the outcome differs from that of the audit order", open_again(order)
@@ -260,7 +260,7 @@ def _deliver(
             "GitHub shows no status with the commitment of this audit at the time of the order",
             open_again(order),
         )
-    with _at_head(github, layout, order, {}) as (audited, row):
+    with _main_with_row(github, layout, order, {}) as (audited, row):
         folder, root = audits_of(audited.layout), audited.layout.root
         shown_on = order.published_on or order.head_sha
         sign_start(order.plan, signer, audited.layout, folder, say, shown_on, order.number)
@@ -325,8 +325,8 @@ def propose_record(github: GitHub, layout: Layout, number: int) -> tuple[Attache
     """
     attached = attached_record(github, number)
     order = attached.order
-    _require_own(github, order)
-    with _at_head(github, layout, order, attached.signed_files) as (audited, row):
+    _require_same_repository(github, order)
+    with _main_with_row(github, layout, order, attached.signed_files) as (audited, row):
         paths = [audited.layout.root / path for path in attached.files]
         (path,) = (path for path in paths if path.stem == attached.record)
         _verify(audited.layout, path, audits.RETRY_FIX)
@@ -344,19 +344,19 @@ class _AuditedMain(NamedTuple):
 
 
 @contextlib.contextmanager
-def _at_head(
+def _main_with_row(
     github: GitHub, layout: Layout, order: AuditOrder, signed: dict[str, bytes]
 ) -> Iterator[tuple[_AuditedMain, dict[str, bytes]]]:
     """Yield main with the audited and the signed files, and the audited files by their paths."""
     head = github.main()
-    main = main_at(github, head, further_places(layout))
+    main = main_at(github, head, further_folders(layout))
     with layout_of_main(github, layout.root, main) as main_layout:
         row = audits.files_at_head(github, order.files)
         with changed_main(main_layout, main, {**row, **signed}) as changed_layout:
             yield _AuditedMain(head, main, changed_layout), row
 
 
-def _require_own(github: GitHub, order: AuditOrder) -> None:
+def _require_same_repository(github: GitHub, order: AuditOrder) -> None:
     if order.repository.casefold() != github.wire.repository.casefold():
         raise AuditRefused(
             f"the audit was ordered in {order.repository}, not in {github.wire.repository}",

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import HeadMoved, UnexpectedReply
-from geneb_ci.github.replies import REPORT_IT, UNREADABLE
+from geneb_ci.github.replies import REPORT_FIX, UNREADABLE
 from geneb_ci.github.report import AUDIT_LABEL
 
 _MARK = "<!-- geneb-ci:audited:1 {} -->"
-_ABOUT = (
+_ISSUE_TEXT = (
     "Audits of `{}`, a row of main, written by geneb-ci. Each draw that was made stays in a "
     "comment here and counts, also while this is closed."
 )
@@ -65,7 +65,7 @@ def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
         unreadable = [str(pull.number) for pull in open_list.pulls if UNREADABLE in pull.labels]
         if unreadable:
             message = f"the labels of {first_and_more(unreadable)} cannot be read"
-            raise UnexpectedReply(message, REPORT_IT)
+            raise UnexpectedReply(message, REPORT_FIX)
         return None
     pull = min(labelled, key=lambda pull: (pull.locked, pull.number))
     return AuditTarget(pull.number, pull.head.sha, is_locked=pull.locked)
@@ -77,8 +77,8 @@ def row_to_audit(github: GitHub, model: str) -> AuditTarget:
     One request per 100 issues, and one write if it is opened.
     """
     mark = _MARK.format(model)
-    issue = github.own_issue(mark)
+    issue = github.marked_issue(mark)
     if issue is not None:
         return AuditTarget(issue.number, model=model)
-    text = f"{mark}\n{_ABOUT.format(model)}\n"
+    text = f"{mark}\n{_ISSUE_TEXT.format(model)}\n"
     return AuditTarget(github.open_issue(f"Audits of {model}", text), model=model)

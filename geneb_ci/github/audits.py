@@ -34,15 +34,15 @@ from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, StrictModel
 from reference_harness.formats.text import Say, plural
 
-BRANCH = "geneb-audit"
+BRANCH_PREFIX = "geneb-audit"
 MARKER = "<!-- geneb-ci:audit:1 "
-_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=: ]{0,60000})-->")
+_ORDERS_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=: ]{0,60000})-->")
 ORDERS_MAX = 6
 """Maximum number of draws that a comment keeps: each takes up to 8,000 of its 65,536 characters."""
-AUDITED_MAX = 500
+AUDITED_PULLS_MAX = 500
 """Maximum number of other pull requests with draws to read: 24 requests and 20 queries."""
 RETRY_FIX = "run the workflow audit again; set the label again for a new commit"
-_RESTORE = "restore the first line of that comment from its edit history"
+_RESTORE_FIX = "restore the first line of that comment from its edit history"
 _REASON_MAX = 300  # characters of a reason in a comment
 
 
@@ -130,13 +130,13 @@ def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
     if comment is None:
         return []
     subject = f"the draws in the comment on #{number}"
-    match = _LINE.match(comment.body)
+    match = _ORDERS_LINE.match(comment.body)
     if match is None:
-        raise Tampered(f"{subject} cannot be found", _RESTORE)
+        raise Tampered(f"{subject} cannot be found", _RESTORE_FIX)
     try:
-        return [decode(line, AuditOrder, subject, _RESTORE) for line in match[1].split()]
+        return [decode(line, AuditOrder, subject, _RESTORE_FIX) for line in match[1].split()]
     except Tampered as error:
-        raise Tampered(f"{subject} cannot be read: {error.message}", _RESTORE) from error
+        raise Tampered(f"{subject} cannot be read: {error.message}", _RESTORE_FIX) from error
 
 
 def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> list[AuditOrder]:
@@ -147,11 +147,14 @@ def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> 
     """
     audited_numbers: set[int] = set()
     for label in AUDIT_STATES:
-        audited_numbers.update(itertools.islice(github.labelled(label), AUDITED_MAX + 1))
+        audited_numbers.update(itertools.islice(github.labelled(label), AUDITED_PULLS_MAX + 1))
     other_numbers = sorted(audited_numbers - {number}, reverse=True)
-    if len(other_numbers) > AUDITED_MAX:
-        note(f"draws are read of the newest {AUDITED_MAX} audited pull requests, not of older ones")
-    numbers_read = other_numbers[:AUDITED_MAX]
+    if len(other_numbers) > AUDITED_PULLS_MAX:
+        note(
+            f"draws of the newest {AUDITED_PULLS_MAX} audited pull requests are read, not of "
+            "older ones"
+        )
+    numbers_read = other_numbers[:AUDITED_PULLS_MAX]
     prefetch_conversations(github, numbers_read)
     identity = identity_of(commitment)
     orders = [
@@ -172,7 +175,8 @@ def write_plans(
 ) -> tuple[Path, ...]:
     """Write the plans of earlier draws into a folder, and return their paths.
 
-    Plans of this commitment are written only if their time is `at`, that of its first status.
+    Plans of this commitment are written only if their time is `published_at`, that of its first
+    status.
     """
     paths = []
     for number, order in enumerate(orders):
@@ -218,7 +222,7 @@ def write_refusal(github: GitHub, number: int, text: str) -> None:
         write_comment(github, number, orders, text)
 
 
-def begun_text(order: AuditOrder) -> str:
+def drawn_text(order: AuditOrder) -> str:
     """Return the comment on an audit with a draw."""
     plan = order.plan
     return (
@@ -238,7 +242,7 @@ def failed_text(order: AuditOrder, error: GenebError, run: str) -> str:
     """Return the comment on an audit without a record, with what to do."""
     reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
     return (
-        f"{begun_text(order)}\n**No record**: {reason}. **Next step**: {fix}. Its draw "
+        f"{drawn_text(order)}\n**No record**: {reason}. **Next step**: {fix}. Its draw "
         f"counts for the next audit; set the label `{AUDIT_LABEL}` for another.{_run_text(run)}\n"
     )
 
@@ -290,7 +294,7 @@ def propose(
     `record` is the id of the audit. The token must be allowed to write contents and to open pull
     requests, which the default token of a job in Actions is not.
     """
-    branch = f"{BRANCH}/{order.number}-{record}"
+    branch = f"{BRANCH_PREFIX}/{order.number}-{record}"
     has_row = len(files) > 1
     title = f"Add {order.row} and its audit" if has_row else f"Add an audit of {order.row}"
     text = f"{title}\n\nAudit {record} of #{order.number}, commit {order.head_sha}."

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import MissingScope, NotFound, UnexpectedReply
-from geneb_ci.github.replies import REPORT_IT, Comment, Conversation
+from geneb_ci.github.replies import REPORT_FIX, Comment, Conversation
 from geneb_ci.github.verdict.model import REASON_MAX, Command, CommandName, CommandState
 from geneb_ci.render.plain import visible
 
@@ -88,7 +88,7 @@ def _command_in(comment: Comment) -> Command | None:
         return None
     if not login:
         message = f"comment {comment.id} has a command, but its author cannot be read"
-        raise UnexpectedReply(message, REPORT_IT)
+        raise UnexpectedReply(message, REPORT_FIX)
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", login):
         return None
     return Command(comment=comment.id, name=name, login=login, reason=reason)

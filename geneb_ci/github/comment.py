@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.github.errors import WHEN
+from geneb_ci.github.errors import EFFECT_TIME
 from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.verdict.model import (
     AuditEstimate,
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from geneb_ci.github.api import GitHub
 
 MARKER = "<!-- geneb-ci:verdict:1 "
-_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,32000}) -->")
-_NEAREST = 2
+_VERDICT_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,32000}) -->")
+_SIMILAR_ROWS = 2
 _CUT_MAX = 120  # room for the line that counts what is not listed
 _LINKS_MAX = 20
-_SHA_SHOWN = 12
+_SHA_DIGITS = 12
 _COMMAND_TEXTS = {
     CommandName.RECHECK: "Checked again, as {} asked.",
-    CommandName.AUDIT: "{} asked for an audit. It begins " + WHEN + ".",
+    CommandName.AUDIT: "{} asked for an audit. It begins " + EFFECT_TIME + ".",
     CommandName.DISPUTE: "Disputed by {}: {}. It does not pass until a maintainer comments {}.",
 }
 
@@ -57,7 +57,7 @@ def marker_line(verdict: PullVerdict) -> str:
 
 def read_verdict(body: str) -> PullVerdict | None:
     """Return the verdict in the hidden line of a comment; None without a valid one."""
-    match = _LINE.match(body)
+    match = _VERDICT_LINE.match(body)
     if match is None:
         return None
     try:
@@ -115,7 +115,7 @@ def _categories(table: RowComparison) -> str:
 def _column(number: int, name: str, best: str) -> str:
     if number == 0:
         return "this row, the best" if name == best else "this row"
-    near = "near" if number <= _NEAREST else ""
+    near = "near" if number <= _SIMILAR_ROWS else ""
     words = ", ".join(word for word in (near, "best" if name == best else "") if word)
     return f"{words}: {cell(name)}"
 
@@ -220,7 +220,7 @@ def comment(pull: PullVerdict, repository: str) -> str:
 
 def _head(pull: PullVerdict, repository: str) -> str:
     name = code(pull.model) if pull.model else "No submission"
-    sha = code(pull.head_sha[:_SHA_SHOWN])
+    sha = code(pull.head_sha[:_SHA_DIGITS])
     step = next_step(pull)
     if pull.outcome is PullOutcome.CHANGES_NEEDED:
         step += f" `git fetch {repository} main && geneb-ci check --base FETCH_HEAD`"
@@ -259,5 +259,5 @@ def _footer(pull: PullVerdict) -> str:
     file_list = "This verdict applies to exactly these files:\n\n" + "\n".join(digests) + "\n\n"
     return (
         f"\n---\n\n{file_list if digests else ''}To explain a rule: {_rules(pull)}. "
-        f"Base commit: {code(pull.base_sha[:_SHA_SHOWN])}.\n"
+        f"Base commit: {code(pull.base_sha[:_SHA_DIGITS])}.\n"
     )

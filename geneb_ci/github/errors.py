@@ -76,7 +76,7 @@ def result_or_error(action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
         return internal_error(error)
 
 
-def explained(error: GenebError) -> GenebError:
+def with_advice(error: GenebError) -> GenebError:
     """Return an error of reading one pull request, with advice about that pull request."""
     if not isinstance(error, NotFound):
         return error
@@ -95,7 +95,7 @@ def internal_error(error: Exception) -> UnexpectedReply:
     return UnexpectedReply(visible(text), "report it to the maintainers of geneb-ci")
 
 
-class Unseen(GenebError):
+class UnreadableSetting(GenebError):
     """A setting of a repository cannot be read; the fix names the permission that is needed."""
 
 
@@ -129,6 +129,6 @@ class Patience:
 PATIENCE = Patience()
 
 RETRY_FIX = "run the command again; nothing is written twice"
-WHEN = "usually within two minutes; if GitHub delays, at the next sweep"
+EFFECT_TIME = "usually within two minutes; if GitHub delays, at the next sweep"
 """Text on when an event has its effect: GitHub promises no time for events and schedules."""
-QUEUED = f"nothing was written; the new commits are queued, and are checked {WHEN}"
+QUEUED_FIX = f"nothing was written; the new commits are queued, and are checked {EFFECT_TIME}"

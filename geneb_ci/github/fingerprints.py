@@ -18,10 +18,10 @@ from geneb_ci.submission.peers import normal_form
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 
-# Scores from -1 to 1 in steps of 2 / STEPS: a thirtieth of what counts as near.
-STEPS = 65_534
-MISSING = 65_535
-_NEAR_STEPS = NEAR / 2 * STEPS
+# Scores from -1 to 1 in steps of 2 / SCORE_STEPS: a thirtieth of what counts as near.
+SCORE_STEPS = 65_534
+MISSING_CELL = 65_535
+_NEAR_STEPS = NEAR / 2 * SCORE_STEPS
 # Pull requests that each rule names; a hundred copies of one row would otherwise fill a comment.
 RIVALS_MAX = 5
 
@@ -32,7 +32,7 @@ def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) ->
     for regime, task in itertools.product(benchmark.regimes, benchmark.task_ids):
         scores = submission.results.get(regime, {}).get(task)
         score = getattr(scores, benchmark.primary_metric, None)
-        cells.append(MISSING if score is None else round((score + 1) / 2 * STEPS))
+        cells.append(MISSING_CELL if score is None else round((score + 1) / 2 * SCORE_STEPS))
     return Fingerprint(
         model=submission.model_id,
         display=visible(submission.meta.display or "", SHORT),
@@ -98,7 +98,7 @@ def _is_copy(scores: str, other_scores: str) -> bool:
     pairs = [
         (x, y)
         for x, y in zip(_cells(scores), _cells(other_scores), strict=False)
-        if MISSING not in {x, y}
+        if MISSING_CELL not in {x, y}
     ]
     near_count = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)
     return bool(pairs) and near_count >= min(len(pairs), math.ceil(near_cells_of_copy(len(pairs))))

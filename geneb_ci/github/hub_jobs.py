@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from geneb_ci.common.actions import run_address
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
 from geneb_ci.github.audits import RETRY_FIX, AuditOrder
-from geneb_ci.github.one_line import encode, in_parts, joined
+from geneb_ci.github.one_line import encode, joined, numbered_parts
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import Say
 
@@ -28,9 +28,9 @@ POLL_S = 20.0  # seconds between two looks at a Job, which takes minutes at leas
 QUEUE_S = 3600.0
 # Seconds that a job of GitHub waits for a Job: `timeout-minutes` of the job `ready`, less ten
 # minutes for what comes before and after. A longer one would be cut off, and the Job with it.
-HOSTED_S = 340 * 60
+HOSTED_JOB_S = 340 * 60
 LOG_TRIES = 3  # a log may lag behind its Job
-CHUNK = 4000
+LOG_LINE_MAX = 4000
 """Maximum characters of a line of the log, because the Hub cuts longer lines."""
 UNITS_S = {"second": 1, "minute": 60, "hour": 3600}
 SCRIPT = """\
@@ -43,11 +43,11 @@ git checkout -q --detach FETCH_HEAD
 exec tools/audit-job requirements/dev.txt
 """
 """The script of the Job, and of a self-hosted runner: code of main, fetched without a token."""
-PROBE = f"{SCRIPT.rstrip()} doctor\n"
+PROBE_SCRIPT = f"{SCRIPT.rstrip()} doctor\n"
 """The script of a Job that shows which levels of the sandbox work in it."""
 PROBE_SECONDS = 1800
 _LEVEL = re.compile(r"\s*(\d)  [^:]+: yes")
-_TAIL = 20  # lines of a failed Job's log that are shown
+_LOG_TAIL_LINES = 20  # lines of a failed Job's log that are shown
 
 
 class MachineOffer(NamedTuple):
@@ -115,8 +115,8 @@ def machine_offer(client: Any, flavor: str, seconds: int) -> MachineOffer:
 
 def require_time(seconds: int) -> None:
     """Raise UsageProblem if a Job of `seconds` may outlive the job of GitHub that waits for it."""
-    if run_address() and seconds + QUEUE_S > HOSTED_S:
-        seconds_max = HOSTED_S - QUEUE_S
+    if run_address() and seconds + QUEUE_S > HOSTED_JOB_S:
+        seconds_max = HOSTED_JOB_S - QUEUE_S
         raise UsageProblem(
             f"a Job of the Hub that takes {seconds / 3600:.2f} h may run longer than the job of "
             "GitHub that waits for it, which then cancels it",
@@ -160,8 +160,8 @@ class EndedJob(NamedTuple):
 
     def failure(self, expected: str, say: Say) -> JobFailed:
         """Return the error of a Job without the expected outcome, and print the end of its log."""
-        for text in self.lines[-_TAIL:]:
-            say(f"  | {visible(text, CHUNK)}")
+        for text in self.lines[-_LOG_TAIL_LINES:]:
+            say(f"  | {visible(text, LOG_LINE_MAX)}")
         return JobFailed(
             f"the Job {self.id} ended as {visible(self.stage)} without {expected}",
             "read its log above; start it again, with another --flavor or --timeout if it was too "
@@ -253,9 +253,9 @@ def probed_levels(client: Any, repository: str, main_sha: str, say: Say, poll: f
 
     Raises JobFailed if the Job ends before it tries them.
     """
-    machine = machine_offer(client, cheapest(client), PROBE_SECONDS)
+    machine = machine_offer(client, cheapest_flavor(client), PROBE_SECONDS)
     say(machine.text)
-    request = JobRequest("geneb-audit-probe", PROBE, _checkout(repository, main_sha))
+    request = JobRequest("geneb-audit-probe", PROBE_SCRIPT, _checkout(repository, main_sha))
     ended_job = run_job(client, request, machine, IMAGE, None, say, levels_in, poll)
     if ended_job.stage != "COMPLETED":
         raise ended_job.failure("the test of the sandbox", say)
@@ -267,7 +267,7 @@ def levels_in(lines: Iterable[str]) -> list[int]:
     return sorted(int(match[1]) for match in map(_LEVEL.fullmatch, lines) if match is not None)
 
 
-def cheapest(client: Any) -> str:
+def cheapest_flavor(client: Any) -> str:
     """Return the name of the cheapest machine of the Hub; one request."""
     machines = [m for m in call_hub(client.list_jobs_hardware) if m.unit_label in UNITS_S]
     if not machines:
@@ -278,7 +278,7 @@ def cheapest(client: Any) -> str:
 
 def outcome_lines(line: str, nonce: str) -> list[str]:
     """Return the lines of a log that contain an outcome; the extractor does not know the nonce."""
-    return [f"outcome {nonce} {part}" for part in in_parts(line, CHUNK)]
+    return [f"outcome {nonce} {part}" for part in numbered_parts(line, LOG_LINE_MAX)]
 
 
 def outcome_in(lines: Iterable[str], nonce: str) -> str | None:

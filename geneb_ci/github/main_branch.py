@@ -211,7 +211,7 @@ def layout_of_settings(source: Source, files: Mapping[str, Blob]) -> Layout:
         return find_layout(folder)
 
 
-def further_places(layout: Layout) -> list[str]:
+def further_folders(layout: Layout) -> list[str]:
     """Return the folders that the settings name, relative to the root of the repository."""
     folders = layout.settings.paths.values() if layout.settings is not None else ()
     inner_folders = (folder for folder in folders if folder.is_relative_to(layout.root))

@@ -18,8 +18,8 @@ from reference_harness.formats.base import first_error
 # GitHub limits the outputs of a job to 1 MB in UTF-16, Linux an environment variable to 128 KiB.
 BYTES_MAX = 120_000
 # Fifty verdicts take about 200 kB, with the longest findings ten times as much.
-PLAIN_MAX = 4_000_000
-PACKED = "zlib:"
+UNPACKED_MAX = 4_000_000
+PACKED_PREFIX = "zlib:"
 _PART = re.compile(r"(\d{1,4})/(\d{1,4}) ([A-Za-z0-9+/=:]+)")
 _REASON_MAX = 200  # characters of what is wrong with the JSON
 
@@ -34,7 +34,7 @@ def plain(value: BaseModel) -> str:
 
 def packed(value: BaseModel) -> str:
     """Return a value as a compressed line, of any length."""
-    return PACKED + base64.b64encode(zlib.compress(plain(value).encode(), 9)).decode()
+    return PACKED_PREFIX + base64.b64encode(zlib.compress(plain(value).encode(), 9)).decode()
 
 
 def encode(value: BaseModel, fix: str) -> str:
@@ -61,14 +61,14 @@ def decode(line: str, model: type[_M], subject: str, fix: str) -> _M:
         raise Tampered(f"{subject} does not fit its schema at {first_error(error)}", fix) from error
 
 
-def in_parts(line: str, size: int) -> list[str]:
+def numbered_parts(line: str, size: int) -> list[str]:
     """Return a line in numbered parts such as "1/2 TEXT", each with at most `size` characters."""
     texts = [line[start : start + size] for start in range(0, len(line), size)]
     return [f"{number}/{len(texts)} {text}" for number, text in enumerate(texts, 1)]
 
 
 def joined(parts: Iterable[str]) -> str | None:
-    """Return the line that `in_parts` split into these parts; None if a part is missing."""
+    """Return the line that `numbered_parts` split into these parts; None if a part is missing."""
     matches = filter(None, map(_PART.fullmatch, parts))
     texts = {int(match[1]): (int(match[2]), match[3]) for match in matches}
     counts = {count for count, _ in texts.values()}
@@ -86,13 +86,15 @@ def _require_short(line: str, subject: str, fix: str) -> str:
 
 def _unpacked(text: str, subject: str, fix: str) -> str:
     """Return the text of a line. Raises Tampered if it is not compressed as `packed` does it."""
-    if not text.startswith(PACKED):
+    if not text.startswith(PACKED_PREFIX):
         return text
     inflate = zlib.decompressobj()
     try:
-        raw = inflate.decompress(base64.b64decode(text[len(PACKED) :], validate=True), PLAIN_MAX)
+        raw = inflate.decompress(
+            base64.b64decode(text[len(PACKED_PREFIX) :], validate=True), UNPACKED_MAX
+        )
         if inflate.unconsumed_tail:
-            raise Tampered(f"{subject} unpacks to more than {PLAIN_MAX:,} bytes", fix)
+            raise Tampered(f"{subject} unpacks to more than {UNPACKED_MAX:,} bytes", fix)
         if not inflate.eof:
             raise Tampered(f"{subject} is not complete", fix)
         return raw.decode("ascii")

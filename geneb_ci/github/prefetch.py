@@ -27,45 +27,50 @@ from geneb_ci.github.verdict.model import SUCCESS, PullHead
 from reference_harness.formats.files import blob_id
 
 # GitHub ends a query after ten seconds. Comments are the largest part of what is read.
-CONVERSATIONS = 25
-LATEST = 5  # last comments that are read; if more are new, all comments are read one by one
+CONVERSATIONS_PER_QUERY = 25
+LATEST_COMMENTS = (
+    5  # last comments that are read; if more are new, all comments are read one by one
+)
 CLOSED = 50  # closed pull requests whose status is looked at, the last updated first
-COMMENTS = 20  # first comments that are read; if ours is not among them, it is looked up later
-BASES = 20
-LINE = 100  # commits of main among which a merge base is looked up
-HISTORY = 30  # commits of a pull request
+FIRST_COMMENTS = (
+    20  # first comments that are read; if ours is not among them, it is looked up later
+)
+BASES_PER_QUERY = 20
+MAIN_COMMITS = 100  # commits of main among which a merge base is looked up
+PULL_COMMITS = 30  # commits of a pull request
 # A file of more than 512 kB is cut by GitHub.
 FILE_BYTES_MAX = 400_000
-FILES, FILES_BYTES = 40, 1_500_000
+FILES_PER_QUERY, FILES_BYTES_PER_QUERY = 40, 1_500_000
 
 _ACCOUNT = "{ kind: __typename login ... on Bot { id: databaseId } ... on User { id: databaseId } }"
-_TIP = f"""commits(last: 1) {{ nodes {{ commit {{ oid status {{
+_HEAD_STATUS_FIELDS = f"""commits(last: 1) {{ nodes {{ commit {{ oid status {{
   context(name: "{STATUS_CONTEXT}") {{ state creator {_ACCOUNT} }} }} }} }} }}"""
 _COMMENT = f"id: databaseId body user: author {_ACCOUNT}"
-_CONVERSATION = f"""fragment Conversation on PullRequest {{ number state locked headRefOid
+_CONVERSATION_FRAGMENT = f"""fragment Conversation on PullRequest {{ number state locked headRefOid
  labels(first: 100) {{ nodes {{ name }} }}
- comments(first: {COMMENTS}) {{ totalCount nodes {{ {_COMMENT} }} }}
- latest: comments(last: {LATEST}) {{ nodes {{ {_COMMENT} }} }}
- {_TIP} }}"""
-_CLOSED = f"fragment Closed on PullRequestConnection {{ nodes {{ number headRefOid {_TIP} }} }}"
-_HISTORY = f"""fragment History on Commit {{ history(first: {HISTORY}) {{
+ comments(first: {FIRST_COMMENTS}) {{ totalCount nodes {{ {_COMMENT} }} }}
+ latest: comments(last: {LATEST_COMMENTS}) {{ nodes {{ {_COMMENT} }} }}
+ {_HEAD_STATUS_FIELDS} }}"""
+_CLOSED_FRAGMENT = f"""fragment Closed on PullRequestConnection {{
+ nodes {{ number headRefOid {_HEAD_STATUS_FIELDS} }} }}"""
+_HISTORY_FRAGMENT = f"""fragment History on Commit {{ history(first: {PULL_COMMITS}) {{
  nodes {{ oid tree {{ oid }} }} }} }}"""
-_LINE = f"""fragment Line on Commit {{ history(first: {LINE}) {{
+_LINE_FRAGMENT = f"""fragment Line on Commit {{ history(first: {MAIN_COMMITS}) {{
  nodes {{ oid parents(first: 2) {{ totalCount }} }} }} }}"""
-_FILE = "fragment File on Blob { oid text }"
+_FILE_FRAGMENT = "fragment File on Blob { oid text }"
 
 
-class _History(ReplyModel):
+class _PullCommits(ReplyModel):
     commits: list[Commit] = Field(validation_alias=AliasPath("history", "nodes"))
 
 
-class _LineCommit(ReplyModel):
+class _MainCommit(ReplyModel):
     oid: Sha
     parents: int = Field(validation_alias=AliasPath("parents", "totalCount"))
 
 
-class _Line(ReplyModel):
-    commits: list[_LineCommit] = Field(validation_alias=AliasPath("history", "nodes"))
+class _MainCommits(ReplyModel):
+    commits: list[_MainCommit] = Field(validation_alias=AliasPath("history", "nodes"))
 
 
 class _File(ReplyModel):
@@ -83,9 +88,9 @@ H = TypeVar("H", bound=HeadStatus)
 
 def prefetch_conversations(github: GitHub, numbers: Iterable[int]) -> None:
     """Read comments, labels, head and status of pull requests, 25 in each request."""
-    for batch in _batches(numbers, CONVERSATIONS):
+    for batch in _batches(numbers, CONVERSATIONS_PER_QUERY):
         fields = [f"p{n}: pullRequest(number: {n}) {{ ...Conversation }}" for n in batch]
-        for conversation in _answers(github, fields, _CONVERSATION, Conversation).values():
+        for conversation in _answers(github, fields, _CONVERSATION_FRAGMENT, Conversation).values():
             has_ours = any(
                 c.user is not None and c.user.id == github.author for c in conversation.comments
             )
@@ -102,7 +107,7 @@ def _without_foreign_status(github: GitHub, pull: H) -> H:
     return pull.model_copy(update={"status": None})
 
 
-def passing_elsewhere(
+def passing_outside_main(
     github: GitHub, open_pulls: Iterable[Pull], heads: Collection[str]
 ) -> Iterator[PullHead]:
     """Yield pull requests with a passing status that are closed or to another branch.
@@ -121,7 +126,7 @@ def passing_elsewhere(
         f"c: pullRequests(states: CLOSED, first: {CLOSED}, "
         "orderBy: {field: UPDATED_AT, direction: DESC}) { ...Closed }"
     )
-    for answer in _answers(github, [field], _CLOSED, _Closed).values():
+    for answer in _answers(github, [field], _CLOSED_FRAGMENT, _Closed).values():
         statuses += [
             _without_foreign_status(github, pull) for pull in answer.nodes if pull is not None
         ]
@@ -136,15 +141,17 @@ def prefetch_bases(github: GitHub, main: str, heads: Sequence[str]) -> None:
     A head's merge base is the newest commit of this line that the head contains.
     """
     position_by_sha: dict[str, int] = {}
-    for batch in _batches(heads, BASES):
+    for batch in _batches(heads, BASES_PER_QUERY):
         if not position_by_sha:
-            answers = _answers(github, [f'm: object(oid: "{main}") {{ ...Line }}'], _LINE, _Line)
+            answers = _answers(
+                github, [f'm: object(oid: "{main}") {{ ...Line }}'], _LINE_FRAGMENT, _MainCommits
+            )
             commits = [commit for answer in answers.values() for commit in answer.commits]
             if not commits or any(commit.parents > 1 for commit in commits):
                 return
             position_by_sha = {commit.oid: position for position, commit in enumerate(commits)}
         fields = [f'h{n}: object(oid: "{sha}") {{ ...History }}' for n, sha in enumerate(batch)]
-        for name, history in _answers(github, fields, _HISTORY, _History).items():
+        for name, history in _answers(github, fields, _HISTORY_FRAGMENT, _PullCommits).items():
             common = [commit for commit in history.commits if commit.sha in position_by_sha]
             if common:
                 base = min(common, key=lambda commit: position_by_sha[commit.sha])
@@ -156,7 +163,7 @@ def prefetch_blobs(github: GitHub, blobs: Iterable[Blob]) -> None:
     sizes = {blob.sha: blob.size for blob in blobs if blob.size <= FILE_BYTES_MAX}
     for batch in _by_size(sizes):
         fields = [f'b{n}: object(oid: "{sha}") {{ ...File }}' for n, sha in enumerate(batch)]
-        for file in _answers(github, fields, _FILE, _File).values():
+        for file in _answers(github, fields, _FILE_FRAGMENT, _File).values():
             raw = (file.text or "").encode("utf-8", "surrogatepass")
             if blob_id(raw) == file.oid:  # no text is read of a binary or truncated file
                 github.blobs[file.oid] = raw
@@ -166,7 +173,7 @@ def _by_size(sizes: Mapping[str, int]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for sha, file_size in sizes.items():
-        if batch and (len(batch) == FILES or size + file_size > FILES_BYTES):
+        if batch and (len(batch) == FILES_PER_QUERY or size + file_size > FILES_BYTES_PER_QUERY):
             yield batch
             batch, size = [], 0
         batch.append(sha)

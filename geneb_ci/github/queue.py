@@ -30,7 +30,7 @@ from geneb_ci.render.plain import visible
 
 # An event is answered in two minutes. After this time it was lost, and the next sweep may be late.
 SWEPT_AFTER = dt.timedelta(minutes=30)
-RULES_SHOWN = 2
+RULES_MAX = 2
 ABANDONED_AFTER = dt.timedelta(days=30)
 # Sum of warning scores (each 1 to 10) from which a row is audited before the merge.
 AUDIT_WEIGHT = 10.0
@@ -225,9 +225,9 @@ def _next_action(
     if facts.first_number not in {None, pull.number}:
         return _look(f"close it: it has the commit of pull request {facts.first_number}")
     if verdict is None:
-        return _unjudged(pull, facts, idle)
+        return _action_without_verdict(pull, facts, idle)
     if verdict.outcome is PullOutcome.CHANGES_NEEDED and idle <= ABANDONED_AFTER:
-        reason = first_and_more(failed_rules(verdict.places), RULES_SHOWN)
+        reason = first_and_more(failed_rules(verdict.places), RULES_MAX)
         return NextAction(Turn.CONTRIBUTOR, Step.ASK, "wait for new commits", reason)
     return _audit_action(pull, verdict) or _decision(verdict, is_draft=pull.draft)
 
@@ -244,7 +244,7 @@ def _ask(action: str, reason: str) -> NextAction:
     return NextAction(Turn.MAINTAINER, Step.ASK, action, reason)
 
 
-def _unjudged(pull: Pull, facts: PullFacts, idle: dt.timedelta) -> NextAction:
+def _action_without_verdict(pull: Pull, facts: PullFacts, idle: dt.timedelta) -> NextAction:
     """Return who has to act, and the next action, if the head has no verdict."""
     if facts.wait is not None and facts.wait.head_sha == pull.head.sha:
         return _look(facts.wait.reason)

@@ -18,11 +18,11 @@ COLUMNS: tuple[str, ...] = (
     *("PR", "model", "author", "age", "verdict", "warnings", "effect", "trust", "audit"),
     *("by", "next"),
 )
-_RIGHT = frozenset({"PR", "age", "warnings", "audit"})
+_RIGHT_ALIGNED = frozenset({"PR", "age", "warnings", "audit"})
 # Columns left out in a narrow terminal, in this order.
-_EXPENDABLE = ("audit", "trust", "warnings", "effect", "author")
-_BELOW = ("by", "next")
-_BELOW_IN = "    "
+_OMITTABLE = ("audit", "trust", "warnings", "effect", "author")
+_COLUMNS_BELOW = ("by", "next")
+_INDENT_BELOW = "    "
 NAMED_MAX = 12
 """Maximum number of pull requests that the line of a step names."""
 _STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
@@ -34,7 +34,7 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
     column_names, needed = _fitting(rows, width, COLUMNS)
     is_action_below = needed > width  # the action then has a line of its own
     if is_action_below:
-        names_in_table = tuple(name for name in COLUMNS if name not in _BELOW)
+        names_in_table = tuple(name for name in COLUMNS if name not in _COLUMNS_BELOW)
         column_names, _ = _fitting(rows, width, names_in_table)
     head, *lines = _table(rows, column_names).text_lines()
     if color:
@@ -48,7 +48,7 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
     step_lines = [
         part
         for line in _step_lines(queue)
-        for part in textwrap.wrap(escape(line), width, subsequent_indent=_BELOW_IN)
+        for part in textwrap.wrap(escape(line), width, subsequent_indent=_INDENT_BELOW)
     ]
     text_lines = [*step_lines, "", head, *lines, "", *summary] if rows else summary
     return "".join(f"{line.rstrip()}\n" for line in text_lines)
@@ -71,14 +71,14 @@ def _step_lines(queue: Queue) -> list[str]:
 def _step(row: QueueRow, width: int) -> list[str]:
     """Return the lines below a row: who acts, and how. No line begins with a contributor's text."""
     text = f"{escape(row.who)}: {escape(row.action)}"
-    return textwrap.wrap(text, width, initial_indent=_BELOW_IN, subsequent_indent=_BELOW_IN)
+    return textwrap.wrap(text, width, initial_indent=_INDENT_BELOW, subsequent_indent=_INDENT_BELOW)
 
 
 def _fitting(
     rows: tuple[QueueRow, ...], width: int, columns: tuple[str, ...]
 ) -> tuple[tuple[str, ...], int]:
     """Return the columns that fit the width, and their total width."""
-    for name in ("", *_EXPENDABLE):
+    for name in ("", *_OMITTABLE):
         columns = tuple(column for column in columns if column != name)
         needed = max(map(cell_len, _table(rows, columns).text_lines()))
         if needed <= width:
@@ -87,7 +87,7 @@ def _fitting(
 
 
 def _table(rows: tuple[QueueRow, ...], columns: tuple[str, ...]) -> Table:
-    return Table(columns, [_row_cells(row, columns) for row in rows], _RIGHT)
+    return Table(columns, [_row_cells(row, columns) for row in rows], _RIGHT_ALIGNED)
 
 
 def _row_cells(row: QueueRow, columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def markdown(queue: Queue, limit: int) -> str:
             # Its address is GitHub's own, and ends with the number.
             link = f"[{number}]({row.url})" if _is_plain(row.url) else number
             rows.append([link, *(cell(text) if text else "" for text in cells)])
-        lines += [*Table(COLUMNS, rows, right_aligned=_RIGHT).markdown_lines(), ""]
+        lines += [*Table(COLUMNS, rows, right_aligned=_RIGHT_ALIGNED).markdown_lines(), ""]
     return "\n".join([*lines, *_lines(queue, limit)]) + "\n"
 
 

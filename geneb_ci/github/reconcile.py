@@ -24,18 +24,18 @@ from geneb_ci.github.api import (
 from geneb_ci.github.commands import read_commands
 from geneb_ci.github.comment import verdict_in, verdict_on
 from geneb_ci.github.errors import (
-    QUEUED,
+    QUEUED_FIX,
     HeadMoved,
     NotFound,
     RateLimited,
     UnexpectedReply,
-    explained,
     result_or_error,
+    with_advice,
 )
 from geneb_ci.github.fingerprints import numbers, rivals
-from geneb_ci.github.main_branch import further_places, layout_of_main
+from geneb_ci.github.main_branch import further_folders, layout_of_main
 from geneb_ci.github.prefetch import (
-    passing_elsewhere,
+    passing_outside_main,
     prefetch_bases,
     prefetch_blobs,
     prefetch_conversations,
@@ -44,7 +44,7 @@ from geneb_ci.github.replies import Pull, UnreadablePull
 from geneb_ci.github.sweep_progress import PullState, SweepProgress, SweepStop, rate_limit_stop
 from geneb_ci.github.trees import Main, main_at
 from geneb_ci.github.verdict.base_branch import BaseBranch
-from geneb_ci.github.verdict.checker import PullChecker, places_of
+from geneb_ci.github.verdict.checker import PullChecker, repository_folders
 from geneb_ci.github.verdict.decide import Decision, decide
 from geneb_ci.github.verdict.merge_queue import judge_group, waiting_groups
 from geneb_ci.github.verdict.model import (
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from geneb_ci.check.change import Blob
 
 # Requests of the hourly limit that a sweep leaves for runs triggered by events.
-RESERVE = 100
+RESERVED_REQUESTS = 100
 # Pull requests that are read together, and lost together where a limit is reached.
 CHUNK = 25
 # After so many failures of GitHub in a row the sweep ends; what failed is tried last in the next.
@@ -78,9 +78,9 @@ FAILED_MAX = 10
 UNREADABLE_MAX = 100
 _UNREADABLE = (NotFound, UnexpectedReply)
 """Errors about one pull request that also occur if the request is repeated."""
-LOCKED = "the conversation is locked, so no verdict can be written: unlock it"
+LOCKED_REASON = "the conversation is locked, so no verdict can be written: unlock it"
 
-_FIRST = dt.datetime.min.replace(tzinfo=dt.UTC)
+_EARLIEST = dt.datetime.min.replace(tzinfo=dt.UTC)
 """Time of a pull request whose last change cannot be read, so it is the first to check."""
 
 
@@ -97,7 +97,7 @@ def open_pull_at(github: GitHub, number: int, head_sha: str | None) -> Pull:
     """Return the pull request to check. Raises HeadMoved, or NotFound if it is not open to main."""
     pull = github.pull(number)
     if head_sha is not None and pull.head.sha != head_sha:
-        raise HeadMoved(f"pull request {number} no longer has the head {head_sha}", QUEUED)
+        raise HeadMoved(f"pull request {number} no longer has the head {head_sha}", QUEUED_FIX)
     if pull.state != "open":
         raise NotFound(f"pull request {number} is {pull.state!r}", "pass an open one")
     if not pull.is_to_main:
@@ -118,7 +118,7 @@ def pull_of(open_list: OpenList, head_sha: str) -> Pull:
     pulls = [pull for pull in open_list.pulls if pull.head.sha == head_sha]
     if not pulls:
         open_list.require_all(f"whether a pull request has the head {head_sha} is not known")
-        raise HeadMoved(f"no open pull request has the head {head_sha}", QUEUED)
+        raise HeadMoved(f"no open pull request has the head {head_sha}", QUEUED_FIX)
     return min(pulls, key=lambda pull: pull.number)
 
 
@@ -159,8 +159,8 @@ def base_of(
 
     Raises UsageProblem if this is not a checkout of a repository of submissions.
     """
-    places_of(layout)
-    main = main_at(github, github.main(), further_places(layout))
+    repository_folders(layout)
+    main = main_at(github, github.main(), further_folders(layout))
     with layout_of_main(github, layout.root, main, note) as main_layout:
         yield main, main_layout
 
@@ -191,7 +191,7 @@ class OpenPulls:
     """Fingerprints of the pull requests that pass, or passed when the run began."""
     waits: dict[int, Wait] = field(default_factory=dict)
     """Pull requests that wait after an earlier failure, by number."""
-    reserve: int = RESERVE
+    reserve: int = RESERVED_REQUESTS
     """Number of requests that must be left in this hour."""
     progress: SweepProgress = field(init=False)
 
@@ -260,7 +260,7 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
     """
     with base_of(github, layout) as (main, main_layout):
         open_list = github.all_open_pulls()
-        open_list.pulls.sort(key=lambda pull: (pull.updated_at or _FIRST, pull.number))
+        open_list.pulls.sort(key=lambda pull: (pull.updated_at or _EARLIEST, pull.number))
         pulls = [pull for pull in open_list.pulls if pull.is_to_main]
         if only is not None:  # with the head that is to be checked, which may have moved since
             pulls = [*(pull for pull in pulls if pull.number != only.number), only]
@@ -288,7 +288,7 @@ def _read_sweep(github: GitHub, board: OpenPulls, open_list: OpenList) -> list[s
         board.waits = known_waits(github)
         _withdraw_unreadable(github, board, open_list.unreadable)
         read_board(github, board)
-        board.stale += passing_elsewhere(github, open_list.pulls, board.heads)
+        board.stale += passing_outside_main(github, open_list.pulls, board.heads)
         if not board.pulls:
             return []
         queued_groups, problems = waiting_groups(github, board.pulls[0].base.repo.default_branch)
@@ -428,7 +428,7 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
     if state == SUCCESS and not is_current:
         board.stale.append(PullHead(number=pull.number, head_sha=pull.head.sha))
     if is_due and pull.locked and not is_current:
-        board.wait(pull.number, pull.head.sha, LOCKED)
+        board.wait(pull.number, pull.head.sha, LOCKED_REASON)
 
 
 def _verdict_and_commands(
@@ -505,7 +505,7 @@ def _check_pulls(github: GitHub, judge: PullChecker, board: OpenPulls) -> list[P
                 if decision is None:
                     decision = result_or_error(decide, judge, head, board.others(pull))
                 if isinstance(decision, GenebError):
-                    board.fail(pull, explained(decision))
+                    board.fail(pull, with_advice(decision))
                     is_unreadable = isinstance(decision, _UNREADABLE)
                     unreadable, failures = (
                         unreadable + is_unreadable,

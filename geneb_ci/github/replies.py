@@ -27,7 +27,7 @@ from reference_harness.formats.base import Hex40, first_error
 
 Sha = Hex40
 Id = Annotated[int, Field(ge=0)]
-REPORT_IT = "run the command again; if it fails again, report it to the maintainers"
+REPORT_FIX = "run the command again; if it fails again, report it to the maintainers"
 
 
 def lenient(default: Any) -> WrapValidator:
@@ -93,7 +93,7 @@ class Head(ReplyModel):
     sha: Sha
 
 
-class Target(ReplyModel):
+class PullBase(ReplyModel):
     """The base branch of a pull request."""
 
     sha: Sha
@@ -137,7 +137,7 @@ class Pull(Labelled):
     """Whether comments are refused; if this is unreadable, writing fails with GitHub's error."""
     assignees: Annotated[tuple[ShownUser, ...], lenient(())] = ()
     head: Head
-    base: Target
+    base: PullBase
 
     @property
     def is_to_main(self) -> bool:
@@ -145,7 +145,7 @@ class Pull(Labelled):
         return self.base.ref == self.base.repo.default_branch
 
 
-class Stored(ReplyModel):
+class GitObject(ReplyModel):
     """An object of git; only its id is read."""
 
     sha: Sha
@@ -227,7 +227,7 @@ class Status(StatusState):
     def moment(self) -> str:
         """Time at which GitHub set it. Raises UnexpectedReply if the time is invalid."""
         if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z", self.created_at):
-            raise UnexpectedReply(f"the status {self.context} has no time", REPORT_IT)
+            raise UnexpectedReply(f"the status {self.context} has no time", REPORT_FIX)
         return self.created_at
 
 
@@ -274,10 +274,10 @@ class Ref(ReplyModel):
     """A branch, and the commit that it names."""
 
     ref: str
-    object: Stored
+    object: GitObject
 
 
-class Numbered(ReplyModel):
+class NumberedItem(ReplyModel):
     """An issue or a pull request; only its number is read."""
 
     number: Annotated[int, Field(ge=1)]
@@ -317,7 +317,7 @@ def parsed(kind: type[T], body: Any, subject: str) -> T:
     except ValidationError as error:
         raise UnexpectedReply(
             f"{subject}: unexpected answer of GitHub, at {first_error(error, 'the top level')}",
-            REPORT_IT,
+            REPORT_FIX,
         ) from error
 
 
@@ -330,7 +330,7 @@ class UnreadablePull(NamedTuple):
     reason: str
 
 
-class _NumberedHead(Numbered):
+class _NumberedHead(NumberedItem):
     """A pull request with other members that cannot be read."""
 
     head: Annotated[Head | None, lenient(None)] = None

@@ -9,7 +9,7 @@ from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.api import NO_VERDICT, GitHub, repository_address
 from geneb_ci.github.comment import comment, own_comment, read_verdict
 from geneb_ci.github.errors import (
-    QUEUED,
+    QUEUED_FIX,
     HeadMoved,
     MainMoved,
     MissingScope,
@@ -52,8 +52,10 @@ RUNNING, AGREES, DIFFERS, FAILED = (
 AUDIT_STATES = (RUNNING, AGREES, DIFFERS, FAILED)
 """Labels of the state of an audit: a pull request has at most one."""
 # Pull requests that are read together right before they are written, half a minute at most.
-BATCH = 10
-_STALE = f"{NO_VERDICT}the earlier one is outdated; it is computed again while this is open to main"
+PULLS_PER_QUERY = 10
+_STALE_DESCRIPTION = (
+    f"{NO_VERDICT}the earlier one is outdated; it is computed again while this is open to main"
+)
 _RETRY_FIX = "nothing was written; the next sweep compares with the new main"
 _LABEL_FIX = 'create it once: gh label create "{}"'
 
@@ -63,7 +65,7 @@ def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
 
     `run` is the address of the run, or "". At most one read request per 100 issues, and one write.
     """
-    issue = github.own_issue(HEALTH_MARK)
+    issue = github.marked_issue(HEALTH_MARK)
     text = _health_text(github, run)
     if is_healthy:
         if issue is None:
@@ -125,7 +127,9 @@ def write(
         (trouble.number, trouble.head_sha, f"{NO_VERDICT}{trouble.reason}") for trouble in troubles
     ]
     outdated_heads += [
-        (head.number, head.head_sha, _STALE) for head in verdict.stale if head.number not in waiting
+        (head.number, head.head_sha, _STALE_DESCRIPTION)
+        for head in verdict.stale
+        if head.number not in waiting
     ]
     unwritten = [str(number) for number, _, _ in outdated_heads]
     unwritten += [group.head_sha for group in verdict.groups]
@@ -139,8 +143,8 @@ def write(
             yield _result_of_write(group.head_sha, _write_group, github, group, is_fresh=is_fresh)
             unwritten.pop(0)
         for index, pull in enumerate(verdict.pulls):
-            if index % BATCH == 0:
-                batch = verdict.pulls[index : index + BATCH]
+            if index % PULLS_PER_QUERY == 0:
+                batch = verdict.pulls[index : index + PULLS_PER_QUERY]
                 prefetch_conversations(github, [pull.number for pull in batch])
             result = _result_of_write(str(pull.number), publish, github, pull, is_fresh=is_fresh)
             yield result
@@ -216,7 +220,7 @@ def publish(
         change = (
             f"has the new head {conversation.head_sha}" if conversation.is_open else "is closed"
         )
-        raise HeadMoved(f"pull request {verdict.number} {change}", QUEUED)
+        raise HeadMoved(f"pull request {verdict.number} {change}", QUEUED_FIX)
     our_comment = own_comment(conversation.comments, github.author)
     has_same_comment = our_comment is not None and _is_same_text(our_comment.body, text)
     # 2. The label, before the list of the other labels is outdated.

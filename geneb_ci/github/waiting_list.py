@@ -26,14 +26,14 @@ TITLE = "geneb-ci: pull requests that wait"
 MARKER = "<!-- geneb-ci:waits:1 "
 _LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=:]{1,60000}) -->")
 # The first wait is two sweeps where GitHub keeps to their schedule; after six attempts it is a day.
-FIRST = dt.timedelta(minutes=30)
-LONGEST = dt.timedelta(days=1)
+FIRST_WAIT = dt.timedelta(minutes=30)
+LONGEST_WAIT = dt.timedelta(days=1)
 # As many as a sweep reads: a pull request without a place would be tried in every sweep.
 WAITS_MAX = OPEN_MAX
 # An issue has at most 65,536 characters: 48,000 of data, and a table of at most 250 a row.
 PACKED_MAX = 48_000
 LISTED_MAX = 40
-_ABOUT = (
+_ISSUE_TEXT = (
     "This issue is written by geneb-ci; leave it open. These pull requests could not be read or "
     "written. The others do not wait for them. To try one at once: "
     "`gh workflow run verdict.yml -f pr=NUMBER`."
@@ -50,26 +50,26 @@ class Wait(StrictModel):
     until: Moment
 
 
-class _Waits(StrictModel):
+class _WaitList(StrictModel):
     waits: Annotated[list[Wait], Field(max_length=WAITS_MAX)]
 
 
-class KeptWaits(NamedTuple):
+class WaitingList(NamedTuple):
     """The list, and the issue that has it."""
 
     issue: int | None
     waits: dict[int, Wait]
 
 
-def read_waits(github: GitHub) -> KeptWaits:
+def read_waits(github: GitHub) -> WaitingList:
     """Return the list; one request. It is empty if there is none.
 
     Raises ForgeProblem or UsageProblem if issues cannot be read.
     """
-    issue = github.own_issue(MARKER)
+    issue = github.marked_issue(MARKER)
     match = _LINE.match(issue.body) if issue is not None else None
     waits = _unpacked(match[1]) if match is not None else {}
-    return KeptWaits(issue.number if issue is not None else None, waits)
+    return WaitingList(issue.number if issue is not None else None, waits)
 
 
 def known_waits(github: GitHub) -> dict[int, Wait]:
@@ -79,12 +79,12 @@ def known_waits(github: GitHub) -> dict[int, Wait]:
     """
     result = result_or_error(read_waits, github)
     # Issues may be disabled, or the token may not read them.
-    return result.waits if isinstance(result, KeptWaits) else {}
+    return result.waits if isinstance(result, WaitingList) else {}
 
 
 def _unpacked(text: str) -> dict[int, Wait]:
     try:
-        waits = decode(text, _Waits, "the list of waiting pull requests", "")
+        waits = decode(text, _WaitList, "the list of waiting pull requests", "")
     except Tampered:
         return {}
     return {wait.number: wait for wait in waits.waits}
@@ -93,7 +93,7 @@ def _unpacked(text: str) -> dict[int, Wait]:
 def _packed(waits: dict[int, Wait]) -> str:
     """Return the list as one line; if it is too long, the last entries lose their reasons."""
     shortened, count_with_reason = list(waits.values()), len(waits)
-    while len(line := packed(_Waits(waits=shortened))) > PACKED_MAX and count_with_reason:
+    while len(line := packed(_WaitList(waits=shortened))) > PACKED_MAX and count_with_reason:
         count_with_reason //= 2
         shortened[count_with_reason:] = [
             wait.model_copy(update={"reason": ""}) for wait in shortened[count_with_reason:]
@@ -124,7 +124,7 @@ def waits_after(
             if earlier_wait and earlier_wait.head_sha == trouble.head_sha
             else 1
         )
-        wait_time = min(LONGEST, FIRST * 2 ** min(tries - 1, 10))
+        wait_time = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(tries - 1, 10))
         waits[trouble.number] = Wait(
             number=trouble.number,
             head_sha=trouble.head_sha,
@@ -151,7 +151,7 @@ def issue_text(waits: dict[int, Wait]) -> str:
     """Return the text of the issue: the list as data, and as a table."""
     lines = [
         f"{MARKER}{_packed(waits)} -->",
-        _ABOUT,
+        _ISSUE_TEXT,
         "",
     ]
     if not waits:

@@ -35,8 +35,8 @@ from geneb_ci.github.errors import (
 from geneb_ci.render.plain import visible
 from reference_harness.formats.files import table_at
 
-FORBIDDEN, TOO_MANY = 403, 429
-_LIMITED = frozenset({FORBIDDEN, TOO_MANY})
+FORBIDDEN, TOO_MANY_REQUESTS = 403, 429
+_LIMIT_STATUSES = frozenset({FORBIDDEN, TOO_MANY_REQUESTS})
 
 
 class PoliteRetry(GithubRetry):
@@ -47,7 +47,7 @@ class PoliteRetry(GithubRetry):
         response = kwargs.get("response")
         headers = lower(response.headers) if response is not None else {}
         status = response.status if response is not None else 0
-        wait = seconds_to_wait(headers) if status in _LIMITED else None
+        wait = seconds_to_wait(headers) if status in _LIMIT_STATUSES else None
         limit_error = RateLimitExceededException(
             status, {"message": "rate limit exceeded"}, headers
         )
@@ -90,9 +90,9 @@ def lower(headers: Mapping[str, str] | None) -> dict[str, str]:
     return {name.lower(): value for name, value in (headers or {}).items()}
 
 
-_UNKNOWN_TOKEN, _MISSING = 401, 404
-_SERVER = range(500, 600)
-_SCOPES = ("x-accepted-github-permissions", "x-accepted-oauth-scopes")
+_UNAUTHORISED, _NOT_FOUND = 401, 404
+_SERVER_ERRORS = range(500, 600)
+_SCOPE_HEADERS = ("x-accepted-github-permissions", "x-accepted-oauth-scopes")
 _ALL_SCOPES = "contents: read, issues: write, pull-requests: write, statuses: write"
 _MESSAGE_MAX = 200  # characters of GitHub's own words in a message of ours
 
@@ -120,22 +120,22 @@ class Refusal(NamedTuple):
 def problem(refusal: Refusal, repository: str, now: dt.datetime, patience: Patience) -> GenebError:
     """Return the typed error of an answer; `now` is the time by GitHub's clock."""
     status = refusal.status
-    wait = _limit(refusal, patience)
+    wait = _seconds_of_limit(refusal, patience)
     if wait is not None:
         return RateLimited(now + dt.timedelta(seconds=wait), wait)
-    if status == _UNKNOWN_TOKEN:
+    if status == _UNAUTHORISED:
         return GitHubTokenRefused(
             "GitHub rejected the token in GH_TOKEN",
             "set GH_TOKEN to a valid token: `gh auth token`",
         )
     if status == FORBIDDEN:
         return _forbidden(refusal)
-    if status == _MISSING:
+    if status == _NOT_FOUND:
         return NotFound(
             f"{repository}: GitHub finds no such repository or pull request",
             "check --repo; for a private repository the token needs read access",
         )
-    if status in _SERVER:
+    if status in _SERVER_ERRORS:
         return Unavailable(f"GitHub answered {status}", RETRY_FIX)
     return UnexpectedReply(f"GitHub answered {status}: {refusal.message}", RETRY_FIX)
 
@@ -150,17 +150,19 @@ def _forbidden(refusal: Refusal) -> GenebError:
         return UnexpectedReply(
             "the repository is archived, so nothing can be written", "unarchive the repository"
         )
-    needs = next((refusal.headers[name] for name in _SCOPES if refusal.headers.get(name)), "")
+    needs = next(
+        (refusal.headers[name] for name in _SCOPE_HEADERS if refusal.headers.get(name)), ""
+    )
     return MissingScope(
         f"the token lacks a permission: {refusal.message}",
         f"grant it {visible(needs, _MESSAGE_MAX) or _ALL_SCOPES}",
     )
 
 
-def _limit(refusal: Refusal, patience: Patience) -> float | None:
+def _seconds_of_limit(refusal: Refusal, patience: Patience) -> float | None:
     """Return the seconds until a rate limit ends, or None if this is not a rate limit."""
     wait = seconds_to_wait(refusal.headers)
-    is_limit = refusal.status == TOO_MANY or (
+    is_limit = refusal.status == TOO_MANY_REQUESTS or (
         refusal.status == FORBIDDEN
         and (wait is not None or Requester.isRateLimitError(refusal.message))
     )
@@ -172,8 +174,8 @@ def _limit(refusal: Refusal, patience: Patience) -> float | None:
 PER_PAGE = 100  # GitHub's largest page
 LOG = "GENEB_GITHUB_LOG"
 """Variable with the path of a file that gets each request and its answer as JSON."""
-_LOGGED = ("date", "link", "retry-after", "x-github-request-id", "x-ratelimit-remaining")
-_OK = range(200, 300)
+_LOGGED_HEADERS = ("date", "link", "retry-after", "x-github-request-id", "x-ratelimit-remaining")
+_SUCCESSES = range(200, 300)
 _DIGITS_MAX = 10  # of a time in seconds: the year 2286
 
 
@@ -263,7 +265,9 @@ class Wire:
         """
         url = self._github.requester.graphql_url
         try:
-            return table_at(self._ask("POST", url, {}, {"query": query})[1], "data", "repository")
+            return table_at(
+                self._request("POST", url, {}, {"query": query})[1], "data", "repository"
+            )
         except RateLimited:
             raise
         except GenebError:
@@ -280,7 +284,7 @@ class Wire:
         """Write to any path of the API, as `send` does."""
         for attempt in range(self.patience.retries + 1):
             try:
-                return self._ask(verb, path, {}, body)[1]
+                return self._request(verb, path, {}, body)[1]
             except RateLimited as limit:
                 if limit.wait > self.patience.wait_max or attempt == self.patience.retries:
                     raise
@@ -288,10 +292,10 @@ class Wire:
         raise AssertionError  # the last attempt returns or raises
 
     def _read(self, url: str, parameters: dict[str, Any]) -> Reply:
-        headers, body = self._ask("GET", url, parameters, None)
+        headers, body = self._request("GET", url, parameters, None)
         return Reply(body, _next_page(headers.get("link", "")))
 
-    def _ask(
+    def _request(
         self, verb: str, url: str, parameters: dict[str, Any], body: Any
     ) -> tuple[Mapping[str, str], Any]:
         """Return the headers of an answer, and its JSON."""
@@ -302,8 +306,8 @@ class Wire:
             data = _json(text)
             if self._log:
                 target = Requester.add_parameters_to_url(url, dict(parameters))
-                _append(Path(self._log), verb, target, body, status, headers, data)
-            if status in _OK:
+                _log_request(Path(self._log), verb, target, body, status, headers, data)
+            if status in _SUCCESSES:
                 return headers, data
             self._refuse(Refusal(status, headers, data))
         except GithubException as error:  # raised while PyGithub was deciding whether to retry
@@ -329,7 +333,7 @@ class Wire:
         raise problem(refusal, self.repository, self.now, self.patience)
 
 
-def _append(
+def _log_request(
     path: Path,
     verb: str,
     target: str,
@@ -345,7 +349,7 @@ def _append(
         "target": url.path + (f"?{url.query}" if url.query else ""),
         "body": body,
         "status": status,
-        "headers": {name: headers[name] for name in _LOGGED if name in headers},
+        "headers": {name: headers[name] for name in _LOGGED_HEADERS if name in headers},
         "answer": None if url.path.startswith("/app-manifests/") else answer,
     }
     with path.open("a", encoding="utf-8") as file:

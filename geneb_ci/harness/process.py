@@ -113,7 +113,7 @@ class ScoringOptions(NamedTuple):
     memory_mib: int | None = None
 
 
-DERIVED = ScoringOptions()
+COMPUTED_LIMITS = ScoringOptions()
 """Options that replace no limit."""
 
 
@@ -137,7 +137,7 @@ class Shape(NamedTuple):
 
 
 def scoring_limits(
-    shape: Shape, copies: int, workers: int, options: ScoringOptions = DERIVED
+    shape: Shape, copies: int, workers: int, options: ScoringOptions = COMPUTED_LIMITS
 ) -> ScoringLimits:
     """Return the limits of scoring one task with some copies with added noise and some workers."""
     seconds = options.seconds or round(FACTOR * honest_seconds(shape, copies, workers))
@@ -179,10 +179,10 @@ ANSWER_BYTES = 1 << 20
 """Longest answer: a message names at most some sequences."""
 LOG_SHOWN = 2000
 """Bytes at the end of the log that a message shows."""
-REFUSED = frozenset({"EmbeddingError", "ProbeError"})
+EMBEDDING_ERRORS = frozenset({"EmbeddingError", "ProbeError"})
 """Errors of the harness that the embeddings cause."""
 OUT_OF_MEMORY, WORKER_DIED = "OutOfMemoryError", "WorkerDiedError"
-NEARLY = 0.9
+NEAR_LIMIT_SHARE = 0.9
 """Share of the time limit after which a worker that ended is taken to have reached the limit."""
 
 
@@ -242,9 +242,9 @@ class HarnessProcess:
             self.close(at_once=True)
             raise
         if answer is None:
-            message = self._ending(process)
+            message = self._last_words(process)
             self.close()
-            raise _failed(arguments, message)
+            raise _harness_error(arguments, message)
         if answer["error"] is not None:
             raise call.error(arguments, answer["error"], answer["message"])
         return call.used
@@ -261,7 +261,7 @@ class HarnessProcess:
         )  # fmt: skip
         return self._process
 
-    def _ending(self, process: "subprocess.Popen[bytes]") -> str:
+    def _last_words(self, process: "subprocess.Popen[bytes]") -> str:
         """Return what the process printed before it ended, or its exit code if it was silent."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(KILL_SECONDS)
@@ -282,13 +282,13 @@ class _Call:
         self._process = process
         self._task = task
         self._limits = limits
-        self._begun = time.monotonic()
+        self._started_at = time.monotonic()
         tree = _process_tree(process)
         self._cpu_seconds_before = sum(processes.cpu_seconds(member.pid) for member in tree)
         self._peak = 0
         if limits is not None:
             for member in tree:
-                _limit(member.pid, limits)
+                _set_kernel_limits(member.pid, limits)
 
     @property
     def used(self) -> ResourceUse:
@@ -331,41 +331,43 @@ class _Call:
             sum(processes.cpu_seconds(member.pid) for member in tree) - self._cpu_seconds_before
         )
         threads = sum(member.threads for member in tree)
-        wall_seconds = time.monotonic() - self._begun
+        wall_seconds = time.monotonic() - self._started_at
         if used_memory > memory_max:
-            raise self._stopped(MEMORY, f"it used more than {self._limits.memory_mib} MiB")
+            raise self._limit_error(MEMORY, f"it used more than {self._limits.memory_mib} MiB")
         if seconds > self._limits.seconds:
-            raise self._stopped(SECONDS, f"it took more than {self._limits.seconds} s of CPU time")
+            raise self._limit_error(
+                SECONDS, f"it took more than {self._limits.seconds} s of CPU time"
+            )
         if wall_seconds > self._limits.wall_seconds:
-            raise self._stopped(WALL, f"it ran longer than {self._limits.wall_seconds} s")
+            raise self._limit_error(WALL, f"it ran longer than {self._limits.wall_seconds} s")
         if threads > self._limits.processes:
-            raise self._stopped(PROCESSES, f"it had more than {self._limits.processes} threads")
+            raise self._limit_error(PROCESSES, f"it had more than {self._limits.processes} threads")
 
     def error(self, arguments: Sequence[str], kind: str, message: str | None) -> Exception:
         """Return the exception for an answer that is an error."""
         text = str(message)
         if self._limits is None:
-            return _failed(arguments, text)
+            return _harness_error(arguments, text)
         if kind == OUT_OF_MEMORY:
-            return self._stopped(MEMORY, f"it needs more than {self._limits.memory_mib} MiB")
-        if kind == WORKER_DIED and self.used.seconds > NEARLY * self._limits.seconds:
-            return self._stopped(SECONDS, f"it took {self._limits.seconds} s of CPU time")
-        if kind in REFUSED:
-            return _marked(
+            return self._limit_error(MEMORY, f"it needs more than {self._limits.memory_mib} MiB")
+        if kind == WORKER_DIED and self.used.seconds > NEAR_LIMIT_SHARE * self._limits.seconds:
+            return self._limit_error(SECONDS, f"it took {self._limits.seconds} s of CPU time")
+        if kind in EMBEDDING_ERRORS:
+            return _with_stage(
                 ResultRefused(
                     f"task {self._task}: the embeddings cannot be scored: {text}",
                     "ask the contributor for an extractor whose embeddings a probe can fit",
                 ),
                 self._task,
             )
-        return _failed(arguments, text)
+        return _harness_error(arguments, text)
 
-    def _stopped(self, limit: str, reason: str) -> ExtractorRefused:
+    def _limit_error(self, limit: str, reason: str) -> ExtractorRefused:
         message = f"task {self._task}: scoring its embeddings was stopped: {reason}"
-        return _marked(LimitExceeded(limit, message, advice(limit)), self._task)
+        return _with_stage(LimitExceeded(limit, message, advice(limit)), self._task)
 
 
-def _marked(error: ExtractorRefused, task: str) -> ExtractorRefused:
+def _with_stage(error: ExtractorRefused, task: str) -> ExtractorRefused:
     error.stage, error.task = STAGE, task
     return error
 
@@ -375,7 +377,7 @@ def _process_tree(process: "subprocess.Popen[bytes]") -> list[processes.Process]
     return [*([status] if status is not None else []), *processes.descendants(process.pid)]
 
 
-def _limit(pid: int, limits: ScoringLimits) -> None:
+def _set_kernel_limits(pid: int, limits: ScoringLimits) -> None:
     """Set limits that the kernel enforces on a process and its children, should a check fail."""
     used = round(processes.cpu_seconds(pid))
     values = {
@@ -392,7 +394,7 @@ def _limit(pid: int, limits: ScoringLimits) -> None:
             resource.prlimit(pid, name, (capped, hard))
 
 
-def _failed(arguments: Sequence[str], message: str) -> NothingChecked:
+def _harness_error(arguments: Sequence[str], message: str) -> NothingChecked:
     return NothingChecked(
         f"`geneb-harness {arguments[0]}` failed: {message}",
         "fix what the message names, then run the command again",

@@ -103,7 +103,7 @@ def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
         client = SettingsClient(github.wire)
         owner = client.repository.get("owner") or {}
         require_environments(client)
-        visit = Visit(repository, owner.get("type") == "Organization")
+        visit = ManifestPage(repository, owner.get("type") == "Organization")
         if dry_run:
             say(json.dumps(manifest(repository, "http://127.0.0.1/made"), indent=1))
             say("nothing was made: this was a dry run")
@@ -192,7 +192,7 @@ def _is_installed(client: SettingsClient, app: NewApp, say: Say) -> bool:
     identity = github.Auth.AppAuth(app.id, app.pem)
     wire = Wire(identity, client.wire.repository, client.wire.api, client.wire.patience)
     with contextlib.closing(wire):
-        for _ in _waiting("its installation", say):
+        for _ in _polls("its installation", say):
             with contextlib.suppress(NotFound):
                 wire.get("/installation")
                 return True
@@ -200,7 +200,7 @@ def _is_installed(client: SettingsClient, app: NewApp, say: Say) -> bool:
     return False
 
 
-def _waiting(event: str, say: Say) -> Iterator[None]:
+def _polls(event: str, say: Say) -> Iterator[None]:
     """Yield again and again for ten minutes, and print per minute that `event` is awaited."""
     started, printed_at = monotonic(), 0.0
     while (waited := monotonic() - started) < WAIT_S:
@@ -243,7 +243,7 @@ def app_of_code(client: SettingsClient, code: str) -> NewApp:
 
 
 @dataclass
-class Visit:
+class ManifestPage:
     """The page that sends a manifest to GitHub, and the code that GitHub returns."""
 
     repository: str
@@ -275,14 +275,14 @@ class Visit:
         return True
 
 
-def wait_for_code(visit: Visit, say: Say) -> str:
+def wait_for_code(visit: ManifestPage, say: Say) -> str:
     """Serve the page until GitHub sends a code, and return the code.
 
     Raises UsageProblem after ten minutes.
     """
     with _serving(visit) as server:
         say(f"open {visit.address} in a browser on this machine and create the App")
-        for _ in _waiting("the App", say):
+        for _ in _polls("the App", say):
             server.handle_request()
             if visit.code:
                 return visit.code
@@ -290,7 +290,7 @@ def wait_for_code(visit: Visit, say: Say) -> str:
 
 
 @contextlib.contextmanager
-def _serving(visit: Visit) -> Iterator[HTTPServer]:
+def _serving(visit: ManifestPage) -> Iterator[HTTPServer]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 5
 

@@ -23,7 +23,7 @@ from geneb_ci.audit.record.keys import (
 )
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import connect
-from geneb_ci.github.errors import Unseen
+from geneb_ci.github.errors import UnreadableSetting
 from geneb_ci.github.settings import diagnosis, hub
 from geneb_ci.github.settings.apply import AppliedSettings, settings_applied
 from geneb_ci.github.settings.client import SettingsClient
@@ -34,7 +34,7 @@ from geneb_ci.init.new_repository import (
     PRACTICE_ROW,
     BoardAnswers,
     Placing,
-    Planned,
+    PlannedFile,
     benchmark_bytes,
     files_of,
     git,
@@ -71,7 +71,7 @@ class NewBoard:
 
     folder: Path
     answers: BoardAnswers
-    plan: list[Planned]
+    plan: list[PlannedFile]
     outdated_files: list[str]
     """Files that only another version of the toolkit has."""
     needs_key: bool
@@ -213,7 +213,7 @@ def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
     try:
         if not token or hub.space_fault(client) is None:
             return
-    except Unseen:
+    except UnreadableSetting:
         return  # the final report has it
     if client.is_dry_run:
         say(f"would create the Space {client.space}")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from geneb_ci import __version__
 from geneb_ci.audit.sampling.design import policy_text
 from geneb_ci.board.site.links import data_page
-from geneb_ci.common.answers import ALONE, ANSWERS_FILE, earlier_answers
+from geneb_ci.common.answers import ALONE, ANSWERS_FILE, saved_answers
 from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, is_practice
 from geneb_ci.common.errors import UsageProblem, unwritable
@@ -42,7 +42,7 @@ MAINTAINERS_FIX = (
 )
 TOOLKIT = ("geneb_ci", "reference_harness")
 """Folders of code that jobs run."""
-YOURS = frozenset(
+MAINTAINED_FILES = frozenset(
     {"README.md", "SECURITY.md", "pyproject.toml", ".gitignore", ".gitattributes", OWNERS}
     | {"submissions/README.md", "leaderboard/README.md", ".github/dependabot.yml"}
     | {"leaderboard/policy/policy.toml", "leaderboard/policy/official.json"}
@@ -55,7 +55,7 @@ LICENSE = "geneb_ci/LICENSE"
 """Licence of the toolkit, whose code goes into the repository."""
 PRACTICE_ROW = "kmer-baseline"
 SHEBANG = b"#!"
-VERBATIM = (".github/PULL_REQUEST_TEMPLATE.md", ".github/dependabot.yml", "RULES.md")
+COPIED_FILES = (".github/PULL_REQUEST_TEMPLATE.md", ".github/dependabot.yml", "RULES.md")
 """Shipped files that a board copies, besides those that its jobs need."""
 _TOOLKIT_FILE = re.compile(r"\b((?:tools|requirements)/[\w-]+(?:\.\w+)?)")
 """Path of a file of the toolkit that a job runs or installs."""
@@ -65,9 +65,9 @@ _PLAIN_SPACE = re.compile(r"[A-Za-z0-9-]{1,40}/[A-Za-z0-9-]{1,22}")
 """Names of Spaces whose address as a site consists of the same letters."""
 FIRST_MESSAGE = "Set up the board"
 SECONDS_MAX = 600  # a push of 3 MB over a slow line
-_MESSAGE_MAX = 300  # characters of git's own words in a message of ours
+_GIT_MESSAGE_MAX = 300  # characters of git's own words in a message of ours
 # A token is never an argument: git asks this helper, which reads it from the environment.
-_HELPER = (
+_CREDENTIAL_HELPER = (
     """!f() { test "$1" = get && """
     """printf 'username=x-access-token\\npassword=%s\\n' "$GH_TOKEN"; }; f"""
 )
@@ -110,7 +110,7 @@ def answers(
     Raises UsageProblem without a repository, for a name that GitHub or the Hub would refuse, and if
     nobody could approve the changes of a maintainer.
     """
-    earlier_values = earlier_answers(root)
+    earlier_values = saved_answers(root)
     name = repository or earlier_values.get("repository", "")
     if not name:
         raise UsageProblem(
@@ -215,7 +215,7 @@ def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
         "version": __version__,
         "data": data,
         "options": options,
-        "site": _site(answers.space),
+        "site": _site_setting(answers.space),
         **answers._asdict(),
     }
     files = {path: shipped("repository", path).read_bytes() for path in copied_files()}
@@ -271,7 +271,7 @@ def _task_data(benchmark: Benchmark) -> tuple[str, str]:
     )
 
 
-def _site(space: str) -> str:
+def _site_setting(space: str) -> str:
     """Return the setting with the address at which the Hub serves a Space as a site.
 
     It is commented out if the Hub shortens or alters the name.
@@ -285,7 +285,12 @@ def copied_files() -> list[str]:
     """Return the paths of the shipped files that a board copies unchanged."""
     workflows = board_workflows()
     text = "\n".join(shipped("repository", path).read_text("utf-8") for path in workflows)
-    return [*workflows, *shipped_files(FORMS), *VERBATIM, *sorted(set(_TOOLKIT_FILE.findall(text)))]
+    return [
+        *workflows,
+        *shipped_files(FORMS),
+        *COPIED_FILES,
+        *sorted(set(_TOOLKIT_FILE.findall(text))),
+    ]
 
 
 def template(name: str, values: dict[str, str]) -> bytes:
@@ -300,11 +305,11 @@ class Placing(enum.StrEnum):
     WRITE = "write"
     SAME = "same"
     DIFFERS = "differs"
-    YOURS = "yours"
+    MAINTAINED_FILES = "yours"
     """The file differs, but maintainers change it, so it is never overwritten."""
 
 
-class Planned(NamedTuple):
+class PlannedFile(NamedTuple):
     """One file of the plan."""
 
     path: str
@@ -312,10 +317,10 @@ class Planned(NamedTuple):
     content: bytes
 
 
-def plan_of(root: Path, files: Mapping[str, bytes]) -> list[Planned]:
+def plan_of(root: Path, files: Mapping[str, bytes]) -> list[PlannedFile]:
     """Return the plan for files in a folder. Raises UsageProblem for a path out of the folder."""
     return [
-        Planned(path, _placing(root, path, content), content)
+        PlannedFile(path, _placing(root, path, content), content)
         for path, content in sorted(files.items())
     ]
 
@@ -333,7 +338,7 @@ def _placing(root: Path, path: str, content: bytes) -> Placing:
         ) from error
     if present_content == content:
         return Placing.SAME
-    return Placing.YOURS if path in YOURS else Placing.DIFFERS
+    return Placing.MAINTAINED_FILES if path in MAINTAINED_FILES else Placing.DIFFERS
 
 
 def outdated_files(root: Path, files: Iterable[str]) -> list[str]:
@@ -362,7 +367,7 @@ def path_inside(root: Path, path: str) -> Path:
     return target
 
 
-def write_planned(root: Path, plan: Iterable[Planned], *, force: bool) -> None:
+def write_planned(root: Path, plan: Iterable[PlannedFile], *, force: bool) -> None:
     """Write the missing files and, with `force`, those that differ.
 
     Raises UsageProblem if a file cannot be written, or MachineFault if the disk is full.
@@ -379,7 +384,7 @@ def write_planned(root: Path, plan: Iterable[Planned], *, force: bool) -> None:
                 raise unwritable(str(target), error, "name another folder") from error
 
 
-def plan_lines(plan: Iterable[Planned], *, force: bool) -> list[str]:
+def plan_lines(plan: Iterable[PlannedFile], *, force: bool) -> list[str]:
     """Return the lines of the plan: each file that differs, and the number of others by folder."""
     plan = list(plan)
     file_counts = Counter((planned.placing, planned.path.partition("/")[0]) for planned in plan)
@@ -394,7 +399,7 @@ def plan_lines(plan: Iterable[Planned], *, force: bool) -> list[str]:
     lines += [
         f"  keep, it is yours  {planned.path}"
         for planned in plan
-        if planned.placing is Placing.YOURS
+        if planned.placing is Placing.MAINTAINED_FILES
     ]
     same_count = sum(planned.placing is Placing.SAME for planned in plan)
     return [*lines, f"  {same_count} files exist already"] if same_count else lines
@@ -428,7 +433,7 @@ def git(
     if process.returncode not in accepted_codes:
         refusal = refusal_of(process.stderr)
         raise UsageProblem(
-            f"{folder}: git {arguments[0]} failed: {visible(refusal.message, _MESSAGE_MAX)}",
+            f"{folder}: git {arguments[0]} failed: {visible(refusal.message, _GIT_MESSAGE_MAX)}",
             refusal.fix,
         )
     return process.stdout.strip()
@@ -485,7 +490,7 @@ def push_first(folder: Path, repository: str) -> str:
     credentials = {
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": f"credential.{server}.helper",
-        "GIT_CONFIG_VALUE_0": _HELPER,
+        "GIT_CONFIG_VALUE_0": _CREDENTIAL_HELPER,
     }
     try:
         git(folder, "push", "--quiet", "origin", f"HEAD:refs/heads/{MAIN}", environment=credentials)

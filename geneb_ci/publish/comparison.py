@@ -107,14 +107,14 @@ RULES_OF_A_COMMIT = (CODE, "schemas", "leaderboard/policy", "pyproject.toml")
 SECONDS_MAX = 900
 FORMAT = "1.0"
 # Exit codes of `check` with a report: clean, not checked, warnings, errors.
-_JUDGED = {0, 3, 10, 11}
+_CHECKED_CODES = {0, 3, 10, 11}
 
 
 class ReplayError(GenebError):
     """The checker of the other commit failed."""
 
 
-class Effect(NamedTuple):
+class RuleEffect(NamedTuple):
     """The findings of a rule on a row that only one of the two checkers has."""
 
     row: str
@@ -132,11 +132,11 @@ class Replay(NamedTuple):
     name: str
     commit: str
     rows: int
-    fails: tuple[Effect, ...]
+    fails: tuple[RuleEffect, ...]
     """Errors that a row has under the other rules only."""
-    warns: tuple[Effect, ...]
+    warns: tuple[RuleEffect, ...]
     """Warnings that a row has under the other rules only."""
-    heals: tuple[Effect, ...]
+    heals: tuple[RuleEffect, ...]
     """Errors that a row has under the present rules only."""
 
 
@@ -162,8 +162,8 @@ def replay(layout: Layout, name: str) -> Replay:
         lay_out(repository, commit, folder, RULES_OF_A_COMMIT)
         for relative in paths_inside(layout, layout.submissions, layout.cards, layout.extractors):
             _copy(layout.root / relative, folder / relative)
-        replayed = _judged(folder, name)
-    current = _present(files)
+        replayed = _findings_of_commit(folder, name)
+    current = _present_findings(files)
     return Replay(
         name,
         commit,
@@ -185,7 +185,7 @@ def _copy(source: Path, to: Path) -> None:
     shutil.copytree(source, to, symlinks=True, ignore=special, dirs_exist_ok=True)
 
 
-def _judged(folder: Path, name: str) -> FindingCounts:
+def _findings_of_commit(folder: Path, name: str) -> FindingCounts:
     """Run the checker of a folder on the folder's rows, and return its findings.
 
     Raises ReplayError if the checker fails or does not end in `SECONDS_MAX` seconds.
@@ -213,7 +213,7 @@ def _judged(folder: Path, name: str) -> FindingCounts:
             f"the checker of {name!r} did not finish in {SECONDS_MAX} seconds",
             "run `geneb-ci check` in a checkout of that commit to find the rule that hangs",
         ) from error
-    report = _report(process.stdout) if process.returncode in _JUDGED else None
+    report = _report(process.stdout) if process.returncode in _CHECKED_CODES else None
     if report is None:
         last_line = process.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise ReplayError(
@@ -236,7 +236,7 @@ def _report(raw: bytes) -> dict[str, Any] | None:
     return report if is_report and not report["unreadable"] and report["files"] else None
 
 
-def _present(files: list[Path]) -> FindingCounts:
+def _present_findings(files: list[Path]) -> FindingCounts:
     findings: list[tuple[str, str, str, str]] = []
     for result in Checker(RULES).run(files):
         if not isinstance(result, FileResult):
@@ -256,9 +256,9 @@ def _finding_counts(findings: Iterable[tuple[str, str, str, str]]) -> FindingCou
 
 def _only(
     counts: FindingCounts, other_counts: FindingCounts, severity: Severity
-) -> tuple[Effect, ...]:
+) -> tuple[RuleEffect, ...]:
     return tuple(
-        Effect(row, rule, *counts[kind, row, rule])
+        RuleEffect(row, rule, *counts[kind, row, rule])
         for kind, row, rule in sorted(counts)
         if kind == severity and (kind, row, rule) not in other_counts
     )

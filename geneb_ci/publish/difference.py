@@ -172,7 +172,7 @@ class LiveStatus(enum.StrEnum):
 class Health:
     """State of the Space."""
 
-    standing: LiveStatus
+    live_status: LiveStatus
     head: str
     """Newest commit of the Space."""
     live: Manifest | None
@@ -186,7 +186,7 @@ class Health:
     @property
     def is_served(self) -> bool:
         """Whether the expected board is served completely."""
-        expected = self.standing in {LiveStatus.CURRENT, LiveStatus.ROLLED_BACK}
+        expected = self.live_status in {LiveStatus.CURRENT, LiveStatus.ROLLED_BACK}
         return expected and not self.altered and not self.hindrances
 
 
@@ -210,15 +210,15 @@ def space_health(space: Space, generation: Generation, repository: GitRepository
         or hashlib.sha256(space.read(name, state.head)).hexdigest() != file.sha256
     )
     main = generation.manifest
-    standing = standing_of(live, main.source_commit, repository)
+    live_status = live_status_of(live, main.source_commit, repository)
     if live.generation == main.generation:
-        standing = LiveStatus.CURRENT
-    elif standing is LiveStatus.CURRENT:
-        standing = LiveStatus.OTHER  # the same commit, built by another version
-    return Health(standing, state.head, live, altered, hindrances, service.address)
+        live_status = LiveStatus.CURRENT
+    elif live_status is LiveStatus.CURRENT:
+        live_status = LiveStatus.OTHER  # the same commit, built by another version
+    return Health(live_status, state.head, live, altered, hindrances, service.address)
 
 
-_SERVING = {None, "RUNNING", "RUNNING_BUILDING", "RUNNING_APP_STARTING"}
+_SERVING_STAGES = {None, "RUNNING", "RUNNING_BUILDING", "RUNNING_APP_STARTING"}
 
 
 def _hindrances(name: str, service: Service) -> Iterator[str]:
@@ -229,7 +229,7 @@ def _hindrances(name: str, service: Service) -> Iterator[str]:
         yield "is private: make it public in its settings"
     if service.is_disabled:
         yield "is disabled: ask the support of the Hub"
-    if service.stage not in _SERVING:
+    if service.stage not in _SERVING_STAGES:
         yield f"is not running, but {service.stage}: restart it in its settings"
 
 
@@ -250,7 +250,7 @@ def _differences_served(space: Space, address: str, live: Manifest) -> Iterator[
         )
 
 
-def standing_of(live: Manifest, commit: str, repository: GitRepository) -> LiveStatus:
+def live_status_of(live: Manifest, commit: str, repository: GitRepository) -> LiveStatus:
     """Return the relation of a live board to the newest commit that the board depends on.
 
     Only commits are compared: nothing is built, and no file is read.

@@ -131,7 +131,7 @@ def translated_errors(
     except httpx.HTTPError as error:
         raise UnknownOutcome(f"no usable answer from the Hub ({type(error).__name__})") from error
     except (OSError, RuntimeError) as error:
-        raise _beyond_the_hub(error, resource, large_files()) from error
+        raise _error_outside_hub(error, resource, large_files()) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         # The client has the Hub validate the YAML header of README.md before uploading it.
         if isinstance(error.__cause__, BadRequestError):
@@ -141,7 +141,7 @@ def translated_errors(
         raise UnknownOutcome(f"no usable answer from the Hub ({type(error).__name__})") from error
 
 
-def _beyond_the_hub(error: Exception, resource: str, large_files: list[str]) -> Exception:
+def _error_outside_hub(error: Exception, resource: str, large_files: list[str]) -> Exception:
     """Translate errors of the Hub's storage and of this machine.
 
     Any other exception is returned unchanged.
@@ -213,7 +213,7 @@ def _status_problem(
     )
     if hidden or status == HTTPStatus.NOT_FOUND:
         return RepoMissing(
-            f"{resource} does not exist, or the token may not read it", _creation(resource)
+            f"{resource} does not exist, or the token may not read it", _creation_command(resource)
         )
     if status in _FAULTS:
         kind, message, fix = _FAULTS[status]
@@ -225,7 +225,7 @@ def _status_problem(
 def retryable_fault(status: int, headers: Mapping[str, str]) -> Retryable | None:
     """Return the Retryable error of a status; None if a retry would not help."""
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return HubRateLimited("too many requests (429)", _wait(headers))
+        return HubRateLimited("too many requests (429)", _seconds_to_wait(headers))
     if status == HTTPStatus.PRECONDITION_FAILED:
         return HeadChanged("the repository has a new commit (412)")
     if status == HTTPStatus.CONFLICT:
@@ -260,7 +260,7 @@ _FAULTS: dict[int, tuple[type[PublishFault], str, str]] = {
 }
 
 
-def _wait(headers: Mapping[str, str]) -> float | None:
+def _seconds_to_wait(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait, from the header RateLimit or Retry-After; None without both."""
     from huggingface_hub.utils import (
         parse_ratelimit_headers,
@@ -273,7 +273,7 @@ def _wait(headers: Mapping[str, str]) -> float | None:
     return float(after) if after.isdecimal() else None
 
 
-def _creation(resource: str) -> str:
+def _creation_command(resource: str) -> str:
     kind, _, name = resource.partition("/")
     if kind == "spaces":
         return f"create it: hf repos create {name} --type space --space-sdk static"

@@ -54,7 +54,7 @@ _SETTINGS = (
     "log.showSignature=false",
     "trailer.separators=:",
 )
-_FULL = re.compile(r"[0-9a-f]{40}")
+_FULL_ID = re.compile(r"[0-9a-f]{40}")
 REGULAR = frozenset({"100644", "100755"})
 LINK = "120000"
 NO_BLOB = "0" * 40
@@ -78,24 +78,26 @@ class NoRepository(WrongRepository):
     """A folder is in no git repository."""
 
 
-_CLONE = "run this in a full clone of the submissions repository"
-_TRUST = (
+_CLONE_FIX = "run this in a full clone of the submissions repository"
+_TRUST_FIX = (
     "the folder belongs to another user; if you trust it, `git config --global --add "
     "safe.directory FOLDER` with the folder that git names, then run this again"
 )
-_DAMAGED = (
+_DAMAGE_PATTERN = (
     r"(is|are) corrupt|object file \S+ is empty|unable to read (tree|sha1|[0-9a-f]{40})|"
     r"missing (blob|tree)|inflate|packfile .* cannot be accessed|hash mismatch|could not parse"
 )
-_NAMELESS = r"unable to auto-detect email|tell me who you are|empty ident|no (name|email) was"
-_NAME = (
+_NO_NAME_PATTERN = (
+    r"unable to auto-detect email|tell me who you are|empty ident|no (name|email) was"
+)
+_NAME_FIX = (
     "git config --global user.name NAME; git config --global user.email ADDRESS; "
     "then run this again"
 )
 _REFUSALS: tuple[tuple[str, str], ...] = (
-    (r"dubious ownership", _TRUST),
-    (r"not a git repository", _CLONE),
-    (r"cannot use bare repository|must be run in a work tree", _CLONE),
+    (r"dubious ownership", _TRUST_FIX),
+    (r"not a git repository", _CLONE_FIX),
+    (r"cannot use bare repository|must be run in a work tree", _CLONE_FIX),
     (
         r"\.lock': File exists|Another git process",
         "wait until the other git has ended; if none runs, delete the file that git names",
@@ -104,7 +106,7 @@ _REFUSALS: tuple[tuple[str, str], ...] = (
         r"index file (corrupt|smaller)|bad (index file|signature)|index uses .* extension",
         "make the index again: `rm .git/index`, then `git reset`; no file is lost",
     ),
-    (_DAMAGED, "the clone is damaged: `git fsck` lists how; clone the repository again"),
+    (_DAMAGE_PATTERN, "the clone is damaged: `git fsck` lists how; clone the repository again"),
     (
         r"promisor remote|partial clone",
         "the clone has not all objects: connect to its remote, or `git fetch --refetch`",
@@ -117,7 +119,7 @@ _REFUSALS: tuple[tuple[str, str], ...] = (
     (r"(?m): Permission denied\s*$", "give this user the right to read the repository"),
     (r"No space left", "free space on the disk"),
     (r"shallow (file|update)", "get the whole history: `git fetch --unshallow`"),
-    (_NAMELESS, _NAME),
+    (_NO_NAME_PATTERN, _NAME_FIX),
 )
 """Pattern of git's message when it refuses a repository, and what to do, in order of search."""
 
@@ -220,7 +222,7 @@ class GitRepository:
         """Return the ids that a git command prints for a commit; empty if the command fails."""
         process = self._run((*command, "--end-of-options", f"{name}^{{commit}}"), b"", (0, 1, 128))
         ids = process.stdout.decode(errors="replace").split()
-        return ids if process.returncode == 0 and all(map(_FULL.fullmatch, ids)) else []
+        return ids if process.returncode == 0 and all(map(_FULL_ID.fullmatch, ids)) else []
 
     def _no_commit(self, name: str) -> WrongRepository:
         return WrongRepository(
@@ -305,7 +307,8 @@ def lay_out(
         parts = entry.path.split("/")
         if _FORBIDDEN.intersection(parts):
             raise BadRepository(
-                f"commit {commit}: the path {entry.path!r} is not allowed", "delete it in a commit"
+                f"commit {commit}: git cannot check out the path {entry.path!r}",
+                "delete or rename this path in a new commit",
             )
         path = folder.joinpath(*parts)
         path.parent.mkdir(parents=True, exist_ok=True)

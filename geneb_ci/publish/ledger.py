@@ -147,21 +147,21 @@ class RowAtCommit:
 Levels = Callable[[RowAtCommit], str | None]
 
 
-def level_at(standing: RowAtCommit) -> str | None:
+def level_at(row: RowAtCommit) -> str | None:
     """Return the trust level, computed as `build` does.
 
     Return None if `build` would have failed, because of an invalid policy or a broken record: this
     is no error, since an earlier commit cannot be fixed.
     """
-    files = dict(standing.policy)
-    if standing.audits:
-        digest_by_path = {f"{SUBMISSIONS}/{standing.model}.json": standing.submission}
-        files |= {**standing.audits, **digest_by_path, **standing.log}
-    model = standing.model if standing.audits else None
+    files = dict(row.policy)
+    if row.audits:
+        digest_by_path = {f"{SUBMISSIONS}/{row.model}.json": row.submission}
+        files |= {**row.audits, **digest_by_path, **row.log}
+    model = row.model if row.audits else None
     evidence = _repository_evidence(tuple(sorted(files.items())), model)
     if evidence is None:
         return None
-    file = parse_document(standing.submission, Path(standing.model), standing.model)
+    file = parse_document(row.submission, Path(row.model), row.model)
     return str(evidence.decide(file.sha256, file.origin, file.scorer).level)
 
 
@@ -206,7 +206,7 @@ ACTOR_TRAILERS = ("submitted-by", "audited-by", "reviewed-by", "signed-off-by")
 REASON_TRAILERS = ("reason",)
 CORRECTION = "correction"
 """Trailer of a commit that corrects an error, with the reason."""
-UNVOUCHED = TrustLevel.SELF_REPORTED.value
+LEVEL_WITHOUT_BOARD = TrustLevel.SELF_REPORTED.value
 """Level of a row that was added while no board could be built."""
 
 
@@ -225,10 +225,10 @@ def ledger(
     `levels` computes the trust level of a row at a commit, `watch` shows progress. Raises
     BadRepository where git fails.
     """
-    line = steps(repository, commit)
-    names = [blob for step in line for change in step.changes for blob in _blobs(change)]
+    history = steps(repository, commit)
+    names = [blob for step in history for change in step.changes for blob in _blobs(change)]
     contents = dict(watch(iter(repository.blobs(names)), len(set(names))))
-    return Ledger(events=list(_events(watch(iter(line), len(line)), contents, levels)))
+    return Ledger(events=list(_events(watch(iter(history), len(history)), contents, levels)))
 
 
 def _blobs(change: HistoryChange) -> Iterator[str]:
@@ -257,7 +257,7 @@ class _Rows:
         audits, policy = self._read(self.audits.get(model, {})), self._read(self.policy)
         log = self._read(self.log) if audits else {}
         level = self._levels(RowAtCommit(model, self.contents[blob], audits, policy, log))
-        return level or former_level or UNVOUCHED
+        return level or former_level or LEVEL_WITHOUT_BOARD
 
     def _read(self, files: dict[str, str]) -> dict[str, bytes]:
         return {path: self.contents[blob] for path, blob in files.items()}
@@ -265,13 +265,13 @@ class _Rows:
     def apply(self, change: HistoryChange) -> None:
         """Apply the change of one file."""
         if change.path in DECISIVE:
-            _put(self.policy, change.path, change.after)
+            _set_or_delete(self.policy, change.path, change.after)
         elif model := submission_of(change.path):
-            _put(self.submissions, model, change.after)
+            _set_or_delete(self.submissions, model, change.after)
         elif change.path.startswith(f"{AUDIT_LOG}/"):
-            _put(self.log, change.path, change.after)
+            _set_or_delete(self.log, change.path, change.after)
         elif model := audited_model(change.path):
-            _put(self.audits.setdefault(model, {}), change.path, change.after)
+            _set_or_delete(self.audits.setdefault(model, {}), change.path, change.after)
 
     def logged_since(self, size: int) -> set[str]:
         """Return the models in the log's entries after the first `size`; empty if it is broken."""
@@ -294,7 +294,7 @@ class _Rows:
             return 0
 
 
-def _put(table: dict[str, str], key: str, value: str | None) -> None:
+def _set_or_delete(table: dict[str, str], key: str, value: str | None) -> None:
     if value is None:
         table.pop(key, None)
     else:
@@ -311,29 +311,31 @@ def submission_of(path: str) -> str | None:
 def audited_model(path: str) -> str | None:
     """Return the model of an audit record's path; None for any other file."""
     parts = PurePosixPath(path)
-    below = str(parts.parent.parent) == AUDITS and parts.suffix == ".json"
-    return parts.parent.name if below and parts.parent.name != ".." else None
+    is_record = str(parts.parent.parent) == AUDITS and parts.suffix == ".json"
+    return parts.parent.name if is_record and parts.parent.name != ".." else None
 
 
 def _events(
-    line: Iterator[HistoryStep], contents: dict[str, bytes], levels: Levels
+    steps: Iterator[HistoryStep], contents: dict[str, bytes], levels: Levels
 ) -> Iterator[Event]:
     rows = _Rows(contents, levels)
-    now: dict[str, str | None] = {}
-    for step in line:
-        before, size = dict(now), rows.log_size
+    levels_by_model: dict[str, str | None] = {}
+    for step in steps:
+        levels_before, log_size_before = dict(levels_by_model), rows.log_size
         for change in step.changes:
             rows.apply(change)
-        touched = {model for change in step.changes if (model := _model(change))}
+        changed_models = {model for change in step.changes if (model := _model(change))}
         if any(change.path.startswith(f"{AUDIT_LOG}/") for change in step.changes):
-            touched |= rows.logged_since(size) & set(rows.submissions)
+            changed_models |= rows.logged_since(log_size_before) & set(rows.submissions)
         # A policy change may affect every row, an audit or submission only its own.
-        policy = any(change.path in DECISIVE for change in step.changes)
-        for model in sorted({*rows.submissions, *before} if policy else touched):
-            now[model] = rows.level(model, before.get(model))
-            yield from _row_events(step, model, (before.get(model), now[model]), rows)
-            if now[model] is None:
-                del now[model]
+        if any(change.path in DECISIVE for change in step.changes):
+            changed_models = {*rows.submissions, *levels_before}
+        for model in sorted(changed_models):
+            level = rows.level(model, levels_before.get(model))
+            yield from _row_events(step, model, (levels_before.get(model), level), rows)
+            levels_by_model[model] = level
+            if level is None:
+                del levels_by_model[model]
 
 
 def _model(change: HistoryChange) -> str | None:
@@ -367,7 +369,7 @@ def _row_events(
         )
 
     for change in step.changes:
-        if submission_of(change.path) == model and (kind := _kind(step, change)):
+        if submission_of(change.path) == model and (kind := _event_kind(step, change)):
             yield event(kind, change)
     for change in step.changes:
         if audited_model(change.path) == model:
@@ -376,17 +378,19 @@ def _row_events(
                 continue
             yield event("withdrawal" if change.path.endswith(WITHDRAWN_SUFFIX) else "audit", change)
     if former and level and former != level:
-        policy = [change for change in step.changes if change.path in DECISIVE]
+        policy_changes = [change for change in step.changes if change.path in DECISIVE]
         # Among several changes, official.json explains the level `official`, and no other.
-        listed = TrustLevel.OFFICIAL in levels
-        policy.sort(key=lambda change: (change.path == OFFICIAL) is not listed)
+        is_official = TrustLevel.OFFICIAL in levels
+        policy_changes.sort(key=lambda change: (change.path == OFFICIAL) is not is_official)
         row_changes = [change for change in step.changes if submission_of(change.path) == model]
-        log = [change for change in step.changes if change.path == f"{AUDIT_LOG}/{CHECKPOINT}"]
-        reason = cause or next(iter([*policy, *row_changes, *log]))
+        log_changes = [
+            change for change in step.changes if change.path == f"{AUDIT_LOG}/{CHECKPOINT}"
+        ]
+        reason = cause or next(iter([*policy_changes, *row_changes, *log_changes]))
         yield event("dispute" if level == TrustLevel.DISPUTED else "relabel", reason)
 
 
-def _kind(step: HistoryStep, change: HistoryChange) -> EventKind | None:
+def _event_kind(step: HistoryStep, change: HistoryChange) -> EventKind | None:
     if change.before is None:
         return "include" if change.after else None
     if change.after is None:

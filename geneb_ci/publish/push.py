@@ -28,8 +28,8 @@ from reference_harness.formats.text import Say, plural, silent
 PROGRESS_BYTES = 25_000_000
 """Bytes from which the expected time of an upload is printed: fewer take under two seconds at
 100 Mbit/s."""
-SHORT = 12  # hex digits of a digest in messages
-LOST_SHOWN = 10
+ID_DIGITS = 12  # hex digits of a digest in messages
+LOST_MAX = 10
 """Maximum number of lost statements that a message names."""
 NO_STATEMENTS = "none"
 _STATEMENTS = re.compile(rf"^Statements: ([0-9a-f]{{64}}|{NO_STATEMENTS})$", re.MULTILINE)
@@ -97,7 +97,8 @@ class PublishIntent:
         """Return the commit message, with the generation and its commit."""
         manifest = generation.manifest
         return (
-            f"Board {manifest.generation[:SHORT]} of commit {manifest.source_commit[:SHORT]}\n\n"
+            f"Board {manifest.generation[:ID_DIGITS]} of commit "
+            f"{manifest.source_commit[:ID_DIGITS]}\n\n"
             f"Generation: {manifest.generation}\nSource-commit: {manifest.source_commit}\n"
             f"{_statements_line(generation)}"
         )
@@ -108,9 +109,9 @@ def must_follow(live: Manifest, commit: str, repository: GitRepository) -> None:
     if live.rollback is not None and live.rollback.covers == commit:
         raise NotFastForward(
             f"the board of commit {commit} was rolled back: generation "
-            f"{live.generation[:SHORT]} of commit {live.source_commit} is live",
+            f"{live.generation[:ID_DIGITS]} of commit {live.source_commit} is live",
             "merge a fix and publish that; or undo the rollback by rolling back to generation "
-            f"{live.rollback.former_generation[:SHORT]}",
+            f"{live.rollback.former_generation[:ID_DIGITS]}",
         )
     if not repository.is_ancestor(live.newest_commit, commit):
         raise NotFastForward(
@@ -127,10 +128,10 @@ class BoardChange(Change):
 
     manifest: Manifest
 
-    def missed(self, after: RemoteState) -> set[str]:
+    def files_not_as_published(self, after: RemoteState) -> set[str]:
         """Return the names of the files that are not as published; the manifest is read as well."""
         is_read_back = isinstance(after, SpaceState) and after.manifest == self.manifest
-        return super().missed(after) | (set() if is_read_back else {NAME})
+        return super().files_not_as_published(after) | (set() if is_read_back else {NAME})
 
 
 def push(
@@ -192,8 +193,8 @@ def must_keep_statements(
     for commit, statements in past.items():
         if lost := lost_since(statements, new_statements):
             raise NotFastForward(
-                f"{space.resource}: its commit {commit[:SHORT]} has statements that the new board "
-                f"lacks: {'; '.join(loss.text for loss in lost[:LOST_SHOWN])}",
+                f"{space.resource}: its commit {commit[:ID_DIGITS]} has statements that the new "
+                f"board lacks: {'; '.join(loss.text for loss in lost[:LOST_MAX])}",
                 "restore the signed files on main from its history, then publish",
             )
     _must_keep_log(space, state, generation)
@@ -314,7 +315,7 @@ def must_be_of_main(manifest: Manifest, covers: str, repository: GitRepository) 
     """Raise HubRefused unless the generation's commit is an ancestor of `covers`."""
     if not repository.is_ancestor(manifest.source_commit, covers):
         raise HubRefused(
-            f"generation {manifest.generation[:SHORT]} was built from commit "
+            f"generation {manifest.generation[:ID_DIGITS]} was built from commit "
             f"{manifest.source_commit}, which is not an ancestor of {covers}",
             "run `git pull`; if main was rewritten, undo the change by a new commit and publish it",
         )
@@ -340,7 +341,7 @@ def require_same_generation(manifest: Manifest, generation: Generation) -> None:
     """Raise HubRefused if a rebuilt generation differs from the published one."""
     if manifest.generation != generation.manifest.generation:
         raise HubRefused(
-            f"generation {manifest.generation[:SHORT]} was built by geneb-ci "
+            f"generation {manifest.generation[:ID_DIGITS]} was built by geneb-ci "
             f"{manifest.tool.version}; this version, {generation.manifest.tool.version}, builds "
             f"other bytes from commit {manifest.source_commit}",
             AS_PUBLISHED,
@@ -387,8 +388,8 @@ class RollbackIntent:
         """Return the commit message, with the generation and the commits rolled back."""
         manifest = generation.manifest
         return (
-            f"Roll back to board {manifest.generation[:SHORT]} of commit "
-            f"{manifest.source_commit[:SHORT]}"
+            f"Roll back to board {manifest.generation[:ID_DIGITS]} of commit "
+            f"{manifest.source_commit[:ID_DIGITS]}"
             f"\n\nGeneration: {manifest.generation}\nSource-commit: {manifest.source_commit}\n"
             f"Covers: {self.covers}\n{_statements_line(generation)}"
         )

@@ -47,7 +47,7 @@ WAIT_MAX_S = 600.0
 # Maximum seconds spent on requests without an answer, which is fewer than two timeouts. Pauses and
 # answered requests do not count.
 SILENT_MAX_S = 200.0
-_LATER = "run the command again later; it first reads whether a try succeeded"
+_RETRY_FIX = "run the command again later; it first reads whether a try succeeded"
 
 
 class Clock(Protocol):
@@ -65,34 +65,35 @@ def attempt(action: Callable[[], T], *, clock: Clock = time, say: Say = silent) 
     they take. Raises RetriesExhausted, and the PublishFault of `action`.
     """
     wait = FIRST_WAIT_S
-    last, silent = "", 0.0
+    last_message, silent_seconds = "", 0.0
     for number in range(1, TRIES + 1):
-        began = time.monotonic()
+        started_at = time.monotonic()
         try:
             return action()
-        except Retryable as setback:
-            last = str(setback)
-            if isinstance(setback, UnknownOutcome | StorageFailed):
-                silent += time.monotonic() - began
-            pause = 0.0 if isinstance(setback, HeadChanged) else wait
-            if isinstance(setback, HubRateLimited) and setback.wait_s is not None:
+        except Retryable as failure:
+            last_message = str(failure)
+            if isinstance(failure, UnknownOutcome | StorageFailed):
+                silent_seconds += time.monotonic() - started_at
+            pause = 0.0 if isinstance(failure, HeadChanged) else wait
+            if isinstance(failure, HubRateLimited) and failure.wait_s is not None:
                 # One second more, because the Hub rounds to whole seconds.
-                pause = setback.wait_s + 1
+                pause = failure.wait_s + 1
         wait *= 2
         if pause > WAIT_MAX_S:
             raise RetriesExhausted(
-                f"{last}: the Hub requires a pause of {pause:.0f} s",
+                f"{last_message}: the Hub requires a pause of {pause:.0f} s",
                 "run the command again after this time; publishing twice does no harm",
             )
-        if silent > SILENT_MAX_S and 1 < number < TRIES:
+        if silent_seconds > SILENT_MAX_S and 1 < number < TRIES:
             raise RetriesExhausted(
-                f"{number} tries failed in {silent:.0f} s; the last: {last}", _LATER
+                f"{number} tries failed in {silent_seconds:.0f} s; the last: {last_message}",
+                _RETRY_FIX,
             )
         if number < TRIES:
-            say(f"try {number} of {TRIES} failed: {last}; next try in {pause:.0f} s")
+            say(f"try {number} of {TRIES} failed: {last_message}; next try in {pause:.0f} s")
             if pause:
                 clock.sleep(pause)
-    raise RetriesExhausted(f"{TRIES} tries failed; the last: {last}", _LATER)
+    raise RetriesExhausted(f"{TRIES} tries failed; the last: {last_message}", _RETRY_FIX)
 
 
 RESOURCE = "HF_OIDC_RESOURCE"

@@ -260,7 +260,7 @@ class Change:
     """Names of files that it has and must not have afterwards."""
     message: str
 
-    def missed(self, after: RemoteState) -> set[str]:
+    def files_not_as_published(self, after: RemoteState) -> set[str]:
         """Return the names of the files that are not as the change makes them."""
         return {*after.differing(self.files), *after.files.keys() & set(self.deleted)}
 
@@ -294,7 +294,7 @@ def commit_change(
             may_be_made = True
             raise
         may_be_made = True
-        if wrong_names := sorted(change.missed(remote.state(commit))):
+        if wrong_names := sorted(change.files_not_as_published(remote.state(commit))):
             raise SpaceDiffers(
                 f"{remote.resource} at {commit} differs from the upload: {', '.join(wrong_names)}",
                 "check for a .gitignore in the repository and for other writers, then run the "

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import (
     CLASSES_UNKNOWN,
-    DERIVED,
+    COMPUTED_LIMITS,
     HarnessProcess,
     ScoringLimits,
     ScoringOptions,
@@ -176,7 +176,7 @@ def recompute(
     tasks: Sequence[str],
     *,
     benchmark: Benchmark | None = None,
-    options: ScoringOptions = DERIVED,
+    options: ScoringOptions = COMPUTED_LIMITS,
     say: Say = silent,
     strata: Path | None = None,
     labels: Path | None = None,

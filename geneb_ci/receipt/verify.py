@@ -17,7 +17,7 @@ from geneb_ci.common.config import Finder, Layout, find_layout
 from geneb_ci.common.errors import NothingChecked, ResultRefused, UsageProblem
 from geneb_ci.common.finding import Finding, Severity, first_and_more, known_name, near
 from geneb_ci.harness.process import (
-    DERIVED,
+    COMPUTED_LIMITS,
     HarnessProcess,
     ScoringOptions,
     TaskSource,
@@ -143,7 +143,7 @@ class ReceiptRequest:
     """Benchmark definition; None: the one that `geneb-ci check` uses."""
     tasks: tuple[str, ...] = ()
     """Tasks to verify; empty: all of the receipt."""
-    options: ScoringOptions = DERIVED
+    options: ScoringOptions = COMPUTED_LIMITS
     say: Say = silent
 
 

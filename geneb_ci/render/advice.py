@@ -13,7 +13,7 @@ from geneb_ci.render.table import Table, wrapped_lines, wrapped_text
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
 
-SHOWN_MAX = 10
+MODELS_MAX = 10
 """Largest number of models in the table of a regime; the JSON lists all."""
 TASKS_MAX = 25
 """Largest number of tasks that the text lists by name."""
@@ -38,8 +38,8 @@ def advice_text(advice: Advice, width: int) -> str:
     for regime_advice in advice.regimes:
         head = ("model", "size", regime_advice.regime, "95 %", "at most", "whose")
         table: list[tuple[str, ...]] = [head]
-        table += [_line(choice, advice) for choice in regime_advice.choices[:SHOWN_MAX]]
-        hidden_count = len(regime_advice.choices) - SHOWN_MAX
+        table += [_line(choice, advice) for choice in regime_advice.choices[:MODELS_MAX]]
+        hidden_count = len(regime_advice.choices) - MODELS_MAX
         more_text = (
             f"and {hidden_count} more: --format json lists them\n" if hidden_count > 0 else ""
         )
@@ -47,7 +47,9 @@ def advice_text(advice: Advice, width: int) -> str:
         text_lines = Table(first_line, lines).text_lines()
         paragraphs.append("".join(f"{line}\n" for line in text_lines) + more_text)
     if any(
-        _is_marked(c) for regime_advice in advice.regimes for c in regime_advice.choices[:SHOWN_MAX]
+        _is_marked(c)
+        for regime_advice in advice.regimes
+        for c in regime_advice.choices[:MODELS_MAX]
     ):
         paragraphs[-1] += (
             f"{MARK} has a published defect or a warning of check: docs/reader/defects.md\n"

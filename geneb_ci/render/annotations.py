@@ -16,7 +16,7 @@ from geneb_ci.render.formats import (
 from geneb_ci.render.plain import visible
 
 # GitHub shows at most so many annotations of each severity per step; the rest is only in the log.
-SHOWN_MAX = 10
+ANNOTATIONS_MAX = 10
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
@@ -55,8 +55,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield _command("error", [reason_for_nothing], title="not checked")
     else:
         yield summary_line(report)
-    if any(number > SHOWN_MAX for number in counts(report).values()):
-        yield f"GitHub shows {SHOWN_MAX} annotations per severity; the step summary lists all."
+    if any(number > ANNOTATIONS_MAX for number in counts(report).values()):
+        yield f"GitHub shows {ANNOTATIONS_MAX} annotations per severity; the step summary has all."
 
 
 def _command(name: str, lines: list[str], **properties: str) -> str:

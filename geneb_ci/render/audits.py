@@ -58,7 +58,7 @@ _PASSED_STEPS = {
 }
 _WIDTH = max(map(len, _PASSED_STEPS))
 REST_MIN = 2  # from this number on, unchecked steps at the end are summed up in one line
-_NOT_CHECKED = "not checked, because the step above failed"
+_UNCHECKED_TEXT = "not checked, because the step above failed"
 WIDTH = 110  # columns that the table needs, so that a pipe gets the same text as a terminal
 _MARKS = {"agrees": "✓", "differs": "✗"}
 POWER_WIDTH = 80  # columns
@@ -78,13 +78,13 @@ def verification_text(
             ]
         listed_steps, hidden_steps = _split_trailing_unchecked(verification)
         for step in listed_steps:
-            message = step.message or (_NOT_CHECKED if step.state is StepState.UNKNOWN else "")
+            message = step.message or (_UNCHECKED_TEXT if step.state is StepState.UNKNOWN else "")
             text = escape(message) if message else _PASSED_STEPS[step.name]
             lines.append(f"  {_STEP_MARKS[step.state]} {step.name:<{_WIDTH}}  {text}")
             if step.fix:
                 lines.append(f"      fix: {escape(step.fix)}")
         if hidden_steps:
-            lines.append(f"  ? {plural(hidden_steps, 'step')} {_NOT_CHECKED}")
+            lines.append(f"  ? {plural(hidden_steps, 'step')} {_UNCHECKED_TEXT}")
         if verification.withdrawn is not None:
             lines.append(
                 f"  withdrawn {verification.withdrawn.withdrawn_at} by "

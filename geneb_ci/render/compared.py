@@ -27,7 +27,7 @@ _CSV_COLUMNS = (
     "probability",
     "over",
 )
-_LINE, _LEFT, _PLOT, _RIGHT = 18, 250, 360, 90
+_ROW_HEIGHT, _NAMES_WIDTH, _PLOT_WIDTH, _NUMBERS_WIDTH = 18, 250, 360, 90
 """Pixels of the plot: the height of a row; the widths for names, differences and numbers."""
 
 
@@ -176,28 +176,30 @@ def compared_svg(
     title = (
         f"MCC of {visible(names[0], NAME_COLUMNS)} minus that of {visible(names[1], NAME_COLUMNS)}"
     )
-    height, width = _LINE * (len(rows) + 2), _LEFT + _PLOT + _RIGHT
-    middle = _LEFT + _PLOT / 2
+    height, width = _ROW_HEIGHT * (len(rows) + 2), _NAMES_WIDTH + _PLOT_WIDTH + _NUMBERS_WIDTH
+    middle = _NAMES_WIDTH + _PLOT_WIDTH / 2
     elements = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"',
         f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
         f'<title>{escape(title)}</title><rect width="100%" height="100%" fill="white"/>',
         f'<text x="4" y="14" font-weight="bold">{escape(title)}</text>',
-        f'<path d="M{middle} {_LINE * 1.5}V{height}" stroke="#999" stroke-dasharray="3 3"/>',
+        f'<path d="M{middle} {_ROW_HEIGHT * 1.5}V{height}" stroke="#999" stroke-dasharray="3 3"/>',
     ]
     for number, (name, score) in enumerate(rows, 2):
-        y = _LINE * number
+        y = _ROW_HEIGHT * number
         weight = "" if score else ' font-weight="bold"'
         elements.append(
             f'<text x="4" y="{y + 4}"{weight}>{escape(visible(name, NAME_COLUMNS))}</text>'
         )
         if score is not None:
-            low, value, high = (middle + end / largest_end * _PLOT / 2 for end in _ends(score))
+            low, value, high = (
+                middle + end / largest_end * _PLOT_WIDTH / 2 for end in _ends(score)
+            )
             elements.append(
                 f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="#2563a8" stroke-width="2"/>'
             )
             elements.append(f'<circle cx="{value:.1f}" cy="{y}" r="4" fill="#2563a8"/>')
-            numbers_x = _LEFT + _PLOT + 12
+            numbers_x = _NAMES_WIDTH + _PLOT_WIDTH + 12
             elements.append(f'<text x="{numbers_x}" y="{y + 4}">{score.difference:+.4f}</text>')
     return "\n".join([*elements, "</svg>"]) + "\n"
 

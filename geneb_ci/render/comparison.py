@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from geneb_ci.board.board import RejectedSubmission
 from geneb_ci.board.diff import (
-    OTHER_WORDS,
+    REPEATING_FACTS,
     BoardDiff,
     ChangedRow,
     OneSidedRow,
@@ -13,7 +13,7 @@ from geneb_ci.board.diff import (
     RegimePlace,
 )
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.publish.comparison import Comparison, Effect, Replay
+from geneb_ci.publish.comparison import Comparison, Replay, RuleEffect
 from geneb_ci.render.markdown import cell, code, prose
 from geneb_ci.render.plain import audit_words, dumps
 from geneb_ci.render.table import Table
@@ -142,7 +142,7 @@ def _refusal_text(submission: RejectedSubmission) -> str:
 def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
     columns = ("model", "regime", "macro MCC", "rank", "possible ranks")
     for title, rows in (("added", diff.added), ("removed", diff.removed)):
-        lines = [(row.model, *_standing_cells(rank)) for row in rows for rank in row.places]
+        lines = [(row.model, *_place_cells(rank)) for row in rows for rank in row.places]
         if lines:
             yield TitledTable(title, columns, lines, ("model",))
     shift_lines = [
@@ -155,7 +155,7 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
         (row.model, fact.name, _fact(fact.before), _fact(fact.after))
         for row in diff.changed
         for fact in row.facts
-        if fact.name not in OTHER_WORDS
+        if fact.name not in REPEATING_FACTS
     ]
     if facts:
         quoted_columns = ("model", "before", "after")
@@ -186,7 +186,7 @@ def _fact(value: object) -> str:
     return quoted(value) if value is not None else "none"
 
 
-def _standing_cells(standing: RegimePlace) -> tuple[str, ...]:
+def _place_cells(standing: RegimePlace) -> tuple[str, ...]:
     possible_ranks = f"{standing.rank_low} to {standing.rank_high}"
     return (
         standing.regime,
@@ -293,7 +293,7 @@ def _replay_headline(result: Replay, name: str) -> str:
     return f"rules of {name} ({result.commit[:12]}) on {plural(result.rows, 'row')}: {headline}"
 
 
-def _effects_by_title(result: Replay) -> Iterator[tuple[str, tuple[Effect, ...]]]:
+def _effects_by_title(result: Replay) -> Iterator[tuple[str, tuple[RuleEffect, ...]]]:
     effects_by_title = {
         "would newly fail": result.fails,
         "would newly warn": result.warns,

@@ -36,9 +36,9 @@ from reference_harness.formats.files import NotReadable, read_text
 
 MANIFEST, MANIFEST_BYTES_MAX = "manifest.json", 10_000_000  # 100 tasks take 40 kB
 # All terms of Croissant 1.0, since readers warn about a context that lacks one.
-_TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format
-includes isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated replace
-samplingRate separator source subField transform"""
+_CROISSANT_TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet
+format includes isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated
+replace samplingRate separator source subField transform"""
 CONTEXT: Mapping[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
@@ -50,11 +50,11 @@ CONTEXT: Mapping[str, Any] = {
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "examples": {"@id": "cr:examples", "@type": "@json"},
-    **{term: f"cr:{term}" for term in _TERMS.split()},
+    **{term: f"cr:{term}" for term in _CROISSANT_TERMS.split()},
 }
-CONFORMS = "http://mlcommons.org/croissant/1.0"
+CROISSANT_VERSION = "http://mlcommons.org/croissant/1.0"
 _DATA_TYPES = {"number": "sc:Float", "count": "sc:Integer", "flag": "sc:Boolean"}
-_REMOTE = re.compile(r"tasks/([A-Za-z0-9._-]+)/(train|test)\.csv(\.gz)?", re.ASCII)
+_TASK_FILE = re.compile(r"tasks/([A-Za-z0-9._-]+)/(train|test)\.csv(\.gz)?", re.ASCII)
 
 
 def tables(site: Site) -> tuple[Table, ...]:
@@ -173,13 +173,13 @@ def croissant_files(site: Site, data: Path | None) -> Iterator[tuple[str, bytes]
     """
     task_data = None if data is None else _task_data(site, read_manifest(data, site))
     contents = [(table, csv_bytes(table)) for table in tables(site)]
-    yield "croissant.json", _encoded(_board(site, contents))
+    yield "croissant.json", _json_bytes(_board(site, contents))
     yield from ((f"{table.name}.csv", content) for table, content in contents)
     if task_data is not None:
-        yield "tasks-croissant.json", _encoded(task_data)
+        yield "tasks-croissant.json", _json_bytes(task_data)
 
 
-def _encoded(value: Mapping[str, Any]) -> bytes:
+def _json_bytes(value: Mapping[str, Any]) -> bytes:
     return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2) + "\n").encode()
 
 
@@ -190,7 +190,7 @@ def _dataset_description(
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
-        "conformsTo": CONFORMS,
+        "conformsTo": CROISSANT_VERSION,
         "name": name,
         "description": description,
         "url": address,
@@ -311,7 +311,7 @@ def _task_data(site: Site, manifest: DataManifest) -> dict[str, Any]:
     dataset, benchmark = site.benchmark.dataset, site.benchmark
     files, record_sets = [], []
     for name, file in sorted(manifest.files.items()):
-        match = _REMOTE.fullmatch(name)
+        match = _TASK_FILE.fullmatch(name)
         if match is None or match[1] not in benchmark.by_id:
             continue
         address = f"{HUB}/datasets/{dataset.repo_id}/resolve/{dataset.revision}/{name}"

@@ -13,7 +13,7 @@ from geneb_ci.common.finding import Finding, Need, Severity, first_and_more
 from reference_harness.formats.text import plural
 
 _CRASHED = "check-crashed"
-_RANK = {severity: rank for rank, severity in enumerate(Severity)}
+_SEVERITY_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 TEXT_MIN = 12  # characters; a shorter text may occur in a message by chance
 WIDTH = 100  # columns, if the width of the terminal is unknown
 SHA_SHOWN = 12
@@ -60,7 +60,7 @@ def by_rule(findings: list[Finding]) -> list[list[Finding]]:
     groups: dict[str, list[Finding]] = {}
     for finding in findings:
         groups.setdefault(finding.rule, []).append(finding)
-    return sorted(groups.values(), key=lambda group: _RANK[group[0].severity])
+    return sorted(groups.values(), key=lambda group: _SEVERITY_RANKS[group[0].severity])
 
 
 def sentence(finding: Finding) -> str:
@@ -68,13 +68,13 @@ def sentence(finding: Finding) -> str:
     parts = []
     if finding.found not in {"", "nothing"} and finding.found not in finding.message:
         parts.append(f"found {finding.found}")
-    if finding.expected and not _says(finding.message, finding.expected):
+    if finding.expected and not _contains(finding.message, finding.expected):
         parts.append(f"expected {finding.expected}")
     text = "; ".join([finding.message, ", ".join(parts)]) if parts else finding.message
     return f"{text} (finding score {finding.score:g})" if finding.score else text
 
 
-def _says(message: str, expected: str) -> bool:
+def _contains(message: str, expected: str) -> bool:
     """Whether a message already contains what is expected."""
     return f'"{expected}"' in message or (len(expected) >= TEXT_MIN and expected in message)
 
@@ -96,7 +96,7 @@ def rules_run(report: Report) -> int:
     return report.rules - sum(number == files for number in skipped_files_by_rule.values())
 
 
-class Skipped(NamedTuple):
+class SkippedRules(NamedTuple):
     """Rules that were not run because of one unmet need."""
 
     need: Need
@@ -106,7 +106,7 @@ class Skipped(NamedTuple):
     fix: str
 
 
-def skipped_rules(report: Report) -> list[Skipped]:
+def skipped_rules(report: Report) -> list[SkippedRules]:
     """Return which rules were not run and why, one item per unmet need."""
     if not report.skipped:
         return []
@@ -121,9 +121,13 @@ def skipped_rules(report: Report) -> list[Skipped]:
             f" in {files:,} of {len(report.files):,} files" if files < len(report.files) else ""
         )
         fix = (report.proposal is not None and need.pull_request_fix) or need.fix
-        reason = f"{practice} {need.in_practice}" if is_only_practice and need.in_practice else fix
+        reason = (
+            f"{practice} {need.practice_reason}"
+            if is_only_practice and need.practice_reason
+            else fix
+        )
         message = f"{plural(len(rules), 'rule')} {verb_form} {need.text}{scope_text}: {reason}"
-        skipped.append(Skipped(need, sorted(rules), files, message, fix))
+        skipped.append(SkippedRules(need, sorted(rules), files, message, fix))
     return skipped
 
 

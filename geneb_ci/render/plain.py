@@ -8,7 +8,7 @@ from geneb_ci.common.finding import HIDING
 from reference_harness.formats.text import well_formed
 
 TEXT_MAX = 1000  # characters shown of one text, since a key can be as long as its file
-_CUT = "..."
+_CUT_MARK = "..."
 
 
 def pieces(text: str) -> list[str]:
@@ -39,7 +39,11 @@ def visible(text: str, limit: int = TEXT_MAX) -> str:
     """Return text as one line of printable characters, cut at `limit`."""
     text = text[: limit + 1]
     printable = text if _is_plain(text) else "".join(pieces(text))
-    return printable if len(printable) <= limit else f"{printable[: limit - len(_CUT)]}{_CUT}"
+    return (
+        printable
+        if len(printable) <= limit
+        else f"{printable[: limit - len(_CUT_MARK)]}{_CUT_MARK}"
+    )
 
 
 def audit_words(audit: Mapping[str, Any]) -> str:

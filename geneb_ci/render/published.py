@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from geneb_ci.board.diff import OTHER_WORDS
+from geneb_ci.board.diff import REPEATING_FACTS
 from geneb_ci.common.types import level_word
 from geneb_ci.publish.difference import (
     SCORE,
@@ -22,14 +22,14 @@ from geneb_ci.publish.difference import (
     SpaceFileChange,
 )
 from geneb_ci.publish.manifest import Event, Ledger, Manifest
-from geneb_ci.publish.push import SHORT, Published, PublishOutcome
+from geneb_ci.publish.push import ID_DIGITS, Published, PublishOutcome
 from geneb_ci.render.plain import audit_words
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import next_line, plural
 
 ROWS_MAX = 30  # most rows listed; further ones are only counted
 FILES_MAX = 15  # most files listed; further ones are only counted
-_MEANING = {
+_STATUS_TEXTS = {
     LiveStatus.CURRENT: "up to date with main",
     LiveStatus.BEHIND: "older than main",
     LiveStatus.AHEAD: "newer than this clone: pull, then verify again",
@@ -37,8 +37,8 @@ _MEANING = {
     LiveStatus.NOTHING: "no board is published",
 }
 WIDTH = 88  # columns of a paragraph
-COMMIT_SHOWN = 12  # hex digits of a commit that are shown
-WORDS = {
+COMMIT_DIGITS = 12  # hex digits of a commit that are shown
+EVENT_WORDS = {
     "include": "added to the board",
     "change": "changed",
     "correction": "corrected",
@@ -64,11 +64,10 @@ class Preview(NamedTuple):
 def published_line(resource: str, published: Published) -> str:
     """Return the outcome of publishing in one line."""
     generation = generation_name(published.manifest)
+    commit = published.commit[:ID_DIGITS]
     if published.outcome is PublishOutcome.UNCHANGED:
-        return f"{resource}: nothing changed; {generation} is live at {published.commit[:SHORT]}"
-    return (
-        f"{resource}: published {generation} as {published.commit[:SHORT]}, read back and verified"
-    )
+        return f"{resource}: nothing changed; {generation} is live at {commit}"
+    return f"{resource}: published {generation} as {commit}, read back and verified"
 
 
 def preview_line(resource: str, manifest: Manifest, live: Manifest | None) -> str:
@@ -79,7 +78,8 @@ def preview_line(resource: str, manifest: Manifest, live: Manifest | None) -> st
 
 def generation_name(manifest: Manifest) -> str:
     """Return shortened ids of a generation and of its commit."""
-    return f"generation {manifest.generation[:SHORT]} of commit {manifest.source_commit[:SHORT]}"
+    generation, commit = manifest.generation[:ID_DIGITS], manifest.source_commit[:ID_DIGITS]
+    return f"generation {generation} of commit {commit}"
 
 
 def change_lines(preview: Preview) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _counts_text(changes: Sequence[SpaceFileChange | RowChange], removed: str) -
 
 def _is_listed(row: RowChange, fact: PublishedFact) -> bool:
     """Whether to list a fact; for added and removed rows, only authorship, evidence and audit."""
-    is_changed = row.sign is Sign.CHANGED and fact.name not in OTHER_WORDS
+    is_changed = row.sign is Sign.CHANGED and fact.name not in REPEATING_FACTS
     return is_changed or fact.name in {"authorship", "evidence", "audit"}
 
 
@@ -153,19 +153,19 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
     publish_line = next_line(f"geneb-ci publish --space {resource.removeprefix('spaces/')}")
     live = health.live
     if live is None:
-        yield f"{resource} at {health.head[:SHORT]}: {_MEANING[LiveStatus.NOTHING]}"
+        yield f"{resource} at {health.head[:ID_DIGITS]}: {_STATUS_TEXTS[LiveStatus.NOTHING]}"
         yield from _service_lines(health)
         yield publish_line
         return
-    yield f"{resource} at {health.head[:SHORT]}: {generation_name(live)} is live"
-    if health.standing is LiveStatus.ROLLED_BACK and live.rollback is not None:
+    yield f"{resource} at {health.head[:ID_DIGITS]}: {generation_name(live)} is live"
+    if health.live_status is LiveStatus.ROLLED_BACK and live.rollback is not None:
         yield (
-            f"published by a rollback, in place of {live.rollback.former_generation[:SHORT]}; the "
-            "next change of main replaces it"
+            "published by a rollback, in place of "
+            f"{live.rollback.former_generation[:ID_DIGITS]}; the next change of main replaces it"
         )
     else:
-        yield _MEANING[health.standing]
-    if health.standing not in {LiveStatus.CURRENT, LiveStatus.AHEAD}:
+        yield _STATUS_TEXTS[health.live_status]
+    if health.live_status not in {LiveStatus.CURRENT, LiveStatus.AHEAD}:
         yield f"main: {generation_name(main)}"
     for name in health.altered:
         yield f"modified on the Space: {escape(name)}"
@@ -174,11 +174,11 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
     else:
         yield f"{plural(len(live.files), 'file')} identical to the published ones"
     yield from _service_lines(health)
-    if health.standing is LiveStatus.AHEAD:
+    if health.live_status is LiveStatus.AHEAD:
         yield next_line("git pull")
-    elif health.altered and health.standing is LiveStatus.ROLLED_BACK:
-        yield publish_line.replace("publish", f"rollback {live.generation[:SHORT]}", 1)
-    elif health.altered or health.standing in {LiveStatus.BEHIND, LiveStatus.OTHER}:
+    elif health.altered and health.live_status is LiveStatus.ROLLED_BACK:
+        yield publish_line.replace("publish", f"rollback {live.generation[:ID_DIGITS]}", 1)
+    elif health.altered or health.live_status in {LiveStatus.BEHIND, LiveStatus.OTHER}:
         yield publish_line
 
 
@@ -217,7 +217,8 @@ def row_history(ledger: Ledger, model: str, width: int = WIDTH) -> Iterator[str]
 
 def _paragraph(events: list[Event], width: int) -> Iterator[str]:
     first_event = events[0]
-    yield f"{first_event.when}  {'; '.join(WORDS[event.kind] + _levels(event) for event in events)}"
+    changes = "; ".join(EVENT_WORDS[event.kind] + _levels(event) for event in events)
+    yield f"{first_event.when}  {changes}"
     for title, text in (("why", first_event.why), ("who", first_event.who)):
         yield textwrap.fill(
             f"{title}: {escape(text)}", width, initial_indent="  ", subsequent_indent="       "
@@ -243,6 +244,6 @@ def event_lines(ledger: Ledger) -> Iterator[str]:
     """Yield one line per event."""
     for event in ledger.events:
         yield (
-            f"{event.when}  {event.commit[:COMMIT_SHOWN]}  {event.kind:<10}  {escape(event.model)}"
+            f"{event.when}  {event.commit[:COMMIT_DIGITS]}  {event.kind:<10}  {escape(event.model)}"
             f"{_levels(event)}  {escape(event.why)}  ({escape(event.who)})"
         )

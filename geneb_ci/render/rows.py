@@ -51,7 +51,7 @@ def labels_text(
 ) -> str:
     """Return text for a terminal: each row with its audits, then how many rows have each evidence.
 
-    It has at most `most` lines of `columns` columns; rows beyond that are only counted.
+    It has at most `lines_max` lines of `columns` columns; rows beyond that are only counted.
     """
     blocks: list[list[str]] = []
     width = max(len(_evidence(row)) for row in rows)
@@ -148,7 +148,7 @@ def matrices_text(
 ) -> str:
     """Return a table for a terminal of `width` columns: correct / total for each class.
 
-    It has at most `most` lines; if some cells do not fit, cells without a matrix come first.
+    It has at most `lines_max` lines; if some cells do not fit, cells without a matrix come first.
     """
     columns = ("task", "seed", "matrices", "smaller class", "larger class", "MCC", "Acc", "F1")
     lines: list[tuple[str, ...]] = []

@@ -13,11 +13,11 @@ from rich.cells import cell_len
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import plural
 
-GAP = 2  # spaces between columns on a terminal
+COLUMN_GAP = 2  # spaces between columns on a terminal
 INDENT = 4  # spaces before the part of a row that is moved to the next line
 ROWS_MAX = 200
 """Most rows in HTML; with ten thousand a notebook hardly scrolls."""
-ROOM_MIN = 24  # columns; text wrapped in fewer columns is hard to read
+WRAPPED_WIDTH_MIN = 24  # columns; text wrapped in fewer columns is hard to read
 
 
 def wrapped_text(text: str, width: int) -> str:
@@ -96,8 +96,8 @@ class Table:
             self.columns[:-1], [row[:-1] for row in self.rows], self.right_aligned
         )
         starts = first_columns.text_lines(head=head)
-        first_width = max(map(cell_len, starts)) + GAP
-        if width - first_width < ROOM_MIN:
+        first_width = max(map(cell_len, starts)) + COLUMN_GAP
+        if width - first_width < WRAPPED_WIDTH_MIN:
             indent = " " * INDENT
             return [
                 [
@@ -121,7 +121,7 @@ class Table:
         for name, text, width in zip(self.columns, line, widths, strict=True):
             space = " " * (width - cell_len(text))
             cells.append(space + text if name in self.right_aligned else text + space)
-        return (" " * GAP).join(cells).rstrip()
+        return (" " * COLUMN_GAP).join(cells).rstrip()
 
     def html(self, caption: str = "") -> str:
         """Return the table as HTML; every text is escaped, and hidden characters are shown."""

@@ -25,10 +25,10 @@ from geneb_ci.render.plain import pieces, visible
 from reference_harness.formats.recognition import ENCODING, FOREIGN, POINTER
 from reference_harness.formats.text import plural
 
-_MARK = "..."
+_CUT_MARK = "..."
 LINES_MAX = 60  # lines of a report of many files, before findings are summarised by rule
 FILES_MAX = 3  # files of one submission (row, card, extractor), which are never summarised
-FILES_NAMED = 3  # files of a rule that a summary names
+NAMED_FILES_MAX = 3  # files of a rule that a summary names
 SAME_RULE_MAX = 5  # most findings of one rule in one file that are all listed
 LISTED_OF_MANY = 3  # listed findings if there are more, as they usually have the same cause
 WIDTH_MIN = 40  # columns; narrower output is not aligned
@@ -57,10 +57,10 @@ def frame(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
     is_cut = is_cut or window_start > 0
     window = text[window_start : at + width].replace("\t", " ")
     characters = pieces(window)
-    at, columns = min(at - window_start, len(characters)), width - 2 * len(_MARK)
+    at, columns = min(at - window_start, len(characters)), width - 2 * len(_CUT_MARK)
     start, stop = _window(characters, at, columns)
-    before = (_MARK if is_cut or start > 0 else "") + "".join(characters[start:at])
-    after = "".join(characters[at:stop]) + (_MARK if stop < len(characters) else "")
+    before = (_CUT_MARK if is_cut or start > 0 else "") + "".join(characters[start:at])
+    after = "".join(characters[at:stop]) + (_CUT_MARK if stop < len(characters) else "")
     return before + after, _columns(before)
 
 
@@ -174,7 +174,7 @@ def _summed_up(report: Report, files: int, width: int) -> Iterator[Line]:
             StyledText(f"  {plural(number, 'finding')} in {plural(len(file_names), 'file')}"),
         )
         yield from _wrapped(
-            "    ", StyledText(escape(first_and_more(file_names, FILES_NAMED)), "dim"), width
+            "    ", StyledText(escape(first_and_more(file_names, NAMED_FILES_MAX)), "dim"), width
         )
         if first_finding.severity is not Severity.NOTE:
             yield from _wrapped("    first: ", StyledText(escape(sentence(first_finding))), width)

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.situation.table import BOARD, Situation
+from geneb_ci.situation.table import BOARD_ADDRESS, Situation
 from geneb_ci.situation.work_tree import CloneState
 from reference_harness.formats.text import plural, quoted
 
@@ -83,7 +83,7 @@ class OpenPull(NamedTuple):
 class BranchState(CloneState):
     """Everything that determines the next step of a contributor."""
 
-    address: str = BOARD
+    address: str = BOARD_ADDRESS
     """Address of the board's repository, used if the clone has no remote."""
     submission_file: str = ""
     """Outside of a board, name of a file in the folder that may be a submission; else ""."""
@@ -152,7 +152,7 @@ def _listed(paths: Iterable[str]) -> str:
     return first_and_more([quoted(path)[1:-1] for path in paths], PATHS_SHOWN)
 
 
-def _outside(state: BranchState) -> Iterator[str]:
+def _outside_lines(state: BranchState) -> Iterator[str]:
     yield "this folder is not in a clone of a board: it has no submissions/ and no benchmark"
     if state.submission_file:
         yield f"{state.submission_file} may be a submission, which can be checked in any folder"
@@ -162,13 +162,13 @@ def _outside(state: BranchState) -> Iterator[str]:
     )
 
 
-def _clone(state: BranchState) -> str:
+def _clone_command(state: BranchState) -> str:
     if state.submission_file:
         return _join("geneb-ci", "check", state.submission_file)
     return f"git clone {shlex.quote(state.address)}"
 
 
-def _conflicts(state: BranchState) -> Iterator[str]:
+def _conflicts_lines(state: BranchState) -> Iterator[str]:
     yield f"a merge left {plural(len(state.tree.conflicts), 'file')} with both versions: " + (
         _listed(state.tree.conflicts)
     )
@@ -178,25 +178,25 @@ def _conflicts(state: BranchState) -> Iterator[str]:
     )
 
 
-def _resolve(state: BranchState) -> str:
+def _resolve_command(state: BranchState) -> str:
     paths = _join(*state.tree.conflicts)
     return f"${{EDITOR:-vi}} {paths} && git add -- {paths} && git commit --no-edit"
 
 
-def _moves(state: BranchState) -> Iterator[str]:
+def _moves_lines(state: BranchState) -> Iterator[str]:
     for move in state.misplaced_files[:PATHS_SHOWN]:
         yield f"{quoted(move.path)} is in the wrong place, expected {quoted(move.target)}"
     yield "a file in the wrong folder is neither checked nor shown on the board"
 
 
-def _move(state: BranchState) -> str:
+def _move_command(state: BranchState) -> str:
     move = state.misplaced_files[0]
     folder = str(PurePosixPath(move.target).parent)
     words = ("git", "mv") if move.is_tracked else ("mv", "-n")
     return f"{_join('mkdir', '-p', folder)} && {_join(*words, move.path, move.target)}"
 
 
-def _several_models(state: BranchState) -> Iterator[str]:
+def _several_models_lines(state: BranchState) -> Iterator[str]:
     yield f"the branch has files of {plural(len(state.models), 'model')}: {_listed(state.models)}"
     yield "a pull request may have only one model: put every other model on a branch of its own"
     if state.other_models_files:
@@ -206,19 +206,19 @@ def _several_models(state: BranchState) -> Iterator[str]:
         )
 
 
-def _set_aside(state: BranchState) -> str:
+def _set_aside_command(state: BranchState) -> str:
     if not state.other_models_files:
         return "geneb-ci check"
     return _join("git", "stash", "push", "--include-untracked", "--", *state.other_models_files)
 
 
-def _results(state: BranchState) -> Iterator[str]:
+def _results_lines(state: BranchState) -> Iterator[str]:
     if state.results is not None:
         files = plural(state.results.file_count, "file")
         yield f"{state.results.folder} has {files} of results, from which no row has been made yet"
 
 
-def _pack(state: BranchState) -> str:
+def _pack_command(state: BranchState) -> str:
     results = state.results
     if results is None:
         return ""
@@ -226,7 +226,7 @@ def _pack(state: BranchState) -> str:
     return _join("geneb-ci", "pack", results.folder, *results.arguments, "--output", output)
 
 
-def _no_row(state: BranchState) -> Iterator[str]:
+def _no_row_lines(state: BranchState) -> Iterator[str]:
     yield f"{state.card or state.module} exists, but the row does not: the evaluation writes it"
     if state.card_errors.number:
         yield f"{state.card} still has placeholders: {state.card_errors.first_message}"
@@ -235,23 +235,23 @@ def _no_row(state: BranchState) -> Iterator[str]:
     yield "DIR is the folder of the task data: `geneb-harness data pull DIR` downloads them"
 
 
-def _run(state: BranchState) -> str:
+def _run_command(state: BranchState) -> str:
     return _join(*state.run_command)
 
 
-def _no_base(state: BranchState) -> Iterator[str]:
+def _no_base_lines(state: BranchState) -> Iterator[str]:
     yield "the clone has no main branch of its own or of a remote to compare this branch with"
     if not state.tree.remotes:
         yield "add the address of the board's repository as a remote, and fetch it"
 
 
-def _fetch(state: BranchState) -> str:
+def _fetch_command(state: BranchState) -> str:
     if state.tree.remotes:
         return "git fetch --all"
     return f"git remote add upstream {shlex.quote(state.address)} && git fetch upstream"
 
 
-def _unchanged(state: BranchState) -> Iterator[str]:
+def _unchanged_lines(state: BranchState) -> Iterator[str]:
     base = state.tree.base or "the last commit"
     yield f"nothing differs from {base}, so there is no change to submit"
     if state.tree.is_on_base and state.tree.behind:
@@ -262,19 +262,19 @@ def _unchanged(state: BranchState) -> Iterator[str]:
     )
 
 
-def _row_errors(state: BranchState) -> Iterator[str]:
+def _row_errors_lines(state: BranchState) -> Iterator[str]:
     yield f"{state.row}: errors: {state.row_errors.with_rules}"
     yield f"the first error: {state.row_errors.first_message}"
     if state.is_fixable:
         yield "some errors have only one possible correction, which --fix makes"
 
 
-def _check_row(state: BranchState) -> str:
+def _check_row_command(state: BranchState) -> str:
     words = ["--fix"] if state.is_fixable and state.row_errors.number else []
     return _join("geneb-ci", "check", *words, state.row)
 
 
-def _no_card(state: BranchState) -> Iterator[str]:
+def _no_card_lines(state: BranchState) -> Iterator[str]:
     yield f"{state.row} passes, but has no card, and the server refuses a row without a card"
     yield (
         "write a card with architecture, weights, input, pooling, layer, training data, zero-shot "
@@ -282,26 +282,26 @@ def _no_card(state: BranchState) -> Iterator[str]:
     )
 
 
-def _write_card(state: BranchState) -> str:
+def _write_card_command(state: BranchState) -> str:
     folder = str(PurePosixPath(state.card).parent)
-    return f"{_join('mkdir', '-p', folder)} && {_edit_card(state)}"
+    return f"{_join('mkdir', '-p', folder)} && {_edit_card_command(state)}"
 
 
-def _card_errors(state: BranchState) -> Iterator[str]:
+def _card_errors_lines(state: BranchState) -> Iterator[str]:
     yield f"{state.card}: errors: {state.card_errors.with_rules}"
     yield f"the first error: {state.card_errors.first_message}"
 
 
-def _edit_card(state: BranchState) -> str:
+def _edit_card_command(state: BranchState) -> str:
     return f"${{EDITOR:-vi}} {shlex.quote(state.card)} && {_join('geneb-ci', 'check', state.row)}"
 
 
-def _extractor(state: BranchState) -> Iterator[str]:
+def _extractor_lines(state: BranchState) -> Iterator[str]:
     yield state.extractor_error
     yield "auditors repeat the run with this very file, so it is part of the submission"
 
 
-def _edit_extractor(state: BranchState) -> str:
+def _edit_extractor_command(state: BranchState) -> str:
     spec = f"{state.module}:{state.class_name or 'CLASS'}"
     check = _join("geneb-harness", "extractors", "check", spec)
     if state.is_module_missing:
@@ -309,19 +309,19 @@ def _edit_extractor(state: BranchState) -> str:
     return f"${{EDITOR:-vi}} {shlex.quote(state.module)} && {check}"
 
 
-def _practice_row(state: BranchState) -> Iterator[str]:
+def _practice_row_lines(state: BranchState) -> Iterator[str]:
     yield f"{state.row} passes, on a practice board that is only on this machine"
     yield "commit it, as if a maintainer had merged it; a real board needs a pull request"
     if state.receipt is not None and not state.receipt.is_published:
         yield "for a real board, you would first publish its receipt: geneb-ci receipt push"
-    yield from _uncommitted(state)
+    yield from _uncommitted_lines(state)
 
 
-def _commit_practised(state: BranchState) -> str:
-    return f"{_commit(state)} && geneb-ci next --as maintainer"
+def _commit_practised_command(state: BranchState) -> str:
+    return f"{_commit_command(state)} && geneb-ci next --as maintainer"
 
 
-def _receipt(state: BranchState) -> Iterator[str]:
+def _receipt_lines(state: BranchState) -> Iterator[str]:
     if state.receipt is not None:
         files = plural(state.receipt.file_count, "file")
         yield f"{state.row} declares a receipt of {files}, but not where they are published"
@@ -331,42 +331,42 @@ def _receipt(state: BranchState) -> Iterator[str]:
     )
 
 
-def _push_receipt(state: BranchState) -> str:
+def _push_receipt_command(state: BranchState) -> str:
     folder = (state.receipt.folder if state.receipt is not None else "") or "DIR"
     return _join(
         *("geneb-ci", "receipt", "push", state.row, "--receipt", folder, "--repo", "OWNER/NAME")
     )
 
 
-def _published_receipt(state: BranchState) -> Iterator[str]:
+def _published_receipt_lines(state: BranchState) -> Iterator[str]:
     yield f"{state.row} passes every check; its published receipt has not been verified here"
     yield "compute every cell from the receipt, as auditors will, before you commit the row"
-    yield from _uncommitted(state)
+    yield from _uncommitted_lines(state)
 
 
-def _verify_and_commit(state: BranchState) -> str:
+def _verify_and_commit_command(state: BranchState) -> str:
     words = ["geneb-ci", "receipt", "verify", state.row]
     if state.receipt is not None and state.receipt.needs_data:
         words += ["--data", "DIR"]
-    return f"{_join(*words)} && {_commit(state)}"
+    return f"{_join(*words)} && {_commit_command(state)}"
 
 
-def _on_base(state: BranchState) -> Iterator[str]:
+def _on_base_lines(state: BranchState) -> Iterator[str]:
     branch = state.tree.branch or "no branch"
     yield f"a pull request needs a branch of its own, but you are on {branch}"
 
 
-def _branch_off(state: BranchState) -> str:
+def _branch_off_command(state: BranchState) -> str:
     return _join("git", "switch", "--create", f"add-{state.model or 'model'}")
 
 
-def _pending(state: BranchState) -> Iterator[str]:
+def _pending_lines(state: BranchState) -> Iterator[str]:
     yield f"{state.row or 'the submission'} passes, but is not committed"
-    yield from _warned(state)
-    yield from _uncommitted(state)
+    yield from _warned_lines(state)
+    yield from _uncommitted_lines(state)
 
 
-def _uncommitted(state: BranchState) -> Iterator[str]:
+def _uncommitted_lines(state: BranchState) -> Iterator[str]:
     yield f"not committed, so the server would not see: {_listed(state.pending)}"
     if ignored := [path for path in state.pending if path in state.tree.ignored]:
         yield f"git ignores {_listed(ignored)}; the command adds them all the same"
@@ -374,32 +374,32 @@ def _uncommitted(state: BranchState) -> Iterator[str]:
         yield f"left out, since not part of a submission: {_listed(state.other_uncommitted)}"
 
 
-def _commit(state: BranchState) -> str:
+def _commit_command(state: BranchState) -> str:
     message = f"Add {state.model}" if state.model else "Add a submission"
     add = _join(*state.tree.add(*state.pending))
     return f"{add} && {_join('git', 'commit', '-m', message)}"
 
 
-def _outdated(state: BranchState) -> Iterator[str]:
+def _outdated_lines(state: BranchState) -> Iterator[str]:
     yield f"{state.tree.base} has meanwhile changed the same files: {_listed(state.outdated)}"
     yield "merge it and keep both changes; otherwise the pull request would undo the other change"
 
 
-def _merge(state: BranchState) -> str:
+def _merge_command(state: BranchState) -> str:
     remote, slash, branch = state.tree.base.partition("/")
     fetch = f"{_join('git', 'fetch', remote, branch)} && " if slash else ""
     return f"{fetch}{_join('git', 'merge', state.tree.base)}"
 
 
-def _refused_change(state: BranchState) -> Iterator[str]:
+def _refused_change_lines(state: BranchState) -> Iterator[str]:
     yield f"the server would refuse the last commit; errors: {state.verdict_errors.with_rules}"
     yield f"the first error: {state.verdict_errors.first_message}"
 
 
-def _unpushed(state: BranchState) -> Iterator[str]:
+def _unpushed_lines(state: BranchState) -> Iterator[str]:
     yield f"the branch is ready: {plural(state.changed_file_count, 'file')} committed, no error"
-    yield from _warned(state)
-    yield from _other_uncommitted(state)
+    yield from _warned_lines(state)
+    yield from _other_uncommitted_lines(state)
     if not state.tree.remotes:
         yield "the clone has no remote: add the address of your fork of the board's repository"
     elif state.tree.upstream:
@@ -408,18 +408,18 @@ def _unpushed(state: BranchState) -> Iterator[str]:
         yield "the branch is only on this machine"
 
 
-def _warned(state: BranchState) -> Iterator[str]:
+def _warned_lines(state: BranchState) -> Iterator[str]:
     if state.warnings.number:
         yield f"warnings, to explain in the card: {state.warnings.with_rules}"
 
 
-def _other_uncommitted(state: BranchState) -> Iterator[str]:
+def _other_uncommitted_lines(state: BranchState) -> Iterator[str]:
     if state.other_uncommitted:
         file_list = _listed(state.other_uncommitted)
         yield f"not committed, so the server would not see: {file_list}"
 
 
-def _push(state: BranchState) -> str:
+def _push_command(state: BranchState) -> str:
     if not state.tree.remotes:
         return f"git remote add origin {shlex.quote(state.address)}"
     if state.tree.upstream:
@@ -428,17 +428,17 @@ def _push(state: BranchState) -> str:
     return _join("git", "push", "--set-upstream", remote, state.tree.branch)
 
 
-def _pushed(state: BranchState) -> Iterator[str]:
+def _pushed_lines(state: BranchState) -> Iterator[str]:
     yield f"the branch is pushed to {state.tree.upstream} and passes"
-    yield from _warned(state)
-    yield from _other_uncommitted(state)
+    yield from _warned_lines(state)
+    yield from _other_uncommitted_lines(state)
     if state.github_repository:
         yield f"{state.github_repository} has no open pull request of this commit"
     else:
         yield "not checked: is there a pull request? (--repo OWNER/NAME, with GH_TOKEN)"
 
 
-def _create_pull(state: BranchState) -> str:
+def _create_pull_command(state: BranchState) -> str:
     words = ["gh", "pr", "create", "--title", f"Add {state.model or state.tree.branch}"]
     words += ["--base", state.tree.base_name or "main", "--fill-first"]
     if state.tree.repository:
@@ -449,13 +449,13 @@ def _create_pull(state: BranchState) -> str:
     return _join(*words)
 
 
-def _pull_state(state: BranchState) -> Iterator[str]:
+def _pull_state_lines(state: BranchState) -> Iterator[str]:
     if state.pull is not None:
         yield f"pull request {state.pull.number}: {state.pull.verdict}"
         yield f"the next to act is {state.pull.next_to_act}: {state.pull.action}"
 
 
-def _view(state: BranchState) -> str:
+def _view_command(state: BranchState) -> str:
     number = str(state.pull.number) if state.pull is not None else ""
     return _join("gh", "pr", "view", number, "--repo", state.github_repository, "--comments")
 
@@ -469,8 +469,8 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "no-clone",
         "the folder is not in a clone of a board",
         lambda s: not s.is_board,
-        _outside,
-        _clone,
+        _outside_lines,
+        _clone_command,
     ),
     Situation(
         "git-refuses",
@@ -483,148 +483,148 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "merge-conflict",
         "a merge left files with both versions",
         lambda s: s.tree.conflicts,
-        _conflicts,
-        _resolve,
+        _conflicts_lines,
+        _resolve_command,
     ),
     Situation(
         "misplaced-file",
         "a row, a card or an extractor is in the wrong folder",
         lambda s: s.misplaced_files,
-        _moves,
-        _move,
+        _moves_lines,
+        _move_command,
     ),
     Situation(
         "several-models",
         "the branch has files of several models",
         lambda s: len(s.models) > 1,
-        _several_models,
-        _set_aside,
+        _several_models_lines,
+        _set_aside_command,
     ),
     Situation(
         "results-not-packed",
         "there are results of another program, from which no row has been made",
         lambda s: not s.row and s.results,
-        _results,
-        _pack,
+        _results_lines,
+        _pack_command,
     ),
     Situation(
         "no-row-yet",
         "there is a card or an extractor, as `geneb-ci new` writes them, but no row",
         lambda s: not s.row and (s.card or s.module),
-        _no_row,
-        _run,
+        _no_row_lines,
+        _run_command,
     ),
     Situation(
         "no-base-branch",
         "there is no branch that pull requests could be merged into",
         lambda s: not s.tree.base and s.tree.head,
-        _no_base,
-        _fetch,
+        _no_base_lines,
+        _fetch_command,
     ),
     Situation(
         "nothing-changed",
         "neither the branch nor the working tree changes anything",
         lambda s: not _has_submission_files(s) and not s.changed_file_count,
-        _unchanged,
+        _unchanged_lines,
         lambda _: "geneb-ci new OWNER/MODEL",
     ),
     Situation(
         "row-with-errors",
         "the row does not pass the checks",
         lambda s: s.row_errors.number,
-        _row_errors,
-        _check_row,
+        _row_errors_lines,
+        _check_row_command,
     ),
     Situation(
         "extractor-unusable",
         "the row's extractor is missing, is not the one that ran, or cannot be called",
         lambda s: s.extractor_error,
-        _extractor,
-        _edit_extractor,
+        _extractor_lines,
+        _edit_extractor_command,
     ),
     Situation(
         "row-without-card",
         "the row has no card",
         lambda s: s.card_errors.rules == ("missing-card",),
-        _no_card,
-        _write_card,
+        _no_card_lines,
+        _write_card_command,
     ),
     Situation(
         "card-with-errors",
         "the card has placeholders, or contradicts the row",
         lambda s: s.card_errors.number,
-        _card_errors,
-        _edit_card,
+        _card_errors_lines,
+        _edit_card_command,
     ),
     Situation(
         "practice-row",
         "the row passes, but is not committed, on a practice board without a remote",
         lambda s: s.is_practice_board and s.row in s.pending,
-        _practice_row,
-        _commit_practised,
+        _practice_row_lines,
+        _commit_practised_command,
     ),
     Situation(
         "receipt-not-published",
         "the row declares a receipt, but not where its files are published",
         lambda s: s.receipt is not None and not s.receipt.is_published,
-        _receipt,
-        _push_receipt,
+        _receipt_lines,
+        _push_receipt_command,
     ),
     Situation(
         "on-the-base-branch",
         "the files are on the branch that pull requests are merged into, or on no branch",
         lambda s: _has_submission_files(s) and (s.tree.is_on_base or not s.tree.branch),
-        _on_base,
-        _branch_off,
+        _on_base_lines,
+        _branch_off_command,
     ),
     Situation(
         "receipt-not-verified",
         "the receipt is published, but the row is not committed yet",
         lambda s: s.receipt is not None and s.row in s.pending,
-        _published_receipt,
-        _verify_and_commit,
+        _published_receipt_lines,
+        _verify_and_commit_command,
     ),
     Situation(
         "not-committed",
         "the submission passes, perhaps with warnings, but is not committed",
         lambda s: s.pending,
-        _pending,
-        _commit,
+        _pending_lines,
+        _commit_command,
     ),
     Situation(
         "outdated-branch",
         "the base branch has meanwhile changed the same files",
         lambda s: s.outdated,
-        _outdated,
-        _merge,
+        _outdated_lines,
+        _merge_command,
     ),
     Situation(
         "verdict-with-errors",
         "the server would refuse the last commit",
         lambda s: s.verdict_errors.number,
-        _refused_change,
+        _refused_change_lines,
         lambda _: "geneb-ci check",
     ),
     Situation(
         "not-pushed",
         "the branch is ready, but not all commits are pushed",
         lambda s: not s.tree.is_pushed,
-        _unpushed,
-        _push,
+        _unpushed_lines,
+        _push_command,
     ),
     Situation(
         "pull-request-open",
         "the branch has an open pull request (seen only with `--repo`)",
         lambda s: s.pull is not None,
-        _pull_state,
-        _view,
+        _pull_state_lines,
+        _view_command,
     ),
     Situation(
         "no-pull-request",
         "the branch is pushed; it has no pull request, or GitHub was not asked",
         lambda _: True,
-        _pushed,
-        _create_pull,
+        _pushed_lines,
+        _create_pull_command,
     ),
 )
 """Situations of a contributor, in the order of a submission's steps."""

@@ -17,11 +17,11 @@ LISTED_MAX = 3
 DIGITS = 12
 """Hex digits of a commit's id in a command."""
 KEYS = "leaderboard/policy/keys.json"
-WITHDRAW = "geneb-ci audit withdraw RECORD --reason WHY"
-APPLY = "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"
+WITHDRAW_COMMAND = "geneb-ci audit withdraw RECORD --reason WHY"
+APPLY_COMMAND = "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"
 LABEL = "audit"
 """Label of a pull request that asks for an audit of its row."""
-BRANCH = "audits"
+STATEMENTS_BRANCH = "audits"
 """Name of the new branch for statements that were committed on the local main branch."""
 TIME, COMMIT, DIR = "TIME", "COMMIT", "DIR"
 """Placeholders in a command for values that are not in any file."""
@@ -216,30 +216,30 @@ def _listed(paths: tuple[str, ...]) -> str:
     return first_and_more(list(paths), LISTED_MAX)
 
 
-def _outside(_: BoardState) -> Iterator[str]:
+def _outside_lines(_: BoardState) -> Iterator[str]:
     yield "maintainer: this folder is not in the repository of a board"
     yield "change to a clone of your board, or make a new board with its files, a key and a row"
 
 
-def _setup(_: BoardState) -> Iterator[str]:
+def _setup_lines(_: BoardState) -> Iterator[str]:
     yield "the repository has neither the settings of a board nor a trusted key"
     yield "geneb-ci init writes the missing files and keeps the existing ones"
 
 
-def _init(state: BoardState) -> str:
+def _init_command(state: BoardState) -> str:
     return shlex.join(["geneb-ci", "init", ".", "--repo", state.repository or "OWNER/NAME"])
 
 
-def _no_rows(_: BoardState) -> Iterator[str]:
+def _no_rows_lines(_: BoardState) -> Iterator[str]:
     yield "a board cannot be built without a row"
 
 
-def _row_refused(state: BoardState) -> Iterator[str]:
+def _row_refused_lines(state: BoardState) -> Iterator[str]:
     yield f"rows with errors: {_listed(state.refused)}"
     yield "a board can only be built and published if every row passes"
 
 
-def _history_broken(state: BoardState) -> Iterator[str]:
+def _history_broken_lines(state: BoardState) -> Iterator[str]:
     if state.lost_statement is not None:
         yield f"the history of signed statements is broken: {state.lost_statement.reason}"
         if state.lost_statement.lost_count > 1:
@@ -249,7 +249,7 @@ def _history_broken(state: BoardState) -> Iterator[str]:
     yield "until it is restored, rows that depend on it have no level, and nothing is published"
 
 
-def _restore(state: BoardState) -> str:
+def _restore_command(state: BoardState) -> str:
     if state.lost_statement is None or not state.lost_statement.commit:
         return "geneb-ci audit verify"
     return shlex.join(
@@ -263,7 +263,7 @@ def _restore(state: BoardState) -> str:
     )
 
 
-def _record_broken(state: BoardState) -> Iterator[str]:
+def _record_broken_lines(state: BoardState) -> Iterator[str]:
     if state.broken_record is not None:
         yield f"{state.broken_record.path} does not verify: {state.broken_record.reason}"
         if state.broken_record.broken_count > 1:
@@ -271,27 +271,27 @@ def _record_broken(state: BoardState) -> Iterator[str]:
     yield "while a statement does not verify, no level is computed; the command shows every step"
 
 
-def _verify(state: BoardState) -> str:
+def _verify_command(state: BoardState) -> str:
     path = state.broken_record.path if state.broken_record is not None else ""
     return shlex.join(["geneb-ci", "audit", "verify", path])
 
 
-def _differs(state: BoardState) -> Iterator[str]:
+def _differs_lines(state: BoardState) -> Iterator[str]:
     model = state.pending.differing_model if state.pending is not None else ""
     yield f"an audit of {model} differs: merge its record, but not a row that is still proposed"
     yield (
         "the board then marks the row as disputed; its author may correct the row; if the audit "
-        f"was wrong, withdraw its record: {WITHDRAW}"
+        f"was wrong, withdraw its record: {WITHDRAW_COMMAND}"
     )
 
 
-def _pending(state: BoardState) -> Iterator[str]:
+def _pending_lines(state: BoardState) -> Iterator[str]:
     if state.pending is not None:
         yield f"signed, but not committed: {_listed(state.pending.paths)}"
     yield "a statement counts as soon as it is on the main branch; later statements link to it"
 
 
-def _commit_pending(state: BoardState) -> str:
+def _commit_pending_command(state: BoardState) -> str:
     paths = state.pending.paths if state.pending is not None else ()
     folders = sorted({path.rpartition("/")[0] for path in paths})
     models = [folder.rpartition("/")[2] for folder in folders]
@@ -300,22 +300,22 @@ def _commit_pending(state: BoardState) -> str:
     return f"{add} && {shlex.join(['git', 'commit', '-m', f'Audit {first_and_more(models)}'])}"
 
 
-def _unmerged(state: BoardState) -> Iterator[str]:
+def _unmerged_lines(state: BoardState) -> Iterator[str]:
     yield f"committed here, but not on {state.tree.base}: {_listed(state.unmerged)}"
     yield "open a pull request, in which the server verifies the statements again and merges them"
 
 
-def _push(state: BoardState) -> str:
+def _push_command(state: BoardState) -> str:
     if state.tree.upstream and not state.tree.is_on_base:
         return "git push"
-    branch = BRANCH if state.tree.is_on_base else state.tree.branch
+    branch = STATEMENTS_BRANCH if state.tree.is_on_base else state.tree.branch
     remote = state.tree.base.partition("/")[0]
     push = shlex.join(["git", "push", "--set-upstream", remote, branch])
     switch = shlex.join(["git", "switch", "--create", branch])
     return f"{switch} && {push}" if state.tree.is_on_base else push
 
 
-def _in_review(state: BoardState) -> Iterator[str]:
+def _in_review_lines(state: BoardState) -> Iterator[str]:
     yield f"pushed to {state.tree.upstream}, but not on {state.tree.base}: " + (
         _listed(state.unmerged)
     )
@@ -323,17 +323,17 @@ def _in_review(state: BoardState) -> Iterator[str]:
         yield "not checked: is there a pull request of this branch? if there is, merge it"
 
 
-def _propose(state: BoardState) -> str:
+def _propose_command(state: BoardState) -> str:
     words = ["gh", "pr", "create", "--title", "Add audits", "--fill-first"]
     return shlex.join([*words, *(["--repo", state.repository] if state.repository else [])])
 
 
-def _no_key(_: BoardState) -> Iterator[str]:
+def _no_key_lines(_: BoardState) -> Iterator[str]:
     yield f"no signature counts, since {KEYS} has no key"
     yield "make a key; the command prints its entry, which counts as soon as main has it"
 
 
-def _unusable_key(state: BoardState) -> Iterator[str]:
+def _unusable_key_lines(state: BoardState) -> Iterator[str]:
     if state.key.state == REVOKED:
         yield f"your key {state.key.path} is revoked, so none of its signatures counts"
     else:
@@ -341,13 +341,13 @@ def _unusable_key(state: BoardState) -> Iterator[str]:
     yield "make a new key; the command prints its entry, which counts as soon as main has it"
 
 
-def _unlisted(state: BoardState) -> Iterator[str]:
+def _unlisted_lines(state: BoardState) -> Iterator[str]:
     yield f"your key {state.key.path} is not in {KEYS}, so its signatures do not count"
     yield "add its entry to the member `keys`, by pull request, with the name of its owner:"
     yield state.key.entry
 
 
-def _keygen(state: BoardState) -> str:
+def _keygen_command(state: BoardState) -> str:
     words = ["geneb-ci", "audit", "keygen", "--output", state.key.free_path]
     return shlex.join([*words, "--owner", state.key.owner or "NAME"])
 
@@ -377,12 +377,12 @@ def _continuing_command(state: BoardState, *options: str) -> str:
     return shlex.join([*words, *options, *state.signing])
 
 
-def _unsigned(state: BoardState) -> Iterator[str]:
+def _unsigned_lines(state: BoardState) -> Iterator[str]:
     yield f"the audit of {state.audit.model} is computed, but its record is not signed"
     yield "the command signs the record; it computes nothing again"
 
 
-def _overdue(state: BoardState) -> Iterator[str]:
+def _overdue_lines(state: BoardState) -> Iterator[str]:
     yield (
         f"the audit of {state.audit.model} is overdue: "
         f"its sample was drawn {duration(state.audit.age_seconds)} ago, "
@@ -391,7 +391,7 @@ def _overdue(state: BoardState) -> Iterator[str]:
     yield "until it has a record, this sample is added to every other sample for this model"
 
 
-def _not_rerun(state: BoardState) -> Iterator[str]:
+def _not_rerun_lines(state: BoardState) -> Iterator[str]:
     yield f"the sample of {state.audit.model} is drawn, but not rerun yet"
     if state.needs_data:
         yield f"{DIR} is the folder of the task data: `geneb-ci data pull {DIR}` downloads them"
@@ -399,7 +399,7 @@ def _not_rerun(state: BoardState) -> Iterator[str]:
         yield f"the command makes the same plan again as in {state.audit.statement}"
 
 
-def _round_not_due(state: BoardState) -> Iterator[str]:
+def _round_not_due_lines(state: BoardState) -> Iterator[str]:
     yield (
         f"the commitment of {state.audit.model} has been public since {state.audit.committed_at}; "
         f"the beacon's round that decides its sample is due at {state.audit.due}"
@@ -407,14 +407,14 @@ def _round_not_due(state: BoardState) -> Iterator[str]:
     yield "the command waits for this round, then draws the sample"
 
 
-def _round_due(state: BoardState) -> Iterator[str]:
+def _round_due_lines(state: BoardState) -> Iterator[str]:
     yield (
         f"the commitment of {state.audit.model} has been public since {state.audit.committed_at}, "
         "and the beacon's round that decides its sample has been published"
     )
 
 
-def _draw(state: BoardState) -> str:
+def _draw_command(state: BoardState) -> str:
     audit = state.audit
     time = [] if audit.is_practice else ["--committed-at", audit.committed_at or TIME]
     if audit.work or not audit.statement:
@@ -424,23 +424,23 @@ def _draw(state: BoardState) -> str:
     return shlex.join([*words, "--output", "PLAN.json", *state.signing])
 
 
-def _unpublished(state: BoardState) -> Iterator[str]:
+def _unpublished_lines(state: BoardState) -> Iterator[str]:
     yield f"the commitment of {state.audit.model} is made; it is not known whether it is public"
     if not state.is_github_known and not state.audit.is_practice:
         yield f"not checked: statuses on GitHub (--repo {state.repository or 'OWNER/NAME'})"
     yield "publish the digest as a status of main (with GH_TOKEN); its time decides the sample"
 
 
-def _publish_commitment(state: BoardState) -> str:
+def _publish_commitment_command(state: BoardState) -> str:
     words = ["geneb-ci", "audit", "publish", f"submissions/{state.audit.model}.json"]
     return shlex.join([*words, *(["--repo", state.repository] if state.repository else [])])
 
 
-def _practice_not_drawn(state: BoardState) -> Iterator[str]:
+def _practice_not_drawn_lines(state: BoardState) -> Iterator[str]:
     yield f"the commitment of {state.audit.model} is made; a practice sample can be drawn at once"
 
 
-def _behind(state: BoardState) -> Iterator[str]:
+def _behind_lines(state: BoardState) -> Iterator[str]:
     if state.live is not None:
         texts = {
             LiveStatus.NOTHING: "has no board yet",
@@ -451,11 +451,11 @@ def _behind(state: BoardState) -> Iterator[str]:
     yield "the workflow publish.yml publishes after a merge; with HF_TOKEN, the command does it now"
 
 
-def _publish(state: BoardState) -> str:
+def _publish_command(state: BoardState) -> str:
     return shlex.join(["geneb-ci", "publish", "--space", state.live.space if state.live else ""])
 
 
-def _waiting_pulls(state: BoardState) -> Iterator[str]:
+def _waiting_pulls_lines(state: BoardState) -> Iterator[str]:
     if state.pull is not None:
         yield (
             f"pull requests that wait for a maintainer: {state.pull.number_waiting}; the oldest is "
@@ -464,7 +464,7 @@ def _waiting_pulls(state: BoardState) -> Iterator[str]:
         yield state.pull.action
 
 
-def _view_pull(state: BoardState) -> str:
+def _view_pull_command(state: BoardState) -> str:
     return pull_command(state.pull, state.repository) if state.pull is not None else ""
 
 
@@ -483,17 +483,20 @@ def _first_candidate(state: BoardState) -> AuditCandidate | None:
     return next((row for row in state.queue if not row.refusal), None)
 
 
-def _not_on_github(state: BoardState) -> Iterator[str]:
+def _not_on_github_lines(state: BoardState) -> Iterator[str]:
     yield "the board is only on this machine: its clone has no remote"
     create = f"create {state.repository} on GitHub, empty"
     if _is_practised(state):
-        yield f"for practice it can stay here; to publish it, {create}, and set it up: {APPLY}"
+        yield (
+            f"for practice it can stay here; to publish it, {create}, and set it up: "
+            f"{APPLY_COMMAND}"
+        )
         if _first_candidate(state) is None:
             yield "no row is left to audit: the command shows the levels and the page of the board"
         return
     yield f"{create}; the command pushes the board to GitHub and sets up the repository"
     if _first_candidate(state) is not None:
-        yield f"or audit a row before that: {_audit_first(state)}"
+        yield f"or audit a row before that: {_audit_first_command(state)}"
 
 
 def _is_practised(state: BoardState) -> bool:
@@ -501,17 +504,17 @@ def _is_practised(state: BoardState) -> bool:
     return not state.needs_data and state.row_count > 1
 
 
-def _stay_or_push(state: BoardState) -> str:
+def _stay_or_push_command(state: BoardState) -> str:
     if not _is_practised(state):
-        return APPLY
+        return APPLY_COMMAND
     return (
         "geneb-ci trust && geneb-ci serve"
         if _first_candidate(state) is None
-        else _audit_first(state)
+        else _audit_first_command(state)
     )
 
 
-def _row_to_audit(state: BoardState) -> Iterator[str]:
+def _row_to_audit_lines(state: BoardState) -> Iterator[str]:
     candidate = _first_candidate(state)
     if candidate is not None:
         weight_text = f"; weight of its warnings: {candidate.weight:g}" if candidate.weight else ""
@@ -523,11 +526,11 @@ def _row_to_audit(state: BoardState) -> Iterator[str]:
         ]
         if later_models:
             yield f"then {first_and_more(later_models, LISTED_MAX)}"
-    yield from _refusals(state)
-    yield from _unchecked(state)
+    yield from _refusals_lines(state)
+    yield from _unchecked_lines(state)
 
 
-def _refusals(state: BoardState) -> Iterator[str]:
+def _refusals_lines(state: BoardState) -> Iterator[str]:
     refused = [row for row in state.queue if row.refusal]
     if refused:
         yield (
@@ -535,32 +538,35 @@ def _refusals(state: BoardState) -> Iterator[str]:
         )
 
 
-def _unchecked(state: BoardState) -> Iterator[str]:
+def _unchecked_lines(state: BoardState) -> Iterator[str]:
     if not state.is_github_known:
         yield f"not checked: pull requests (--repo {state.repository or 'OWNER/NAME'})"
     if state.live is None:
         yield f"not checked: the published board (--space {state.space or 'OWNER/NAME'})"
 
 
-def _audit_first(state: BoardState) -> str:
+def _audit_first_command(state: BoardState) -> str:
     candidate = _first_candidate(state)
     words = ["geneb-ci", "audit", candidate.file if candidate is not None else ""]
     words += ["--data", DIR] if state.needs_data else ["--practice"]
     return shlex.join([*words, *state.signing])
 
 
-def _disputed(state: BoardState) -> Iterator[str]:
+def _disputed_lines(state: BoardState) -> Iterator[str]:
     yield f"{state.disputed[0]} is disputed: an audit found other scores than the row claims"
-    yield f"its author may correct the row; if the audit was wrong, withdraw its record: {WITHDRAW}"
-    yield from _refusals(state)
+    yield (
+        "its author may correct the row; if the audit was wrong, withdraw its record: "
+        f"{WITHDRAW_COMMAND}"
+    )
+    yield from _refusals_lines(state)
 
 
-def _nothing_to_do(state: BoardState) -> Iterator[str]:
-    yield from _refusals(state)
-    yield from _unchecked(state)
+def _nothing_to_do_lines(state: BoardState) -> Iterator[str]:
+    yield from _refusals_lines(state)
+    yield from _unchecked_lines(state)
 
 
-def _check_servers(state: BoardState) -> str:
+def _check_servers_command(state: BoardState) -> str:
     words = ["geneb-ci", "next", "--as", "maintainer"]
     if not state.is_github_known:
         words += ["--repo", state.repository or "OWNER/NAME"]
@@ -578,8 +584,8 @@ TABLE: tuple[Situation[BoardState], ...] = (
         "no-board",
         "the folder is not in the repository of a board",
         lambda s: not s.is_board,
-        _outside,
-        _init,
+        _outside_lines,
+        _init_command,
     ),
     Situation(
         "git-refuses",
@@ -592,190 +598,190 @@ TABLE: tuple[Situation[BoardState], ...] = (
         "setup-incomplete",
         "there are rows, but neither trusted keys nor the settings that `geneb-ci init` writes",
         lambda s: not s.has_answers and not s.signer_count,
-        _setup,
-        _init,
+        _setup_lines,
+        _init_command,
     ),
     Situation(
         "history-broken",
         "a signed statement was changed or deleted",
         lambda s: s.lost_statement,
-        _history_broken,
-        _restore,
+        _history_broken_lines,
+        _restore_command,
     ),
     Situation(
         "record-broken",
         "a signed statement does not verify",
         lambda s: s.broken_record,
-        _record_broken,
-        _verify,
+        _record_broken_lines,
+        _verify_command,
     ),
     Situation(
         "record-differs",
         "an uncommitted record has the verdict that claims differ",
         lambda s: s.pending and s.pending.differing_model,
-        _differs,
-        _commit_pending,
+        _differs_lines,
+        _commit_pending_command,
     ),
     Situation(
         "statement-not-committed",
         "signed statements are not committed",
         lambda s: s.pending,
-        _pending,
-        _commit_pending,
+        _pending_lines,
+        _commit_pending_command,
     ),
     Situation(
         "statement-in-review",
         "signed statements are on a branch that is pushed",
         lambda s: s.unmerged and s.tree.is_pushed and not s.tree.is_on_base,
-        _in_review,
-        _propose,
+        _in_review_lines,
+        _propose_command,
     ),
     Situation(
         "statement-not-merged",
         "signed statements are committed only on this machine",
         lambda s: s.unmerged,
-        _unmerged,
-        _push,
+        _unmerged_lines,
+        _push_command,
     ),
     Situation(
         "no-key",
         "no key is trusted, and you have no key",
         lambda s: not s.signer_count and not s.key.path,
-        _no_key,
-        _keygen,
+        _no_key_lines,
+        _keygen_command,
     ),
     Situation(
         "key-revoked",
         "your key is revoked",
         lambda s: s.key.state == REVOKED,
-        _unusable_key,
-        _keygen,
+        _unusable_key_lines,
+        _keygen_command,
     ),
     Situation(
         "key-expired",
         "your key has expired",
         lambda s: s.key.state == EXPIRED,
-        _unusable_key,
-        _keygen,
+        _unusable_key_lines,
+        _keygen_command,
     ),
     Situation(
         "key-not-listed",
         "your key is not in the list of trusted keys",
         lambda s: s.key.state == NOT_LISTED,
-        _unlisted,
+        _unlisted_lines,
         lambda _: f"${{EDITOR:-vi}} {KEYS}",
     ),
     Situation(
         "record-not-signed",
         "an audit is computed, but its record is not signed",
         lambda s: (a := _most_urgent_audit(s)) and a.is_rerun,
-        _unsigned,
+        _unsigned_lines,
         _continuing_command,
     ),
     Situation(
         "audit-overdue",
         "a sample was drawn more than a week ago, but has no record",
         lambda s: (a := _most_urgent_audit(s)) and a.is_drawn and (a.age_seconds or 0) > OVERDUE,
-        _overdue,
+        _overdue_lines,
         _continuing_command,
     ),
     Situation(
         "audit-not-run",
         "a sample is drawn, but not rerun",
         lambda s: (a := _most_urgent_audit(s)) and a.is_drawn,
-        _not_rerun,
+        _not_rerun_lines,
         _continuing_command,
     ),
     Situation(
         "practice-not-drawn",
         "no sample is drawn yet for a commitment on a practice board",
         lambda s: (a := _most_urgent_audit(s)) and a.is_practice,
-        _practice_not_drawn,
-        _draw,
+        _practice_not_drawn_lines,
+        _draw_command,
     ),
     Situation(
         "round-due",
         "a commitment is public, and the beacon has published its round (seen only with `--repo`)",
         lambda s: (a := _most_urgent_audit(s)) and a.is_due,
-        _round_due,
-        _draw,
+        _round_due_lines,
+        _draw_command,
     ),
     Situation(
         "round-not-due",
         "a commitment is public, but its round is not published yet (seen only with `--repo`)",
         lambda s: (a := _most_urgent_audit(s)) and a.due,
-        _round_not_due,
-        _draw,
+        _round_not_due_lines,
+        _draw_command,
     ),
     Situation(
         "commitment-not-public",
         "a commitment is made, but it is not known whether it is public",
         lambda s: s.audits,
-        _unpublished,
-        _publish_commitment,
+        _unpublished_lines,
+        _publish_commitment_command,
     ),
     Situation(
         "row-refused",
         "a row does not pass the checks, so that no board can be built",
         lambda s: s.refused,
-        _row_refused,
+        _row_refused_lines,
         lambda _: "geneb-ci check submissions",
     ),
     Situation(
         "no-row",
         "the board has no row",
         lambda s: not s.row_count,
-        _no_rows,
+        _no_rows_lines,
         lambda _: "geneb-ci new OWNER/MODEL",
     ),
     Situation(
         "board-not-published",
         "the Space has no board (seen only with `--space`)",
         lambda s: s.live is not None and s.live.status is LiveStatus.NOTHING,
-        _behind,
-        _publish,
+        _behind_lines,
+        _publish_command,
     ),
     Situation(
         "board-behind",
         "the Space has an older board than main, or another one (seen only with `--space`)",
         lambda s: s.live is not None and s.live.status in {LiveStatus.BEHIND, LiveStatus.OTHER},
-        _behind,
-        _publish,
+        _behind_lines,
+        _publish_command,
     ),
     Situation(
         "pull-request-waits",
         "a pull request waits for a maintainer (seen only with `--repo`)",
         lambda s: s.pull,
-        _waiting_pulls,
-        _view_pull,
+        _waiting_pulls_lines,
+        _view_pull_command,
     ),
     Situation(
         "not-on-github",
         "`geneb-ci init` made the board, but it has not been pushed to GitHub",
         lambda s: s.has_answers and not s.tree.remotes,
-        _not_on_github,
-        _stay_or_push,
+        _not_on_github_lines,
+        _stay_or_push_command,
     ),
     Situation(
         "row-to-audit",
         "no audit confirms a contributed row; rows with the heaviest warnings come first",
         _first_candidate,
-        _row_to_audit,
-        _audit_first,
+        _row_to_audit_lines,
+        _audit_first_command,
     ),
     Situation(
         "row-disputed",
         "an audit of a row differs, and nothing else is left to do",
         lambda s: s.disputed,
-        _disputed,
+        _disputed_lines,
         lambda s: shlex.join(["geneb-ci", "explain", s.disputed[0]]),
     ),
     Situation(
         "nothing-to-do",
         "nothing is left to do, or servers were not asked",
         lambda _: True,
-        _nothing_to_do,
-        _check_servers,
+        _nothing_to_do_lines,
+        _check_servers_command,
     ),
 )
 """Situations of a maintainer: first broken statements, then started audits, then waiting work."""

@@ -32,12 +32,12 @@ from geneb_ci.audit.trust.evidence import RepositoryEvidence, evidence_from
 from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN_FILE, words_of_last_command
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult
-from geneb_ci.common.answers import earlier_answers
+from geneb_ci.common.answers import saved_answers
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, cache_folder, is_practice
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Evidence
-from geneb_ci.github.verdict.checker import places_of
+from geneb_ci.github.verdict.checker import repository_folders
 from geneb_ci.github.verdict.decide import weight_of
 from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
 from geneb_ci.situation.maintainer import (
@@ -73,7 +73,7 @@ def read_board(layout: Layout, now: dt.datetime) -> BoardState:
     try:
         repository = repository_at(layout)
         return BoardReader(
-            layout, repository, read_work_tree(repository, places_of(layout)), now
+            layout, repository, read_work_tree(repository, repository_folders(layout)), now
         ).state()
     except BadRepository as error:
         return BoardState(refusal=error.message, refusal_fix=error.fix)
@@ -91,12 +91,12 @@ class BoardReader:
         self.tree = tree
         self.now = now
         self.audits = AuditRepository(layout)
-        self.folder = places_of(layout).audits
+        self.folder = repository_folders(layout).audits
         self.benchmark = benchmark_of(layout)
 
     def state(self) -> BoardState:
         """Return the state of the board."""
-        answers = earlier_answers(self.root)
+        answers = saved_answers(self.root)
         verifications = list(self.audits.verifications())
         evidence = evidence_from(self.audits, verifications)
         results = self._results()
@@ -113,7 +113,7 @@ class BoardReader:
             audits=self.open_audits({}),
             queue=tuple(self._queue(results, evidence)),
             refused=tuple(r.document.path.stem for r in results if not _passes(r)),
-            disputed=tuple(_of_evidence(results, evidence, Evidence.DISPUTED)),
+            disputed=tuple(_models_with_evidence(results, evidence, Evidence.DISPUTED)),
             repository=self.tree.repository or repository_named(answers),
             space=answers.get("space", ""),
             needs_data=not is_practice(self.benchmark.sha256),
@@ -163,9 +163,9 @@ class BoardReader:
             return LostStatement(
                 path, reason, self._commit_of(path, self._digests_of(name)), len(reason_by_name)
             )
-        return self._lost_here()
+        return self._uncommitted_loss()
 
-    def _lost_here(self) -> LostStatement | None:
+    def _uncommitted_loss(self) -> LostStatement | None:
         """Return the first committed statement that the working tree changed or deleted.
 
         A statement that has the content to which another one links counts as restored.
@@ -256,7 +256,7 @@ class BoardReader:
         """Yield the rows that need an audit, those with the heaviest warnings first."""
         started_models = {audit.model for audit in self.open_audits({})}
         names = {
-            *_of_evidence(results, evidence, Evidence.CHECKED, Evidence.STALE)
+            *_models_with_evidence(results, evidence, Evidence.CHECKED, Evidence.STALE)
         } - started_models
         rows = [r for r in results if r.document.path.stem in names and not r.official]
         ordered = sorted(rows, key=lambda r: (-weight_of(r.findings), r.document.path.stem))
@@ -290,7 +290,7 @@ class BoardReader:
         except GenebError as error:
             return error.message
         # A commitment has only one draw, so the same command would make the same record.
-        return shortfall if (commitment.sha256, ()) in self._ended else ""
+        return shortfall if (commitment.sha256, ()) in self._ended_draws else ""
 
     def open_audits(self, shown_at: Mapping[str, str]) -> tuple[OpenAudit, ...]:
         """Return the started audits without a record, the most urgent one first.
@@ -298,7 +298,7 @@ class BoardReader:
         `shown_at` has the time at which each commitment became public, by its digest.
         """
         audits = {audit.draw_key: audit for audit in self._signed_audits(shown_at)}
-        for local_audit in (*self._plans_here(), *self._with_work_folder()):
+        for local_audit in (*self._audits_of_plans(), *self._audits_of_work_folders()):
             # A signed commitment without a draw does not contain the kind of sample.
             undrawn = (local_audit.commitment, ())
             has_no_draw = undrawn in audits and not audits[undrawn].is_drawn
@@ -309,7 +309,7 @@ class BoardReader:
         return tuple(sorted(audits.values(), key=_urgency))
 
     @property
-    def _ended(self) -> set[DrawKey]:
+    def _ended_draws(self) -> set[DrawKey]:
         """The draws with a record, or with a statement that the extractor ended the run."""
         records = (self.audits.parsed(path) for path in self.audits.files)
         plans: list[BasePlan] = [r.outcome.plan for r in records if isinstance(r, Record)]
@@ -319,7 +319,7 @@ class BoardReader:
 
     def _signed_audits(self, shown_at: Mapping[str, str]) -> Iterator[OpenAudit]:
         """Yield the audits of the repository's signed commitments and starts."""
-        ended, history = self._ended, self.audits.history
+        ended, history = self._ended_draws, self.audits.history
         starts = {
             (event.commitment.sha256, _sample_options(event.plan)): (name, event.plan, event)
             for name, event in history.events(StatementKind.START)
@@ -328,10 +328,10 @@ class BoardReader:
         drawn_commitments = {sha256 for sha256, _ in {*ended, *starts}}
         for name, event in history.events(StatementKind.COMMITMENT):
             if event.commitment.sha256 not in drawn_commitments:
-                yield self._of_commitment(event.commitment, f"{self.folder}/{name}", shown_at)
+                yield self._audit_of_commitment(event.commitment, f"{self.folder}/{name}", shown_at)
         for draw, (name, plan, event) in starts.items():
             if draw not in ended and self._is_current(event):
-                audit = self._of_plan(plan)
+                audit = self._audit_of_plan(plan)
                 yield audit._replace(statement=f"{self.folder}/{name}", shown_on=event.shown_on)
 
     def _is_current(self, event: AuditEvent) -> bool:
@@ -339,10 +339,10 @@ class BoardReader:
         submission = self.audits.inputs.submission(event.commitment.model_id)
         return submission is not None and submission.sha256 == event.commitment.submission_sha256
 
-    def _of_commitment(
+    def _audit_of_commitment(
         self, commitment: Commitment, statement: str, shown_at: Mapping[str, str]
     ) -> OpenAudit:
-        commit_id, added = self._added(statement)
+        commit_id, added = self._commit_that_added(statement)
         audit = OpenAudit(
             model=commitment.model_id,
             file=self._row_path(commitment.model_id),
@@ -358,7 +358,7 @@ class BoardReader:
         round_time = time_of(round_at(seconds_of(audit.committed_at)), QUICKNET)
         return audit._replace(due=moment_of(round_time), is_due=round_time <= self.now.timestamp())
 
-    def _added(self, path: str) -> tuple[str, int | None]:
+    def _commit_that_added(self, path: str) -> tuple[str, int | None]:
         """Return the commit of main that added a file, and its time in seconds since 1970.
 
         Return "" and None if main does not have the file.
@@ -372,7 +372,7 @@ class BoardReader:
         commit_id, _, seconds = log.decode().strip().partition(" ")
         return commit_id, int(seconds) if seconds else None
 
-    def _of_plan(self, plan: BasePlan) -> OpenAudit:
+    def _audit_of_plan(self, plan: BasePlan) -> OpenAudit:
         return OpenAudit(
             model=plan.commitment.model_id,
             file=self._row_path(plan.commitment.model_id),
@@ -388,18 +388,18 @@ class BoardReader:
         folder = self.layout.submissions or self.root
         return os.path.relpath(folder / f"{model}.json", self.root)
 
-    def _plans_here(self) -> Iterator[OpenAudit]:
+    def _audits_of_plans(self) -> Iterator[OpenAudit]:
         """Yield the audits of the commitments and plans in the root folder of the repository."""
-        ended = self._ended
+        ended = self._ended_draws
         for path in sorted(self.root.glob("*.json")):
             raw = read_bytes(path)
             if not isinstance(raw, bytes):
                 continue
             try:
                 if FileKind.PLAN.fits_text(raw) or FileKind.EMBEDDING_PLAN.fits_text(raw):
-                    audit = self._of_plan(read_any_plan(path))._replace(plan=path.name)
+                    audit = self._audit_of_plan(read_any_plan(path))._replace(plan=path.name)
                 elif FileKind.COMMITMENT.fits_text(raw):
-                    audit = self._of_commitment(read_commitment(path), path.name, {})
+                    audit = self._audit_of_commitment(read_commitment(path), path.name, {})
                 else:
                     continue
             except GenebError:
@@ -407,22 +407,22 @@ class BoardReader:
             if audit.draw_key not in ended:
                 yield audit
 
-    def _with_work_folder(self) -> Iterator[OpenAudit]:
+    def _audits_of_work_folders(self) -> Iterator[OpenAudit]:
         """Yield the unfinished audits that have a work folder in the user's cache."""
-        ended = self._ended
+        ended = self._ended_draws
         models = {path.stem for path in files_in(self.layout.submissions or self.root)}
         for sample in (TaskSample, EmbeddingSample):
             for folder in sorted(cache_folder(sample.cache).glob("*/*")):
                 if folder.parent.name not in models or not (folder / COMMITMENT).is_file():
                     continue
                 try:
-                    audit = self._of_work(folder, sample.name)
+                    audit = self._audit_of_work_folder(folder, sample.name)
                 except GenebError:
                     continue
                 if audit is not None and audit.draw_key not in ended:
                     yield audit
 
-    def _of_work(self, folder: Path, sample: str) -> OpenAudit | None:
+    def _audit_of_work_folder(self, folder: Path, sample: str) -> OpenAudit | None:
         """Return the audit of a work folder; None for a dry run or another board."""
         commitment = read_commitment(folder / COMMITMENT)
         is_begun = (folder / SHOWN_FILE).exists() or (folder / PLAN).exists()
@@ -431,12 +431,12 @@ class BoardReader:
         words = () if sample == TaskSample.name else ("--sample", sample)
         typed_words = tuple(words_of_last_command(folder, self.root))
         if (folder / PLAN).exists():
-            audit = self._of_plan(read_any_plan(folder / PLAN))
+            audit = self._audit_of_plan(read_any_plan(folder / PLAN))
             is_rerun = WorkFolder(folder).has_result(OUTCOME_FILE)
             return audit._replace(
                 work=str(folder), sample=words, is_rerun=is_rerun, typed_words=typed_words
             )
-        audit = self._of_commitment(commitment, "", {})
+        audit = self._audit_of_commitment(commitment, "", {})
         return audit._replace(work=str(folder), sample=words, typed_words=typed_words)
 
 
@@ -472,7 +472,7 @@ def _passes(result: FileResult) -> bool:
     return all(finding.severity is not Severity.ERROR for finding in result.findings)
 
 
-def _of_evidence(
+def _models_with_evidence(
     results: Sequence[FileResult], evidence: RepositoryEvidence, *kinds: Evidence
 ) -> Iterator[str]:
     """Yield the ids of the rows that pass and have one of these kinds of evidence."""

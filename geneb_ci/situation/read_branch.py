@@ -18,14 +18,14 @@ from geneb_ci.check.report import Report
 from geneb_ci.check.row_facts import ExtractorFile, extractor_module, is_built_in
 from geneb_ci.check.rules.pullrequest import right_place
 from geneb_ci.check.runner import Checker
-from geneb_ci.common.answers import earlier_answers
+from geneb_ci.common.answers import saved_answers
 from geneb_ci.common.config import Layout, LayoutKind, is_practice
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.github.main_branch import Clone, further_places
+from geneb_ci.github.main_branch import Clone, further_folders
 from geneb_ci.github.trees import Main, main_at, read_proposal
 from geneb_ci.github.verdict.branch import judge_branch
-from geneb_ci.github.verdict.checker import places_of
+from geneb_ci.github.verdict.checker import repository_folders
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.models.scaffold import run_words
 from geneb_ci.publish.git import BadRepository, GitRepository, NoBranch, repository_at
@@ -74,7 +74,7 @@ def read_branch(layout: Layout, checked: Report | None = None) -> BranchState:
         )
     try:
         repository = repository_at(layout)
-        tree = read_work_tree(repository, places_of(layout))
+        tree = read_work_tree(repository, repository_folders(layout))
         return _Reader(layout, repository, tree, checked).state()
     except BadRepository as error:
         return BranchState(refusal=error.message, refusal_fix=error.fix)
@@ -105,12 +105,12 @@ class _Reader:
         self.layout = layout
         self.tree = tree
         self.checked = checked
-        self.places = places_of(layout)
+        self.places = repository_folders(layout)
         self.clone = Clone(repository)
         self.main: Main | None = None
         self.committed = Change((), folders=self.places)
         if tree.base and tree.head:
-            self.main = main_at(self.clone, self.clone.commit(tree.base), further_places(layout))
+            self.main = main_at(self.clone, self.clone.commit(tree.base), further_folders(layout))
             proposal = read_proposal(self.clone, tree.head, self.places, self.main)
             self.committed = proposal.change
         self.change = self._with_working_tree()
@@ -132,7 +132,7 @@ class _Reader:
         models = self._models()
         state = BranchState(
             tree=self.tree,
-            address=board_address(repository_named(earlier_answers(self.layout.root))),
+            address=board_address(repository_named(saved_answers(self.layout.root))),
             misplaced_files=tuple(self._misplaced_files()),
             models=models,
             other_models_files=self._other_models_files(models),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from geneb_ci.github.ages import duration
 from geneb_ci.github.api import GitHub, connect, reached_by_gh, repository_address
 from geneb_ci.github.queue import Queue, Step, Turn, read_queue
-from geneb_ci.publish.difference import LiveStatus, standing_of
+from geneb_ci.publish.difference import LiveStatus, live_status_of
 from geneb_ci.publish.generation import source_of
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.session import attempt, require_space, token_to_read
@@ -85,4 +85,4 @@ def live_board(name: str, clone: GitRepository) -> LiveBoard:
     live = attempt(space.state).manifest
     if live is None:
         return LiveBoard(name, LiveStatus.NOTHING)
-    return LiveBoard(name, standing_of(live, source_of(clone, clone.resolve("HEAD")), clone))
+    return LiveBoard(name, live_status_of(live, source_of(clone, clone.resolve("HEAD")), clone))

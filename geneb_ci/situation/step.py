@@ -7,7 +7,7 @@ from pathlib import Path
 
 from geneb_ci.audit.record.keys import KEY_VARIABLE, KEYS_FOLDER
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
-from geneb_ci.github.verdict.checker import places_of
+from geneb_ci.github.verdict.checker import repository_folders
 from geneb_ci.publish.git import BadRepository, repository_at
 from geneb_ci.situation import contributor
 from geneb_ci.situation.read_branch import read_branch
@@ -77,7 +77,7 @@ def _has_uncommitted_statements(layout: Layout) -> bool:
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
         return False
     try:
-        places = places_of(layout)
+        places = repository_folders(layout)
         tree = read_work_tree(repository_at(layout), places)
     except BadRepository:
         return False

@@ -32,12 +32,12 @@ def repository_named(answers: Mapping[str, str] | None = None) -> str:
     return (answers or {}).get("repository") or os.environ.get("GITHUB_REPOSITORY", "")
 
 
-BOARD = board_address("")
+BOARD_ADDRESS = board_address("")
 NOTHING = "nothing"
 """Text in place of a command if nothing is left to do."""
 
 
-class Titled(Protocol):
+class TitledState(Protocol):
     """A state with a title, the first line that is printed."""
 
     @property
@@ -45,7 +45,7 @@ class Titled(Protocol):
         """The line above those of every situation; "" for none."""
 
 
-State = TypeVar("State", bound=Titled)
+State = TypeVar("State", bound=TitledState)
 
 
 class Role(StrEnum):

@@ -42,12 +42,12 @@ def quick_value(text: str) -> Any:
 
     It is also UNUSABLE for a text with escapes, or with characters that may hide text.
     """
-    kinds = text.encode("utf-8", "surrogatepass").translate(_KINDS, _BLANKS)
-    if "\\" in text or (_CONTROL in kinds if text.isascii() else HIDING.search(text)):
+    classes = text.encode("utf-8", "surrogatepass").translate(_CHARACTER_CLASSES, _BLANKS)
+    if "\\" in text or (_CONTROL in classes if text.isascii() else HIDING.search(text)):
         return UNUSABLE
     try:
         value = _PLAIN.decode(text)
-        if not _is_plain(kinds, members := _Members.of(value)):
+        if not _is_plain(classes, members := _Members.of(value)):
             value = _DECODER.decode(text)
     except (ValueError, RecursionError, _Doubtful):
         return UNUSABLE
@@ -94,7 +94,7 @@ _LONG_NUMBER = b"0" * (NUMBER_CHARS_MAX + 1)
 _NAME_END = b'":'
 
 
-def _kind(byte: int) -> str:
+def _character_class(byte: int) -> str:
     character = chr(byte)
     if character in "+-.0123456789Ee":
         return "0"
@@ -103,7 +103,7 @@ def _kind(byte: int) -> str:
     return character if character in '":' else " "
 
 
-_KINDS = "".join(map(_kind, range(256))).encode()
+_CHARACTER_CLASSES = "".join(map(_character_class, range(256))).encode()
 """Table for bytes.translate: characters of numbers become 0, control ones c, most others blank."""
 
 
@@ -148,19 +148,19 @@ _NESTING, _FLOATS = frozenset({dict, list}), {float}
 _NUMBERS = (int, float)
 
 
-def _is_plain(kinds: bytes, members: _Members) -> bool:
+def _is_plain(classes: bytes, members: _Members) -> bool:
     """Whether a text without escapes cannot have a fault in an object or a number.
 
-    `kinds` is the text translated by _KINDS, without blanks. The name of each member is followed by
-    a quotation mark and a colon: if these occur more often than there are members, a name occurs
-    twice, or a string begins with a colon.
+    `classes` is the text translated by _CHARACTER_CLASSES, without blanks. The name of each member
+    is followed by a quotation mark and a colon: if these occur more often than there are members, a
+    name occurs twice, or a string begins with a colon.
     """
     return (
         members.is_within_limits
-        and kinds.count(_NAME_END) == len(members.names)
+        and classes.count(_NAME_END) == len(members.names)
         and max(map(len, members.names), default=0) <= KEY_CHARS_MAX
         and not any(number in members.floats for number in (0.0, *_INFINITE))
-        and _LONG_NUMBER not in kinds
+        and _LONG_NUMBER not in classes
     )
 
 

@@ -23,7 +23,7 @@ MARKS_MAX = 2
 PASSES_MAX = 8
 """Maximum number of passes of mapping; characters of the table need fewer."""
 _MARKS = re.compile(f"m{{{MARKS_MAX + 1}}}")
-_ASCII = {
+_ASCII_PROTOTYPES = {
     "0": "O", "1": "l", "I": "l", "m": "rn", "|": "l", "`": "'", '"': "''", "%": "\u00ba/\u2080",
 }  # fmt: skip
 """The ASCII part of the table, so that the table need not be read for ASCII names."""
@@ -39,7 +39,7 @@ def skeleton(name: str) -> str:
     Runs of blanks become one space, and letters of other widths and styles the usual ones. The
     standard's mapping is applied until nothing changes.
     """
-    table = _ASCII if name.isascii() else _prototypes()
+    table = _ASCII_PROTOTYPES if name.isascii() else _prototypes()
     form = unicodedata.normalize("NFKD", name)
     for _ in range(PASSES_MAX):
         mapped = "".join(table.get(letter, letter) for letter in " ".join(form.split()))
@@ -96,11 +96,11 @@ def _prototypes() -> dict[str, str]:
         for character, lookalikes in lookalikes_of.items()
         if len(character) == 1
         and len(lookalikes) == 1
-        and _stands_for(lookalikes[0], character, lookalikes_of)
+        and _is_prototype(lookalikes[0], character, lookalikes_of)
     }
 
 
-def _stands_for(text: str, character: str, lookalikes_of: dict[str, list[str]]) -> bool:
+def _is_prototype(text: str, character: str, lookalikes_of: dict[str, list[str]]) -> bool:
     """Whether `text` is the prototype of `character`; the table lists both directions."""
     if len(text) > 1 or len(lookalikes_of.get(text, ())) > 1:
         return True

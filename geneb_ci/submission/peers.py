@@ -156,7 +156,7 @@ class ReadRow(NamedTuple):
     row: PeerRow | None
 
 
-class _ReadRows(NamedTuple):
+class _RowIndexes(NamedTuple):
     paths: tuple[Path, ...]
     names: dict[str, list[tuple[Path, str]]]
     digests: dict[str, list[Path]]
@@ -184,18 +184,18 @@ class Peers:
         """Normal form of a file name to the files with that form."""
         files: dict[str, list[Path]] = {}
         # Files are read only if `population` has rows that they may replace.
-        for path in self._read.paths if self.population else self.paths:
+        for path in self._indexes.paths if self.population else self.paths:
             files.setdefault(normal_form(path.stem), []).append(path)
         return files
 
     @property
     def names(self) -> dict[str, list[tuple[Path, str]]]:
         """Skeleton of a display name or an id to pairs of a file and the name."""
-        return self._read.names
+        return self._indexes.names
 
     def has_other(self, own_path: Path) -> bool:
         """Whether there is a row besides that of the file `own_path`."""
-        paths = self._read.paths if self.population else self.paths
+        paths = self._indexes.paths if self.population else self.paths
         return len(paths) > 1 or (bool(paths) and own_path not in self._path_set)
 
     @functools.cached_property
@@ -208,15 +208,15 @@ class Peers:
 
         Unreadable files are left out; their own check reports them.
         """
-        return self._read.digests
+        return self._indexes.digests
 
     @property
     def rows(self) -> tuple[PeerRow, ...]:
         """The scores of up to `ROWS_MAX` other rows, sorted by name."""
-        return self._read.rows
+        return self._indexes.rows
 
     @functools.cached_property
-    def _read(self) -> _ReadRows:
+    def _indexes(self) -> _RowIndexes:
         """The rows, each read once."""
         candidates = set(self._candidates)
         if len(candidates) > ROWS_MAX:
@@ -247,7 +247,7 @@ class Peers:
             if read.digest:
                 digests.setdefault(read.digest, []).append(read.path)
         rows = tuple(read.row for read in rows_read if read.row is not None)
-        return _ReadRows(
+        return _RowIndexes(
             tuple(read.path for read in rows_read), _by_skeleton(rows_read), digests, rows
         )
 

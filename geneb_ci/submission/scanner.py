@@ -8,7 +8,7 @@ import re
 from typing import Any, NamedTuple, cast
 
 from geneb_ci.common.finding import Fault, KeyPath
-from geneb_ci.submission.tokens import UNUSABLE, Matcher, Scalars, Stop, Strings, matcher_of
+from geneb_ci.submission.tokens import UNUSABLE, Matcher, Scalars, StopParsing, Strings, matcher_of
 from reference_harness.formats.text import quoted
 
 # Maximum depth; a submission has up to six levels (results, regime, task, metric; lists by seed).
@@ -78,12 +78,12 @@ class _Scanner(Strings, Scalars):
             self.skip_blank()
             if self.at < len(self.text):
                 self.trailing()
-        except Stop:
+        except StopParsing:
             pass
         return Scan(value, self.spans, self.faults)
 
     def trailing(self) -> None:
-        """Raise Stop for text after the end of the document."""
+        """Raise StopParsing for text after the end of the document."""
         excerpt = self.text[self.at : self.at + 20]
         hint = "JSON has no comments" if excerpt[0] in "/#" else "a file must be one JSON object"
         message = f"unexpected text after the end of the document: {hint}"
@@ -116,7 +116,7 @@ class _Scanner(Strings, Scalars):
         return value
 
     def count(self, *, listed: bool) -> None:
-        """Count a value, or a number in a list; raise Stop if there are too many."""
+        """Count a value, or a number in a list; raise StopParsing if there are too many."""
         if listed:
             self.number_count += 1
             count, limit, noun = self.number_count, NUMBERS_MAX, "numbers in lists"
@@ -232,7 +232,7 @@ class _Scanner(Strings, Scalars):
         self.skip_blank()
         return key
 
-    def long_key(self, key: str, path: KeyPath, at: int) -> Stop:
+    def long_key(self, key: str, path: KeyPath, at: int) -> StopParsing:
         return self.stop(
             Fault(
                 "wrong-length",

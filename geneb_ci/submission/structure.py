@@ -103,7 +103,7 @@ def _are_results(results: Any) -> bool:
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$-]{1,80}")
 
 
-Engine = Callable[[object], "tuple[Submission | None, list[Fault]]"]
+Validator = Callable[[object], "tuple[Submission | None, list[Fault]]"]
 """A function that validates a value, and returns the typed submission or None, and the faults."""
 
 
@@ -148,7 +148,7 @@ def check_structure(value: object) -> "tuple[Submission | None, list[Fault]]":
         submission = model.model_validate(value)
     except ValidationError as error:
         faults.extend(_faults(error, value, version))
-        return None, explained(faults)
+        return None, with_rename_fixes(faults)
     return submission if version else None, faults
 
 
@@ -193,7 +193,7 @@ _LONG_NAMES = {
 """Names of each metric in other programs, in lower case."""
 
 
-def explained(faults: list[Fault]) -> list[Fault]:
+def with_rename_fixes(faults: list[Fault]) -> list[Fault]:
     """Return faults whose fix suggests renaming an unknown member to the missing one.
 
     Faults of metrics are joined by `misnamed_metrics`.
@@ -230,7 +230,7 @@ def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
     paths = {table for table, _ in misnamed}
     if len(paths) < MISNAMED_MIN:
         return faults
-    names = first_and_more([quoted(f.path[-1]) for f in _one_of_each(misnamed.values())])
+    names = first_and_more([quoted(f.path[-1]) for f in _first_of_each_member(misnamed.values())])
     cells = sum(table[0] == "results" for table in paths)
     parts = [plural(cells, "cell")] if cells else []
     if len(paths) > cells:
@@ -262,7 +262,7 @@ def _metric_meant(path: KeyPath) -> str:
     return next((metric for metric, names in _LONG_NAMES.items() if name in names), "")
 
 
-def _one_of_each(faults: Iterable[Fault]) -> list[Fault]:
+def _first_of_each_member(faults: Iterable[Fault]) -> list[Fault]:
     """Return the first fault for each name of a member, in order."""
     return list({fault.path[-1]: fault for fault in reversed([*faults])}.values())[::-1]
 
@@ -506,7 +506,7 @@ def _type_fix(path: KeyPath, value: object, expected: str) -> str:
         return _NULL_FIX
     if isinstance(value, str) and expected not in {"a string", "an object", "an array"}:
         return f"Write {expected}, without quotes."
-    if path == ("meta", "params") and isinstance(value, float) and 0 < value < _IN_MILLIONS:
+    if path == ("meta", "params") and isinstance(value, float) and 0 < value < _MILLIONS_MAX:
         return f"Write the number of parameters; {value:g} million are {round(value * 1e6)}."
     return f"Write {expected}."
 
@@ -515,7 +515,7 @@ _NULL_FIX = (
     "Find out why the score could not be computed and run the task again. If it cannot be run, "
     'declare the cell missing under "gaps" (format 1.1).'
 )
-_IN_MILLIONS = 1e6
+_MILLIONS_MAX = 1e6
 """A non-integer count below this is taken for a number in millions."""
 
 

@@ -23,7 +23,7 @@ class _Unusable:
 UNUSABLE: Final = _Unusable()
 
 
-class Stop(Exception):  # noqa: N818 (ends the parsing, not an error)
+class StopParsing(Exception):  # noqa: N818 (ends the parsing, not an error)
     """The rest of the text cannot be read."""
 
 
@@ -56,20 +56,20 @@ class Cursor:
         at: int,
         fix: str = "",
     ) -> None:
-        """Record a fault and continue; raise Stop if there are too many."""
+        """Record a fault and continue; raise StopParsing if there are too many."""
         self.faults.append(Fault(rule, path, message, actual, expected, at=at, fix=fix))
         if len(self.faults) >= FAULTS_MAX:
-            raise Stop
+            raise StopParsing
 
-    def stop(self, fault: Fault) -> Stop:
-        """Record a fault and return a Stop for the caller to raise."""
+    def stop(self, fault: Fault) -> StopParsing:
+        """Record a fault and return a StopParsing for the caller to raise."""
         self.faults.append(fault)
-        return Stop()
+        return StopParsing()
 
     def syntax(
         self, message: str, actual: str, expected: str, at: int | None = None, fix: str = ""
-    ) -> Stop:
-        """Record a syntax error and return a Stop for the caller to raise."""
+    ) -> StopParsing:
+        """Record a syntax error and return a StopParsing for the caller to raise."""
         position = self.at if at is None else at
         return self.stop(Fault("invalid-json", (), message, actual, expected, at=position, fix=fix))
 
@@ -174,7 +174,7 @@ class Scalars(Cursor):
 
 _PLAIN = re.compile(r'"([^"\\\x00-\x1f]*)"')
 # Valid characters of a string; possessive quantifiers keep the memory constant.
-_run = matcher_of(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+')
+_plain_or_escaped = matcher_of(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+')
 _controls = matcher_of(r"[\x00-\x1f]*+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -226,7 +226,7 @@ class Strings(Cursor):
         has_bare_control = False
         self.at += 1
         while True:
-            run = _run(self.text, self.at)
+            run = _plain_or_escaped(self.text, self.at)
             parts.append(json.loads(f'"{run.group()}"'))
             self.at = run.end()
             mark = self.text[self.at : self.at + 1]

@@ -51,7 +51,7 @@ def main(request_path: str, results_path: str) -> None:
             if BY_SLUG[slug].is_full:
                 _say_cost(subject)
             try:
-                result = attempt(slug, subject)
+                result = property_result(slug, subject)
             except UnknownOptionError as error:
                 _write(results, {"usage": str(error)})
                 return
@@ -67,7 +67,7 @@ def _say_cost(subject: Subject) -> None:
             subject.listener.say(scale_of(subject).cost())
 
 
-def attempt(slug: str, subject: Subject) -> PropertyResult:
+def property_result(slug: str, subject: Subject) -> PropertyResult:
     """Return the result of one property; any exception of the extractor fails it.
 
     Raise UnknownOptionError for an option that the extractor does not have.

@@ -243,13 +243,13 @@ def _refuse_sum(calls: list[_Call], pooling: str, tolerance: float, example: str
         return
     embeddings = np.concatenate([layer_call.row for layer_call in calls]).astype(np.float64)
     vectors = _stacked(calls)
-    for first_place, second_place in _pairs(vectors):
-        basis = np.column_stack([vectors[first_place], vectors[second_place]])
+    for first_source, second_source in _pairs(vectors):
+        basis = np.column_stack([vectors[first_source], vectors[second_source]])
         shares, *_ = np.linalg.lstsq(basis, embeddings, rcond=None)
         if difference(embeddings, basis @ shares) <= tolerance and np.abs(shares).min() > SHARE_MIN:
             sum_text = " + ".join(
                 f"{share:.2f} x {name} of {path}"
-                for share, (path, name) in zip(shares, (first_place, second_place), strict=True)
+                for share, (path, name) in zip(shares, (first_source, second_source), strict=True)
             )
             msg = (
                 f"the extractor declares pooling {pooling!r} of one layer, but its embeddings are "
@@ -261,14 +261,14 @@ def _refuse_sum(calls: list[_Call], pooling: str, tolerance: float, example: str
 
 def _stacked(calls: list[_Call]) -> dict[tuple[str, str], np.ndarray]:
     """Return the joined vectors of all calls, (calls * d,), by module and pooling."""
-    vectors_by_place: dict[tuple[str, str], list[np.ndarray]] = {}
+    vectors_by_source: dict[tuple[str, str], list[np.ndarray]] = {}
     for layer_call in calls:
         for path, state in layer_call.recorder.states.items():
             for variant, vector in dict(_vectors(state)).items():
-                vectors_by_place.setdefault((path, variant), []).append(vector)
+                vectors_by_source.setdefault((path, variant), []).append(vector)
     return {
         name: np.concatenate(vectors).astype(np.float64)
-        for name, vectors in vectors_by_place.items()
+        for name, vectors in vectors_by_source.items()
         if len(vectors) == len(calls)
     }
 
@@ -277,15 +277,15 @@ def _pairs(
     places: Iterable[tuple[str, str]],
 ) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     """Yield pairs of poolings of one module, and of the same pooling of two modules."""
-    places_by_path: dict[str, list[tuple[str, str]]] = {}
-    places_by_variant: dict[str, list[tuple[str, str]]] = {}
+    sources_by_path: dict[str, list[tuple[str, str]]] = {}
+    sources_by_variant: dict[str, list[tuple[str, str]]] = {}
     for path, variant in places:
-        places_by_path.setdefault(path, []).append((path, variant))
+        sources_by_path.setdefault(path, []).append((path, variant))
         if variant in SUMMED:
-            places_by_variant.setdefault(variant, []).append((path, variant))
-    for group in places_by_path.values():
+            sources_by_variant.setdefault(variant, []).append((path, variant))
+    for group in sources_by_path.values():
         yield from itertools.combinations(group, 2)
-    for group in places_by_variant.values():
+    for group in sources_by_variant.values():
         yield from itertools.combinations(group[-MODULES_MAX:], 2)
 
 

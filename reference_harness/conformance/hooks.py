@@ -79,36 +79,36 @@ class Recorder:
         def hook(module: Any, _: object, output: object) -> None:
             # An output of an unknown kind is not a failure of the extractor.
             with contextlib.suppress(Exception):
-                self._note(path, module, output)
+                self._record_output(path, module, output)
 
         return hook
 
-    def _note(self, path: str, module: Any, output: object) -> None:
+    def _record_output(self, path: str, module: Any, output: object) -> None:
         """Record the hidden states of an output, and the type in which the module computed."""
         self._order += 1
         hidden = getattr(output, "hidden_states", None)
         if isinstance(hidden, list | tuple):
             for index, state in enumerate(hidden):
-                self._keep(f"{path}.hidden_states[{index}]", state)
+                self._record_states(f"{path}.hidden_states[{index}]", state)
         tensors = list(_tensors(output))
         for tensor in tensors:
-            if self._keep(path, tensor):
+            if self._record_states(path, tensor):
                 break
         has_weights = any(p.ndim > 1 for p in module.parameters(recurse=False))
         first_float = next((t for t in tensors if t.is_floating_point()), None)
         if has_weights and first_float is not None and "Embedding" not in type(module).__name__:
             self.dtype_counts[str(first_float.dtype).removeprefix("torch.")] += 1
 
-    def _keep(self, path: str, tensor: Any) -> bool:  # a tensor
+    def _record_states(self, path: str, tensor: Any) -> bool:  # a tensor
         """Pool and keep possible hidden states; return whether the module has any kept ones."""
         for hidden in _sequences(tensor, self._width):
             state = self.states.setdefault(path, ModuleStates(self._order))
             if len(state.pieces) < PIECES_MAX:
                 row = len(state.pieces) % max(1, len(tensor))
-                state.pieces.append(_pooled(self._cut(hidden, tensor, row)))
+                state.pieces.append(_pooled(self._unmasked_tokens(hidden, tensor, row)))
         return path in self.states
 
-    def _cut(self, hidden: Any, tensor: Any, row: int) -> Any:
+    def _unmasked_tokens(self, hidden: Any, tensor: Any, row: int) -> Any:
         """Return the (t, d) tokens that the model's attention mask keeps."""
         mask = self._mask
         if mask is None or tuple(mask.shape) != tuple(tensor.shape[:_FLAT_DIMS]):

@@ -8,7 +8,7 @@ that is read.
 from collections.abc import Callable, Sequence
 
 from reference_harness.extractors.base import UNDECLARED
-from reference_harness.reach import Mover, ReadSpan
+from reference_harness.reach import LetterChanger, ReadSpan
 
 from .probes import random_letters
 from .result import BrokenError, UnverifiedError, show
@@ -25,7 +25,7 @@ SPECIALS_MAX = 3
 TOKEN_LETTERS_MAX = 12
 
 
-Text = Callable[[int], str]
+SequenceMaker = Callable[[int], str]
 """Function that returns a sequence of a number of letters."""
 
 
@@ -43,7 +43,7 @@ def maximum_length(subject: Subject) -> str:
     return _check(subject, lambda letters: "A" * letters)
 
 
-def _check(subject: Subject, text: Text) -> str:
+def _check(subject: Subject, text: SequenceMaker) -> str:
     declared = subject.loaded.description["embedding"]
     limit, truncation = declared["max_length"], declared["truncation"]
     if not isinstance(limit, int) or truncation == "windows":
@@ -103,7 +103,9 @@ def _compare(
     raise BrokenError(msg, _example(sequence, reach.start or reach.stop - 1))
 
 
-def _check_last_letter(subject: Subject, limit: object, truncation: str, text: Text) -> str:
+def _check_last_letter(
+    subject: Subject, limit: object, truncation: str, text: SequenceMaker
+) -> str:
     """Check that the last letter of a long sequence is read if no limit is declared."""
     letters = min(UNLIMITED_LETTERS, subject.letters)
     if truncation == "windows" and isinstance(limit, int):
@@ -162,7 +164,7 @@ def _refuses(subject: Subject, sequence: str, limit: int) -> str:
 
 
 def _longer_than_limit(
-    subject: Subject, limit: int, count_tokens: Callable[[str], int] | None, text: Text
+    subject: Subject, limit: int, count_tokens: Callable[[str], int] | None, text: SequenceMaker
 ) -> str:
     """Return a sequence that has more tokens than the limit, for any tokenizer.
 
@@ -194,7 +196,7 @@ def _longer_than_limit(
 
 def _letters_with_effect(subject: Subject, sequence: str) -> ReadSpan:
     """Return which letters of a sequence change its embedding."""
-    return Mover(lambda sequences: subject.embed(sequences, 1), sequence).reach()
+    return LetterChanger(lambda sequences: subject.embed(sequences, 1), sequence).reach()
 
 
 def counter(subject: Subject) -> Callable[[str], int] | None:

@@ -29,11 +29,11 @@ from .opened import named_paths
 from .result import BrokenError, UnverifiedError
 from .subject import Subject
 
-_ENTRIES = ("", "state_dict", "model", "model_state_dict")
+_TENSOR_KEYS = ("", "state_dict", "model", "model_state_dict")
 """Keys under which a file of torch may hold its tensors; "" is the file's top level."""
 _SHARED_KEY = "loads"
-_REPORT = "log_state_dict_report"
-_RESOLVE = "resolve_trust_remote_code"
+_REPORT_FUNCTION = "log_state_dict_report"
+_CODE_FUNCTION = "resolve_trust_remote_code"
 
 
 @dataclass
@@ -138,16 +138,16 @@ def _watched(subject: Subject) -> tuple[Any, LoadReports]:
         if modeling_utils := sys.modules.get("transformers.modeling_utils"):
             # Before version 5 there is no such report: weights are then compared with the files.
             stack.enter_context(
-                _replaced(modeling_utils, _REPORT, reports, _reports_of_transformers)
+                _replaced(modeling_utils, _REPORT_FUNCTION, reports, _reports_of_transformers)
             )
         resolving_modules = [
             module
             for name, module in list(sys.modules.items())
-            if name.startswith("transformers.") and _RESOLVE in vars(module)
+            if name.startswith("transformers.") and _CODE_FUNCTION in vars(module)
         ]
         reports.is_code_visible = bool(resolving_modules) or "transformers" not in sys.modules
         for module in resolving_modules:
-            stack.enter_context(_replaced(module, _RESOLVE, reports, _reports_of_code))
+            stack.enter_context(_replaced(module, _CODE_FUNCTION, reports, _reports_of_code))
         extractor = subject.load().extractor
     subject.shared[_SHARED_KEY] = dataclasses.replace(reports, filled_weights=[])
     return extractor, reports
@@ -157,7 +157,7 @@ def _watched(subject: Subject) -> tuple[Any, LoadReports]:
 def _replaced(
     owner: Any, name: str, reports: LoadReports, watch: Callable[[Any, LoadReports], Any]
 ) -> Iterator[None]:
-    """Replace a function of a module or class, if it exists, by `watch(function, loads)`."""
+    """Replace a function of a module or class, if it exists, by `watch(function, reports)`."""
     original = getattr(owner, name, None)
     if original is None:
         yield
@@ -271,7 +271,7 @@ def _tensors(file: Path) -> dict[str, Any]:
     """Return the floating-point tensors of a file by name; none if it cannot be read."""
     from reference_harness.extractors.tensors import read_tensors  # torch, loaded by now
 
-    for entry in _ENTRIES:
+    for entry in _TENSOR_KEYS:
         with contextlib.suppress(ExtractorError):
             tensors = read_tensors(file, entry)
             return {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}

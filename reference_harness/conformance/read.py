@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference_harness.reach import Mover, difference
+from reference_harness.reach import LetterChanger, difference
 
 from .length import SPECIALS_MAX, counter
 from .probes import random_letters
@@ -26,7 +26,7 @@ def letters_read(subject: Subject) -> str:
         raise UnverifiedError(msg)
     remainders = []
     for sequence in sequences:
-        unread_indices = Mover(subject.embed, sequence).unread()
+        unread_indices = LetterChanger(subject.embed, sequence).unread()
         if not unread_indices:
             continue
         if len(unread_indices) == len(sequence):

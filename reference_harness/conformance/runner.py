@@ -29,8 +29,8 @@ SECONDS = 300.0
 LETTERS = 8192
 """Longest sequence tried, in letters: enough for 512 tokens of sixteen letters."""
 
-NO_LOAD = "Not tried, as the extractor does not load."
-NOT_TRIED = "Not tried, as another property does not hold: fix that before the full check."
+NO_LOAD_SENTENCE = "Not tried, as the extractor does not load."
+NOT_TRIED_SENTENCE = "Not tried, as another property does not hold: fix that before the full check."
 SILENT = SilentListener()
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -96,7 +96,7 @@ def check(
             p.slug for p in checked_properties if (p.is_offline, p.is_full) == (is_offline, is_full)
         ]
         if is_full and any(result.is_refused() for result in results.values()):
-            results |= {slug: _not_tried(slug, NOT_TRIED) for slug in group_slugs}
+            results |= {slug: _not_tried(slug, NOT_TRIED_SENTENCE) for slug in group_slugs}
         else:
             _run(group_slugs, child, results, is_offline=is_offline)
     return [results[slug] for slug in slugs]
@@ -114,7 +114,7 @@ def _run(
     while missing_slugs:
         if LOADS in results and results[LOADS].is_refused():
             for slug in [s for s in missing_slugs if BY_SLUG[s].needs_load]:
-                results[slug] = _not_tried(slug, NO_LOAD)
+                results[slug] = _not_tried(slug, NO_LOAD_SENTENCE)
             missing_slugs = [s for s in missing_slugs if s not in results]
             if not missing_slugs:
                 return
@@ -123,7 +123,7 @@ def _run(
         for slug in new_results if LOADS in results else ():
             # A failure with the same sentence as the failed load is only its consequence.
             if slug != LOADS and results[slug].sentence == results[LOADS].sentence:
-                results[slug] = _not_tried(slug, NO_LOAD)
+                results[slug] = _not_tried(slug, NO_LOAD_SENTENCE)
         missing_slugs = [s for s in missing_slugs if s not in results]
 
 

@@ -34,15 +34,15 @@ SEQUENCES_MIN = 24
 """Fewest sequences whose lengths lie between a length and its double: a batch of more than 17."""
 LONGEST_SHARE = 1.25
 """Length of the longest sequence over the declared maximum, if longer ones are truncated."""
-SECOND_HALF = 16
+SECOND_HALF_START = 16
 """Index of the 17th sequence, the first in the second half of a batch of 32."""
-PLACE_EMBEDDINGS = 3
+CLASS_EMBEDDINGS = 3
 """Number of sequences compared per class of position and length."""
 CHOSEN_MIN = 96
 """Approximate number of sequences compared in all, if there are few classes."""
 LETTERS_A_TOKEN = 6
 """Assumed letters per token if the extractor counts none: those of the longest common k-mers."""
-MIXED = ((8, 8), (24, 24), (64, 64), (1000, 64))
+MIXED_CALLS = ((8, 8), (24, 24), (64, 64), (1000, 64))
 """Calls of mixed lengths: the number of sequences and the `batch_size`. The first is upstream's."""
 MIXED_LETTERS = 4 * TOKEN_BUDGET
 """Maximum of padded letters in a mixed batch of more than eight sequences."""
@@ -81,14 +81,14 @@ class Scale:
         rows_by_class: dict[tuple[str, int], list[int]] = {}
         for batch_index, batch in enumerate(self.batches):
             for index, row in enumerate(batch):
-                position = _place_in_batch(
+                position = _position_in_batch(
                     index, len(batch), is_last_batch=batch_index == len(self.batches) - 1
                 )
                 key = position, int(math.log2(len(self.sequences[row]) + 1))
                 rows_by_class.setdefault(key, []).append(int(row))
         draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
         # A built-in gets all sequences in one call, where few are the first, the last or the 17th.
-        count_max = max(PLACE_EMBEDDINGS, CHOSEN_MIN // len(rows_by_class))
+        count_max = max(CLASS_EMBEDDINGS, CHOSEN_MIN // len(rows_by_class))
         return {
             row: position
             for (position, _), rows in sorted(rows_by_class.items())
@@ -246,7 +246,7 @@ def longest(subject: Subject) -> int:
     return max(LENGTH_MIN, min(subject.letters, math.ceil(letters * LONGEST_SHARE)))
 
 
-def _place_in_batch(index: int, size: int, *, is_last_batch: bool) -> str:
+def _position_in_batch(index: int, size: int, *, is_last_batch: bool) -> str:
     """Return in words the class of a sequence's position in its batch."""
     if is_last_batch:
         return "a sequence of the last batch"
@@ -254,15 +254,17 @@ def _place_in_batch(index: int, size: int, *, is_last_batch: bool) -> str:
         return "the first sequence"
     if index == size - 1:
         return "the last sequence"
-    if index == SECOND_HALF:
+    if index == SECOND_HALF_START:
         return "the 17th sequence"
-    return "a sequence behind the 17th" if index > SECOND_HALF else "a sequence before the 17th"
+    return (
+        "a sequence behind the 17th" if index > SECOND_HALF_START else "a sequence before the 17th"
+    )
 
 
 def _mixed_calls(scale: Scale) -> Iterator[tuple[list[int], int]]:
     """Yield the sequences of each call and its `batch_size`; large batches have only short ones."""
     longest_length = max(len(scale.sequences[row]) for row in scale.position_texts)
-    for step, (rows, size) in enumerate(MIXED):
+    for step, (rows, size) in enumerate(MIXED_CALLS):
         fitting = [
             row
             for row in scale.position_texts

@@ -12,12 +12,12 @@ from reference_harness.errors import OptionError
 from reference_harness.formats.processes import processors
 from reference_harness.formats.text import plural
 
-MISSING = "the package ray is missing: pip install 'geneb-ci[ray]'"
-ADDRESS = "RAY_ADDRESS"
+MISSING_MESSAGE = "the package ray is missing: pip install 'geneb-ci[ray]'"
+ADDRESS_VARIABLE = "RAY_ADDRESS"
 """Ray's variable for the cluster's address; without it, a cluster of this machine is used."""
 
 
-class Size(NamedTuple):
+class ClusterSize(NamedTuple):
     """The current resources of a cluster."""
 
     machines: int
@@ -41,12 +41,12 @@ class Cluster:
         self.stopped = threading.Event()
         """Set by Ctrl-C, which only the main thread receives, for runs in other threads."""
 
-    def size(self) -> Size:
+    def size(self) -> ClusterSize:
         """Return the number of live machines and of their CPUs and GPUs."""
         resources_by_machine = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         cpus = [int(resources.get("CPU", 0)) for resources in resources_by_machine]
         gpus = sum(int(resources.get("GPU", 0)) for resources in resources_by_machine)
-        return Size(
+        return ClusterSize(
             len(resources_by_machine), sum(cpus), gpus, min((n for n in cpus if n), default=1)
         )
 
@@ -64,19 +64,18 @@ def connected(*, start: bool = True) -> Iterator[Cluster]:
     try:
         ray: Any = importlib.import_module("ray")
     except ModuleNotFoundError as error:
-        raise OptionError(MISSING) from error
+        raise OptionError(MISSING_MESSAGE) from error
     # Even without `log_to_driver`, Ray prints dead machines and the state of its processes to
     # standard output; the run itself reports what matters.
     vars(importlib.import_module("ray._private.worker"))["_worker_logs_enabled"] = False
     log_settings = {"log_to_driver": False, "logging_level": "CRITICAL"}
     is_own, old_handler = False, signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address=os.environ.get(ADDRESS) or "auto", **log_settings)
+        ray.init(address=os.environ.get(ADDRESS_VARIABLE) or "auto", **log_settings)
     except ConnectionError as error:
-        if os.environ.get(ADDRESS):
-            msg = (
-                f"{ADDRESS}={os.environ[ADDRESS]}: no Ray cluster answers at this address: {error}"
-            )
+        if os.environ.get(ADDRESS_VARIABLE):
+            address = os.environ[ADDRESS_VARIABLE]
+            msg = f"{ADDRESS_VARIABLE}={address}: no Ray cluster answers at this address: {error}"
             raise OptionError(" ".join(msg.split())) from error
         if not start:
             msg = "no Ray cluster was found: run `ray start --head`, or set RAY_ADDRESS"

@@ -25,7 +25,7 @@ from . import ATTEMPTS, Notice
 from .device_process import Embedded, begin, embed, load
 from .remote import StartedEmbedder, difference, thread_variables
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"
+VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
 """Environment variable that lists the GPUs that CUDA, or torch for ROCm, may see."""
 
 TASKS_AHEAD = 1
@@ -109,12 +109,12 @@ class _Task:
 
     job: EmbedJob
     progress: Progress
-    whole: "_Whole | None" = None
+    divided_job: "_DividedJob | None" = None
     """The job of which this is a part; None for a job that is not divided."""
 
 
 @dataclass
-class _Whole:
+class _DividedJob:
     """A job that several devices embed in parts, and the results of its finished parts."""
 
     job: EmbedJob
@@ -217,7 +217,8 @@ class OnDevices:
         if started.facts != expected:
             raise EmbeddingError(
                 f"{device.name} differs from {self._devices[0].name}: "
-                f"{difference(expected, started.facts)}: list only devices of one kind in {VISIBLE}"
+                f"{difference(expected, started.facts)}: list only devices of one kind in "
+                f"{VISIBLE_VARIABLE}"
             )
         return started.facts
 
@@ -240,8 +241,8 @@ class OnDevices:
     def embed(self, job: EmbedJob, progress: Progress) -> None:
         """Queue a task, or its parts, for the next free devices."""
         part_jobs = job.parts(len(self._devices), by_calls=not self._spec.measures_budget)
-        whole = _Whole(job, len(part_jobs)) if len(part_jobs) > 1 else None
-        self._queue.extend(_Task(part_job, progress, whole) for part_job in part_jobs)
+        divided_job = _DividedJob(job, len(part_jobs)) if len(part_jobs) > 1 else None
+        self._queue.extend(_Task(part_job, progress, divided_job) for part_job in part_jobs)
         self._assign()
 
     def _assign(self) -> None:
@@ -265,7 +266,7 @@ class OnDevices:
                 try:
                     self._loaded(device)
                 except EmbeddingError as error:
-                    yield self._drop(device, str(error))
+                    yield self._stop_using(device, str(error))
             if device.embedding is not None and device.embedding.done():
                 yield from self._outcomes(device)
         self._assign()
@@ -309,30 +310,30 @@ class OnDevices:
 
         If a part failed, the job has failed, once no other part of it is running.
         """
-        whole = task.whole
-        if whole is None:
+        divided_job = task.divided_job
+        if divided_job is None:
             yield result
             return
-        whole.results.append(result)
-        if len(whole.results) < whole.parts:
+        divided_job.results.append(result)
+        if len(divided_job.results) < divided_job.parts:
             return
-        joined = joined_result(whole.results)
-        if task.job is whole.job or joined.failure:
+        joined = joined_result(divided_job.results)
+        if task.job is divided_job.job or joined.failure:
             yield joined
         else:
-            whole.parts += 1
-            self._queue.appendleft(replace(task, job=whole.job))
+            divided_job.parts += 1
+            self._queue.appendleft(replace(task, job=divided_job.job))
 
     def _replace(self, device: _Device, reason: str) -> Iterator[Notice]:
         """Start another process for a device; drop a device that has lost `ATTEMPTS` processes."""
         device.faults += 1
         if device.faults == ATTEMPTS:
-            yield self._drop(device, reason)
+            yield self._stop_using(device, reason)
             return
         device.end(WorkerDiedError)
         self._start(device)
 
-    def _drop(self, device: _Device, reason: str) -> Notice:
+    def _stop_using(self, device: _Device, reason: str) -> Notice:
         """Stop using a device. Raise WorkerDiedError if it was the last one."""
         self._devices.remove(device)
         device.end(WorkerDiedError)
@@ -376,7 +377,7 @@ def devices_of(device: str, count: int) -> list[tuple[str, dict[str, str]]]:
             "embedder"
         )
         raise OptionError(msg)
-    visible_devices = os.environ.get(VISIBLE)
+    visible_devices = os.environ.get(VISIBLE_VARIABLE)
     gpus = (
         [str(n) for n in range(count)]
         if visible_devices is None
@@ -384,8 +385,8 @@ def devices_of(device: str, count: int) -> list[tuple[str, dict[str, str]]]:
     )
     if len(gpus) < count:
         msg = (
-            f"--embedders {count}: {VISIBLE} lists {plural(len(gpus), 'GPU')}: list one per "
-            "embedder"
+            f"--embedders {count}: {VISIBLE_VARIABLE} lists {plural(len(gpus), 'GPU')}: list one "
+            "per embedder"
         )
         raise OptionError(msg)
-    return [(f"GPU {gpu}", {VISIBLE: gpu}) for gpu in gpus[:count]]
+    return [(f"GPU {gpu}", {VISIBLE_VARIABLE: gpu}) for gpu in gpus[:count]]

@@ -20,7 +20,7 @@ from reference_harness.formats.text import Say, plural, silent
 from reference_harness.job import Job, ProbeFailure, ProbeResult
 
 from . import Notice
-from .cluster import Cluster, Size
+from .cluster import Cluster, ClusterSize
 from .remote import (
     RemoteEmbedder,
     StartedEmbedder,
@@ -306,7 +306,7 @@ def _absolute(cache: Path | str) -> Path | str:
     return cache.absolute() if isinstance(cache, Path) else cache
 
 
-def _takes_gpu(device: str, size: Size, *, is_own_cluster: bool) -> bool:
+def _takes_gpu(device: str, size: ClusterSize, *, is_own_cluster: bool) -> bool:
     """Whether an embedder needs a GPU. Raise OptionError for a device that the cluster lacks."""
     if device == "cpu":
         return False

@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
 
 
-class Work(Protocol[Result_co]):
+class TaskWork(Protocol[Result_co]):
     """The work on one task. It is pickled, so it is small; its module may import NumPy.
 
     A worker imports that module when it unpickles the work, after limiting BLAS to one thread.
@@ -29,12 +29,12 @@ class Work(Protocol[Result_co]):
 
 
 def _start(array_api: bool) -> None:
-    threads.hold_to_scorer(array_api)
+    threads.limit_to_scorer(array_api)
     # Imported before the first task, so that the time of no task includes it.
     import sklearn.linear_model  # noqa: F401 - after the BLAS was held to one thread
 
 
-def _execute(work: Work[Result]) -> Result:
+def _execute(work: TaskWork[Result]) -> Result:
     return work.execute()
 
 
@@ -66,7 +66,7 @@ class Pool(Generic[Result]):
         """The futures that `results` waits for."""
         return list(self._running)
 
-    def submit(self, work: Work[Result]) -> None:
+    def submit(self, work: TaskWork[Result]) -> None:
         """Queue a task. Raise WorkerDiedError if a worker has died."""
         try:
             self._running[self._executor.submit(_execute, work)] = work.task_id

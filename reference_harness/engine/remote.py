@@ -120,7 +120,7 @@ def probe_variables(*, array_api: bool) -> dict[str, str]:
 
 def probe(job: Job) -> ProbeResult | ProbeFailure:
     """Probe a task with one BLAS thread, like a worker of one machine."""
-    threads.hold_to_scorer(array_api=job.device.torch)
+    threads.limit_to_scorer(array_api=job.device.torch)
     import sklearn.linear_model  # noqa: F401 - before the first task's seconds count
 
     return job.execute()

@@ -22,7 +22,7 @@ class Library(TypedDict):
     threads: int
 
 
-def hold_to_scorer(array_api: bool = False) -> None:
+def limit_to_scorer(array_api: bool = False) -> None:
     """Limit this process to one thread per library and to the scorer's kernel, permanently.
 
     `array_api` lets SciPy accept arrays of other libraries, which must be set before its import.
@@ -39,7 +39,7 @@ def hold_to_scorer(array_api: bool = False) -> None:
 
 def libraries() -> list[Library]:
     """Return the numerical libraries of this process, in order of name."""
-    from threadpoolctl import threadpool_info  # not before `hold_to_scorer`
+    from threadpoolctl import threadpool_info  # not before `limit_to_scorer`
 
     unsorted_libraries: list[Library] = [
         {

@@ -27,11 +27,11 @@ LOCK_BYTES_MAX = 2_000_000
 """Largest lock, in bytes; one of 90 packages for every platform has 400 kB."""
 PACKAGES_MAX = 300
 """Most packages of a lock; the largest of the registry has a third as many."""
-OF_THE_HARNESS = frozenset(
+HARNESS_PACKAGES = frozenset(
     {"geneb-ci", "joblib", "numpy", "scikit-learn", "scipy", "threadpoolctl"}
 )
 """Packages that a submitted lock must not name, as the harness scores with its own."""
-INSTALL = (
+INSTALL_WORDS = (
     *("pip", "install", "--quiet", "--no-config", "--no-deps", "--require-hashes"),
     *("--only-binary", ":all:"),
 )
@@ -174,7 +174,7 @@ def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
     if folder.is_dir():
         return folder
     say(f"installing the {plural(len(lock.packages), 'package')} of {lock.name}")
-    uv_path = shutil.which("uv") or _packaged()
+    uv_path = shutil.which("uv") or _packaged_uv()
     if uv_path is None:
         raise NotInstalled(
             f"{lock.name} has to be installed, but uv was not found", "pip install uv, then repeat"
@@ -187,7 +187,7 @@ def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
         completed = subprocess.run(  # noqa: S603 (our own words, no shell)
             [
                 uv_path,
-                *INSTALL,
+                *INSTALL_WORDS,
                 "--python",
                 sys.executable,
                 "--target",
@@ -214,7 +214,7 @@ def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
     return folder
 
 
-def _packaged() -> str | None:
+def _packaged_uv() -> str | None:
     """Return the path of the program uv in the package uv; None if that is not installed."""
     try:
         return str(importlib.import_module("uv").find_uv_bin())  # seldom needed

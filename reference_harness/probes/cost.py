@@ -7,7 +7,7 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.text import plural
 
-from .kinds import HIDDEN, epochs, is_seeded
+from .kinds import HIDDEN_UNITS, epochs, is_seeded
 
 PICOSECONDS = {"logistic": 170, "ridge": 40, "knn": 60, "mlp": 150}
 """Time per multiplication of `_multiplications` on one core, measured on 3,000 to 8,000 embeddings
@@ -66,7 +66,7 @@ def _multiplications(kind: str, task: TaskOfReceipt, benchmark: Benchmark) -> in
     if kind == "knn":
         return rows * task.receipt.test * dim
     if kind == "mlp":
-        return epochs(rows) * rows * dim * HIDDEN
+        return epochs(rows) * rows * dim * HIDDEN_UNITS
     counts = benchmark.by_id[task.task_id].test_class_counts or []
     column_count = len(counts) if len(counts) > 2 else 1  # noqa: PLR2004 - one column stands for two
     return rows * dim * min(rows, dim) * (column_count if kind == "logistic" else 1)

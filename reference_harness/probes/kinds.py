@@ -20,7 +20,7 @@ NEIGHBOURS = 5
 leaves no tie of two classes."""
 RIDGE_ALPHA = 1.0
 """Penalty of the ridge classifier, scikit-learn's default."""
-HIDDEN = 64
+HIDDEN_UNITS = 64
 """Units of the hidden layer: few enough to take minutes on a CPU."""
 BATCH = 200
 """Sequences per batch of the MLP, scikit-learn's default."""
@@ -131,7 +131,10 @@ def _mlp(train: Rows, test: Rows, labels: Labels, seed: int) -> Labels:
     from sklearn.neural_network import MLPClassifier  # see `probe`
 
     classifier = MLPClassifier(
-        (HIDDEN,), batch_size=min(BATCH, len(train)), max_iter=epochs(len(train)), random_state=seed
+        (HIDDEN_UNITS,),
+        batch_size=min(BATCH, len(train)),
+        max_iter=epochs(len(train)),
+        random_state=seed,
     )
     return _labels(classifier.fit(train, labels).predict(test))
 

@@ -67,7 +67,7 @@ def refit(
     further_files: FurtherFiles,
     lend_workers: WorkerLender | None = None,
 ) -> ReceiptRefit:
-    """Return decisions and scores of one task, computed by a lent or a new worker.
+    """Return decisions and scores of one task, computed by a borrowed or a new worker.
 
     Raise DataError, EmbeddingError or ProbeError, which name the task or the file.
     """

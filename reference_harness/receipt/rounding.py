@@ -22,7 +22,7 @@ from reference_harness.formats.submission_terms import (
 
 Half = npt.NDArray[np.float16]
 
-MINUS_ZERO = 0x8000
+MINUS_ZERO_BITS = 0x8000
 """Bits of -0.0, which is written as 0.0. Comparing bits takes a tenth of the time."""
 ROUNDS_TO_ZERO = 2.0**-25
 """Largest magnitude that becomes 0 in float16. Such values, as jittered zeros are, make NumPy's
@@ -32,7 +32,7 @@ BLOCK_EMBEDDINGS = 4096
 it."""
 BLOCK_VALUES = 1 << 20
 """Number of values converted at once, at least one embedding: 8 MiB in float64."""
-SCALED_VALUES = 1 << 15
+ROUNDED_VALUES = 1 << 15
 """Number of values rounded at once, at least one embedding: 256 KiB in float64, which fit into a
 cache."""
 
@@ -126,7 +126,7 @@ def rounded_at(matrices: list[npt.NDArray[Any]], scale: int) -> Half:
     """
     columns = matrices[0].shape[1]
     values = np.empty((sum(len(matrix) for matrix in matrices), columns), dtype=np.float16)
-    step, factor = max(1, SCALED_VALUES // max(1, columns)), 2.0**-scale
+    step, factor = max(1, ROUNDED_VALUES // max(1, columns)), 2.0**-scale
     position = 0
     for matrix in matrices:
         # Each value is rounded once, from its own type or from float64, which represents scaled
@@ -142,7 +142,7 @@ def rounded_at(matrices: list[npt.NDArray[Any]], scale: int) -> Half:
             scaled *= np.abs(scaled) > ROUNDS_TO_ZERO
             np.copyto(target, scaled, casting="same_kind")
             bits = target.view(np.uint16)
-            bits[bits == MINUS_ZERO] = 0
+            bits[bits == MINUS_ZERO_BITS] = 0
             position += len(block)
     return values
 

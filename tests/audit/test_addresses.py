@@ -128,7 +128,7 @@ def closed() -> int:
 def test_a_name_is_resolved_once(
     monkeypatch: pytest.MonkeyPatch, names: BoardAnswers, listening: int
 ) -> None:
-    monkeypatch.setattr(addresses, "ALLOWED", frozenset({"127.0.0.1"}))
+    monkeypatch.setattr(addresses, "ALLOWED_IP_ADDRESSES", frozenset({"127.0.0.1"}))
     names["rows.example.org"] = [["127.0.0.1"], ["127.0.0.2"]]
     with AllowedServers(is_user_named=False).connect(("rows.example.org", listening), 5) as found:
         assert found.getpeername()[0] == "127.0.0.1"

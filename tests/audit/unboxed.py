@@ -29,7 +29,7 @@ from geneb_ci.sandbox.run import ESCAPE_NAMES, ExtractorSpec, SandboxRun, _weigh
 from geneb_ci.sandbox.supervise import noted_attempts, token_budget
 
 if TYPE_CHECKING:  # NumPy and scikit-learn are loaded where something is scored
-    from reference_harness.engine.local import Work
+    from reference_harness.engine.local import TaskWork
 
 Done = TypeVar("Done")
 SCORES = "GENEB_CI_TEST_SCORES"
@@ -59,7 +59,7 @@ class Queue(Generic[Done]):
 
     def __init__(self, workers: int = 1) -> None:
         del workers
-        self._jobs: list[Work[Done]] = []
+        self._jobs: list[TaskWork[Done]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -71,7 +71,7 @@ class Queue(Generic[Done]):
     def waiting(self) -> int:
         return len(self._jobs)
 
-    def submit(self, work: "Work[Done]") -> None:
+    def submit(self, work: "TaskWork[Done]") -> None:
         self._jobs.append(work)
 
     def results(self, *, block: bool) -> Iterator[Done]:
@@ -113,14 +113,14 @@ def _score(words: Sequence[str]) -> None:
         """Lends a queue."""
 
         @contextlib.contextmanager
-        def lent(self, count: int) -> Iterator[Any]:
+        def lend(self, count: int) -> Iterator[Any]:
             del count
             yield Queue()
 
     with threadpool_limits(1):  # as each worker of the harness has
         error, message = _answer(list(words), rescore_cli.run_in_batch, Here())
     if error is not None:
-        raise process._failed(words, message)
+        raise process._harness_error(words, message)
 
 
 def _word(words: Sequence[str], option: str) -> str:

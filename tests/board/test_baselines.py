@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from geneb_ci.board.baselines import baseline_lines, baseline_scores, beside_baselines
+from geneb_ci.board.baselines import baseline_comparison, baseline_lines, baseline_scores
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.site.model import baseline_facts
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -49,7 +49,7 @@ def test_a_line_is_drawn_where_every_task_of_a_mean_has_a_score():
 
 def test_a_row_stands_beside_the_baselines_on_the_same_tasks():
     own = entry_of("GROVER")
-    beside = beside_baselines(own.submission.results, GENEB)
+    beside = baseline_comparison(own.submission.results, GENEB)
     assert beside is not None
     cells = own.submission.results["full"]
     assert beside.tasks == 6

@@ -16,7 +16,7 @@ from geneb_ci.board.agreement import kendall_taus
 from geneb_ci.board.diagnostics.findings import _centred_ranks, _correlation
 from geneb_ci.board.diagnostics.whole import (
     ATTRIBUTES,
-    _Facts,
+    _ComparedModel,
     diagnostics,
     pairs_with_one_difference,
     pareto,
@@ -177,8 +177,8 @@ def test_no_model_is_both_no_larger_and_better_than_one_of_the_front():
             assert not [m for m in macro if params[m] <= one["params"] and macro[m] > one["macro"]]
 
 
-def facts(model: str, params: float, **kinds: str) -> _Facts:
-    return _Facts(model, params, dict.fromkeys(ATTRIBUTES[1:], "x") | kinds)
+def facts(model: str, params: float, **kinds: str) -> _ComparedModel:
+    return _ComparedModel(model, params, dict.fromkeys(ATTRIBUTES[1:], "x") | kinds)
 
 
 def test_controlled_pairs_differ_in_one_attribute():

@@ -6,7 +6,7 @@ import pytest
 
 from geneb_ci.board.board import entry_maker
 from geneb_ci.board.columns import COLUMNS, facts_of
-from geneb_ci.board.marks import PROPERTY_WORDS, letters_read, properties_seen
+from geneb_ci.board.marks import PROPERTY_WORDS, letters_read, property_outcomes
 from geneb_ci.board.parts import BoardRow
 from geneb_ci.board.site.model import facts_of_model
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -47,7 +47,7 @@ def test_the_least_read_tasks_are_named(read, text):
 def test_an_older_format_says_nothing():
     old = SubmissionV10.model_validate(small("model"))
     assert letters_read(old, BENCHMARK) is None
-    assert properties_seen(old) is None
+    assert property_outcomes(old) is None
 
 
 def test_what_was_verified_stands_apart_from_what_was_not_contradicted():
@@ -58,12 +58,12 @@ def test_what_was_verified_stands_apart_from_what_was_not_contradicted():
     document["properties"] = {
         name: {"outcome": outcome, "sentence": ""} for name, outcome in outcomes.items()
     }
-    assert properties_seen(SubmissionV12.model_validate(document)) == (
+    assert property_outcomes(SubmissionV12.model_validate(document)) == (
         "verified: layer and pooling, letters read, no drift; "
         "not contradicted, not verified: both strands; contradicted: number format"
     )
     document["properties"] = {}
-    assert properties_seen(SubmissionV12.model_validate(document)) is None
+    assert property_outcomes(SubmissionV12.model_validate(document)) is None
 
 
 def test_the_board_has_words_for_each_property_that_a_run_sees():

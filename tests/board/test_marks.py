@@ -9,7 +9,7 @@ import pytest
 
 import geneb_ci
 from geneb_ci.audit.trust.evidence import gather_evidence
-from geneb_ci.board.marks import FILE, DefectFile, marks_of, read_defects, row_judge
+from geneb_ci.board.marks import FILE, DefectFile, marks_of, read_defects, row_decider
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
@@ -36,7 +36,7 @@ DEFECTS = {
 def test_levels_without_records_are_those_of_all_evidence():
     layout = find_layout(ROOT)
     assert layout.audits is None
-    decided, evidence = row_judge(layout), gather_evidence(layout)
+    decided, evidence = row_decider(layout), gather_evidence(layout)
     for one in entries():
         assert decided(one.sha256, "", "") == evidence.decide(one.sha256, "")
     assert decided("0" * 64, "", "") == evidence.decide("0" * 64, "")

@@ -63,7 +63,7 @@ def test_everybody_may_read_what_is_written(tmp_path):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_file_with_the_same_bytes_is_left(tmp_path, jobs):
-    texts = texts_of(["a", "b"]).also({"plain.js": b"plain"})
+    texts = texts_of(["a", "b"]).with_files({"plain.js": b"plain"})
     write_files(tmp_path / "out", texts.makers, 1)
     before = states(tmp_path / "out")
     write_files(tmp_path / "out", texts.makers, jobs)
@@ -72,7 +72,9 @@ def test_a_file_with_the_same_bytes_is_left(tmp_path, jobs):
 
 def test_processes_write_what_one_writes(tmp_path):
     names = [f"{number}.js" for number in range(5)]
-    texts = Texts({name: functools.partial(text, [name] * 3) for name in names}).also({"e": b""})
+    texts = Texts({name: functools.partial(text, [name] * 3) for name in names}).with_files(
+        {"e": b""}
+    )
     own = os.getpid()
 
     def killed() -> Iterator[bytes]:

@@ -18,7 +18,7 @@ from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.submission import names
 from geneb_ci.submission.peers import normal_form, read_row, results_digest
 from geneb_ci.submission.scanner import scan
-from geneb_ci.submission.structure import _NULL_FIX, Engine, check_structure
+from geneb_ci.submission.structure import _NULL_FIX, Validator, check_structure
 from reference_harness.formats.files import member_at
 from reference_harness.formats.text import plural
 from tests.each import each
@@ -33,7 +33,7 @@ Found = list[tuple[str, str, str]]
 @pytest.fixture(params=[check_structure, check_by_schema], ids=["models", "schema"])
 def said(request, tmp_path) -> Callable[[Any], Found]:
     """Return a maker of findings, by either engine, for the small benchmark."""
-    engine: Engine = request.param
+    engine: Validator = request.param
     (tmp_path / "small.json").write_bytes(BENCHMARK_FILE.read_bytes())
     table = '[tool.geneb-ci]\nbenchmark = "small.json"\nsubmissions = "none"\n'
     (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")

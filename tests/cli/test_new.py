@@ -17,7 +17,7 @@ from geneb_ci.cli.main import main
 from geneb_ci.cli.models import open_points
 from geneb_ci.models.entry import parse_entry
 from geneb_ci.models.scaffold import Pooling
-from reference_harness.conformance.child import attempt
+from reference_harness.conformance.child import property_result
 from reference_harness.conformance.subject import Subject
 from tests import forked
 from tests.harness.extractors.models import MAX_LENGTH, save
@@ -180,7 +180,7 @@ def test_an_encoder_with_a_decoder_is_read_by_a_module(place, hub, tiny, tmp_pat
         (weights / name).write_bytes(content)
     module = place / "submissions/extractors/tiny_dna.py"
     subject = Subject(f"{module}:ModelTinyDna", str(weights), "cpu")
-    outcomes = [attempt(name, subject) for name in ("loads", "padding")]
+    outcomes = [property_result(name, subject) for name in ("loads", "padding")]
     assert [str(one.outcome) for one in outcomes] == ["holds", "holds"], outcomes
 
 

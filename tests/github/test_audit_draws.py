@@ -93,11 +93,11 @@ def test_a_draw_that_cannot_be_read_is_not_passed_over(flow):
 
 
 def test_the_oldest_of_very_many_audits_are_left_out_and_counted(flow, monkeypatch):
-    monkeypatch.setattr(audits, "AUDITED_MAX", 1)
+    monkeypatch.setattr(audits, "AUDITED_PULLS_MAX", 1)
     files = row.sound(flow.checkout)
     for name in ("one", "two"):
         flow.propose(files, name)
         flow.opened()
     flow.propose(files, "three")
     code, _, err = flow.run("audit", "open", "--relay", flow.relay)
-    assert (code, "draws are read of the newest 1 audited pull requests" in err) == (0, True), err
+    assert (code, "draws of the newest 1 audited pull requests are read" in err) == (0, True), err

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from geneb_ci.github.one_line import BYTES_MAX
-from geneb_ci.github.reconcile import RESERVE
+from geneb_ci.github.reconcile import RESERVED_REQUESTS
 from geneb_ci.github.verdict.model import PULLS_MAX
 from geneb_ci.github.verdict.verdict_line import decode
 from tests.github.conftest import CARD_PATH, REGULAR, Place, sound
@@ -89,7 +89,7 @@ def test_200_new_pull_requests_have_their_verdict_after_an_hour(crowd):
     assert sorted(number for numbers in judged for number in numbers) == list(range(1, OPEN + 1))
     assert {len(server.comments[n]) for n in server.pulls} == {1}
     assert {crowd.status(n)[0] for n in server.pulls} == {"success"}
-    assert server.charged < HOUR - RESERVE
+    assert server.charged < HOUR - RESERVED_REQUESTS
     assert server.charged + server.queried < HOUR
     # A sweep with nothing to do: lists, main, what is said, and nothing written.
     server.limit, before, written = 5000, server.charged, len(server.writes())

@@ -3,7 +3,7 @@
 import pytest
 
 from geneb_ci.github.commands import REFUSED_MAX
-from geneb_ci.github.waiting_list import LONGEST
+from geneb_ci.github.waiting_list import LONGEST_WAIT
 from tests.github.conftest import sound
 from tests.github.refusals import Fault
 from tests.github.text import calm
@@ -215,7 +215,7 @@ def test_a_command_is_not_lost_where_rights_cannot_be_asked(world):
     say(world, number, "/dispute fake")
     world.server.faults.append(Fault("GET", "/collaborators/", 502, times=3))
     world.sweep()
-    world.clock += LONGEST
+    world.clock += LONGEST_WAIT
     world.sweep()
     assert world.state(number) == "pending"
     assert not world.merge(number)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.github.errors import QUEUED
+from geneb_ci.github.errors import QUEUED_FIX
 from tests.github.conftest import CARD_PATH, MODULE, REGULAR, ROW, encoded, sound
 from tests.github.history import Files
 from tests.github.server import BOT, STRANGER
@@ -113,7 +113,7 @@ def test_43_the_head_moves_between_reading_and_writing(place):
     place.server.pulls[number]["head"]["sha"] = new
     code, out, err = place.report(line)
     assert (code, out) == (4, "")
-    assert err == (f"geneb-ci: 1: pull request 1 has the new head {new}\n  fix: {QUEUED}\n")
+    assert err == (f"geneb-ci: 1: pull request 1 has the new head {new}\n  fix: {QUEUED_FIX}\n")
     assert place.server.writes() == []
     code, _, err = place.run("reconcile", "--head-sha", old)
     assert code == 4

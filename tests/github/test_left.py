@@ -12,7 +12,7 @@ from tests.github.refusals import Fault
 OPEN, BEFORE = 110, 43
 FIRST_REQUESTS = 5
 """Before any comment is read: main and its files, two pages of pull requests, those that wait."""
-RESERVE = 100
+RESERVED_REQUESTS = 100
 LATER = {"Retry-After": "900"}
 
 
@@ -36,7 +36,7 @@ def swept(place: Place) -> tuple[int, list[int], str]:
 def test_a_sweep_that_the_limit_stopped_is_no_success(crowd):
     """It said that every open pull request has its verdict, with exit code 0."""
     crowd.server.charged = 0
-    crowd.server.limit = FIRST_REQUESTS + BEFORE - 1 + RESERVE - 1
+    crowd.server.limit = FIRST_REQUESTS + BEFORE - 1 + RESERVED_REQUESTS - 1
     code, line, err = crowd.run("reconcile")
     assert (code, json.loads(line)["pulls"], json.loads(line)["waiting"]) == (3, [], 68)
     *_, counts, message, fix = err.splitlines()
@@ -140,6 +140,6 @@ def test_a_sweep_keeps_its_reserve_while_it_judges(place):
     place.server.limit = 160
     code, line, err = place.run("reconcile")
     assert code == 3
-    assert place.server.charged < place.server.limit - RESERVE / 3
+    assert place.server.charged < place.server.limit - RESERVED_REQUESTS / 3
     assert "requests are left in this hour" in err
     assert 0 < len(json.loads(line)["pulls"]) < CHUNK

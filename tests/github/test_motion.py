@@ -7,8 +7,8 @@ import pytest
 
 from geneb_ci.github import report
 from geneb_ci.github.queue import read_queue
-from geneb_ci.github.reconcile import FAILED_MAX, LOCKED, SweepResult, group_verdict, sweep
-from geneb_ci.github.waiting_list import LONGEST, read_waits
+from geneb_ci.github.reconcile import FAILED_MAX, LOCKED_REASON, SweepResult, group_verdict, sweep
+from geneb_ci.github.waiting_list import LONGEST_WAIT, read_waits
 from tests.github.conftest import REGULAR, encoded, sound
 from tests.github.history import Files
 from tests.github.refusals import STATUSES_MAX
@@ -130,7 +130,7 @@ def test_an_archived_repository_is_named_and_a_second_limit_loses_nothing(world)
     world.sweep()
     assert [world.state(n) for n in numbers] == ["success", "success", "", ""]
     world.server.content_max += 500
-    world.clock += LONGEST
+    world.clock += LONGEST_WAIT
     world.sweep()
     assert {world.state(n) for n in numbers} == {"success"}
     assert {len(world.server.comments[n]) for n in numbers} == {1}
@@ -290,11 +290,11 @@ def test_locked_conversations_hold_up_no_other_and_pass_at_no_time(world):
     heads = [world.server.pulls[n]["head"]["sha"] for n in locked]
     assert {len(world.server.statuses[head]) for head in heads} == {3}  # at 0, 30 and 90 minutes
     waits = read_waits(world.github()).waits
-    assert {wait.reason for wait in waits.values()} == {LOCKED}
+    assert {wait.reason for wait in waits.values()} == {LOCKED_REASON}
     (issue,) = world.server.issues.values()
-    assert f"| #{locked[0]} | `{LOCKED}` | 3 | 2026-11-23T11:30:00Z |" in issue["body"]
+    assert f"| #{locked[0]} | `{LOCKED_REASON}` | 3 | 2026-11-23T11:30:00Z |" in issue["body"]
     world.server.pulls[locked[0]]["locked"] = False
-    world.clock += LONGEST
+    world.clock += LONGEST_WAIT
     world.sweep()
     assert world.state(locked[0]) == "success"
     assert locked[0] not in read_waits(world.github()).waits

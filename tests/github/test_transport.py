@@ -8,7 +8,7 @@ import pytest
 
 from geneb_ci.github import one_line
 from geneb_ci.github.errors import Tampered
-from geneb_ci.github.one_line import PACKED
+from geneb_ci.github.one_line import PACKED_PREFIX
 from geneb_ci.github.verdict.verdict_line import _shortest, decode, encode
 from tests.github.test_handover import REPOSITORY, many, pull_of, verdict_of
 
@@ -30,7 +30,7 @@ def test_a_verdict_that_does_not_fit_without_findings_is_a_bug(monkeypatch):
     bare = verdict_of(pull_of(many(8)).model_copy(update={"findings": []}))
     size = len(_shortest(bare))
     monkeypatch.setattr(one_line, "BYTES_MAX", size)
-    assert encode(made).startswith(PACKED)
+    assert encode(made).startswith(PACKED_PREFIX)
     assert decode(encode(made), REPOSITORY) == bare
     monkeypatch.setattr(one_line, "BYTES_MAX", size - 1)
     with pytest.raises(AssertionError, match=r"^1$"):
@@ -58,4 +58,4 @@ def test_pull_requests_that_do_not_fit_are_left_for_the_next_run(monkeypatch):
 )
 def test_what_is_compressed_wrongly_is_refused(text, message):
     with pytest.raises(Tampered, match=message):
-        decode(PACKED + base64.b64encode(text).decode(), REPOSITORY)
+        decode(PACKED_PREFIX + base64.b64encode(text).decode(), REPOSITORY)

@@ -19,7 +19,7 @@ from geneb_ci.github import report
 from geneb_ci.github.api import ACTIONS_BOT, GitHub
 from geneb_ci.github.comment import own_comment, read_verdict
 from geneb_ci.github.errors import Patience
-from geneb_ci.github.main_branch import further_places
+from geneb_ci.github.main_branch import further_folders
 from geneb_ci.github.reconcile import SweepResult, group_verdict, sweep
 from geneb_ci.github.replies import Comment
 from geneb_ci.github.trees import main_at
@@ -48,7 +48,7 @@ class DirectWire(Wire):
     def now(self) -> dt.datetime:
         return self.clock
 
-    def _ask(
+    def _request(
         self,
         verb: str,
         url: str,
@@ -139,7 +139,7 @@ class World:
 
     def write(self, found: SweepResult) -> None:
         verdict = decode(encode(found.verdict), REPOSITORY)
-        for _ in report.write(self.github(), verdict, tuple(further_places(self.layout))):
+        for _ in report.write(self.github(), verdict, tuple(further_folders(self.layout))):
             pass
 
     def status(self, sha: str) -> str:

@@ -16,7 +16,7 @@ from reference_harness.claims import distinct
 from reference_harness.embed import Batching
 from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
 from reference_harness.engine import ATTEMPTS, Notice
-from reference_harness.engine.devices import VISIBLE, OnDevices, devices_of
+from reference_harness.engine.devices import VISIBLE_VARIABLE, OnDevices, devices_of
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
 from tests.harness.support import Harness, timeless
 
@@ -210,16 +210,16 @@ def test_a_device_that_cannot_load_the_model_as_the_first_is_named(tmp_path, wha
     ("device", "visible", "expected"),
     [
         ("cpu", None, [("embedder 1", {}), ("embedder 2", {})]),
-        ("cuda", None, [("GPU 0", {VISIBLE: "0"}), ("GPU 1", {VISIBLE: "1"})]),
-        ("cuda", "3,5,6", [("GPU 3", {VISIBLE: "3"}), ("GPU 5", {VISIBLE: "5"})]),
+        ("cuda", None, [("GPU 0", {VISIBLE_VARIABLE: "0"}), ("GPU 1", {VISIBLE_VARIABLE: "1"})]),
+        ("cuda", "3,5,6", [("GPU 3", {VISIBLE_VARIABLE: "3"}), ("GPU 5", {VISIBLE_VARIABLE: "5"})]),
         ("cuda", "4", "--embedders 2: CUDA_VISIBLE_DEVICES lists 1 GPU: list one per embedder"),
         ("cuda:1", None, "--embedders 2 --device cuda:1: expected cpu, or cuda, with a GPU"),
     ],
 )
 def test_each_process_sees_one_gpu(monkeypatch, device, visible, expected):
-    monkeypatch.delenv(VISIBLE, raising=False)
+    monkeypatch.delenv(VISIBLE_VARIABLE, raising=False)
     if visible is not None:
-        monkeypatch.setenv(VISIBLE, visible)
+        monkeypatch.setenv(VISIBLE_VARIABLE, visible)
     if isinstance(expected, list):
         assert devices_of(device, 2) == expected
         return

@@ -26,7 +26,7 @@ import json, sys
 from pathlib import Path
 from tests.harness.support import peak_rss
 from reference_harness.engine import threads
-threads.hold_to_scorer()
+threads.limit_to_scorer()
 import numpy as np
 from reference_harness import job
 from reference_harness.tasks import sequence_digests

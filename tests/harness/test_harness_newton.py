@@ -140,7 +140,7 @@ MEASURED = """
 import json, sys
 from tests.harness.support import peak_rss
 from reference_harness.engine import threads
-threads.hold_to_scorer()
+threads.limit_to_scorer()
 import numpy as np, scipy.linalg, scipy.special
 from reference_harness import newton
 from reference_harness.receipt.rounding import WidenedEmbeddings

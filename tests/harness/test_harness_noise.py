@@ -28,7 +28,7 @@ def test_noise_of_the_first_rows_does_not_hang_on_the_others(count: int, copy: i
 def test_pieces_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     """Rows that are wider than a piece included."""
     whole = noise.jitter(ROWS, PLAIN, "task")
-    monkeypatch.setattr(noise, "CHUNK_CELLS", cells)
+    monkeypatch.setattr(noise, "VALUES_AT_ONCE", cells)
     assert (noise.jitter(ROWS, PLAIN, "task") == whole).all()
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from reference_harness.errors import OptionError
 from reference_harness.formats.packages import (
+    HARNESS_PACKAGES,
     LOCK_BYTES_MAX,
-    OF_THE_HARNESS,
     LockRefused,
     install,
     read_lock,
@@ -73,7 +73,7 @@ def test_a_lock_that_uv_writes_is_read():
 )
 def test_anything_else_is_refused(text, line, reason):
     with pytest.raises(LockRefused) as caught:
-        read_lock(text.encode(), "mine.lock.txt", OF_THE_HARNESS)
+        read_lock(text.encode(), "mine.lock.txt", HARNESS_PACKAGES)
     assert caught.value.reason.startswith(reason)
     assert caught.value.line == line
 

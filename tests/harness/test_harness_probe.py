@@ -148,7 +148,7 @@ for task_id in ("mini_promoter", "mini_species"):
                             embed(data.test.sequences), data.test.labels)
     few = probe.few_shot_indices(data.train.labels, 10, 13)
     large = probe.Device("cpu", torch=True, numbers_min=problem.train.size)
-    assert (large.takes(problem.train), large.takes(problem.train[few])) == (True, False)
+    assert (large.fits_on(problem.train), large.fits_on(problem.train[few])) == (True, False)
     small = [probe.run(problem, [few], one)[0].predictions for one in (large, probe.CPU)]
     assert (small[0] == small[1]).all()
     for rows in ([None], [few]):

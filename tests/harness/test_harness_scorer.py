@@ -30,8 +30,8 @@ FIT = """
 import json, sys
 if "late" in sys.argv:
     import numpy, scipy.linalg
-from reference_harness.engine.threads import hold_to_scorer
-hold_to_scorer()
+from reference_harness.engine.threads import limit_to_scorer
+limit_to_scorer()
 from reference_harness.errors import ScorerError
 from reference_harness.scorer import SCORER
 try:

@@ -167,3 +167,48 @@ def test_an_installation_that_fails_shows_the_end_of_its_log_and_names_it(tmp_pa
         f"the lines above are the last of what it printed; the rest is in {log}",
     ]
     assert len(lines) < 20
+
+
+@pytest.fixture
+def installers(tmp_path):
+    """Lay a uv and a Python that write down what they are called with, and a lock."""
+    program(
+        tmp_path / "python", f'echo "python $@" >> "{tmp_path}/calls"; cat >> "{tmp_path}/stdin"'
+    )
+    lock = tmp_path / "lock.txt"
+    lock.write_text(
+        f"{UV} \\\n    --hash=sha256:{'0' * 64}\nxmod==1.0 \\\n    --hash=sha256:{'1' * 64}\n"
+    )
+    return tmp_path
+
+
+UV = "uv==0.9.1"
+HASHED = "--require-hashes --no-deps --requirement"
+
+
+def installed(folder: Path) -> tuple[int, list[str]]:
+    """Install the lock, and return the exit code and the calls."""
+    words = [ROOT / "tools/install-lock", folder / "uv", folder / "python", folder / "lock.txt"]
+    done = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    calls = (folder / "calls").read_text(encoding="utf-8").splitlines()
+    return done.returncode, [call.replace(f"{folder}/", "") for call in calls]
+
+
+BY_UV = f"uv pip install --quiet --python python {HASHED} lock.txt"
+BY_PIP = f"python -m pip install --quiet {HASHED}"
+
+
+def test_a_lock_is_installed_by_uv_alone(installers):
+    program(installers / "uv", f'echo "uv $@" >> "{installers}/calls"')
+    assert installed(installers) == (0, [BY_UV])
+
+
+def test_a_lock_is_installed_by_pip_where_uv_fails(installers):
+    program(installers / "uv", f'echo "uv $@" >> "{installers}/calls"; exit 2')
+    assert installed(installers) == (0, [BY_UV, f"{BY_PIP} lock.txt"])
+
+
+def test_a_uv_that_is_not_there_is_installed_first_with_its_hashes(installers):
+    """The stand-in for pip installs nothing, so that pip does the rest, too."""
+    assert installed(installers) == (0, [f"{BY_PIP} /dev/stdin", f"{BY_PIP} lock.txt"])
+    assert (installers / "stdin").read_text(encoding="utf-8").split(" ")[0] == UV

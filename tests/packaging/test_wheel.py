@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.board.page import FIXED
+from geneb_ci.board.page import FIXED_FILES
 from geneb_ci.common.shipped import toolkit_files
 from geneb_ci.init.new_repository import copied_files
 from tests.packaging.wheel import built
@@ -33,7 +33,7 @@ def test_it_carries_schemas_policy_and_page(wheel):
         f"geneb_ci/_shipped/page/{path.relative_to(ROOT / 'leaderboard').as_posix()}"
         for path in (
             *(ROOT / "leaderboard/src").rglob("*.*"),
-            *(ROOT / "leaderboard" / name for name in FIXED),
+            *(ROOT / "leaderboard" / name for name in FIXED_FILES),
         )
     }
     shipped |= {f"geneb_ci/_shipped/repository/{path}" for path in copied_files()}

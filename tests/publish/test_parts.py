@@ -73,7 +73,7 @@ def test_settings_that_the_ledger_does_not_follow_are_refused(tmp_path, name):
 def test_a_space_that_holds_what_was_sent_has_nothing_wrong():
     after = live(MADE, ["README.md"])
     change = BoardChange(after, MADE.published, ["gone.json"], "", MADE.manifest)
-    assert change.missed(after) == set()
+    assert change.files_not_as_published(after) == set()
     assert dropped_files(after, MADE) == []
 
 
@@ -82,9 +82,9 @@ def test_all_that_is_wrong_is_named():
     files = dict(after.files) | {"b.json": facts(b"other")}
     del files["a.json"]
     change = BoardChange(after, MADE.published, ["gone.json", "x.json"], "", MADE.manifest)
-    missed = change.missed(dataclasses.replace(after, files=files))
-    assert missed == {"a.json", "b.json", "gone.json"}
-    assert NAME in change.missed(dataclasses.replace(after, manifest=None))
+    wrong_files = change.files_not_as_published(dataclasses.replace(after, files=files))
+    assert wrong_files == {"a.json", "b.json", "gone.json"}
+    assert NAME in change.files_not_as_published(dataclasses.replace(after, manifest=None))
 
 
 def test_only_what_we_published_and_no_longer_have_is_dropped():

@@ -88,17 +88,17 @@ def test_a_stale_job_does_not_undo_it_and_the_next_merge_does(space, repo, clone
     for stale in two:
         with pytest.raises(NotFastForward):
             push(space, PublishIntent(stale, repository))
-    assert space_health(space, second, repository).standing is LiveStatus.ROLLED_BACK
+    assert space_health(space, second, repository).live_status is LiveStatus.ROLLED_BACK
     clone.add("model-c")
     clone.commit("Add model-c")
     third = made(clone)
-    assert space_health(space, third, repository).standing is LiveStatus.BEHIND
+    assert space_health(space, third, repository).live_status is LiveStatus.BEHIND
     assert push(space, PublishIntent(third, repository)).outcome is PublishOutcome.PUBLISHED
     assert json.loads(repo.head.tree["manifest.json"])["rollback"] is None
-    assert space_health(space, third, repository).standing is LiveStatus.CURRENT
+    assert space_health(space, third, repository).live_status is LiveStatus.CURRENT
     # A job that was late from before the rollback, or for what it took back, is stale still.
     for stale in two:
-        assert space_health(space, stale, repository).standing is LiveStatus.AHEAD
+        assert space_health(space, stale, repository).live_status is LiveStatus.AHEAD
         with pytest.raises(NotFastForward):
             push(space, PublishIntent(stale, repository))
     assert {f"v/{one.manifest.generation}/index.html" for one in (*two, third)} < {*repo.head.tree}
@@ -125,7 +125,7 @@ def test_a_stale_job_that_read_before_the_rollback_is_refused(hub, space, clone,
     hub.watch = overtake
     with pytest.raises(NotFastForward, match="publishing would undo it"):
         push(space, PublishIntent(third, repository), clock=Patience())
-    assert space_health(space, made(clone), repository).standing is LiveStatus.ROLLED_BACK
+    assert space_health(space, made(clone), repository).live_status is LiveStatus.ROLLED_BACK
 
 
 def test_a_rollback_can_be_undone(space, repo, clone, repository, two):
@@ -175,7 +175,7 @@ def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, cl
     repository = GitRepository(clone.root)
     other = built_by_another(clone)
     push(space, PublishIntent(other, repository))
-    assert space_health(space, made(clone), repository).standing is LiveStatus.OTHER
+    assert space_health(space, made(clone), repository).live_status is LiveStatus.OTHER
     clone.add("model-b")
     clone.commit("Add model-b")
     push(space, PublishIntent(made(clone), repository))

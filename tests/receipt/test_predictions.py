@@ -294,7 +294,7 @@ def test_pairs_of_published_predictions_are_noted(made: Path, tmp_path: Path) ->
     assert "unread.json: cannot be read; `geneb-ci check " in done.stdout
     assert "wrong.json: 1 contradiction: " in done.stdout
     assert "3 rows with predictions, 0 bytes to fetch\n" in done.stdout
-    assert "2 rows noted, 2 left out" in done.stdout
+    assert "2 rows included, 2 left out" in done.stdout
     noted = json.loads((tmp_path / "leaderboard/policy/pairs.json").read_text())
     assert list(noted["rows"]) == ["one", "two"]
     (own,), (shared, other) = noted["regimes"]["full"]["micro"]

@@ -71,7 +71,7 @@ def test_what_is_there_and_what_is_gone(hub: Hub, of_small: Written, tmp_path: P
         assert errors == ""
         return code, output.splitlines()
 
-    assert seen() == (0, [f"submissions/{MODEL}.json: there", "1 published receipt, 0 not there"])
+    assert seen() == (0, [f"submissions/{MODEL}.json: available", "1 published receipt, 0 missing"])
     assert not notes.exists()
     assert seen("--write")[1][-1] == f"wrote {notes}"
     today = dt.datetime.now(dt.UTC).date().isoformat()
@@ -90,7 +90,7 @@ def test_what_is_there_and_what_is_gone(hub: Hub, of_small: Written, tmp_path: P
     (root / "submissions/broken.json").write_text("{")
     code, (unread, line, last) = seen("--write")
     assert unread.startswith("submissions/broken.json: cannot be read; ")
-    assert (code, last) == (11, "1 published receipt, 1 not there")
+    assert (code, last) == (11, "1 published receipt, 1 missing")
     assert "the server answered 401" in line
     assert json.loads(notes.read_text())["rows"][MODEL]["seen"] == today
     (root / f"submissions/{MODEL}.json").unlink()

@@ -18,7 +18,7 @@ from geneb_ci.board.diff import (
     RankMove,
     RegimePlace,
 )
-from geneb_ci.publish.comparison import Comparison, Effect, Replay
+from geneb_ci.publish.comparison import Comparison, Replay, RuleEffect
 from geneb_ci.render import comparison
 from tests.render.hostile import texts
 
@@ -45,7 +45,7 @@ def comparisons(draw):
 
 @st.composite
 def replays(draw):
-    effects = tuple(Effect(draw(texts), draw(texts), 2, draw(texts)) for _ in range(3))
+    effects = tuple(RuleEffect(draw(texts), draw(texts), 2, draw(texts)) for _ in range(3))
     return Replay(draw(texts), "0" * 40, 41, effects[:1], effects[1:2], effects[2:])
 
 

@@ -53,7 +53,7 @@ def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
     for error in _well_typed(errors):
         faults.extend(_faults(error, key))
     if errors or key is None:
-        return None, structure.explained(list(dict.fromkeys(faults)))
+        return None, structure.with_rename_fixes(list(dict.fromkeys(faults)))
     return MODELS[key].model_validate(value), []
 
 

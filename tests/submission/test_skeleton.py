@@ -42,7 +42,7 @@ def test_the_names_of_the_public_rows_are_unlike():
 
 
 def test_what_the_table_says_of_ascii_is_what_the_code_says():
-    assert {k: v for k, v in names._prototypes().items() if k.isascii()} == names._ASCII
+    assert {k: v for k, v in names._prototypes().items() if k.isascii()} == names._ASCII_PROTOTYPES
 
 
 @given(st.text(max_size=20))

@@ -61,7 +61,7 @@ from geneb_ci.audit.rerun.receipt_variants import (
 from geneb_ci.audit.sampling.embedding_draw import task_shares
 from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.common.config import Layout, benchmark_of
-from geneb_ci.harness.process import DERIVED, HarnessProcess, TaskSource, task_source
+from geneb_ci.harness.process import COMPUTED_LIMITS, HarnessProcess, TaskSource, task_source
 from geneb_ci.receipt.cells import limits_of, recompute
 from geneb_ci.receipt.direction import direction_test
 from geneb_ci.receipt.draw import TaskShare, drawn_embeddings
@@ -217,7 +217,7 @@ def _receipt_step(
                 refits[task] = refit(
                     task, varied, support, values, receipt.tasks[task].scale_log2,
                     current.path, file, receipt_tools.source, harness,
-                    limits_of(receipt, task, benchmark, DERIVED), Path(folder),
+                    limits_of(receipt, task, benchmark, COMPUTED_LIMITS), Path(folder),
                 )  # fmt: skip
 
         if outcome.variants is not None:

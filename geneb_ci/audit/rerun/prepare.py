@@ -28,7 +28,7 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.harness.process import (
     CLASSES_UNKNOWN,
-    DERIVED,
+    COMPUTED_LIMITS,
     FACTOR,
     MEMORY,
     SECONDS,
@@ -80,7 +80,7 @@ class Machine:
     fresh_commitment: Path | None = None
     """File of the commitment to the fresh set."""
     limits: Limits = field(default_factory=Limits)
-    scoring: ScoringOptions = DERIVED
+    scoring: ScoringOptions = COMPUTED_LIMITS
     """Limits of scoring a task; by default they follow from its size."""
 
     def scoring_of(

@@ -8,7 +8,7 @@ from pathlib import Path
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import (
     CLASSES_UNKNOWN,
-    DERIVED,
+    COMPUTED_LIMITS,
     HarnessProcess,
     ScoringLimits,
     ScoringOptions,
@@ -88,7 +88,7 @@ class Scoring:
     """The regimes that are compared."""
     is_rounded: bool = True
     """Whether the claims are of embeddings rounded to float16."""
-    limits: ScoringOptions = DERIVED
+    limits: ScoringOptions = COMPUTED_LIMITS
     further_files: tuple[Path, Path] | None = None
     """The file of variants and fresh sequences of the task, and the file of their embeddings."""
     other_draws: str | None = None

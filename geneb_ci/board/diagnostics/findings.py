@@ -28,11 +28,11 @@ MODELS_MIN = 3
 """Minimum number of models for a correlation: two points always lie on a line."""
 SPREAD_MIN = 2
 """Minimum number of scores for a standard deviation."""
-Computed = tuple[float | None, list[FigurePart]]
+FigureValue = tuple[float | None, list[FigurePart]]
 """The value of a figure, or None if it is undefined, and its parts."""
-ROUNDING = 1e-6
+DEVIATION_ROUNDING_MAX = 1e-6
 """An upper bound of the rounding error of a standard deviation."""
-SIDES = ("first", "second")
+MODEL_PARAMETERS = ("first", "second")
 """Names of the parameters whose value is a model."""
 PAIRS_MAX = 10_000
 """Maximum number of pairs that a figure lists; ten thousand models have ten million pairs."""
@@ -61,7 +61,7 @@ class FigureKind(NamedTuple):
     unit: str
     defaults: Parameters
     """The parameters with which the paper computed it."""
-    compute: Callable[[Rows, Mapping[str, Any]], Computed]
+    compute: Callable[[Rows, Mapping[str, Any]], FigureValue]
     exclude: tuple[str, ...] = ()
     """Models that the paper excludes from it."""
 
@@ -148,7 +148,7 @@ def kinds_on(regimes: Sequence[str], models: Container[str]) -> list[FigureKind]
     return [
         kind._replace(exclude=tuple(model for model in kind.exclude if model in models))
         for kind in figure_kinds(regimes)
-        if all(kind.defaults[side] in models for side in SIDES if side in kind.defaults)
+        if all(kind.defaults[side] in models for side in MODEL_PARAMETERS if side in kind.defaults)
     ]
 
 
@@ -240,7 +240,7 @@ def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
     )
 
 
-def _size_correlation(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+def _size_correlation(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     regime = parameters["regime"]
     rows_with_size = [row for row in rows if row.params and regime in row.macro]
     if len(rows_with_size) < MODELS_MIN:
@@ -302,13 +302,13 @@ def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
         yield task, [scores[task] for scores in scores_by_row]
 
 
-def _hard_tasks(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+def _hard_tasks(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     means = [(mean(scores), task) for task, scores in _by_task(rows, parameters["regime"])]
     tasks = sorted((value, task) for value, task in means if value < parameters["threshold"])
     return len(tasks), [FigurePart(name=task, value=value) for value, task in tasks]
 
 
-def _high_variance_tasks(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+def _high_variance_tasks(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     tasks = sorted(
         (-deviation, task)
         for task, scores in _by_task(rows, parameters["regime"])
@@ -324,10 +324,10 @@ def _may_deviate(scores: Sequence[float], threshold: float) -> bool:
         return False
     mean_score = sum(scores) / len(scores)
     distance = math.dist(scores, [mean_score] * len(scores))
-    return distance / math.sqrt(len(scores) - 1) > threshold - ROUNDING
+    return distance / math.sqrt(len(scores) - 1) > threshold - DEVIATION_ROUNDING_MAX
 
 
-def _winner_changes(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+def _winner_changes(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     before, after = parameters["before"], parameters["after"]
     winners_before, winners_after = _winners(rows, before), _winners(rows, after)
     if not winners_before or not winners_after:
@@ -349,7 +349,7 @@ def _winners(rows: Rows, regime: str) -> dict[str, str]:
     }
 
 
-def _small_beats_large(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+def _small_beats_large(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     regime, size_ratio = parameters["regime"], parameters["times"]
     rows_with_size = sorted(
         (row for row in rows if row.params and regime in row.macro),
@@ -381,7 +381,7 @@ def _small_beats_large(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
     return count, parts
 
 
-def _retention(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+def _retention(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     few, full = parameters["regime"], parameters["whole"]
     rows_with_both = [row for row in rows if few in row.macro and full in row.macro]
     few_shot_scores = dict(_by_category(rows_with_both, few))
@@ -401,12 +401,12 @@ def _ratio(few_shot_scores: Sequence[float], full_scores: Sequence[float]) -> fl
     return mean(few_shot_scores) / mean(full_scores)
 
 
-def _macro_difference(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+def _macro_difference(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     macro = {row.model: row.macro.get(parameters["regime"]) for row in rows}
     first, second = macro.get(parameters["first"]), macro.get(parameters["second"])
     return (None if first is None or second is None else first - second), []
 
 
-def _mean_macro(rows: Rows, parameters: Mapping[str, Any]) -> Computed:
+def _mean_macro(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     macros = [row.macro[parameters["regime"]] for row in rows if parameters["regime"] in row.macro]
     return (mean(macros) if macros else None), []

@@ -36,14 +36,14 @@ SAME_SIZE = 1.25
 class RankedModels(NamedTuple):
     """The ranked models of a regime, and their scores by "macro" and category."""
 
-    places: Mapping[str, int]
+    positions: Mapping[str, int]
     """By model id: its index in each column."""
     columns: Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
-class Frames:
-    """The tables that every diagnostic is computed from."""
+class DiagnosticInputs:
+    """The rows, scores and intervals from which every diagnostic is computed."""
 
     benchmark: Benchmark
     models: list[document.ModelFacts]
@@ -57,13 +57,13 @@ class Frames:
     """Facts from the model registry, by model id."""
 
 
-def frames_of(
+def inputs_of(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     intervals: Intervals,
     results: Mapping[str, Any],
-) -> Frames:
-    """Return the tables of a board; `intervals` and `results` are of the same entries."""
+) -> DiagnosticInputs:
+    """Return the inputs of diagnostics; `intervals` and `results` are of the same entries."""
     ordered_entries = in_board_order(entries)
     scores = {
         regime: _scores(regime_intervals.board)
@@ -71,7 +71,7 @@ def frames_of(
     }
     models = [_model(entry, scores) for entry in ordered_entries]
     attributes = {entry.submission.model_id: entry.attributes for entry in ordered_entries}
-    return Frames(benchmark, models, scores, intervals, results, attributes)
+    return DiagnosticInputs(benchmark, models, scores, intervals, results, attributes)
 
 
 def diagnostic_steps(
@@ -104,7 +104,9 @@ def _findings(
 
 def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, float | None]]:
     """Return the number of models ranked in both regimes, and Kendall's tau of each score."""
-    row_pairs = [(index, right.places[m]) for m, index in left.places.items() if m in right.places]
+    row_pairs = [
+        (index, right.positions[m]) for m, index in left.positions.items() if m in right.positions
+    ]
     left_rows, right_rows = np.array(row_pairs, dtype=int).reshape(-1, 2).T
     return len(row_pairs), {
         name: rounded_or_none(
@@ -130,7 +132,7 @@ def _model(entry: Entry, scores: Mapping[str, RankedModels]) -> document.ModelFa
         evidence=str(entry.evidence),
         params=submission.meta.params,
         params_in_paper=None if paper_params is None else int(paper_params),
-        regimes=[regime for regime, table in scores.items() if model in table.places],
+        regimes=[regime for regime, table in scores.items() if model in table.positions],
     )
 
 
@@ -144,24 +146,26 @@ def rounded_or_none(value: float) -> float | None:
     return None if math.isnan(value) else rounded(value)
 
 
-def scores_by_size(frames: Frames) -> dict[str, document.Size]:
+def scores_by_size(inputs: DiagnosticInputs) -> dict[str, document.Size]:
     """Return macro scores against the board's parameter counts, by regime."""
     return {
-        regime: document.Size(pareto=pareto(_sized(frames, table)))
-        for regime, table in frames.scores.items()
+        regime: document.Size(pareto=pareto(_models_by_size(inputs, table)))
+        for regime, table in inputs.scores.items()
     }
 
 
-def _sized(frames: Frames, table: RankedModels) -> Iterator[tuple[str, int, float]]:
+def _models_by_size(
+    inputs: DiagnosticInputs, table: RankedModels
+) -> Iterator[tuple[str, int, float]]:
     """Yield ranked models with params and macro, smallest first; of equal sizes, best first."""
     macro = table.columns["macro"].tolist()
     order = [
-        (model.params, -macro[table.places[model.model]], number)
-        for number, model in enumerate(frames.models)
-        if model.model in table.places
+        (model.params, -macro[table.positions[model.model]], number)
+        for number, model in enumerate(inputs.models)
+        if model.model in table.positions
     ]
     return (
-        (frames.models[number].model, params, -negative_macro)
+        (inputs.models[number].model, params, -negative_macro)
         for params, negative_macro, number in sorted(order)
     )
 
@@ -169,7 +173,7 @@ def _sized(frames: Frames, table: RankedModels) -> Iterator[tuple[str, int, floa
 def pareto(models_by_size: Iterable[tuple[str, int, float]]) -> list[document.ParetoModel]:
     """Return the models that score higher than all that are not larger, smallest first.
 
-    `ordered` is the result of `_sized`: models with params and macro.
+    `models_by_size` is the result of `_models_by_size`: models with params and macro score.
     """
     front: list[document.ParetoModel] = []
     for model, params, macro in models_by_size:
@@ -178,36 +182,38 @@ def pareto(models_by_size: Iterable[tuple[str, int, float]]) -> list[document.Pa
     return front
 
 
-class _Facts(NamedTuple):
-    """One model with the attributes in which pairs may differ."""
+class _ComparedModel(NamedTuple):
+    """A model, with the attributes in which the two models of a pair may differ."""
 
     model: str
     params: float
     value_by_attribute: Mapping[str, str]
 
 
-def controlled_comparisons(frames: Frames) -> dict[str, dict[str, document.Attribute]]:
+def controlled_comparisons(inputs: DiagnosticInputs) -> dict[str, dict[str, document.Attribute]]:
     """Compare macro scores of controlled pairs in every regime, by the attribute that differs."""
-    facts = list(_facts(frames))
+    facts = list(_facts(inputs))
     controlled_pairs = list(pairs_with_one_difference(facts))
-    return {regime: _attributes_in(frames, regime, controlled_pairs) for regime in frames.scores}
+    return {regime: _attributes_in(inputs, regime, controlled_pairs) for regime in inputs.scores}
 
 
-def _facts(frames: Frames) -> Iterator[_Facts]:
-    for model in frames.models:
-        paper_params, attributes = model.params_in_paper, frames.attributes.get(model.model, {})
+def _facts(inputs: DiagnosticInputs) -> Iterator[_ComparedModel]:
+    for model in inputs.models:
+        paper_params, attributes = model.params_in_paper, inputs.attributes.get(model.model, {})
         value_by_attribute = {name: attributes.get(name) for name in ATTRIBUTES[1:]}
         if (
             paper_params
             and paper_params > 0
             and all(isinstance(kind, str) for kind in value_by_attribute.values())
         ):
-            yield _Facts(
+            yield _ComparedModel(
                 model.model, float(paper_params), {k: str(v) for k, v in value_by_attribute.items()}
             )
 
 
-def pairs_with_one_difference(facts: list[_Facts]) -> Iterator[tuple[str, _Facts, _Facts]]:
+def pairs_with_one_difference(
+    facts: list[_ComparedModel],
+) -> Iterator[tuple[str, _ComparedModel, _ComparedModel]]:
     """Yield the pairs that differ in one attribute, with its name.
 
     The first of a pair is the larger model for size, else the one with the alphabetically later
@@ -227,14 +233,16 @@ def pairs_with_one_difference(facts: list[_Facts]) -> Iterator[tuple[str, _Facts
             yield name, first, second
 
 
-def _value(facts: _Facts, attribute: str) -> float | str:
+def _value(facts: _ComparedModel, attribute: str) -> float | str:
     return facts.params if attribute == "size" else facts.value_by_attribute[attribute]
 
 
 def _attributes_in(
-    frames: Frames, regime: str, controlled_pairs: list[tuple[str, _Facts, _Facts]]
+    inputs: DiagnosticInputs,
+    regime: str,
+    controlled_pairs: list[tuple[str, _ComparedModel, _ComparedModel]],
 ) -> dict[str, document.Attribute]:
-    board = frames.intervals.regimes[regime].board
+    board = inputs.intervals.regimes[regime].board
     index_by_model = {model: k for k, model in enumerate(board.models)}
     macro = board.scores["macro"]
     pairs_by_attribute: dict[str, list[document.Pair]] = {name: [] for name in ATTRIBUTES}
@@ -258,7 +266,7 @@ def _attributes_in(
     }
 
 
-def _value_text(facts: _Facts, attribute: str) -> str:
+def _value_text(facts: _ComparedModel, attribute: str) -> str:
     return f"{facts.params:.0f}" if attribute == "size" else facts.value_by_attribute[attribute]
 
 
@@ -277,13 +285,13 @@ def _contrasts(attribute: str, pairs: list[document.Pair]) -> Iterator[document.
         )
 
 
-def stability(frames: Frames) -> document.Stability:
+def stability(inputs: DiagnosticInputs) -> document.Stability:
     """Return the agreement of rankings between categories and between regimes."""
-    categories = list(frames.benchmark.category_order)
+    categories = list(inputs.benchmark.category_order)
     agreement: dict[str, dict[str, dict[str, float | None]]] = {}
     with_macro: dict[str, dict[str, float | None]] = {}
-    for regime, table in frames.scores.items():
-        names, matrix = list(table.columns), frames.results[f"taus {regime}"]
+    for regime, table in inputs.scores.items():
+        names, matrix = list(table.columns), inputs.results[f"taus {regime}"]
         by_name = {
             a: {b: rounded_or_none(matrix[i, j]) for j, b in enumerate(names)}
             for i, a in enumerate(names)
@@ -293,15 +301,15 @@ def stability(frames: Frames) -> document.Stability:
     return document.Stability(
         category_tau=agreement,
         macro_tau=with_macro,
-        winners={regime: _winners(frames, regime) for regime in frames.scores},
+        winners={regime: _winners(inputs, regime) for regime in inputs.scores},
         regime_pairs=[
-            _regime_pair(frames, *pair) for pair in itertools.combinations(frames.scores, 2)
+            _regime_pair(inputs, *pair) for pair in itertools.combinations(inputs.scores, 2)
         ],
     )
 
 
-def _winners(frames: Frames, regime: str) -> dict[str, document.Winner]:
-    standings_by_category = frames.intervals.regimes[regime].categories
+def _winners(inputs: DiagnosticInputs, regime: str) -> dict[str, document.Winner]:
+    standings_by_category = inputs.intervals.regimes[regime].categories
     return {
         name: _winner(standings) for name, standings in standings_by_category.items() if standings
     }
@@ -312,10 +320,10 @@ def _winner(standings: ModelRanking) -> document.Winner:
     return document.Winner(model=standings.models[0], score=standings.score[0], could_be_best=count)
 
 
-def _regime_pair(frames: Frames, before: str, after: str) -> document.RegimePair:
-    models, tau = frames.results[f"taus {before, after}"]
-    categories = frames.benchmark.category_order
-    changes = _winner_changes(frames, before, after)
+def _regime_pair(inputs: DiagnosticInputs, before: str, after: str) -> document.RegimePair:
+    models, tau = inputs.results[f"taus {before, after}"]
+    categories = inputs.benchmark.category_order
+    changes = _winner_changes(inputs, before, after)
     return document.RegimePair(
         regimes=(before, after),
         models=models,
@@ -328,11 +336,13 @@ def _regime_pair(frames: Frames, before: str, after: str) -> document.RegimePair
     )
 
 
-def _winner_changes(frames: Frames, before: str, after: str) -> list[document.WinnerChange]:
+def _winner_changes(
+    inputs: DiagnosticInputs, before: str, after: str
+) -> list[document.WinnerChange]:
     changes = []
-    for name in frames.benchmark.category_order:
+    for name in inputs.benchmark.category_order:
         standings_before, standings_after = (
-            frames.intervals.regimes[r].categories[name] for r in (before, after)
+            inputs.intervals.regimes[r].categories[name] for r in (before, after)
         )
         if not standings_before or not standings_after:
             continue
@@ -370,7 +380,7 @@ def diagnostics(
         }
         makers = diagnostic_steps(boards, figure_values(rows, benchmark), benchmark)
         results = {name: make() for name, make in makers.items()}
-    frames = frames_of(rows, benchmark, intervals, results)
+    inputs = inputs_of(rows, benchmark, intervals, results)
     document_value = document.Diagnostics(
         schema_version="2.0",
         benchmark=document.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
@@ -388,11 +398,11 @@ def diagnostics(
             ),
             margin=MARGIN,
         ),
-        models=frames.models,
+        models=inputs.models,
         ranks={},
-        stability=stability(frames),
-        size=scores_by_size(frames),
-        pairs=controlled_comparisons(frames),
+        stability=stability(inputs),
+        size=scores_by_size(inputs),
+        pairs=controlled_comparisons(inputs),
         findings=results["findings"],
     ).model_dump(mode="json")
     return document_value | {

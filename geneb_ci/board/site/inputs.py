@@ -281,7 +281,7 @@ class Site:
         index = TASK_NUMBERS * places[model]
         return scores, [limit[index] for limit in limits], [limit[index + 1] for limit in limits]
 
-    def in_task(
+    def scores_in_task(
         self, task: str, models: Iterable[str], regime: str
     ) -> tuple[list[str], TaskColumns]:
         """Return which of some models are ranked in a regime, and their scores in a task."""

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from geneb_ci.audit.trust.attestation import SCORES, SUBMITTERS_WORD, Author
-from geneb_ci.board.baselines import beside_baselines
+from geneb_ci.board.baselines import baseline_comparison
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.marks import letters_per_second, peak_memory, run_words
+from geneb_ci.board.marks import hardware_and_duration, letters_per_second, peak_memory
 from geneb_ci.board.site.inputs import (
     MACRO,
     Site,
@@ -54,7 +54,7 @@ def facts_of_model(entry: Entry, model_entry: ModelEntry | None) -> list[ModelFa
 
 def baseline_facts(entry: Entry, benchmark: Benchmark) -> Iterator[ModelFact]:
     """Yield a fact with mean MCC of a row and of the baselines, on the tasks that all have."""
-    comparison = beside_baselines(entry.submission.results, benchmark)
+    comparison = baseline_comparison(entry.submission.results, benchmark)
     if comparison is not None:
         baselines = ", ".join(f"{name} {score:.3f}" for name, score in comparison.baselines.items())
         tasks = (
@@ -112,7 +112,7 @@ def _submission_facts(entry: Entry) -> Iterator[ModelFact]:
         "saw no sequence of any task in training" if meta.zero_shot else "no such claim"
     )
     yield ModelFact("Zero-shot", zero_shot_text, Author.SUBMITTER)
-    if (run := run_words(entry.submission)) is not None:
+    if (run := hardware_and_duration(entry.submission)) is not None:
         yield ModelFact("Run", run, Author.SUBMITTER)
     if (letters_per_s := letters_per_second(entry.submission)) is not None:
         memory_peak = peak_memory(entry.submission)

@@ -202,7 +202,9 @@ def _category_tasks(category: str, site: Site) -> list[Task]:
 def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
     """Return the page of a task: its question, and the scores of models."""
     models, regimes = site.best_in(task.id, LISTED_MAX), site.benchmark.regimes
-    cells = model_cells(models, (site.in_task(task.id, models, regime) for regime in regimes))
+    cells = model_cells(
+        models, (site.scores_in_task(task.id, models, regime) for regime in regimes)
+    )
     about = (
         f"{task.label}: {facts.description or 'a classification task'} in the category "
         f"{task.category} of the benchmark {site.benchmark.name}. Scores of {len(site.names)} "

@@ -24,7 +24,7 @@ from reference_harness.formats.text import quoted
 def accuracy_off_grid(context: Context) -> Iterator[Fault]:
     """Report each accuracy that is no multiple of 1 / (n_test * fit_count) within its precision."""
     for claim in context.claims:
-        if claim.path in context.off_grid:
+        if claim.path in context.off_grid_paths:
             prediction_count = (claim.task.n_test or 0) * claim.fit_count
             acc = claim.reading.value.acc
             correct_below = int(acc * prediction_count)
@@ -71,15 +71,15 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
         classes = claim.classes
         if classes is None or claim.fit_count > 1:
             continue
-        if not has_table(classes, _lenient(context, claim)):
+        if not has_table(classes, _widened(context, claim)):
             subject = f'{quoted(claim.task.id)} in "{claim.regime}": '
-            misfit = wrong_metric(classes, claim.reading)
-            if misfit is None:
+            wrong_metric_found = wrong_metric(classes, claim.reading)
+            if wrong_metric_found is None:
                 message, actual, expected = nearest_text(classes, claim.reading)
                 fix = ""
             else:
-                message, actual, expected = _misfit_text(classes, claim.reading, misfit)
-                fix = f"Compute {misfit.name} again from the same predictions."
+                message, actual, expected = _misfit_text(classes, claim.reading, wrong_metric_found)
+                fix = f"Compute {wrong_metric_found.name} again from the same predictions."
             yield Fault(
                 IMPOSSIBLE_SCORES.id,
                 claim.path,
@@ -96,9 +96,9 @@ ROUNDED_ACC = 0.01
 rounding, to two decimals at worst; only scores wrong by more than this are reported again."""
 
 
-def _lenient(context: Context, claim: ScoreClaim) -> ReportedTriple:
+def _widened(context: Context, claim: ScoreClaim) -> ReportedTriple:
     """Return the scores of a claim, taken as rounded if its accuracy is impossible."""
-    if claim.path not in context.off_grid:
+    if claim.path not in context.off_grid_paths:
         return claim.reading
     value, width = claim.reading
     return ReportedTriple(value, Triple._make(max(half, ROUNDED_ACC) for half in width))
@@ -131,10 +131,15 @@ class WrongMetric(NamedTuple):
 
 
 def _misfit_text(
-    classes: Classes, reported: ReportedTriple, misfit: WrongMetric
+    classes: Classes, reported: ReportedTriple, wrong_metric_found: WrongMetric
 ) -> tuple[str, str, str]:
     """Return the same as `nearest_text`, with the matrix that the two other metrics fit."""
-    return _no_matrix_text(classes, reported, misfit.scores, f"the one that {misfit.others} fit")
+    return _no_matrix_text(
+        classes,
+        reported,
+        wrong_metric_found.scores,
+        f"the one that {wrong_metric_found.others} fit",
+    )
 
 
 def wrong_metric(classes: Classes, reported: ReportedTriple) -> WrongMetric | None:
@@ -176,7 +181,7 @@ def impossible_mean(context: Context) -> Iterator[Fault]:
         classes = claim.classes
         if classes is None or claim.fit_count == 1:
             continue
-        verdict = impossible_metric(hull_of(classes), _lenient(context, claim))
+        verdict = impossible_metric(hull_of(classes), _widened(context, claim))
         if verdict is not None:
             yield _mean_fault(claim, classes, verdict)
 
@@ -234,7 +239,7 @@ def inconsistent_metrics(context: Context) -> Iterator[Fault]:
     for claim in context.claims:
         n = claim.task.n_test
         if claim.classes is None and n is not None:
-            reading = _lenient(context, claim)
+            reading = _widened(context, claim)
             for metric, actual, low, high in metrics_out_of_bounds(n, reading, claim.fit_count):
                 yield Fault(
                     INCONSISTENT_METRICS.id,

@@ -19,7 +19,7 @@ DISTINCT_MIN = 0.9
 DRIFT_MAX = 0.04
 
 
-class _Part(NamedTuple):
+class _PartOfNumber(NamedTuple):
     """A number of the file that is a part of another number."""
 
     table: str
@@ -29,11 +29,11 @@ class _Part(NamedTuple):
 
 
 _PARTS = (
-    _Part("letters", "read", "given"),
-    _Part("letters", "cut", "sequences"),
-    _Part("letters", "unknown", "tokens"),
-    _Part("embeddings", "distinct", "count"),
-    _Part("embeddings", "most_repeated", "count"),
+    _PartOfNumber("letters", "read", "given"),
+    _PartOfNumber("letters", "cut", "sequences"),
+    _PartOfNumber("letters", "unknown", "tokens"),
+    _PartOfNumber("embeddings", "distinct", "count"),
+    _PartOfNumber("embeddings", "most_repeated", "count"),
 )
 
 

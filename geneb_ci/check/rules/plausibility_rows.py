@@ -33,8 +33,8 @@ BELOW = 8.0
 
 def implausible_cell(context: Context) -> Iterator[Fault]:
     """Report each cell that is too many standard deviations from its prediction."""
-    view, standing = context.view, context.view.prediction
-    if standing is None:
+    view, prediction = context.view, context.view.prediction
+    if prediction is None:
         return
     smallest_limit = min(BELOW, ABOVE_FEW_SHOT, ABOVE)
     for number, distance in enumerate(view.distances):
@@ -48,7 +48,7 @@ def implausible_cell(context: Context) -> Iterator[Fault]:
         metric = context.benchmark.primary_metric
         score = score_of(abs(distance), limit)
         side = "above" if distance > 0 else "below"
-        predicted = standing.predicted[number]
+        predicted = prediction.predicted[number]
         yield Fault(
             IMPLAUSIBLE_CELL.id,
             ("results", regime, task, metric),
@@ -183,11 +183,11 @@ BLEND_WEIGHT = 0.15
 
 def blended_rows(context: Context) -> Iterator[Fault]:
     """Report a row whose residuals from a fit on other rows are smaller than any public row's."""
-    view, standing = context.view, context.view.prediction
-    if standing is None:
+    view, prediction = context.view, context.view.prediction
+    if prediction is None:
         return
-    spread = math.fsum(standing.spread) / len(standing.spread)
-    heaviest_rows = sorted((-w, i) for i, w in standing.weights.items() if w > BLEND_WEIGHT)
+    spread = math.fsum(prediction.spread) / len(prediction.spread)
+    heaviest_rows = sorted((-w, i) for i, w in prediction.weights.items() if w > BLEND_WEIGHT)
     if spread >= BLEND_LIMIT or any(is_near_copy(view, i) for _, i in heaviest_rows):
         return
     score = score_of(BLEND_LIMIT, max(spread, 1e-9))

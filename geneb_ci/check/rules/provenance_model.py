@@ -9,7 +9,7 @@ from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, KeyPath, Need, Severity
 from geneb_ci.submission.placeholders import placeholder_name
 from reference_harness.formats.files import line_ends_of
-from reference_harness.formats.packages import OF_THE_HARNESS, LockRefused, read_lock
+from reference_harness.formats.packages import HARNESS_PACKAGES, LockRefused, read_lock
 from reference_harness.formats.submission_terms import ITEM
 from reference_harness.formats.text import quoted
 
@@ -255,7 +255,7 @@ def unusable_lock(context: Context) -> Iterator[Fault]:
     if lock is None:
         return
     try:
-        read_lock(lock.raw, lock.name, OF_THE_HARNESS)
+        read_lock(lock.raw, lock.name, HARNESS_PACKAGES)
     except LockRefused as error:
         message = f"the lock {error.reason}"
         yield Fault(

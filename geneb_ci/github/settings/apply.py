@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.github.errors import UnexpectedReply, Unseen
+from geneb_ci.github.errors import UnexpectedReply, UnreadableSetting
 from geneb_ci.github.settings.check import idle_workflows, missing_labels, verdict_app
 from geneb_ci.github.settings.client import MAIN, SettingsClient
 from geneb_ci.github.settings.diagnosis import Diagnosis, SettingState
@@ -197,7 +197,7 @@ def _applied(client: SettingsClient, wrong_settings: Sequence[Setting]) -> Appli
     group = [setting for setting in SETTINGS if setting.group == wrong_settings[0].group]
     try:
         _WRITERS[wrong_settings[0].apply](client, group)
-    except (UsageProblem, Unseen, UnexpectedReply) as refused:
+    except (UsageProblem, UnreadableSetting, UnexpectedReply) as refused:
         error = f"{refused.message}; {refused.fix}"
     ids = tuple(setting.id for setting in wrong_settings)
     return AppliedSettings(ids, tuple(client.sent[sent_before:]), error)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from geneb_ci.github.api import STATUS_CONTEXT, VERDICT_APP
-from geneb_ci.github.errors import Unseen
+from geneb_ci.github.errors import UnreadableSetting
 from geneb_ci.github.settings.client import MAIN, SettingsClient, variable_path
 from geneb_ci.github.settings.required import SETTINGS, Setting
 
 Check = Callable[[SettingsClient, Setting], str | None]
-"""Raises Unseen if the value cannot be seen."""
+"""Raises UnreadableSetting if the value cannot be seen."""
 
 DISABLED = "disabled_manually"
 """State of a workflow that a person disabled."""
@@ -54,7 +54,7 @@ def repository(client: SettingsClient, setting: Setting) -> str | None:
     """Compare a member of the repository itself."""
     ((key, value),) = setting.required.items()
     if key not in client.repository:
-        raise Unseen(f"GitHub does not show {key}", "use a token that may push")
+        raise UnreadableSetting(f"GitHub does not show {key}", "use a token that may push")
     actual = client.repository[key]
     return None if actual == value else f"{key} is {_value_text(actual)}"
 
@@ -119,10 +119,10 @@ def main_rules(client: SettingsClient, setting: Setting) -> str | None:
 
 
 def bypassers(client: SettingsClient, ruleset: int) -> list[dict[str, Any]]:
-    """Return who may bypass a ruleset. Raises Unseen without the right to change it."""
+    """Return who may bypass a ruleset. Raises UnreadableSetting without the right to change it."""
     reply = client.get(f"/rulesets/{ruleset}") or {}
     if "bypass_actors" not in reply:
-        raise Unseen(
+        raise UnreadableSetting(
             "GitHub shows who may bypass a ruleset only to those who may change it",
             "use a token of an administrator with Administration: write",
         )
@@ -165,7 +165,7 @@ def _required_verdict(client: SettingsClient) -> list[dict[str, Any]]:
 def verdict_app(client: SettingsClient) -> int | None:
     """Return the id of the App that sets the status of verdicts; None if there is none.
 
-    Raises Unseen if the token may not read variables.
+    Raises UnreadableSetting if the token may not read variables.
     """
     value = client.value(variable_path(VERDICT_APP))
     return int(value) if value.isascii() and value.isdigit() else None
@@ -183,7 +183,7 @@ def verdict(client: SettingsClient, _setting: Setting) -> str | None:
         return f"no rule of main requires the status {STATUS_CONTEXT}"
     try:
         app = verdict_app(client)
-    except Unseen:
+    except UnreadableSetting:
         return None
     if app is not None and app not in sources:
         return f"{STATUS_CONTEXT} counts from any account, not only from the App {app}"
@@ -241,7 +241,7 @@ def _space_in(value: str) -> str | None:
 def named_space(client: SettingsClient) -> str | None:
     """Return the Space of the caller, of the repository's variable, or of an environment's.
 
-    Raises Unseen if the token may not read them.
+    Raises UnreadableSetting if the token may not read them.
     """
     if client.space:
         return client.space
@@ -264,12 +264,12 @@ def variable(client: SettingsClient, setting: Setting) -> str | None:
 def trusted_publisher(client: SettingsClient, setting: Setting) -> str | None:
     """Look for a successful run of the publishing workflow; the Hub does not show bindings.
 
-    Raises Unseen if no run has succeeded yet.
+    Raises UnreadableSetting if no run has succeeded yet.
     """
     path, needs = setting.read_path, setting.needs
     reply = client.get(path, needs, branch=MAIN, status="success", per_page=1)
     if not (reply or {}).get("total_count"):
-        raise Unseen(
+        raise UnreadableSetting(
             "nothing shows that the trusted publisher is set: the Hub does not show it, and no run "
             "of publish.yml has succeeded; until it is set every run fails, including the one that "
             "the first push starts",

@@ -8,7 +8,13 @@ from typing import Any
 from geneb_ci.check.change import REGULAR, SUBMODULE, Blob
 from geneb_ci.common.answers import ALONE, ANSWERS_FILE
 from geneb_ci.github.api import GitHub
-from geneb_ci.github.errors import RETRY_FIX, MissingScope, NotFound, UnexpectedReply, Unseen
+from geneb_ci.github.errors import (
+    RETRY_FIX,
+    MissingScope,
+    NotFound,
+    UnexpectedReply,
+    UnreadableSetting,
+)
 from geneb_ci.github.trees import read_blob
 from geneb_ci.github.wire import Wire
 
@@ -35,7 +41,8 @@ class SettingsClient:
     def get(self, path: str, permission: str = METADATA, **parameters: str | int) -> Any:
         """Return the JSON of a path of the repository; None if GitHub finds nothing there.
 
-        Raises Unseen if the token may not read it; `permission` is what a fine-grained token needs.
+        `permission` is what a fine-grained token needs. Raises UnreadableSetting if the token may
+        not read the path.
         """
         key = f"{path} {parameters}"
         return self._once(
@@ -43,7 +50,7 @@ class SettingsClient:
         )
 
     def page(self, path: str, permission: str = METADATA) -> list[dict[str, Any]]:
-        """Return a complete list. Raises Unseen if the token may not read it."""
+        """Return a complete list. Raises UnreadableSetting if the token may not read it."""
         pages = self.wire.pages(path, PAGES_MAX)
         return list(
             self._once(
@@ -56,7 +63,8 @@ class SettingsClient:
     ) -> Any:
         """Return the earlier answer for this key, or read it now.
 
-        Returns `default` if GitHub finds nothing. Raises Unseen if the token may not read it.
+        Returns `default` if GitHub finds nothing. Raises UnreadableSetting if the token may not
+        read the path.
         """
         if key not in self._replies:
             try:
@@ -66,12 +74,12 @@ class SettingsClient:
             except MissingScope as error:
                 self._replies[key] = _unseen(path, permission, error.message)
         reply = self._replies[key]
-        if isinstance(reply, Unseen):
+        if isinstance(reply, UnreadableSetting):
             raise reply
         return reply
 
     def settings(self, path: str) -> dict[str, Any]:
-        """Return settings that every repository has. Raises Unseen if GitHub hides them.
+        """Return settings that every repository has. Raises UnreadableSetting if GitHub hides them.
 
         GitHub answers 404 instead of 403 to many tokens without administrative rights.
         """
@@ -88,12 +96,12 @@ class SettingsClient:
             self._replies.clear()
 
     def value(self, path: str) -> str:
-        """Return the value of a variable, or "". Raises Unseen if the token may not read it."""
+        """Return the value of a variable, or "". Raises UnreadableSetting as `get` does."""
         reply = self.get(path, _permission_for(path))
         return str(reply.get("value", "")) if reply is not None else ""
 
     def set_value(self, path: str, value: str) -> None:
-        """Set a variable. Raises Unseen or MissingScope without the right."""
+        """Set a variable. Raises UnreadableSetting or MissingScope without the right."""
         collection, _, name = path.rpartition("/")
         is_new = self.get(path, _permission_for(path)) is None
         body = {"name": name, "value": value}
@@ -170,8 +178,8 @@ def _permission_for(path: str) -> str:
     return "Variables: read" if path.startswith("/actions/") else "Environments: read"
 
 
-def _unseen(path: str, permission: str, reason: str) -> Unseen:
-    return Unseen(
+def _unseen(path: str, permission: str, reason: str) -> UnreadableSetting:
+    return UnreadableSetting(
         f"{path or 'the repository'} cannot be read: {reason}",
         f"use a token of an administrator with {permission}",
     )

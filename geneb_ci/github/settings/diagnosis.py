@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from geneb_ci.common.errors import Exit
-from geneb_ci.github.errors import UnexpectedReply, Unseen
+from geneb_ci.github.errors import UnexpectedReply, UnreadableSetting
 from geneb_ci.github.settings import check, check_files, hub
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.features import Feature, FeatureState
@@ -76,7 +76,7 @@ def diagnoses_of(client: SettingsClient, settings: Iterable[Setting] = SETTINGS)
 def _diagnosis(client: SettingsClient, setting: Setting) -> Diagnosis:
     try:
         problem = _CHECKS[setting.check](client, setting)
-    except (Unseen, UnexpectedReply) as error:  # one odd answer does not end the report
+    except (UnreadableSetting, UnexpectedReply) as error:  # one odd answer does not end the report
         return Diagnosis(setting, SettingState.UNSEEN, visible(error.message), error.fix)
     if problem is None:
         return Diagnosis(setting, SettingState.FINE)

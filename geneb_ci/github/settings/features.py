@@ -21,7 +21,7 @@ from geneb_ci.github.audit_ready import (
     VERDICT_KEY,
     WRITER,
 )
-from geneb_ci.github.errors import UnexpectedReply, Unseen
+from geneb_ci.github.errors import UnexpectedReply, UnreadableSetting
 from geneb_ci.github.report import AUDIT_LABEL
 from geneb_ci.github.settings.check import AUDIT_RUNNER, DISABLED
 from geneb_ci.github.settings.check_files import WORKFLOWS, audit_key
@@ -31,8 +31,8 @@ from geneb_ci.render.plain import visible
 
 HUB_TOKEN, RESOURCE = "HF_JOBS_TOKEN", "HF_OIDC_RESOURCE"
 NEW_APP = "geneb-ci init --app"
-APPROVERS = 2
-_READ = re.compile(r"\b(secrets|vars)\.([A-Za-z_]\w*)")
+WRITERS_MIN = 2
+_READ_SETTING = re.compile(r"\b(secrets|vars)\.([A-Za-z_]\w*)")
 _JOB = re.compile(r"^  ([\w-]+):[ \t]*$", re.MULTILINE)
 _ENVIRONMENT = re.compile(r"^    environment:[ \t]+(?:\{name: )?([\w-]+)", re.MULTILINE)
 _RUNS_ON = re.compile(r"^    runs-on:[ \t]+(\S[^#\n]*)", re.MULTILINE)
@@ -79,13 +79,13 @@ class JobReads(NamedTuple):
 def reads_of(workflow: str, text: str) -> list[JobReads]:
     """Return what each job of a workflow file reads, including what the whole file reads."""
     head, _, body = text.partition("\njobs:\n")
-    shared_names = set(_READ.findall(head))
+    shared_names = set(_READ_SETTING.findall(head))
     starts = [*_JOB.finditer(body)]
     ends = [*(match.start() for match in starts[1:]), len(body)]
     reads = []
     for match, end in zip(starts, ends, strict=True):
         job_text = body[match.start() : end]
-        names = shared_names | set(_READ.findall(job_text))
+        names = shared_names | set(_READ_SETTING.findall(job_text))
         environment, runner = _ENVIRONMENT.search(job_text), _RUNS_ON.search(job_text)
         reads.append(
             JobReads(
@@ -100,7 +100,7 @@ def reads_of(workflow: str, text: str) -> list[JobReads]:
     return reads
 
 
-class _Lacks(Exception):  # noqa: N818 (what a feature lacks, not an error)
+class _FeatureFault(Exception):  # noqa: N818 (what a feature lacks, not an error)
     """A feature does not work or is not set up, with the reason and a fix."""
 
     def __init__(self, reason: str, fix: str, *, state: FeatureState = FeatureState.BROKEN) -> None:
@@ -115,14 +115,14 @@ class _Board:
         self.client = client
 
     def jobs(self, workflow: str) -> list[JobReads]:
-        """Return what the jobs of a workflow read. Raises _Lacks if the workflow does not run."""
+        """Return what the jobs of a workflow read. Raises _FeatureFault if it does not run."""
         path = f"{WORKFLOWS}/{workflow}.yml"
         actions = self.client.get("/actions/permissions", ADMINISTRATION) or {}
         if actions.get("enabled") is False:
-            raise _Lacks("Actions are off", "Settings > Actions > General: allow Actions")
+            raise _FeatureFault("Actions are off", "Settings > Actions > General: allow Actions")
         raw = self.client.content(path)
         if raw is None:
-            raise _Lacks(
+            raise _FeatureFault(
                 f"main has no {path}",
                 "geneb-ci init writes it; commit it",
                 state=FeatureState.NOT_SET_UP,
@@ -132,9 +132,9 @@ class _Board:
         state = states.get(path, "active")
         if state == DISABLED:
             fix = f"gh workflow enable {workflow}.yml, if you want it"
-            raise _Lacks(f"a maintainer disabled {path}", fix, state=FeatureState.NOT_SET_UP)
+            raise _FeatureFault(f"a maintainer disabled {path}", fix, state=FeatureState.NOT_SET_UP)
         if state != "active":
-            raise _Lacks(
+            raise _FeatureFault(
                 f"GitHub disabled {path} (state: {state})", f"gh workflow enable {workflow}.yml"
             )
         return reads_of(workflow, raw.decode("utf-8", "replace"))
@@ -154,15 +154,15 @@ class _Board:
         return of_environment or self.client.value(variable_path(name))
 
     def require_environments(self, jobs: Sequence[JobReads]) -> None:
-        """Raise _Lacks if a job's environment does not exist."""
+        """Raise _FeatureFault if a job's environment does not exist."""
         for job in jobs:
             path = f"/environments/{job.environment}"
             if job.environment and self.client.get(path, "Actions: read") is None:
                 reason = f"there is no environment {job.environment}, which {job.workflow} uses"
-                raise _Lacks(reason, "geneb-ci init --apply makes it and admits only main")
+                raise _FeatureFault(reason, "geneb-ci init --apply makes it and admits only main")
 
     def require_secrets(self, jobs: Sequence[JobReads], optional: frozenset[str]) -> None:
-        """Raise _Lacks if a secret that a job reads is not stored."""
+        """Raise _FeatureFault if a secret that a job reads is not stored."""
         for job in jobs:
             for name in sorted(job.secrets - optional):
                 if not self.secret(name, job.environment):
@@ -172,7 +172,7 @@ class _Board:
                     of_environment = (
                         f" of the environment {job.environment}" if job.environment else ""
                     )
-                    raise _Lacks(f"the secret {name}{of_environment} is not stored", fix)
+                    raise _FeatureFault(f"the secret {name}{of_environment} is not stored", fix)
 
 
 def _verdicts(board: _Board) -> str:
@@ -182,16 +182,16 @@ def _verdicts(board: _Board) -> str:
         board.require_secrets(jobs, frozenset({VERDICT_KEY}))
     try:
         app = board.variable(VERDICT_APP)
-    except Unseen:
+    except UnreadableSetting:
         return ""
     if not app:
         return f"all who can write can set the status; to allow only an App: {NEW_APP}"
     if not board.secret(VERDICT_KEY, VERDICT_ENVIRONMENT):
         reason = f"the variable {VERDICT_APP} names an App, but its key {VERDICT_KEY} is not stored"
-        raise _Lacks(reason, f"gh variable delete {VERDICT_APP}; geneb-ci init --apply")
+        raise _FeatureFault(reason, f"gh variable delete {VERDICT_APP}; geneb-ci init --apply")
     if not board.variable(VERDICT_BOT):
         reason = f"the variable {VERDICT_BOT} does not say which account the App {app} has"
-        raise _Lacks(
+        raise _FeatureFault(
             reason, f"gh variable set {VERDICT_BOT} --body $(gh api users/SLUG[bot] -q .id)"
         )
     return f"only the App {app} can set the status"
@@ -205,14 +205,14 @@ def _publishing(board: _Board) -> str:
         if RESOURCE in job.variables and not board.variable(RESOURCE, job.environment):
             of_environment = f" of the environment {job.environment}" if job.environment else ""
             reason = f"the variable {RESOURCE}{of_environment} names no Space"
-            raise _Lacks(reason, "geneb-ci init --apply --space OWNER/NAME")
+            raise _FeatureFault(reason, "geneb-ci init --apply --space OWNER/NAME")
     path = "/actions/workflows/publish.yml/runs"
     runs = board.client.get(path, "Actions: read", branch=MAIN, status="success", per_page=1)
     if not (runs or {}).get("total_count"):
         (publisher,) = (setting for setting in SETTINGS if setting.check == "trusted_publisher")
         reason = "no run of publish.yml has succeeded; every run fails until the Space trusts it"
         fix = f"{publisher.hand}; then: gh workflow run publish.yml"
-        raise _Lacks(reason, fix, state=FeatureState.NOT_SET_UP)
+        raise _FeatureFault(reason, fix, state=FeatureState.NOT_SET_UP)
     return ""
 
 
@@ -223,22 +223,26 @@ def _audits(board: _Board) -> str:
         str(label["name"]).casefold() for label in board.client.page("/labels", "Issues: read")
     }
     if AUDIT_LABEL not in labels:
-        raise _Lacks(f"the label {AUDIT_LABEL} does not exist", f"gh label create {AUDIT_LABEL}")
+        raise _FeatureFault(
+            f"the label {AUDIT_LABEL} does not exist", f"gh label create {AUDIT_LABEL}"
+        )
     flavor, runner = board.variable(FLAVOR), board.variable(RUNNER)
     if not flavor and not runner:
         reason = f"neither {FLAVOR} nor {RUNNER} is set; the answer to a label is a comment"
         fix = f"gh variable set {FLAVOR} --body l4x1, or {RUNNER} for a machine of your own"
-        raise _Lacks(reason, fix, state=FeatureState.NOT_SET_UP)
+        raise _FeatureFault(reason, fix, state=FeatureState.NOT_SET_UP)
     optional = {WRITER, APP_KEY} if flavor else {WRITER, APP_KEY, HUB_TOKEN}
     if board.variable(APP, ENVIRONMENT) and not board.secret(APP_KEY, ENVIRONMENT):
         reason = f"the variable {APP} names an App, but its key {APP_KEY} is not stored"
-        raise _Lacks(reason, f"gh variable delete {APP} --env {ENVIRONMENT}; geneb-ci init --app")
+        raise _FeatureFault(
+            reason, f"gh variable delete {APP} --env {ENVIRONMENT}; geneb-ci init --app"
+        )
     board.require_secrets(jobs, frozenset(optional))
     (setting,) = (setting for setting in SETTINGS if setting.check == "audit_key")
     if problem := audit_key(board.client, setting):
-        raise _Lacks(problem, setting.hand)
+        raise _FeatureFault(problem, setting.hand)
     if flavor and not board.variable(PROBED):
-        raise _Lacks(
+        raise _FeatureFault(
             f"whether the sandbox works in a Job of the Hub, where audits run because {FLAVOR} "
             "is set, is unknown",
             f"geneb-ci doctor --github {board.client.wire.repository} --hub-job",
@@ -265,14 +269,14 @@ def _merging(board: _Board) -> str:
         return "by one maintainer, who merges his own pull requests, which is weaker"
     people = board.client.page("/collaborators", "Metadata: read")
     writers = [person for person in people if (person.get("permissions") or {}).get("push")]
-    if len(writers) < APPROVERS:
+    if len(writers) < WRITERS_MIN:
         writer = visible(str(writers[0].get("login", ""))) if writers else "nobody"
         reason = f"only {writer} may write, and nobody can approve his own pull request"
         fix = (
             "invite a second maintainer; to go on alone, which is weaker: "
             "geneb-ci init --maintainers @ME"
         )
-        raise _Lacks(reason, f"{fix} --alone --force, commit it, geneb-ci init --apply")
+        raise _FeatureFault(reason, f"{fix} --alone --force, commit it, geneb-ci init --apply")
     return ""
 
 
@@ -290,7 +294,7 @@ def features_of(client: SettingsClient) -> Iterator[Feature]:
     for name, check in _FEATURES.items():
         try:
             yield Feature(name, FeatureState.WORKS, check(board))
-        except _Lacks as lack:
+        except _FeatureFault as lack:
             yield Feature(name, lack.state, visible(lack.because), lack.fix)
-        except (Unseen, UnexpectedReply) as error:
+        except (UnreadableSetting, UnexpectedReply) as error:
             yield Feature(name, FeatureState.UNSEEN, visible(error.message), error.fix)

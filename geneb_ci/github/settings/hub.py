@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.github.errors import Unseen
+from geneb_ci.github.errors import UnreadableSetting
 from geneb_ci.github.settings.check import named_space
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.required import Setting
@@ -17,11 +17,13 @@ _WRITE_FIX = "make a token that may write: https://huggingface.co/settings/token
 
 
 def _api(token: str | None = None) -> Any:  # the client is imported late
-    """Return the Hub's client. Raises Unseen if it is not installed."""
+    """Return the Hub's client. Raises UnreadableSetting if it is not installed."""
     try:
         from huggingface_hub import HfApi  # a second to import
     except ImportError:
-        raise Unseen("the Hub's client is missing", "pip install 'geneb-ci[hub]'") from None
+        raise UnreadableSetting(
+            "the Hub's client is missing", "pip install 'geneb-ci[hub]'"
+        ) from None
     return HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token)
 
 
@@ -39,12 +41,12 @@ def _status(error: Exception) -> int | None:
 
 
 def space(client: SettingsClient, _setting: Setting) -> str | None:
-    """Check that the Space exists and serves files unchanged. Raises Unseen."""
+    """Check that the Space exists and serves files unchanged. Raises UnreadableSetting."""
     return space_fault(client)
 
 
 def space_fault(client: SettingsClient) -> str | None:
-    """Return what is wrong with the Space, or None. Raises Unseen."""
+    """Return what is wrong with the Space, or None. Raises UnreadableSetting."""
     name = named_space(client)
     if name is None:
         return "no Space is named"
@@ -54,7 +56,7 @@ def space_fault(client: SettingsClient) -> str | None:
     except _errors() as error:
         if _status(error) in _NO_SPACE_STATUSES:
             return f"the Hub finds no Space {name}"
-        raise Unseen(
+        raise UnreadableSetting(
             f"the Hub did not show {name}: {type(error).__name__}", "run this again later"
         ) from error
     return None if info.sdk in {"static", None} else f"the Space {name} runs {info.sdk}"
@@ -64,7 +66,7 @@ def refuse_token(token: str) -> None:
     """Raise UsageProblem if the Hub does not know the token, or the token may only read."""
     try:
         account = _api(token).whoami()
-    except Unseen:
+    except UnreadableSetting:
         return  # the report at the end says so
     except _errors() as error:
         if _status(error) == UNAUTHORISED:

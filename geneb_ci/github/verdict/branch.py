@@ -11,13 +11,13 @@ from geneb_ci.check.report import ProposalFacts, Report, UncommittedFile
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.main_branch import (
     Clone,
-    further_places,
+    further_folders,
     layout_of_main,
     layout_of_settings,
 )
 from geneb_ci.github.trees import main_at
 from geneb_ci.github.verdict.base_branch import BaseBranch
-from geneb_ci.github.verdict.checker import PullChecker, places_of
+from geneb_ci.github.verdict.checker import PullChecker, repository_folders
 from geneb_ci.github.verdict.decide import Decision, decide
 from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.github.verdict.words import TITLES, next_step
@@ -84,7 +84,7 @@ def judge_branch(
     layout = layout_of_settings(clone, clone.tree(base_commit.tree).files)
     if base is None and layout.submissions is None:
         raise NoClone(f"{name} has no folder of submissions", "name another branch: --base REF")
-    places = places_of(layout)
+    places = repository_folders(layout)
     folders = sorted({places.submissions, places.cards, places.extractors})
     uncommitted = tuple(_uncommitted(repository, folders))
     if base is None and clone.merge_base(base_commit.sha, head).sha == head:
@@ -95,7 +95,7 @@ def judge_branch(
             "commit the files of your model on a branch; in a clone of a fork, pass the main "
             "branch of the board's repository: --base REF",
         )
-    main = main_at(clone, base_commit, further_places(layout))
+    main = main_at(clone, base_commit, further_folders(layout))
     with layout_of_main(clone, root, main, say) as main_layout:
         judge = PullChecker(clone, BaseBranch(main_layout), main)
         decision = decide(judge, PullHead(number=1, head_sha=head), ranks=ranks)

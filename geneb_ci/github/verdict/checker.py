@@ -51,13 +51,13 @@ Until the merge, only the draw of the record counts."""
 PATHS_MAX = 20
 # With these findings no file of the pull request is read, because its changes are too many or not
 # all known.
-UNREAD = frozenset({"truncated-tree", "too-many-files"})
+UNREADABLE_CHANGE_RULES = frozenset({"truncated-tree", "too-many-files"})
 RIVAL_RULES = frozenset({"open-collision", "open-copy"})
 _CORRECTION = "correction"
-ADDED_ONLY = "audit files are added, never changed"
+CHANGED_AUDIT_REASON = "audit files are added, never changed"
 
 
-def unsound_records(
+def unverified_records(
     layout: Layout, main: Main, bytes_by_path: Mapping[str, bytes], source: Source
 ) -> tuple[tuple[str, str], ...]:
     """Return path and reason for each record of a pull request that does not verify.
@@ -113,9 +113,9 @@ def _board_mismatch(
     """Yield why a statement may belong to another board: it links to no statement of main.
 
     It need not link to statements that were added to main meanwhile, because audits may run at the
-    same time. `changed` are the paths of the pull request.
+    same time. `changed_paths` are those of the pull request.
     """
-    history, audits = repository.history, places_of(repository.layout).audits
+    history, audits = repository.history, repository_folders(repository.layout).audits
     on_main = {path for path in history.files if f"{audits}/{path}" not in changed_paths}
     if on_main and not on_main & history.with_predecessors({name: history.files[name].sha256}):
         yield (
@@ -158,7 +158,7 @@ def _dating_errors(
     from geneb_ci.github.verdict.dating import dating_errors
 
     if isinstance(source, GitHub):
-        audits = places_of(repository.layout).audits
+        audits = repository_folders(repository.layout).audits
         yield from dating_errors(repository, plan, audits, source, main)
 
 
@@ -228,7 +228,7 @@ class CheckedPull:
     """The digests for comparison with other open rows; None if the row itself has errors."""
 
 
-def places_of(layout: Layout) -> RepositoryFolders:
+def repository_folders(layout: Layout) -> RepositoryFolders:
     """Return the folders of a repository relative to its root.
 
     Raises UsageProblem if this is not a repository of submissions.
@@ -257,7 +257,7 @@ class PullChecker:
         self.base = base
         self.layout = base.layout
         self.main = main
-        self.places = places_of(base.layout)
+        self.places = repository_folders(base.layout)
         self.checker = Checker(RULES)
         self._proposals: dict[str, Proposal] = {}
 
@@ -281,8 +281,8 @@ class PullChecker:
     ) -> CheckedPull:
         """Read and check the head of a pull request, in at most six requests.
 
-        `others` are open pull requests that pass; the row is compared with theirs. Raises
-        ForgeProblem.
+        `other_fingerprints` are those of open pull requests that pass; the row is compared with
+        them. Raises ForgeProblem.
         """
         checked_pull = self.judge_alone(self.proposal(head))
         if checked_pull.fingerprint is None:
@@ -297,7 +297,9 @@ class PullChecker:
         """Check the change, without comparing it with other open pull requests."""
         proposal = dataclasses.replace(proposal, change=_with_changed_records(proposal.change))
         first_findings = change_findings(proposal.change)
-        if {finding.rule for finding in first_findings} & UNREAD or not proposal.change.model:
+        if {
+            finding.rule for finding in first_findings
+        } & UNREADABLE_CHANGE_RULES or not proposal.change.model:
             return CheckedPull(
                 proposal.merge_base, proposal.change, tuple(first_findings), (), None, None
             )
@@ -307,8 +309,8 @@ class PullChecker:
         change = self._with_named_files(proposal, raws)
         if any(file.path not in raws for file in (change.extractor, change.lock) if file):
             raws |= self._read(change, proposal.head)  # now known to belong to the row
-        records, unsound = self._records(change, raws)
-        change = dataclasses.replace(change, invalid_records=(*change.invalid_records, *unsound))
+        records, unverified = self._records(change, raws)
+        change = dataclasses.replace(change, invalid_records=(*change.invalid_records, *unverified))
         findings = change_findings(change)
         files = _digests(raws | records)
         row = f"{self.places.submissions}/{change.model}.json"
@@ -331,9 +333,9 @@ class PullChecker:
 
     def _judge_records(self, proposal: Proposal) -> CheckedPull:
         """Verify the audit records of a pull request that changes nothing else."""
-        records, unsound = self._records(proposal.change, {})
+        records, unverified = self._records(proposal.change, {})
         change = dataclasses.replace(
-            proposal.change, invalid_records=(*proposal.change.invalid_records, *unsound)
+            proposal.change, invalid_records=(*proposal.change.invalid_records, *unverified)
         )
         return CheckedPull(
             proposal.merge_base,
@@ -365,7 +367,7 @@ class PullChecker:
             path: raw for path, raw in {**raws, **raws_by_path}.items() if isinstance(raw, bytes)
         }
         return raws_by_path, tuple(
-            sorted((*faults, *unsound_records(self.layout, self.main, proposed, self.source)))
+            sorted((*faults, *unverified_records(self.layout, self.main, proposed, self.source)))
         )
 
     def _read(self, change: Change, head: Mapping[str, Blob]) -> dict[str, bytes | Fault]:
@@ -421,7 +423,9 @@ def _with_changed_records(change: Change) -> Change:
     """Return a change that lists its changed and deleted files of audits as invalid records."""
     folder = f"{change.folders.audits}/"
     paths = (f.path for f in change.files if f.path.startswith(folder) and f.before is not None)
-    return dataclasses.replace(change, invalid_records=tuple((path, ADDED_ONLY) for path in paths))
+    return dataclasses.replace(
+        change, invalid_records=tuple((path, CHANGED_AUDIT_REASON) for path in paths)
+    )
 
 
 def _digests(raws: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:

@@ -11,7 +11,7 @@ from geneb_ci.audit.sampling.plan import BasePlan
 from geneb_ci.check.change import REGULAR, Blob
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.audits import earlier_orders
-from geneb_ci.github.replies import ReplyModel, Sha, Stored, parsed
+from geneb_ci.github.replies import GitObject, ReplyModel, Sha, parsed
 from geneb_ci.github.trees import Main
 from reference_harness.formats.files import blob_id
 
@@ -83,7 +83,7 @@ class _Listed(ReplyModel):
     """A commit of a list, with its parents, the first one first."""
 
     sha: Sha
-    parents: list[Stored]
+    parents: list[GitObject]
 
 
 def _adds(commit: str, path: str, sha: str, github: GitHub, main: Main) -> bool:

@@ -40,7 +40,7 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 from reference_harness.formats.text import quoted
 
-NEAREST = 2
+SIMILAR_ROWS = 2
 # Example of fabrication: to raise the mean by 0.02, with at most 0.1 per task, takes 20 of 100.
 FABRICATED_SHARE = 0.2
 
@@ -117,7 +117,7 @@ def row_comparison(
     similar_rows = sorted(
         (row for row in rows if row is not own_row),
         key=lambda row: (_distance(own_row, row), row.model),
-    )[:NEAREST]
+    )[:SIMILAR_ROWS]
     best = rows[0]
     compared_rows = [own_row, *similar_rows]
     if best not in compared_rows:
@@ -190,10 +190,10 @@ def decide(
 ) -> Decision:
     """Check the head of a pull request, or of a branch that may become one, and decide.
 
-    The server and `geneb-ci check` in a clone both call this. `others` are open pull requests that
-    pass. Without `ranks` the row is not ranked, which saves half a second and changes nothing else.
-    A crash of geneb-ci gives a verdict that does not pass. Raises ForgeProblem if the head cannot
-    be read, and Tampered if `report` would refuse the verdict.
+    The server and `geneb-ci check` in a clone both call this. `other_fingerprints` are those of
+    open pull requests that pass. Without `ranks` the row is not ranked, which saves half a second
+    and changes nothing else. A crash of geneb-ci gives a verdict that does not pass. Raises
+    ForgeProblem if the head cannot be read, and Tampered if `report` would refuse the verdict.
     """
     try:
         checked_pull = judge.judge(pull.head_sha, other_fingerprints)

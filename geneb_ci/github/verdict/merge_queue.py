@@ -18,7 +18,7 @@ from geneb_ci.github.replies import Pull
 from geneb_ci.github.trees import Proposal
 from geneb_ci.github.verdict.checker import (
     RIVAL_RULES,
-    UNREAD,
+    UNREADABLE_CHANGE_RULES,
     CheckedPull,
     PullChecker,
     change_findings,
@@ -56,7 +56,9 @@ def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
     pull_by_model: dict[str, CheckedPull] = {}
     places: Counter[str] = Counter()
     foreign_paths = {file.path for file in proposal.change.files}
-    unread_rules = [f.rule for f in change_findings(proposal.change) if f.rule in UNREAD]
+    unread_rules = [
+        f.rule for f in change_findings(proposal.change) if f.rule in UNREADABLE_CHANGE_RULES
+    ]
     open_list = OpenList([], []) if unread_rules else github.open_pulls()
     for model, paths in _paths_by_model(github, proposal.change, open_list.pulls).items():
         pull_by_model[model] = judge.judge_alone(_proposal_with(proposal, paths))

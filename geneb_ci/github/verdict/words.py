@@ -1,6 +1,6 @@
 """Texts of a verdict, both for the comment on a pull request and for a contributor's terminal."""
 
-from geneb_ci.github.errors import WHEN
+from geneb_ci.github.errors import EFFECT_TIME
 from geneb_ci.github.verdict.model import PullOutcome, PullVerdict
 
 TITLES = {
@@ -10,7 +10,7 @@ TITLES = {
     PullOutcome.NEEDS_MAINTAINER: "a maintainer decides",
     PullOutcome.NOT_CHECKED: "not checked",
 }
-_NEXT = {
+_NEXT_STEPS = {
     PullOutcome.PASSED: "You need not do anything: a maintainer will review and merge.",
     PullOutcome.WARNINGS: (
         "Explain each warning in a comment here, or push a correction. Warnings do not fail a "
@@ -18,7 +18,7 @@ _NEXT = {
     ),
     PullOutcome.CHANGES_NEEDED: (
         "Fix the errors below and push to this branch; this comment is updated "
-        f"{WHEN}. To get this verdict on your own machine, commit, and run"
+        f"{EFFECT_TIME}. To get this verdict on your own machine, commit, and run"
     ),
     PullOutcome.NEEDS_MAINTAINER: (
         "A submission changes only the row, the card and the extractor of one model; this pull "
@@ -30,17 +30,21 @@ _NEXT = {
         "maintainers."
     ),
 }
-_NO_SUBMISSION = (
+_NO_SUBMISSION_STEP = (
     "No submission was found in this pull request. A submission changes `submissions/MODEL.json`, "
     "`submissions/cards/MODEL.md` and `submissions/extractors/MODULE.py`, and nothing else. A "
     "maintainer reviews any other change."
 )
-_EDIT = """You need not do anything: the row is already published, so a maintainer asks its \
+_EDIT_STEP = """You need not do anything: the row is already published, so a maintainer asks its \
 author before merging."""
 
 
 def next_step(pull: PullVerdict) -> str:
     """Return the next step of the author, as Markdown."""
     if pull.outcome is PullOutcome.NEEDS_MAINTAINER and pull.model is None:
-        return _NO_SUBMISSION
-    return _EDIT if pull.outcome is PullOutcome.PASSED and pull.is_edit else _NEXT[pull.outcome]
+        return _NO_SUBMISSION_STEP
+    return (
+        _EDIT_STEP
+        if pull.outcome is PullOutcome.PASSED and pull.is_edit
+        else _NEXT_STEPS[pull.outcome]
+    )

@@ -131,7 +131,7 @@ def test_an_audit_runs_the_model_as_it_is(model, capfd):
         options={"compile": "true"}, batching="file", processes=64,
     )  # fmt: skip
     rows = worker.embed(said, SEQUENCES)
-    assert worker.NOT_COMPILED.decode() in capfd.readouterr().err
+    assert worker.NOT_COMPILED_NOTICE.decode() in capfd.readouterr().err
     plain = HuggingFaceExtractor(model, batching="file").extract_embeddings(SEQUENCES)
     assert np.array_equal(rows, plain)
 

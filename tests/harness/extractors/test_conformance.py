@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from sklearn.linear_model import LogisticRegression
 
 from reference_harness.conformance import PROPERTIES, QUICK, Outcome, PropertyResult, check, static
-from reference_harness.conformance.child import attempt
+from reference_harness.conformance.child import property_result
 from reference_harness.conformance.registry import LOADS
 from reference_harness.conformance.subject import Subject
 from reference_harness.extractors import BUILTINS, DEFAULT
@@ -54,7 +54,7 @@ def tried_here(module: str, model: str = "") -> dict[str, PropertyResult]:
         loads = found.get(LOADS)
         if one.check is None or one.is_offline or (one.needs_load and loads and loads.is_refused()):
             continue
-        found[one.slug] = attempt(one.slug, subject)
+        found[one.slug] = property_result(one.slug, subject)
     return found
 
 
@@ -94,7 +94,7 @@ def lacking(saved, tmp_path):
 def test_missing_weights_are_caught_at_load_and_by_a_second_load(lacking):
     subject = Subject(spec("missing_weights", "MissingWeights"), lacking, "cpu")
     slugs = [one.slug for one in QUICK if one.check is not None and not one.is_offline]
-    results = {slug: attempt(slug, subject) for slug in slugs}
+    results = {slug: property_result(slug, subject) for slug in slugs}
     assert {slug for slug, one in results.items() if one.is_refused()} == {
         "weights", "repeatable-loads"
     }  # fmt: skip
@@ -104,7 +104,7 @@ def test_missing_weights_are_caught_at_load_and_by_a_second_load(lacking):
 
 
 def test_missing_weights_are_caught_where_another_module_loads_them(lacking):
-    found = attempt(
+    found = property_result(
         "weights", Subject(spec("missing_by_helper", "MissingByHelper"), lacking, "cpu")
     )
     assert found.outcome is Outcome.FAILS
@@ -125,7 +125,7 @@ def test_weights_are_said_to_be_from_the_file_only_where_that_is_seen(
     saved, class_name, outcome, sentence
 ):
     subject = Subject(spec("weights_by_hand", class_name), str(saved("bert")), "cpu")
-    found = attempt("weights", subject)
+    found = property_result("weights", subject)
     assert (found.outcome, sentence in found.sentence) == (outcome, True), found.sentence
 
 
@@ -136,10 +136,10 @@ def test_own_code_that_an_extractor_passes_by_is_found(saved, tmp_path):
     values["auto_map"] = {"AutoModel": "own.OwnBert"}
     (tmp_path / "config.json").write_text(json.dumps(values))
     module = spec("missing_weights", "MissingWeights")
-    found = attempt("own-code", Subject(module, str(tmp_path), "cpu"))
+    found = property_result("own-code", Subject(module, str(tmp_path), "cpu"))
     assert found.outcome is Outcome.FAILS
     assert f"{tmp_path} has code of its own" in found.sentence
-    found = attempt("own-code", Subject(module, str(saved("bert")), "cpu"))
+    found = property_result("own-code", Subject(module, str(saved("bert")), "cpu"))
     assert found.outcome is Outcome.HOLDS
 
 
@@ -364,7 +364,7 @@ def own_class(folder: Path, body: str) -> str:
 def test_another_signature_is_named_with_the_right_one(name, tmp_path):
     body, words, expected = OTHER_SIGNATURES[name]
     subject = Subject(own_class(tmp_path, body), "", "cpu")
-    results = [attempt(slug, subject) for slug in (LOADS, "device", "finite")]
+    results = [property_result(slug, subject) for slug in (LOADS, "device", "finite")]
     assert {one.outcome for one in results} == {Outcome.FAILS}
     assert len({one.sentence for one in results}) == 1
     assert words in results[0].sentence

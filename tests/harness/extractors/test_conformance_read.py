@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reference_harness.conformance import read
-from reference_harness.conformance.child import attempt
+from reference_harness.conformance.child import property_result
 from reference_harness.conformance.result import Outcome, PropertyResult
 from reference_harness.conformance.subject import Subject
 
@@ -87,7 +87,7 @@ class Maximum(Whole):
 
 
 def result(slug: str, where: str, name: str, **options: object) -> PropertyResult:
-    return attempt(
+    return property_result(
         slug, Subject(f"{where}:{name}" if name else where, "", "cpu", None, {**options})
     )
 

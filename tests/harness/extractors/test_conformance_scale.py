@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_harness.conformance import PROPERTIES, QUICK, Outcome, check, scale
-from reference_harness.conformance.child import attempt
+from reference_harness.conformance.child import property_result
 from reference_harness.conformance.result import PropertyResult
 from reference_harness.conformance.scale import LENGTH_MIN, SEQUENCES, lengths_up_to, scale_of
 from reference_harness.conformance.subject import Subject
@@ -21,7 +21,7 @@ from tests.harness.extractors.models import KINDS
 FAULTY = Path(__file__).parents[1] / "faulty"
 PROCESS = {"undefined-names", "weights", "no-network", "files-read", "files-read-later"}
 """Properties that change or watch the process they run in."""
-FEWER_ROWS = {"SEQUENCES": 127, "SEQUENCES_MIN": 8, "PLACE_EMBEDDINGS": 1, "CHOSEN_MIN": 24}
+FEWER_ROWS = {"SEQUENCES": 127, "SEQUENCES_MIN": 8, "CLASS_EMBEDDINGS": 1, "CHOSEN_MIN": 24}
 """Of what there is less where no embedding is wrong: half precision is slow on a CPU."""
 BY_DAY = ("bert",)
 """An encoder; embeddings of both kinds are computed by hand in test_huggingface.py."""
@@ -39,7 +39,7 @@ def subject(module: str, class_name: str, **more) -> Subject:
 
 
 def tried(one: Subject, *slugs: str) -> dict[str, PropertyResult]:
-    return {slug: attempt(slug, one) for slug in slugs}
+    return {slug: property_result(slug, one) for slug in slugs}
 
 
 def failed(one: Subject, *slugs: str) -> dict[str, str]:
@@ -137,7 +137,7 @@ def test_what_cannot_be_verified_is_said_and_no_failure():
     ],
 )
 def test_what_cannot_be_compared_is_not_said_to_hold(class_name, slug, letters, sentence):
-    found = attempt(slug, subject("unverifiable", class_name, letters=letters))
+    found = property_result(slug, subject("unverifiable", class_name, letters=letters))
     assert (found.outcome, sentence in found.sentence) == (Outcome.NOT_VERIFIED, True), found
 
 
@@ -155,7 +155,7 @@ def test_what_cannot_be_compared_is_not_said_to_hold(class_name, slug, letters, 
 )
 def test_the_sentence_names_the_cause(class_name, slug, sentence):
     one = subject("misleading", class_name)
-    attempt("loads", one)
+    property_result("loads", one)
     assert sentence in failed(one, slug)[slug]
 
 
@@ -194,7 +194,7 @@ def test_a_transformer_passes_the_full_check(saved, kind, monkeypatch):
     with_fewer_rows(monkeypatch)
     one = Subject(spec="huggingface", name_model=str(saved(kind)), device="cpu")
     assert failed(one, *(each.slug for each in PROPERTIES if each.slug not in PROCESS)) == {}
-    said = attempt("layer-and-pooling", one).sentence
+    said = property_result("layer-and-pooling", one).sentence
     assert said.startswith("Embeddings are the mean over the tokens ('mean') of layer 'last' of 2")
 
 

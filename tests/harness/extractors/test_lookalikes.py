@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reference_harness.conformance import PROPERTIES, Outcome, PropertyResult, check
-from reference_harness.conformance.child import attempt
+from reference_harness.conformance.child import property_result
 from reference_harness.conformance.subject import Subject
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.loading import load
@@ -47,7 +47,7 @@ def test_every_property_holds(written, family, monkeypatch):
     with_fewer_rows(monkeypatch)
     options = {"batching": "file", **FAMILIES[family].options}
     subject = Subject("huggingface", str(written(family)[0]), "cpu", options=options, letters=512)
-    results = [attempt(slug, subject) for slug in IN_PROCESS]
+    results = [property_result(slug, subject) for slug in IN_PROCESS]
     assert [(r.property, r.sentence, r.example) for r in results if r.is_refused()] == []
     # Where a model has no list of blocks, a layer has no number that could be compared.
     unseen = {"layer-and-pooling"} | ({"letters-read"} if family in WORDS_ALONE else set())
