@@ -141,9 +141,13 @@ def compare(
         for choice in chosen
     }
     if not cells or (empty := [task for task, regimes in cells.items() if not regimes]):
-        empty_text = f"task {empty[0]}: the submission" if cells else "the plan"
+        objection = (
+            f"the submission claims no score on task {empty[0]}"
+            if cells
+            else "the plan has no task"
+        )
         raise NothingChecked(
-            f"{empty_text} has nothing to compare", "commit and draw again, for this submission"
+            f"nothing to compare: {objection}", "commit and draw again, for this submission"
         )
     alarm_rate = rule.alarm_of_one(len(METRICS) * sum(map(len, cells.values())))
     tasks = []
@@ -225,7 +229,9 @@ def _claimed_regimes(
     for name in benchmark.regimes:
         if (name, task) in claimed.record:
             if task not in rescored.tasks or name not in rescored.tasks[task].regimes:
-                raise NothingChecked(f"task {task}: the rescoring lacks it in {name}", _RESCORE_FIX)
+                raise NothingChecked(
+                    f"the rescoring has no score on task {task} in regime {name}", _RESCORE_FIX
+                )
             yield name
 
 

@@ -350,7 +350,7 @@ def _differing_scores(outcome: AuditOutcome) -> Iterator[DifferingScore]:
 
 
 def _defined_tasks(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
-    """Return, by regime, the tasks whose compared scores a definition determines."""
+    """Return, by regime, the tasks whose compared scores a scorer or the optimum defines."""
     has_scorer = names_scorer(outcome, inputs)
     return {
         name: frozenset(
