@@ -43,9 +43,9 @@ difference: the factor of the noise of stressed copies."""
 class DeviceDifference(NamedTuple):
     """How much two honest runs differ because of device, kernels and batches alone."""
 
-    row: float
+    embedding_distance: float
     """Largest distance of an embedding from its rerun, divided by its length."""
-    mcc: float
+    mcc_difference: float
     """Largest difference of a task's MCC of record."""
     is_measured: bool
     """Whether runs on these devices were compared, without `UNMEASURED_FACTOR`."""
@@ -87,8 +87,10 @@ def device_difference(claimed: str | None, rerun: str, dtype: str) -> DeviceDiff
 def device_note(claimed: str | None, rerun: str, dtype: str) -> str:
     """Return a note on the devices for readers of the record, in one sentence."""
     difference = device_difference(claimed, rerun, dtype)
-    sizes = f"embeddings by up to {difference.row:.1e} of their length and a task's MCC by "
-    sizes += f"{difference.mcc:.4f}"
+    sizes = (
+        f"embeddings by up to {difference.embedding_distance:.1e} of their length and a task's MCC "
+        f"by {difference.mcc_difference:.4f}"
+    )
     pair = f"{claimed or 'an unknown device'} and {rerun} in {dtype}"
     if difference.is_measured:
         return f"devices: between {pair}, other kernels and batches were measured to move {sizes}"
