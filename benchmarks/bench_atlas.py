@@ -29,7 +29,7 @@ ATLAS = ROOT / "schemas/atlas.json"
 PAGE = ROOT / "docs/research/tolerance.md"
 BEGIN, END = "<!-- atlas -->\n", "<!-- /atlas -->"
 TASKS = ("mini_tf", "mini_promoter", "mini_splice")
-CUT = 32
+CUT_LETTERS = 32
 """Sequences lose 0 to 31 letters at their end, one after another."""
 DTYPES = ("float32", "bfloat16")
 DEVICES = ("cpu", "cuda", "mps")
@@ -53,12 +53,12 @@ class Condition(NamedTuple):
 
     def name(self, base: "Condition") -> str:
         """Return in words how the condition differs from another one."""
-        differ = [
+        differences = [
             f"{key} {value}"
             for key, value in self._asdict().items()
             if value != getattr(base, key) and key != "device"
         ]
-        return ", ".join(differ) or "again"
+        return ", ".join(differences) or "again"
 
 
 MKL = {"default": None, "avx2": "AVX2", "sse": "SSE4_2"}
@@ -86,15 +86,15 @@ def conditions(device: str, dtype: str) -> list[Condition]:
     return [base, *others]
 
 
-def embed(todo: list[list[Any]], folder: Path) -> None:
-    """Embed under each condition that this process's environment allows, and write files."""
+def embed(conditions_and_files: list[list[Any]], folder: Path) -> None:
+    """Embed under each condition, and write the embeddings to its file."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     from reference_harness.loading import load
 
-    for *words, output in todo:
-        condition = Condition(*words)
+    for *settings, output in conditions_and_files:
+        condition = Condition(*settings)
         torch.set_num_threads(condition.threads)
         mode, budget = condition.batches.split()
         extractor: Any = load(
@@ -102,14 +102,14 @@ def embed(todo: list[list[Any]], folder: Path) -> None:
             batching=mode, token_budget=int(budget), dtype=condition.dtype,
             compile=condition.compiled == "yes",
         ).extractor  # fmt: skip
-        kind, *kernel = condition.attention.split()
+        implementation, *kernel = condition.attention.split()
         if condition.compiled == "no":  # else it was compiled with sdpa, the model's own
-            extractor.model.set_attn_implementation(kind)
-        found = {}
+            extractor.model.set_attn_implementation(implementation)
+        embeddings = {}
         for task, sequences in sequences_of().items():
             with sdpa_kernel([SDPBackend.MATH]) if kernel else contextlib.nullcontext():
-                found[task] = extractor.extract_embeddings(sequences)
-        np.savez(output, **found)
+                embeddings[task] = extractor.extract_embeddings(sequences)
+        np.savez(output, **embeddings)
 
 
 def sequences_of() -> dict[str, list[str]]:
@@ -119,10 +119,10 @@ def sequences_of() -> dict[str, list[str]]:
     tasks = {task: mini.load(task) for task in TASKS}
     return {
         task: [
-            sequence[: len(sequence) - number % CUT]
-            for number, sequence in enumerate([*one.train.sequences, *one.test.sequences])
+            sequence[: len(sequence) - number % CUT_LETTERS]
+            for number, sequence in enumerate([*data.train.sequences, *data.test.sequences])
         ]
-        for task, one in tasks.items()
+        for task, data in tasks.items()
     }
 
 
@@ -131,141 +131,150 @@ def score(files: list[str]) -> None:
     from reference_harness import mini, probe
 
     for name in files:
-        rows, found = np.load(name), {}
+        embeddings, predictions = np.load(name), {}
         for task in TASKS:
             data = mini.load(task)
-            cut = len(data.train.labels)
-            x, test = rows[task][:cut], rows[task][cut:]
-            found[f"record {task}"] = probe.fit(x, data.train.labels, test).predictions
-        np.savez(Path(name).with_suffix(".scores.npz"), allow_pickle=False, **found)
+            train_count = len(data.train.labels)
+            train, test = embeddings[task][:train_count], embeddings[task][train_count:]
+            predictions[f"record {task}"] = probe.fit(train, data.train.labels, test).predictions
+        np.savez(Path(name).with_suffix(".scores.npz"), allow_pickle=False, **predictions)
 
 
-def child(kernels: str, blas: str, *words: str) -> None:
-    """Run a part of this file in a process with these kernels."""
-    chosen = {
+def run_with_kernels(kernels: str, blas: str, *words: str) -> None:
+    """Run this file in a process with these kernels of torch and MKL, and of OpenBLAS."""
+    variables = {
         "ATEN_CPU_CAPABILITY": TORCH[kernels],
         "MKL_ENABLE_INSTRUCTIONS": MKL[kernels],
         "OPENBLAS_CORETYPE": blas,
         "OPENBLAS_NUM_THREADS": "1",
     }
-    environment = {k: v for k, v in os.environ.items() if k not in chosen}
-    environment |= {key: value for key, value in chosen.items() if value is not None}
+    environment = {k: v for k, v in os.environ.items() if k not in variables}
+    environment |= {key: value for key, value in variables.items() if value is not None}
     subprocess.run(
         [sys.executable, "-m", "benchmarks.bench_atlas", *words],
         cwd=ROOT, env=environment, check=True,
     )  # fmt: skip
 
 
-def rows_apart(one: Path, other: Path) -> tuple[int, float, float]:
+def embedding_differences(one: Path, other: Path) -> tuple[int, float, float]:
     """Return the number of embeddings that differ, and their largest and mean relative distance."""
     first, second = np.load(one), np.load(other)
-    shares = []
+    distances_by_task = []
     for task in TASKS:
         a, b = first[task].astype(float), second[task].astype(float)
-        shares.append(np.linalg.norm(a - b, axis=1) / np.linalg.norm(a, axis=1))
-    found = np.concatenate(shares)
-    return int((found > 0).sum()), float(found.max()), float(found.mean())
+        distances_by_task.append(np.linalg.norm(a - b, axis=1) / np.linalg.norm(a, axis=1))
+    distances = np.concatenate(distances_by_task)
+    return int((distances > 0).sum()), float(distances.max()), float(distances.mean())
 
 
-def scores_apart(one: Path, other: Path, kind: str) -> tuple[int, float]:
+def score_differences(one: Path, other: Path, protocol: str) -> tuple[int, float]:
     """Return the number of predictions that differ, and the largest difference of a task's MCC."""
     from sklearn.metrics import matthews_corrcoef
 
     from reference_harness import mini
 
     first, second = np.load(one), np.load(other)
-    flips, most = 0, 0.0
+    flips, largest = 0, 0.0
     for task in TASKS:
-        a, b, truth = first[f"{kind} {task}"], second[f"{kind} {task}"], mini.load(task).test.labels
+        a, b = first[f"{protocol} {task}"], second[f"{protocol} {task}"]
+        truth = mini.load(task).test.labels
         flips += int((a != b).sum())
-        most = max(most, abs(matthews_corrcoef(truth, a) - matthews_corrcoef(truth, b)))
-    return flips, float(most)
+        largest = max(largest, abs(matthews_corrcoef(truth, a) - matthews_corrcoef(truth, b)))
+    return flips, float(largest)
 
 
 def entry(
-    claimed: str, rerun: str, dtype: str, what: str, one: Path, other: Path
+    claimed: str, rerun: str, dtype: str, difference: str, one: Path, other: Path
 ) -> dict[str, Any]:
     """Return the differences of embeddings and scores between two conditions."""
-    rows, largest, average = rows_apart(one, other)
-    flips, mcc = scores_apart(
+    rows, largest, average = embedding_differences(one, other)
+    flips, mcc = score_differences(
         one.with_suffix(".scores.npz"), other.with_suffix(".scores.npz"), "record"
     )
     return {
-        "claimed": claimed, "rerun": rerun, "dtype": dtype, "differ_in": what,
-        "rows_changed": rows, "row_max": _short(largest), "row_mean": _short(average),
-        "record_flips": flips, "record_mcc": _short(mcc),
+        "claimed": claimed, "rerun": rerun, "dtype": dtype, "differ_in": difference,
+        "rows_changed": rows, "row_max": _three_digits(largest), "row_mean": _three_digits(average),
+        "record_flips": flips, "record_mcc": _three_digits(mcc),
     }  # fmt: skip
 
 
-def _short(value: float) -> float:
+def _three_digits(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def measured(scratch: Path, device: str, *, only_first: bool = False) -> list[dict[str, Any]]:
-    """Return the entries of one device; `only_first`: none, but what `between` compares."""
+def device_entries(scratch: Path, device: str, *, only_first: bool = False) -> list[dict[str, Any]]:
+    """Return the entries of one device, and write its embeddings and scores to files.
+
+    With `only_first`, only the files of the first condition are written, for `between_devices`.
+    """
     from tests.harness.extractors.models import save
 
     model = scratch / "model"
     if not model.exists():
         save("bert", model)
-    places = {
-        (dtype, number): (one, scratch / f"{device}-{dtype}-{number}.npz")
+    condition_files = {
+        (dtype, number): (condition, scratch / f"{device}-{dtype}-{number}.npz")
         for dtype in DTYPES
-        for number, one in enumerate(conditions(device, dtype)[: 1 if only_first else None])
+        for number, condition in enumerate(conditions(device, dtype)[: 1 if only_first else None])
     }
     for kernels, is_again in itertools.product(TORCH, (False, True)):
         # "again" is a process of its own, as every other set of kernels is.
-        todo = [
-            [*one, str(file)]
-            for (_, number), (one, file) in places.items()
-            if one.kernels == kernels and (number == 1) == is_again
+        conditions_and_files = [
+            [*condition, str(file)]
+            for (_, number), (condition, file) in condition_files.items()
+            if condition.kernels == kernels and (number == 1) == is_again
         ]
-        if todo:
-            child(kernels, OPENBLAS[0], "--embed", json.dumps(todo), str(model))
-    files = [str(file) for _, file in places.values()]
-    child("default", OPENBLAS[0], "--score", json.dumps(files))
+        if conditions_and_files:
+            argument = json.dumps(conditions_and_files)
+            run_with_kernels(kernels, OPENBLAS[0], "--embed", argument, str(model))
+    files = [str(file) for _, file in condition_files.values()]
+    run_with_kernels("default", OPENBLAS[0], "--score", json.dumps(files))
     if only_first:
         return []
-    found: list[dict[str, Any]] = []
-    bases = {dtype: places[dtype, 0] for dtype in DTYPES}
-    for (dtype, number), (condition, file) in places.items():
+    entries: list[dict[str, Any]] = []
+    bases = {dtype: condition_files[dtype, 0] for dtype in DTYPES}
+    for (dtype, number), (condition, file) in condition_files.items():
         if number:
             base, first = bases[dtype]
-            found.append(entry(device, device, dtype, condition.name(base), first, file))
+            entries.append(entry(device, device, dtype, condition.name(base), first, file))
     for blas in OPENBLAS[1:]:
         copies = {dtype: scratch / f"{device}-{dtype}-{blas}.npz" for dtype in DTYPES}
         for dtype, copy in copies.items():
             copy.write_bytes(bases[dtype][1].read_bytes())
-        child("default", blas, "--score", json.dumps([*map(str, copies.values())]))
-        found += [
+        run_with_kernels("default", blas, "--score", json.dumps([*map(str, copies.values())]))
+        entries += [
             entry(device, device, dtype, f"probe on {blas}", bases[dtype][1], copy)
             for dtype, copy in copies.items()
         ]
     for one, other in itertools.pairwise(DTYPES):
-        what = f"{one} against {other}"
-        found.append(entry(device, device, other, what, bases[one][1], bases[other][1]))
-    return found
+        difference = f"{one} against {other}"
+        entries.append(entry(device, device, other, difference, bases[one][1], bases[other][1]))
+    return entries
 
 
-def devices_here() -> list[str]:
-    """Return the kinds of device that torch finds."""
+def available_devices() -> list[str]:
+    """Return the types of device that torch finds on this machine."""
     import torch
 
-    has = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    return [device for device in DEVICES if has[device]]
+    is_available = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    return [device for device in DEVICES if is_available[device]]
 
 
-def between(scratch: Path, here: list[str]) -> list[dict[str, Any]]:
-    """Return the entries of two devices of this machine, and null for the others."""
-    found = []
+def between_devices(scratch: Path, available: list[str]) -> list[dict[str, Any]]:
+    """Return the entries of pairs of devices; unmeasured ones for devices not `available`."""
+    entries = []
     for dtype, (one, other) in itertools.product(DTYPES, itertools.combinations(DEVICES, 2)):
         files = [scratch / f"{device}-{dtype}-0.npz" for device in (one, other)]
-        if one in here and other in here:
-            found.append(entry(one, other, dtype, "device", *files))
+        if one in available and other in available:
+            entries.append(entry(one, other, dtype, "device", *files))
         else:
-            found.append(_unmeasured(one, other, dtype))
-    found += [_unmeasured(one, one, t) for one in DEVICES if one not in here for t in DTYPES]
-    return found
+            entries.append(_unmeasured(one, other, dtype))
+    lacking = [device for device in DEVICES if device not in available]
+    return entries + [_unmeasured(device, device, dtype) for device in lacking for dtype in DTYPES]
 
 
 def _unmeasured(one: str, other: str, dtype: str) -> dict[str, Any]:
@@ -277,21 +286,19 @@ def _unmeasured(one: str, other: str, dtype: str) -> dict[str, Any]:
 
 def merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the new entries, and the old ones of devices that this machine lacks."""
-    here = {
-        (one["claimed"], one["rerun"], one["dtype"]) for one in new if one["row_max"] is not None
-    }
-    kept = [
-        one
-        for one in old
-        if one["row_max"] is not None and (one["claimed"], one["rerun"], one["dtype"]) not in here
+    new_pairs = {_pair(entry) for entry in new if entry["row_max"] is not None}
+    old_entries = [
+        entry for entry in old if entry["row_max"] is not None and _pair(entry) not in new_pairs
     ]
-    known = here | {(one["claimed"], one["rerun"], one["dtype"]) for one in kept}
-    rest = [
-        one
-        for one in new
-        if one["row_max"] is not None or (one["claimed"], one["rerun"], one["dtype"]) not in known
+    measured_pairs = new_pairs | {_pair(entry) for entry in old_entries}
+    new_entries = [
+        entry for entry in new if entry["row_max"] is not None or _pair(entry) not in measured_pairs
     ]
-    return [*rest, *kept]
+    return [*new_entries, *old_entries]
+
+
+def _pair(entry: dict[str, Any]) -> tuple[str, str, str]:
+    return entry["claimed"], entry["rerun"], entry["dtype"]
 
 
 def table(atlas: dict[str, Any]) -> str:
@@ -299,25 +306,25 @@ def table(atlas: dict[str, Any]) -> str:
     cells: dict[str, dict[str, str]] = {}
     missing: list[str] = []
     machines: dict[str, list[str]] = {}
-    for one in atlas["entries"]:
-        pair = f"{one['claimed']}, {one['rerun']}"
-        if one["row_max"] is None:
-            missing.append(f"{pair} in {one['dtype']}")
+    for entry in atlas["entries"]:
+        pair = f"{entry['claimed']}, {entry['rerun']}"
+        if entry["row_max"] is None:
+            missing.append(f"{pair} in {entry['dtype']}")
             continue
-        measured = (
-            f"{one['rows_changed']}; {one['row_max']:.1e}; "
-            f"{one['record_flips']}, {one['record_mcc']:.4f}"
+        differences = (
+            f"{entry['rows_changed']}; {entry['row_max']:.1e}; "
+            f"{entry['record_flips']}, {entry['record_mcc']:.4f}"
         )
-        machines.setdefault(one["machine"], []).append(pair)
-        row = one["differ_in"] if pair == "cpu, cpu" else f"{one['differ_in']} ({pair})"
-        cells.setdefault(row, {})[one["dtype"]] = measured
+        machines.setdefault(entry["machine"], []).append(pair)
+        row = entry["differ_in"] if pair == "cpu, cpu" else f"{entry['differ_in']} ({pair})"
+        cells.setdefault(row, {})[entry["dtype"]] = differences
     dtypes = list(dict.fromkeys(dtype for row in cells.values() for dtype in row))
     lines = [
         f"| differ in | {' | '.join(dtypes)} |",
         f"|---|{'---:|' * len(dtypes)}",
         *(
-            f"| {row} | {' | '.join(found.get(dtype, '') for dtype in dtypes)} |"
-            for row, found in cells.items()
+            f"| {row} | {' | '.join(row_cells.get(dtype, '') for dtype in dtypes)} |"
+            for row, row_cells in cells.items()
         ),
         "",
         *([f"Not measured: {'; '.join(missing)}."] if missing else []),
@@ -349,20 +356,24 @@ def main() -> None:
         return
     from reference_harness import environment, mini
 
-    here = devices_here()
+    available = available_devices()
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scikit-learn", "torch"))
-    machine = ", ".join([*map(environment.hardware, here), f"Python {platform.python_version()}"])
+    machine = ", ".join(
+        [*map(environment.hardware, available), f"Python {platform.python_version()}"]
+    )
     machine += f", {packages}"
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         new = [
-            one
-            for device in here
-            for one in measured(scratch, device, only_first=options.device not in {None, device})
+            entry
+            for device in available
+            for entry in device_entries(
+                scratch, device, only_first=options.device not in {None, device}
+            )
         ]
-        new += between(scratch, here)
-    for one in new:
-        one["machine"] = machine if one["row_max"] is not None else None
+        new += between_devices(scratch, available)
+    for entry in new:
+        entry["machine"] = machine if entry["row_max"] is not None else None
     old = json.loads(ATLAS.read_bytes())["entries"] if ATLAS.is_file() else []
     atlas: dict[str, Any] = {
         "schema_version": "1.0",
@@ -375,7 +386,7 @@ def main() -> None:
     text = table(atlas)
     print(text)
     if options.write:
-        entries = ",\n".join(f"  {json.dumps(one)}" for one in atlas.pop("entries"))
+        entries = ",\n".join(f"  {json.dumps(entry)}" for entry in atlas.pop("entries"))
         head = "".join(f" {json.dumps(k)}: {json.dumps(v)},\n" for k, v in atlas.items())
         ATLAS.write_text(f'{{\n{head} "entries": [\n{entries}\n ]\n}}\n', encoding="utf-8")
         before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)

@@ -26,43 +26,44 @@ PAGE = ROOT / "docs/research/plausibility.md"
 BEGIN, END = "<!-- bench crowns -->\n", "<!-- /bench crowns -->"
 
 
-class Crowned(NamedTuple):
-    """A row with one category raised."""
+class RaisedRow(NamedTuple):
+    """A public row with one category raised to the first place."""
 
     number: int
+    """Index of the public row in the table."""
     category: str
     cells: tuple[int, ...]
     row: Vector
 
 
-class Found(NamedTuple):
-    """Which rules and draws find a raised row."""
+class Detection(NamedTuple):
+    """Whether rules and draws detect a raised row."""
 
-    crown: bool
+    by_crown_rule: bool
     """Whether the rule category-crown warns."""
-    warned: bool
+    by_any_rule: bool
     """Whether any rule of the family warns."""
-    drawn: bool
+    by_draw: bool
     """Whether a task of the raised category is added to the draw."""
 
 
-def public() -> ScoreTable:
+def public_table() -> ScoreTable:
     """Return the table of the public rows."""
     return table_of(peers_of(SUBMISSIONS.glob("*.json")).rows, shipped_benchmark())
 
 
-def forged(table: ScoreTable, models: int = MODELS) -> Iterator[Crowned]:
+def raised_rows(table: ScoreTable, models: int = MODELS) -> Iterator[RaisedRow]:
     """Yield some rows, each with one category raised to the first place, unless it is first."""
     benchmark = shipped_benchmark()
     sound = [i for i, name in enumerate(table.names) if name not in DEFECTIVE]
     for number in sorted(random.Random(SEED).sample(sound, models)):
         row = table.vectors[number]
-        others = [one for i, one in enumerate(table.vectors) if i != number]
+        others = [vector for i, vector in enumerate(table.vectors) if i != number]
         for category, tasks in benchmark.categories.items():
             cells = tuple(benchmark.task_ids.index(task) for task in tasks)
-            best = max(mean(one, cells) for one in others) + MARGIN
+            best = max(mean(vector, cells) for vector in others) + MARGIN
             if mean(row, cells) < best:
-                yield Crowned(number, category, cells, raised(row, cells, best))
+                yield RaisedRow(number, category, cells, with_mean(row, cells, best))
 
 
 def mean(row: Vector, cells: tuple[int, ...]) -> float:
@@ -70,54 +71,58 @@ def mean(row: Vector, cells: tuple[int, ...]) -> float:
     return sum(row[cell] for cell in cells) / len(cells)
 
 
-def raised(row: Vector, cells: tuple[int, ...], wanted: float) -> Vector:
-    """Return a row with cells raised until their mean is the wanted one, none above 1."""
-    found = list(row)
+def with_mean(row: Vector, cells: tuple[int, ...], mean_score: float) -> Vector:
+    """Return a row with cells raised until they have this mean, none above 1."""
+    scores = list(row)
     for _ in range(STEPS):
-        gap = wanted - mean(tuple(found), cells)
+        difference = mean_score - mean(tuple(scores), cells)
         for cell in cells:
-            found[cell] = min(1.0, found[cell] + gap)
-    return tuple(found)
+            scores[cell] = min(1.0, scores[cell] + difference)
+    return tuple(scores)
 
 
-def found(table: ScoreTable, one: Crowned, own: int | None) -> Found:
-    """Return what finds a raised row, in place of its own row or as a new one."""
-    view = RowView(shipped_benchmark(), table, one.row, own)
-    odd = any(crown.size > plausibility_rows.CROWN_LIMIT for crown in led_categories(view))
-    added = led_tasks(view, view.benchmark.task_ids)[:LED_TASKS_MAX]
-    within = {view.cell(cell)[1] for cell in one.cells}
-    return Found(odd, bool(warned(table, one.row, own)), bool(within & set(added)))
+def detection(table: ScoreTable, raised: RaisedRow, own_index: int | None) -> Detection:
+    """Return whether a raised row is detected, in place of row `own_index` or as a new row."""
+    view = RowView(shipped_benchmark(), table, raised.row, own_index)
+    by_crown_rule = any(lead.size > plausibility_rows.CROWN_LIMIT for lead in led_categories(view))
+    added_tasks = led_tasks(view, view.benchmark.task_ids)[:LED_TASKS_MAX]
+    raised_tasks = {view.cell(cell)[1] for cell in raised.cells}
+    by_any_rule = bool(warned(table, raised.row, own_index))
+    return Detection(by_crown_rule, by_any_rule, bool(raised_tasks & set(added_tasks)))
 
 
 def main() -> None:
     """Print the table, and with --write put it in the page."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", action="store_true")
-    table = public()
+    table = public_table()
     lines = [
         "| raised rows | crowns | `category-crown` | any rule | a task of it is drawn | either |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for name, replaces in (("in place of its own row", True), ("as a new row", False)):
-        results = [found(table, one, one.number if replaces else None) for one in forged(table)]
-        shares = [
-            sum(one.crown for one in results),
-            sum(one.warned for one in results),
-            sum(one.drawn for one in results),
-            sum(one.warned or one.drawn for one in results),
+        results = [
+            detection(table, raised, raised.number if replaces else None)
+            for raised in raised_rows(table)
         ]
-        said = " | ".join(f"{count / len(results):.0%}" for count in shares)
-        lines.append(f"| {name} | {len(results)} | {said} |")
-    honest = [
+        counts = [
+            sum(result.by_crown_rule for result in results),
+            sum(result.by_any_rule for result in results),
+            sum(result.by_draw for result in results),
+            sum(result.by_any_rule or result.by_draw for result in results),
+        ]
+        columns = " | ".join(f"{count / len(results):.0%}" for count in counts)
+        lines.append(f"| {name} | {len(results)} | {columns} |")
+    honest_names = [
         table.names[i]
         for i, row in enumerate(table.vectors)
         if any(
-            crown.size > plausibility_rows.CROWN_LIMIT
-            for crown in led_categories(RowView(shipped_benchmark(), table, row, i))
+            lead.size > plausibility_rows.CROWN_LIMIT
+            for lead in led_categories(RowView(shipped_benchmark(), table, row, i))
         )
     ]
     lines.append(f"\nOf the {len(table.names)} public rows, `category-crown` names: "
-                 f"{', '.join(honest) or 'none'}.")  # fmt: skip
+                 f"{', '.join(honest_names) or 'none'}.")  # fmt: skip
     text = "\n".join(lines) + "\n"
     print(text)
     if parser.parse_args().write:

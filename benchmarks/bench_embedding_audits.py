@@ -27,8 +27,8 @@ from benchmarks.bench_embedding_power import (
 )
 from benchmarks.whole_audits import whole_audits
 from geneb_ci.audit.compare.embeddings import TaskFiles, read_task
-from geneb_ci.receipt.alteration_power import needed_hit
-from geneb_ci.receipt.draw import SampleSizes, TaskShare, drawn_embeddings, shares
+from geneb_ci.receipt.alteration_power import hit_lower_bound
+from geneb_ci.receipt.draw import SampleSizes, TaskShare, draw_shares, drawn_embeddings
 from geneb_ci.receipt.embeddings import EFFECT, LEVEL
 from reference_harness import benchmark as harness_benchmark
 from reference_harness.data import Folder, MiniSource, Source
@@ -209,7 +209,7 @@ def found_attack(
             )
             changed[task] = Changed(one, read_task(folder / "strata", task, of.definition), values)
     classes = {task: len(np.unique(one.test.labels)) for task, one in of.data.items()}
-    share = shares(sample_of(of), classes, [[task] for task in classes])
+    share = draw_shares(sample_of(of), classes, [[task] for task in classes])
     by_rows = by_direction = by_effect = by_any = 0
     for number in range(draws):
         seed = f"{number + 1:064x}"
@@ -245,7 +245,7 @@ def tables(kept: Kept, *, audits: int, draws: int) -> dict[str, Callable[[], Tab
     rows = functools.cache(published)
 
     def four() -> Table:
-        order = sorted(rows(), key=lambda one: needed_hit(one.macro, 0.01))
+        order = sorted(rows(), key=lambda one: hit_lower_bound(one.macro, 0.01))
         return simulated([order[0], order[5], order[len(order) // 2], order[-1]])
 
     def attacked(name: str, made: Callable[[], tuple[Any, Any]], *, real: bool) -> Table:

@@ -16,12 +16,12 @@ from geneb_ci.receipt.direction import Stratum, direction_test
 from geneb_ci.receipt.embeddings import (
     EFFECT,
     LEVEL,
-    allowed,
-    allowed_pooled,
-    allowed_rescued,
+    mismatch_limit,
+    pooled_mismatch_limit,
+    rescued_limit,
 )
 from geneb_ci.receipt.influence import EmbeddingInfluence, part_statistic
-from geneb_ci.receipt.rounding import Wide, rounding
+from geneb_ci.receipt.rounding import Wide, receipt_values
 from reference_harness import mini
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.receipt.rounding import rounded
@@ -86,7 +86,7 @@ def honest(kept: Kept) -> Table:
         return (
             f"| {width} | {names[0] if len(names) == 1 else 'all four'} "
             f"| {sum(one.rows for one in found):,} | {sum(one.failed for one in found)} "
-            f"| {max(one.deviation for one in found):.1e} | {most}, {allowed(width)} may |"
+            f"| {max(one.deviation for one in found):.1e} | {most}, {mismatch_limit(width)} may |"
         )
 
     return [
@@ -146,9 +146,9 @@ class NoisyAudit(NamedTuple):
     @property
     def verdict(self) -> str:
         """Return the verdict of an audit in which embeddings that fail pass in float64."""
-        is_same = self.failed <= allowed_rescued(self.rows) and self.mismatch <= allowed_pooled(
-            self.rows, WIDTH
-        )
+        is_same = self.failed <= rescued_limit(
+            self.rows
+        ) and self.mismatch <= pooled_mismatch_limit(self.rows, WIDTH)
         if not is_same and is_own_noise(self.deviation, self.apart):
             return "weak"
         return "agrees" if is_same and abs(self.effect) <= EFFECT else "differs"
@@ -220,7 +220,9 @@ def noisy_audit(seed: int, tasks: int = 13, count: int = 40, kind: Kind = "float
         failed += int(bad.sum())
         mismatch += int(compared_rows.mismatch[~bad].sum())
         deviation = max(deviation, float(compared_rows.deviation.max()))
-        parts.append(task.influence(receipt.values.astype(np.float64) - rounding(rerun, scale)))
+        parts.append(
+            task.influence(receipt.values.astype(np.float64) - receipt_values(rerun, scale))
+        )
         for repeat in (task.run(0.5), task.run(0.5)):
             pairs = zip(rerun[:REPEATED], repeat, limits, strict=False)
             apart = max(apart, *(distance(*pair, scale) for pair in pairs))

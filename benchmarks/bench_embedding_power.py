@@ -19,10 +19,10 @@ from geneb_ci.receipt.alteration_power import (
     RAISES,
     Alterations,
     altered_counts,
-    found_test,
-    found_training,
+    hit_lower_bound,
+    hit_probability_in_test,
+    hit_probability_in_training,
     mcc,
-    needed_hit,
 )
 from geneb_ci.receipt.draw import STANDARD_TEST
 from reference_harness.formats.files import write_whole
@@ -123,9 +123,9 @@ def power(rows: Sequence[PublishedRow]) -> Table:
         ruled(4),
     ]
     for raise_ in RAISES:
-        draws = [NEEDED / needed_hit(one.macro, raise_) for one in rows]
-        alike = [NEEDED / needed_hit(one.micro, raise_) for one in rows]
-        chances = [found_test(one.macro, raise_, STANDARD_TEST) for one in rows]
+        draws = [NEEDED / hit_lower_bound(one.macro, raise_) for one in rows]
+        alike = [NEEDED / hit_lower_bound(one.micro, raise_) for one in rows]
+        chances = [hit_probability_in_test(one.macro, raise_, STANDARD_TEST) for one in rows]
         lines.append(
             f"| +{raise_:g} | {max(draws):,.0f} / {np.median(draws):,.0f} | "
             f"{min(chances):.3f} / {np.median(chances):.3f} | "
@@ -178,7 +178,7 @@ def training() -> Table:
         ruled(4),
     ]
     for share, (mean, largest) in MEASURED_GAIN.items():
-        chance = found_training(share, 3000)
+        chance = hit_probability_in_training(share, 3000)
         lines.append(f"| {share:.1%} | {chance_text(chance)} | {mean:+.3f} | {largest:+.3f} |")
     return lines
 

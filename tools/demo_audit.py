@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from geneb_ci.sandbox.levels import DEFAULT, unavailable_because
+from geneb_ci.sandbox.levels import DEFAULT_LEVEL, unavailable_reason
 from tools.demo_forge import RAISED, forge
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -133,8 +133,10 @@ def audits(folder: Path) -> bool:
 
     Returns False if no audit was run because no sandbox works here, as in most containers.
     """
-    if cause := unavailable_because(DEFAULT, folder):
-        print(f"\n4. The audits are skipped: no sandbox of level {DEFAULT} works here, because")
+    if cause := unavailable_reason(DEFAULT_LEVEL, folder):
+        print(
+            f"\n4. The audits are skipped: no sandbox of level {DEFAULT_LEVEL} works here, because"
+        )
         print(textwrap.fill(cause, initial_indent="   ", subsequent_indent="   ", width=80))
         print(
             "   `geneb-ci doctor` shows what this machine supports; docs/contributor/install.md "

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from geneb_ci.audit.canonical import COMMITMENT, digest
 from geneb_ci.audit.errors import StepMismatch
-from geneb_ci.models.entry import Kind
+from geneb_ci.models.entry import PublicationKind
 from geneb_ci.statistics.neighbours import COUNT_MIN, NEAR, near_cells_of_copy
 from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictModel
 from reference_harness.formats.submission import Submission
@@ -27,7 +27,7 @@ PROTOCOL: Literal["geneb-audit-v1"] = "geneb-audit-v1"
 class Weights(StrictModel):
     """The weights that the rerun uses."""
 
-    kind: Kind | Literal["local"]
+    kind: PublicationKind | Literal["local"]
     location: str
     revision: Hex40 | None
     files: dict[str, Hex64]

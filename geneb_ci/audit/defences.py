@@ -117,14 +117,16 @@ DEFENCES = (
         attack="features between two numbers of float16, so that many may be rounded either way",
         needs="all drawn embeddings together",
         tasks=DefenceUnused(_ALL_SCORED),
-        embeddings=DefenceUse("geneb_ci.receipt.embeddings:allowed_pooled", _EMBEDDING_ATTACKS),
+        embeddings=DefenceUse(
+            "geneb_ci.receipt.embeddings:pooled_mismatch_limit", _EMBEDDING_ATTACKS
+        ),
     ),
     Defence(
         name="rare rescue",
         attack="altered embeddings that the extractor only returns when it computes in float64",
         needs="failed sequences, each embedded again alone",
         tasks=DefenceUnused("task audits compare scores, so no failed embedding is embedded again"),
-        embeddings=DefenceUse("geneb_ci.receipt.embeddings:allowed_rescued", _EMBEDDING_ATTACKS),
+        embeddings=DefenceUse("geneb_ci.receipt.embeddings:rescued_limit", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name="effect on the loss",

@@ -79,7 +79,7 @@ from geneb_ci.common.config import Layout, cache_folder, is_practice
 from geneb_ci.common.errors import Exit, ExtractorRefused
 from geneb_ci.common.files import write_files
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.sandbox.levels import DEFAULT
+from geneb_ci.sandbox.levels import DEFAULT_LEVEL
 from reference_harness.formats.files import read_json
 from reference_harness.formats.text import Say, next_line
 
@@ -529,7 +529,7 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
     fresh = machine.fresh_commitment and read_fresh_commitment(machine.fresh_commitment).sha256
     requested = {
         "fresh": fresh,
-        "level": machine.level if machine.level != DEFAULT else None,
+        "level": machine.level if machine.level != DEFAULT_LEVEL else None,
         "device": CUDA if machine.gpu else None,
         "noise": machine.noise,
         "copies": machine.copies if machine.copies != COPIES_MIN else None,

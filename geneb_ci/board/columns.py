@@ -34,7 +34,7 @@ from geneb_ci.board.marks import (
 from geneb_ci.common.types import Authorship, Evidence, TrustLevel
 from geneb_ci.models.registry import TERMS
 from geneb_ci.receipt.seen import Published, SharedErrors
-from geneb_ci.statistics.metrics import RowNumbers
+from geneb_ci.statistics.metrics import RowStatistics
 from reference_harness.formats.base import Count
 from reference_harness.formats.submission import Submission
 
@@ -78,7 +78,7 @@ class Entry:
     """Covariances of the rows with published predictions; the same object for all entries."""
     disputes: tuple[Mapping[str, Any], ...] = ()
     """Values of `marks.ShownDispute`, one for each audit that disputes the row."""
-    numbers: RowNumbers | None = None
+    numbers: RowStatistics | None = None
     """Scores as arrays, for a row whose `results` and `evidence` were dropped."""
 
 

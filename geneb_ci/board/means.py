@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from geneb_ci.check.claims import Results
-from geneb_ci.statistics.metrics import RowNumbers
+from geneb_ci.statistics.metrics import RowStatistics
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission, SubmissionV11
 
@@ -19,7 +19,7 @@ def mean(values: Iterable[float]) -> float:
     return math.fsum(numbers) / len(numbers)
 
 
-def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -> RowNumbers:
+def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -> RowStatistics:
     """Return scores and means of a row in the regimes in which it has every task.
 
     `results` are the results of the submission, which may have dropped its own.
@@ -35,7 +35,7 @@ def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -
             macro, micro, *categories = weighted_sums(values, benchmark)
             score_arrays[regime].extend(values)
             means[regime].extend([micro, macro, *categories])
-    return RowNumbers(score_arrays, means)
+    return RowStatistics(score_arrays, means)
 
 
 def weighted_sums(values: Sequence[float], benchmark: Benchmark, power: int = 1) -> list[float]:

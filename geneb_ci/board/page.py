@@ -32,8 +32,7 @@ FIXED_FILES = (
     "vendor/d3.LICENSE.txt",
     "vendor/README.md",
 )
-NAMES = tuple(sorted((*FIXED_FILES, SCRIPT, STYLE)))
-"""Paths of the files that every page has, relative to its folder."""
+"""Paths of the files that every page has beside `SCRIPT` and `STYLE`, relative to its folder."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types geneb"

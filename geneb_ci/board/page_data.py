@@ -22,7 +22,7 @@ from geneb_ci.board.texts import (
 )
 from geneb_ci.check.claims import results_of
 from geneb_ci.common.json_text import json_text
-from geneb_ci.statistics.metrics import Standings
+from geneb_ci.statistics.metrics import ModelRanking
 from reference_harness.formats.benchmark import Benchmark
 
 if TYPE_CHECKING:
@@ -236,7 +236,9 @@ def _tasks(values: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> d
     return data
 
 
-def _columns(diagnostics: DiagnosticsOrNone, regime: str, benchmark: Benchmark) -> list[Standings]:
+def _columns(
+    diagnostics: DiagnosticsOrNone, regime: str, benchmark: Benchmark
+) -> list[ModelRanking]:
     """Return the standings by macro, micro and each category; [] without diagnostics."""
     if diagnostics is None:
         return []
@@ -247,7 +249,7 @@ def _columns(diagnostics: DiagnosticsOrNone, regime: str, benchmark: Benchmark) 
 
 
 def _standing(
-    standings: Standings, model: str, count: int = len(_STANDING_KEYS)
+    standings: ModelRanking, model: str, count: int = len(_STANDING_KEYS)
 ) -> list[float | None] | None:
     """Return the first numbers of `_STANDING_KEYS` of a model; None if it is not ranked."""
     if model not in standings.places:

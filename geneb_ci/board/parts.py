@@ -10,7 +10,7 @@ from geneb_ci.board.means import numbers_of
 from geneb_ci.check.claims import Results
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.parallel import in_processes, jobs_for
-from geneb_ci.statistics.metrics import RowNumbers
+from geneb_ci.statistics.metrics import RowStatistics
 from geneb_ci.submission.document import Document, read_document
 from geneb_ci.submission.structure import check_structure, fits_format_1_0
 from reference_harness.formats.benchmark import Benchmark
@@ -33,7 +33,7 @@ class BoardRow(NamedTuple):
     scorer: str
     """Digest of the scorer that its run names, or ""."""
     submission: Submission
-    numbers: RowNumbers | None = None
+    numbers: RowStatistics | None = None
     """Its scores as arrays; if present, `submission` has empty results and evidence."""
 
 

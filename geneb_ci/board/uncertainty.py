@@ -29,7 +29,7 @@ from geneb_ci.board.means import ranked_regimes, weighted_sums
 from geneb_ci.board.variance import DRAW_SPREAD, Floats, cells_of
 from geneb_ci.check.claims import Results, fit_count_of
 from geneb_ci.receipt.seen import SharedErrors, Triangle
-from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings
+from geneb_ci.statistics.metrics import ModelRanking, PackedNumbers, RowStatistics
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 
@@ -87,9 +87,9 @@ class RegimeIntervals(NamedTuple):
     """Intervals and ranks of all scores of one regime."""
 
     board: RegimeScores
-    macro: Standings
-    micro: Standings
-    categories: dict[str, Standings]
+    macro: ModelRanking
+    micro: ModelRanking
+    categories: dict[str, ModelRanking]
     tasks: dict[str, PackedNumbers]
     """By task and model: both ends of the interval, the standard error and `spread_of`."""
     draw_variance: float
@@ -341,7 +341,7 @@ def row_scores(
 
 
 def _scores_of(
-    numbers: Mapping[int, RowNumbers | None],
+    numbers: Mapping[int, RowStatistics | None],
     submission: Submission,
     regime: str,
     benchmark: Benchmark,
@@ -378,14 +378,16 @@ def _squared_error(variance: float) -> float:
     return error * error
 
 
-def standings(board: RegimeScores, name: str, known_ranks: RankRanges | None = None) -> Standings:
+def standings(
+    board: RegimeScores, name: str, known_ranks: RankRanges | None = None
+) -> ModelRanking:
     """Return the standings of a regime by one score, best first; `known_ranks` saves work."""
     scores, order = board.scores[name], board.best_first(name)
     (low, high), known_ranks = intervals_of(scores), known_ranks or ranks(scores, board.critical)
     freedom = scores.freedom[order]
     freedom_or_none = freedom.astype(object)
     freedom_or_none[np.isinf(freedom)] = None
-    return Standings(
+    return ModelRanking(
         models=list(map(board.models.__getitem__, order.tolist())),
         score=scores.values[order].tolist(),
         error=np.sqrt(scores.variance)[order].tolist(),

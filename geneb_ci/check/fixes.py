@@ -23,7 +23,7 @@ from geneb_ci.common.errors import MachineFault
 from geneb_ci.common.files import write_files
 from geneb_ci.common.finding import Finding
 from geneb_ci.common.finding import KeyPath as Pointer
-from geneb_ci.statistics.metrics import EXACT, LONG
+from geneb_ci.statistics.metrics import EXACT, UNROUNDED_DECIMALS
 from geneb_ci.submission.document import Document, parse_document, read_document
 from geneb_ci.submission.reading import BYTES_MAX
 from geneb_ci.submission.scanner import Span
@@ -185,7 +185,9 @@ def _is_rounded(reported: float, mean: float) -> bool:
     """Whether a reported number is the mean rounded to the decimals that it has."""
     decimals = -int(Decimal(repr(reported)).as_tuple().exponent)
     half_width = 0.5 * 10.0**-decimals + EXACT
-    return DECIMALS_MIN <= decimals < LONG and EXACT < abs(mean - reported) <= half_width
+    return (
+        DECIMALS_MIN <= decimals < UNROUNDED_DECIMALS and EXACT < abs(mean - reported) <= half_width
+    )
 
 
 def _member_orders(

@@ -89,10 +89,10 @@ def show_job_levels(repo: str) -> Exit:
         working_levels = hub_jobs.probed_levels(
             client, repo, github.main().sha, print_line, hub_jobs.POLL_S
         )
-    if levels.DEFAULT not in working_levels:
+    if levels.DEFAULT_LEVEL not in working_levels:
         print_line(
-            f"an audit at level {levels.DEFAULT} cannot run as a Job of the Hub; levels that work "
-            f"there: {', '.join(map(str, working_levels)) or 'none'}"
+            f"an audit at level {levels.DEFAULT_LEVEL} cannot run as a Job of the Hub; levels that "
+            f"work there: {', '.join(map(str, working_levels)) or 'none'}"
         )
         print_line(
             "  fix: gh variable delete AUDIT_FLAVOR, and run audits on your own machine or on a "
@@ -100,7 +100,9 @@ def show_job_levels(repo: str) -> Exit:
         )
         return Exit.ERRORS
     print_line(f"levels of the sandbox in a Job of the Hub: {', '.join(map(str, working_levels))}")
-    print_line(f'  next: gh variable set {PROBED} --repo {repo} --body "level {levels.DEFAULT}"')
+    print_line(
+        f'  next: gh variable set {PROBED} --repo {repo} --body "level {levels.DEFAULT_LEVEL}"'
+    )
     return Exit.CLEAN
 
 
@@ -151,7 +153,7 @@ def print_line(line: str) -> None:
 
 
 def _level_state(level: int, folder: Path) -> str:
-    cause = levels.unavailable_because(level, folder)
+    cause = levels.unavailable_reason(level, folder)
     if cause is not None:
         return f"no, {cause}"
     return {0: "only with --i-wrote-this-code", 4: "only with --throw-away-machine"}.get(

@@ -22,12 +22,12 @@ from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.harness.process import ScoringOptions
 from geneb_ci.receipt.cells import network_text
 from geneb_ci.receipt.seen import (
-    missing_files,
-    place_of_notes,
+    missing_file_reason,
+    notes_path,
     published_receipt,
     seen_receipts,
     updated_notes,
-    write_seen,
+    write_notes,
 )
 from geneb_ci.receipt.verify import (
     ReceiptRequest,
@@ -258,7 +258,7 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
     """
     layout = find_layout(Path.cwd())
     today = dt.datetime.now(dt.UTC).date().isoformat()
-    notes_file = place_of_notes(layout)
+    notes_file = notes_path(layout)
     if is_written and notes_file is None:
         raise UsageProblem(
             "the current folder is not in a board's repository: no policy folder was found",
@@ -275,7 +275,7 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
             continue
         if receipt is None:
             continue
-        missing = missing_files(receipt)
+        missing = missing_file_reason(receipt)
         tested_count, missing_count = tested_count + 1, missing_count + bool(missing)
         _echo(f"{path}: {missing or 'available'}")
         new_notes = updated_notes(
@@ -286,7 +286,7 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
     else:
         echo("no submission that can be read has a published receipt")
     if is_written and notes_file is not None and new_notes != former_notes:
-        write_seen(notes_file, new_notes)
+        write_notes(notes_file, new_notes)
         echo(f"wrote {notes_file}")
     if missing_count:
         return Exit.ERRORS

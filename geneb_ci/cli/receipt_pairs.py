@@ -11,10 +11,10 @@ from geneb_ci.cli.receipt import BENCHMARK
 from geneb_ci.cli.shared import format_option
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
-from geneb_ci.receipt.near import Sample, near, sample_of
-from geneb_ci.receipt.predicted import contradictions, errors_shared
+from geneb_ci.receipt.near import Sample, nearness_of, sample_of
+from geneb_ci.receipt.predicted import contradictions, shared_errors_of
 from geneb_ci.receipt.predictions import FILE, Predictions, read_predictions
-from geneb_ci.receipt.seen import PAIRS, write_seen
+from geneb_ci.receipt.seen import PAIRS, write_notes
 from geneb_ci.receipt.source import receipt_files, size_text
 from geneb_ci.receipt.verify import ReceiptSubject, subject_of
 from geneb_ci.render.receipts import nearness_json, nearness_text
@@ -143,7 +143,7 @@ def near_command(receipts: tuple[str, ...], definition: Path | None, format_: st
     """Compare the embeddings of two receipts, and print whether they come from one model."""
     pair = _pair(receipts, definition)
     first, second = (_sample(receipt) for receipt in pair)
-    click.echo(_NEARNESS_WRITERS[format_](_models(*pair), near(first, second)), nl=False)
+    click.echo(_NEARNESS_WRITERS[format_](_models(*pair), nearness_of(first, second)), nl=False)
     return Exit.CLEAN
 
 
@@ -198,10 +198,10 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
         reason = _collect(submission, receipt, receipt_folder, benchmark, predictions)
         left_out_count += bool(reason)
         echo(f"{path}: {reason or 'included'}")
-    shared = errors_shared(predictions, benchmark)
+    shared = shared_errors_of(predictions, benchmark)
     echo(f"{plural(len(predictions), 'row')} included, {left_out_count} left out")
     if is_written and layout.policy is not None:
-        write_seen(layout.policy / PAIRS, shared)
+        write_notes(layout.policy / PAIRS, shared)
         echo(f"wrote {layout.policy / PAIRS}")
     return Exit.ERRORS if left_out_count else Exit.CLEAN
 

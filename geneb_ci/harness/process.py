@@ -373,7 +373,7 @@ def _with_stage(error: ExtractorRefused, task: str) -> ExtractorRefused:
 
 
 def _process_tree(process: "subprocess.Popen[bytes]") -> list[processes.Process]:
-    status = processes.read(process.pid)
+    status = processes.read_process(process.pid)
     return [*([status] if status is not None else []), *processes.descendants(process.pid)]
 
 

@@ -16,7 +16,7 @@ from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
 from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictModel, all_errors
 from reference_harness.formats.submission_terms import Dtype
 
-Kind = Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
+PublicationKind = Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
 """Where weights are published; `none` for a method without weights."""
 DEFAULT_HOSTS = {
     "zenodo": "https://zenodo.org",
@@ -45,7 +45,7 @@ class PublishedRun(StrictModel):
 class WeightsSource(StrictModel):
     """The files of a model, each pinned by its digest."""
 
-    kind: Kind
+    kind: PublicationKind
     location: str = ""
     """Repository of the Hub, record of Zenodo, folder of Drive, DOI of Dataverse, or the address of
     a folder with the files."""
@@ -292,7 +292,7 @@ class ModelEntry(StrictModel):
 
     @property
     def lacks(self) -> list[str]:
-        """Reasons why a rerun is impossible, such as "no weights"; empty if there are none."""
+        """Reasons why a rerun is impossible, such as "no weights"; empty if it is possible."""
         reasons = []
         if self.weights is None:
             reasons.append("no weights")

@@ -56,7 +56,7 @@ class TaskNote(StrictModel):
         return self.model_copy(update=filled_texts)
 
 
-class Origin(StrictModel):
+class BenchmarkPublication(StrictModel):
     """The publication of a benchmark, which a board cites and links to."""
 
     name: Text
@@ -76,7 +76,7 @@ class TaskNotes(StrictModel):
     """The file leaderboard/policy/tasks.toml."""
 
     schema_version: Literal["1.0"]
-    benchmark: Origin | None = None
+    benchmark: BenchmarkPublication | None = None
     tasks: list[TaskNote] = []  # noqa: RUF012 (pydantic copies it)
     papers: dict[str, Paper] = {}  # noqa: RUF012 (pydantic copies it)
 
@@ -96,13 +96,13 @@ class TaskNotes(StrictModel):
             raise ValueError("; ".join(faults))
         return self
 
-    def origin(self, benchmark: str) -> Origin:
+    def publication(self, benchmark: str) -> BenchmarkPublication:
         """Return the publication of the benchmark of this name; an unknown one has only a name."""
-        noted_origin = self.benchmark
+        publication = self.benchmark
         return (
-            noted_origin
-            if noted_origin is not None and noted_origin.name == benchmark
-            else Origin(name=benchmark)
+            publication
+            if publication is not None and publication.name == benchmark
+            else BenchmarkPublication(name=benchmark)
         )
 
     def of(self, task: str) -> TaskNote | None:

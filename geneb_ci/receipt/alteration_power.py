@@ -26,14 +26,14 @@ from geneb_ci.receipt.rounding import Wide
 
 RAISES = (0.005, 0.01, 0.02)
 """Raises of the macro MCC in the power table."""
-SHARES = (0.001, 0.003, 0.01)
+ALTERED_SHARES = (0.001, 0.003, 0.01)
 """Shares of altered training embeddings in the power table."""
 MEASURED_GAIN = {0.001: (0.010, 0.050), 0.003: (0.021, 0.058), 0.01: (0.056, 0.183)}
 """By share of training embeddings, the mean and largest gain of MCC, over 13 cells, of the greedy
 attack in docs/research/receipt-audits.md."""
-GRID = 16
+GRID_SIZE = 16
 """Number of values above 0 of a, and of b, that are tried; they are denser near 0."""
-STEPS = 32
+SEARCH_STEPS = 32
 """Number of steps of the search for the multiplier, which reduce its range to 2e-6."""
 BINARY = 2
 
@@ -61,12 +61,12 @@ def mcc(tn: Wide, fp: Wide, fn: Wide, tp: Wide) -> Wide:
 
 def altered_counts(maximum: int) -> Wide:
     """Return the numbers of altered embeddings, from 0 to `maximum`, that are tried."""
-    if maximum <= GRID:
+    if maximum <= GRID_SIZE:
         return np.arange(maximum + 1, dtype=np.float64)
-    return np.unique(np.r_[0, np.round(np.geomspace(1, maximum, GRID))])
+    return np.unique(np.r_[0, np.round(np.geomspace(1, maximum, GRID_SIZE))])
 
 
-def hit_of(a: Wide, b: Wide, tn: float, tp: float) -> Wide:
+def hit_probability_of(a: Wide, b: Wide, tn: float, tp: float) -> Wide:
     """Return the probability that one draw in a task hits an altered embedding.
 
     `a` true negatives and `b` true positives are altered: arrays that broadcast.
@@ -93,11 +93,11 @@ def alterations_of(matrix: Sequence[Sequence[int]], weight: float) -> Alteration
     )
     ones = np.ones_like(a)
     gain = mcc(tn * ones, fp * ones, fn * ones, tp * ones) - mcc(tn - a, fp + a, fn + b, tp - b)
-    return Alterations(hit_of(a, b, tn, tp), gain, weight)
+    return Alterations(hit_probability_of(a, b, tn, tp), gain, weight)
 
 
-def needed_hit(cells: Sequence[Alterations], mean_raise: float) -> float:
-    """Return a lower bound of the mean r of alterations that raise the macro MCC by `mean_raise`.
+def hit_lower_bound(cells: Sequence[Alterations], mean_raise: float) -> float:
+    """Return a lower bound of the mean r, if alterations raise the macro MCC by `mean_raise`.
 
     Return infinity if no alteration of these cells raises it that much.
     """
@@ -112,16 +112,16 @@ def needed_hit(cells: Sequence[Alterations], mean_raise: float) -> float:
         least = np.minimum.reduceat(hits - multiplier * gains, cell_starts)
         return multiplier * mean_raise + float(least.sum())
 
-    return max(0.0, largest_of(dual))
+    return max(0.0, concave_maximum(dual))
 
 
-def largest_of(concave: Callable[[float], float]) -> float:
+def concave_maximum(concave: Callable[[float], float]) -> float:
     """Return the largest value of a concave function on x >= 0, by ternary search."""
     high = 1.0
     while concave(2 * high) > concave(high):
         high *= 2
     low, high = 0.0, 2 * high
-    for _ in range(STEPS):
+    for _ in range(SEARCH_STEPS):
         third = (high - low) / 3
         if concave(low + third) < concave(high - third):
             low += third
@@ -130,13 +130,13 @@ def largest_of(concave: Callable[[float], float]) -> float:
     return concave((low + high) / 2)
 
 
-def found_test(cells: Sequence[Alterations], mean_raise: float, draws: int) -> float:
+def hit_probability_in_test(cells: Sequence[Alterations], mean_raise: float, draws: int) -> float:
     """Return the smallest probability that `draws` test embeddings hit an altered one."""
-    needed = needed_hit(cells, mean_raise)
+    needed = hit_lower_bound(cells, mean_raise)
     return 1.0 if math.isinf(needed) else -math.expm1(-draws * needed)
 
 
-def found_training(share: float, draws: int) -> float:
+def hit_probability_in_training(share: float, draws: int) -> float:
     """Return the probability that `draws` training embeddings hit an altered one.
 
     `share` is the share of altered embeddings, averaged over the tasks.

@@ -39,7 +39,7 @@ RECORD_SECONDS = 0.5e-6
 """Seconds per number of the training embeddings for the fit of record: 140 to 1,000 steps of 0.7 ns
 with two classes, of 1.8 ns with five, measured on one core with 4,000 x 1,024 and 24,000 x 768
 numbers."""
-HASH_SECONDS_ROW, HASH_SECONDS_BYTE = 2e-6, 2e-9
+HASH_SECONDS_PER_EMBEDDING, HASH_SECONDS_PER_BYTE = 2e-6, 2e-9
 """Seconds per embedding and per byte to verify a file, measured at widths of 256 to 4,096."""
 TASK_SECONDS = 1.5
 """Seconds per task of any size, to read its sequences and fit ten few-shot probes."""
@@ -92,7 +92,7 @@ def cost_of(
     )
     numbers = sum(entry.train for entry in entries) * receipt.dim
     probe_seconds = (RECORD_SECONDS + at_optimum * OPTIMUM_SECONDS) * numbers
-    reading_seconds = HASH_SECONDS_ROW * rows + HASH_SECONDS_BYTE * total_bytes
+    reading_seconds = HASH_SECONDS_PER_EMBEDDING * rows + HASH_SECONDS_PER_BYTE * total_bytes
     seconds = START_SECONDS + TASK_SECONDS * len(entries) + probe_seconds + reading_seconds
     return ReceiptCost(len(entries), rows, receipt.dim, total_bytes, bytes_to_fetch, seconds)
 
@@ -101,7 +101,7 @@ PAUSE_SECONDS = 5.0
 """Seconds between two lines of progress."""
 
 
-class Remaining:
+class RemainingTime:
     """Estimate of the remaining time, from the costs of finished and remaining work."""
 
     def __init__(
@@ -184,7 +184,7 @@ def recompute(
     on_file: Callable[[str, Path], None] = lambda _task, _file: None,
     keep: Collection[str] = (),
 ) -> ReceiptCells:
-    """Return every cell of these tasks, and which equal sequences have unequal embeddings.
+    """Return every cell of these tasks, and the equal sequences that have unequal embeddings.
 
     Canonical cells are computed if the submission claims some. Files for the draw of embeddings are
     written to the folder `strata`, labels to `labels`. The text `other_draws` decides other draws
@@ -197,7 +197,7 @@ def recompute(
     with tempfile.TemporaryDirectory(prefix="geneb-ci-cells-") as folder:
         digests, output = Path(folder) / "digests", Path(folder) / "cells.json"
         costs = [cost_of(receipt, [task], 0).seconds - START_SECONDS for task in tasks]
-        remaining = Remaining(sum(costs))
+        remaining = RemainingTime(sum(costs))
         for number, task in enumerate(tasks):
             time_left = remaining.text(sum(costs[:number]))
             say(f"task {number + 1} of {len(tasks)}: {task}{time_left}")
@@ -212,7 +212,7 @@ def recompute(
                 "--output", str(output), "--quiet",
             ]  # fmt: skip
             harness.call(arguments, task, limits_of(receipt, task, benchmark, options))
-            results.append(answer_of(output, ReceiptCells))
+            results.append(harness_answer(output, ReceiptCells))
             _require_verified(results[-1])
             on_file(task, path)
             if task not in keep:
@@ -221,7 +221,7 @@ def recompute(
             "receipt-equal", "--submission", str(submission_path), "--digests", str(digests),
             "--tasks", ",".join(tasks), "--output", str(output), "--quiet",
         ])  # fmt: skip
-        return _merged(results, answer_of(output, EqualEmbeddings))
+        return _merged_cells(results, harness_answer(output, EqualEmbeddings))
 
 
 def limits_of(
@@ -243,7 +243,7 @@ def _require_verified(cells: ReceiptCells) -> None:
         )
 
 
-def answer_of(path: Path, kind: type[Model], limit: int = BYTES_MAX) -> Model:
+def harness_answer(path: Path, kind: type[Model], limit: int = BYTES_MAX) -> Model:
     """Return the value in a file of the harness. Raises NothingChecked with file and key."""
     fix = "install geneb-ci again, so that toolkit and harness are of the same version"
     try:
@@ -252,7 +252,7 @@ def answer_of(path: Path, kind: type[Model], limit: int = BYTES_MAX) -> Model:
         raise NothingChecked(f"{path.name}: {error.reason}", fix) from error
 
 
-def _merged(parts: list[ReceiptCells], equal: EqualEmbeddings) -> ReceiptCells:
+def _merged_cells(parts: list[ReceiptCells], equal: EqualEmbeddings) -> ReceiptCells:
     """Return the cells of several tasks in one object; one process must have made them."""
     libraries = [library for part in parts for library in part.libraries]
     return parts[0].model_copy(
@@ -283,7 +283,7 @@ def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDiff
         canonical_claim = evidence.canonical if evidence is not None else None
         record_claim = claim_of_record(submission, regime, task)
         recorded = (result.record or {}).get(regime)
-        parts: list[Part] | None = None
+        parts: list[PartDifference] | None = None
         if canonical_claim is not None and regime in result.regimes:
             parts = _canonical_parts(canonical_claim, result.regimes[regime])
         if has_record and recorded is not None and record_claim is not None:
@@ -329,17 +329,17 @@ def claim_of_record(
     return (scores, evidence) if scores is not None and evidence is not None else None
 
 
-Part = tuple[str, str | None, str]
+PartDifference = tuple[str, str | None, str]
 """A difference: its name, the claimed value, the computed one."""
 DIGITS_SHOWN = 16
 """Number of hex digits of a digest in a difference."""
 
 
-def _unclaimed_part(cell: Canonical | Regime) -> Part:
+def _unclaimed_part(cell: Canonical | Regime) -> PartDifference:
     return "the cell", None, f"MCC {cell.scores.MCC:.4f}"
 
 
-def _canonical_parts(claim: CanonicalEvidence, cell: Canonical) -> list[Part]:
+def _canonical_parts(claim: CanonicalEvidence, cell: Canonical) -> list[PartDifference]:
     return [
         *_score_parts(claim, cell.scores),
         *_matrix_parts(claim.confusion, cell.confusion),
@@ -347,7 +347,7 @@ def _canonical_parts(claim: CanonicalEvidence, cell: Canonical) -> list[Part]:
     ]
 
 
-def _record_parts(scores: Scores, evidence: CellEvidenceV12, cell: Regime) -> list[Part]:
+def _record_parts(scores: Scores, evidence: CellEvidenceV12, cell: Regime) -> list[PartDifference]:
     """Return the parts of a cell of record that differ from the claims, named "shown ..."."""
     parts = _score_parts(scores, cell.scores)
     for metric in METRICS:
@@ -361,7 +361,7 @@ def _record_parts(scores: Scores, evidence: CellEvidenceV12, cell: Regime) -> li
     return [(f"shown {name}", claimed, computed) for name, claimed, computed in parts]
 
 
-def _score_parts(claimed: Scores, computed: Scores) -> list[Part]:
+def _score_parts(claimed: Scores, computed: Scores) -> list[PartDifference]:
     pairs = ((name, getattr(claimed, name), getattr(computed, name)) for name in METRICS)
     return [
         (name, repr(score), repr(computed_score))
@@ -370,8 +370,8 @@ def _score_parts(claimed: Scores, computed: Scores) -> list[Part]:
     ]
 
 
-def _matrix_parts(claimed: Sequence[object], computed: Sequence[object]) -> list[Part]:
-    parts: list[Part] = []
+def _matrix_parts(claimed: Sequence[object], computed: Sequence[object]) -> list[PartDifference]:
+    parts: list[PartDifference] = []
     if len(claimed) != len(computed):
         parts.append(("the number of matrices", str(len(claimed)), str(len(computed))))
     pairs = zip(claimed, computed, strict=False)
@@ -382,7 +382,7 @@ def _matrix_parts(claimed: Sequence[object], computed: Sequence[object]) -> list
     ]
 
 
-def _digest_parts(claimed: str, computed: str) -> list[Part]:
+def _digest_parts(claimed: str, computed: str) -> list[PartDifference]:
     if claimed == computed:
         return []
     claimed_digits, computed_digits = (

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.receipt.embeddings import FLOOR, TAU_OF_COLUMN, is_within
-from geneb_ci.receipt.rounding import Half, Wide, recorded, rounding, scaled
+from geneb_ci.receipt.rounding import Half, Wide, receipt_values, rounded_for_record, scaled
 
 QUARTILES_OF_NORMAL = 1.349
 """Distance of the quartiles of normal values, in standard deviations."""
@@ -106,7 +106,7 @@ def tolerances(
 
 
 def judge(
-    committed: Half, rerun: npt.NDArray[np.floating], allowed: Wide, scale_log2: int
+    committed: Half, rerun: npt.NDArray[np.floating], limits: Wide, scale_log2: int
 ) -> EmbeddingComparison:
     """Return how (n, d) finite embeddings of a receipt compare with a rerun, in tolerances.
 
@@ -114,10 +114,10 @@ def judge(
     """
     scaled_rerun, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
     half_unit = np.spacing(np.abs(committed)).astype(np.float64) / 2
-    deviation = _in_tolerances(np.maximum(np.abs(receipt - scaled_rerun) - half_unit, 0), allowed)
+    deviation = _in_tolerances(np.maximum(np.abs(receipt - scaled_rerun) - half_unit, 0), limits)
     deviation[~np.isfinite(scaled_rerun).all(axis=1)] = np.inf
-    mismatch = (rounding(rerun, scale_log2) != committed).sum(axis=1)
-    return EmbeddingComparison(recorded(deviation), mismatch.astype(np.int64))
+    mismatch = (receipt_values(rerun, scale_log2) != committed).sum(axis=1)
+    return EmbeddingComparison(rounded_for_record(deviation), mismatch.astype(np.int64))
 
 
 class RepeatComparison(NamedTuple):
@@ -133,28 +133,28 @@ def judge_again(
     committed: Half,
     first: npt.NDArray[np.floating],
     repeat: npt.NDArray[np.floating],
-    allowed: Wide,
+    limits: Wide,
     scale_log2: int,
 ) -> RepeatComparison:
     """Return how a (d,) embedding compares with its second rerun, and that with the first."""
-    comparison = judge(committed[None, :], repeat[None, :], allowed[None, :], scale_log2)
+    comparison = judge(committed[None, :], repeat[None, :], limits[None, :], scale_log2)
     return RepeatComparison(
         float(comparison.deviation[0]),
         int(comparison.mismatch[0]),
-        distance(first, repeat, allowed, scale_log2),
+        distance(first, repeat, limits, scale_log2),
     )
 
 
 def distance(
     first: npt.NDArray[np.floating],
     repeat: npt.NDArray[np.floating],
-    allowed: Wide,
+    limits: Wide,
     scale_log2: int,
 ) -> float:
     """Return the distance of two (d,) embeddings of one sequence, in tolerances."""
     with np.errstate(invalid="ignore"):
         distances = np.abs(scaled(repeat, scale_log2) - scaled(first, scale_log2))
-    return float(recorded(_in_tolerances(distances[None, :], allowed[None, :]))[0])
+    return float(rounded_for_record(_in_tolerances(distances[None, :], limits[None, :]))[0])
 
 
 def is_own_noise(deviation: float, repeat_distance: float) -> bool:
@@ -166,10 +166,10 @@ def is_own_noise(deviation: float, repeat_distance: float) -> bool:
     return repeat_distance > 1 and deviation <= OWN_NOISE * repeat_distance
 
 
-def _in_tolerances(distances: Wide, allowed: Wide) -> Wide:
+def _in_tolerances(distances: Wide, limits: Wide) -> Wide:
     """Return the largest of d distances of n embeddings, in tolerances; infinite for NaN."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(distances == 0, 0.0, distances / allowed)
+        ratios = np.where(distances == 0, 0.0, distances / limits)
     largest = ratios.max(axis=1, initial=0.0)
     return np.where(np.isnan(largest), np.inf, largest)
 

@@ -17,7 +17,7 @@ from geneb_ci.common.config import PRACTICE_BENCHMARK, benchmark_of
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.receipt.predicted import SAME_DATA, PairedRegime, paired_regimes
 from geneb_ci.receipt.predictions import FILE, OF_RECORD, Predictions, read_predictions
-from geneb_ci.receipt.verify import finder_of
+from geneb_ci.receipt.verify import layout_finder
 from geneb_ci.statistics.paired import macro_weights
 from geneb_ci.statistics.resampled import (
     SEED,
@@ -139,8 +139,11 @@ def _scored_submission(file: Path, value: Any, definition: Path | None) -> Score
 
 
 def _benchmark(file: Path, sha256: str, definition: Path | None) -> Benchmark:
-    """Return the definition with this digest, or any for "". Raises NothingChecked if missing."""
-    own_benchmark = benchmark_of(finder_of(definition)(file.absolute().parent))
+    """Return the definition with this digest; for "", the one that applies to the file's folder.
+
+    Raises NothingChecked if no definition has this digest.
+    """
+    own_benchmark = benchmark_of(layout_finder(definition)(file.absolute().parent))
     for benchmark in (own_benchmark, shipped_benchmark(), shipped_benchmark(PRACTICE_BENCHMARK)):
         if sha256 in ("", benchmark.sha256):
             return benchmark

@@ -60,8 +60,8 @@ class Probe(NamedTuple):
         return labels
 
 
-class Decider(NamedTuple):
-    """The probes of one regime, canonical or of record, with their predictions."""
+class ProbeSet(NamedTuple):
+    """The probes of one regime and one protocol, canonical or of record, and their predictions."""
 
     predicted: Labels
     """(s, m) labels of the m test embeddings, by each probe."""

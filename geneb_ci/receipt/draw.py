@@ -40,7 +40,7 @@ TEST_PART, TRAINING = "test ", "training"
 """Prefix of the names of parts of test embeddings, before the regime; name of the part of training
 embeddings."""
 _SEPARATOR = b"\x00"
-_SPACE = 1 << 256
+_DIGEST_RANGE = 1 << 256
 
 
 class SampleSizes(NamedTuple):
@@ -67,7 +67,7 @@ class TaskShare(NamedTuple):
     whole: bool
 
 
-def shares(
+def draw_shares(
     sample: SampleSizes, classes: Mapping[str, int], categories: Sequence[Collection[str]]
 ) -> dict[str, TaskShare]:
     """Return the numbers of draws of each task.
@@ -97,10 +97,10 @@ def shares(
     }
 
 
-def number_of(seed: bytes, stratum: str, draw: int, size: int) -> int:
+def drawn_number(seed: bytes, stratum: str, draw: int, size: int) -> int:
     """Return the number, from 0 to `size` - 1, of draw `draw` of a stratum."""
     head = seed + _SEPARATOR + stratum.encode() + _SEPARATOR + struct.pack(">Q", draw) + _SEPARATOR
-    limit = _SPACE - _SPACE % size
+    limit = _DIGEST_RANGE - _DIGEST_RANGE % size
     attempt = 0
     while True:
         digest = hashlib.sha256(head + struct.pack(">Q", attempt)).digest()
@@ -161,7 +161,7 @@ def draws_of_regime(strata: TaskStrata, regime: str, share: TaskShare) -> list[T
     return [draw for draw in draws if has_right[draw.probe]]
 
 
-def unforeseen(rows: Mapping[str, Sequence[int]]) -> set[int]:
+def unforeseen_rows(rows: Mapping[str, Sequence[int]]) -> set[int]:
     """Return the drawn embeddings of one task that nobody could foresee; `rows` has them by part.
 
     Support embeddings, the strongest ones and those of earlier draws are known before the draw.
@@ -252,7 +252,7 @@ class TaskDraw:
 
     def _number(self, stratum: str, draw: int, size: int) -> int:
         self.sizes[stratum] = size
-        return number_of(self._seed, f"{self._strata.task} {stratum}", draw, size)
+        return drawn_number(self._seed, f"{self._strata.task} {stratum}", draw, size)
 
 
 def drawn_embeddings(seeds: Sequence[str], strata: TaskStrata, share: TaskShare) -> DrawnEmbeddings:

@@ -81,22 +81,22 @@ LEVEL = 0.001
 """False-alarm rate of the directional test, over training and test embeddings together."""
 
 
-def allowed(width: int) -> int:
+def mismatch_limit(width: int) -> int:
     """Return how many coordinates of an embedding may differ from the rounded rerun."""
     return min(width, max(MISMATCH_MIN, int(MISMATCH * width)))
 
 
-def allowed_pooled(rows: int, width: int) -> int:
+def pooled_mismatch_limit(rows: int, width: int) -> int:
     """Return how many coordinates of all drawn embeddings together may differ."""
     return max(MISMATCH_MIN, int(POOLED * rows * width))
 
 
-def allowed_flipped(draws: int) -> int:
+def flipped_limit(draws: int) -> int:
     """Return how many draws of a regime may be decided right as committed and wrong as rerun."""
     return max(FLIPPED_MIN, int(FLIPPED * draws))
 
 
-def allowed_rescued(rows: int) -> int:
+def rescued_limit(rows: int) -> int:
     """Return how many of the drawn embeddings may be rescued."""
     return max(1, int(RESCUED * rows))
 
@@ -107,7 +107,7 @@ def is_within(deviation: float, mismatch: int, width: int, limit: float = 1.0) -
     The deviation is in tolerances; in records of version 1.0, whose limit is `TAU`, in root mean
     squares of the embedding.
     """
-    return deviation <= limit and mismatch <= allowed(width)
+    return deviation <= limit and mismatch <= mismatch_limit(width)
 
 
 class EmbeddingsRefused(GenebError):  # noqa: N818 (named after what is wrong with the file)
@@ -148,7 +148,7 @@ def read_embeddings(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
         while len(leaves) <= rows and (block := stream.read(block_rows * row_bytes)):
             if len(block) % row_bytes:
                 raise EmbeddingsRefused(FILES, f"{path.name} changed while it was read")
-            largest = max(largest, largest_of(block, dim, len(leaves), path.name))
+            largest = max(largest, largest_magnitude(block, dim, len(leaves), path.name))
             digest.update(block)
             leaves += [
                 leaf_hash(block[start : start + row_bytes] + struct.pack(">Q", index))
@@ -182,7 +182,7 @@ def _opened(path: Path) -> BinaryIO:
     return os.fdopen(handle, "rb")
 
 
-def largest_of(block: bytes, dim: int, first: int, name: str) -> float:
+def largest_magnitude(block: bytes, dim: int, first: int, name: str) -> float:
     """Return the largest magnitude in a block of embeddings, of which the first has index `first`.
 
     Raises EmbeddingsRefused for -0.0, NaN or infinity.

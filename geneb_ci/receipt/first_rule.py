@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.receipt.rounding import Half, Wide, recorded, rounding, scaled
+from geneb_ci.receipt.rounding import Half, Wide, receipt_values, rounded_for_record, scaled
 
 
 class EmbeddingComparison(NamedTuple):
@@ -38,5 +38,5 @@ def judge(committed: Half, rerun: npt.NDArray[np.floating], scale_log2: int) -> 
     with np.errstate(divide="ignore", invalid="ignore"):
         deviation = np.where(distance_beyond > 0, distance_beyond / root_mean_square, 0.0)
     deviation[~np.isfinite(scaled_rerun).all(axis=1)] = np.inf
-    mismatch = (rounding(rerun, scale_log2) != committed).sum(axis=1)
-    return EmbeddingComparison(recorded(deviation), mismatch.astype(np.int64))
+    mismatch = (receipt_values(rerun, scale_log2) != committed).sum(axis=1)
+    return EmbeddingComparison(rounded_for_record(deviation), mismatch.astype(np.int64))

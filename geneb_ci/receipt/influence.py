@@ -35,7 +35,7 @@ import numpy.typing as npt
 
 from geneb_ci.receipt.alteration_power import BINARY
 from geneb_ci.receipt.direction import Labels, Probe, midranks
-from geneb_ci.receipt.embeddings import STRONGEST, allowed_pooled
+from geneb_ci.receipt.embeddings import STRONGEST, pooled_mismatch_limit
 from geneb_ci.receipt.rounding import Half, Wide
 
 BLOCK = 4096
@@ -322,14 +322,14 @@ def influence_on_loss(
     return EmbeddingInfluence(part.part, (np.ldexp(difference, scale_log2) * slopes).sum(axis=1))
 
 
-def possible_fall(
-    part: DrawnPart, rerun: Wide, allowed: Wide, slopes: Wide, scale_log2: int, row_count: int
+def largest_loss_reduction(
+    part: DrawnPart, rerun: Wide, limits: Wide, slopes: Wide, scale_log2: int, row_count: int
 ) -> float:
     """Return by how much the loss can fall within the tolerances of a part.
 
-    The part has `row_count` embeddings. `rerun` has the (n, d) drawn ones and `allowed` their
+    The part has `row_count` embeddings. `rerun` has the (n, d) drawn ones and `limits` their
     tolerances, divided by the scale. Each coordinate can move to a neighbouring float16 value that
-    passes; the number of coordinates that move is limited by `allowed_pooled`.
+    passes; the number of coordinates that move is limited by `pooled_mismatch_limit`.
     """
     if not len(part.rounded):
         return 0.0
@@ -340,12 +340,10 @@ def possible_fall(
         )
         step = np.abs(neighbour - part.rounded)
         with np.errstate(invalid="ignore"):
-            passes = np.abs((neighbour + part.rounded) / 2 - rerun) <= allowed
+            passes = np.abs((neighbour + part.rounded) / 2 - rerun) <= limits
         steps = np.maximum(steps, np.where(passes & np.isfinite(step), step, 0))
-    gains = np.ldexp(
-        np.where(steps > 0, np.maximum(steps, allowed), 0) * np.abs(slopes), scale_log2
-    )
-    count_max = allowed_pooled(*gains.shape)
+    gains = np.ldexp(np.where(steps > 0, np.maximum(steps, limits), 0) * np.abs(slopes), scale_log2)
+    count_max = pooled_mismatch_limit(*gains.shape)
     largest = np.sort(gains, axis=None)[::-1][:count_max]
     return math.fsum(largest.tolist()) / len(gains) * row_count
 

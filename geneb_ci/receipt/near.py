@@ -33,7 +33,7 @@ NEAR_PREDICTIONS = 0.97
 """Share of equal predictions from which two receipts are near. Measured on GENEB-mini
 with 4-mers: noise of 1e-2, 3e-2 and 0.1 of an embedding leaves 0.995, 0.990 and 0.972 equal; 5-mers
 and 6-mers share 0.87."""
-ROUNDS = 2
+ALIGNMENTS = 2
 """Number of alignments. The second uses only the half of the embeddings that the first brought
 closest, so that altered embeddings have no effect on it; more alignments found no more."""
 
@@ -77,7 +77,7 @@ class Nearness(NamedTuple):
         return ""
 
 
-def repository_folders(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[TaskRow]:
+def compared_positions(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[TaskRow]:
     """Yield the embeddings of a receipt that are compared, as benchmark and data decide.
 
     Draw j of a task is SHA-256(digest of the benchmark || id || 0x00 || j as 8 bytes), as an
@@ -106,7 +106,7 @@ def sample_of(
     predictions: Predictions | None = None,
 ) -> Sample:
     """Return the compared embeddings of a receipt. Raises what `sample_at` raises."""
-    sample = sample_at(files, receipt, tuple(repository_folders(receipt, benchmark)))
+    sample = sample_at(files, receipt, tuple(compared_positions(receipt, benchmark)))
     return sample._replace(predictions=predictions)
 
 
@@ -135,7 +135,7 @@ def _values(path: Path, dim: int) -> npt.NDArray[np.float16]:
     return np.memmap(path, dtype="<f2", mode="r").reshape(-1, dim)
 
 
-def near(a: Sample, b: Sample) -> Nearness:
+def nearness_of(a: Sample, b: Sample) -> Nearness:
     """Return the similarity of two receipts for one benchmark.
 
     Raises NothingChecked if they have fewer than `EMBEDDINGS_MIN` embeddings in common.
@@ -201,7 +201,7 @@ def _aligned_share(x: Rows, y: Rows) -> float:
     """
     closest = np.arange(len(x))
     share = 0.0
-    for _ in range(ROUNDS):
+    for _ in range(ALIGNMENTS):
         first, second = _centred(x, closest), _centred(y, closest)
         if first is None or second is None:
             return share  # all embeddings are equal

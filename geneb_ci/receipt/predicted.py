@@ -99,11 +99,15 @@ def _cell_differences(
     for name, (matrices, digest) in claims.items():
         if name in predicted.fits:
             yield from _prediction_differences(
-                name, matrices, digest, predicted, each_seed(predicted.fits[name][regime], seeds)
+                name,
+                matrices,
+                digest,
+                predicted,
+                repeated_per_seed(predicted.fits[name][regime], seeds),
             )
 
 
-def each_seed(codes_by_fit: Codes, seeds: int) -> Codes:
+def repeated_per_seed(codes_by_fit: Codes, seeds: int) -> Codes:
     """Return one row per seed; a single fit is repeated for every seed."""
     return np.repeat(codes_by_fit, seeds, axis=0) if len(codes_by_fit) == 1 else codes_by_fit
 
@@ -170,7 +174,7 @@ def differing_predictions(
                 if codes_by_fit is None:
                     continue
                 if (
-                    predictions_digest(predicted.labels, each_seed(codes_by_fit, seeds))
+                    predictions_digest(predicted.labels, repeated_per_seed(codes_by_fit, seeds))
                     != cell.predictions_sha256
                 ):
                     cell_name = f'{quoted(task)} in "{regime}"'
@@ -225,12 +229,12 @@ def paired_regimes(
 
 
 ROWS_MAX = 100
-"""Largest number of rows whose shared errors are noted: 5,000 pairs in 45 scores take 3 MB."""
+"""Largest number of rows in pairs.json: 5,000 pairs in 45 scores take 3 MB."""
 COVARIANCE_DIGITS = 6
 """Number of significant digits of a covariance, more than its error needs."""
 
 
-def errors_shared(predictions: Mapping[str, Predictions], benchmark: Benchmark) -> SharedErrors:
+def shared_errors_of(predictions: Mapping[str, Predictions], benchmark: Benchmark) -> SharedErrors:
     """Return the covariances of the errors of models; `predictions` is by model.
 
     In a task, only rows with equal true classes have a covariance. Raises NothingChecked for more

@@ -70,7 +70,7 @@ def read_predictions(
     """
     raw = bytes_of(path, entry)
     try:
-        return decode(raw, benchmark)
+        return decode_predictions(raw, benchmark)
     except PredictionsRefused as error:
         raise PredictionsRefused(error.member, f"{path}: {error.message}") from error
 
@@ -94,7 +94,7 @@ def bytes_of(path: Path, entry: PredictionsFile | None) -> bytes:
     return raw
 
 
-def decode(raw: bytes, benchmark: Benchmark) -> Predictions:
+def decode_predictions(raw: bytes, benchmark: Benchmark) -> Predictions:
     """Return the content of a file. Raises PredictionsRefused, which names the wrong member."""
     reader = _Reader(raw)
     sets, regimes, tasks = _header(reader, benchmark)

@@ -32,7 +32,7 @@ from geneb_ci.receipt.alteration_power import (
     BINARY,
     Alterations,
     alterations_of,
-    largest_of,
+    concave_maximum,
     mcc,
 )
 from geneb_ci.receipt.embeddings import MISSED
@@ -100,7 +100,7 @@ def intervals(maximum: int) -> tuple[Wide, Wide]:
     return np.r_[0.0, upper[:-1] + 1], upper
 
 
-def hidden_in(cell: CellDraw) -> HiddenAlterations:
+def hidden_alterations(cell: CellDraw) -> HiddenAlterations:
     """Return the alterations of a cell that can raise it."""
     hidden = _two_class_bounds(cell) if len(cell.matrix) == BINARY else _many_class_bounds(cell)
     return hidden._replace(mean_raise=cell.weight * hidden.mean_raise)
@@ -115,13 +115,14 @@ def cells_of(
         task: 1 / len(categories) / len(tasks) for tasks in categories.values() for task in tasks
     }
     return [
-        _by_one_draw(matrix, weights[task] / len(of_task))
+        _alterations_by_one_draw(matrix, weights[task] / len(of_task))
         for task, of_task in matrices.items()
         for matrix in of_task
     ]
 
 
-def _by_one_draw(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
+def _alterations_by_one_draw(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
+    """Return the alterations of a cell, each with its probability to be hit by one draw."""
     if len(matrix) == BINARY:
         return alterations_of(matrix, weight)
     matrix_array = np.array(matrix, dtype=np.int64)
@@ -130,21 +131,21 @@ def _by_one_draw(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
 
 
 def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
-    """Return the largest raise of the mean that is possible if `hits` draws were altered."""
+    """Return the largest possible raise of the mean, if `hits` drawn embeddings were altered."""
     limit = hits_limit(hits)
-    hidden = [hidden_in(cell).within(limit) for cell in cells]
+    hidden = [hidden_alterations(cell).within(limit) for cell in cells]
     if not hidden:
         return 0.0
     all_hits = np.concatenate([part.hits for part in hidden])
     gains = np.concatenate([part.mean_raise for part in hidden])
     cell_starts = np.cumsum([0, *(len(part.hits) for part in hidden[:-1])])
 
-    def negative_bound(price: float) -> float:
+    def negative_bound(multiplier: float) -> float:
         """Return the negative bound for a Lagrange multiplier."""
-        best = np.maximum.reduceat(gains - price * all_hits, cell_starts)
-        return -(price * limit + math.fsum(best.tolist()))
+        best = np.maximum.reduceat(gains - multiplier * all_hits, cell_starts)
+        return -(multiplier * limit + math.fsum(best.tolist()))
 
-    return max(0.0, -largest_of(negative_bound))
+    return max(0.0, -concave_maximum(negative_bound))
 
 
 def _two_class_bounds(cell: CellDraw) -> HiddenAlterations:
@@ -154,10 +155,11 @@ def _two_class_bounds(cell: CellDraw) -> HiddenAlterations:
     a, b = (ends.reshape(-1) for ends in np.meshgrid(*upper, indexing="ij"))
     gain = mcc(tn, fp, fn, tp) - mcc(tn - a, fp + a, fn + b, tp - b)
     rates = [
-        _share(altered, right) for altered, right in zip(altered_min, cell.correct, strict=True)
+        _altered_share(altered, right)
+        for altered, right in zip(altered_min, cell.correct, strict=True)
     ]
     return HiddenAlterations(
-        _hits(cell, altered_min[0] + altered_min[1], rates[0] + rates[1]), gain
+        _expected_hits(cell, altered_min[0] + altered_min[1], rates[0] + rates[1]), gain
     )
 
 
@@ -173,7 +175,7 @@ def _many_class_bounds(cell: CellDraw) -> HiddenAlterations:
     lower, a = intervals(int(right.sum()))
     order = np.argsort(-cell.correct, kind="stable")
     ends = np.r_[0.0, np.cumsum(right[order])]
-    rates = np.r_[0.0, np.cumsum(_share(right, cell.correct)[order])]
+    rates = np.r_[0.0, np.cumsum(_altered_share(right, cell.correct)[order])]
     rate = np.interp(lower, ends, rates)
     unequal = size**2 - (true**2).sum()
     claimed = right.sum() * size - (predicted * true).sum()
@@ -188,15 +190,17 @@ def _many_class_bounds(cell: CellDraw) -> HiddenAlterations:
         )
         claimed_mcc = claimed / np.sqrt((size**2 - squares) * unequal)
     gain = np.where(a > 0, np.nan_to_num(claimed_mcc) - np.maximum(mcc_min, -1.0), 0.0)
-    return HiddenAlterations(_hits(cell, lower, rate), np.maximum.accumulate(np.maximum(gain, 0.0)))
+    return HiddenAlterations(
+        _expected_hits(cell, lower, rate), np.maximum.accumulate(np.maximum(gain, 0.0))
+    )
 
 
-def _share(altered: Wide, right: npt.NDArray[np.int64] | np.int64) -> Wide:
+def _altered_share(altered: Wide, right: npt.NDArray[np.int64] | np.int64) -> Wide:
     shares: Wide = altered / np.maximum(1, right)
     return shares
 
 
-def _hits(cell: CellDraw, altered: Wide, rate: Wide) -> Wide:
+def _expected_hits(cell: CellDraw, altered: Wide, rate: Wide) -> Wide:
     classes = max(1, int((cell.correct > 0).sum()))
     total = max(1, int(cell.correct.sum()))
     return cell.uniform * altered / total + cell.class_draws / classes * rate

@@ -15,7 +15,7 @@ def scaled(rerun: npt.NDArray[np.floating], scale_log2: int) -> Wide:
     return np.ldexp(rerun.astype(np.float64), -scale_log2)
 
 
-def rounding(rerun: npt.NDArray[np.floating], scale_log2: int) -> Half:
+def receipt_values(rerun: npt.NDArray[np.floating], scale_log2: int) -> Half:
     """Return the float16 values of embeddings in a receipt; infinite if they overflow."""
     with np.errstate(over="ignore"):
         rounded = scaled(rerun, scale_log2).astype(np.float16)
@@ -23,7 +23,7 @@ def rounding(rerun: npt.NDArray[np.floating], scale_log2: int) -> Half:
     return rounded
 
 
-def recorded(deviation: Wide) -> Wide:
+def rounded_for_record(deviation: Wide) -> Wide:
     """Return deviations rounded as in a record; infinite ones become a large number."""
     capped = np.minimum(deviation, np.finfo(np.float64).max / 2)
     return np.array([float(f"{value:.{DIGITS - 1}e}") for value in capped.tolist()])

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import BadConfiguration, GenebError
-from geneb_ci.receipt.source import published_at, purpose
+from geneb_ci.receipt.source import published_folder, purpose
 from reference_harness.formats.base import Hex64, StrictModel, parsed
 from reference_harness.formats.files import NotReadable, path_exists, read_text, write_whole
 from reference_harness.formats.submission import EmbeddingReceipt, Submission, SubmissionV12
@@ -32,24 +32,24 @@ Published = Literal["published", "missing"]
 """States of a published receipt on the board."""
 
 
-class SeenReceipt(StrictModel):
-    """The days on which one receipt was looked for and seen."""
+class ReceiptNote(StrictModel):
+    """The days on which the files of one receipt were requested, and were available."""
 
     root: Hex64
     """Merkle root of the receipt; a new receipt of the row replaces the note."""
     since: Day
-    """Day of the first look."""
+    """Day of the first request."""
     seen: Day | None
     """Last day on which all files were available; null if never."""
     looked: Day
-    """Day of the last look."""
+    """Day of the last request."""
 
 
-class SeenReceipts(StrictModel):
+class ReceiptNotes(StrictModel):
     """The file `receipts.json` of the policy folder."""
 
     schema_version: Literal["1.0"] = "1.0"
-    rows: dict[str, SeenReceipt] = {}  # noqa: RUF012 (pydantic copies it)
+    rows: dict[str, ReceiptNote] = {}  # noqa: RUF012 (pydantic copies it)
     """The note on each receipt, by model id."""
 
 
@@ -106,15 +106,15 @@ def published_receipt(submission: Submission) -> EmbeddingReceipt | None:
     return receipt if receipt is not None and receipt.location is not None else None
 
 
-def missing_files(receipt: EmbeddingReceipt) -> str:
-    """Return which file of a published receipt is missing; "" if none is. Nothing is downloaded.
+def missing_file_reason(receipt: EmbeddingReceipt) -> str:
+    """Return why a file of a published receipt counts as missing; "" if all are available.
 
-    Only sizes are compared; `geneb-ci receipt verify` compares digests.
+    Nothing is downloaded. Only sizes are compared; `geneb-ci receipt verify` compares digests.
     """
     from geneb_ci.common.download import served_length  # 20 ms (http.client), unused by a board
 
     try:
-        origin = published_at(receipt.location)
+        origin = published_folder(receipt.location)
         for task, entry in receipt.tasks.items():
             address = origin.address(task)
             length = served_length(address, purpose(origin))
@@ -126,12 +126,12 @@ def missing_files(receipt: EmbeddingReceipt) -> str:
 
 
 def updated_notes(
-    notes: SeenReceipts, model: str, root: str, day: str, *, is_available: bool
-) -> SeenReceipts:
-    """Return the notes after looking for the receipt of one row on a day."""
+    notes: ReceiptNotes, model: str, root: str, day: str, *, is_available: bool
+) -> ReceiptNotes:
+    """Return the notes after the files of one row's receipt were requested on a day."""
     note = notes.rows.get(model)
     if note is None or note.root != root:
-        note = SeenReceipt(root=root, since=day, seen=None, looked=day)
+        note = ReceiptNote(root=root, since=day, seen=None, looked=day)
     updated_note = note.model_copy(
         update={"looked": day, "seen": day if is_available else note.seen}
     )
@@ -140,7 +140,7 @@ def updated_notes(
     )
 
 
-def published_state(submission: Submission, notes: SeenReceipts, days: int) -> Published | None:
+def published_state(submission: Submission, notes: ReceiptNotes, days: int) -> Published | None:
     """Return the state of a row's receipt; None for a row that does not publish one.
 
     It is missing if the last look was more than `days` after it was last seen or first looked for.
@@ -148,11 +148,11 @@ def published_state(submission: Submission, notes: SeenReceipts, days: int) -> P
     receipt = published_receipt(submission)
     if receipt is None:
         return None
-    missing_since = gone_since(notes, submission.model_id, receipt.root, days)
+    missing_since = missing_since_day(notes, submission.model_id, receipt.root, days)
     return "missing" if missing_since else "published"
 
 
-def gone_since(notes: SeenReceipts, model: str, root: str, days: int) -> str:
+def missing_since_day(notes: ReceiptNotes, model: str, root: str, days: int) -> str:
     """Return the day on which a missing receipt was last seen, or first looked for.
 
     Returns "" unless the last look was more than `days` after that day.
@@ -165,19 +165,19 @@ def gone_since(notes: SeenReceipts, model: str, root: str, days: int) -> str:
     return last_day if absence.days > days else ""
 
 
-def place_of_notes(layout: Layout) -> Path | None:
+def notes_path(layout: Layout) -> Path | None:
     """Return the path of receipts.json in a repository; None without a policy folder."""
     return layout.policy / FILE if layout.policy is not None else None
 
 
-def seen_receipts(layout: Layout) -> SeenReceipts:
+def seen_receipts(layout: Layout) -> ReceiptNotes:
     """Return the notes of a repository on receipts. Raises BadConfiguration for a broken file."""
-    path = place_of_notes(layout)
+    path = notes_path(layout)
     if path is None or not path_exists(path):
-        return SeenReceipts()
+        return ReceiptNotes()
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt seen` writes it"
     try:
-        notes = parsed(SeenReceipts, read_text(path, BYTES_MAX))
+        notes = parsed(ReceiptNotes, read_text(path, BYTES_MAX))
         for receipt in notes.rows.values():
             for day in (receipt.since, receipt.seen or receipt.since, receipt.looked):
                 dt.date.fromisoformat(day)
@@ -188,15 +188,15 @@ def seen_receipts(layout: Layout) -> SeenReceipts:
     return notes
 
 
-def write_seen(path: Path, notes: SeenReceipts | SharedErrors) -> None:
+def write_notes(path: Path, notes: ReceiptNotes | SharedErrors) -> None:
     """Write the notes completely or not at all. Raises OSError."""
-    indent = 2 if isinstance(notes, SeenReceipts) else None
+    indent = 2 if isinstance(notes, ReceiptNotes) else None
     text = notes.model_dump_json(indent=indent) + "\n"
     write_whole(path, lambda stream: stream.write(text.encode()))
 
 
 def shared_errors(layout: Layout) -> SharedErrors | None:
-    """Return the noted shared errors of rows; None without a file for the benchmark.
+    """Return the shared errors in pairs.json; None without a file for the benchmark.
 
     Raises BadConfiguration for a malformed file.
     """

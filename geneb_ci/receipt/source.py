@@ -37,7 +37,7 @@ TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 HUB: Literal["huggingface-dataset"] = "huggingface-dataset"
 
 
-def purpose(origin: "Origin") -> "Purpose":
+def purpose(origin: "ServerFolder") -> "Purpose":
     """Return the errors and fixes for a failed download of a receipt's file."""
     from geneb_ci.common.download import Purpose  # 20 ms (http.client), unused by a board
 
@@ -51,7 +51,7 @@ def purpose(origin: "Origin") -> "Purpose":
     )
 
 
-class Origin(NamedTuple):
+class ServerFolder(NamedTuple):
     """A folder of files on a server."""
 
     name: str
@@ -72,16 +72,18 @@ class Origin(NamedTuple):
         download(address, path, sha256, purpose(self), size)
 
 
-def hub_origin(repo: str, revision: str) -> Origin:
+def hub_folder(repo: str, revision: str) -> ServerFolder:
     """Return the origin of a data set of the Hub; HF_ENDPOINT may name another Hub."""
     from huggingface_hub import hf_hub_url  # a second to import
 
     address = hf_hub_url(repo, f"x{SUFFIX}", repo_type="dataset", revision=revision)
     base = address.removesuffix(f"x{SUFFIX}")
-    return Origin(f"datasets/{repo} at {revision}", base, is_user_named="HF_ENDPOINT" in os.environ)
+    return ServerFolder(
+        f"datasets/{repo} at {revision}", base, is_user_named="HF_ENDPOINT" in os.environ
+    )
 
 
-def published_at(location: ReceiptLocation | None) -> Origin:
+def published_folder(location: ReceiptLocation | None) -> ServerFolder:
     """Return the origin that a submission names.
 
     Raises UsageProblem for None, NothingChecked for a revision that is not a commit, an address
@@ -105,7 +107,7 @@ def published_at(location: ReceiptLocation | None) -> Origin:
                 "ask the contributor for the revision, 40 hex digits: geneb-ci receipt push "
                 "writes it",
             )
-        return hub_origin(address, location.revision)
+        return hub_folder(address, location.revision)
     folder = f"{address.rstrip('/')}/"
     if not PUBLIC_ADDRESS.fullmatch(folder):
         raise NothingChecked(
@@ -113,23 +115,23 @@ def published_at(location: ReceiptLocation | None) -> Origin:
             "without a query",
             "ask for such an address, or pass --mirror with a mirror that may be in your network",
         )
-    return Origin(address, folder)
+    return ServerFolder(address, folder)
 
 
-def mirror_at(text: str) -> Origin:
+def mirror_folder(text: str) -> ServerFolder:
     """Return the origin that a user names: an address, or OWNER/NAME[@REVISION] of a data set.
 
     Raises UsageProblem for anything else.
     """
     if text.startswith(("https://", *LOOPBACK)):
-        return Origin(text, f"{text.rstrip('/')}/", is_user_named=True)
+        return ServerFolder(text, f"{text.rstrip('/')}/", is_user_named=True)
     repo, _, revision = text.partition("@")
     if not REPOSITORY.fullmatch(repo):
         raise UsageProblem(
             f"--mirror {text!r} is neither an https address nor OWNER/NAME of a data set",
             "pass for example --mirror https://example.org/receipts/model",
         )
-    return hub_origin(repo, revision or "main")
+    return hub_folder(repo, revision or "main")
 
 
 class ReceiptFiles:
@@ -139,7 +141,7 @@ class ReceiptFiles:
     """
 
     def __init__(
-        self, receipt: EmbeddingReceipt, folder: Path | None, origin: Origin | None, say: Say
+        self, receipt: EmbeddingReceipt, folder: Path | None, origin: ServerFolder | None, say: Say
     ) -> None:
         self._receipt = receipt
         self._folder = folder
@@ -242,7 +244,7 @@ class ReceiptFiles:
                 "make the file readable, or download it: geneb-ci receipt pull",
             ) from error
 
-    def _fetch(self, origin: Origin, path: Path, task: str, entry: ReceiptTask) -> None:
+    def _fetch(self, origin: ServerFolder, path: Path, task: str, entry: ReceiptTask) -> None:
         if path.exists():
             try:
                 return self._read(path, entry)
@@ -266,12 +268,12 @@ def receipt_files(
 ) -> ReceiptFiles:
     """Return the files of a receipt: in `folder`, else on `mirror`, else where it is published.
 
-    Downloaded files are kept in the folder `cache`, if it is passed. Raises what `published_at` and
-    `mirror_at` raise.
+    Downloaded files are kept in the folder `cache`, if it is passed. Raises what
+    `published_folder` and `mirror_folder` raise.
     """
     if folder is not None:
         return ReceiptFiles(receipt, folder, None, say)
-    origin = mirror_at(mirror) if mirror is not None else published_at(receipt.location)
+    origin = mirror_folder(mirror) if mirror is not None else published_folder(receipt.location)
     return ReceiptFiles(receipt, cache, origin, say)
 
 

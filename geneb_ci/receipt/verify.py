@@ -25,7 +25,7 @@ from geneb_ci.harness.process import (
 )
 from geneb_ci.receipt.cells import (
     CellDifference,
-    Remaining,
+    RemainingTime,
     cells_in,
     cost_of,
     differences,
@@ -48,14 +48,14 @@ CLAIMS, EQUAL, CELLS, PREDICTED = "claims", "equality", "cells", "predictions"
 STEPS = (CLAIMS, FILES, VALUES, TREE, EQUAL, CELLS, PREDICTED)
 """The steps in order; the last exists if the receipt has predictions and all its tasks are
 verified."""
-RULES = (
+REQUIRED_RULES = (
     *("structure", "ranges", "arithmetic", "coverage"),
     *("wrong-receipt", "wrong-benchmark", "wrong-dataset-revision"),
 )
 """Families and rules that the file must pass, since the numbers of a receipt depend on them."""
-INCOMPLETE = ("missing-regime", "missing-task", "missing-evidence")
+IGNORED_RULES = ("missing-regime", "missing-task", "missing-evidence")
 """Rules that do not apply, since a run of only some tasks also has a receipt."""
-EXACT = frozenset({"float64", "float32"})
+EXACT_DTYPES = frozenset({"float64", "float32"})
 """Dtypes whose noise is below the rounding of a receipt; larger noise could hide a label."""
 StepResult = Literal["held", "refused", "unknown"]
 """The state of a step, unknown after a refused one."""
@@ -121,7 +121,7 @@ class ReceiptVerification:
     @property
     def weakness(self) -> str:
         """Why the receipt is weak; "" if it is not."""
-        if self.receipt.compute_dtype not in EXACT:
+        if self.receipt.compute_dtype not in EXACT_DTYPES:
             return f"it was computed in {self.receipt.compute_dtype}"
         return "TF32 was allowed on its device" if self.receipt.tf32 else ""
 
@@ -157,10 +157,10 @@ class ReceiptSubject:
     benchmark: Benchmark
     layout: Layout
     errors: tuple[Finding, ...]
-    """Errors that the rules of `RULES` found."""
+    """Errors that the rules of `REQUIRED_RULES` found."""
 
 
-def finder_of(definition: Path | None) -> Finder:
+def layout_finder(definition: Path | None) -> Finder:
     """Return a function that finds the settings of a folder, with this benchmark if not None."""
     if definition is None:
         return find_layout
@@ -172,7 +172,7 @@ def subject_of(path: Path, definition: Path | None = None) -> ReceiptSubject:
 
     Raises NothingChecked for a file that cannot be read or has no receipt, BadConfiguration.
     """
-    checker = Checker(select(RULES, INCOMPLETE), find=finder_of(definition))
+    checker = Checker(select(REQUIRED_RULES, IGNORED_RULES), find=layout_finder(definition))
     context = checker.context(path)
     result = checker.result(context)
     errors = tuple(finding for finding in result.findings if finding.severity is Severity.ERROR)
@@ -300,10 +300,10 @@ class _Verification:
                 f"{plural(len(wrong_cells), 'cell')} claimed with other values than those computed "
                 "from the receipt"
             )
-            return self.refused(CELLS, reason, _FIX_CELLS, cells, differing)
+            return self.refused(CELLS, reason, _CELLS_FIX, cells, differing)
         if contradictions := self._wrong_predictions(predicted, truths, cells):
             reason = first_and_more(contradictions, 3)
-            return self.refused(PREDICTED, reason, _FIX_CELLS, cells, differing)
+            return self.refused(PREDICTED, reason, _CELLS_FIX, cells, differing)
         return self._result(None, cells, differing)
 
     @property
@@ -327,7 +327,7 @@ class _Verification:
         truths: "dict[str, npt.NDArray[np.int64]]",
         cells: ReceiptCells,
     ) -> list[str]:
-        """Return how predictions.bin contradicts the submission, the task data or embeddings."""
+        """Return how predictions.bin contradicts claims, task data or embeddings, as sentences."""
         from geneb_ci.receipt.predicted import differing_predictions  # NumPy is slow
 
         subject, entry = self.subject, self.subject.receipt.predictions
@@ -344,7 +344,7 @@ class _Verification:
     def _wrong_files(self, files: ReceiptFiles) -> Iterator[EmbeddingsRefused]:
         """Yield the errors of files that are present, before anything is computed."""
         sizes = [self.subject.receipt.tasks[task].bytes for task in self.tasks]
-        remaining = Remaining(sum(sizes))
+        remaining = RemainingTime(sum(sizes))
         for number, task in enumerate(self.tasks):
             if remaining.is_due():
                 time_left = remaining.text(sum(sizes[:number]))
@@ -393,7 +393,7 @@ _ONE_EMBEDDING = (
     "equal sequences have equal embeddings: ask for a receipt that `geneb-harness run --receipt` "
     "wrote"
 )
-_FIX_CELLS = "write submission and receipt together: geneb-harness run --receipt DIR --submission F"
+_CELLS_FIX = "write submission and receipt together: geneb-harness run --receipt DIR --submission F"
 
 
 def _pop_labels(folder: Path, task: str) -> "npt.NDArray[np.int64]":

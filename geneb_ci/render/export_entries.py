@@ -297,7 +297,7 @@ def _log(entry: Entry, site: Site, collection: str) -> dict[str, Any]:
             "name": site.benchmark.name,
             "version": submission.harness_version,
             "additional_details": {
-                **({"url": site.origin.code} if site.origin.code else {}),
+                **({"url": site.publication.code} if site.publication.code else {}),
                 **({"run": _json_text(run.model_dump(mode="json"))} if run else {}),
             },
         },
@@ -317,8 +317,8 @@ def _source_metadata(entry: Entry, site: Site) -> dict[str, Any]:
         "evidence": str(entry.evidence),
         "trust_level": str(entry.level),
     }
-    if site.origin.paper:
-        details["paper"] = site.origin.paper.address
+    if site.publication.paper:
+        details["paper"] = site.publication.paper.address
     if submission.schema_ is not None:
         details["submission_schema"] = submission.schema_
     statements = entry.attestation.every_statement

@@ -186,7 +186,7 @@ def _json_bytes(value: Mapping[str, Any]) -> bytes:
 def _dataset_description(
     site: Site, name: str, description: str, address: str, members: Mapping[str, Any]
 ) -> Any:
-    when, paper = site.built.when, site.origin.paper
+    when, paper = site.built.when, site.publication.paper
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -211,9 +211,9 @@ def _board(site: Site, contents: Iterable[tuple[Table, bytes]]) -> dict[str, Any
     description: dict[str, Any] = _dataset_description(
         site,
         f"{site.benchmark.name} leaderboard",
-        f"Scores of frozen embeddings of {site.origin.models} on each task, in each regime. A text "
-        "that begins like a formula has an apostrophe before it.",
-        site.address("index.html") or site.origin.code or "",
+        f"Scores of frozen embeddings of {site.publication.models} on each task, in each regime. A "
+        "text that begins like a formula has an apostrophe before it.",
+        site.address("index.html") or site.publication.code or "",
         {"license": LICENCE, "version": version, "distribution": files, "recordSet": record_sets},
     )
     return description

@@ -27,7 +27,7 @@ ABI_OF_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 5: 0xFFFF}
 ABI_NETWORK, ABI_SCOPES = 4, 6
 READ_AND_RUN, READ_FOLDER_AND_RUN, READ_WRITE, IOCTL, MAKE_DEVICES = 0x5, 0xD, 0x6, 0x8000, 0x840
 INNER_ID = 1000
-FAILED = 125
+SETUP_FAILED = 125
 """Exit code if the confinement could not be set up, so that the command was not run."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -37,7 +37,7 @@ class KernelRefused(Exception):  # noqa: N818 (named after what happened, as in 
     """The kernel refused a step."""
 
 
-def check(operation: str, result: int) -> int:
+def checked_call(operation: str, result: int) -> int:
     """Return the result of a call of the C library. Raises KernelRefused if it is negative."""
     if result < 0:
         raise KernelRefused(f"{operation}: {os.strerror(ctypes.get_errno())}")
@@ -47,7 +47,7 @@ def check(operation: str, result: int) -> int:
 def prctl(operation: str, *arguments: int) -> int:
     """Call prctl with up to five arguments. Raises KernelRefused if that fails."""
     padded = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:5]]
-    return check(operation, _libc.prctl(*padded))
+    return checked_call(operation, _libc.prctl(*padded))
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
@@ -55,13 +55,13 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str | No
     encoded = [None if word is None else word.encode() for word in (source, target, kind)]
     options = None if data is None else data.encode()
     code = _libc.mount(*encoded, ctypes.c_ulong(flags), options)
-    check(f"mount on {target}", code)
+    checked_call(f"mount on {target}", code)
 
 
 def enter_namespaces() -> None:
     """Enter new namespaces as their only user, who has all capabilities in them until dropped."""
     user, group = os.getuid(), os.getgid()
-    check("unshare", _libc.unshare(NEW_NAMESPACES))
+    checked_call("unshare", _libc.unshare(NEW_NAMESPACES))
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
     Path("/proc/self/uid_map").write_text(f"{INNER_ID} {user} 1", encoding="ascii")
     Path("/proc/self/gid_map").write_text(f"{INNER_ID} {group} 1", encoding="ascii")
@@ -95,26 +95,26 @@ def drop_capabilities() -> None:
     for capability in range(LAST_CAPABILITY + 1):
         _libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)
     header = struct.pack("<Ii", CAPABILITY_VERSION, 0)
-    check("capset", _libc.capset(header, bytes(24)))
+    checked_call("capset", _libc.capset(header, bytes(24)))
     prctl("no new privileges", PR_SET_NO_NEW_PRIVS, 1)
 
 
 def landlock(plan: dict[str, Any]) -> None:
     """Allow only the plan's files; if the kernel can, refuse TCP, abstract sockets and signals."""
-    abi = check("landlock", _libc.syscall(LANDLOCK_CREATE, None, 0, 1))
+    abi = checked_call("landlock", _libc.syscall(LANDLOCK_CREATE, None, 0, 1))
     rights = ABI_OF_RIGHTS[max(version for version in ABI_OF_RIGHTS if version <= abi)]
     network = 0x3 if abi >= ABI_NETWORK else 0
     scopes = 0x3 if abi >= ABI_SCOPES else 0
     attributes = struct.pack("<QQQ", rights, network, scopes)
     size = 24 if scopes else 16 if network else 8
-    rules = check("landlock", _libc.syscall(LANDLOCK_CREATE, attributes, size, 0))
+    rules = checked_call("landlock", _libc.syscall(LANDLOCK_CREATE, attributes, size, 0))
     for path in plan["readable"]:
         allow(rules, path, READ_FOLDER_AND_RUN if Path(path).is_dir() else READ_AND_RUN)
     for path in plan["scratch"]:
         allow(rules, path, rights & ~MAKE_DEVICES)
     for path in plan["devices"]:
         allow(rules, path, (READ_WRITE | IOCTL) & rights)
-    check("landlock", _libc.syscall(LANDLOCK_RESTRICT, rules, 0))
+    checked_call("landlock", _libc.syscall(LANDLOCK_RESTRICT, rules, 0))
     os.close(rules)
 
 
@@ -125,7 +125,7 @@ def allow(rules: int, path: str, rights: int) -> None:
     except FileNotFoundError:
         return
     rule = struct.pack("<Qi", rights, descriptor)
-    check(f"landlock {path}", _libc.syscall(LANDLOCK_ADD_RULE, rules, PATH_BENEATH, rule, 0))
+    checked_call(f"landlock {path}", _libc.syscall(LANDLOCK_ADD_RULE, rules, PATH_BENEATH, rule, 0))
     os.close(descriptor)
 
 
@@ -157,7 +157,7 @@ def main(descriptor: int) -> NoReturn:
             os.execve(plan["command"][0], plan["command"], plan["environment"])  # noqa: S606
     except (KernelRefused, OSError) as error:
         os.write(2, f"confine: {error}\n".encode())
-        os._exit(FAILED)
+        os._exit(SETUP_FAILED)
     # Only the child keeps the pipes open, so they close when it ends.
     null_device = os.open(os.devnull, os.O_RDWR)
     for stream_number in (1, 2):

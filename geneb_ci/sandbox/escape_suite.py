@@ -59,7 +59,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _planted: dict[str, Any] = {}
 
 
-def _failed(action: Callable[..., object], *arguments: object) -> Outcome:
+def _refusal_by_error(action: Callable[..., object], *arguments: object) -> Outcome:
     """Return whether an action raised OSError, as it should, and its error name."""
     try:
         action(*arguments)
@@ -68,7 +68,7 @@ def _failed(action: Callable[..., object], *arguments: object) -> Outcome:
     return False, "it succeeded"
 
 
-def _called(result: int) -> Outcome:
+def _refusal_by_result(result: int) -> Outcome:
     """Return whether a call of the C library failed, as it should, and its error name."""
     if result >= 0:
         return False, f"it returned {result}"
@@ -83,28 +83,32 @@ def _connect(address: Any, family: int = socket.AF_INET, kind: int = socket.SOCK
 
 def tcp() -> Outcome:
     """Connect to a server that the suite opened on the loopback interface of the host."""
-    return _failed(lambda: _connect(("127.0.0.1", _planted["port"])))
+    return _refusal_by_error(lambda: _connect(("127.0.0.1", _planted["port"])))
 
 
 def dns() -> Outcome:
     """Connect a datagram socket to a resolver, and resolve a name."""
-    refused, detail = _failed(lambda: _connect(RESOLVER, kind=socket.SOCK_DGRAM))
-    return (refused, detail) if not refused else _failed(lambda: socket.getaddrinfo(NAME, 80))
+    refused, detail = _refusal_by_error(lambda: _connect(RESOLVER, kind=socket.SOCK_DGRAM))
+    return (
+        (refused, detail)
+        if not refused
+        else _refusal_by_error(lambda: socket.getaddrinfo(NAME, 80))
+    )
 
 
 def metadata_service() -> Outcome:
     """Connect to the address at which clouds answer with credentials."""
-    return _failed(lambda: _connect(METADATA))
+    return _refusal_by_error(lambda: _connect(METADATA))
 
 
 def abstract_socket() -> Outcome:
     """Connect to an abstract socket of the host."""
-    return _failed(lambda: _connect("\0" + _planted["abstract"], socket.AF_UNIX))
+    return _refusal_by_error(lambda: _connect("\0" + _planted["abstract"], socket.AF_UNIX))
 
 
 def daemon_sockets() -> Outcome:
     """Connect to the sockets of container and system daemons."""
-    outcomes = [_failed(_connect, path, socket.AF_UNIX) for path in SOCKETS]
+    outcomes = [_refusal_by_error(_connect, path, socket.AF_UNIX) for path in SOCKETS]
     return all(refused for refused, _ in outcomes), outcomes[0][1]
 
 
@@ -170,25 +174,29 @@ def symlink_out() -> Outcome:
     """Read the planted file through a symbolic link made here."""
     link = Path("/tmp/out")  # noqa: S108
     link.symlink_to(_planted["label_file"])
-    return _failed(link.read_bytes)
+    return _refusal_by_error(link.read_bytes)
 
 
 def host_files() -> Outcome:
     """Read the host's password hashes and host keys."""
-    outcomes = [_failed(Path(name).read_bytes) for name in ("/etc/shadow", "/etc/ssh/sshd_config")]
+    outcomes = [
+        _refusal_by_error(Path(name).read_bytes) for name in ("/etc/shadow", "/etc/ssh/sshd_config")
+    ]
     return all(refused for refused, _ in outcomes), outcomes[0][1]
 
 
 def host_processes() -> Outcome:
     """See or signal a process of the host."""
     visible_count = len([name for name in _listed("/proc") if name.isdigit()])
-    refused, detail = _failed(lambda: os.kill(_planted["pid"], 0))
+    refused, detail = _refusal_by_error(lambda: os.kill(_planted["pid"], 0))
     return refused and visible_count <= _planted["processes"], f"{visible_count} seen, {detail}"
 
 
 def write_system() -> Outcome:
     """Create files in the system, Python, the harness and the input."""
-    written_folders = [folder for folder in WRITE_TARGETS if not _failed(_write_file, folder)[0]]
+    written_folders = [
+        folder for folder in WRITE_TARGETS if not _refusal_by_error(_write_file, folder)[0]
+    ]
     return not written_folders, ", ".join(written_folders) or "all refused"
 
 
@@ -214,7 +222,7 @@ def fill_tmp() -> Outcome:
     """Fill /tmp and /dev/shm beyond their size, with files of permitted sizes."""
     for folder in ("/tmp", "/dev/shm"):  # noqa: S108
         files = [Path(folder, f"filled-{index}") for index in range(FILE_COUNT + 1)]
-        refused, detail = _failed(_fill, files)
+        refused, detail = _refusal_by_error(_fill, files)
         for file in files:
             file.unlink(missing_ok=True)
         if not refused:
@@ -230,21 +238,21 @@ def _fill(files: list[Path]) -> None:
 
 def namespaces() -> Outcome:
     """Make a user and a network namespace, with which most kernel exploits begin."""
-    return _called(_libc.unshare(NEW_USER | NEW_NET))
+    return _refusal_by_result(_libc.unshare(NEW_USER | NEW_NET))
 
 
 def mount() -> Outcome:
     """Mount a file system of memory."""
-    return _called(_libc.mount(b"tmpfs", b"/tmp", b"tmpfs", ctypes.c_ulong(0), None))
+    return _refusal_by_result(_libc.mount(b"tmpfs", b"/tmp", b"tmpfs", ctypes.c_ulong(0), None))
 
 
 def trace() -> Outcome:
-    """Trace pid 1 of the sandbox, which would allow to stop it; ask to be traced."""
+    """Trace pid 1 of the sandbox, which could then be stopped; make itself traceable."""
     # Seizing does not stop pid 1, as attaching would, so a suite that succeeds still ends.
-    refused, _ = _called(_libc.ptrace(PTRACE_SEIZE, 1, None, None))
+    refused, _ = _refusal_by_result(_libc.ptrace(PTRACE_SEIZE, 1, None, None))
     if not refused:
         return False, "pid 1 was seized"
-    return _called(_libc.ptrace(PTRACE_TRACEME, 0, None, None))
+    return _refusal_by_result(_libc.ptrace(PTRACE_TRACEME, 0, None, None))
 
 
 def rare_calls() -> Outcome:
@@ -280,19 +288,19 @@ def capabilities() -> Outcome:
 
 def descriptors() -> Outcome:
     """Look for an open descriptor other than 0, 1 and 2."""
-    numbers = [n for n in range(3, 4096) if not _failed(os.fstat, n)[0]]
+    numbers = [n for n in range(3, 4096) if not _refusal_by_error(os.fstat, n)[0]]
     return not numbers, ", ".join(map(str, numbers)) or "0, 1 and 2 only"
 
 
 def terminal() -> Outcome:
     """Open the terminal of whoever started the audit."""
-    return _failed(lambda: os.close(os.open("/dev/tty", os.O_RDWR)))
+    return _refusal_by_error(lambda: os.close(os.open("/dev/tty", os.O_RDWR)))
 
 
 def devices() -> Outcome:
     """Open disks and memory of the host."""
     devices = ("mem", "kmsg", "kvm", "fuse", "sda", "vda", "nvme0n1", "net/tun")
-    opened = [name for name in devices if not _failed(_open_device, name)[0]]
+    opened = [name for name in devices if not _refusal_by_error(_open_device, name)[0]]
     return not opened, ", ".join(opened) or "none"
 
 

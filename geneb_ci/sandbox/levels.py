@@ -28,17 +28,17 @@ LEVELS = {
     0: "no sandbox: for your own code only; such an audit never counts",
 }
 KINDS = {4: BUBBLEWRAP, 3: GVISOR, 2: BUBBLEWRAP, 1: LANDLOCK, 0: NONE}
-DEFAULT = 2
+DEFAULT_LEVEL = 2
 BUBBLEWRAP_VERSION_MIN = (0, 8)
 """The first version with --disable-userns."""
 TRIAL_SECONDS = 60
 """Time limit of a trial. Importing NumPy takes half a second, and more than 10 s on two cores with
 twenty busy processes."""
-TRUE = "/usr/bin/true"
+TRUE_PROGRAM = "/usr/bin/true"
 TRACEBACK = "Traceback (most recent call last):"
-IMPORTS = "import numpy, reference_harness.worker"
+IMPORT_PROGRAM = "import numpy, reference_harness.worker"
 """Code of the trial: the imports of every run."""
-CUDA = """\
+CUDA_PROGRAM = """\
 import ctypes, sys
 error = ctypes.CDLL("libcuda.so.1").cuInit(0)
 sys.exit(f"the driver's cuInit ended with error {error}" if error else 0)
@@ -58,7 +58,7 @@ NAMESPACES_FIX = (
 
 @contextlib.contextmanager
 def open_sandbox(
-    level: int = DEFAULT,
+    level: int = DEFAULT_LEVEL,
     *,
     gpu: bool = False,
     throw_away_machine: bool = False,
@@ -81,7 +81,7 @@ def open_sandbox(
             "level 0 is not a sandbox: the extractor can do whatever you can",
             "use level 2; for your own code, pass --i-wrote-this-code: such an audit never counts",
         )
-    if throw_away_machine and level == DEFAULT:
+    if throw_away_machine and level == DEFAULT_LEVEL:
         level = max(LEVELS)
     if level == max(LEVELS) and not throw_away_machine:
         raise UsageProblem(
@@ -96,12 +96,12 @@ def open_sandbox(
         )
     with scratch(folder) as own_folder:
         sandbox = Sandbox(level, KINDS[level], own_folder, devices)
-        cause = trial(sandbox)
+        cause = trial_failure(sandbox)
         if cause is not None:
             raise SandboxUnavailable(
                 f"sandbox level {level} ({LEVELS[level]}) does not work here: {cause}", _fix(level)
             )
-        cause = trial(sandbox, CUDA) if devices else None
+        cause = trial_failure(sandbox, CUDA_PROGRAM) if devices else None
         if cause is not None:
             raise SandboxUnavailable(
                 f"the GPU does not work in sandbox level {level} ({LEVELS[level]}): {cause}",
@@ -110,7 +110,7 @@ def open_sandbox(
         yield sandbox
 
 
-def trial(sandbox: Sandbox, program: str = IMPORTS) -> str | None:
+def trial_failure(sandbox: Sandbox, program: str = IMPORT_PROGRAM) -> str | None:
     """Run `true`, then a Python program; return why one of them fails, None if both work."""
     missing = _missing_requirement(sandbox.kind)
     if missing is not None:
@@ -119,7 +119,7 @@ def trial(sandbox: Sandbox, program: str = IMPORTS) -> str | None:
     limits = Limits(seconds=TRIAL_SECONDS)
     if sandbox.kind == NONE:
         return None
-    for command in ([TRUE], [view.python, *RUN_FLAGS, "-c", program]):
+    for command in ([TRUE_PROGRAM], [view.python, *RUN_FLAGS, "-c", program]):
         with start_sandboxed(sandbox, view, limits, command) as process:
             try:
                 _, printed = process.communicate(timeout=TRIAL_SECONDS)
@@ -137,9 +137,9 @@ def trial(sandbox: Sandbox, program: str = IMPORTS) -> str | None:
     return None
 
 
-def unavailable_because(level: int, folder: Path) -> str | None:
+def unavailable_reason(level: int, folder: Path) -> str | None:
     """Return why a level does not work on this machine; None if it does."""
-    return trial(Sandbox(level, KINDS[level], folder))
+    return trial_failure(Sandbox(level, KINDS[level], folder))
 
 
 def _missing_requirement(kind: str) -> str | None:

@@ -119,7 +119,7 @@ def system_paths() -> list[str]:
 
 
 def kernel_paths(proc: Path = Path("/proc")) -> list[str]:
-    """Return what a sandbox with a GPU must not write in /proc: all but the processes' own folders.
+    """Return the paths in /proc, other than processes, that a sandbox with a GPU must not write.
 
     `cuInit` of NVIDIA's driver fails with error 304 unless it can name its threads, by writing to
     /proc/PID/task/TID/comm. Of files, those that this user cannot write are left out.

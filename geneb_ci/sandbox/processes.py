@@ -22,8 +22,8 @@ from geneb_ci.common.errors import LeftOver
 from geneb_ci.sandbox.limits import Limits
 
 PROC = Path("/proc")
-PAGE = os.sysconf("SC_PAGE_SIZE")
-CLOCK = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+CLOCK_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 KIB = 1024
 
 
@@ -40,7 +40,7 @@ class Process(NamedTuple):
     zombie: bool = False
 
 
-def read(pid: int) -> Process | None:
+def read_process(pid: int) -> Process | None:
     """Return one process, from its fields as in proc_pid_stat(5); None if it has ended."""
     fields = _stat(pid)
     if not fields:
@@ -50,7 +50,7 @@ def read(pid: int) -> Process | None:
         int(fields[1]),
         int(fields[17]),
         int(fields[19]),
-        max(0, int(fields[21])) * PAGE,
+        max(0, int(fields[21])) * PAGE_BYTES,
         fields[0] in b"ZX",
     )
 
@@ -67,7 +67,7 @@ def _stat(pid: int) -> list[bytes]:
 
 def cpu_seconds(pid: int) -> float:
     """Return the processor seconds that a process and its ended children used."""
-    return sum(map(int, _stat(pid)[11:15])) / CLOCK
+    return sum(map(int, _stat(pid)[11:15])) / CLOCK_TICKS_PER_SECOND
 
 
 def descendants(root: int) -> list[Process]:
@@ -77,7 +77,7 @@ def descendants(root: int) -> list[Process]:
     """
     children: dict[int, list[Process]] = {}
     for name in os.listdir(PROC):  # noqa: PTH208 (a tenth of the cost, twenty times a second)
-        if name.isdigit() and (process := read(int(name))) is not None:
+        if name.isdigit() and (process := read_process(int(name))) is not None:
             children.setdefault(process.parent, []).append(process)
     found_processes: list[Process] = []
     parent_pids = [root]
@@ -122,7 +122,7 @@ def available_memory() -> int:
 
 def is_alive(process: Process) -> bool:
     """Whether this very process still runs, and not a later one with the same pid."""
-    now = read(process.pid)
+    now = read_process(process.pid)
     return now is not None and now.started == process.started and not now.zombie
 
 
@@ -214,7 +214,7 @@ def surviving_pids(folder: Path) -> list[int]:
 
 def _is_dead(pid: int) -> bool:
     """Whether a process has ended, or only waits to be reaped."""
-    process = read(pid)
+    process = read_process(pid)
     return process is None or process.zombie
 
 
@@ -235,7 +235,9 @@ CGROUP_FILES = {
     "pids": ("pids.max",),
     "memory": ("memory.max", "memory.limit_in_bytes"),
 }
-JOIN = 'for f do [ "$f" = -- ] && break; echo $$ > "$f" || exit 125; shift; done; shift; exec "$@"'
+JOIN_SCRIPT = (
+    'for f do [ "$f" = -- ] && break; echo $$ > "$f" || exit 125; shift; done; shift; exec "$@"'
+)
 """Shell script that enters each named group, then executes the command in the same process."""
 TRIAL_SECONDS = 5
 REMOVE_SECONDS = 2
@@ -258,7 +260,7 @@ def kernel_prefix(limits: Limits) -> Iterator[list[str]]:
         groups = _make_groups(limits, stack)
         if groups:
             entries = [str(group / "cgroup.procs") for group in groups]
-            yield ["/bin/sh", "-c", JOIN, "join", *entries, "--"]
+            yield ["/bin/sh", "-c", JOIN_SCRIPT, "join", *entries, "--"]
         else:
             yield _scope_prefix(limits)
 

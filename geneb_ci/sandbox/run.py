@@ -198,18 +198,18 @@ def _sequence_lines(sequences: Sequence[str]) -> bytes:
     return "".join(f"{sequence}\n" for sequence in sequences).encode("ascii")
 
 
-SCRIPT = f"{mounts.INPUT}/escape_suite.py"
-PLANTED = f"{mounts.INPUT}/planted.json"
-LIMITS = Limits(seconds=30, memory_mib=1024, processes=64, tmp_mib=64)
+SCRIPT_FILE = f"{mounts.INPUT}/escape_suite.py"
+PLANTED_FILE = f"{mounts.INPUT}/planted.json"
+SUITE_LIMITS = Limits(seconds=30, memory_mib=1024, processes=64, tmp_mib=64)
 PROCESSES_MAX = 8
 """Maximum number of processes visible in a sandbox: its pid 1, bubblewrap's helper, the suite."""
 REPORT_MAX = 1 << 16
-SECRET = "GENEB_CANARY"  # noqa: S105 (the name of a variable; its value is new each time)
-ADVICE = "run `geneb-ci doctor` to see what this machine can do"
-NAMES = tuple(escape_suite.ATTEMPTS)
+SECRET_VARIABLE = "GENEB_CANARY"  # noqa: S105 (the name of a variable; its value is new each time)
+DOCTOR_FIX = "run `geneb-ci doctor` to see what this machine can do"
+ESCAPE_NAMES = tuple(escape_suite.ATTEMPTS)
 
 
-def run_escape_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
+def run_escape_suite(sandbox: Sandbox, limits: Limits = SUITE_LIMITS) -> list[Escape]:
     """Attempt every escape, and return the results in the suite's order.
 
     While the suite runs, a file has a label, our environment has a secret, and two servers listen
@@ -218,27 +218,29 @@ def run_escape_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
     """
     if sandbox.kind == NONE:
         return []
-    view = mounts.view({}, {SCRIPT: Path(escape_suite.__file__).read_bytes()})
+    view = mounts.view({}, {SCRIPT_FILE: Path(escape_suite.__file__).read_bytes()})
     with _planted(sandbox) as facts:
         facts["tmp_bytes"] = limits.tmp_mib * MIB
-        view.data[PLANTED] = json.dumps(facts).encode()
+        view.data[PLANTED_FILE] = json.dumps(facts).encode()
         report = _AnswerReceiver()
-        command = [python_of(sandbox, view), "-I", "-B", SCRIPT, PLANTED]
+        command = [python_of(sandbox, view), "-I", "-B", SCRIPT_FILE, PLANTED_FILE]
         try:
             ended_process = supervise(sandbox, view, limits, command, report)
         except ExtractorRefused as error:
-            raise SandboxLeaks(f"the escape suite was stopped: {error.message}", ADVICE) from error
+            raise SandboxLeaks(
+                f"the escape suite was stopped: {error.message}", DOCTOR_FIX
+            ) from error
     try:
         outcomes = read_json(bytes(report.data))
         escapes = [
             Escape(name=name, refused=bool(outcomes[name][0]), detail=str(outcomes[name][1]))
-            for name in NAMES
+            for name in ESCAPE_NAMES
         ]
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise SandboxLeaks(
             f"the escape suite ended with code {ended_process.code} and without a valid answer: "
             f"{last_line(ended_process.log)}",
-            ADVICE,
+            DOCTOR_FIX,
         ) from error
     return escapes
 
@@ -247,9 +249,9 @@ def refuse_leaks(sandbox: Sandbox, escapes: list[Escape]) -> None:
     """Raise SandboxLeaks if an escape succeeded, or if not every escape was attempted."""
     if sandbox.kind == NONE:
         return
-    if [escape.name for escape in escapes] != list(NAMES):
+    if [escape.name for escape in escapes] != list(ESCAPE_NAMES):
         raise SandboxLeaks(
-            f"{len(escapes)} escapes were attempted, but the escape suite has {len(NAMES)}",
+            f"{len(escapes)} escapes were attempted, but the escape suite has {len(ESCAPE_NAMES)}",
             "run the complete suite before the audit",
         )
     succeeded = [f"{escape.name} ({escape.detail})" for escape in escapes if not escape.refused]
@@ -276,8 +278,8 @@ def _planted(sandbox: Sandbox) -> Iterator[dict[str, object]]:
     """Plant secrets that the suite tries to find; yield the facts it needs, without the secrets."""
     file = sandbox.scratch / "label"
     abstract = f"geneb-ci-{secrets.token_hex(8)}"
-    earlier_secret = os.environ.get(SECRET)
-    os.environ[SECRET] = f"geneb-canary-{secrets.token_hex(16)}"
+    earlier_secret = os.environ.get(SECRET_VARIABLE)
+    os.environ[SECRET_VARIABLE] = f"geneb-canary-{secrets.token_hex(16)}"
     file.write_text(f"geneb-canary-{secrets.token_hex(16)}\n", encoding="ascii")
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
@@ -297,6 +299,6 @@ def _planted(sandbox: Sandbox) -> Iterator[dict[str, object]]:
         finally:
             file.unlink()
             if earlier_secret is None:
-                del os.environ[SECRET]
+                del os.environ[SECRET_VARIABLE]
             else:
-                os.environ[SECRET] = earlier_secret
+                os.environ[SECRET_VARIABLE] = earlier_secret

@@ -101,7 +101,7 @@ class Receiver:
             rows, width, size = self._shape
             self._expected = HEADER.size + rows * width * size
         if self._shape is not None and len(self._data) > self._expected:
-            raise _refused(
+            raise _result_refused(
                 f"the result has more than the {self._expected:,} bytes that its header announces"
             )
 
@@ -111,7 +111,7 @@ class Receiver:
 
         if self._shape is None or len(self._data) < self._expected:
             form = _known_format(bytes(self._data[:8]))
-            raise _refused(
+            raise _result_refused(
                 f"the result ended after {len(self._data):,} of {self._expected:,} bytes{form}"
             )
         rows, width, size = self._shape
@@ -120,7 +120,7 @@ class Receiver:
         is_finite = np.isfinite(values).all(axis=1)
         if not is_finite.all():
             first = int(np.flatnonzero(~is_finite)[0])
-            raise _refused(
+            raise _result_refused(
                 f"embedding {first} and {int((~is_finite).sum()) - 1} others contain NaN or "
                 "infinity"
             )
@@ -129,23 +129,25 @@ class Receiver:
     def _read_header(self) -> tuple[int, int, int]:
         magic, version, size, reserved, rows, width = HEADER.unpack_from(self._data)
         if magic != MAGIC:
-            raise _refused(f"the result begins with {magic!r}, not {MAGIC!r}{_known_format(magic)}")
+            raise _result_refused(
+                f"the result begins with {magic!r}, not {MAGIC!r}{_known_format(magic)}"
+            )
         if version != VERSION or reserved != 0 or size not in DTYPES:
-            raise _refused(
+            raise _result_refused(
                 f"the result has a header of version {version} with numbers of {size} bytes, "
                 f"expected version {VERSION} with 2, 4 or 8 bytes"
             )
         if rows != self._rows:
-            raise _refused(
+            raise _result_refused(
                 f"the result has {rows:,} embeddings, expected {self._rows:,}: one per sequence"
             )
         if not 1 <= width <= self._limits.width:
-            raise _refused(
+            raise _result_refused(
                 f"the embeddings have width {width:,}, expected 1 to {self._limits.width:,}"
             )
         bytes_max = self._limits.result_mib * MIB
         if rows * width * size > bytes_max:
-            raise _refused(
+            raise _result_refused(
                 f"the result has {rows * width * size:,} bytes, expected at most {bytes_max:,}"
             )
         return rows, width, size
@@ -158,11 +160,11 @@ def _known_format(start: bytes) -> str:
     return ""
 
 
-def _refused(message: str) -> ResultRefused:
+def _result_refused(message: str) -> ResultRefused:
     return ResultRefused(message, _ADVICE)
 
 
-TICK = 0.03
+TICK_SECONDS = 0.03
 """Seconds between two checks: one core fills some 60 MiB in that time."""
 CHECK_SHARE = 10
 """Ratio of the pause after a check to its duration, so that checks take at most about a tenth of
@@ -175,7 +177,7 @@ KILL_SECONDS = 5.0
 driver, ends late."""
 FILES_EVERY = 10
 """Files in memory are counted only in every tenth check, since that is slow."""
-PIECE = 1 << 18
+PIECE_BYTES = 1 << 18
 KIB = 1024
 
 
@@ -193,7 +195,7 @@ class EndedProcess(NamedTuple):
     """Exit code; negative or above 128 for a signal."""
     log: bytes
     peak: int
-    """Largest memory that a check found, in bytes; a check follows each `TICK`."""
+    """Largest memory that a check found, in bytes; a check follows each `TICK_SECONDS`."""
 
 
 def supervise(
@@ -256,16 +258,16 @@ class _RunWatcher:
             for stream, handle in handlers:
                 selector.register(_open(stream), selectors.EVENT_READ, handle)
             while selector.get_map() or self._process.poll() is None:
-                events = selector.select(TICK)
+                events = selector.select(TICK_SECONDS)
                 for key, _ in events:
-                    piece = os.read(key.fd, PIECE)
+                    piece = os.read(key.fd, PIECE_BYTES)
                     if piece:
                         key.data(piece)
                     else:
                         selector.unregister(key.fileobj)
                 if not selector.get_map():
                     with contextlib.suppress(subprocess.TimeoutExpired):
-                        self._process.wait(TICK)
+                        self._process.wait(TICK_SECONDS)
                 self._check_if_due()
 
     def kill(self) -> None:
@@ -292,7 +294,9 @@ class _RunWatcher:
         self.log += piece[: bytes_max - len(self.log) + 1]
         if len(self.log) > bytes_max:
             del self.log[bytes_max:]
-            raise self._stopped("log_kib", f"it printed more than {self._limits.log_kib} KiB")
+            raise self._limit_exceeded(
+                "log_kib", f"it printed more than {self._limits.log_kib} KiB"
+            )
         for number in LETTERS.findall(piece):
             self._progress(int(number))
 
@@ -307,15 +311,15 @@ class _RunWatcher:
         self._processes_seen |= {(process.pid, process.started): process for process in running}
         self._check(running)
         if is_late:
-            raise self._stopped("seconds", f"it ran longer than {self._limits.seconds} s")
+            raise self._limit_exceeded("seconds", f"it ran longer than {self._limits.seconds} s")
         self._check_count += bool(running)
         cost = time.monotonic() - now
-        self._next_check = now + min(CHECK_SECONDS_MAX, max(TICK, CHECK_SHARE * cost))
+        self._next_check = now + min(CHECK_SECONDS_MAX, max(TICK_SECONDS, CHECK_SHARE * cost))
 
     def _check(self, running: list[Process]) -> None:
         threads = sum(process.threads for process in running)
         if threads > self._limits.processes:
-            raise self._stopped(
+            raise self._limit_exceeded(
                 "processes",
                 f"it had {threads} processes and threads, more than {self._limits.processes}",
             )
@@ -324,19 +328,19 @@ class _RunWatcher:
         used_bytes = processes.used_memory(running, bytes_max - files) + files
         self.peak = max(self.peak, used_bytes)
         if used_bytes > bytes_max:
-            raise self._stopped(
+            raise self._limit_exceeded(
                 "memory_mib",
                 f"it used {used_bytes // MIB} MiB, more than {self._limits.memory_mib} MiB",
             )
         available, floor = processes.available_memory(), self._limits.host_floor_mib
         if available < floor * MIB:
-            raise self._stopped(
+            raise self._limit_exceeded(
                 "host_floor_mib",
                 f"the machine has {available // MIB} MiB left, less than {floor} MiB",
             )
 
     @staticmethod
-    def _stopped(limit: str, reason: str) -> LimitExceeded:
+    def _limit_exceeded(limit: str, reason: str) -> LimitExceeded:
         return LimitExceeded(limit, f"the extractor was stopped: {reason}", advice(limit))
 
 

@@ -24,11 +24,11 @@ def chebyshev_integers(first: int, last: int, steps: int) -> list[int]:
     They are spaced like Chebyshev points, denser at both ends, where MCC has the most curvature.
     """
     length = last - first
-    return sorted({first + round(length * share / 2) for share in _shares(steps)})
+    return sorted({first + round(length * share / 2) for share in _chebyshev_positions(steps)})
 
 
 @functools.cache
-def _shares(steps: int) -> list[float]:
+def _chebyshev_positions(steps: int) -> list[float]:
     """Return the positions of the Chebyshev points, from 0 to 2."""
     angle = math.pi / steps
     return [1 - math.cos(angle * k) for k in range(steps + 1)]
@@ -127,7 +127,7 @@ def fitting_runs(classes: Classes, reported: ReportedTriple) -> Iterator[TableRu
 
 
 # Ranges of fewer numbers of correct predictions are not bounded: it would exclude little.
-PIECE = 8
+PIECE_SIZE_MIN = 8
 
 
 def _correct_counts(
@@ -144,7 +144,7 @@ def _correct_counts(
         _, first, last = heapq.heappop(pieces)
         if first == last:
             yield first
-        elif last - first < PIECE or _may_agree(classes, first, last, reported):
+        elif last - first < PIECE_SIZE_MIN or _may_agree(classes, first, last, reported):
             cut = (first + last) // 2
             for start, end in ((first, cut), (cut + 1, last)):
                 heapq.heappush(pieces, (max(start - middle, middle - end, 0.0), start, end))
@@ -204,7 +204,7 @@ def has_table(classes: Classes, reported: ReportedTriple) -> bool:
     return next(fitting_runs(classes, reported), None) is not None
 
 
-def count(classes: Classes, reported: ReportedTriple, limit: int) -> int:
+def table_count(classes: Classes, reported: ReportedTriple, limit: int) -> int:
     """Return the number of tables that `fitting_runs` yields; counting stops above `limit`."""
     matrices = 0
     for run in fitting_runs(classes, reported):
@@ -335,7 +335,7 @@ class NearestTable(NamedTuple):
     scores: Triple
 
 
-def nearest(classes: Classes, target: Triple) -> NearestTable:
+def nearest_table(classes: Classes, target: Triple) -> NearestTable:
     """Return the table with the least distance to `target`, within 1 % of the distance.
 
     For fixed rho all metrics are linear in the number of correct predictions, so only rho is
@@ -458,7 +458,7 @@ def recovered_cell(
     tables = tuple(listed) if matrices <= LISTED_MAX else ()
     best = tables[0] if matrices == 1 else None
     if matrices > 1:
-        best = nearest(classes, reported.value).table
+        best = nearest_table(classes, reported.value).table
     return RecoveredCell(regime, task, seed, classes, reported.value, matrices, best, tables)
 
 

@@ -79,7 +79,7 @@ class Hull:
         """Keep tables with a mean that was found possible in a search of direction `sign`."""
         tables = tuple(corner.table for corner in corners)
         earlier_tables = [earlier for earlier in self.earlier_tables[sign] if earlier != tables]
-        self.earlier_tables[sign] = [tables, *earlier_tables[: SEEN_MAX - 1]]
+        self.earlier_tables[sign] = [tables, *earlier_tables[: EARLIER_MAX - 1]]
 
     def highest_sampled(self, plane: Plane) -> Triple:
         """Return the sampled table with the greatest value of a plane."""
@@ -154,7 +154,7 @@ SHARE_MIN = 1e-12
 # Tables whose triangle in (accuracy, F1) is smaller than this count as collinear.
 AREA_MIN = 1e-14
 # Triples of tables kept from earlier searches of a task: models have similar scores there.
-SEEN_MAX = 12
+EARLIER_MAX = 12
 
 
 class ImpossibleMetric(NamedTuple):
@@ -192,20 +192,20 @@ class _Face(NamedTuple):
     f1_slope: float
 
 
-def outside(hull: Hull, reported: ReportedTriple) -> ImpossibleMetric | None:
+def impossible_metric(hull: Hull, reported: ReportedTriple) -> ImpossibleMetric | None:
     """Return the metric that no mean of tables can have, or None if the means are possible."""
     value, width = reported
     # (c n - rho^2) / (n^2 - rho^2) <= c / n: macro-F1 of two classes is at most the accuracy.
     if value.f1 - width.f1 > value.acc + width.acc + TOLERANCE:
-        return ImpossibleMetric("f1", _line(hull, value.acc)[0], value.acc)
-    if _was_seen(hull, value, 1, value.mcc - width.mcc) and _was_seen(
+        return ImpossibleMetric("f1", _lower_edge(hull, value.acc)[0], value.acc)
+    if _is_known_possible(hull, value, 1, value.mcc - width.mcc) and _is_known_possible(
         hull, value, -1, -value.mcc - width.mcc
     ):
         return None  # some means are above, and others below
     if _is_below(hull, reported):
-        return ImpossibleMetric("f1", _line(hull, value.acc)[0], value.acc)
+        return ImpossibleMetric("f1", _lower_edge(hull, value.acc)[0], value.acc)
     mean = _mean_place(hull, reported)
-    corners = _start(hull, mean)
+    corners = _starting_corners(hull, mean)
     # The mean of the corners is possible, so only the direction towards the reported MCC matters.
     sign = (
         1 if value.mcc > math.fsum(corner.weight * corner.table.mcc for corner in corners) else -1
@@ -213,7 +213,7 @@ def outside(hull: Hull, reported: ReportedTriple) -> ImpossibleMetric | None:
     hull.keep_possible(-sign, corners)
     level = sign * value.mcc - width.mcc
     if (
-        _was_seen(hull, mean, sign, level)
+        _is_known_possible(hull, mean, sign, level)
         or _greatest_mcc(hull, mean, corners, sign, level) is None
     ):
         return None
@@ -222,7 +222,7 @@ def outside(hull: Hull, reported: ReportedTriple) -> ImpossibleMetric | None:
     return ImpossibleMetric("mcc", -1.0 if low is None else -low, 1.0 if high is None else high)
 
 
-def _was_seen(hull: Hull, mean: "_MeanPlace | Triple", sign: int, level: float) -> bool:
+def _is_known_possible(hull: Hull, mean: "_MeanPlace | Triple", sign: int, level: float) -> bool:
     """Whether tables of an earlier search have a mean at this place with sign * MCC >= `level`.
 
     A new search could then not prove that all means are below `level`.
@@ -241,12 +241,12 @@ def _was_seen(hull: Hull, mean: "_MeanPlace | Triple", sign: int, level: float) 
 
 def _is_below(hull: Hull, reported: ReportedTriple) -> bool:
     """Whether macro-F1 is provably lower than that of any mean of tables of this accuracy."""
-    f1_min, slope = _line(hull, reported.value.acc)
+    f1_min, slope = _lower_edge(hull, reported.value.acc)
     f1_max = abs(slope) * reported.width.acc + reported.value.f1 + reported.width.f1
     return f1_min - f1_max > TOLERANCE * (1 + abs(slope))
 
 
-def _line(hull: Hull, acc: float) -> tuple[float, float]:
+def _lower_edge(hull: Hull, acc: float) -> tuple[float, float]:
     """Return the least F1 of means with this accuracy, and its slope over accuracy."""
     all_wrong, one_class, perfect = hull.lower
     start, end = (all_wrong, one_class) if acc < one_class.acc else (one_class, perfect)
@@ -257,7 +257,7 @@ def _line(hull: Hull, acc: float) -> tuple[float, float]:
 def _mean_place(hull: Hull, reported: ReportedTriple) -> _MeanPlace:
     """Return the reported place with F1 moved to the nearest possible one, and widened by that."""
     value, width = reported
-    f1 = min(max(value.f1, _line(hull, value.acc)[0]), value.acc)
+    f1 = min(max(value.f1, _lower_edge(hull, value.acc)[0]), value.acc)
     return _MeanPlace(value.acc, f1, width.acc, width.f1 + abs(f1 - value.f1))
 
 
@@ -286,11 +286,11 @@ def _greatest_mcc(
             entering = None if level is None else hull.table_above(plane, face.level + margin)
         if entering is None:
             return bound
-        corners = _enter(corners, entering)
+        corners = _pivoted(corners, entering)
     return None
 
 
-def _start(hull: Hull, mean: _MeanPlace) -> list[_Corner]:
+def _starting_corners(hull: Hull, mean: _MeanPlace) -> list[_Corner]:
     """Return the three tables whose means have every possible accuracy and F1, with weights."""
     tables = (PERFECT, *hull.lower[:2])
     return [_Corner(*pair) for pair in zip(tables, _shares(tables, mean.acc, mean.f1), strict=True)]
@@ -321,7 +321,7 @@ def _face(corners: list[_Corner], sign: int) -> _Face | None:
     return _Face(level, acc_slope, f1_slope)
 
 
-def _enter(corners: list[_Corner], table: Triple) -> list[_Corner]:
+def _pivoted(corners: list[_Corner], table: Triple) -> list[_Corner]:
     """Replace the corner whose weight first becomes 0 by a new table (simplex pivot)."""
     shares = _shares(tuple(corner.table for corner in corners), table.acc, table.f1)
     ratios = [

@@ -51,7 +51,7 @@ def distinct_text(actual: Triple, expected: Triple) -> tuple[str, str]:
 
 
 # From this number of decimals on a value counts as unrounded (doubles have 15 to 17 digits).
-LONG = 13
+UNROUNDED_DECIMALS = 13
 # Rounding error of a mean: 0.8123 averaged over five equal values is 0.8122999999999999.
 NOISE = 4e-15
 # Half-width of unrounded values. Formulas and orders of summation differ by at most 4e-16 in 3,731
@@ -61,7 +61,7 @@ EXACT = 1e-13
 SINGLE = 5e-7
 SINGLE_DECIMALS = range(7, 10)
 # MCC and F1, but those of `WHOLE`, with at most this many decimals count as rounded.
-ROUNDED = 6
+ROUNDED_DECIMALS_MAX = 6
 # Share of rounded scores from which a file counts as a mix of rounded and unrounded scores; each
 # score then has its own precision.
 MIXED_SHARE = 1 / 3
@@ -69,8 +69,8 @@ MIXED_SHARE = 1 / 3
 
 WHOLE = (-1.0, 0.0, 1.0)
 """Scores that are equal at every precision, and so no evidence of rounding."""
-SCALE = 10.0 ** (LONG - 1)
-OFF = 0.01
+SCALE = 10.0 ** (UNROUNDED_DECIMALS - 1)
+UNROUNDED_DISTANCE = 0.01
 """Distance from a whole number, after multiplication with `SCALE`, that shows unrounded values.
 
 It is above `NOISE` and the error of the product.
@@ -79,16 +79,16 @@ It is above `NOISE` and the error of the product.
 
 def is_unrounded(value: float) -> bool:
     """Whether a score was certainly not rounded."""
-    return -1 <= value <= 1 and OFF < value * SCALE % 1.0 < 1.0 - OFF
+    return -1 <= value <= 1 and UNROUNDED_DISTANCE < value * SCALE % 1.0 < 1.0 - UNROUNDED_DISTANCE
 
 
 def decimals(value: float) -> int:
-    """Return the number of decimals of a value; `LONG` if it was not rounded."""
+    """Return the number of decimals of a value; `UNROUNDED_DECIMALS` if it was not rounded."""
     if is_unrounded(value):
-        return LONG
-    if abs(value - round(value, LONG - 1)) > NOISE:
-        return LONG
-    return next(d for d in range(LONG) if abs(value - round(value, d)) <= NOISE)
+        return UNROUNDED_DECIMALS
+    if abs(value - round(value, UNROUNDED_DECIMALS - 1)) > NOISE:
+        return UNROUNDED_DECIMALS
+    return next(d for d in range(UNROUNDED_DECIMALS) if abs(value - round(value, d)) <= NOISE)
 
 
 def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
@@ -99,21 +99,25 @@ def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
     most = 0
     for value in values:
         most = max(most, decimals(value))
-        if most == LONG:
-            return LONG
-    return min(most, max((decimals(repeats * value) for value in values), default=LONG))
+        if most == UNROUNDED_DECIMALS:
+            return UNROUNDED_DECIMALS
+    return min(
+        most, max((decimals(repeats * value) for value in values), default=UNROUNDED_DECIMALS)
+    )
 
 
 def is_mixed(values: Iterable[float]) -> bool:
     """Whether MCC and F1 of a regime are partly rounded, partly not."""
     fractions = [value for value in values if value not in WHOLE]
-    rounded = sum(decimals(value) <= ROUNDED for value in fractions if not is_unrounded(value))
+    rounded = sum(
+        decimals(value) <= ROUNDED_DECIMALS_MAX for value in fractions if not is_unrounded(value)
+    )
     return rounded < len(fractions) and rounded >= MIXED_SHARE * len(fractions)
 
 
 def half_width(length: int) -> float:
     """Return the half-width of the rounding interval of a value with `length` decimals."""
-    if length >= LONG:
+    if length >= UNROUNDED_DECIMALS:
         return EXACT
     half = max(0.5 * 10.0**-length, EXACT) + NOISE
     return max(half, SINGLE) if length in SINGLE_DECIMALS else half
@@ -127,7 +131,7 @@ def half_widths(values: Sequence[float], repeats: int = 1, *, mixed: bool = Fals
     if mixed:
         return [half_width(column_decimals([value], repeats)) for value in values]
     length = column_decimals(values, repeats)
-    if length == LONG and values and all(map(_is_single, values)):
+    if length == UNROUNDED_DECIMALS and values and all(map(_is_single, values)):
         return [SINGLE] * len(values)
     return [half_width(length)] * len(values)
 
@@ -146,7 +150,7 @@ class Bounds(NamedTuple):
     f1_high: float
 
 
-def single(n: int, correct: int) -> Bounds:
+def one_matrix_bounds(n: int, correct: int) -> Bounds:
     """Return the least and greatest MCC and macro-F1 of a confusion matrix.
 
     It has n sequences, `correct` of them on the diagonal.
@@ -162,7 +166,7 @@ def single(n: int, correct: int) -> Bounds:
     )
 
 
-def mean(n: int, correct: int, repeats: int) -> Bounds:
+def mean_bounds(n: int, correct: int, repeats: int) -> Bounds:
     """Return the least and greatest means of MCC and macro-F1 over `repeats` confusion matrices.
 
     Each has n sequences; together they have `correct` of them on the diagonals.
@@ -170,7 +174,7 @@ def mean(n: int, correct: int, repeats: int) -> Bounds:
     total = n * repeats
     errors = total - correct
     if not errors or not correct:
-        return single(n, correct // repeats)
+        return one_matrix_bounds(n, correct // repeats)
     acc = correct / total
     return Bounds(acc - 1.0, (1.0 + acc) / 2, acc / (n * (2.0 - acc)), 1.0 - (1.0 - acc) / n)
 
@@ -179,7 +183,7 @@ Matrix = Sequence[Sequence[int]]
 """Counts of sequences: element [i][j] has true class i and predicted class j."""
 
 
-def truths(matrix: Matrix) -> list[int]:
+def true_class_sizes(matrix: Matrix) -> list[int]:
     """Return the number of sequences of each true class."""
     return [sum(row) for row in matrix]
 
@@ -204,7 +208,7 @@ class _Margins(NamedTuple):
 
 
 def _margins(matrix: Matrix) -> _Margins:
-    return _Margins(truths(matrix), [sum(column) for column in zip(*matrix, strict=True)])
+    return _Margins(true_class_sizes(matrix), [sum(column) for column in zip(*matrix, strict=True)])
 
 
 class _Sums(NamedTuple):
@@ -325,7 +329,7 @@ class PackedNumbers(Mapping[str, Any]):
 
 
 @dataclass(frozen=True, eq=False)
-class Standings(Mapping[str, dict[str, Any]]):
+class ModelRanking(Mapping[str, dict[str, Any]]):
     """Ranks, intervals and errors of models by one score: a list per fact, best model first.
 
     As a mapping it has the facts of each model by its id.
@@ -346,7 +350,7 @@ class Standings(Mapping[str, dict[str, Any]]):
     @functools.cached_property
     def columns(self) -> dict[str, list[Any]]:
         """The lists by the name of their fact, in published order."""
-        return {name: getattr(self, name) for name in STANDING}
+        return {name: getattr(self, name) for name in RANKING_FACTS}
 
     @functools.cached_property
     def places(self) -> dict[str, int]:
@@ -356,7 +360,7 @@ class Standings(Mapping[str, dict[str, Any]]):
     def plain(self) -> dict[str, dict[str, Any]]:
         """Return the facts of each model as plain dicts."""
         facts = zip(*self.columns.values(), strict=True)
-        standings = (dict(zip(STANDING, row, strict=True)) for row in facts)
+        standings = (dict(zip(RANKING_FACTS, row, strict=True)) for row in facts)
         return dict(zip(self.models, standings, strict=True))
 
     def __getitem__(self, model: str) -> dict[str, Any]:
@@ -373,11 +377,11 @@ class Standings(Mapping[str, dict[str, Any]]):
         return len(self.models)
 
 
-STANDING = tuple(Standings.__annotations__)[1:]
-"""The facts of a model in `Standings`."""
+RANKING_FACTS = tuple(ModelRanking.__annotations__)[1:]
+"""The facts of a model in `ModelRanking`."""
 
 
-class RowNumbers(NamedTuple):
+class RowStatistics(NamedTuple):
     """Numbers computed from a row's file and the benchmark, for the regimes it is ranked in."""
 
     scores: Mapping[str, "array.array[float]"]

@@ -19,11 +19,11 @@ from reference_harness.formats.benchmark import Benchmark
 NEAR = 1e-3
 # Share of near cells from which a row counts as a copy. The maximum of the 820 pairs of public rows
 # is 0.05: JanusDNA with and without attention 0.04, the two NT-v2 of 50M 0.03, GENA-LMs 0.01.
-SHARE = 0.12
+NEAR_SHARE = 0.12
 # Minimum number of near cells, for small benchmarks.
 COUNT_MIN = 8
 # Distance within which near scores are searched; their exact distance is computed afterwards.
-REACH = 1.01 * NEAR
+SEARCH_DISTANCE = 1.01 * NEAR
 # Rounded to 0.01, two related models agree in a third of the cells.
 COARSE_DECIMALS = 2
 # Residual below which a linear fit is exact up to rounding.
@@ -45,7 +45,7 @@ class Resemblance(NamedTuple):
 
 def near_cells_of_copy(cells: int) -> float:
     """Return the number of near cells from which a row counts as a copy."""
-    return max(COUNT_MIN, SHARE * cells)
+    return max(COUNT_MIN, NEAR_SHARE * cells)
 
 
 def is_coarse(row: Vector) -> bool:
@@ -67,7 +67,10 @@ def _near_counts(view: RowView) -> "Counter[int]":
         if x != x or x in WHOLE:  # noqa: PLR0124 (NaN)
             continue  # a solved task makes no two models alike
         # The bounds are wider than NEAR by far more than a rounding error: the exact test follows.
-        first, last = bisect.bisect_left(values, x - REACH), bisect.bisect_right(values, x + REACH)
+        first, last = (
+            bisect.bisect_left(values, x - SEARCH_DISTANCE),
+            bisect.bisect_right(values, x + SEARCH_DISTANCE),
+        )
         while first < last and not abs(x - values[first]) < NEAR:
             first += 1
         while first < last and not abs(x - values[last - 1]) < NEAR:
@@ -87,7 +90,7 @@ def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
     return cells or [([], [])] * sum(part.stop - part.start for part in table.regimes)
 
 
-def copies(view: RowView) -> list[Resemblance]:
+def near_copies(view: RowView) -> list[Resemblance]:
     """Return the rows that count as copies, the most similar first."""
     near_counts, cell_counts = _near_counts(view), _cell_counts(view.table)
     own_count = _count(view.row)
@@ -326,12 +329,12 @@ def _unions(tasks: list[_TaskFacts]) -> Iterator[Relation]:
         stem = whole.id.removesuffix("all")
         family = [t for t in tasks if t is not whole and t.id.startswith(stem)]
         for a, b in itertools.combinations(family, 2):
-            if a.size + b.size == whole.size and _add_up(whole, a, b):
+            if a.size + b.size == whole.size and _has_class_counts_of_parts(whole, a, b):
                 parts = ((a.number, a.size / whole.size), (b.number, b.size / whole.size))
                 yield Relation(whole.number, parts)
 
 
-def _add_up(whole: _TaskFacts, a: _TaskFacts, b: _TaskFacts) -> bool:
+def _has_class_counts_of_parts(whole: _TaskFacts, a: _TaskFacts, b: _TaskFacts) -> bool:
     """Whether the class counts of two parts sum to those of the whole, in either order."""
     sums = {a.counts[0] + b.counts[0], a.counts[0] + b.counts[1]}
     return bool(sums & set(whole.counts))
@@ -393,7 +396,7 @@ def usual_difference_of(
             differences.remove(own_difference)
     elif len(differences) >= rows_min:
         return _usual_differences(table, relations)[number, offset]
-    return _usual(differences) if len(differences) >= rows_min else None
+    return _median_and_scale(differences) if len(differences) >= rows_min else None
 
 
 @functools.lru_cache(maxsize=4)
@@ -402,13 +405,13 @@ def _usual_differences(
 ) -> dict[tuple[int, int], UsualDifference | None]:
     """Return the usual difference over all rows, by relation and start of the regime."""
     return {
-        key: _usual(differences)
+        key: _median_and_scale(differences)
         for key, differences in _relation_differences(table, relations).items()
         if differences
     }
 
 
-def _usual(differences: list[float]) -> UsualDifference | None:
+def _median_and_scale(differences: list[float]) -> UsualDifference | None:
     usual = median_sorted(differences)
     # The k + 1 differences nearest to the usual one are neighbours: the scale is that of the least
     # reach.

@@ -134,7 +134,7 @@ FIRST_SCALE = 0.5
 BULK = (0.5, 0.9)
 # Shrinkage of a cell's scale towards that of its regime, in pseudo-rows.
 POOLING = 20
-MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
+NORMAL_MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
 # The same for the mean between the BULK quantiles:
 # 2 (phi(0.6745) - phi(1.6449)) / 0.4, for the density phi of N(0, 1).
 _BULK = 1.0735
@@ -256,10 +256,10 @@ def fit_text(table: ScoreTable) -> str:
     centre, mads = _centre(rows)
     clipped = [centre.clipped(row) for row in rows]
     fitted = _fitted(rows, centre, mads, clipped, table.regimes)
-    return shipped.fit_text(_identity(rows, table.regimes), _doubles(fitted))
+    return shipped.fit_text(_identity(rows, table.regimes), _fit_bytes(fitted))
 
 
-def _doubles(fitted: Fitted) -> bytes:
+def _fit_bytes(fitted: Fitted) -> bytes:
     fit_scales, fit, sizes, pooled_scales = fitted
     return shipped.packed(
         [fit_scales, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled_scales]
@@ -300,7 +300,7 @@ def _centre(rows: list[Vector]) -> tuple[Centre, list[float]]:
     for column in zip(*rows, strict=True):
         middle = median(column)
         usual.append(middle)
-        mads.append(max(SCALE_FLOOR, MAD * median([abs(x - middle) for x in column])))
+        mads.append(max(SCALE_FLOOR, NORMAL_MAD * median([abs(x - middle) for x in column])))
     return Centre(usual, [CLIP * m for m in mads]), mads
 
 
@@ -387,7 +387,7 @@ def _residuals_over_spread(
 
 def row_spread(standardised: list[float]) -> float:
     """Return the robust standard deviation of residuals around 0."""
-    return max(SCALE_FLOOR, MAD * median_sorted(sorted(map(abs, standardised))))
+    return max(SCALE_FLOOR, NORMAL_MAD * median_sorted(sorted(map(abs, standardised))))
 
 
 def _central_mean(ordered: list[float], excluded: float | None) -> float:

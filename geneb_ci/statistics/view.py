@@ -36,7 +36,7 @@ PRESENT_MIN = 0.9
 CELLS_MIN = 30
 # A row with more weight in the prediction of another row is its twin, which may have been made to
 # agree with that row. The largest weight among the 41 public rows is 0.77 (space, enformer).
-TWIN = 0.82
+TWIN_WEIGHT_MIN = 0.82
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class RowView:
         standing, without_nearest = self.prediction, self.prediction_without_nearest
         if standing is None or without_nearest is None:
             return [0.0] * len(self.row)
-        if max(map(abs, standing.weights.values()), default=0.0) > TWIN:
+        if max(map(abs, standing.weights.values()), default=0.0) > TWIN_WEIGHT_MIN:
             return without_nearest.distances
         size = len(self.benchmark.task_ids)
         return [
@@ -362,13 +362,13 @@ def led_categories(view: RowView) -> list[LedCategory]:
 
 def _count_above(view: RowView, parts: Parts, category: int, mean: float) -> int:
     """Return how many other rows have at least this mean in a category."""
-    by_row, ranked = _ranked(view.table, parts)[category]
+    by_row, ranked = _ranked_means(view.table, parts)[category]
     count = len(ranked) - bisect.bisect_left(ranked, mean)
     return count - (view.own_index is not None and by_row[view.own_index] >= mean)
 
 
 @functools.lru_cache(maxsize=4)
-def _ranked(table: ScoreTable, parts: Parts) -> list[tuple[list[float], list[float]]]:
+def _ranked_means(table: ScoreTable, parts: Parts) -> list[tuple[list[float], list[float]]]:
     """Return the means of each category: of every row, and sorted without NaN."""
     ranked = []
     for _, cells in parts:

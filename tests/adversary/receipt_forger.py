@@ -21,8 +21,8 @@ short fit of few embeddings at the points that `halts` finds, others beyond the 
 before it. Tasks of two classes alone.
 
 **Few embeddings altered at will**, in the hope that none is drawn: test embeddings that become
-right are bounded by `alteration_power.needed_hit`; for training embeddings no bound is known, only
-what was gained."""
+right are bounded by `alteration_power.hit_lower_bound`; for training embeddings no bound is known,
+only what was gained."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -31,14 +31,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.receipt.alteration_power import MEASURED_GAIN, Alterations, mcc, needed_hit
+from geneb_ci.receipt.alteration_power import MEASURED_GAIN, Alterations, hit_lower_bound, mcc
 from geneb_ci.receipt.column_rule import tolerances
 from geneb_ci.receipt.direction import Probe
 from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING
-from geneb_ci.receipt.embeddings import allowed, allowed_pooled
+from geneb_ci.receipt.embeddings import mismatch_limit, pooled_mismatch_limit
 from geneb_ci.receipt.influence import influence_of, strongest_embeddings
 from geneb_ci.receipt.raise_bound import CellDraw
-from geneb_ci.receipt.rounding import rounding, scaled
+from geneb_ci.receipt.rounding import receipt_values, scaled
 from geneb_ci.statistics.metrics import scores_of_matrix
 from reference_harness import halts, metrics, probe
 from reference_harness.optimum import solve
@@ -72,7 +72,7 @@ class Steps(NamedTuple):
 
 def steps_of(rows: Rows, scale_log2: int = 0, part: float = 1.0) -> Steps:
     """Return the steps of the embeddings of a rerun, within a part of the tolerances."""
-    rounded, wide = rounding(rows, scale_log2), scaled(rows, scale_log2)
+    rounded, wide = receipt_values(rows, scale_log2), scaled(rows, scale_log2)
     limits = part * tolerances(rows, scale_log2)
     towards = np.where(wide > rounded, np.inf, -np.inf).astype(np.float16)
     other = np.nextafter(rounded, towards, dtype=np.float16)
@@ -137,7 +137,7 @@ def reach_of(
     weights = solved.weights[:, 1] - solved.weights[:, 0]
     decision = features @ weights + (solved.intercepts[1] - solved.intercepts[0])
     sides = np.where(data.test.labels == data.test.labels.max(), 1.0, -1.0)
-    own = largest(np.abs(weights) * steps.size[cut:], allowed(width)).sum(axis=1)
+    own = largest(np.abs(weights) * steps.size[cut:], mismatch_limit(width)).sum(axis=1)
     train = np.hstack([features[used], np.ones((len(used), 1))])
     probability = 1 / (1 + np.exp(-decision[used]))
     curvature = probability * (1 - probability)
@@ -147,11 +147,11 @@ def reach_of(
     test = np.hstack([features[cut:], np.ones((len(decision) - cut, 1))])
     moved = np.linalg.solve(hessian, test.T).T
     residual = probability - (data.train.labels[used] == data.train.labels.max())
-    pooled, size = allowed_pooled(len(used), width), steps.size[used]
+    pooled, size = pooled_mismatch_limit(len(used), width), steps.size[used]
     training = np.empty(len(test))
     for number, h in enumerate(moved):
         slopes = residual[:, None] * h[:-1] + (curvature * (train @ h))[:, None] * weights
-        values = largest(np.abs(slopes) * size, allowed(width))
+        values = largest(np.abs(slopes) * size, mismatch_limit(width))
         most = min(pooled, values.size)
         training[number] = np.partition(values, values.size - most, axis=None)[-most:].sum()
     values = features.astype(np.float32)
@@ -199,12 +199,12 @@ def within(rows: Rows, data: TaskData, share: float, chosen: npt.NDArray[np.int6
     h = np.linalg.solve(hessian, (chance[cut:] - target) @ test / len(target))
     residual = chance[used] - (data.train.labels[used] == data.train.labels.max())
     slopes[used] = -(residual[:, None] * h[:-1] + (curvature * (train @ h))[:, None] * weights)
-    gains = largest(np.maximum(-slopes * difference, 0), allowed(width))
+    gains = largest(np.maximum(-slopes * difference, 0), mismatch_limit(width))
     receipt = steps.rounded.copy()
     for part in (used, np.arange(cut, len(rows))):
         taken = part[np.argsort(-gains[part].sum(axis=1))[: round(share * len(part))]]
         own = gains[taken]
-        most = min(int(CAUTION * allowed_pooled(len(part), width)), own.size)
+        most = min(int(CAUTION * pooled_mismatch_limit(len(part), width)), own.size)
         if most:
             least = max(np.partition(own, own.size - most, axis=None)[-most], 1e-300)
             receipt[taken] = np.where(own >= least, steps.other[taken], receipt[taken])
@@ -219,7 +219,7 @@ def by_test_rows(cells: Sequence[Alterations], hits: float = BUDGET) -> float:
     low, high = 0.0, RAISE_MAX
     for _ in range(25):
         middle = (low + high) / 2
-        missed = STANDARD_TEST * needed_hit(cells, middle) <= hits
+        missed = STANDARD_TEST * hit_lower_bound(cells, middle) <= hits
         low, high = (middle, high) if missed else (low, middle)
     return high
 
@@ -328,7 +328,7 @@ class PlantedGain(NamedTuple):
 
 def is_strongest(rows: Rows, data: TaskData, place: int) -> bool:
     """Whether a training embedding is embedded again for its influence or its distance."""
-    cut, half = len(data.train.labels), rounding(rows, 0)
+    cut, half = len(data.train.labels), receipt_values(rows, 0)
     labels = np.concatenate([data.train.labels, data.test.labels])
     solved = solve(widened(half, 0)[:cut], data.train.labels)
     own = Probe(solved.weights, solved.intercepts, solved.classes)

@@ -24,7 +24,7 @@ from geneb_ci.receipt.influence import (
     gradients,
     influence_of,
 )
-from geneb_ci.receipt.rounding import rounding, scaled
+from geneb_ci.receipt.rounding import receipt_values, scaled
 from reference_harness import benchmark
 from reference_harness.optimum import solve
 from reference_harness.probe import few_shot_indices
@@ -121,7 +121,7 @@ def on_borders(task: str) -> Rows:
 
 def across_borders(task: str, rows: Rows) -> Rows:
     """Round those columns of few-shot support embeddings towards the label."""
-    receipt, weights = widened(rounding(rows, 0), 0), weights_of(convolution(task), task)
+    receipt, weights = widened(receipt_values(rows, 0), 0), weights_of(convolution(task), task)
     up = attacks.signs(labels_of(task))[:, None] * np.sign(weights[:FEW])[None, :] > 0
     below, above = neighbours(task)
     support = support_of(task, 10)
@@ -133,7 +133,7 @@ def towards_less_loss(task: str, rows: Rows) -> Rows:
     """Round a coordinate of each training embedding otherwise, where it is near a border and
     pays."""
     labels, train = labels_of(task), len(data_of(task).train.labels)
-    half = rounding(rows, 0)
+    half = receipt_values(rows, 0)
     solved = solve(widened(half, 0)[:train], labels[:train])
     probe = Probe(solved.weights, solved.intercepts, solved.classes)
     own = DrawnPart(TRAINING, half[:train], half[:train], labels[:train])
@@ -187,7 +187,7 @@ ATTACKS: dict[str, Attack] = {
         functools.partial(moved_support, size=2.0),
         lambda patch: (
             patch.setattr(embedding_outcome, "NEAR", np.inf),
-            patch.setattr(embedding_outcome, "allowed_rescued", lambda rows: rows),
+            patch.setattr(embedding_outcome, "rescued_limit", lambda rows: rows),
         ),
         "tolerances from the first, 16 are allowed",
         excuse=True,
@@ -195,7 +195,7 @@ ATTACKS: dict[str, Attack] = {
     "float64 excuses many embeddings": Attack(
         convolution,
         near_support,
-        without("allowed_rescued", lambda rows: rows),
+        without("rescued_limit", lambda rows: rows),
         "pass only when they are computed again, alone; ",
         excuse=True,
     ),
@@ -203,7 +203,9 @@ ATTACKS: dict[str, Attack] = {
         on_borders,
         across_borders,
         lambda patch: (
-            patch.setattr(embedding_outcome, "allowed_pooled", lambda rows, width: rows * width),
+            patch.setattr(
+                embedding_outcome, "pooled_mismatch_limit", lambda rows, width: rows * width
+            ),
             patch.setattr(embedding_outcome, "EFFECT", np.inf),
         ),
         "drawn coordinates round otherwise in embeddings that pass",

@@ -7,9 +7,13 @@ import pytest
 
 from geneb_ci.audit.compare import regime_bounds
 from geneb_ci.audit.compare.embedding_outcome import RegimeBound
-from geneb_ci.receipt.alteration_power import Alterations, found_test, found_training
-from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, SampleSizes, shares
-from geneb_ci.receipt.embeddings import allowed_flipped
+from geneb_ci.receipt.alteration_power import (
+    Alterations,
+    hit_probability_in_test,
+    hit_probability_in_training,
+)
+from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, SampleSizes, draw_shares
+from geneb_ci.receipt.embeddings import flipped_limit
 from reference_harness import benchmark, probe
 from tests.adversary import receipt_forger as forger
 from tests.adversary.forger import TASKS, UNDETECTED
@@ -76,7 +80,7 @@ def test_the_bound_of_a_record_is_above_what_altered_test_rows_raise(
     labels, train = labels_of(task), len(data.train.labels)
     honest = scored(tmp_path / "honest", task, rows, SAMPLE)
     pushed = scored(tmp_path / "pushed", task, push(rows, labels, train, size), SAMPLE)
-    share = shares(SAMPLE, {task: 2}, [[task]])
+    share = draw_shares(SAMPLE, {task: 2}, [[task]])
 
     def bounds(written: Scored) -> dict[str, RegimeBound]:
         own = regime_bounds.bounds_of([written.drawn], [rows[written.drawn.rows]], share, MINI)
@@ -84,7 +88,7 @@ def test_the_bound_of_a_record_is_above_what_altered_test_rows_raise(
 
     before, after = bounds(honest), bounds(pushed)
     assert [bound.flipped for bound in before.values()] == [0, 0, 0]
-    assert after["full"].flipped > allowed_flipped(after["full"].draws)
+    assert after["full"].flipped > flipped_limit(after["full"].draws)
     raised = pushed.mcc["full"] - honest.mcc["full"]
     assert before["full"].raised < raised <= after["full"].raised
 
@@ -93,9 +97,11 @@ def test_what_a_draw_misses_is_what_it_finds_with_95_percent() -> None:
     hit, gain = np.linspace(0, 0.02, 50), np.linspace(0, 0.02, 50) ** 0.8
     cells = [Alterations(hit, gain, 0.5), Alterations(hit, gain / 2, 0.5)]
     raised = forger.by_test_rows(cells)
-    assert found_test(cells, raised, STANDARD_TEST) == pytest.approx(0.95, abs=1e-4)
+    assert hit_probability_in_test(cells, raised, STANDARD_TEST) == pytest.approx(0.95, abs=1e-4)
     share = forger.BUDGET / (TASKS * STANDARD_TRAINING)
-    assert found_training(share, TASKS * STANDARD_TRAINING) == pytest.approx(0.95, abs=1e-3)
+    assert hit_probability_in_training(share, TASKS * STANDARD_TRAINING) == pytest.approx(
+        0.95, abs=1e-3
+    )
     assert forger.by_training_rows(TASKS) == pytest.approx(0.010, abs=1e-4)
     tests = forger.altered_options(lambda hits: forger.by_test_rows(cells, hits), "test")
     training = forger.altered_options(lambda hits: forger.by_training_rows(TASKS, hits), "training")

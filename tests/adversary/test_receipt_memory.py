@@ -33,7 +33,7 @@ from geneb_ci.audit.rerun.receipt_variants import (
     receipt_variant_result,
 )
 from geneb_ci.audit.trust.level import RECOMPUTED_TEXT
-from geneb_ci.receipt.direction import Decider, Probe
+from geneb_ci.receipt.direction import Probe, ProbeSet
 from reference_harness import mini
 from reference_harness.formats.rescored import ChangedDecisions
 from tests.adversary import cheats
@@ -394,9 +394,9 @@ def test_honest_words_agree_and_anybody_repeats_what_the_probes_decided(place):
 def test_a_variant_whose_row_no_receipt_holds_is_decided_wrong():
     """Infinite decisions would else count as the label that comes first."""
     probe = Probe(np.array([[-1.0, 1.0]]), np.zeros(2), np.array([0, 1]))
-    decider = Decider(np.array([[0, 0, 1]]), [probe])
+    probe_set = ProbeSet(np.array([[0, 0, 1]]), [probe])
     values = np.array([[-1e30], [1.0], [1.0]], dtype=np.float32)
-    found = decision_changes(np.array([0, 1, 1]), {MAIN_PROBE: decider}, 0, [0, 1, 2], values)
+    found = decision_changes(np.array([0, 1, 1]), {MAIN_PROBE: probe_set}, 0, [0, 1, 2], values)
     assert found == {MAIN_PROBE: [ChangedDecisions(rows=3, worse=1, better=1)]}
     result = receipt_variant_result({"a": found, "b": found}, [], "ab" * 32)
     assert result.kinds == {"substituted": ChangedDecisions(rows=6, worse=2, better=2)}

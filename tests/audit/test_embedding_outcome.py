@@ -17,7 +17,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     room_reason,
 )
 from geneb_ci.audit.record.envelope import STATEMENT, strict_json
-from geneb_ci.receipt.embeddings import NEAR, ROOM, TAU, allowed_pooled, allowed_rescued
+from geneb_ci.receipt.embeddings import NEAR, ROOM, TAU, pooled_mismatch_limit, rescued_limit
 from tests.audit.test_embedding_verify import sound
 
 
@@ -96,7 +96,7 @@ def test_few_rows_may_pass_in_float64_alone() -> None:
     """Whoever writes the extractor writes what it gives in float64."""
     assert rescuing(1, rows=3) == rescuing(2) == []
     assert rescuing(3) == ["3 rows of 250 pass only when they are embedded again, alone; 2 may"]
-    assert [allowed_rescued(rows) for rows in (1, 199, 200, 10_000)] == [1, 1, 2, 100]
+    assert [rescued_limit(rows) for rows in (1, 199, 200, 10_000)] == [1, 1, 2, 100]
 
 
 def test_few_coordinates_of_all_rows_may_round_otherwise() -> None:
@@ -110,7 +110,7 @@ def test_few_coordinates_of_all_rows_may_round_otherwise() -> None:
     assert reasons(33) == [
         "33 of 6,400 drawn coordinates round otherwise in rows that pass, 32 may: 0.5%"
     ]
-    assert allowed_pooled(3, 64) == 4
+    assert pooled_mismatch_limit(3, 64) == 4
     old = sound().findings._replace(version=WITH_ROW_TOLERANCES, tasks=[task([1], [0.0], [4])])
     assert reasons_of(old) == []
 

@@ -25,7 +25,7 @@ from geneb_ci.harness import process
 from geneb_ci.sandbox import levels, mounts
 from geneb_ci.sandbox.launch import NONE, Escape, Sandbox
 from geneb_ci.sandbox.limits import MIB, Limits, advice
-from geneb_ci.sandbox.run import NAMES, ExtractorSpec, SandboxRun, _weights_path, options
+from geneb_ci.sandbox.run import ESCAPE_NAMES, ExtractorSpec, SandboxRun, _weights_path, options
 from geneb_ci.sandbox.supervise import noted_attempts, token_budget
 
 if TYPE_CHECKING:  # NumPy and scikit-learn are loaded where something is scored
@@ -40,7 +40,7 @@ PEAK = 64 * MIB
 def install(put: Callable[[Any, str, Any], None] = setattr) -> None:
     """Put these functions in the place of the product's."""
     put(levels, "trial", lambda _: None)
-    put(runner, "run_escape_suite", lambda _: [_refused(name) for name in NAMES])
+    put(runner, "run_escape_suite", lambda _: [_refused(name) for name in ESCAPE_NAMES])
     put(runner, "run_in_sandbox", embedded)
     install_harness(put)
 

@@ -15,7 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from geneb_ci.board.means import mean
-from geneb_ci.board.page import NAMES
+from geneb_ci.board.page import FIXED_FILES
 from geneb_ci.board.rows import InvalidBoard, encode, extra_required, leaderboards
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -268,11 +268,20 @@ def test_build_writes_upstreams_two_files_and_the_page_when_told_to(tmp_path: Pa
     parts = ["data", "matrices", "history"]
     parts += [f"{part}-{regime}" for part in ("scores", "tasks") for regime in range(3)]
     scripts = {"board-current.js"} | {name_of(part, written) for part in parts}
-    pages = {name for name in written if "/" in name and name not in NAMES} | {
+    pages = {name for name in written if "/" in name and name not in FIXED_FILES} | {
         "pages.css",
         "marks.html",
     }
-    assert written == {*NAMES, *scripts, *BYTES, *TABLE_FILES, *pages, "social.png"}
+    assert written == {
+        *FIXED_FILES,
+        "board.js",
+        "board.css",
+        *scripts,
+        *BYTES,
+        *TABLE_FILES,
+        *pages,
+        "social.png",
+    }
     assert len(pages) == 2 * 41 + 100 + 13 + 9 + 2
     assert "feed.xml" not in written, "a folder has no history"
 

@@ -11,7 +11,7 @@ from geneb_ci.board.parts import BoardRow
 from geneb_ci.board.site.model import facts_of_model
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
-from geneb_ci.statistics.metrics import RowNumbers
+from geneb_ci.statistics.metrics import RowStatistics
 from reference_harness import properties
 from reference_harness.formats.submission import SubmissionV10, SubmissionV12
 from tests.paths import ROOT
@@ -78,7 +78,7 @@ def test_the_page_of_a_row_and_the_downloads_say_what_was_read():
     letters = LETTERS | {"given": 1000, "read": 610}
     document["measured"] = {splice.id: {"letters": letters, "embeddings": EMBEDDINGS}}
     submission = SubmissionV12.model_validate(document)
-    row = BoardRow("0" * 64, "submissions/model.json", "", submission, RowNumbers({}, {}))
+    row = BoardRow("0" * 64, "submissions/model.json", "", submission, RowStatistics({}, {}))
     made = entry_maker(find_layout(ROOT))(row, [])
     text = f"reads 61 % of the letters of {splice.label}"
     assert facts_of(made, COLUMNS)["letters_read"] == text

@@ -22,9 +22,9 @@ from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.models.tasks import NO_NOTES
 from geneb_ci.publish.comparison import _side
-from geneb_ci.receipt.predicted import ROWS_MAX, errors_shared, paired_regimes
+from geneb_ci.receipt.predicted import ROWS_MAX, paired_regimes, shared_errors_of
 from geneb_ci.receipt.predictions import OF_RECORD, Predictions, TaskPredictions
-from geneb_ci.receipt.seen import SharedErrors, shared_errors, write_seen
+from geneb_ci.receipt.seen import SharedErrors, shared_errors, write_notes
 from geneb_ci.statistics.metrics import scores_of_matrix
 from reference_harness.formats.benchmark import Task
 from reference_harness.formats.submission import SubmissionV12
@@ -87,7 +87,7 @@ def submitted(model: str, found: Predictions) -> SubmissionV12:
 
 @pytest.fixture(scope="module")
 def noted(predictions: dict[str, Predictions]) -> SharedErrors:
-    return SharedErrors.model_validate_json(errors_shared(predictions, MINI).model_dump_json())
+    return SharedErrors.model_validate_json(shared_errors_of(predictions, MINI).model_dump_json())
 
 
 @pytest.fixture(scope="module")
@@ -182,10 +182,10 @@ def test_notes_are_kept_and_broken_ones_refused(tmp_path, noted):
     layout = find_layout(repository(tmp_path))
     path = tmp_path / "leaderboard/policy/pairs.json"
     assert shared_errors(layout) is None
-    write_seen(path, noted)
+    write_notes(path, noted)
     assert shared_errors(layout) is None, "they are of another benchmark"
     own = noted.model_copy(update={"benchmark": benchmark_of(layout).sha256})
-    write_seen(path, own)
+    write_notes(path, own)
     assert shared_errors(layout) == own
     path.write_text(own.model_dump_json().replace('"macro":[[', '"macro":[[1.0],['))
     with pytest.raises(
@@ -198,4 +198,4 @@ def test_notes_are_kept_and_broken_ones_refused(tmp_path, noted):
 def test_more_rows_than_are_noted_are_refused(predictions):
     many = {f"row-{n}": predictions["alpha"] for n in range(ROWS_MAX + 1)}
     with pytest.raises(NothingChecked, match="101 rows have predictions"):
-        errors_shared(many, MINI)
+        shared_errors_of(many, MINI)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from geneb_ci.receipt.direction import Probe
 from geneb_ci.receipt.embeddings import TAU
 from geneb_ci.receipt.influence import influence_of, strongest_embeddings
-from geneb_ci.receipt.rounding import rounding
+from geneb_ci.receipt.rounding import receipt_values
 from reference_harness.optimum import solve
 from reference_harness.receipt.rounding import rounded, widened
 
@@ -103,7 +103,7 @@ def below_strongest(rows: Rows, labels: Labels, train: int, places: list[int]) -
     """Bring embeddings nearer to the middle until none of them is among the strongest."""
     moved, middle = rows.copy(), np.median(rows[:train], axis=0)
     while True:
-        half = rounding(moved, 0)
+        half = receipt_values(moved, 0)
         solved = solve(widened(half, 0)[:train], labels[:train])
         probe = Probe(solved.weights, solved.intercepts, solved.classes)
         influence = influence_of(half, 0, train, labels, probe)

@@ -38,7 +38,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.column_rule import judge, judge_again, tolerances
 from geneb_ci.receipt.direction import direction_test
-from geneb_ci.receipt.draw import SampleSizes, TaskStrata, drawn_embeddings, shares
+from geneb_ci.receipt.draw import SampleSizes, TaskStrata, draw_shares, drawn_embeddings
 from reference_harness.data import MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt
@@ -113,7 +113,7 @@ def scored(
     done = job.execute()
     receipt = receipt_with(rows.shape[1], {task: said})
     read = read_task(folder / "strata", task, benchmark)
-    share = shares(sample, {task: len(np.unique(data.test.labels))}, [[task]])[task]
+    share = draw_shares(sample, {task: len(np.unique(data.test.labels))}, [[task]])[task]
     drawn = drawn_embeddings([seed], read.strata, share)
     return Scored(
         receipt,

@@ -9,12 +9,12 @@ import pytest
 from geneb_ci.receipt.alteration_power import (
     alterations_of,
     altered_counts,
-    found_test,
-    found_training,
+    hit_lower_bound,
+    hit_probability_in_test,
+    hit_probability_in_training,
     mcc,
-    needed_hit,
 )
-from geneb_ci.receipt.draw import SampleSizes, TaskStrata, drawn_embeddings, shares
+from geneb_ci.receipt.draw import SampleSizes, TaskStrata, draw_shares, drawn_embeddings
 from geneb_ci.receipt.raise_bound import cells_of
 from geneb_ci.statistics.metrics import scores_of_matrix
 
@@ -51,7 +51,7 @@ def test_the_bound_is_below_every_alteration_that_raises_so_far() -> None:
     }
     cells = cells_of(matrices, {"a": ["t0", "t1", "t2"], "b": ["t3"]})
     for raise_ in (0.01, 0.05, 0.2):
-        bound = needed_hit(cells, raise_)
+        bound = hit_lower_bound(cells, raise_)
         for _ in range(500):
             picks = [draw.integers(len(one.hit)) for one in cells]
             gain = sum(c.weight * c.mcc_gain[k] for c, k in zip(cells, picks, strict=True))
@@ -61,13 +61,16 @@ def test_the_bound_is_below_every_alteration_that_raises_so_far() -> None:
 
 def test_what_no_alteration_reaches_is_found_with_certainty() -> None:
     cells = cells_of({"t": [MATRIX]}, {"a": ["t"]})
-    assert math.isinf(needed_hit(cells, 1.9))
-    assert found_test(cells, 1.9, 1) == 1.0
+    assert math.isinf(hit_lower_bound(cells, 1.9))
+    assert hit_probability_in_test(cells, 1.9, 1) == 1.0
 
 
 def test_more_rows_find_more_and_larger_raises_are_found_more_often() -> None:
     cells = cells_of({"t": [[[400, 100], [90, 410]]]}, {"a": ["t"]})
-    chances = [[found_test(cells, raise_, n) for n in (10, 100, 1000)] for raise_ in (0.005, 0.02)]
+    chances = [
+        [hit_probability_in_test(cells, raise_, n) for n in (10, 100, 1000)]
+        for raise_ in (0.005, 0.02)
+    ]
     assert all(row == sorted(row) for row in chances)
     assert all(one < other for one, other in zip(*chances, strict=True))
 
@@ -80,19 +83,19 @@ def test_a_task_of_many_classes_can_be_raised_too_and_draws_find_it() -> None:
         honest = [[40, 3, 7], [5 + altered, 30 - altered, 5], [2, 8, 50]]
         raised = claimed - scores_of_matrix(honest).mcc
         hit = 0.5 * altered / 120 + 0.5 * altered / 30 / 3
-        assert needed_hit(cells, raised) <= hit
-    assert 0.5 < found_test(cells, 0.1, 100) < 1
+        assert hit_lower_bound(cells, raised) <= hit
+    assert 0.5 < hit_probability_in_test(cells, 0.1, 100) < 1
 
 
 def test_training_rows() -> None:
-    assert found_training(0.001, 3000) == pytest.approx(0.950, abs=0.001)
+    assert hit_probability_in_training(0.001, 3000) == pytest.approx(0.950, abs=0.001)
 
 
 def test_the_probability_of_a_draw_is_that_of_the_draws_made() -> None:
     """Three of 30 right embeddings of one class are altered; 400 seeds draw 10 embeddings each."""
     labels = np.r_[np.zeros(30, np.int64), np.ones(50, np.int64)]
     strata = TaskStrata("task", 1, labels, {"full": labels[None, :]}, {})
-    share = shares(SampleSizes(test=10), {"task": 2}, [["task"]])["task"]
+    share = draw_shares(SampleSizes(test=10), {"task": 2}, [["task"]])["task"]
     r = 0.5 * 3 / 80 + 0.25 * 3 / 30
     missed = 0
     for number in range(400):

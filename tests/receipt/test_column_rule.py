@@ -11,7 +11,7 @@ from geneb_ci.receipt.column_rule import (
     tolerances,
     unfit_reason,
 )
-from geneb_ci.receipt.embeddings import FLOOR, TAU_OF_COLUMN, allowed
+from geneb_ci.receipt.embeddings import FLOOR, TAU_OF_COLUMN, mismatch_limit
 from reference_harness.receipt.rounding import RoundedEmbeddings, rounded
 
 WIDTH = 512
@@ -125,14 +125,14 @@ def test_what_moves_within_a_tolerance_of_a_border_breaks_the_share_that_may_dif
         moved[near] = other[near]
     found = compared(RoundedEmbeddings(moved, honest.scale_log2), values)
     assert found.failed(WIDTH).all()
-    assert found.mismatch.min() > allowed(WIDTH)
+    assert found.mismatch.min() > mismatch_limit(WIDTH)
 
 
 def test_the_limit_itself_passes_and_above_it_fails() -> None:
     deviation, mismatch = np.array([1.0, 1.01, 0, 0]), np.array([0, 0, 10, 11])
     failed = EmbeddingComparison(deviation, mismatch).failed(WIDTH)
     assert failed.tolist() == [False, True, False, True]
-    assert [allowed(width) for width in (2, 64, 200, 256, 768)] == [2, 4, 4, 5, 15]
+    assert [mismatch_limit(width) for width in (2, 64, 200, 256, 768)] == [2, 4, 4, 5, 15]
 
 
 def test_a_row_of_zeros_is_compared() -> None:

@@ -15,9 +15,9 @@ from geneb_ci.receipt.draw import (
     SampleSizes,
     TaskShare,
     TaskStrata,
+    draw_shares,
     drawn_embeddings,
-    number_of,
-    shares,
+    drawn_number,
 )
 from tests.receipt.audited import SEED, strata_example
 
@@ -37,13 +37,13 @@ def by_the_text(seed: bytes, stratum: str, draw: int, size: int) -> int:
 @given(st.integers(0, 1000), st.integers(1, 10**6))
 def test_a_draw_is_what_the_text_says(draw: int, size: int) -> None:
     seed = bytes.fromhex(SEED)
-    found = number_of(seed, "a stratum", draw, size)
+    found = drawn_number(seed, "a stratum", draw, size)
     assert found == by_the_text(seed, "a stratum", draw, size)
     assert 0 <= found < size
 
 
 def test_a_known_draw() -> None:
-    drawn = [number_of(bytes(32), "mini_tf training", j, 1000) for j in range(4)]
+    drawn = [drawn_number(bytes(32), "mini_tf training", j, 1000) for j in range(4)]
     assert drawn == [by_the_text(bytes(32), "mini_tf training", j, 1000) for j in range(4)]
 
 
@@ -51,7 +51,7 @@ def test_a_size_close_to_all_numbers_is_drawn_again() -> None:
     """Of numbers up to three quarters of 2^256, every fourth digest is rejected."""
     size = 3 << 254
     rejected = [
-        number_of(bytes(32), "x", j, size)
+        drawn_number(bytes(32), "x", j, size)
         != int(
             hashlib.sha256(
                 bytes(32) + b"\0x\0" + struct.pack(">Q", j) + b"\0" + bytes(8)
@@ -140,7 +140,7 @@ def test_a_task_without_right_predictions_has_no_test_rows() -> None:
 def test_shares_are_by_the_macro_for_test_rows_and_by_classes_for_support_rows() -> None:
     classes = {f"t{i}": 2 for i in range(6)} | {"many": 25}
     categories = [["t0"], ["t1", "t2", "many", "elsewhere"], ["t3", "t4", "t5"], ["elsewhere"]]
-    found = shares(SampleSizes(test=1500, training=30, support=1500), classes, categories)
+    found = draw_shares(SampleSizes(test=1500, training=30, support=1500), classes, categories)
     assert [one.test for one in found.values()] == [500, *[167] * 6]
     assert Counter(one.training for one in found.values()) == {30: 7}
     assert found["many"].support == 1014

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from geneb_ci.receipt.direction import Probe
 from geneb_ci.receipt.embeddings import TAU
 from geneb_ci.receipt.first_rule import judge
-from geneb_ci.receipt.rounding import recorded, rounding
+from geneb_ci.receipt.rounding import receipt_values, rounded_for_record
 from reference_harness.optimum import SolvedProbe
 
 
@@ -15,27 +15,27 @@ def test_records_of_version_1_measure_by_the_size_of_the_row() -> None:
     """A column of 3e6 excuses a deviation of 7 in a column of 1: why they count no more."""
     rerun = np.ones((1, 400), np.float32)
     rerun[0, 0] = 3e6
-    committed = rounding(rerun, 7)
+    committed = receipt_values(rerun, 7)
     moved = committed.copy()
     moved[0, 1] += np.float16(1 / 128)
     size = np.sqrt(np.mean(np.square(rerun / 128.0)))
     found = judge(moved, rerun, 7)
     assert found.mismatch.tolist() == [1]
     assert 0 < found.deviation[0] < TAU
-    assert found.deviation[0] == recorded((1 - 2**-11) / 128 / np.array([size]))[0]
+    assert found.deviation[0] == rounded_for_record((1 - 2**-11) / 128 / np.array([size]))[0]
 
 
 def test_a_rerun_that_float16_cannot_hold_is_infinite() -> None:
     huge = np.full((1, 8), 1e30, np.float32)
-    assert np.isinf(rounding(huge, 0)).all()
+    assert np.isinf(receipt_values(huge, 0)).all()
     assert judge(np.ones((1, 8), np.float16), huge, 0).mismatch.tolist() == [8]
-    assert (rounding(-np.zeros((1, 8), np.float32), 0).view(np.uint16) == 0).all()
+    assert (receipt_values(-np.zeros((1, 8), np.float32), 0).view(np.uint16) == 0).all()
 
 
 @given(st.floats(0, 1e300))
 def test_a_shown_deviation_is_a_fixed_point(value: float) -> None:
-    once = recorded(np.array([value]))
-    assert recorded(once).tolist() == once.tolist()
+    once = rounded_for_record(np.array([value]))
+    assert rounded_for_record(once).tolist() == once.tolist()
 
 
 @given(st.integers(2, 5), st.integers(0, 1000))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from geneb_ci.receipt.direction import Labels, Probe
-from geneb_ci.receipt.embeddings import EFFECT, STRONGEST, allowed_pooled
+from geneb_ci.receipt.embeddings import EFFECT, STRONGEST, pooled_mismatch_limit
 from geneb_ci.receipt.influence import (
     FEATURE_MAX,
     TEST,
@@ -15,8 +15,8 @@ from geneb_ci.receipt.influence import (
     gradients,
     influence_of,
     influence_on_loss,
+    largest_loss_reduction,
     part_statistic,
-    possible_fall,
     residuals,
     strongest_embeddings,
     too_large_reason,
@@ -152,14 +152,18 @@ def test_what_tolerances_permit_is_what_the_best_alteration_within_them_does() -
     above = np.nextafter(rows[:TRAIN], np.float16(np.inf), dtype=np.float16)
     halfway = (rows[:TRAIN].astype(np.float64) + above) / 2
     tight = np.full(halfway.shape, 1e-9)
-    room = possible_fall(own, halfway, tight, slopes, 0, TRAIN)
+    room = largest_loss_reduction(own, halfway, tight, slopes, 0, TRAIN)
     gains = np.abs(slopes * (above.astype(np.float64) - rows[:TRAIN]))
-    most = allowed_pooled(*gains.shape)
+    most = pooled_mismatch_limit(*gains.shape)
     assert room == pytest.approx(np.sort(gains, axis=None)[-most:].sum())
-    assert possible_fall(own, halfway, tight, slopes, 0, 3 * TRAIN) == pytest.approx(3 * room)
-    assert possible_fall(own, rows[:TRAIN].astype(np.float64), tight, slopes, 0, TRAIN) == 0
+    assert largest_loss_reduction(own, halfway, tight, slopes, 0, 3 * TRAIN) == pytest.approx(
+        3 * room
+    )
+    assert (
+        largest_loss_reduction(own, rows[:TRAIN].astype(np.float64), tight, slopes, 0, TRAIN) == 0
+    )
     nothing = DrawnPart(TRAINING, rows[:0], rows[:0], labels[:0])
-    assert possible_fall(nothing, halfway[:0], tight[:0], slopes[:0], 0, TRAIN) == 0
+    assert largest_loss_reduction(nothing, halfway[:0], tight[:0], slopes[:0], 0, TRAIN) == 0
 
 
 def test_a_row_that_is_no_number_and_one_that_does_not_differ_have_no_influence() -> None:

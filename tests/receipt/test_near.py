@@ -19,8 +19,8 @@ from geneb_ci.receipt.near import (
     NEAR_PREDICTIONS,
     Nearness,
     Sample,
-    near,
-    repository_folders,
+    compared_positions,
+    nearness_of,
 )
 from geneb_ci.receipt.predictions import CANONICAL, Predictions, TaskPredictions
 from reference_harness.formats.submission import EmbeddingReceipt, ReceiptTask
@@ -88,7 +88,7 @@ NOT_SEEN = {
 @pytest.mark.parametrize("name", SEEN)
 def test_what_is_seen_through(name: str) -> None:
     rows, how = SEEN[name]
-    found = near(sample(ROWS), sample(rows))
+    found = nearness_of(sample(ROWS), sample(rows))
     assert found.rows == COUNT
     assert found.is_near
     assert found.close[how] > 0.5
@@ -98,7 +98,7 @@ def test_what_is_seen_through(name: str) -> None:
 
 @pytest.mark.parametrize("name", NOT_SEEN)
 def test_what_rows_do_not_tell(name: str) -> None:
-    found = near(sample(ROWS), sample(NOT_SEEN[name]))
+    found = nearness_of(sample(ROWS), sample(NOT_SEEN[name]))
     assert (found.is_near, found.why, found.same_predictions) == (False, "", None)
     assert max(found.close.values()) < 0.05
 
@@ -111,20 +111,20 @@ def test_it_is_the_same_whichever_comes_first(seed: int, size: float, width: int
     two = one @ np.linalg.qr(rng.normal(size=(width, width)))[0] + size * rng.normal(size=one.shape)
     places = PLACES[:EMBEDDINGS_MIN]
     a, b = Sample(places, one), Sample(places, two)
-    first, second = near(a, b), near(b, a)
+    first, second = nearness_of(a, b), nearness_of(b, a)
     assert first.is_near == second.is_near
     assert first.close == pytest.approx(second.close, abs=0.1)  # an embedding may be at the border
 
 
 def test_rows_that_are_all_alike_are_not_aligned() -> None:
-    found = near(sample(np.ones((COUNT, 3))), sample(np.full((COUNT, 4), 2.0)))
+    found = nearness_of(sample(np.ones((COUNT, 3))), sample(np.full((COUNT, 4), 2.0)))
     assert not found.is_near
 
 
 def test_receipts_without_common_rows_are_refused() -> None:
     few = Sample(PLACES[: EMBEDDINGS_MIN - 1], ROWS[: EMBEDDINGS_MIN - 1])
     with pytest.raises(NothingChecked, match="have 49 of the compared embeddings in common"):
-        near(sample(ROWS), few)
+        nearness_of(sample(ROWS), few)
 
 
 def predictions(share: float) -> Predictions:
@@ -139,7 +139,7 @@ def predictions(share: float) -> Predictions:
 def test_equal_predictions_are_near_whatever_the_rows_are(share: float, is_near: bool) -> None:
     one = sample(ROWS)._replace(predictions=predictions(0.0))
     two = sample(NOT_SEEN["any linear map"])._replace(predictions=predictions(share))
-    found = near(one, two)
+    found = nearness_of(one, two)
     assert found.same_predictions == pytest.approx(1 - share)
     assert found.is_near == is_near == (1 - share >= NEAR_PREDICTIONS)
     assert not is_near or found.why == f"{1 - share:.2%} of the predictions are equal"
@@ -148,7 +148,7 @@ def test_equal_predictions_are_near_whatever_the_rows_are(share: float, is_near:
 def test_predictions_of_other_rows_do_not_count() -> None:
     one, two = predictions(0.0), predictions(0.0)
     other = two.tasks["task"]._replace(truth=np.ones(1000, dtype=np.uint16))
-    found = near(
+    found = nearness_of(
         sample(ROWS)._replace(predictions=one),
         sample(NOT_SEEN["another model"])._replace(predictions=two._replace(tasks={"task": other})),
     )
@@ -170,14 +170,14 @@ def receipt(**rows: int) -> EmbeddingReceipt:
 
 
 def test_the_rows_are_fixed_by_benchmark_and_data_alone() -> None:
-    whole = list(repository_folders(receipt(mini_tf=500, mini_histone=40), MINI))
+    whole = list(compared_positions(receipt(mini_tf=500, mini_histone=40), MINI))
     of_task = [row for task, row in whole if task == "mini_tf"]
     assert whole[:40] == [("mini_histone", row) for _, row in whole[:40]]
     assert sorted(row for _, row in whole[:40]) == list(range(40))
     assert len(set(of_task)) == len(of_task) == 77  # 1,000 / 13, rounded up
-    assert of_task == [row for _, row in repository_folders(receipt(mini_tf=500), MINI)]
+    assert of_task == [row for _, row in compared_positions(receipt(mini_tf=500), MINI)]
     other = replace(MINI, sha256="0" * 64)
-    assert of_task != [row for _, row in repository_folders(receipt(mini_tf=500), other)]
+    assert of_task != [row for _, row in compared_positions(receipt(mini_tf=500), other)]
     drawn = [
         hashlib.sha256(bytes.fromhex(MINI.sha256) + b"mini_tf\x00" + j.to_bytes(8, "big")).digest()
         for j in range(3)

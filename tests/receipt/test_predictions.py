@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from geneb_ci.common.benchmark import parse_benchmark, shipped_benchmark
 from geneb_ci.receipt import predictions as toolkit
-from geneb_ci.receipt.predicted import contradictions, each_seed
+from geneb_ci.receipt.predicted import contradictions, repeated_per_seed
 from geneb_ci.receipt.predictions import (
     BYTES_MAX,
     HEADER,
     OF_RECORD,
     SETS,
     PredictionsRefused,
-    decode,
+    decode_predictions,
     read_predictions,
 )
 from reference_harness.formats.benchmark import Benchmark
@@ -91,7 +91,7 @@ def test_what_is_written_is_read(
     raw = harness.encoded(theirs, [n for n in FITS if n in regimes], sections)
     if is_of_earlier_run:
         raw = with_bytes(raw, SETS_AT, bytes([harness.OF_RECORD | harness.CANONICAL]))
-    found = decode(raw, bench)
+    found = decode_predictions(raw, bench)
     assert found.sha256 == hashlib.sha256(raw).hexdigest()
     for task_id, drawn in written.items():
         one = found.tasks[task_id]
@@ -171,13 +171,15 @@ def test_what_does_not_follow_is_named(
 ) -> None:
     document = submission(made)
     change(document["evidence"]["1shot"]["mini_tf"])
-    found = contradictions(SubmissionV12.model_validate(document), decode(raw, MINI), MINI)
+    found = contradictions(
+        SubmissionV12.model_validate(document), decode_predictions(raw, MINI), MINI
+    )
     assert [line[: len(said)] for line in found] == [said]
 
 
 def test_cells_on_one_side_alone_are_named(made: Path, raw: bytes) -> None:
     document = submission(made)
-    whole = decode(raw, MINI)
+    whole = decode_predictions(raw, MINI)
     part = whole._replace(tasks={"mini_tf": whole.tasks["mini_tf"]})
     typed = SubmissionV12.model_validate(document)
     assert contradictions(typed, part, MINI) == [
@@ -190,10 +192,10 @@ def test_cells_on_one_side_alone_are_named(made: Path, raw: bytes) -> None:
 
 
 def test_one_fit_stands_for_every_seed(raw: bytes) -> None:
-    full = decode(raw, MINI).tasks["mini_tf"].fits[OF_RECORD]["full"]
-    assert np.array_equal(each_seed(full, 5), np.vstack([full] * 5))
-    few = decode(raw, MINI).tasks["mini_tf"].fits[OF_RECORD]["1shot"]
-    assert each_seed(few, 5) is few
+    full = decode_predictions(raw, MINI).tasks["mini_tf"].fits[OF_RECORD]["full"]
+    assert np.array_equal(repeated_per_seed(full, 5), np.vstack([full] * 5))
+    few = decode_predictions(raw, MINI).tasks["mini_tf"].fits[OF_RECORD]["1shot"]
+    assert repeated_per_seed(few, 5) is few
 
 
 HEAD = HEADER.size
@@ -221,7 +223,7 @@ MALFORMED: dict[str, Callable[[bytes], bytes]] = {
 @each("member", MALFORMED)
 def test_hostile_bytes_are_refused_by_name(raw: bytes, member: str) -> None:
     with pytest.raises(PredictionsRefused) as refused:
-        decode(MALFORMED[member](raw), MINI)
+        decode_predictions(MALFORMED[member](raw), MINI)
     assert refused.value.member == member
 
 
@@ -232,11 +234,11 @@ def test_codes_and_padding_are_checked() -> None:
         toolkit.MAGIC, 1, 1, 1, 5, 1, bytes.fromhex(bench.sha256)
     ) + struct.pack(">HHI3i", 0, 3, 3, 0, 1, 2)  # fmt: skip
     codes = 0b00_01_10_00_01_10_0000
-    good = decode(header + struct.pack(">H", codes), bench)
+    good = decode_predictions(header + struct.pack(">H", codes), bench)
     assert good.tasks["mini_histone"].truth.tolist() == [0, 1, 2]
     for wrong, member in ((codes | 1, "padding"), (codes | 0b11 << 4, "codes")):
         with pytest.raises(PredictionsRefused) as refused:
-            decode(header + struct.pack(">H", wrong), bench)
+            decode_predictions(header + struct.pack(">H", wrong), bench)
         assert refused.value.member == member
 
 
@@ -248,10 +250,10 @@ def test_any_other_bytes_are_refused_or_read_as_other_predictions(
     new = data.draw(st.binary(min_size=1, max_size=8))
     changed = with_bytes(raw, at, new)[: data.draw(st.integers(0, len(raw) + 8))]
     try:
-        found = decode(changed, MINI)
+        found = decode_predictions(changed, MINI)
     except PredictionsRefused:
         return
-    same = found.sha256 == decode(raw, MINI).sha256
+    same = found.sha256 == decode_predictions(raw, MINI).sha256
     assert same == (changed == raw)
 
 

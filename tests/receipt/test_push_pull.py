@@ -13,7 +13,7 @@ import pytest
 from geneb_ci.common import connection
 from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
 from geneb_ci.receipt.embeddings import EmbeddingsRefused
-from geneb_ci.receipt.source import hub_origin, mirror_at, published_at, receipt_files
+from geneb_ci.receipt.source import hub_folder, mirror_folder, published_folder, receipt_files
 from reference_harness.formats.submission import EmbeddingReceipt, ReceiptLocation
 from tests import forked
 from tests.loopback import loopback
@@ -346,25 +346,25 @@ def test_places_that_a_submission_may_not_name(name: str) -> None:
         {"kind": kind, "address": address, "revision": revision}
     )
     with pytest.raises(NothingChecked) as caught:
-        published_at(location)
+        published_folder(location)
     assert message in caught.value.message
     assert caught.value.fix
 
 
 def test_addresses_of_files() -> None:
     place = ReceiptLocation(kind="url", address="https://example.org/rows", revision=None)
-    assert published_at(place).address("a") == "https://example.org/rows/a.f16"
-    assert mirror_at("https://example.org/x/").address("a") == "https://example.org/x/a.f16"
+    assert published_folder(place).address("a") == "https://example.org/rows/a.f16"
+    assert mirror_folder("https://example.org/x/").address("a") == "https://example.org/x/a.f16"
     for origin, revision in (
-        (hub_origin("o/n", "1" * 40), "1" * 40),
-        (mirror_at("o/n"), "main"),
-        (mirror_at("o/n@v1"), "v1"),
+        (hub_folder("o/n", "1" * 40), "1" * 40),
+        (mirror_folder("o/n"), "main"),
+        (mirror_folder("o/n@v1"), "v1"),
     ):
         assert origin.address("a").endswith(f"/datasets/o/n/resolve/{revision}/a.f16")
     with pytest.raises(UsageProblem, match="neither an https address nor OWNER/NAME"):
-        mirror_at("ftp://example.org/x")
+        mirror_folder("ftp://example.org/x")
     with pytest.raises(UsageProblem, match="its location is null"):
-        published_at(None)
+        published_folder(None)
 
 
 def test_push_checks_the_files_first(hub: Hub, of_small: Written, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from geneb_ci.receipt.draw import TaskShare, drawn_embeddings, draws_of_regime
 from geneb_ci.receipt.embeddings import MISSED
 from geneb_ci.receipt.raise_bound import (
     CellDraw,
-    hidden_in,
+    hidden_alterations,
     hits_limit,
     intervals,
     largest_raise,
@@ -48,7 +48,7 @@ def test_intervals_cover_every_number_once(most: int) -> None:
 def test_no_alteration_of_a_cell_gains_more_or_is_hit_less(classes: int) -> None:
     """The embeddings that are taken away go to columns at random, or all to one."""
     own, random = cell(classes, classes), np.random.default_rng(0)
-    hidden = hidden_in(own)
+    hidden = hidden_alterations(own)
     for part in np.geomspace(0.01, 1, 60):
         altered = [int(random.integers(int(part * right) + 1)) for right in np.diag(own.matrix)]
         forgery = Forgery.of(own, altered, random)

@@ -14,8 +14,8 @@ from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.receipt.seen import (
-    SeenReceipt,
-    SeenReceipts,
+    ReceiptNote,
+    ReceiptNotes,
     published_state,
     seen_receipts,
     updated_notes,
@@ -111,11 +111,11 @@ def test_days_are_noted_and_counted(of_small: Written) -> None:
         "kind": "url", "address": "https://example.org/rows", "revision": None,
     }  # fmt: skip
     row = SubmissionV12.model_validate(document)
-    seen = SeenReceipts()
+    seen = ReceiptNotes()
     assert published_state(unpublished, seen, 30) is None
     assert published_state(row, seen, 30) == "published"
     seen = updated_notes(seen, MODEL, ROOT, day(0), is_available=False)
-    assert seen.rows[MODEL] == SeenReceipt(root=ROOT, since=day(0), seen=None, looked=day(0))
+    assert seen.rows[MODEL] == ReceiptNote(root=ROOT, since=day(0), seen=None, looked=day(0))
     seen = updated_notes(seen, MODEL, ROOT, day(31), is_available=False)
     assert published_state(row, seen, 30) == "missing"
     assert published_state(row, seen, 31) == "published"
@@ -124,7 +124,7 @@ def test_days_are_noted_and_counted(of_small: Written) -> None:
     seen = updated_notes(seen, MODEL, ROOT, day(70), is_available=False)
     assert published_state(row, seen, 30) == "published"
     seen = updated_notes(seen, MODEL, ROOT, day(71), is_available=False)
-    assert seen.rows[MODEL] == SeenReceipt(root=ROOT, since=day(0), seen=day(40), looked=day(71))
+    assert seen.rows[MODEL] == ReceiptNote(root=ROOT, since=day(0), seen=day(40), looked=day(71))
     assert published_state(row, seen, 30) == "missing"
     seen = updated_notes(seen, MODEL, OTHER, day(72), is_available=False)
     assert seen.rows[MODEL].since == day(72), "another receipt starts again"
@@ -136,9 +136,9 @@ def test_the_board_says_it(of_small: Written, tmp_path: Path, looked: int, state
     written = of_small.copied(tmp_path / "place")
     published(written, "1" * 40)
     root = repository(written, tmp_path)
-    notes = SeenReceipts(
+    notes = ReceiptNotes(
         rows={
-            MODEL: SeenReceipt(
+            MODEL: ReceiptNote(
                 root=written.document["receipt"]["root"], since=day(0), seen=day(0),
                 looked=day(looked),
             )

@@ -13,7 +13,7 @@ import pytest
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.receipt.predictions import FILE as PREDICTIONS
-from geneb_ci.receipt.predictions import decode
+from geneb_ci.receipt.predictions import decode_predictions
 from geneb_ci.receipt.verify import STEPS, subject_of
 from reference_harness.metrics import mean, scores
 from tests.loopback import loopback
@@ -280,7 +280,7 @@ def test_predictions_of_other_rows_and_other_true_classes(of_mini: Written, tmp_
     """Two embeddings of equal predictions change their classes: no count and no digest shows it."""
     written = of_mini.copied(tmp_path)
     place = written.receipt / PREDICTIONS
-    found = decode(place.read_bytes(), MINI).tasks["mini_tf"]
+    found = decode_predictions(place.read_bytes(), MINI).tasks["mini_tf"]
     fits = np.concatenate([f for by in found.fits.values() for f in by.values()])
     zeros = {fits[:, i].tobytes(): i for i in np.flatnonzero(found.truth == 0)}
     one = next(i for i in np.flatnonzero(found.truth == 1) if fits[:, i].tobytes() in zeros)

@@ -11,15 +11,15 @@ import pytest
 from geneb_ci.common.errors import SandboxLeaks, SandboxUnavailable
 from geneb_ci.sandbox import mounts, seccomp
 from geneb_ci.sandbox.launch import Sandbox
-from geneb_ci.sandbox.run import NAMES, refuse_leaks, run_escape_suite
+from geneb_ci.sandbox.run import ESCAPE_NAMES, refuse_leaks, run_escape_suite
 
 Options = list[str]
 
 
 def test_every_attempt_is_refused(sandbox: Sandbox):
     escapes = run_escape_suite(sandbox)
-    assert [one.name for one in escapes] == list(NAMES)
-    assert len(NAMES) >= 20
+    assert [one.name for one in escapes] == list(ESCAPE_NAMES)
+    assert len(ESCAPE_NAMES) >= 20
     assert [(one.name, one.detail) for one in escapes if not one.refused] == []
     refuse_leaks(sandbox, escapes)
 

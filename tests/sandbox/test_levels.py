@@ -21,7 +21,7 @@ from geneb_ci.common.errors import (
 )
 from geneb_ci.sandbox import mounts
 from geneb_ci.sandbox.launch import sandbox_facts, start_sandboxed
-from geneb_ci.sandbox.levels import open_sandbox, trial
+from geneb_ci.sandbox.levels import open_sandbox, trial_failure
 from geneb_ci.sandbox.limits import MIB, Limits
 from geneb_ci.sandbox.processes import descendants, save_namespaces
 from geneb_ci.sandbox.run import (
@@ -79,7 +79,7 @@ def test_the_trial_imports_what_a_run_imports(sandbox, tmp_path, monkeypatch):
     """Python's own packages, which a machine may have or lack, decide nothing."""
     (tmp_path / "numpy.py").write_text('raise ImportError("the packages of the view")')
     monkeypatch.setattr(mounts, "_packages", lambda: [str(tmp_path)])
-    assert str(trial(sandbox)).endswith("ImportError: the packages of the view")
+    assert str(trial_failure(sandbox)).endswith("ImportError: the packages of the view")
 
 
 def test_the_facts_for_the_record(bubblewrap_sandbox):

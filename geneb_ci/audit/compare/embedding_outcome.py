@@ -44,11 +44,11 @@ from geneb_ci.receipt.embeddings import (
     ROOM,
     ROOM_OF_TASK,
     TAU,
-    allowed,
-    allowed_flipped,
-    allowed_pooled,
-    allowed_rescued,
+    flipped_limit,
     is_within,
+    mismatch_limit,
+    pooled_mismatch_limit,
+    rescued_limit,
 )
 from geneb_ci.sandbox.launch import SandboxFacts
 from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Positive, StrictModel
@@ -450,7 +450,7 @@ class EmbeddingFindings(NamedTuple):
         """Whether the audit differs in any case, so that no more embeddings are computed again."""
         altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
         return altered or (
-            self.version != WITH_ROW_TOLERANCES and self.rescued > allowed_rescued(self.rows)
+            self.version != WITH_ROW_TOLERANCES and self.rescued > rescued_limit(self.rows)
         )
 
 
@@ -484,7 +484,7 @@ def room_reason(outcome: EmbeddingOutcome) -> str:
             f"embeddings by {room:.2g} nats, the limit is {ROOM_OF_TASK:g}"
         )
     for bound in outcome.bounds:
-        if bound.flipped > (limit := allowed_flipped(bound.draws)):
+        if bound.flipped > (limit := flipped_limit(bound.draws)):
             return (
                 f"{bound.flipped} of {bound.draws:,} drawn test embeddings of {bound.regime} are "
                 f"decided right as committed and wrong as rerun, the limit is {limit}"
@@ -535,7 +535,7 @@ def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
         f"{plural(failed_count, noun)} of {findings.rows:,} "
         f"{'is' if failed_count == 1 else 'are'} not what the extractor gives: {split} {noun} "
         f"{row} of {task.task} deviates by {deviates}; {task.mismatch[index]} of its {width} "
-        f"coordinates round otherwise, {allowed(width)} may"
+        f"coordinates round otherwise, {mismatch_limit(width)} may"
     )
     if repeat is not None:
         text += f"; alone in {repeat.dtype}, {repeat.deviation:.1e} and {repeat.mismatch}"
@@ -548,7 +548,7 @@ def _pooled_reasons(findings: EmbeddingFindings) -> Iterator[str]:
     rescued_count, row_count, width, noun = (
         findings.rescued, findings.rows, findings.width, findings.noun,
     )  # fmt: skip
-    if rescued_count > (limit := allowed_rescued(row_count)):
+    if rescued_count > (limit := rescued_limit(row_count)):
         verb = "computed" if noun == "embedding" else "embedded"
         yield (
             f"{plural(rescued_count, noun)} of {row_count:,} pass only when they are {verb} "
@@ -561,7 +561,7 @@ def _pooled_reasons(findings: EmbeddingFindings) -> Iterator[str]:
         for row, mismatch in zip(task.distinct_rows, task.mismatch, strict=True)
         if row not in failed_rows[task.task]
     )
-    if mismatches > (limit := allowed_pooled(row_count, width)):
+    if mismatches > (limit := pooled_mismatch_limit(row_count, width)):
         yield (
             f"{mismatches:,} of {row_count * width:,} drawn coordinates round otherwise in "
             f"{noun}s that pass, {limit:,} may: {POOLED:.1%}"

@@ -38,9 +38,9 @@ from geneb_ci.receipt.column_rule import (
     tolerances,
     unfit_reason,
 )
-from geneb_ci.receipt.direction import Decider, Probe, Stratum, directions_of
-from geneb_ci.receipt.draw import DrawnEmbeddings, TaskStrata, unforeseen
-from geneb_ci.receipt.embeddings import allowed_pooled, allowed_rescued
+from geneb_ci.receipt.direction import Probe, ProbeSet, Stratum, directions_of
+from geneb_ci.receipt.draw import DrawnEmbeddings, TaskStrata, unforeseen_rows
+from geneb_ci.receipt.embeddings import pooled_mismatch_limit, rescued_limit
 from geneb_ci.receipt.influence import (
     TEST,
     TRAINING,
@@ -51,13 +51,13 @@ from geneb_ci.receipt.influence import (
     gradients,
     influence_of,
     influence_on_loss,
+    largest_loss_reduction,
     part_statistic,
-    possible_fall,
     strongest_embeddings,
     too_large_reason,
 )
 from geneb_ci.receipt.predictions import Predictions, read_predictions
-from geneb_ci.receipt.rounding import recorded, rounding, scaled
+from geneb_ci.receipt.rounding import receipt_values, rounded_for_record, scaled
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files, size_text
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
@@ -94,7 +94,7 @@ class TaskFiles(NamedTuple):
     train_labels: "npt.NDArray[np.int64]"
     probes: dict[str, list[Probe]]
     """The fitted probes, by regime of the receipt."""
-    deciders: dict[str, Decider]
+    probe_sets: dict[str, ProbeSet]
     """All probes, by regime and protocol: `full, canonical`, `10shot, record`."""
 
 
@@ -141,12 +141,12 @@ def read_task(
             }
             probes = {FULL: [Probe(arrays["weights"], arrays["intercepts"], classes)], **probes}
             train_labels = arrays["train_labels"]
-            deciders = {
-                f"{name}, canonical": Decider(strata.predicted[name], probes[name])
+            probe_sets = {
+                f"{name}, canonical": ProbeSet(strata.predicted[name], probes[name])
                 for name in regimes
             }
-            deciders |= {
-                f"{name}, record": Decider(
+            probe_sets |= {
+                f"{name}, record": ProbeSet(
                     arrays[f"record_predicted_{name}"],
                     [
                         Probe(*probe, classes)
@@ -163,7 +163,7 @@ def read_task(
         lines = (folder / f"{task}{SEQUENCES_SUFFIX}").read_text(encoding="ascii").split("\n")[:-1]
     except (OSError, ValueError, KeyError) as error:
         raise NothingChecked(f"{path}: cannot be read: {error}", _RETRY_FIX) from error
-    return TaskFiles(strata, lines, train_labels, probes, deciders)
+    return TaskFiles(strata, lines, train_labels, probes, probe_sets)
 
 
 class DrawnTask(NamedTuple):
@@ -193,8 +193,8 @@ class DrawnTask(NamedTuple):
     strata: TaskStrata
     probes: dict[str, list[Probe]]
     """The fitted probes, by regime."""
-    deciders: dict[str, Decider]
-    """All probes, as in `TaskFiles.deciders`."""
+    probe_sets: dict[str, ProbeSet]
+    """All probes, as in `TaskFiles.probe_sets`."""
     influence: TaskInfluence
     """Influence of each embedding on the loss of the full regime's test embeddings."""
 
@@ -257,7 +257,7 @@ def drawn_task(
         strongest,
         rows,
         np.isin(rows, drawn.distinct_rows),
-        None if as_before else np.isin(rows, sorted(unforeseen(drawn.rows))),
+        None if as_before else np.isin(rows, sorted(unforeseen_rows(drawn.rows))),
         [files.sequences[row] for row in rows],
         values[rows],
         [tree.proof(row) for row in rows],
@@ -265,7 +265,7 @@ def drawn_task(
         ~np.isin(rows, support),
         files.strata,
         files.probes,
-        files.deciders,
+        files.probe_sets,
         influence,
     )
 
@@ -333,7 +333,7 @@ def near_roots(
         elif (sample := _earlier_sample(plan, repository, receipts, say)) is not None:
             samples[plan.root] = model, sample
     if samples:
-        from geneb_ci.receipt.near import near  # NumPy is slow to import
+        from geneb_ci.receipt.near import nearness_of  # NumPy is slow to import
 
         own_sample = audited_receipt.sample(
             {
@@ -345,7 +345,7 @@ def near_roots(
         )
         for root, (model, sample) in samples.items():
             try:
-                nearness = near(own_sample, sample)
+                nearness = nearness_of(own_sample, sample)
             except NothingChecked as error:
                 say(f"{model}: not compared: {error.message}")
                 continue
@@ -441,7 +441,7 @@ def direction_strata(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[
 
     rows = task.is_outside_supports
     committed = task.committed[rows].astype(np.float64)
-    rounded = rounding(rerun[rows], task.entry.scale_log2).astype(np.float64)
+    rounded = receipt_values(rerun[rows], task.entry.scale_log2).astype(np.float64)
     with np.errstate(invalid="ignore"):
         difference = np.nan_to_num(committed - rounded, posinf=0.0, neginf=0.0)
     features = np.ldexp(committed, task.entry.scale_log2)
@@ -453,7 +453,7 @@ def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, E
     import numpy as np  # slow to import, and only needed here
 
     scale = task.entry.scale_log2
-    rounded = rounding(rerun, scale)
+    rounded = receipt_values(rerun, scale)
     is_training = np.array(task.rows) < task.entry.train
     return {
         part: influence_on_loss(
@@ -473,7 +473,7 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     import numpy as np  # slow to import, and only needed here
 
     scale, probe = task.entry.scale_log2, task.probes[FULL][0]
-    rounded, tolerances = rounding(rerun, scale), task.tolerances(rerun)
+    rounded, tolerances = receipt_values(rerun, scale), task.tolerances(rerun)
     is_training = np.array(task.rows) < task.entry.train
     # Each drawn embedding stands for many others; an embedding added for its strength does not.
     is_drawn = task.is_drawn
@@ -484,10 +484,10 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     ):
         part = DrawnPart(name, task.committed[in_part], rounded[in_part], task.labels[in_part])
         slopes = gradients(part, scale, task.influence, probe)
-        total += possible_fall(
+        total += largest_loss_reduction(
             part, scaled(rerun[in_part], scale), tolerances[in_part], slopes, scale, row_count
         )
-    return float(recorded(np.array([total]))[0])
+    return float(rounded_for_record(np.array([total]))[0])
 
 
 def effect_of(tasks: Iterable[Mapping[str, EmbeddingInfluence]]) -> Effect:
@@ -531,8 +531,8 @@ def own_noise(
     row_count = sum(len(task.rows) for task in drawn_tasks)
     results = [repeat.result for by_row in again.values() for repeat in by_row.values()]
     if (
-        mismatches <= allowed_pooled(row_count, width)
-        and len(results) <= allowed_rescued(row_count)
+        mismatches <= pooled_mismatch_limit(row_count, width)
+        and len(results) <= rescued_limit(row_count)
         and all(is_rescued(result, width) for result in results)
     ):
         return ""

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.audit.compare.embedding_outcome import RegimeBound
-from geneb_ci.receipt.direction import Decider, Labels
+from geneb_ci.receipt.direction import Labels, ProbeSet
 from geneb_ci.receipt.draw import TaskShare, TaskStrata, TestDraw, draws_of_regime
 from geneb_ci.receipt.raise_bound import CellDraw, largest_raise
-from geneb_ci.receipt.rounding import rounding
+from geneb_ci.receipt.rounding import receipt_values
 from reference_harness.formats.benchmark import Benchmark
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ def bounds_of(
             if regime not in task.strata.predicted:
                 continue
             test_draws = draws_of_regime(task.strata, regime, shares[task.task])
-            decider = _deciding_probes(task, regime)
+            probe_set = _deciding_probes(task, regime)
             draws += len(test_draws)
-            flipped += _flipped(task, rerun, regime, test_draws, decider)
+            flipped += _flipped(task, rerun, regime, test_draws, probe_set)
             cells += cells_of(
-                task.strata, regime, test_draws, decider.predicted, weights[task.task]
+                task.strata, regime, test_draws, probe_set.predicted, weights[task.task]
             )
         if cells:
             raised = math.ceil(BOUND_SCALE * largest_raise(cells, flipped)) / BOUND_SCALE
@@ -59,9 +59,9 @@ def bounds_of(
     return bounds
 
 
-def _deciding_probes(task: "DrawnTask", regime: str) -> Decider:
+def _deciding_probes(task: "DrawnTask", regime: str) -> ProbeSet:
     """Return the probes of record of a regime, or the canonical probes if there are none."""
-    return task.deciders.get(f"{regime}, record") or task.deciders[f"{regime}, canonical"]
+    return task.probe_sets.get(f"{regime}, record") or task.probe_sets[f"{regime}, canonical"]
 
 
 def _flipped(
@@ -69,18 +69,18 @@ def _flipped(
     rerun: "npt.NDArray[np.float32]",
     regime: str,
     test_draws: Sequence[TestDraw],
-    decider: Decider,
+    probe_set: ProbeSet,
 ) -> int:
     """Return the number of draws that are decided right as committed, and wrong as rerun."""
-    rounded = rounding(rerun, task.entry.scale_log2)
+    rounded = receipt_values(rerun, task.entry.scale_log2)
     differs = np.asarray((rounded != task.committed).any(axis=1))
     is_sound = np.asarray(np.isfinite(rounded).all(axis=1))
     features = np.ldexp(rounded.astype(np.float64), task.entry.scale_log2)
     index_by_row = {row: index for index, row in enumerate(task.rows)}
     flipped_count = 0
     for draw, row in zip(test_draws, task.drawn.rows[f"test {regime}"], strict=True):
-        index, probe = index_by_row[row], decider.probes[draw.probe]
-        was_right = decider.predicted[draw.probe][row - task.entry.train] == task.labels[index]
+        index, probe = index_by_row[row], probe_set.probes[draw.probe]
+        was_right = probe_set.predicted[draw.probe][row - task.entry.train] == task.labels[index]
         if was_right and differs[index]:
             # One at a time, since an embedding of large values could make all others ties.
             values = features[index] @ probe.weights + probe.intercepts

@@ -354,7 +354,7 @@ def _variants(
         task = drawn_tasks[name]
         changes_by_probe = decision_changes(
             task.strata.labels,
-            task.deciders,
+            task.probe_sets,
             task.entry.scale_log2,
             variants.test[name].rows,
             embeddings.variants.values[embeddings.variants.task == number],

@@ -37,7 +37,7 @@ from geneb_ci.audit.rerun.honesty import (
 )
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks, task_shares, weakness_of
 from geneb_ci.audit.trust.applicability import TrustInputs
-from geneb_ci.receipt.draw import TEST_PART, TaskShare, number_of, unforeseen
+from geneb_ci.receipt.draw import TEST_PART, TaskShare, drawn_number, unforeseen_rows
 from geneb_ci.receipt.embeddings import STRONGEST
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.merkle import embedding_leaf, root_by
@@ -288,7 +288,7 @@ def _check_draw(task: ComparedTask, share: TaskShare, seed: bytes) -> None:
     """
     training = task.rows.get("training", [])
     expected = [
-        number_of(seed, f"{task.task} training", j, task.train) for j in range(share.training)
+        drawn_number(seed, f"{task.task} training", j, task.train) for j in range(share.training)
     ]
     is_whole = len(training) == task.train and training == list(range(task.train))
     if training != expected and not is_whole:
@@ -537,7 +537,9 @@ def _by_column(
 
     if why := unfit_reason(committed):
         _refuse(f"{task.task}: {why}", EMBEDDINGS)
-    drawn = None if with_foreseen else np.isin(task.distinct_rows, sorted(unforeseen(task.rows)))
+    drawn = (
+        None if with_foreseen else np.isin(task.distinct_rows, sorted(unforeseen_rows(task.rows)))
+    )
     allowed = tolerances(rerun, scale, drawn)
     repeats = [failed for failed in task.failed if failed.again is not None]
     for failed, values in zip(repeats, again, strict=True):

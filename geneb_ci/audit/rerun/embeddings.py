@@ -79,7 +79,7 @@ from geneb_ci.receipt.cells import limits_of, recompute
 from geneb_ci.receipt.column_rule import EmbeddingComparison, judge, judge_again
 from geneb_ci.receipt.direction import Stratum, direction_test
 from geneb_ci.receipt.draw import drawn_embeddings
-from geneb_ci.receipt.embeddings import allowed_rescued
+from geneb_ci.receipt.embeddings import rescued_limit
 from geneb_ci.receipt.source import ReceiptFiles
 from geneb_ci.sandbox.limits import MIB
 from geneb_ci.submission.structure import model_key_of
@@ -217,7 +217,7 @@ class _EmbeddingRun:
         )
         changes = {
             task.task: decision_changes(
-                task.strata.labels, task.deciders, task.entry.scale_log2, varied_rows, matrix
+                task.strata.labels, task.probe_sets, task.entry.scale_log2, varied_rows, matrix
             )
             for task, varied_rows, matrix in zip(drawn_tasks, test.rows, test.values, strict=True)
         }
@@ -314,7 +314,7 @@ class _EmbeddingRun:
         """Return the fresh sequences by task, without tasks that have none."""
         fresh = self.prepared.fresh.rows if self.prepared.fresh is not None else ()
         by_task = {
-            task.task: fresh_of_task(fresh, task.task, task.deciders) for task in drawn_tasks
+            task.task: fresh_of_task(fresh, task.task, task.probe_sets) for task in drawn_tasks
         }
         return {task: sequences for task, sequences in by_task.items() if sequences}
 
@@ -330,7 +330,7 @@ class _EmbeddingRun:
         decisions = {
             task.task: fresh_decisions(
                 task.strata.labels,
-                task.deciders,
+                task.probe_sets,
                 task.entry.scale_log2,
                 fresh[task.task],
                 self._stacked(embedding_by_sequence, [row.sequence for row in fresh[task.task]]),
@@ -407,7 +407,7 @@ class _EmbeddingRun:
         ]
         failed.sort()
         results: dict[str, dict[int, RepeatedEmbedding]] = {}
-        rescued, rescued_max = 0, allowed_rescued(sum(len(task.rows) for task in drawn_tasks))
+        rescued, rescued_max = 0, rescued_limit(sum(len(task.rows) for task in drawn_tasks))
         for start in range(0, len(failed), REPEATS_AT_ONCE):
             batch = failed[start : start + REPEATS_AT_ONCE]
             self.say(f"{len(failed)} embeddings fail: embedding {len(batch)} again, each alone")

@@ -39,7 +39,7 @@ from geneb_ci.harness.process import (
 )
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.sandbox.launch import Sandbox, SandboxFacts, sandbox_facts
-from geneb_ci.sandbox.levels import DEFAULT
+from geneb_ci.sandbox.levels import DEFAULT_LEVEL
 from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec
 from reference_harness.formats.rescored import Rescored
@@ -58,7 +58,7 @@ CPU, CUDA = "cpu", "cuda"
 class Machine:
     """Options of a rerun that depend on the machine."""
 
-    level: int = DEFAULT
+    level: int = DEFAULT_LEVEL
     device: str = CPU
     """`cpu`, `cuda`, or `cuda:N` for one of several GPUs."""
     throw_away: bool = False

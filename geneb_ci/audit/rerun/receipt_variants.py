@@ -44,7 +44,7 @@ from geneb_ci.audit.sampling.embedding_draw import refit_tasks
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import HarnessProcess, ScoringLimits, TaskSource
-from geneb_ci.receipt.cells import answer_of
+from geneb_ci.receipt.cells import harness_answer
 from geneb_ci.statistics.metrics import scores_of_matrix
 from reference_harness.formats.further import FurtherSequence, FurtherSequences
 from reference_harness.formats.receipt_cells import ReceiptCells, ReceiptRefit
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from geneb_ci.receipt.direction import Decider
+    from geneb_ci.receipt.direction import ProbeSet
 
 TEST, TRAIN, SUPPORT = "test", "train", "support"
 UNDECIDED = -1
@@ -168,16 +168,16 @@ def features_of(values: "npt.NDArray[np.float32]", scale_log2: int) -> Features:
     """Return (v, d) embeddings rounded like those of a receipt with this scale."""
     import numpy as np  # slow to import, and only needed here
 
-    from geneb_ci.receipt.rounding import rounding
+    from geneb_ci.receipt.rounding import receipt_values
 
-    rounded = rounding(values, scale_log2).astype(np.float64)
+    rounded = receipt_values(values, scale_log2).astype(np.float64)
     is_sound = np.asarray(np.isfinite(rounded).all(axis=1))
     return Features(np.ldexp(np.where(is_sound[:, None], rounded, 0.0), scale_log2), is_sound)
 
 
 def decision_changes(
     labels: "npt.NDArray[np.int64]",
-    deciders: "Mapping[str, Decider]",
+    probe_sets: "Mapping[str, ProbeSet]",
     scale_log2: int,
     rows: Sequence[int],
     values: "npt.NDArray[np.float32]",
@@ -193,10 +193,10 @@ def decision_changes(
     indices = np.array(rows, dtype=np.int64)
     truth = labels[indices]
     changes = {}
-    for name, decider in deciders.items():
+    for name, probe_set in probe_sets.items():
         pairs = [
             (predicted[indices] == truth, (probe.predict(features) == truth) & is_sound)
-            for predicted, probe in zip(decider.predicted, decider.probes, strict=True)
+            for predicted, probe in zip(probe_set.predicted, probe_set.probes, strict=True)
         ]
         changes[name] = [
             ChangedDecisions(
@@ -210,10 +210,10 @@ def decision_changes(
 
 
 def fresh_of_task(
-    fresh: Sequence[FreshSequence], task: str, deciders: "Mapping[str, Decider]"
+    fresh: Sequence[FreshSequence], task: str, probe_sets: "Mapping[str, ProbeSet]"
 ) -> list[FreshSequence]:
     """Return the fresh sequences of a task. Raises NothingChecked for an unknown label."""
-    task_labels = set(deciders[MAIN_PROBE].probes[0].classes.tolist())
+    task_labels = set(probe_sets[MAIN_PROBE].probes[0].classes.tolist())
     of_task = [sequence for sequence in fresh if sequence.task == task]
     if unknown := sorted({sequence.label for sequence in of_task} - task_labels):
         raise NothingChecked(
@@ -226,7 +226,7 @@ def fresh_of_task(
 
 def fresh_decisions(
     truth: "npt.NDArray[np.int64]",
-    deciders: "Mapping[str, Decider]",
+    probe_sets: "Mapping[str, ProbeSet]",
     scale_log2: int,
     fresh: Sequence[FreshSequence],
     values: "npt.NDArray[np.float32]",
@@ -242,18 +242,18 @@ def fresh_decisions(
     labels = np.array([sequence.label for sequence in fresh], dtype=np.int64)
     by_probe = {
         name: ProbeDecisions(
-            fits=len(decider.probes),
-            public=_labelled(truth, list(decider.predicted)),
+            fits=len(probe_set.probes),
+            public=_labelled(truth, list(probe_set.predicted)),
             kinds={},
             fresh=_labelled(
                 labels,
                 [
                     np.where(is_sound, probe.predict(features), UNDECIDED)
-                    for probe in decider.probes
+                    for probe in probe_set.probes
                 ],
             ),
         )
-        for name, decider in deciders.items()
+        for name, probe_set in probe_sets.items()
     }
     main_decisions = by_probe.pop(MAIN_PROBE)
     return Decisions(
@@ -334,7 +334,7 @@ def refit(
         "--further-embeddings", str(matrix), "--output", str(output), "--quiet",
     ]  # fmt: skip
     harness.call(words, task, limits)
-    answer = answer_of(output, ReceiptRefit, REFIT_BYTES_MAX)
+    answer = harness_answer(output, ReceiptRefit, REFIT_BYTES_MAX)
     count = len(support.rows)
     return Refit(
         RefitTask(task=task, rows=len(training.rows), training=answer.training, support=count),

@@ -40,7 +40,7 @@ from geneb_ci.audit.rerun.workspace import (
 from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
 from geneb_ci.harness.process import HarnessProcess, TaskSource
-from geneb_ci.receipt.cells import Remaining
+from geneb_ci.receipt.cells import RemainingTime
 from geneb_ci.sandbox.limits import Limits, advice
 from geneb_ci.sandbox.run import Batching, ExtractorSpec
 from reference_harness.formats.base import first_error
@@ -350,7 +350,7 @@ class SandboxRuns:
     def _progress(self, sequences: Sequence[str]) -> Callable[[int], None]:
         """Return a function of the embedded letters that says, every minute, what is left."""
         total = sum(map(len, sequences))
-        remaining = Remaining(total, PROGRESS_SECONDS)
+        remaining = RemainingTime(total, PROGRESS_SECONDS)
 
         def report(letters: int) -> None:
             if letters <= total and remaining.is_due():

@@ -22,7 +22,13 @@ from geneb_ci.audit.sampling.task_draw import (
     plans_of_method,
 )
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, SampleSizes, TaskShare, shares
+from geneb_ci.receipt.draw import (
+    STANDARD_TEST,
+    STANDARD_TRAINING,
+    SampleSizes,
+    TaskShare,
+    draw_shares,
+)
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import (
     EmbeddingReceipt,
@@ -113,7 +119,9 @@ def task_shares(
         for task in benchmark.tasks
         if task.id in receipt.tasks
     }
-    return shares(SampleSizes(**rows.model_dump()), classes, list(benchmark.categories.values()))
+    return draw_shares(
+        SampleSizes(**rows.model_dump()), classes, list(benchmark.categories.values())
+    )
 
 
 def earlier_embedding_draws(

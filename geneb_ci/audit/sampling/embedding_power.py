@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator
 
 from geneb_ci.audit.sampling.plan import EmbeddingCounts
 from geneb_ci.receipt.alteration_power import (
+    ALTERED_SHARES,
     MEASURED_GAIN,
     RAISES,
-    SHARES,
-    found_test,
-    found_training,
+    hit_probability_in_test,
+    hit_probability_in_training,
 )
 from geneb_ci.receipt.raise_bound import cells_of
 from reference_harness.formats.benchmark import Benchmark
@@ -42,7 +42,9 @@ def power_lines(
             continue
         cells = cells_of(matrices, benchmark.categories)
         task_count = max(task_count, len(matrices))
-        probabilities[regime] = [found_test(cells, raise_, rows.test) for raise_ in RAISES]
+        probabilities[regime] = [
+            hit_probability_in_test(cells, raise_, rows.test) for raise_ in RAISES
+        ]
     yield f"test embeddings, {rows.test:,} in each of {plural(len(probabilities), 'regime')}:"
     yield "  altered test embeddings that raise the macro MCC are found with at least these"
     yield f"  probabilities, by the row's confusion matrices of {task_count} of {len(tasks)} tasks:"
@@ -53,9 +55,9 @@ def power_lines(
         )
         yield f"  {regime:<8} {chances_text}"
     yield f"training embeddings, {rows.training:,} in each of {plural(len(tasks), 'task')}:"
-    for share in SHARES:
+    for share in ALTERED_SHARES:
         mean, largest = MEASURED_GAIN[share]
-        chance = found_training(share, rows.training * len(tasks))
+        chance = hit_probability_in_training(share, rows.training * len(tasks))
         yield (
             f"  {share:.1%} altered, in the mean over tasks, are found with {chance_text(chance)}; "
             f"in measurements they raised MCC by {mean:.3f} in the mean, {largest:.3f} at most"

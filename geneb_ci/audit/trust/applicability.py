@@ -20,7 +20,7 @@ from geneb_ci.audit.sampling.design import AuditPolicy, drawable_cells, strata_o
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.receipt.seen import SeenReceipts
+from geneb_ci.receipt.seen import ReceiptNotes
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.benchmark import Benchmark
@@ -50,7 +50,7 @@ class TrustInputs:
     """By model id, the name of a record that cannot be read, so that its draw is unknown."""
     history: History = field(default_factory=History)
     """The signed statements of the repository, and the statements that each names."""
-    receipt_notes: SeenReceipts = field(default_factory=SeenReceipts)
+    receipt_notes: ReceiptNotes = field(default_factory=ReceiptNotes)
     """The days on which published receipts were last available."""
     submission_by_model: dict[str, CurrentSubmission | None] = field(
         default_factory=dict, compare=False, repr=False

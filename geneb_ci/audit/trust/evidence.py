@@ -55,7 +55,7 @@ from geneb_ci.common.config import Layout, official_files
 from geneb_ci.common.errors import Exit, GenebError
 from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Evidence
-from geneb_ci.receipt.seen import gone_since
+from geneb_ci.receipt.seen import missing_since_day
 from geneb_ci.submission.document import Document
 from reference_harness.formats.submission import Submission, SubmissionV11
 from reference_harness.formats.submission_terms import MODEL_ID_PATTERN
@@ -378,7 +378,7 @@ def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInput
             missing=tuple(missing_cells(outcome, inputs)),
             rule_gap=SUPERSEDED if outcome.schema_version == WITH_ROW_TOLERANCES else "",
             weakness=weakness_of(facts.compute_dtype, tf32=facts.tf32) or room_reason(outcome),
-            receipt_gone_since=gone_since(
+            receipt_gone_since=missing_since_day(
                 inputs.receipt_notes, audit.model_id, outcome.plan.root, inputs.policy.receipt_days
             ),
         ),

@@ -19,7 +19,7 @@ from geneb_ci.board.means import mean
 from geneb_ci.board.rows import figure_values, params_in_paper
 from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores
 from geneb_ci.board.variance import OVERLAP
-from geneb_ci.statistics.metrics import Standings
+from geneb_ci.statistics.metrics import ModelRanking
 from geneb_ci.statistics.student import Floats
 from reference_harness.formats.benchmark import Benchmark
 
@@ -315,7 +315,7 @@ def _winners(inputs: DiagnosticInputs, regime: str) -> dict[str, document.Winner
     }
 
 
-def _winner(standings: Standings) -> document.Winner:
+def _winner(standings: ModelRanking) -> document.Winner:
     count = sum(standings.could_be_best)
     return document.Winner(model=standings.models[0], score=standings.score[0], could_be_best=count)
 
@@ -358,7 +358,7 @@ def _winner_changes(
     return changes
 
 
-def _could_be_best(standings: Standings, model: str) -> bool:
+def _could_be_best(standings: ModelRanking, model: str) -> bool:
     """Whether a model could be best; also true for a model that is not ranked."""
     return model not in standings.models or standings.could_be_best[standings.models.index(model)]
 

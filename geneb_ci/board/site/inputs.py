@@ -20,8 +20,8 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.shipped import shipped
 from geneb_ci.models.entry import ModelEntry
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.models.tasks import Origin, TaskNotes, task_notes
-from geneb_ci.statistics.metrics import Standings
+from geneb_ci.models.tasks import BenchmarkPublication, TaskNotes, task_notes
+from geneb_ci.statistics.metrics import ModelRanking
 from reference_harness.formats.benchmark import Benchmark
 
 # Characters that neither HTML nor XML may contain, among them lone surrogates.
@@ -148,16 +148,16 @@ class Site:
         return task_notes(self.layout)
 
     @functools.cached_property
-    def origin(self) -> Origin:
+    def publication(self) -> BenchmarkPublication:
         """Who published the benchmark."""
-        return self.notes.origin(self.benchmark.name)
+        return self.notes.publication(self.benchmark.name)
 
     @property
     def picture(self) -> dict[str, bytes]:
         """The preview picture of links to the board, by its path; empty if there is none."""
         policy = self.layout.policy
         folder = shipped("page", INDEX).parent if policy is None else policy.parent
-        path = folder / self.origin.image if self.origin.image else None
+        path = folder / self.publication.image if self.publication.image else None
         return {path.name: path.read_bytes()} if path is not None and path.is_file() else {}
 
     @functools.cached_property
@@ -261,9 +261,9 @@ class Site:
         return [self.standing(model, regime, column) for column in self.columns]
 
     @functools.cached_property
-    def _standings_by_mean(self) -> dict[str, dict[str, Standings]]:
-        """Standings by regime and mean; without diagnostics, {} for each regime."""
-        standings_by_mean: dict[str, dict[str, Standings]] = {}
+    def _standings_by_mean(self) -> dict[str, dict[str, ModelRanking]]:
+        """Ranking by regime and mean; without diagnostics, {} for each regime."""
+        standings_by_mean: dict[str, dict[str, ModelRanking]] = {}
         for regime in self.benchmark.regimes:
             ranks = self._ranks.get(regime, {})
             standings_by_mean[regime] = {name: ranks[name] for name in (MACRO, MICRO) if ranks}

@@ -178,7 +178,7 @@ def source_links(sources: list[str]) -> Iterator[Link]:
 
 def benchmark_links(site: Site) -> list[Link]:
     """Return links to the benchmark: its paper, its harness and, if on the Hub, its task data."""
-    origin = site.origin
+    origin = site.publication
     links = (
         Link("Paper of the benchmark", origin.paper.address if origin.paper else ""),
         Link("Task data at the pinned commit", data_page(site.benchmark)),
@@ -189,7 +189,7 @@ def benchmark_links(site: Site) -> list[Link]:
 
 def board_links(site: Site) -> list[Link]:
     """Return the links in the header of the board: paper, code, data, and how to submit a model."""
-    layout, origin = site.layout, site.origin
+    layout, origin = site.layout, site.publication
     guide = f"{layout.repository}/blob/{site.built.commit or 'HEAD'}/{GUIDE}"
     links = (
         Link("Paper", origin.paper.address if origin.paper else ""),
@@ -223,7 +223,7 @@ class Citation(NamedTuple):
 
 def citation(key: str, title: str, page: str, site: Site) -> Citation:
     """Return the citation of a page; `page` is its permanent path relative to the board's root."""
-    built, origin, address = site.built, site.origin, site.address(page)
+    built, origin, address = site.built, site.publication, site.address(page)
     day, year = (built.when or "")[:10], (built.when or "")[:4]
     version = f"Board of commit {built.commit}, {day}" if built.commit else ""
     sentences = (f"{site.name} ({year})" if year else site.name, title, version, address)
@@ -270,8 +270,8 @@ def dataset(
         "creator": {"@type": "Organization", "name": site.name},
         **members_of_page,
     }
-    if site.origin.paper:
-        members["citation"] = site.origin.paper.address
+    if site.publication.paper:
+        members["citation"] = site.publication.paper.address
     if site.built.when:
         members["dateModified"] = site.built.when
     if site.built.commit:

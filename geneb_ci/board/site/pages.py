@@ -268,7 +268,7 @@ def scores_page(regime: str, metric: str, site: Site) -> Page:
         site,
         title=f"All scores: {metric}, {regime}",
         about=(
-            f"{metric} of {len(site.names)} {site.origin.models} in "
+            f"{metric} of {len(site.names)} {site.publication.models} in "
             f"{plural(len(site.benchmark.category_order), 'category')} with {regime} training data."
         ),
         regime=regime,

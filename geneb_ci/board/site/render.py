@@ -100,7 +100,7 @@ def completed_index(index: bytes, site: Site) -> bytes:
     index = index.replace(BOARD_HEADER, header.strip(), 1)
     title, name = b"<title>", str(escape(site.benchmark.name)).encode()
     index = index.replace(title, b"%s%s " % (title, name), 1).replace(BENCHMARK_NAME, name, 1)
-    index = index.replace(MODELS, str(escape(site.origin.models)).encode())
+    index = index.replace(MODELS, str(escape(site.publication.models)).encode())
     index = index.replace(SPACE, SPACE.replace(b'""', f'"{site.layout.space}"'.encode()), 1)
     return index.replace(MARKER, _plain_scores(site), 1) if MARKER in index else index
 

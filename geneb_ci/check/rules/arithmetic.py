@@ -12,10 +12,10 @@ from geneb_ci.statistics.binary import (
     acc_limits,
     fitting_runs,
     has_table,
-    nearest,
+    nearest_table,
     scores,
 )
-from geneb_ci.statistics.mean_triples import ImpossibleMetric, hull_of, outside
+from geneb_ci.statistics.mean_triples import ImpossibleMetric, hull_of, impossible_metric
 from geneb_ci.statistics.metrics import ReportedTriple, Triple, distinct_text
 from reference_harness.formats.benchmark import Task
 from reference_harness.formats.text import quoted
@@ -107,7 +107,7 @@ def _widened(context: Context, claim: ScoreClaim) -> ReportedTriple:
 def nearest_text(classes: Classes, reported: ReportedTriple) -> tuple[str, str, str]:
     """Return the message, found and expected text for a triple that no confusion matrix gives."""
     return _no_matrix_text(
-        classes, reported, nearest(classes, reported.value).scores, "the nearest one"
+        classes, reported, nearest_table(classes, reported.value).scores, "the nearest one"
     )
 
 
@@ -181,7 +181,7 @@ def impossible_mean(context: Context) -> Iterator[Fault]:
         classes = claim.classes
         if classes is None or claim.fit_count == 1:
             continue
-        verdict = outside(hull_of(classes), _widened(context, claim))
+        verdict = impossible_metric(hull_of(classes), _widened(context, claim))
         if verdict is not None:
             yield _mean_fault(claim, classes, verdict)
 
@@ -259,7 +259,9 @@ def metrics_out_of_bounds(
     value, width = reported
     # The bounds are monotone in accuracy, so the two ends of its interval suffice.
     bounds_at_ends = [
-        metrics.single(n, correct) if fit_count == 1 else metrics.mean(n, correct, fit_count)
+        metrics.one_matrix_bounds(n, correct)
+        if fit_count == 1
+        else metrics.mean_bounds(n, correct, fit_count)
         for correct in acc_limits(n, reported, fit_count)
     ]
     for metric, actual, slack, low, high in (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from geneb_ci.check.claims import MatrixClaims, ScoreClaim, fit_count_of
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity
-from geneb_ci.statistics.binary import count
+from geneb_ci.statistics.binary import table_count
 from geneb_ci.statistics.metrics import (
     EXACT,
     SINGLE,
@@ -15,7 +15,7 @@ from geneb_ci.statistics.metrics import (
     Triple,
     distinct_text,
     scores_of_matrix,
-    truths,
+    true_class_sizes,
 )
 from reference_harness.formats.text import quoted
 
@@ -159,7 +159,7 @@ def _size_contradiction(
             )
         if any(a >= b for a, b in itertools.pairwise(labels)):  # type: ignore[operator]
             return "have classes that do not ascend", "unordered classes", "ascending classes"
-    class_counts_by_seed = [truths(matrix) for matrix in claim.matrices]
+    class_counts_by_seed = [true_class_sizes(matrix) for matrix in claim.matrices]
     if any(class_counts != class_counts_by_seed[0] for class_counts in class_counts_by_seed):
         return (
             "differ in how many sequences a class has",
@@ -337,7 +337,7 @@ def _matrix_count(claim: ScoreClaim) -> int:
     """Return the number of matrices that fit a rounded single-fit cell; 0 if it was not rounded."""
     if claim.classes is None or claim.fit_count > 1 or max(claim.reading.width) <= SINGLE:
         return 0
-    return count(claim.classes, claim.reading, MATRICES_MAX)
+    return table_count(claim.classes, claim.reading, MATRICES_MAX)
 
 
 ROUNDED_SCORES = Rule(

@@ -7,13 +7,13 @@ from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity, first_and_more, percent
 from geneb_ci.statistics.neighbours import (
     NEAR,
-    SHARE,
+    NEAR_SHARE,
     AffineFit,
     affine_copy,
-    copies,
     is_coarse,
     is_near_copy,
     lead_share,
+    near_copies,
 )
 from geneb_ci.statistics.view import RowView, led_categories, score_of
 from reference_harness.formats.text import quoted
@@ -142,7 +142,7 @@ def near_copy(context: Context) -> Iterator[Fault]:
     view = context.view
     if is_coarse(view.row):
         return
-    similar = copies(view)
+    similar = near_copies(view)
     if not similar:
         return
     identical_paths = context.peers.by_digest.get(context.digest or "", [])
@@ -150,14 +150,14 @@ def near_copy(context: Context) -> Iterator[Fault]:
     for similar_row in similar[:COPIES_NAMED_MAX]:
         if similar_row.number in identical_indices:  # reported by identical-results
             continue
-        score = score_of(similar_row.near_cells / similar_row.cells, SHARE)
+        score = score_of(similar_row.near_cells / similar_row.cells, NEAR_SHARE)
         yield Fault(
             NEAR_COPY.id,
             ("results",),
             f"{similar_row.near_cells} of {similar_row.cells} scores are within {NEAR} of those of "
             f"{quoted(view.table.names[similar_row.number])} ({similar_row.equal} are equal)",
             f"{percent(similar_row.near_cells / similar_row.cells)} within {NEAR}",
-            f"below {percent(SHARE)}, as of any two different models",
+            f"below {percent(NEAR_SHARE)}, as of any two different models",
             on_key=True,
             score=score,
         )

@@ -17,18 +17,18 @@ from geneb_ci.statistics.binary import (
     BinaryTable,
     Classes,
     TableRun,
-    count,
     fitting_runs,
     has_table,
     rho_limits,
     scores,
     scores_of,
     table,
+    table_count,
 )
 from geneb_ci.statistics.metrics import (
     EXACT,
-    LONG,
     NOISE,
+    UNROUNDED_DECIMALS,
     ReportedTriple,
     Triple,
     half_width,
@@ -169,7 +169,7 @@ def test_all_digits_leave_one_table_of_the_largest_task():
 def test_counting_stops_above_the_limit():
     classes = Classes(33_578, 33_579)
     reading = read(scores_of(BinaryTable(20_000, 13_578, 20_000, 13_579)), 2)
-    assert count(classes, reading, 1000) > 1000
+    assert table_count(classes, reading, 1000) > 1000
 
 
 def test_mcc_is_zero_where_one_class_is_never_predicted():
@@ -182,7 +182,7 @@ def test_an_f1_of_one_or_more_asks_for_no_imbalance():
     half = Triple(1.0, 0.5, 0.5)
     for width in (0.5 - ROUNDING, 0.5, 0.6):
         reading = ReportedTriple(half._replace(f1=0.5), half._replace(f1=width))
-        assert count(Classes(3, 5), reading, 1000) > 0
+        assert table_count(Classes(3, 5), reading, 1000) > 0
     assert 0.5 + (0.5 - ROUNDING) + ROUNDING == 1.0
 
 
@@ -226,7 +226,7 @@ def test_a_table_is_found_exactly_where_the_search_finds_one(sizes, small, large
 @given(st.floats(-1, 1) | st.integers(-(10**13), 10**13).map(lambda n: n / 1e13))
 def test_a_long_score_has_all_decimals(value):
     if is_unrounded(value):
-        assert abs(value - round(value, LONG - 1)) > NOISE
+        assert abs(value - round(value, UNROUNDED_DECIMALS - 1)) > NOISE
 
 
 @pytest.mark.parametrize("decimals", [1, 2])

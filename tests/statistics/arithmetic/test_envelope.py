@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
-from geneb_ci.statistics.mean_triples import Hull, Plane, hull_of, outside
+from geneb_ci.statistics.mean_triples import Hull, Plane, hull_of, impossible_metric
 from geneb_ci.statistics.metrics import EXACT, ReportedTriple, Triple
 from tests.each import each
 from tests.examples import examples
@@ -48,13 +48,13 @@ def means(draw: st.DrawFn) -> tuple[Classes, Triple]:
 @settings(max_examples=examples(200))
 def test_the_mean_of_any_five_tables_is_let_through(decimals, drawn):
     sizes, triple = drawn
-    assert outside(Hull(sizes), read(triple, decimals)) is None
+    assert impossible_metric(Hull(sizes), read(triple, decimals)) is None
 
 
 @pytest.mark.parametrize("sizes", SMALL)
 def test_every_single_table_of_small_tasks_is_let_through(sizes):
     for triple in all_triples(sizes):
-        assert outside(hull_of(sizes), read(triple, None)) is None
+        assert impossible_metric(hull_of(sizes), read(triple, None)) is None
 
 
 @pytest.mark.parametrize("sizes", [*SMALL, Classes(60, 85)])
@@ -93,15 +93,16 @@ def test_the_limits_of_a_refusal_are_where_refusals_begin(sizes):
         [scores_of(BinaryTable(a, sizes.small - a, b, sizes.large - b)) for a, b in halves]
     )
     for metric, far in (("mcc", 0.99), ("mcc", -0.99), ("f1", 0.999), ("f1", 0.001)):
-        refused = outside(hull, read(middle._replace(**{metric: far}), None))
+        refused = impossible_metric(hull, read(middle._replace(**{metric: far}), None))
         assert refused is not None
         assert refused.metric == metric
         for limit, outward in ((refused.low, -0.01), (refused.high, 0.01)):
             inner = middle._replace(**{metric: limit - outward / 100})
             if metric == "mcc":
-                assert outside(hull, read(inner, None)) is None
+                assert impossible_metric(hull, read(inner, None)) is None
             assert (
-                outside(hull, read(middle._replace(**{metric: limit + outward}), None)) is not None
+                impossible_metric(hull, read(middle._replace(**{metric: limit + outward}), None))
+                is not None
             )
 
 
@@ -121,17 +122,22 @@ def test_the_least_f1_is_that_of_means_of_three_tables(sizes, width):
             least = Triple(*(x + share * (y - x) for x, y in zip(start, end, strict=True)))
             within = least._replace(f1=least.f1 - 0.99 * reach)
             assert (
-                outside(hull_of(sizes), ReportedTriple(within, Triple(width, width, width))) is None
+                impossible_metric(
+                    hull_of(sizes), ReportedTriple(within, Triple(width, width, width))
+                )
+                is None
             )
             below = least._replace(f1=least.f1 - 1.01 * reach - 1e-6)
-            refused = outside(hull_of(sizes), ReportedTriple(below, Triple(width, width, width)))
+            refused = impossible_metric(
+                hull_of(sizes), ReportedTriple(below, Triple(width, width, width))
+            )
             assert refused is not None
             assert (refused.metric, refused.high) == ("f1", least.acc)
             assert refused.low == pytest.approx(least.f1)
 
 
 def test_f1_above_accuracy_is_refused():
-    refused = outside(hull_of(Classes(50, 50)), read(Triple(0.2, 0.6, 0.61), None))
+    refused = impossible_metric(hull_of(Classes(50, 50)), read(Triple(0.2, 0.6, 0.61), None))
     assert refused is not None
     assert refused.metric == "f1"
     assert refused.high == 0.6

@@ -3,7 +3,7 @@
 import pytest
 
 from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
-from geneb_ci.statistics.mean_triples import TOLERANCE, hull_of, outside
+from geneb_ci.statistics.mean_triples import TOLERANCE, hull_of, impossible_metric
 from geneb_ci.statistics.metrics import EXACT, ReportedTriple, Triple
 
 SIZES = Classes(40, 40)
@@ -29,5 +29,5 @@ def test_no_rounding_error_is_taken_for_an_impossible_mean(
 ) -> None:
     triple = scores_of(table)
     shifted = triple._replace(**{metric: getattr(triple, metric) + step})
-    found = outside(hull_of(SIZES), ReportedTriple(shifted, Triple(EXACT, EXACT, EXACT)))
+    found = impossible_metric(hull_of(SIZES), ReportedTriple(shifted, Triple(EXACT, EXACT, EXACT)))
     assert (found.metric if found else None) == refused

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef
 
-from geneb_ci.statistics.metrics import Bounds, mean, scores_of_matrix, single
+from geneb_ci.statistics.metrics import Bounds, mean_bounds, one_matrix_bounds, scores_of_matrix
 from tests.examples import examples
 from tests.statistics.arithmetic.draw import matrices
 
@@ -44,7 +44,7 @@ def test_scores_of_a_matrix_are_those_of_scikit_learn(matrix):
 @settings(max_examples=examples(200))
 def test_one_matrix_keeps_the_bounds(matrix):
     n, right, mcc, f1 = measured(matrix)
-    assert held(single(n, right), mcc, f1)
+    assert held(one_matrix_bounds(n, right), mcc, f1)
 
 
 @given(st.lists(matrices(), min_size=5, max_size=5))
@@ -55,22 +55,22 @@ def test_a_mean_keeps_the_bounds(several):
     for matrix in several:
         matrix[0][0] += n - sum(map(sum, matrix))
     rows = [measured(matrix) for matrix in several]
-    bounds = mean(n, sum(row[1] for row in rows), len(rows))
+    bounds = mean_bounds(n, sum(row[1] for row in rows), len(rows))
     mcc, f1 = (sum(row[k] for row in rows) / len(rows) for k in (2, 3))
     assert held(bounds, mcc, f1)
 
 
 @pytest.mark.parametrize("n", [2, 400, 57_713])
 def test_only_perfect_predictions_have_a_perfect_score(n):
-    assert single(n, n) == mean(n, 5 * n, 5) == Bounds(1.0, 1.0, 1.0, 1.0)
-    assert single(n, n - 1).mcc_high < 1 - SLACK
-    assert single(n, n - 1).f1_high < 1
-    assert mean(n, 5 * n - 1, 5).f1_high < 1
+    assert one_matrix_bounds(n, n) == mean_bounds(n, 5 * n, 5) == Bounds(1.0, 1.0, 1.0, 1.0)
+    assert one_matrix_bounds(n, n - 1).mcc_high < 1 - SLACK
+    assert one_matrix_bounds(n, n - 1).f1_high < 1
+    assert mean_bounds(n, 5 * n - 1, 5).f1_high < 1
 
 
 @pytest.mark.parametrize("n", [2, 400])
 def test_nothing_right_has_no_score(n):
-    assert single(n, 0) == mean(n, 0, 5) == Bounds(-1.0, 0.0, 0.0, 0.0)
+    assert one_matrix_bounds(n, 0) == mean_bounds(n, 0, 5) == Bounds(-1.0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("n", [3, 400, 57_713])
@@ -78,6 +78,12 @@ def test_bounds_rise_with_accuracy(n):
     """The rule takes them at both ends of what a rounded accuracy may be."""
     rights = range(0, 5 * n + 1, max(1, n // 50))
     for one, two in itertools.pairwise(rights):
-        assert all(b >= a - SLACK for a, b in zip(mean(n, one, 5), mean(n, two, 5), strict=True))
+        assert all(
+            b >= a - SLACK
+            for a, b in zip(mean_bounds(n, one, 5), mean_bounds(n, two, 5), strict=True)
+        )
     for one, two in itertools.pairwise(range(n)):
-        assert all(b >= a for a, b in zip(single(n, one), single(n, two), strict=True))
+        assert all(
+            b >= a
+            for a, b in zip(one_matrix_bounds(n, one), one_matrix_bounds(n, two), strict=True)
+        )

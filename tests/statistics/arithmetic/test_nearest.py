@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.statistics.binary import BinaryTable, Classes, _nearest_at, nearest, scores_of
+from geneb_ci.statistics.binary import BinaryTable, Classes, _nearest_at, nearest_table, scores_of
 from geneb_ci.statistics.metrics import Triple
 from tests.examples import examples
 from tests.statistics.arithmetic.draw import Drawn, tables
@@ -17,7 +17,7 @@ from tests.statistics.arithmetic.draw import Drawn, tables
 def test_no_table_is_nearer(drawn: Drawn, shift):
     classes = drawn.classes
     wanted = Triple(*(value + by for value, by in zip(scores_of(drawn.table), shift, strict=True)))
-    found = nearest(classes, wanted)
+    found = nearest_table(classes, wanted)
     assert scores_of(found.table) == pytest.approx(found.scores, abs=1e-12)
     step = max(1, classes.total // 3000)
     least = min(
@@ -30,7 +30,7 @@ def test_no_table_is_nearer(drawn: Drawn, shift):
 
 def test_a_table_is_nearest_to_its_own_scores():
     classes = Classes(405, 405)
-    found = nearest(classes, Triple(0.5356, 0.7667, 0.7662))
+    found = nearest_table(classes, Triple(0.5356, 0.7667, 0.7662))
     # Classes of one size: a table and its mirror give the same scores.
     assert found.table in {(292, 113, 329, 76), (329, 76, 292, 113)}
 
@@ -47,7 +47,7 @@ def test_the_tables_at_the_ends_are_found(classes):
         BinaryTable(0, classes.small, 0, classes.large),
     ]
     for one in ends:
-        found = nearest(classes, scores_of(one))
+        found = nearest_table(classes, scores_of(one))
         assert found.scores == pytest.approx(scores_of(one), abs=1e-12)
         if classes.small != classes.large:
             assert found.table == one

@@ -6,9 +6,9 @@ import pytest
 
 from geneb_ci.statistics.metrics import (
     EXACT,
-    LONG,
     NOISE,
     SINGLE,
+    UNROUNDED_DECIMALS,
     column_decimals,
     decimals,
     half_widths,
@@ -24,7 +24,16 @@ def single(value: float) -> float:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(0, 0), (1, 0), (0.75, 2), (0.8123, 4), (-0.0001, 4), (1e-12, 12), (1 / 3, LONG), (NOISE, 0)],
+    [
+        (0, 0),
+        (1, 0),
+        (0.75, 2),
+        (0.8123, 4),
+        (-0.0001, 4),
+        (1e-12, 12),
+        (1 / 3, UNROUNDED_DECIMALS),
+        (NOISE, 0),
+    ],
 )
 def test_decimals_are_counted(value, expected):
     assert decimals(value) == expected

@@ -12,7 +12,7 @@ from benchmarks.forge import FEW, FULL, Board, Forgery, Results, attacks, one_me
 from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Severity
-from geneb_ci.statistics.binary import acc_limits, count
+from geneb_ci.statistics.binary import acc_limits, table_count
 from geneb_ci.statistics.metrics import EXACT
 from geneb_ci.submission.peers import peers_of
 from tests.each import each
@@ -58,7 +58,7 @@ def test_every_cell_of_the_public_rows_is_read_and_fits_one_matrix():
             points += 1
             assert set(claim.reading.width) == {EXACT}
             if claim.fit_count == 1 and claim.classes is not None:
-                assert count(claim.classes, claim.reading, 10) == 1
+                assert table_count(claim.classes, claim.reading, 10) == 1
                 triples += 1
     assert (triples, points) == (3731, 12_300)
 

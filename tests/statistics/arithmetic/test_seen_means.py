@@ -4,7 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.statistics.binary import Classes, rho_limits, scores
-from geneb_ci.statistics.mean_triples import Hull, outside
+from geneb_ci.statistics.mean_triples import Hull, impossible_metric
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
 
 CLASSES = Classes(40, 60)
@@ -37,4 +37,4 @@ BEYOND = ReportedTriple(Triple(0.5412361110304418, 0.712, 0.6514923343555719), E
 def test_the_verdict_is_that_of_a_hull_that_has_seen_nothing(found):
     used = Hull(CLASSES)
     for reading in found:
-        assert outside(used, reading) == outside(Hull(CLASSES), reading)
+        assert impossible_metric(used, reading) == impossible_metric(Hull(CLASSES), reading)

@@ -22,13 +22,13 @@ from geneb_ci.statistics.binary import (
     TableRun,
     acc_limits,
     chebyshev_integers,
-    count,
     fitting_runs,
-    nearest,
+    nearest_table,
     rho_limits,
     scores_of,
+    table_count,
 )
-from geneb_ci.statistics.mean_triples import Hull, Plane, outside
+from geneb_ci.statistics.mean_triples import Hull, Plane, impossible_metric
 from geneb_ci.statistics.metrics import ReportedTriple, Triple, distinct_text
 
 VECTORS = Path(__file__).with_name("vectors.json")
@@ -88,7 +88,7 @@ def readings() -> list[Any]:
     found = []
     for sizes, reading in questions("readings", (1,)):
         some = list(itertools.islice(fitting_runs(sizes, reading), 40))
-        counted = [count(sizes, reading, most) for most in (0, 1, 3, 1000)]
+        counted = [table_count(sizes, reading, most) for most in (0, 1, 3, 1000)]
         found.append([some, [len(run) for run in some], counted])
     return found
 
@@ -103,7 +103,7 @@ def limits() -> list[Any]:
 
 def refusals() -> list[Any]:
     hulls = {sizes: Hull(sizes) for sizes in SIZES}
-    return [outside(hulls[sizes], reading) for sizes, reading in questions("refusals")]
+    return [impossible_metric(hulls[sizes], reading) for sizes, reading in questions("refusals")]
 
 
 def hulls() -> list[Any]:
@@ -127,7 +127,7 @@ def hulls() -> list[Any]:
 
 
 def nearests() -> list[Any]:
-    return [nearest(sizes, reading.value) for sizes, reading in questions("nearest")]
+    return [nearest_table(sizes, reading.value) for sizes, reading in questions("nearest")]
 
 
 def columns() -> dict[str, Any]:
@@ -145,10 +145,13 @@ def columns() -> dict[str, Any]:
 
 def bounds() -> list[Any]:
     return [
-        [metrics.single(n, right), [metrics.mean(n, right * k, k) for k in (1, 2, 5)]]
+        [
+            metrics.one_matrix_bounds(n, right),
+            [metrics.mean_bounds(n, right * k, k) for k in (1, 2, 5)],
+        ]
         for n in (1, 2, 7, 1000)
         for right in sorted({0, 1, n // 3, n - 1, n})
-    ] + [metrics.mean(7, right, 5) for right in range(36)]
+    ] + [metrics.mean_bounds(7, right, 5) for right in range(36)]
 
 
 def spreads() -> list[Any]:

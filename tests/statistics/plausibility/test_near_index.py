@@ -15,9 +15,9 @@ from geneb_ci.statistics.neighbours import (
     SCALE_FLOOR,
     SCALE_MAX,
     UsualDifference,
-    _usual,
-    copies,
+    _median_and_scale,
     near_cells_of_copy,
+    near_copies,
     resemblances,
 )
 from geneb_ci.statistics.reference import ScoreTable, median_sorted
@@ -47,7 +47,7 @@ def test_counts_are_those_of_every_pair(row, rows, own):
     view = RowView(BENCHMARK, table, row, own if 0 <= own < len(rows) else None)
     assert [(one.number, one.near_cells) for one in resemblances(view)] == cell_by_cell(view)
     close = [one for one in resemblances(view) if one.near_cells >= near_cells_of_copy(one.cells)]
-    assert copies(view) == close
+    assert near_copies(view) == close
 
 
 @given(st.lists(st.floats(-0.02, 0.02), min_size=1, max_size=30).map(sorted))
@@ -56,6 +56,6 @@ def test_a_scale_is_the_quantile_of_all_deviations(gaps):
     usual = median_sorted(gaps)
     sizes = sorted(abs(gap - usual) for gap in gaps)
     scale = sizes[int(_TAIL * (len(sizes) - 1))] / _NORMAL_TAIL
-    assert _usual(gaps) == (
+    assert _median_and_scale(gaps) == (
         UsualDifference(usual, max(SCALE_FLOOR, scale)) if scale <= SCALE_MAX else None
     )
