@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from geneb_ci.audit.sampling.beacon_source import BeaconSource
     from geneb_ci.check.cached import CachedChecker
     from geneb_ci.check.fixes import Fixed
-    from geneb_ci.check.place import ComparisonRows
+    from geneb_ci.check.folder_context import ComparisonRows
     from geneb_ci.check.rule import Rule
     from geneb_ci.render.results import (
         AuditResult,
@@ -141,7 +141,7 @@ def check(
     be used for any file.
     """
     from geneb_ci.check.cached import CachedChecker
-    from geneb_ci.check.place import comparison_rows_of
+    from geneb_ci.check.folder_context import comparison_rows_of
     from geneb_ci.check.registry import chosen_rule_ids
 
     find = layout_finder(

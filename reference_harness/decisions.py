@@ -55,7 +55,7 @@ class FurtherEmbeddings:
     """Labels of the fresh sequences; meaningless for variants."""
     values: Features
 
-    def of(self, split: str, kind: str | None = None) -> npt.NDArray[np.int64]:
+    def indices_of(self, split: str, kind: str | None = None) -> npt.NDArray[np.int64]:
         """Return the indices of the sequences of a split, and of a kind unless it is None."""
         kinds = self.kinds
         return np.array(
@@ -140,13 +140,15 @@ def _decision_counts(
     """Count the decisions of fits, whose labels are of the test, then the further sequences."""
     truth, test_count = problem.test_labels, len(problem.test_labels)
     kinds = {}
-    for kind in dict.fromkeys(further_embeddings.kinds[i] for i in further_embeddings.of("test")):
-        places = further_embeddings.of("test", kind)
-        rows = further_embeddings.rows[places]
+    for kind in dict.fromkeys(
+        further_embeddings.kinds[i] for i in further_embeddings.indices_of("test")
+    ):
+        indices = further_embeddings.indices_of("test", kind)
+        rows = further_embeddings.rows[indices]
         changes_by_fit = [
             count_changes(
                 (labels_of_fit[:test_count] == truth)[rows],
-                labels_of_fit[test_count:][places] == truth[rows],
+                labels_of_fit[test_count:][indices] == truth[rows],
             )
             for labels_of_fit in labels_by_fit
         ]
@@ -155,7 +157,7 @@ def _decision_counts(
             worse=sum(changes.worse for changes in changes_by_fit),
             better=sum(changes.better for changes in changes_by_fit),
         )
-    fresh = further_embeddings.of(FRESH)
+    fresh = further_embeddings.indices_of(FRESH)
     labels = further_embeddings.labels[fresh]
     return ProbeDecisions(
         fits=len(labels_by_fit),
@@ -194,14 +196,14 @@ def training_changes(
     One probe is fitted on the originals of all training variants, one on the variants. Return None
     if a class has no variant. Raise ProbeError.
     """
-    places = further_embeddings.of("train")
-    rows = further_embeddings.rows[places]
+    indices = further_embeddings.indices_of("train")
+    rows = further_embeddings.rows[indices]
     labels = problem.train_labels[rows]
     if set(labels.tolist()) != set(problem.train_labels.tolist()):
         return None  # a class without a sequence: the probe could never predict it
     truth = problem.test_labels
     was_right = predictions(problem.train[rows], labels, problem.test) == truth
-    is_right = predictions(further_embeddings.values[places], labels, problem.test) == truth
+    is_right = predictions(further_embeddings.values[indices], labels, problem.test) == truth
     return count_changes(was_right, is_right)
 
 
@@ -290,8 +292,8 @@ def varied_scores(
 
     A sequence without a variant is used unchanged. Raise ProbeError.
     """
-    places = further_embeddings.of(SUPPORT)
-    place_of = dict(zip(further_embeddings.rows[places].tolist(), places.tolist(), strict=True))
+    indices = further_embeddings.indices_of(SUPPORT)
+    index_of = dict(zip(further_embeddings.rows[indices].tolist(), indices.tolist(), strict=True))
     scores_by_regime: dict[str, list[float]] = {}
     for regime, draws_of_regime in draws.items():
         scores_by_regime[regime] = []
@@ -299,8 +301,8 @@ def varied_scores(
             features, labels = problem.training(rows)
             features = features.copy()
             for index, row in enumerate(rows.tolist()):
-                if row in place_of:
-                    features[index] = further_embeddings.values[place_of[row]]
+                if row in index_of:
+                    features[index] = further_embeddings.values[index_of[row]]
             scores_by_regime[regime].append(_correlation(problem, features, labels))
     return scores_by_regime
 

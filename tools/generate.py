@@ -19,7 +19,7 @@ from geneb_ci.audit.sampling import plan
 from geneb_ci.board import columns, marks
 from geneb_ci.board import rows as board_files
 from geneb_ci.board.diagnostics import document as diagnostics_document
-from geneb_ci.check import place
+from geneb_ci.check import folder_context
 from geneb_ci.common import shipped, types
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
@@ -241,7 +241,7 @@ def generated() -> dict[str, str]:
         f"schemas/{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
         for name, schema in schemas.items()
     }
-    rows = f"schemas/{place.FILE}"
+    rows = f"schemas/{folder_context.FILE}"
     numbers = shipped_rows_text(
         (ROOT / rows).read_text(encoding="utf-8"), ROOT / "submissions", benchmark
     )
@@ -307,7 +307,7 @@ def defences_page() -> str:
 
 def fit_of(rows_text: str, benchmark: Benchmark) -> str:
     """Return the fitted reference of the shipped rows, as text."""
-    rows = place.rows_by_file(json.loads(rows_text)).values()
+    rows = folder_context.rows_by_file(json.loads(rows_text)).values()
     return reference.fit_text(reference.table_of(rows, benchmark))
 
 

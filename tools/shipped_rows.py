@@ -1,6 +1,6 @@
 """The file of the public rows that ship with the package: `make generate` writes it.
 
-`geneb_ci.check.place` reads it.
+`geneb_ci.check.folder_context` reads it.
 """
 
 import binascii

@@ -494,7 +494,7 @@ COLUMNS: tuple[Column, ...] = (
         is_required=False,
     ),
 )
-PUBLISHED = tuple(column for column in COLUMNS if column.is_published)
+PUBLISHED_COLUMNS = tuple(column for column in COLUMNS if column.is_published)
 TASK_COLUMNS = tuple(column for column in COLUMNS if column.is_by_task)
 
 

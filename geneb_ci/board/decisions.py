@@ -24,7 +24,7 @@ Bools = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.intp]
 
 CONFIDENCE = 0.95
-NORMAL = 1.96
+NORMAL_QUANTILE = 1.96
 """Standard errors from a score to the ends of its 95 % interval."""
 ROUNDED_FACTORS = (1, 2, 5)
 """Numbers of models are rounded up to these times a power of 10, so that another row rarely changes
@@ -37,7 +37,7 @@ GRID_POINTS = 2001
 """Points at which the integral is evaluated: ten times as many change it by less than 1e-9."""
 PAIRS_AT_ONCE = 1_000_000
 """Pairs of models that are compared at once: each array of them takes 8 MB."""
-GROUPED_MODELS_MIN, GROUP, GROUPS_MAX, FEW = 200, 128, 20, 8
+GROUPED_MODELS_MIN, GROUP_SIZE_MIN, GROUPS_MAX, FIRST_RIVALS = 200, 128, 20, 8
 """Number of models from which pairs are counted by groups of similar variance, minimum size of a
 group, maximum number of groups, and number of models that are compared with all others first."""
 FREEDOM_MIN = 4.0
@@ -174,7 +174,7 @@ def win_and_loss_counts(scores: ScoreColumn, critical: float) -> tuple[Positions
     scores = ScoreColumn(*(part[by_value] for part in scores[:3]))
     above, below = np.zeros(count, dtype=np.intp), np.zeros(count, dtype=np.intp)
     by_variance = np.argsort(scores.variance, kind="stable")
-    group_size = max(GROUP, -(-count // GROUPS_MAX))
+    group_size = max(GROUP_SIZE_MIN, -(-count // GROUPS_MAX))
     for group in np.split(by_variance, range(group_size, count, group_size)):
         group.sort()
         variance, scores_of_group = scores.variance[group], scores.values[group]
@@ -228,7 +228,7 @@ def could_be_best(scores: ScoreColumn, subset: Positions, critical: float) -> Po
     # If all degrees of freedom are infinite, comparing with the front is enough.
     least_variance = np.minimum.accumulate(scores.variance[descending])
     lowest_variances = descending[np.diff(least_variance, prepend=np.inf) < 0]
-    for rivals in (lowest_variances[:FEW], lowest_variances[:GROUP]):
+    for rivals in (lowest_variances[:FIRST_RIVALS], lowest_variances[:GROUP_SIZE_MIN]):
         contenders = contenders[~_better(scores, rivals[:, None], contenders, critical).any(axis=0)]
     # Otherwise the remaining contenders are compared with all models that may be far enough above.
     rivals = subset
@@ -318,6 +318,6 @@ def _shortfall_bounds(
 
 def intervals_of(scores: ScoreColumn) -> tuple[Floats, Floats]:
     """Return the ends of the 95 % interval of each score, cut at -1 and 1."""
-    reach = student_quantile(NORMAL, scores.freedom) * np.sqrt(scores.variance)
+    reach = student_quantile(NORMAL_QUANTILE, scores.freedom) * np.sqrt(scores.variance)
     low, high = scores.values - reach, scores.values + reach
     return np.maximum(low, -1.0) + 0.0, np.minimum(high, 1.0) + 0.0

@@ -5,12 +5,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from geneb_ci.board.columns import PUBLISHED
+from geneb_ci.board.columns import PUBLISHED_COLUMNS
 
 if TYPE_CHECKING:
     from geneb_ci.board.decisions import RankRanges, ScoreColumn
 
-FACTS = tuple(column.key for column in PUBLISHED if column.key != "model" and column.is_compared)
+FACTS = tuple(
+    column.key for column in PUBLISHED_COLUMNS if column.key != "model" and column.is_compared
+)
 """Keys of the facts about a model that are compared, beside its scores."""
 REPEATING_FACTS = frozenset({"official", "submitted"})
 """Keys that repeat authorship and evidence in other words: texts for people omit them."""

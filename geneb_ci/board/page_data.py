@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from geneb_ci.common.files import Text
 
 SCORE_UNIT = 10**6
-NORMAL = 1.96
-"""Standard errors from a score to the ends of its 95 % interval, as `decisions.NORMAL`."""
+NORMAL_QUANTILE = 1.96
+"""Standard errors from a score to the ends of its 95 % interval, as `decisions.NORMAL_QUANTILE`."""
 FIGURE_PARTS = 30
 """Maximum number of parts of a figure on the page: some figures have 100,000 parts."""
 DECIMALS = 3
@@ -295,7 +295,7 @@ def _decisions(diagnostics: DiagnosticsOrNone, benchmark: Benchmark) -> dict[str
     return {
         "critical": [ranks[regime]["critical"] for regime in benchmark.regimes],
         "drawn": [ranks[regime]["draw_variance"] for regime in benchmark.regimes],
-        "normal": NORMAL,
+        "normal": NORMAL_QUANTILE,
         "margin": diagnostics["method"]["margin"],
     }
 

@@ -26,7 +26,7 @@ from geneb_ci.board.advice import (
     read_built,
     regimes_of,
 )
-from geneb_ci.board.columns import PUBLISHED, Entry, facts_of
+from geneb_ci.board.columns import PUBLISHED_COLUMNS, Entry, facts_of
 from geneb_ci.board.decisions import ScoreColumn, intervals_of, losses
 from geneb_ci.board.reasons import reasons_of
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, published_tasks
@@ -54,7 +54,7 @@ def advice_facts_of(
         boards,
         {regime: draw_variance(regime, benchmark) for regime in benchmark.regimes},
         published_tasks(benchmark, notes),
-        {entry.submission.model_id: facts_of(entry, PUBLISHED) for entry in entries},
+        {entry.submission.model_id: facts_of(entry, PUBLISHED_COLUMNS) for entry in entries},
     )
 
 

@@ -9,7 +9,14 @@ from typing import Any
 
 from pydantic import Field, ValidationError, create_model
 
-from geneb_ci.board.columns import PUBLISHED, TASK_COLUMNS, Column, Entry, facts_of, in_board_order
+from geneb_ci.board.columns import (
+    PUBLISHED_COLUMNS,
+    TASK_COLUMNS,
+    Column,
+    Entry,
+    facts_of,
+    in_board_order,
+)
 from geneb_ci.board.means import numbers_of
 from geneb_ci.check.claims import results_of
 from geneb_ci.common.errors import GenebError, UsageProblem
@@ -75,7 +82,7 @@ def _optional_fact(about: str) -> Any:
     return Field(None, description=about, json_schema_extra=_remove_default)
 
 
-CategoryRow = _row("CategoryRow", "One model in one regime, by category.", PUBLISHED, "cat")
+CategoryRow = _row("CategoryRow", "One model in one regime, by category.", PUBLISHED_COLUMNS, "cat")
 TaskRow = _row("TaskRow", "One model in one regime, by task.", TASK_COLUMNS, "task")
 
 
@@ -179,7 +186,7 @@ def leaderboards(
     for entry in entries_in_order:
         row = entry.submission
         numbers = entry.numbers or numbers_of(row, results_of(row), benchmark)
-        facts = facts_of(entry, PUBLISHED)
+        facts = facts_of(entry, PUBLISHED_COLUMNS)
         task_facts = {
             column.key: facts[column.key] for column in TASK_COLUMNS if column.key in facts
         }

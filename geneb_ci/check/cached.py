@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.check.place import ComparisonRows, compared_folder
+from geneb_ci.check.folder_context import ComparisonRows, compared_folder
 from geneb_ci.check.report import CRASHED, Outcome
 from geneb_ci.common.cache import NO_CACHE, user_cache
 from geneb_ci.common.config import OFFICIAL, Finder, Layout, find_layout

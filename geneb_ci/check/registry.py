@@ -274,9 +274,9 @@ def exact_rule_name(name: str) -> str:
 
 
 def _unknown(name: str) -> UsageProblem:
-    from geneb_ci.common.finding import near  # for an error alone
+    from geneb_ci.common.finding import name_hint  # for an error alone
 
     return UsageProblem(
-        f"{name!r} is not a rule or a family{near(name, [*_FAMILY_OF, *FAMILIES])}",
+        f"{name!r} is not a rule or a family{name_hint(name, [*_FAMILY_OF, *FAMILIES])}",
         "`geneb-ci rules` lists them",
     )

@@ -6,7 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.check.place import ComparisonRows, FolderContext, folder_context, practice_benchmark
+from geneb_ci.check.folder_context import (
+    ComparisonRows,
+    FolderContext,
+    folder_context,
+    practice_benchmark,
+)
 from geneb_ci.check.registry import rule_of
 from geneb_ci.check.report import FileResult, Outcome, Report, files_of, named_files, outcome_of
 from geneb_ci.check.row_facts import (

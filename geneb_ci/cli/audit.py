@@ -28,7 +28,7 @@ from geneb_ci.audit.rerun.sources import DeclaredRun
 from geneb_ci.audit.sampling.plan import commitment_text, encoded, read_any_plan
 from geneb_ci.audit.workflow import EXAMPLE_TIME, Signing, rerun_plan
 from geneb_ci.cli.audit_draw import shown_option
-from geneb_ci.cli.audit_file import KEY, RECORDS, UNSIGNED, check_options
+from geneb_ci.cli.audit_file import KEY_OPTION, RECORDS_OPTION, UNSIGNED_OPTION, check_options
 from geneb_ci.cli.main import LazyGroup, echo, say
 from geneb_ci.cli.shared import (
     OLD_JSON,
@@ -179,14 +179,14 @@ def commit_command(
     ),
 )
 @click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
-@KEY
+@KEY_OPTION
 @click.option(
     "--receipt",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="For a plan of embeddings: folder with the receipt's files; fetched unless given.",
 )
-@UNSIGNED
-@RECORDS
+@UNSIGNED_OPTION
+@RECORDS_OPTION
 @shown_option
 @device_option
 @machine_options

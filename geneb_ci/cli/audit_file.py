@@ -56,20 +56,22 @@ def record_options(function: Any) -> Any:
     return function
 
 
-KEY = click.option(
+KEY_OPTION = click.option(
     "--key", type=click.Path(path_type=Path), help="Private key to sign the record with."
 )
-UNSIGNED = click.option("--unsigned", is_flag=True, help="Print the outcome and write no record.")
-RECORDS = click.option(
+UNSIGNED_OPTION = click.option(
+    "--unsigned", is_flag=True, help="Print the outcome and write no record."
+)
+RECORDS_OPTION = click.option(
     "--output",
     type=click.Path(path_type=Path),
     help="Write the record below this folder; leaderboard/audits unless given.",
 )
 _RECORD_OPTIONS = (
     click.option("--dry-run", is_flag=True, help="Show the cost on this machine, and stop."),
-    KEY,
-    UNSIGNED,
-    RECORDS,
+    KEY_OPTION,
+    UNSIGNED_OPTION,
+    RECORDS_OPTION,
 )
 
 

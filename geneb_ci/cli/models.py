@@ -25,7 +25,7 @@ from geneb_ci.common.errors import (
     UsageProblem,
     unwritable,
 )
-from geneb_ci.common.finding import known_name, near
+from geneb_ci.common.finding import known_name, name_hint
 from geneb_ci.models.entry import ModelEntry, ReadEntry, addresses
 from geneb_ci.models.lint import (
     contradictions,
@@ -62,7 +62,8 @@ def required_entry(models: ModelRegistry, model_id: str) -> ReadEntry:
     entry = models.entry(model_id) or models.entry(known_name(model_id, models) or model_id)
     if entry is None:
         raise UsageProblem(
-            f"the model registry has no entry for {quoted(model_id)}{near(model_id, list(models))}",
+            f"the model registry has no entry for {quoted(model_id)}"
+            f"{name_hint(model_id, list(models))}",
             f"list the entries by `geneb-ci models list`; a new one is a file in {models.folder}",
         )
     return entry

@@ -116,11 +116,13 @@ def _name_of(space: Space) -> str:
     return space.resource.removeprefix("spaces/")
 
 
-SPACE = click.option("--space", metavar="OWNER/NAME", help="Space; default: HF_OIDC_RESOURCE.")
+SPACE_OPTION = click.option(
+    "--space", metavar="OWNER/NAME", help="Space; default: HF_OIDC_RESOURCE."
+)
 
 
 @click.command()
-@SPACE
+@SPACE_OPTION
 @click.option("--dry-run", is_flag=True, help="Show what would change, without uploading.")
 @click.option("--verify", is_flag=True, help="Compare the Space with main.")
 @click.option("--expect", metavar="GENERATION", help="Fail unless HEAD gives this generation.")
@@ -164,7 +166,7 @@ def publish_command(
 
 @click.command()
 @click.argument("generation")
-@SPACE
+@SPACE_OPTION
 @click.option(
     "--as-published",
     "is_fetched",

@@ -23,7 +23,7 @@ from geneb_ci.cli.shared import (
 )
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
-from geneb_ci.common.finding import known_name, near
+from geneb_ci.common.finding import known_name, name_hint
 from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
 from geneb_ci.publish.ledger import ledger
@@ -158,7 +158,7 @@ def _unknown(name: str, layout: Layout, models: list[str]) -> UsageProblem:
     """Return the error for a name that is neither a rule nor a model."""
     if layout.kind is LayoutKind.ALONE:
         return UsageProblem(
-            f"{name!r} is not a rule{near(name, list(BY_ID))}",
+            f"{name!r} is not a rule{name_hint(name, list(BY_ID))}",
             "`geneb-ci rules` lists the rules; to explain a model, run this in a clone of the "
             "repository with its submission (submissions/ and schemas/benchmark.json)",
         )
@@ -170,7 +170,7 @@ def _unknown(name: str, layout: Layout, models: list[str]) -> UsageProblem:
             f"geneb-ci explain {stem}",
         )
     return UsageProblem(
-        f"{name!r} is neither a rule nor a model of this repository{near(name, names)}",
+        f"{name!r} is neither a rule nor a model of this repository{name_hint(name, names)}",
         "`geneb-ci rules` lists the rules, `geneb-ci trust` the models",
     )
 

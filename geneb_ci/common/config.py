@@ -28,9 +28,9 @@ BYTES_MAX = 100_000
 KEY_PARTS_MAX = 16
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]*+')"""
 _LONG_KEY = rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*+\.[ \t]*+){{{KEY_PARTS_MAX}}}".encode()
-PLACES = ("submissions", "cards", "extractors", "benchmark", "policy", "audits")
-LISTS = ("select", "ignore")
-LINKS = ("repository", "site", "space")
+PATH_SETTINGS = ("submissions", "cards", "extractors", "benchmark", "policy", "audits")
+LIST_SETTINGS = ("select", "ignore")
+ADDRESS_SETTINGS = ("repository", "site", "space")
 """Addresses that the pages of a board link to: its repository on GitHub, the published board, and
 the Hugging Face Space that shows it in a frame."""
 _LINK = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~-]+)*/?")
@@ -61,14 +61,18 @@ def read_settings(path: Path) -> Settings | None:
     lists: dict[str, tuple[str, ...]] = {}
     links: dict[str, str] = {}
     for key, value in table.items():
-        if key in LISTS and isinstance(value, list) and all(isinstance(i, str) for i in value):
+        if (
+            key in LIST_SETTINGS
+            and isinstance(value, list)
+            and all(isinstance(i, str) for i in value)
+        ):
             lists[key] = tuple(value)
-        elif key in PLACES and isinstance(value, str) and "\0" not in value:
+        elif key in PATH_SETTINGS and isinstance(value, str) and "\0" not in value:
             paths[key] = Path(os.path.normpath(path.parent / value))
-        elif key in LINKS and isinstance(value, str) and _LINK.fullmatch(value):
+        elif key in ADDRESS_SETTINGS and isinstance(value, str) and _LINK.fullmatch(value):
             links[key] = value.rstrip("/")
         else:
-            names = ", ".join((*PLACES, *LISTS, *LINKS))
+            names = ", ".join((*PATH_SETTINGS, *LIST_SETTINGS, *ADDRESS_SETTINGS))
             raise BadConfiguration(
                 f"{path}: {TABLE} {_key(key)} = {_value(value)} is not a setting",
                 f"settings are {names}; select and ignore are lists of strings, repository, "
@@ -205,9 +209,9 @@ _CONTRIBUTOR_FOLDERS = ("submissions", "cards", "extractors")
 """Settings of folders that contributors write to; the maintainers own the others."""
 _FILE_SETTINGS = ("benchmark",)
 """Settings whose path is a file, not a folder."""
-ROWS = "submissions"
+ROWS_FOLDER = "submissions"
 LAYOUT_FILES = (FILE, *(folders["benchmark"] for folders in _FOLDERS.values()))
-"""Files that decide, with the folder `ROWS`, the kind of a repository and its paths."""
+"""Files that decide, with the folder `ROWS_FOLDER`, the kind of a repository and its paths."""
 
 Finder = Callable[[Path], Layout]
 """A function that returns the layout for the files of a folder."""
@@ -300,7 +304,7 @@ def _layout_at(root: Path, *, isolated: bool = False, trusted: bool = False) -> 
     """
     settings = None if isolated else read_settings(root / FILE)
     for kind in (LayoutKind.GENEB_CI, LayoutKind.UPSTREAM):
-        may_be_root = trusted or (root / ROWS).is_dir()
+        may_be_root = trusted or (root / ROWS_FOLDER).is_dir()
         if may_be_root and (root / _FOLDERS[kind]["benchmark"]).is_file():
             return _layout(kind, root, settings)
     return None if settings is None else _layout(LayoutKind.GENEB_CI, root, settings)

@@ -122,34 +122,36 @@ def percent(share: float) -> str:
     return f"{rounded} %"
 
 
-NEAR = 0.6
+NAME_SIMILARITY_MIN = 0.6
 """Minimum similarity (difflib ratio) of a suggested name; less similar ones would mislead."""
 
 
-def near(name: str, known_names: list[str]) -> str:
+def name_hint(name: str, known_names: list[str]) -> str:
     """Return a question that suggests the most similar known name; "" without one."""
-    nearest_name = nearest(name, known_names)
+    nearest_name = most_similar_name(name, known_names)
     return "" if nearest_name is None else f'; did you mean "{nearest_name}"?'
 
 
-def nearest(name: str, known_names: list[str]) -> str | None:
-    """Return the most similar known name; None if no similarity reaches `NEAR`."""
+def most_similar_name(name: str, known_names: list[str]) -> str | None:
+    """Return the most similar known name; None if no similarity reaches `NAME_SIMILARITY_MIN`."""
     folded = {original.casefold(): original for original in known_names}
     similar = [name.casefold()] if name.casefold() in folded else []
     if not similar:
         import difflib  # most runs need no suggestion
 
-        similar = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=NEAR)
+        similar = difflib.get_close_matches(
+            name.casefold(), folded, n=1, cutoff=NAME_SIMILARITY_MIN
+        )
     return folded[similar[0]] if similar else None
 
 
-def near_member(name: str, known_names: Iterable[str], present: Container[str]) -> str:
+def member_hint(name: str, known_names: Iterable[str], present: Container[str]) -> str:
     """Return a hint: the similar member that is missing, or that is there already, or ""."""
     members = [*known_names]
-    missing = near(name, [member for member in members if member not in present])
+    missing = name_hint(name, [member for member in members if member not in present])
     if missing:
         return missing
-    nearest_member = nearest(name, members)
+    nearest_member = most_similar_name(name, members)
     return "" if nearest_member is None else f'; "{nearest_member}" is there already'
 
 
@@ -159,14 +161,14 @@ HINTS_MAX = 20
 """Maximum number of searches for a similar name in one file; each takes up to a millisecond."""
 
 
-def renaming(unknown: Iterable[str], missing: Iterable[str], fix: str) -> str:
+def renaming_fix(unknown: Iterable[str], missing: Iterable[str], fix: str) -> str:
     """Return the fix that renames unknown names to similar missing names; "" if none is similar.
 
     It ends with `fix` if further names are missing.
     """
     unmatched_names, pairs = [*missing], []
     for name in [*unknown][:HINTS_MAX] if unmatched_names else ():
-        nearest_name = nearest(name, unmatched_names)
+        nearest_name = most_similar_name(name, unmatched_names)
         if nearest_name is not None:
             unmatched_names.remove(nearest_name)
             pairs.append(f"{quoted(name)} to {quoted(nearest_name)}")
@@ -195,7 +197,7 @@ def exact_name(name: str, known_names: Sequence[str], kind: str, fix: str = "") 
     match = known_name(name, known_names)
     if match is None:
         raise UsageProblem(
-            f"{quoted(name)} is not a {kind}{near(name, list(known_names))}",
+            f"{quoted(name)} is not a {kind}{name_hint(name, list(known_names))}",
             fix or f"name one of {', '.join(known_names)}",
         )
     return match

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from geneb_ci.check.change import REGULAR, Blob
 from geneb_ci.common.config import FILE as SETTINGS_FILE
-from geneb_ci.common.config import LAYOUT_FILES, ROWS, Layout, find_layout
+from geneb_ci.common.config import LAYOUT_FILES, ROWS_FOLDER, Layout, find_layout
 from geneb_ci.github.errors import MainMoved, UnexpectedReply
 from geneb_ci.github.replies import Commit
 from geneb_ci.github.trees import (
@@ -201,8 +201,8 @@ def layout_of_settings(source: Source, files: Mapping[str, Blob]) -> Layout:
     """
     with tempfile.TemporaryDirectory(prefix="geneb-ci-settings-") as name:
         folder = Path(os.path.realpath(name))
-        if any(path.startswith(f"{ROWS}/") for path in files):
-            (folder / ROWS).mkdir()
+        if any(path.startswith(f"{ROWS_FOLDER}/") for path in files):
+            (folder / ROWS_FOLDER).mkdir()
         for path in LAYOUT_FILES:
             blob = files.get(path)
             if blob is not None and blob.mode == REGULAR:

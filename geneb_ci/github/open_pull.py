@@ -35,9 +35,9 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
             board.require_read()
             for unreadable in open_list.unreadable:
                 say(f"pull request #{unreadable.number} cannot be read, and is not compared")
-            judge = PullChecker(github, BaseBranch(main_layout), main)
+            pull_checker = PullChecker(github, BaseBranch(main_layout), main)
             head = PullHead(number=number, head_sha=pull.head.sha)
-            decision = decide(judge, head, board.passing)
+            decision = decide(pull_checker, head, board.passing)
             verdict = verdict_on(github, pull)
             earlier_commands = verdict.command_state if verdict is not None else CommandState()
             commands, _ = read_commands(github, [number], earlier_commands, {})
@@ -52,11 +52,11 @@ def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) ->
     Raises UsageProblem if a pull request changes no row.
     """
     with base_of(github, layout, note=lambda _text: None) as (main, main_layout):
-        judge = PullChecker(github, BaseBranch(main_layout), main)
+        pull_checker = PullChecker(github, BaseBranch(main_layout), main)
         bytes_by_path: dict[str, bytes] = {}
         for number in dict.fromkeys(numbers):
             pull = open_pull_at(github, number, None)
-            change = judge.judge(pull.head.sha).change
+            change = pull_checker.judge(pull.head.sha).change
             if change.row is None or change.row.after is None:
                 raise UsageProblem(
                     f"pull request {number} changes no row, so the board stays as it is",

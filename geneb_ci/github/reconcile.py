@@ -228,7 +228,7 @@ class OpenPulls:
         """Numbers of the pull requests with each head commit."""
         return numbers_by_head(self.pulls)
 
-    def others(self, pull: Pull) -> dict[int, Fingerprint]:
+    def passing_with_other_heads(self, pull: Pull) -> dict[int, Fingerprint]:
         """Return the fingerprints, by number, of the passing pull requests with another head."""
         same_head = {*self.heads.get(pull.head.sha, ()), pull.number}
         return {
@@ -237,14 +237,14 @@ class OpenPulls:
             if number not in same_head
         }
 
-    def fail(self, pull: Pull, problem: GenebError) -> None:
+    def note_failure(self, pull: Pull, problem: GenebError) -> None:
         """Note that a pull request could not be read."""
         self.problems.append(problem)
         self.failed[pull.number] = problem
         self.progress.problem = problem.message
-        self.wait(pull.number, pull.head.sha, problem.message)
+        self.note_wait(pull.number, pull.head.sha, problem.message)
 
-    def wait(self, number: int, head_sha: str, reason: str) -> None:
+    def note_wait(self, number: int, head_sha: str, reason: str) -> None:
         """Note that a pull request has no verdict, and why."""
         self.troubles.append(Trouble.of(number, head_sha, reason))
         if number in self.progress.states:
@@ -275,9 +275,9 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
             queued_groups = _read_sweep(github, board, open_list)
         if not board.unjudged and not queued_groups:
             return _sweep_result(github, board, [], [])
-        judge = PullChecker(github, BaseBranch(main_layout), main)
-        groups = _group_verdicts(github, judge, board, queued_groups)
-        verdicts = _check_pulls(github, judge, board)
+        pull_checker = PullChecker(github, BaseBranch(main_layout), main)
+        groups = _group_verdicts(github, pull_checker, board, queued_groups)
+        verdicts = _check_pulls(github, pull_checker, board)
         board.settled += [verdict.number for verdict in verdicts if verdict.number in board.waits]
         return _sweep_result(github, board, verdicts, groups)
 
@@ -310,14 +310,14 @@ def _withdraw_unreadable(
         conversation = github.conversations.get(pull.number)
         head = pull.head_sha or (conversation.head_sha if conversation is not None else None)
         if head is not None and is_due(board.waits.get(pull.number), head, github.wire.now):
-            board.wait(pull.number, head, pull.reason)
+            board.note_wait(pull.number, head, pull.reason)
 
 
 def group_verdict(github: GitHub, layout: Layout, head: str) -> SweepResult:
     """Return the verdict on one group of a merge queue. Raises ForgeProblem."""
     with base_of(github, layout) as (main, main_layout):
-        judge = PullChecker(github, BaseBranch(main_layout), main)
-        return result_of(github, main, groups=[judge_group(github, judge, head)])
+        pull_checker = PullChecker(github, BaseBranch(main_layout), main)
+        return result_of(github, main, groups=[judge_group(github, pull_checker, head)])
 
 
 def _sweep_result(
@@ -407,7 +407,7 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
         return
     outcome = result_or_error(_verdict_and_commands, github, board, pull, is_due=is_due)
     if isinstance(outcome, GenebError):
-        board.fail(pull, outcome)
+        board.note_failure(pull, outcome)
         return
     earlier_verdict, commands, has_new_command = outcome
     board.command_states[pull.number] = commands
@@ -428,7 +428,7 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
     if state == SUCCESS and not is_current:
         board.stale.append(PullHead(number=pull.number, head_sha=pull.head.sha))
     if is_due and pull.locked and not is_current:
-        board.wait(pull.number, pull.head.sha, LOCKED_REASON)
+        board.note_wait(pull.number, pull.head.sha, LOCKED_REASON)
 
 
 def _verdict_and_commands(
@@ -466,18 +466,20 @@ def _holds(github: GitHub, board: OpenPulls, pull: Pull, earlier_verdict: PullVe
         return False
     if earlier_verdict.fingerprint is None:
         return True
-    rival_numbers = numbers(rivals(earlier_verdict.fingerprint, board.others(pull)))
+    rival_numbers = numbers(
+        rivals(earlier_verdict.fingerprint, board.passing_with_other_heads(pull))
+    )
     return rival_numbers == earlier_verdict.rivals
 
 
 def _group_verdicts(
-    github: GitHub, judge: PullChecker, board: OpenPulls, queued_groups: list[str]
+    github: GitHub, pull_checker: PullChecker, board: OpenPulls, queued_groups: list[str]
 ) -> list[GroupVerdict]:
     """Check groups of a merge queue; an error about one does not stop the others."""
     verdicts: list[GroupVerdict] = []
     for sha in queued_groups:
         try:
-            verdicts.append(judge_group(github, judge, sha))
+            verdicts.append(judge_group(github, pull_checker, sha))
         except GenebError as error:
             board.problems.append(error)
             if isinstance(error, RateLimited):  # would also hit the others
@@ -485,7 +487,7 @@ def _group_verdicts(
     return verdicts
 
 
-def _check_pulls(github: GitHub, judge: PullChecker, board: OpenPulls) -> list[PullVerdict]:
+def _check_pulls(github: GitHub, pull_checker: PullChecker, board: OpenPulls) -> list[PullVerdict]:
     """Check pull requests until `PULLS_MAX` have a verdict, or too many have failed."""
     verdicts: list[PullVerdict] = []
     failures = unreadable = 0
@@ -494,18 +496,20 @@ def _check_pulls(github: GitHub, judge: PullChecker, board: OpenPulls) -> list[P
             if _ends_judging(board, len(verdicts), failures, unreadable) or board.is_low(github):
                 break
             batch = board.unjudged[start : start + CHUNK]
-            error_by_number = _prefetch(github, judge, board, batch)
+            error_by_number = _prefetch(github, pull_checker, board, batch)
             for pull in batch:
                 if _ends_judging(board, len(verdicts), failures, unreadable):
                     break
-                if board.is_low(github) and not judge.has_read(pull.head.sha):
+                if board.is_low(github) and not pull_checker.has_read(pull.head.sha):
                     break
                 head = PullHead(number=pull.number, head_sha=pull.head.sha)
                 decision: Decision | GenebError | None = error_by_number.get(pull.number)
                 if decision is None:
-                    decision = result_or_error(decide, judge, head, board.others(pull))
+                    decision = result_or_error(
+                        decide, pull_checker, head, board.passing_with_other_heads(pull)
+                    )
                 if isinstance(decision, GenebError):
-                    board.fail(pull, with_advice(decision))
+                    board.note_failure(pull, with_advice(decision))
                     is_unreadable = isinstance(decision, _UNREADABLE)
                     unreadable, failures = (
                         unreadable + is_unreadable,
@@ -538,7 +542,7 @@ def _ends_judging(board: OpenPulls, count: int, failures: int, unreadable: int) 
 
 
 def _prefetch(
-    github: GitHub, judge: PullChecker, board: OpenPulls, pulls: Sequence[Pull]
+    github: GitHub, pull_checker: PullChecker, board: OpenPulls, pulls: Sequence[Pull]
 ) -> dict[int, GenebError]:
     """Read the data of several pull requests at once; return errors of reading trees by number."""
     if len(pulls) > 1:
@@ -553,7 +557,7 @@ def _prefetch(
         if is_down or (len(pulls) > 1 and board.is_low(github)):
             break
         try:
-            blobs += judge.own_blobs(pull.head.sha)
+            blobs += pull_checker.own_blobs(pull.head.sha)
         except RateLimited:
             raise
         except GenebError as error:

@@ -54,10 +54,10 @@ def compare(layout: Layout, base: str) -> Comparison:
     repository, commit = repository_of(layout, base)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
         folder = Path(os.path.realpath(name))
-        places = paths_inside(
+        input_paths = paths_inside(
             layout, layout.submissions, layout.benchmark, layout.policy, layout.audits
         )
-        lay_out(repository, commit, folder, (*INPUTS, *places))
+        lay_out(repository, commit, folder, (*INPUTS, *input_paths))
         try:
             before, old_benchmark = read_entries(folder, ()), benchmark_of(find_layout(folder))
         except NothingChecked as error:

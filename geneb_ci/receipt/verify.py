@@ -15,7 +15,7 @@ from geneb_ci.check.registry import select
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.config import Finder, Layout, find_layout
 from geneb_ci.common.errors import NothingChecked, ResultRefused, UsageProblem
-from geneb_ci.common.finding import Finding, Severity, first_and_more, known_name, near
+from geneb_ci.common.finding import Finding, Severity, first_and_more, known_name, name_hint
 from geneb_ci.harness.process import (
     COMPUTED_LIMITS,
     HarnessProcess,
@@ -200,7 +200,7 @@ def tasks_of(subject: ReceiptSubject, chosen: Sequence[str] = ()) -> tuple[str, 
     if unknown := [task for task in chosen if known_name(task, available) is None]:
         raise UsageProblem(
             f"--tasks {first_and_more(unknown)}: the receipt has no such task"
-            f"{near(unknown[0], available)}",
+            f"{name_hint(unknown[0], available)}",
             f"it has {first_and_more(available)}",
         )
     chosen = [str(known_name(task, available)) for task in chosen]

@@ -9,7 +9,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from geneb_ci.common.finding import HINTS_MAX, Fault, KeyPath, first_and_more, near_member, renaming
+from geneb_ci.common.finding import (
+    HINTS_MAX,
+    Fault,
+    KeyPath,
+    first_and_more,
+    member_hint,
+    renaming_fix,
+)
 from geneb_ci.submission.reading import FileKind, other_kind, sentence
 from geneb_ci.submission.tokens import UNUSABLE
 from reference_harness.formats.files import text_at
@@ -211,7 +218,7 @@ def with_rename_fixes(faults: list[Fault]) -> list[Fault]:
             and searched_count < HINTS_MAX
         ):
             searched_count += len(names_by_path[fault.path])
-            fix = renaming(names_by_path[fault.path], [_name_of(fault)], "")
+            fix = renaming_fix(names_by_path[fault.path], [_name_of(fault)], "")
             faults[number] = dataclasses.replace(fault, fix=fix)
     return faults
 
@@ -380,7 +387,7 @@ def unknown(path: KeyPath, version: str, siblings: Collection[str] | None) -> Fa
     """Return the fault of an unknown member; it suggests a similar name if siblings are given."""
     name = str(path[-1])
     known_names = known_members(path[:-1], version)
-    suggestion = "" if siblings is None else near_member(name, known_names, siblings)
+    suggestion = "" if siblings is None else member_hint(name, known_names, siblings)
     rule, kind = ("unknown-metric", "metric") if _is_metric(path) else ("unknown-field", "field")
     return Fault(
         rule,

@@ -11,7 +11,7 @@ from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
-from geneb_ci.check.place import practice_benchmark
+from geneb_ci.check.folder_context import practice_benchmark
 from tests.audit.file_place import GO
 from tests.audit.installed import Installed
 from tests.audit.test_queue_environments import MODULE, WHEELS

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from geneb_ci.audit.trust.level import Summary
 from geneb_ci.board.board import board_of, checked_entries
-from geneb_ci.board.columns import COLUMNS, PUBLISHED, Column, Kind, facts_of, page_columns
+from geneb_ci.board.columns import COLUMNS, PUBLISHED_COLUMNS, Column, Kind, facts_of, page_columns
 from geneb_ci.board.diff import FACTS, BoardSide, board_diff
 from geneb_ci.board.rows import encode, leaderboards
 from geneb_ci.check.runner import files_of
@@ -121,8 +121,8 @@ def test_the_bytes_of_the_public_board(update_golden):
 
 def test_the_schema_has_the_columns_in_the_order_of_the_rows():
     facts = [key for key in ROW["properties"] if not SCORES.search(key)]
-    assert facts == [column.key for column in PUBLISHED]
-    left_out = {column.key for column in PUBLISHED if not column.is_required}
+    assert facts == [column.key for column in PUBLISHED_COLUMNS]
+    left_out = {column.key for column in PUBLISHED_COLUMNS if not column.is_required}
     assert ROW["required"] == [key for key in ROW["properties"] if key not in left_out]
     assert list(row()) == [key for key in ROW["properties"] if key in row()]
 

@@ -230,7 +230,7 @@ def test_groups_and_few_pairs_decide_as_all_pairs_do(seed, count, seeds, alike):
     above = better(scores, c)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decisions, "GROUPED_MODELS_MIN", 0)
-        patch.setattr(decisions, "GROUP", int(rng.integers(1, 20)))
+        patch.setattr(decisions, "GROUP_SIZE_MIN", int(rng.integers(1, 20)))
         patch.setattr(decisions, "PAIRS_AT_ONCE", int(rng.integers(1, 500)))
         found = ranks(scores, c)
         assert found.low.tolist() == (1 + above.sum(axis=0)).tolist()

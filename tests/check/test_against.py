@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.check import place
-from geneb_ci.check.place import FILE, ComparisonRows, shipped_rows
+from geneb_ci.check import folder_context
+from geneb_ci.check.folder_context import FILE, ComparisonRows, shipped_rows
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -38,7 +38,7 @@ def unchanged() -> list[str]:
 
 def test_a_known_file_is_compared_as_if_it_were_parsed():
     benchmark = shipped_benchmark()
-    known = place.rows_known_to(benchmark)
+    known = folder_context.rows_known_to(benchmark)
     assert len(known) == len(STORED)
     for model in unchanged():
         path = SUBMISSIONS / f"{model}.json"
@@ -49,7 +49,7 @@ def test_a_known_file_is_compared_as_if_it_were_parsed():
         assert parsed.row is not None
         vectors = [table_of([row], benchmark).vectors for row in (stored.row, parsed.row)]
         assert repr(vectors[0]) == repr(vectors[1])  # NaN differs from itself
-    assert place.rows_known_to(shipped_benchmark(PRACTICE_BENCHMARK)) == {}
+    assert folder_context.rows_known_to(shipped_benchmark(PRACTICE_BENCHMARK)) == {}
 
 
 def check(path: Path, against: ComparisonRows | None, rules=RULES) -> FileResult:
@@ -74,7 +74,7 @@ def test_the_shipped_rows_are_the_numbers_of_their_submissions():
         raw = (SUBMISSIONS / f"{model}.json").read_bytes()
         assert STORED[model] == row_of(raw, shipped_benchmark())._asdict()
     assert len(STORED) == 41
-    assert (ROOT / "schemas" / FILE).stat().st_size < place.BYTES_MAX
+    assert (ROOT / "schemas" / FILE).stat().st_size < folder_context.BYTES_MAX
 
 
 @pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.nightly)])
@@ -89,7 +89,7 @@ def test_each_shipped_row_alone_has_the_findings_that_it_has_in_the_repository(
     for model in models:
         shutil.copy(SUBMISSIONS / f"{model}.json", root / "submissions")
     kept = tuple(row for row in shipped_rows() if row.model_id in models)
-    monkeypatch.setattr(place, "shipped_rows", lambda: kept)
+    monkeypatch.setattr(folder_context, "shipped_rows", lambda: kept)
     inside = {
         Path(result.document.name).stem: said(result)
         for result in Checker(PEER_RULES).run(sorted(files_in(root / "submissions")))

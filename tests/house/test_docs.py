@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from benchmarks import bench_scale
-from geneb_ci.common.config import LISTS, PLACES, find_layout
+from geneb_ci.common.config import LIST_SETTINGS, PATH_SETTINGS, find_layout
 from geneb_ci.common.errors import Exit
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.formats import FORMATS
@@ -97,13 +97,13 @@ def test_the_settings_of_the_page_of_check_are_the_defaults():
     text = text_of("docs/contributor/check.md")
     (block,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     settings = tomllib.loads(block)["tool"]["geneb-ci"]
-    assert list(settings) == [*PLACES, *LISTS]
+    assert list(settings) == [*PATH_SETTINGS, *LIST_SETTINGS]
     layout = find_layout(ROOT, isolated=True)
-    found = {name: getattr(layout, name) for name in PLACES}
+    found = {name: getattr(layout, name) for name in PATH_SETTINGS}
     assert {name: ROOT / settings[name] for name, path in found.items() if path} == {
         name: path for name, path in found.items() if path
     }
-    assert [settings[name] for name in LISTS] == [[], []]
+    assert [settings[name] for name in LIST_SETTINGS] == [[], []]
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "ISSUE_TEMPLATE" in page])

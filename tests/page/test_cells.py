@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from markupsafe import escape
 
 from geneb_ci.board.site.cells import FULL_SCALE, model_cells, score_cell, task_cells, text_of
-from geneb_ci.board.site.inputs import Standing, score_text, writable
+from geneb_ci.board.site.inputs import RankedScore, score_text, writable
 from geneb_ci.board.site.render import render_frame
 from tests.page.site import public_site
 
@@ -17,7 +17,7 @@ ROWS = st.lists(st.tuples(SCORES, SCORES, SCORES), min_size=1, max_size=5)
 @given(rows=ROWS, known=st.booleans(), place=st.integers(0, 2))
 def test_cells_of_many_are_those_of_each(rows, known, place):
     columns = tuple(zip(*rows, strict=True))[: 3 if known else 1]
-    each = [score_cell(Standing(*(row if known else row[:1])), FULL_SCALE) for row in rows]
+    each = [score_cell(RankedScore(*(row if known else row[:1])), FULL_SCALE) for row in rows]
     missing = score_cell(None)
     order = sorted(range(len(rows)), key=lambda k: rows[k])
     regimes = [columns if k == place else None for k in range(3)]
@@ -30,7 +30,7 @@ def test_cells_of_many_are_those_of_each(rows, known, place):
 
 @given(score=SCORES, low=SCORES, high=SCORES)
 def test_a_cell_has_its_numbers_as_they_are_written_elsewhere(score, low, high):
-    told = score_cell(Standing(score, low, high))
+    told = score_cell(RankedScore(score, low, high))
     interval = f"<small>{score_text(low)} to {score_text(high)}</small>"
     assert told.partition(">")[2] == f"{score_text(score)}{interval}</td>"
 

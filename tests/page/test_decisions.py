@@ -11,7 +11,7 @@ from geneb_ci.board.decisions import (
     critical_value,
     intervals_of,
 )
-from geneb_ci.board.page_data import NORMAL
+from geneb_ci.board.page_data import NORMAL_QUANTILE
 from geneb_ci.board.reasons import bound_text, probability_text
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import found_intervals
@@ -124,7 +124,7 @@ def test_intervals_of_the_page_are_published(evaluated):
             return [low, high];
           });
         }""",
-        [rows_of(scores), NORMAL],
+        [rows_of(scores), NORMAL_QUANTILE],
     )
     assert ends == [list(pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
 

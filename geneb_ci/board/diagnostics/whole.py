@@ -117,9 +117,9 @@ def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, 
 
 
 def _scores(board: RegimeScores) -> RankedModels:
-    places = {model: index for index, model in enumerate(board.models)}
+    positions = {model: index for index, model in enumerate(board.models)}
     columns = {name: column.values for name, column in board.scores.items() if name != "micro"}
-    return RankedModels(places, columns)
+    return RankedModels(positions, columns)
 
 
 def _model(entry: Entry, scores: Mapping[str, RankedModels]) -> document.ModelFacts:

@@ -10,8 +10,8 @@ from markupsafe import Markup, escape
 
 from geneb_ci.board.site.inputs import (
     MINUS,
+    RankedScore,
     Site,
-    Standing,
     TaskColumns,
     range_text,
     score_text,
@@ -40,13 +40,13 @@ def colour_class(score: float, score_range: tuple[float, float]) -> str:
     return _HEAT[step] if 0 <= step < HEAT_STEPS else _HEAT[0 if step < 0 else -1]
 
 
-def score_range(standings: Iterable[Standing | None]) -> tuple[float, float]:
+def score_range(standings: Iterable[RankedScore | None]) -> tuple[float, float]:
     """Return the lowest and the highest of some scores, for the colours of a table."""
     scores = [standing.score for standing in standings if standing is not None]
     return min(scores, default=0.0), max(scores, default=1.0)
 
 
-def score_cell(standing: Standing | None, score_range: tuple[float, float] = FULL_SCALE) -> str:
+def score_cell(standing: RankedScore | None, score_range: tuple[float, float] = FULL_SCALE) -> str:
     """Return the cell of a score with its interval, coloured on a scale between two ends."""
     if standing is None:
         return _NOT_RANKED
@@ -62,7 +62,7 @@ def _with_minus_signs(cell: str) -> str:
     return cell.replace("-0.000", "0.000").replace("-", MINUS) if "-" in cell else cell
 
 
-def _ranked_cell(standing: Standing | None, score_range: tuple[float, float]) -> str:
+def _ranked_cell(standing: RankedScore | None, score_range: tuple[float, float]) -> str:
     """Return the cell of a score and the cell of its rank range."""
     if standing is None or standing.rank_low is None or standing.rank_high is None:
         return f'{score_cell(standing, score_range)}<td class="none">unknown</td>'
@@ -70,7 +70,7 @@ def _ranked_cell(standing: Standing | None, score_range: tuple[float, float]) ->
     return f'{score_cell(standing, score_range)}<td class="number">{ranks}</td>'
 
 
-def mean_cells(rows: Sequence[Sequence[Standing | None]]) -> list[str]:
+def mean_cells(rows: Sequence[Sequence[RankedScore | None]]) -> list[str]:
     """Return the cells of each row of a table: scores with rank ranges, on one scale of colours."""
     table_range = score_range(standing for row in rows for standing in row)
     return ["".join([_ranked_cell(standing, table_range) for standing in row]) for row in rows]

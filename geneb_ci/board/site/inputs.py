@@ -106,7 +106,7 @@ class Built(NamedTuple):
     """The events of the ledger, oldest first."""
 
 
-class Standing(NamedTuple):
+class RankedScore(NamedTuple):
     """A score of a model with its interval and rank range; these are None if unknown."""
 
     score: float
@@ -239,16 +239,16 @@ class Site:
             return float(row[f"{column}_{metric}"])
         return float(row[f"cat_{metric}"][column])
 
-    def standing(self, model: str, regime: str, column: str) -> Standing | None:
+    def standing(self, model: str, regime: str, column: str) -> RankedScore | None:
         """Return score, interval and rank range by the primary metric; None if not ranked."""
         score = self.mean(model, regime, column, self.benchmark.primary_metric)
         if score is None:
             return None
         standings = self._standings_by_mean[regime].get(column)
         if standings is None:
-            return Standing(score)
+            return RankedScore(score)
         k = standings.places[model]
-        return Standing(
+        return RankedScore(
             score,
             standings.low[k],
             standings.high[k],
@@ -256,7 +256,7 @@ class Site:
             standings.rank_high[k],
         )
 
-    def standings(self, model: str, regime: str) -> list[Standing | None]:
+    def standings(self, model: str, regime: str) -> list[RankedScore | None]:
         """Return the result of `standing` for each mean, in the order of `columns`."""
         return [self.standing(model, regime, column) for column in self.columns]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.site.cells import mean_cells, model_cells, plain_cells, task_cells
-from geneb_ci.board.site.inputs import MACRO, MICRO, Site, Standing, score_text
+from geneb_ci.board.site.inputs import MACRO, MICRO, RankedScore, Site, score_text
 from geneb_ci.board.site.links import (
     MARKS,
     Link,
@@ -185,7 +185,7 @@ def _citation_title(name: str, model: str, site: Site) -> str:
     return f"{name}: {rank}{by}, {regime}"
 
 
-def _rank_sentence(model: str, standing: Standing | None, site: Site) -> str:
+def _rank_sentence(model: str, standing: RankedScore | None, site: Site) -> str:
     """Return score and rank of a model as a sentence."""
     if standing is None:
         return "It is not ranked."

@@ -8,8 +8,8 @@ from geneb_ci.common.finding import (
     Fault,
     Severity,
     first_and_more,
-    near_member,
-    renaming,
+    member_hint,
+    renaming_fix,
 )
 from geneb_ci.submission.structure import version_of
 from reference_harness.formats.text import plural, quoted
@@ -30,7 +30,7 @@ def missing_regime(context: Context) -> Iterator[Fault]:
                 f'no scores for the regime "{regime}"',
                 "no scores",
                 f"scores of {len(context.benchmark.tasks)} tasks",
-                fix=renaming(unknown_names, [regime], ""),
+                fix=renaming_fix(unknown_names, [regime], ""),
             )
 
 
@@ -58,7 +58,7 @@ def unknown_regime(context: Context) -> Iterator[Fault]:
                 yield Fault(
                     UNKNOWN_REGIME.id,
                     (table, name),
-                    f"{quoted(name)} is not a regime{near_member(name, regimes, names)}",
+                    f"{quoted(name)} is not a regime{member_hint(name, regimes, names)}",
                     quoted(name),
                     first_and_more(regimes),
                     on_key=True,
@@ -113,7 +113,7 @@ def _renamed_tasks(context: Context, regime: str, missing_tasks: Sequence[str]) 
     """Return the fix of missing tasks that may be in the regime by another name."""
     names = context.table("results", regime)
     unknown_names = [name for name in names if name not in context.benchmark.by_id]
-    return renaming(unknown_names, missing_tasks, MISSING_TASK.fix)
+    return renaming_fix(unknown_names, missing_tasks, MISSING_TASK.fix)
 
 
 LISTED = 3
@@ -149,7 +149,7 @@ def unknown_task(context: Context) -> Iterator[Fault]:
                 if name in tasks_by_id:
                     continue
                 hint_count += 1
-                hint = near_member(name, tasks_by_id, names) if hint_count <= HINTS_MAX else ""
+                hint = member_hint(name, tasks_by_id, names) if hint_count <= HINTS_MAX else ""
                 yield Fault(
                     UNKNOWN_TASK.id,
                     (table, regime, name),

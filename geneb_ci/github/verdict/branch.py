@@ -97,8 +97,8 @@ def judge_branch(
         )
     main = main_at(clone, base_commit, further_folders(layout))
     with layout_of_main(clone, root, main, say) as main_layout:
-        judge = PullChecker(clone, BaseBranch(main_layout), main)
-        decision = decide(judge, PullHead(number=1, head_sha=head), ranks=ranks)
+        pull_checker = PullChecker(clone, BaseBranch(main_layout), main)
+        decision = decide(pull_checker, PullHead(number=1, head_sha=head), ranks=ranks)
     return BranchVerdict(decision, name, uncommitted)
 
 

@@ -182,7 +182,7 @@ class Decision(NamedTuple):
 
 
 def decide(
-    judge: PullChecker,
+    pull_checker: PullChecker,
     pull: PullHead,
     other_fingerprints: Mapping[int, Fingerprint] | None = None,
     *,
@@ -196,16 +196,20 @@ def decide(
     ForgeProblem if the head cannot be read, and Tampered if `report` would refuse the verdict.
     """
     try:
-        checked_pull = judge.judge(pull.head_sha, other_fingerprints)
-        verdict = pull_verdict(pull, checked_pull, judge.base, judge.main.digest, ranks=ranks)
+        checked_pull = pull_checker.judge(pull.head_sha, other_fingerprints)
+        verdict = pull_verdict(
+            pull, checked_pull, pull_checker.base, pull_checker.main.digest, ranks=ranks
+        )
     except GenebError:
         raise
     except Exception as error:  # noqa: BLE001 (a bug that one pull request finds stops no other)
         message = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
         crash = change_finding(BY_ID[CRASHED], ChangeFault(CRASHED, "", message))
-        empty_check = CheckedPull(judge.main.sha, Change(()), (crash,), (), None, None)
+        empty_check = CheckedPull(pull_checker.main.sha, Change(()), (crash,), (), None, None)
         return Decision(
-            pull_verdict(pull, empty_check, judge.base, judge.main.digest), (crash,), None
+            pull_verdict(pull, empty_check, pull_checker.base, pull_checker.main.digest),
+            (crash,),
+            None,
         )
     return Decision(verdict, checked_pull.findings, checked_pull)
 

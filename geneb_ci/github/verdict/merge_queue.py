@@ -46,13 +46,13 @@ def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebEr
     return waiting[:GROUPS_MAX], problems
 
 
-def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
+def judge_group(github: GitHub, pull_checker: PullChecker, head: str) -> GroupVerdict:
     """Check every row and record that a group changes, alone and together with the others.
 
     Every file must belong to an open pull request with a verdict that passes. Raises ForgeProblem
     if GitHub fails.
     """
-    proposal = judge.proposal(head)
+    proposal = pull_checker.proposal(head)
     pull_by_model: dict[str, CheckedPull] = {}
     places: Counter[str] = Counter()
     foreign_paths = {file.path for file in proposal.change.files}
@@ -61,7 +61,7 @@ def judge_group(github: GitHub, judge: PullChecker, head: str) -> GroupVerdict:
     ]
     open_list = OpenList([], []) if unread_rules else github.open_pulls()
     for model, paths in _paths_by_model(github, proposal.change, open_list.pulls).items():
-        pull_by_model[model] = judge.judge_alone(_proposal_with(proposal, paths))
+        pull_by_model[model] = pull_checker.judge_alone(_proposal_with(proposal, paths))
         change = pull_by_model[model].change
         foreign_paths -= {file.path for file in (*change.model_files, *change.records)}
     for model, row in pull_by_model.items():

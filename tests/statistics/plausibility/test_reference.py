@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geneb_ci.check.place import shipped_rows
+from geneb_ci.check.folder_context import shipped_rows
 from geneb_ci.check.rules.plausibility_rows import ABOVE, ABOVE_FEW_SHOT, BELOW
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.statistics import reference as module

@@ -13,7 +13,7 @@ from geneb_ci.check.rule import Policy
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, Layout, benchmark_of, official_files
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.finding import near
+from geneb_ci.common.finding import name_hint
 from geneb_ci.common.shipped import read_shipped
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.statistics.reference import cell_names
@@ -122,7 +122,7 @@ def comparison_rows_of(value: str | None, find: Finder) -> ComparisonRows | None
         return ComparisonRows(shipped=True, only_shipped=value is not None)
     folder = Path(value)
     if not is_folder(folder):
-        hint = near(value, ["shipped", "none"])
+        hint = name_hint(value, ["shipped", "none"])
         fix = 'pass a folder, "shipped" or "none"'
         raise UsageProblem(f"--against {value}: no such folder{hint}", fix)
     layout = find(folder.resolve())
