@@ -33,9 +33,9 @@ from geneb_ci.audit.rerun.honesty import (
     FreshResult,
     VariantResult,
     accuracy_loss,
-    difference,
     fresh_power,
     fresh_result,
+    net_error_share,
     task_decisions,
     variant_result,
 )
@@ -365,10 +365,10 @@ def differences(found: Sequence[Decisions]) -> list[float]:
     """Return D of each kind of variant, the largest D of other probes, and that of training."""
     result = varied_in(found)
     others = max(
-        difference(one) for probe in result.others.values() for one in probe.kinds.values()
+        net_error_share(one) for probe in result.others.values() for one in probe.kinds.values()
     )
-    refit = difference(result.training) if result.training else 0.0
-    return [*map(difference, result.kinds.values()), others, refit]
+    refit = net_error_share(result.training) if result.training else 0.0
+    return [*map(net_error_share, result.kinds.values()), others, refit]
 
 
 def row(trial: Trial) -> str:

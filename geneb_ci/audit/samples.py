@@ -312,7 +312,7 @@ class EmbeddingSample:
         drawn_from = receipt_of(check_structure(prepared.subject.document)[0], benchmark)
         with self._files(drawn_from.receipt, say) as files:
             bytes_to_fetch = files.bytes_to_fetch(list(drawn_from.receipt.tasks))
-        fresh = prepared.fresh.rows if prepared.fresh is not None else ()
+        fresh = prepared.fresh.sequences if prepared.fresh is not None else ()
         fresh_count = sum(sequence.task in drawn_from.receipt.tasks for sequence in fresh)
         return CostText(
             "",

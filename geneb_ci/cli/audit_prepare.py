@@ -196,13 +196,13 @@ def check_command(release: Path, commitment: Path, record: Path | None, data: Pa
     fresh = check_release(
         read_release(release), read_fresh_commitment(commitment), benchmark, str(release)
     )
-    refuse_public(fresh.rows, task_source(benchmark, layout.benchmark, data))
+    refuse_public(fresh.sequences, task_source(benchmark, layout.benchmark, data))
     result_text = "agrees with the commitment, and none is public"
     if record is not None:
         outcome = parse_record(read_record(record), trusted_keys(layout)).outcome
         require_used_set(outcome, fresh)
         result_text += "; the record scored all of them"
-    echo(f"{release}: {plural(len(fresh.rows), 'sequence')}: the set {result_text}")
+    echo(f"{release}: {plural(len(fresh.sequences), 'sequence')}: the set {result_text}")
 
 
 class _Fresh(LazyGroup):

@@ -173,7 +173,9 @@ class RunOptions(StrictModel):
         if not re.fullmatch(r"builtin:\w+|\S+\.py:\w+", extractor):
             raise ValueError(f"extractor {extractor!r} is neither builtin:NAME nor PATH.py:CLASS")
         if self.options.get("dtype", self.dtype) != self.dtype:
-            raise ValueError(f"dtype is {self.dtype}, but the option is {self.options['dtype']}")
+            raise ValueError(
+                f"dtype is {self.dtype}, but the option dtype is {self.options['dtype']}"
+            )
         return self
 
 

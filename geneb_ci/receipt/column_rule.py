@@ -136,7 +136,10 @@ def judge_again(
     limits: Wide,
     scale_log2: int,
 ) -> RepeatComparison:
-    """Return how a (d,) embedding compares with its second rerun, and that with the first."""
+    """Return how a committed (d,) embedding compares with a second rerun of it, `repeat`.
+
+    `first` is the embedding of the first rerun, from which the distance of `repeat` is computed.
+    """
     comparison = judge(committed[None, :], repeat[None, :], limits[None, :], scale_log2)
     return RepeatComparison(
         float(comparison.deviation[0]),

@@ -103,14 +103,14 @@ def _evidence_lines(submission: RatedSubmission) -> Iterator[str]:
     """Yield the evidence of a submission, and who signed its audits."""
     decision = submission.decision
     mark = _STEP_MARKS[StepState.HOLDS if submission.suffices else StepState.DIFFERS]
-    shortfall = "" if submission.suffices else f", expected {submission.least}"
+    shortfall = "" if submission.suffices else f", expected {submission.required_evidence}"
     yield (
         f"{mark} {escape(submission.model_id)} (sha256 {submission.sha256[:16]}...): "
         f"{decision.evidence}{shortfall}: {escape(decision.reason)}"
     )
     people = ", ".join(submission.decision.signers) or "nobody"
     yield f"      signers: {escape(people)}"
-    if not submission.suffices and submission.least is Evidence.REPRODUCED:
+    if not submission.suffices and submission.required_evidence is Evidence.REPRODUCED:
         yield (
             f"      fix: {SIGNERS} people must each sign audits that verify, and these must "
             "cover every "
@@ -185,7 +185,7 @@ def verification_json(
                 "evidence": submission.decision.evidence,
                 "reason": submission.decision.reason,
                 "signers": list(submission.decision.signers),
-                "least": submission.least,
+                "least": submission.required_evidence,
                 "suffices": submission.suffices,
             }
             for submission in rated_submissions

@@ -107,25 +107,27 @@ def landlock(plan: dict[str, Any]) -> None:
     scopes = 0x3 if abi >= ABI_SCOPES else 0
     attributes = struct.pack("<QQQ", rights, network, scopes)
     size = 24 if scopes else 16 if network else 8
-    rules = checked_call("landlock", _libc.syscall(LANDLOCK_CREATE, attributes, size, 0))
+    ruleset = checked_call("landlock", _libc.syscall(LANDLOCK_CREATE, attributes, size, 0))
     for path in plan["readable"]:
-        allow(rules, path, READ_FOLDER_AND_RUN if Path(path).is_dir() else READ_AND_RUN)
+        allow(ruleset, path, READ_FOLDER_AND_RUN if Path(path).is_dir() else READ_AND_RUN)
     for path in plan["scratch"]:
-        allow(rules, path, rights & ~MAKE_DEVICES)
+        allow(ruleset, path, rights & ~MAKE_DEVICES)
     for path in plan["devices"]:
-        allow(rules, path, (READ_WRITE | IOCTL) & rights)
-    checked_call("landlock", _libc.syscall(LANDLOCK_RESTRICT, rules, 0))
-    os.close(rules)
+        allow(ruleset, path, (READ_WRITE | IOCTL) & rights)
+    checked_call("landlock", _libc.syscall(LANDLOCK_RESTRICT, ruleset, 0))
+    os.close(ruleset)
 
 
-def allow(rules: int, path: str, rights: int) -> None:
-    """Allow rights to a file, or to everything below a folder; ignore a path without a file."""
+def allow(ruleset: int, path: str, rights: int) -> None:
+    """Add rights to a file, or to all below a folder, to a ruleset; ignore a missing path."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     rule = struct.pack("<Qi", rights, descriptor)
-    checked_call(f"landlock {path}", _libc.syscall(LANDLOCK_ADD_RULE, rules, PATH_BENEATH, rule, 0))
+    checked_call(
+        f"landlock {path}", _libc.syscall(LANDLOCK_ADD_RULE, ruleset, PATH_BENEATH, rule, 0)
+    )
     os.close(descriptor)
 
 

@@ -134,6 +134,7 @@ class AffineFit(NamedTuple):
     """A linear fit: slope * other + offset, with root mean square residual."""
 
     number: int
+    """Index of the other row in the table."""
     slope: float
     offset: float
     residual: float
@@ -298,6 +299,7 @@ class _TaskFacts(NamedTuple):
     """Facts about a task from which relations are found."""
 
     number: int
+    """Index of the task in the benchmark."""
     id: str
     category: str
     size: int

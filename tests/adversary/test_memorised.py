@@ -25,13 +25,13 @@ from geneb_ci.audit.rerun.honesty import (
     VariantResult,
     accuracy_loss,
     alarm_quantile_of_one,
-    difference,
     difference_limit,
     fresh_power,
     fresh_result,
     fresh_text,
     is_flagged,
     loses_accuracy,
+    net_error_share,
     summed_decisions,
     task_decisions,
     variant_contradiction,
@@ -166,7 +166,7 @@ def counts(rows: int, worse: int, better: int) -> ChangedDecisions:
 
 def test_the_limit_is_the_margin_and_the_alarm():
     one = counts(4000, 144, 116)
-    assert difference(one) == pytest.approx(0.007)
+    assert net_error_share(one) == pytest.approx(0.007)
     assert difference_limit(one, VARIANT_MARGIN) == pytest.approx(
         VARIANT_MARGIN + VARIANT_ALARM * 260**0.5 / 4000
     )

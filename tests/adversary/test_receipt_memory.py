@@ -24,8 +24,8 @@ from geneb_ci.audit.rerun.honesty import (
     TRAINING_MARGIN,
     FreshResult,
     VariantResult,
-    difference,
     is_flagged,
+    net_error_share,
 )
 from geneb_ci.audit.rerun.receipt_variants import (
     MAIN_PROBE,
@@ -306,7 +306,7 @@ def test_moved_training_sequences_are_found_whatever_the_key(place, name, found,
     assert flagged_gains(few_shot_of(outcome), TESTS)
     assert (code, outcome["verdict"]) == (11, "differs")
     assert result.training is not None
-    assert (difference(result.training) > 2 * TRAINING_MARGIN) == found
+    assert (net_error_share(result.training) > 2 * TRAINING_MARGIN) == found
     if found:
         assert level(place, name)["level"] == "disputed"
         assert unsound(place, record, f"{name}.receipt").keys() == {"policy"}, "few tasks"
@@ -386,7 +386,9 @@ def test_honest_words_agree_and_anybody_repeats_what_the_probes_decided(place):
         "full, record",
     }
     assert len(outcome["refits"]) == 5
-    assert abs(difference(ChangedDecisions(**outcome["variants"]["training"]))) < TRAINING_MARGIN
+    assert (
+        abs(net_error_share(ChangedDecisions(**outcome["variants"]["training"]))) < TRAINING_MARGIN
+    )
     assert level(place, HONEST)["recomputed"].startswith(RECOMPUTED_TEXT)
     assert unsound(place, record, f"{HONEST}.receipt") == {}
 

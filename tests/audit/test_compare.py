@@ -173,13 +173,13 @@ def refused(made: Document, found: Rescored, audits: Audits, chosen: tuple[str, 
 
 def test_nothing_agrees_by_being_absent(audits: Audits, found: Rescored) -> None:
     made = document(audits.claimed[OTHER], "1.1")
-    assert refused(made, found, audits, ()) == "the plan has nothing to compare"
+    assert refused(made, found, audits, ()) == "nothing to compare: the plan has no task"
     assert refused({}, found, audits, TASKS[:1]) == (
-        "task mini_splice: the submission has nothing to compare"
+        "nothing to compare: the submission claims no score on task mini_splice"
     )
     fewer = found.model_copy(update={"tasks": {TASKS[1]: found.tasks[TASKS[1]]}})
     assert refused(made, fewer, audits, TASKS[:1]) == (
-        "task mini_splice: the rescoring lacks it in full"
+        "the rescoring has no score on task mini_splice in regime full"
     )
     other = found.benchmark.model_copy(update={"sha256": "0" * 64})
     assert "expected GENEB-mini" in refused(

@@ -53,7 +53,7 @@ def regime() -> dict[str, Any]:
     return {"base": base, "plain": copies, "stressed": copies, "halts": []}
 
 
-RESCORED_FILE = Rescored.model_validate(
+RESCORED = Rescored.model_validate(
     {
         "schema_version": "1.0",
         "benchmark": {"name": BENCHMARK.name, "sha256": BENCHMARK.sha256},
@@ -97,8 +97,8 @@ def claims(*regimes: str) -> Claims:
     [(("full",), 3), (("full", "10shot"), 6), (tuple(BENCHMARK.regimes), 9)],
 )
 def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(regimes, comparisons):
-    (found,) = compare(claims(*regimes), RESCORED_FILE, CHOSEN, BENCHMARK)
-    cell = RESCORED_FILE.tasks[TASK].regimes["full"]
+    (found,) = compare(claims(*regimes), RESCORED, CHOSEN, BENCHMARK)
+    cell = RESCORED.tasks[TASK].regimes["full"]
     measured = rule.MeasuredScore(
         cell.base.per_seed,
         cell.base.confusion,
@@ -117,13 +117,14 @@ def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(regimes, com
 
 
 @pytest.mark.parametrize(
-    ("chosen", "what"), [([], "the plan"), (CHOSEN, f"task {TASK}: the submission")]
+    ("chosen", "reason"),
+    [([], "the plan has no task"), (CHOSEN, f"the submission claims no score on task {TASK}")],
 )
-def test_nothing_to_compare(chosen, what):
+def test_nothing_to_compare(chosen, reason):
     with pytest.raises(NothingChecked) as refusal:
-        compare(Claims({}, {}), RESCORED_FILE, chosen, BENCHMARK)
+        compare(Claims({}, {}), RESCORED, chosen, BENCHMARK)
     assert (refusal.value.message, refusal.value.fix) == (
-        f"{what} has nothing to compare",
+        f"nothing to compare: {reason}",
         "commit and draw again, for this submission",
     )
 
@@ -170,7 +171,7 @@ def test_notes_on_a_regime_with_all_rows_and_on_claims_that_are_too_low():
         audited("b", 0.125, full=-0.2),
         other_digest,
     ]
-    assert notes(tasks, RESCORED_FILE) == [
+    assert notes(tasks, RESCORED) == [
         SETTING,
         informative("full 1 of 2, 1shot 2 of 2"),
         FULL,
@@ -180,7 +181,7 @@ def test_notes_on_a_regime_with_all_rows_and_on_claims_that_are_too_low():
 
 def test_notes_on_a_few_shot_regime_whose_claims_are_all_a_little_too_high():
     tasks = [audited(f"task-{k}", 0.1, **{"10shot": 0.095}) for k in range(9)]
-    assert notes(tasks, RESCORED_FILE) == [
+    assert notes(tasks, RESCORED) == [
         SETTING,
         informative("10shot 9 of 9"),
         (

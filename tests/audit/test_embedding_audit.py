@@ -15,7 +15,7 @@ import pytest
 
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
-from geneb_ci.audit.rerun.honesty import TRAINING_MARGIN, difference
+from geneb_ci.audit.rerun.honesty import TRAINING_MARGIN, net_error_share
 from reference_harness import benchmark
 from reference_harness.formats.rescored import ChangedDecisions
 from reference_harness.probe import few_shot_indices
@@ -149,7 +149,7 @@ def test_an_honest_row_is_verified_and_the_board_says_that_cells_were_recomputed
         "full, record",
     }
     changed = ChangedDecisions(**outcome["variants"]["training"])
-    assert abs(difference(changed)) < TRAINING_MARGIN
+    assert abs(net_error_share(changed)) < TRAINING_MARGIN
     assert len(outcome["refits"]) == 5
     assert [bound["regime"] for bound in outcome["bounds"]] == ["full", "10shot", "1shot"]
     for bound in outcome["bounds"]:

@@ -63,7 +63,7 @@ def test_a_set_is_committed_to_opened_and_released(committed, tmp_path):
     salt = tmp_path / "set.csv.salt"
     assert salt.stat().st_mode & 0o777 == 0o600
     opened = open_set(path, found, MINI)
-    assert (opened.sha256, [one.label for one in opened.rows]) == (found.sha256, [0, 1, 2])
+    assert (opened.sha256, [one.label for one in opened.sequences]) == (found.sha256, [0, 1, 2])
     (tmp_path / "f.json").write_text(encoded(found), encoding="utf-8")
     (tmp_path / "r.json").write_text(encoded(fresh_release(path)), encoding="utf-8")
     again = check_release(
@@ -150,7 +150,7 @@ def test_a_record_that_used_another_set_or_a_part_of_it_is_refused(committed):
     with pytest.raises(AuditRefused, match="the record used no set"):
         require_used_set(outcome, opened)
     task = outcome.tasks[0].task
-    moved = opened._replace(rows=tuple(one._replace(task=task) for one in opened.rows))
+    moved = opened._replace(sequences=tuple(one._replace(task=task) for one in opened.sequences))
     require_used_set(used(outcome, found.sha256, task, 3), moved)
     with pytest.raises(AuditRefused, match=f"task {task}: the record scored 2 sequences of 3"):
         require_used_set(used(outcome, found.sha256, task, 2), moved)

@@ -124,7 +124,7 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
     ),
     "two dtypes": (
         'schema_version = "1.0"\n[run]\nextractor = "builtin:x"\n[run.options]\ndtype = "bfloat16"',
-        "dtype is float32, but the option is bfloat16",
+        "dtype is float32, but the option dtype is bfloat16",
     ),
     "code that is run and not": (
         (

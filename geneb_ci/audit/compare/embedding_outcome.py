@@ -437,7 +437,7 @@ class EmbeddingFindings(NamedTuple):
         return failed.again is not None and not is_rescued(failed.again, self.width, self.version)
 
     @property
-    def rescued(self) -> int:
+    def rescued_count(self) -> int:
         """Number of failed embeddings that passed when they were computed again."""
         return sum(
             failed.again is not None and not self.is_altered(failed)
@@ -450,7 +450,7 @@ class EmbeddingFindings(NamedTuple):
         """Whether the audit differs in any case, so that no more embeddings are computed again."""
         altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
         return altered or (
-            self.version != WITH_ROW_TOLERANCES and self.rescued > rescued_limit(self.rows)
+            self.version != WITH_ROW_TOLERANCES and self.rescued_count > rescued_limit(self.rows)
         )
 
 
@@ -546,7 +546,7 @@ def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
 
 def _pooled_reasons(findings: EmbeddingFindings) -> Iterator[str]:
     rescued_count, row_count, width, noun = (
-        findings.rescued, findings.rows, findings.width, findings.noun,
+        findings.rescued_count, findings.rows, findings.width, findings.noun,
     )  # fmt: skip
     if rescued_count > (limit := rescued_limit(row_count)):
         verb = "computed" if noun == "embedding" else "embedded"

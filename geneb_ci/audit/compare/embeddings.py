@@ -275,7 +275,7 @@ class AuditedReceipt(NamedTuple):
 
     commitment: Commitment
     receipt: EmbeddingReceipt
-    files: Callable[[], AbstractContextManager[ReceiptFiles]]
+    open_files: Callable[[], AbstractContextManager[ReceiptFiles]]
     benchmark: Benchmark
 
     def is_compared_with(self, plan: EmbeddingPlan) -> bool:
@@ -297,7 +297,7 @@ class AuditedReceipt(NamedTuple):
             for task, row in positions
             if task in entries and row < entries[task].train + entries[task].test
         )
-        with self.files() as files:
+        with self.open_files() as files:
             say(
                 f"comparing {len(present_positions):,} embeddings with earlier receipts; "
                 f"{size_text(files.bytes_to_fetch([task for task, _ in present_positions]))} to "

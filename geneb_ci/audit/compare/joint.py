@@ -172,7 +172,10 @@ def _exponential_remainder(y: float) -> float:
 
 @functools.cache
 def far_limit(count: int, level: float) -> int:
-    """Return the smallest k with P(more than k of n cells are far) <= level."""
+    """Return the largest number of far cells that chance explains, at a level.
+
+    It is the smallest k with P(more than k of `count` cells are far) <= level.
+    """
     tail_probability = 1.0
     for k in range(count + 1):
         tail_probability -= math.comb(count, k) * FAR_SHARE**k * (1 - FAR_SHARE) ** (count - k)

@@ -43,9 +43,9 @@ difference: the factor of the noise of stressed copies."""
 class DeviceDifference(NamedTuple):
     """How much two honest runs differ because of device, kernels and batches alone."""
 
-    row: float
+    embedding_distance: float
     """Largest distance of an embedding from its rerun, divided by its length."""
-    mcc: float
+    mcc_difference: float
     """Largest difference of a task's MCC of record."""
     is_measured: bool
     """Whether runs on these devices were compared, without `UNMEASURED_FACTOR`."""
@@ -87,8 +87,10 @@ def device_difference(claimed: str | None, rerun: str, dtype: str) -> DeviceDiff
 def device_note(claimed: str | None, rerun: str, dtype: str) -> str:
     """Return a note on the devices for readers of the record, in one sentence."""
     difference = device_difference(claimed, rerun, dtype)
-    sizes = f"embeddings by up to {difference.row:.1e} of their length and a task's MCC by "
-    sizes += f"{difference.mcc:.4f}"
+    sizes = (
+        f"embeddings by up to {difference.embedding_distance:.1e} of their length and a task's MCC "
+        f"by {difference.mcc_difference:.4f}"
+    )
     pair = f"{claimed or 'an unknown device'} and {rerun} in {dtype}"
     if difference.is_measured:
         return f"devices: between {pair}, other kernels and batches were measured to move {sizes}"
@@ -141,9 +143,13 @@ def compare(
         for choice in chosen
     }
     if not cells or (empty := [task for task, regimes in cells.items() if not regimes]):
-        empty_text = f"task {empty[0]}: the submission" if cells else "the plan"
+        objection = (
+            f"the submission claims no score on task {empty[0]}"
+            if cells
+            else "the plan has no task"
+        )
         raise NothingChecked(
-            f"{empty_text} has nothing to compare", "commit and draw again, for this submission"
+            f"nothing to compare: {objection}", "commit and draw again, for this submission"
         )
     alarm_rate = rule.alarm_of_one(len(METRICS) * sum(map(len, cells.values())))
     tasks = []
@@ -225,7 +231,9 @@ def _claimed_regimes(
     for name in benchmark.regimes:
         if (name, task) in claimed.record:
             if task not in rescored.tasks or name not in rescored.tasks[task].regimes:
-                raise NothingChecked(f"task {task}: the rescoring lacks it in {name}", _RESCORE_FIX)
+                raise NothingChecked(
+                    f"the rescoring has no score on task {task} in regime {name}", _RESCORE_FIX
+                )
             yield name
 
 

@@ -156,9 +156,9 @@ class AuditEvent(NamedTuple):
     heads: Mapping[str, str] | None = None
     """The heads that the event names; None in events of earlier versions."""
     shown_on: str = ""
-    """`AuditStart.shown_on`, or ""."""
+    """Git commit of a start whose status contains the digest of the commitment, or ""."""
     pull: int | None = None
-    """`AuditStart.pull`."""
+    """Number of the pull request whose comment shows the draw of a start, or None."""
 
 
 def signed_event(

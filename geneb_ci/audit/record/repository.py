@@ -262,7 +262,7 @@ class AuditRepository:
         for name, reason in self.history.loss_reasons_of_model(model_id).items():
             yield lost_statement(name, reason)
 
-    def complete_plans(self, model_id: str) -> list[TaskPlan | EmbeddingPlan]:
+    def all_plans(self, model_id: str) -> list[TaskPlan | EmbeddingPlan]:
         """Return every plan of the repository, of any model: several models may be one method.
 
         Raises StepMismatch, of the step "earlier", when a record of `model_id` cannot be read.
@@ -311,7 +311,7 @@ def earlier_plans(
     `committed_at`; StepMismatch if a plan is not the one that its inputs give, or if a record of
     the model cannot be read; UsageProblem for a file with a plan of another method or class.
     """
-    candidates = repository.complete_plans(commitment.model_id)
+    candidates = repository.all_plans(commitment.model_id)
     for file in files:
         plan = read_any_plan(file)
         if not plans_of_method(plan_class, [plan], commitment):

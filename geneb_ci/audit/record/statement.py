@@ -275,13 +275,13 @@ def named_records(paths: Iterable[Path]) -> list[Path]:
     """
     records: list[Path] = []
     for path in paths:
-        inside = record_files(path) if is_folder(path) else [path]
-        if not inside:
+        records_of_path = record_files(path) if is_folder(path) else [path]
+        if not records_of_path:
             raise NothingChecked(
                 f"{path}: the folder contains no <model_id>/<audit_id>.json",
                 "name a record, or a folder such as leaderboard/audits",
             )
-        records += inside
+        records += records_of_path
     return records
 
 

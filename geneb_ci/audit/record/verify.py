@@ -98,9 +98,9 @@ def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:
         if fault:
             _refuse(f"few-shot probes: {fault}")
     elif uses_all and benchmark.protocol.few_shot_k:
-        _refuse("few-shot probes: none was fitted on other sequences, as audits by its limits do")
+        _refuse("few-shot probes: none was fitted on other sequences, which its limits require")
     if variants is None and uses_all:
-        _refuse("variants: none were embedded, as audits by its limits do")
+        _refuse("variants: none were embedded, which the limits of the audit require")
     if variants is not None:
         fault = variant_contradiction(variants, varied_sequence_count(len(outcome.plan.chosen)))
         if fault:

@@ -84,7 +84,7 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
         _check_strongest(task, is_expected=outcome.schema_version not in WITHOUT_REFITS)
     _check_repeats(findings)
     if (outcome.effect is None) != (outcome.schema_version == WITH_ROW_TOLERANCES):
-        _refuse("the record lacks the effect on the test embeddings, or its version has none")
+        _refuse("the record lacks the effect on the test embeddings, or has one unlike its version")
     cells = outcome.cells
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
         _refuse(f"the numbers of equal, differing and unclaimed cells do not add up to {cells.of}")
@@ -108,14 +108,16 @@ def _check_variants(result: VariantResult, outcome: EmbeddingOutcome) -> None:
         _refuse(f"variants: {fault}")
     is_by_task = outcome.schema_version not in WITHOUT_FEW_SHOT
     if result.tasks.keys() != {task.task for task in outcome.tasks if is_by_task}:
-        _refuse("variants: the decisions of each task are not those of its version and its tasks")
+        _refuse(
+            "variants: expected decisions of each task of the record, or of none before version 2.3"
+        )
     most = sum(min(varied, task.test) for task in outcome.tasks)
     fits_and_kinds = [
         (1, result.kinds),
         *((probe.fits, probe.kinds) for probe in result.others.values()),
     ]
     if any(set(kinds) != {VARIANT_KIND} for _, kinds in fits_and_kinds):
-        _refuse(f"variants: found other kinds of variants of test sequences than {VARIANT_KIND!r}")
+        _refuse(f"variants: expected only the kind {VARIANT_KIND!r} of variants of test sequences")
     rows = result.kinds[VARIANT_KIND].rows
     if rows > most or any(
         kinds[VARIANT_KIND].rows != fit_count * rows for fit_count, kinds in fits_and_kinds
@@ -201,7 +203,7 @@ def _check_few_shot(outcome: EmbeddingOutcome, task_ids: list[str], benchmark: B
         if refitted.support > train_counts[refitted.task]:
             _refuse(
                 f"few-shot probes: {refitted.support} sequences of {refitted.task} were varied, "
-                f"which has {train_counts[refitted.task]}"
+                f"expected at most its {train_counts[refitted.task]} training sequences"
             )
 
 

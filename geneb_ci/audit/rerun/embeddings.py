@@ -312,7 +312,7 @@ class _EmbeddingRun:
 
     def _fresh_by_task(self, drawn_tasks: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
         """Return the fresh sequences by task, without tasks that have none."""
-        fresh = self.prepared.fresh.rows if self.prepared.fresh is not None else ()
+        fresh = self.prepared.fresh.sequences if self.prepared.fresh is not None else ()
         by_task = {
             task.task: fresh_of_task(fresh, task.task, task.probe_sets) for task in drawn_tasks
         }

@@ -75,7 +75,7 @@ class FreshSet(NamedTuple):
 
     sha256: str
     """The salted digest."""
-    rows: tuple[FreshSequence, ...]
+    sequences: tuple[FreshSequence, ...]
 
 
 def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSequence, ...]:
@@ -241,7 +241,7 @@ def require_used_set(outcome: AnyOutcome, fresh_set: FreshSet) -> None:
     if result is None or result.commitment != fresh_set.sha256:
         used_set = "no set" if result is None else f"the set {result.commitment[:16]}..."
         raise AuditRefused(f"the record used {used_set}, expected {fresh_set.sha256[:16]}...", fix)
-    counts = Counter(row.task for row in fresh_set.rows)
+    counts = Counter(sequence.task for sequence in fresh_set.sequences)
     for audited in outcome.tasks:
         scored_count = result.tasks[audited.task].fresh.rows if audited.task in result.tasks else 0
         if scored_count != counts[audited.task]:

@@ -247,7 +247,7 @@ def varied_sequence_count(tasks: int) -> int:
     return max(VARIED_MIN, math.ceil(VARIED_IN_ALL / tasks))
 
 
-def difference(changed: ChangedDecisions) -> float:
+def net_error_share(changed: ChangedDecisions) -> float:
     """Return D, the net share of decisions that became wrong; 0 if no sequence was varied."""
     return (changed.worse - changed.better) / changed.rows if changed.rows else 0.0
 
@@ -280,12 +280,12 @@ class JudgedDifference(NamedTuple):
     @property
     def is_flagged(self) -> bool:
         """Whether more became wrong than chance explains."""
-        return difference(self.decisions) > self.limit
+        return net_error_share(self.decisions) > self.limit
 
     @property
     def text(self) -> str:
         """D beside its limit."""
-        return f"{self.name} D {difference(self.decisions):+.4f} of at most {self.limit:.4f}"
+        return f"{self.name} D {net_error_share(self.decisions):+.4f} of at most {self.limit:.4f}"
 
 
 def judged_differences(

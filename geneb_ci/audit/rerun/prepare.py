@@ -275,7 +275,7 @@ def _fresh_set(subject: AuditSubject, machine: Machine, source: TaskSource) -> F
             )
         return None
     fresh_set = open_set(files[0], read_fresh_commitment(files[1]), subject.benchmark)
-    refuse_public(fresh_set.rows, source)
+    refuse_public(fresh_set.sequences, source)
     return fresh_set
 
 

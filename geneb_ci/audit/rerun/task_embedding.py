@@ -81,7 +81,7 @@ def further_sequences(
     variants_of(task, source, harness, seed, rows, path, reverse=reverse, with_support=True)
     sequences = read_further(path)
     if fresh is not None:
-        task_rows = [row for row in fresh.rows if row.task == task]
+        task_rows = [row for row in fresh.sequences if row.task == task]
         sequences.rows.extend(
             FurtherSequence(
                 split="fresh", row=number, kind="fresh", sequence=row.sequence, label=row.label
@@ -168,7 +168,7 @@ class TaskRuns:
         self.say = say
         self.embedded: dict[str, EmbeddedTask] = {}
         self.embedding_locations: dict[str, EmbeddingLocation] = {}
-        self.running: tuple[Literal["embedding", "scoring"], str] = ("embedding", "")
+        self.current_stage: tuple[Literal["embedding", "scoring"], str] = ("embedding", "")
         """Stage and name of the running task."""
 
     def results(self) -> tuple[Rescored, dict[str, EmbeddedTask]]:
@@ -182,27 +182,27 @@ class TaskRuns:
             for number, task in enumerate(self.task_ids, 1)
         }
         for task, label in labels.items():
-            self.running = ("embedding", task)
+            self.current_stage = ("embedding", task)
             embedded = self.prepared.work.embedded(task)
             self.embedded[task] = embedded or self._embed(task, label)
             for row, sequence in enumerate(self._sequences(task)):
                 self.embedding_locations.setdefault(sequence, EmbeddingLocation(task, row))
         scores = []
         for task, label in labels.items():
-            self.running = ("scoring", task)
+            self.current_stage = ("scoring", task)
             scores.append(self._score(task, label))
         return merged_rescorings(scores), self.embedded
 
     @property
-    def repeated(self) -> list[Repeatability]:
-        """How much embeddings in other batches differ, by task; without tasks that have none."""
+    def repeatabilities(self) -> list[Repeatability]:
+        """How much embeddings in other batches differ, one for each task with decoys."""
         return [task.repeated for task in self.embedded.values() if task.repeated is not None]
 
     @property
     def noise(self) -> str:
         """The dtype whose noise the jittered copies have."""
         declared = self.prepared.settings.noise
-        precision = precision_of(declared, self.repeated)
+        precision = precision_of(declared, self.repeatabilities)
         return declared if precision is None else precision.noise
 
     def _sequences(self, task: str) -> list[str]:

@@ -67,7 +67,7 @@ def outcome_of(
         rescoring, embedded = run.results()
     except ExtractorRefused as error:
         error.run_facts = RunFacts(
-            *run.running,
+            *run.current_stage,
             prepared.facts(run.embedded.values()),
             started_at,
             moment_of(int(clock())),
@@ -79,7 +79,7 @@ def outcome_of(
     decoys = _all_decoys(embedded)
     memorisation = memorisation_results(plan, prepared.work, prepared.subject, rescoring)
     variants, fresh, few_shot = memorisation
-    precision = precision_of(prepared.settings.noise, run.repeated)
+    precision = precision_of(prepared.settings.noise, run.repeatabilities)
     notes = [
         *compare.notes(compared, rescoring),
         compare.device_note(

@@ -200,9 +200,9 @@ def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
         )
 
 
-def require_practice(benchmark: str) -> None:
-    """Raise UsageProblem unless a benchmark, given by its SHA-256, is the practice benchmark."""
-    if not is_practice(benchmark):
+def require_practice(benchmark_sha256: str) -> None:
+    """Raise UsageProblem unless this is the digest of the practice benchmark."""
+    if not is_practice(benchmark_sha256):
         raise UsageProblem(
             "--practice draws by a value that anybody can foresee, which is only allowed for "
             "GENEB-mini",
@@ -210,21 +210,18 @@ def require_practice(benchmark: str) -> None:
         )
 
 
-def practice_beacon(number: int, benchmark: str) -> PracticeBeacon:
-    """Return the practice value of a round; `benchmark` is the SHA-256 of the benchmark.
-
-    Raises what `require_practice` raises.
-    """
-    require_practice(benchmark)
+def practice_beacon(number: int, benchmark_sha256: str) -> PracticeBeacon:
+    """Return the practice value of a round. Raises what `require_practice` raises."""
+    require_practice(benchmark_sha256)
     return PracticeBeacon(kind="practice", round=number, value=_practice_value(number))
 
 
-def verify_practice(beacon: PracticeBeacon, benchmark: str) -> None:
-    """Refuse a value other than the practice value, and one that is used for another benchmark.
+def verify_practice(beacon: PracticeBeacon, benchmark_sha256: str) -> None:
+    """Refuse another value than the practice value, and a benchmark that is not for practice.
 
     Raises StepMismatch of the step "signature".
     """
-    if not is_practice(benchmark):
+    if not is_practice(benchmark_sha256):
         raise StepMismatch(
             SIGNATURE, "the practice beacon is only valid for the practice benchmark"
         )

@@ -170,7 +170,7 @@ def rated_submissions(
     return rated_rows
 
 
-class _Run(NamedTuple):
+class _EndedRun(NamedTuple):
     """A run that ended with a record or an abort."""
 
     order: tuple[int, int, str]
@@ -195,7 +195,7 @@ def consecutive_aborts(repository: AuditRepository) -> dict[str, tuple[str, ...]
     limit = repository.inputs.policy.aborts
     by_submission: dict[str, tuple[str, ...]] = {}
     for abort in {run.submission: run for run in runs if run.is_abort}.values():
-        last_aborts: list[_Run] = []
+        last_aborts: list[_EndedRun] = []
         for run in runs:
             if same_method_reason(run.identity, abort.identity):
                 aborts_left = [
@@ -209,7 +209,7 @@ def consecutive_aborts(repository: AuditRepository) -> dict[str, tuple[str, ...]
     return by_submission
 
 
-def _runs(repository: AuditRepository) -> Iterator[_Run]:
+def _runs(repository: AuditRepository) -> Iterator[_EndedRun]:
     for path, event in repository.events.items():
         if isinstance(event, AuditEvent) and event.aborted is not None:
             aborted = event.aborted
@@ -236,9 +236,9 @@ def _counted_run(
     plan: TaskPlan | EmbeddingPlan,
     *,
     is_abort: bool,
-) -> Iterator[_Run]:
+) -> Iterator[_EndedRun]:
     if position is not None:
-        yield _Run(
+        yield _EndedRun(
             order=(*position, ended_at),
             audit_id=sha256[:ID_DIGITS],
             is_abort=is_abort,
@@ -350,7 +350,7 @@ def _differing_scores(outcome: AuditOutcome) -> Iterator[DifferingScore]:
 
 
 def _defined_tasks(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
-    """Return, by regime, the tasks whose compared scores a definition determines."""
+    """Return, by regime, the tasks whose compared scores a scorer or the optimum defines."""
     has_scorer = names_scorer(outcome, inputs)
     return {
         name: frozenset(

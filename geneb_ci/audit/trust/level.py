@@ -273,12 +273,12 @@ class RatedSubmission(NamedTuple):
     model_id: str
     sha256: str
     decision: Decision
-    least: Evidence
+    required_evidence: Evidence
 
     @property
     def suffices(self) -> bool:
         """Whether the evidence is at least the accepted one."""
-        return has_evidence(self.decision.evidence, self.least)
+        return has_evidence(self.decision.evidence, self.required_evidence)
 
 
 def decide(
@@ -312,8 +312,8 @@ def decide(
         audit for audit in row_audits if audit.sandbox > NO_SANDBOX and audit.harness_unchanged
     ]
     is_official = (origin or sha256) in official.values()
-    failed = [audit for audit in row_audits if not audit.agrees]
-    # The sandbox prevents an extractor from faking agreement. A failed audit needs no such
+    differing_audits = [audit for audit in row_audits if not audit.agrees]
+    # The sandbox prevents an extractor from faking agreement. A differing audit needs no such
     # protection: it counts at any level but 0, and for any version, since a dispute stays open.
     agreeing = [
         audit
@@ -328,12 +328,16 @@ def decide(
     current = [audit for audit in agreeing if audit.versions == requirements.versions]
     is_rescored = not scorer or scorer == (requirements.scorer or scorer)
     recomputed = None
-    if is_rescored and not failed and not aborted:
+    if is_rescored and not differing_audits and not aborted:
         recomputed = _largest_recomputation(current_by_receipt, requirements)
     evidence: Evidence
-    verb = "differs" if len(failed) == 1 else "differ"
-    if failed:
-        evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits_text(failed)} {verb}"
+    verb = "differs" if len(differing_audits) == 1 else "differ"
+    if differing_audits:
+        evidence, basis, reason = (
+            Evidence.DISPUTED,
+            differing_audits,
+            f"{_audits_text(differing_audits)} {verb}",
+        )
     elif aborted:
         evidence, basis = Evidence.DISPUTED, []
         reason = f"the last {len(aborted)} runs were aborted: {', '.join(aborted)}"
@@ -374,13 +378,13 @@ def decide(
     level = _LEVELS[evidence]
     if is_official and evidence is not Evidence.DISPUTED:
         level = TrustLevel.OFFICIAL
-    sampled = () if failed or aborted else _sampled_regimes(basis, requirements)
+    sampled = () if differing_audits or aborted else _sampled_regimes(basis, requirements)
     return Decision(
         level,
         reason,
         evidence,
         is_official,
-        _summary(basis, requirements, agrees=not failed),
+        _summary(basis, requirements, agrees=not differing_audits),
         tuple(basis),
         recomputed,
         sampled,
