@@ -10,7 +10,7 @@ SYSTEM := bwrap=bubblewrap chromium-headless-shell,chromium=chromium-headless-sh
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo practice test test-all expected compare quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness bench-gpu \
+.PHONY: demo practice test test-all expected compare quick site tutorials doors real-tasks test-rows flakes lint types style rehearse rehearse-proof bench-harness bench-gpu \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
   bench-page bench-receipts bench-scale bench-atlas \
   pictures page-shots github-contract vendor mutants generate lock clean
@@ -123,10 +123,14 @@ flakes: $(READY)  ## the property tests with SEEDS seeds: what fails with one is
 # What reads the code and the pages and runs no command; the rest of tests/house is part of `make test`.
 STRUCTURE := $(addsuffix .py,$(addprefix tests/house/test_,architecture dependencies direction docs glossary names no_leaks public wording))
 
-lint: $(READY)  ## ruff, mypy, codespell, hadolint, zizmor, generated files, locks, import directions
+lint: types style  ## ruff, mypy, codespell, hadolint, zizmor, generated files, locks, import directions
+
+types: $(READY)
+	$(BIN)/mypy
+
+style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	git ls-files -z | xargs -0 $(BIN)/codespell
 	$(BIN)/hadolint --failure-threshold style Containerfile
 	$(BIN)/zizmor --offline --no-progress --quiet --persona auditor .github

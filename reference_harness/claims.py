@@ -29,7 +29,7 @@ def distinct(data: TaskData) -> dict[bytes, str]:
     return dict(zip(digests, sequences, strict=True))
 
 
-def packed(digests: Iterable[bytes]) -> Digests:
+def packed_digests(digests: Iterable[bytes]) -> Digests:
     """Return digests as an array with 16 bytes each, as a benchmark has millions."""
     return np.frombuffer(b"".join(digests), dtype=f"V{DIGEST_BYTES}")
 
@@ -43,7 +43,7 @@ def claims(digests_by_task: Mapping[str, Digests], cache: Cache) -> dict[str, Em
         present = cache.find(digest_list)
         is_missing = np.array([digest not in present for digest in digest_list], dtype=np.bool_)
         missing_by_task[task_id] = digests[is_missing]
-    all_digests = np.concatenate([*missing_by_task.values()]) if tasks else packed(())
+    all_digests = np.concatenate([*missing_by_task.values()]) if tasks else packed_digests(())
     task_of_digest = np.repeat(
         np.arange(len(tasks)),
         [len(digests_of_task) for digests_of_task in missing_by_task.values()],

@@ -10,7 +10,7 @@ from reference_harness.formats.text import plural
 
 from . import environment
 from .cache import Cache
-from .claims import Digests, EmbeddingClaim, claims, distinct, packed
+from .claims import Digests, EmbeddingClaim, claims, distinct, packed_digests
 from .embedder import EmbedJob, EmbedResult
 from .engine import ATTEMPTS, Engine, Notice
 from .errors import DataError, EmbeddingError, FailedTasksError, HarnessError, ProbeError
@@ -274,7 +274,7 @@ class _Run:
             letters = sum(map(len, sequence_by_digest.values()))
             rows = len(data.train.labels) + len(data.test.labels)
             self.checked_tasks[task.id] = _CheckedTask(
-                data.sha256, packed(sequence_by_digest), letters, rows
+                data.sha256, packed_digests(sequence_by_digest), letters, rows
             )
             if letters <= letters_left:
                 self.kept_data[task.id] = data

@@ -96,13 +96,13 @@ def page_scripts(
     digest = _digest(parts | {BASE: [ascii_text(base)]})
     base_text: list[bytes] = [ascii_text({"digest": digest} | base)]
     keys_by_part = {name: f"{name}.{digest}" for name in parts}
-    later = functools.partial
+    partial = functools.partial
     scripts: dict[str, Text] = {
-        script_name(name, digest): later(script_of, keys_by_part[name], text)
+        script_name(name, digest): partial(script_of, keys_by_part[name], text)
         for name, text in parts.items()
     }
-    scripts[script_name(BASE, digest)] = later(script_of, "base", base_text)
-    scripts[CURRENT_SCRIPT] = later(script_of, "current", [ascii_text(digest)])
+    scripts[script_name(BASE, digest)] = partial(script_of, "base", base_text)
+    scripts[CURRENT_SCRIPT] = partial(script_of, "current", [ascii_text(digest)])
     return Texts(dict(sorted(scripts.items())))
 
 

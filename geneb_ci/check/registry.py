@@ -269,11 +269,11 @@ def exact_rule_name(name: str) -> str:
     """
     folded = name.casefold()
     if folded not in _FAMILY_OF and folded not in FAMILIES:
-        raise _unknown(name)
+        raise _unknown_rule_error(name)
     return folded
 
 
-def _unknown(name: str) -> UsageProblem:
+def _unknown_rule_error(name: str) -> UsageProblem:
     from geneb_ci.common.finding import name_hint  # for an error alone
 
     return UsageProblem(

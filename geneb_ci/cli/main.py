@@ -95,16 +95,16 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, or of those in `sections`, without importing any."""
         width = max(map(len, self.table))
-        listed = {name for names in self.sections.values() for name in names}
+        listed_names = {name for names in self.sections.values() for name in names}
         for heading, names in self.sections.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), self.table[name][1]) for name in names])
-        unlisted = [name for name in self.table if name not in listed]
-        if listed and not ctx.meta.get(WHOLE_HELP, False):
+        unlisted = [name for name in self.table if name not in listed_names]
+        if listed_names and not ctx.meta.get(WHOLE_HELP, False):
             formatter.write_paragraph()
             formatter.write_text(f"{len(unlisted)} more commands: {ctx.command_path} --help-all")
             return
-        with formatter.section("More commands" if listed else "Commands"):
+        with formatter.section("More commands" if listed_names else "Commands"):
             formatter.write_dl([(name.ljust(width), self.table[name][1]) for name in unlisted])
 
 

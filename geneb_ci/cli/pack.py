@@ -73,15 +73,15 @@ def pack_command(
     facts = described_by(meta_members) | {k: v for k, v in options.items() if v is not None}
     benchmark = benchmark_of(find_layout(Path.cwd()))
     settings = meta_members.get("experiment_kwargs")
-    packed = pack_results(logs, benchmark, settings if isinstance(settings, dict) else {})
-    if not packed.broken or any(packed.results.values()):
+    packed_results = pack_results(logs, benchmark, settings if isinstance(settings, dict) else {})
+    if not packed_results.broken or any(packed_results.results.values()):
         _require_facts(facts, results)
-    if not any(packed.results.values()):
-        _print_unused(packed)
+    if not any(packed_results.results.values()):
+        _print_unused(packed_results)
         raise NothingChecked(
             f"{results}: no file has a result of {benchmark.name}, so nothing was written",
             "fix the files that are named above, each with its reason"
-            if packed.broken
+            if packed_results.broken
             else "name the folder of results_*.json, or of results of MTEB, with task ids of "
             "the benchmark as file names",
         )
@@ -100,16 +100,16 @@ def pack_command(
         "model_id": model_id,
         "harness_version": benchmark.harness_version,
         "meta": meta,
-        "results": packed.results,
+        "results": packed_results.results,
     }
     path = output or Path(f"{model_id.replace('/', '_')}.json")
     text = json.dumps(submission, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_files(path.parent, {path.name: text.encode()})
-    _print_missing(packed)
-    cells = sum(len(tasks) for tasks in packed.results.values())
+    _print_missing(packed_results)
+    cells = sum(len(tasks) for tasks in packed_results.results.values())
     echo(f"wrote {path}: {cells} of {len(benchmark.regimes) * len(benchmark.tasks)} cells")
     echo(next_line(shlex.join(["geneb-ci", "check", str(path)])))
-    return Exit.CLEAN if packed.is_complete else Exit.ERRORS
+    return Exit.CLEAN if packed_results.is_complete else Exit.ERRORS
 
 
 def _refuse_disguised(folder: Path) -> None:
@@ -141,29 +141,29 @@ def _require_facts(options: dict[str, Any], folder: Path) -> None:
             )
 
 
-def _print_missing(packed: PackedResults) -> None:
-    for regime, tasks in packed.missing.items():
+def _print_missing(packed_results: PackedResults) -> None:
+    for regime, tasks in packed_results.missing.items():
         echo(f"{regime}: {len(tasks)} missing: {first_and_more(tasks)}", err=True)
-    for regime, names_by_task in packed.duplicates.items():
+    for regime, names_by_task in packed_results.duplicates.items():
         for task, names in names_by_task.items():
             echo(
                 f"{regime}: {task} has {len(names)} logs: "
                 f"{first_and_more([quoted(n) for n in names])}",
                 err=True,
             )
-    _print_unused(packed)
+    _print_unused(packed_results)
 
 
-def _print_unused(packed: PackedResults) -> None:
+def _print_unused(packed_results: PackedResults) -> None:
     """Print which files were not used, and why."""
     reasons: dict[str, list[str]] = {}
-    for name, reason in packed.broken.items():
+    for name, reason in packed_results.broken.items():
         reasons.setdefault(reason, []).append(quoted(name))
     for reason, names in reasons.items():
         echo(f"{first_and_more(names)} cannot be used: {reason}", err=True)
-    if packed.unrecognised:
+    if packed_results.unrecognised:
         echo(
             "ignored, no task id in the file name: "
-            f"{first_and_more([quoted(n) for n in packed.unrecognised])}",
+            f"{first_and_more([quoted(n) for n in packed_results.unrecognised])}",
             err=True,
         )

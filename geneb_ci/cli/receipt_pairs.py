@@ -225,7 +225,7 @@ def _collect(
             predictions = read_predictions(path, benchmark, receipt.predictions)
     except GenebError as error:
         return error.message
-    if wrong := contradictions(submission, predictions, benchmark):
-        return f"{plural(len(wrong), 'contradiction')}: {wrong[0]}"
+    if contradiction_texts := contradictions(submission, predictions, benchmark):
+        return f"{plural(len(contradiction_texts), 'contradiction')}: {contradiction_texts[0]}"
     predictions_by_model[submission.model_id] = predictions
     return ""

@@ -142,7 +142,7 @@ def print_row(model: str) -> None:
         if (exact_id := known_name(model, models)) not in {None, model}:
             print_row(str(exact_id))
             return
-        raise _unknown(model, layout, models)
+        raise _unknown_name_error(model, layout, models)
     first, *further_reasons = reasons or [_NOT_ON_BOARD]
     line = wrapped_text(f"{model}  {escape(first)}", row_width())
     click.echo(line.replace(model, click.style(model, bold=True), 1), nl=False)
@@ -154,7 +154,7 @@ def print_row(model: str) -> None:
         echo(f"the history of the row cannot be read: {escape(history_error)}", err=True)
 
 
-def _unknown(name: str, layout: Layout, models: list[str]) -> UsageProblem:
+def _unknown_name_error(name: str, layout: Layout, models: list[str]) -> UsageProblem:
     """Return the error for a name that is neither a rule nor a model."""
     if layout.kind is LayoutKind.ALONE:
         return UsageProblem(

@@ -65,7 +65,8 @@ def public_ip_addresses(host: str, port: int) -> list[str]:
     except (OSError, ValueError) as error:  # ValueError: not a name, for instance too long
         raise refusal from error
     addresses = list(dict.fromkeys(str(address[0]) for *_, address in answers))
-    if not addresses or not all(is_global(one) or one in ALLOWED_IP_ADDRESSES for one in addresses):
+    is_allowed = [is_global(text) or text in ALLOWED_IP_ADDRESSES for text in addresses]
+    if not addresses or not all(is_allowed):
         raise refusal
     return addresses
 

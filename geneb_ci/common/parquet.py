@@ -256,8 +256,8 @@ def _encoded(value: Any) -> tuple[_CompactType, bytes]:
         kind = encoded[0][0] if encoded else _CompactType.STRUCT
         size = len(encoded)
         head = bytes([min(size, _SHORT_LIST) << 4 | kind])
-        more = _varint(size) if size >= _SHORT_LIST else b""
-        return _CompactType.LIST, b"".join([head, more, *(content for _, content in encoded)])
+        size_bytes = _varint(size) if size >= _SHORT_LIST else b""
+        return _CompactType.LIST, b"".join([head, size_bytes, *(content for _, content in encoded)])
     if isinstance(value, str):
         raw = value.encode("utf-8", "replace")
         return _CompactType.BINARY, _varint(len(raw)) + raw

@@ -51,8 +51,8 @@ _COMMAND_TEXTS = {
 
 def marker_line(verdict: PullVerdict) -> str:
     """Return the hidden line that keeps a verdict."""
-    packed = base64.b64encode(verdict.for_comment.model_dump_json().encode()).decode()
-    return f"{MARKER}{packed} -->\n"
+    encoded_verdict = base64.b64encode(verdict.for_comment.model_dump_json().encode()).decode()
+    return f"{MARKER}{encoded_verdict} -->\n"
 
 
 def read_verdict(body: str) -> PullVerdict | None:
@@ -210,12 +210,12 @@ def comment(pull: PullVerdict, repository: str) -> str:
     urgent_blocks, unlisted = _blocks(pull, urgent, characters_left)
     note_blocks, unlisted_notes = _blocks(pull, notes, characters_left - len(urgent_blocks))
     unlisted += unlisted_notes + sum(pull.places.values()) - len(findings)
-    cut = (
+    omission_text = (
         f"\n**{unlisted:,} more** are not listed here; `geneb-ci check` lists them all.\n"
         if unlisted
         else ""
     )
-    return f"{head}{urgent_blocks}{middle}{note_blocks}{cut}{foot}"
+    return f"{head}{urgent_blocks}{middle}{note_blocks}{omission_text}{foot}"
 
 
 def _head(pull: PullVerdict, repository: str) -> str:

@@ -32,7 +32,7 @@ def plain(value: BaseModel) -> str:
     return text.replace("##[", "\\u0023#[")
 
 
-def packed(value: BaseModel) -> str:
+def packed_text(value: BaseModel) -> str:
     """Return a value as a compressed line, of any length."""
     return PACKED_PREFIX + base64.b64encode(zlib.compress(plain(value).encode(), 9)).decode()
 
@@ -42,7 +42,7 @@ def encode(value: BaseModel, fix: str) -> str:
 
     Raises Tampered, with this fix, for a longer one.
     """
-    return _require_short(packed(value), "the line", fix)
+    return _require_short(packed_text(value), "the line", fix)
 
 
 def decode(line: str, model: type[_M], subject: str, fix: str) -> _M:
@@ -85,7 +85,7 @@ def _require_short(line: str, subject: str, fix: str) -> str:
 
 
 def _unpacked(text: str, subject: str, fix: str) -> str:
-    """Return the text of a line. Raises Tampered if it is not compressed as `packed` does it."""
+    """Return the text of a line. Raises Tampered if it is not compressed as by `packed_text`."""
     if not text.startswith(PACKED_PREFIX):
         return text
     inflate = zlib.decompressobj()

@@ -31,8 +31,8 @@ _STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
 def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
     """Render at most `limit` rows for a terminal, then the summary line."""
     rows = queue.rows[:limit]
-    column_names, needed = _fitting(rows, width, COLUMNS)
-    is_action_below = needed > width  # the action then has a line of its own
+    column_names, needed_width = _fitting(rows, width, COLUMNS)
+    is_action_below = needed_width > width  # the action then has a line of its own
     if is_action_below:
         names_in_table = tuple(name for name in COLUMNS if name not in _COLUMNS_BELOW)
         column_names, _ = _fitting(rows, width, names_in_table)
@@ -80,10 +80,10 @@ def _fitting(
     """Return the columns that fit the width, and their total width."""
     for name in ("", *_OMITTABLE):
         columns = tuple(column for column in columns if column != name)
-        needed = max(map(cell_len, _table(rows, columns).text_lines()))
-        if needed <= width:
+        needed_width = max(map(cell_len, _table(rows, columns).text_lines()))
+        if needed_width <= width:
             break
-    return columns, needed
+    return columns, needed_width
 
 
 def _table(rows: tuple[QueueRow, ...], columns: tuple[str, ...]) -> Table:

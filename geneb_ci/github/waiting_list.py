@@ -15,7 +15,7 @@ from pydantic import Field
 
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import Tampered, result_or_error
-from geneb_ci.github.one_line import decode, packed
+from geneb_ci.github.one_line import decode, packed_text
 from geneb_ci.github.verdict.model import OPEN_MAX, TROUBLE_MAX, Number, Text, Trouble
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
@@ -93,7 +93,7 @@ def _unpacked(text: str) -> dict[int, Wait]:
 def _packed(waits: dict[int, Wait]) -> str:
     """Return the list as one line; if it is too long, the last entries lose their reasons."""
     shortened, count_with_reason = list(waits.values()), len(waits)
-    while len(line := packed(_WaitList(waits=shortened))) > PACKED_MAX and count_with_reason:
+    while len(line := packed_text(_WaitList(waits=shortened))) > PACKED_MAX and count_with_reason:
         count_with_reason //= 2
         shortened[count_with_reason:] = [
             wait.model_copy(update={"reason": ""}) for wait in shortened[count_with_reason:]

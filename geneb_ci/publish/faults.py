@@ -173,9 +173,9 @@ def _error_outside_hub(error: Exception, resource: str, large_files: list[str]) 
 
 
 def _storage_problem(failure: StorageFailure, large_files: list[str]) -> Exception:
-    more = f" and {len(large_files) - 1} more" if len(large_files) > 1 else ""
+    more_text = f" and {len(large_files) - 1} more" if len(large_files) > 1 else ""
     message = (
-        f"{failure.description} (uploading {large_files[0]}{more})"
+        f"{failure.description} (uploading {large_files[0]}{more_text})"
         if large_files
         else failure.description
     )

@@ -379,5 +379,5 @@ def repository_of(layout: Layout, name: str) -> tuple[GitRepository, str]:
 
 def paths_inside(layout: Layout, *places: Path | None) -> list[str]:
     """Return those of some paths that are inside the repository, relative to it."""
-    inside = (p for p in places if p is not None and p.is_relative_to(layout.root))
-    return sorted({str(path.relative_to(layout.root)) for path in inside} - {"."})
+    inner_paths = (p for p in places if p is not None and p.is_relative_to(layout.root))
+    return sorted({str(path.relative_to(layout.root)) for path in inner_paths} - {"."})

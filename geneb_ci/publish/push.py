@@ -179,8 +179,8 @@ def must_keep_statements(
     rollback may have fewer statements, but no statement that was never published.
     """
     new_statements = statements_in(generation.files[PATH]) if PATH in generation.files else {}
-    past = published_statements(space)
-    if new_statements and not past and state.manifest is None and not is_new:
+    earlier_statements = published_statements(space)
+    if new_statements and not earlier_statements and state.manifest is None and not is_new:
         count = plural(len(new_statements), "signed statement")
         raise NotFastForward(
             f"{space.resource} has no board, and main has {count}: "
@@ -188,9 +188,13 @@ def must_keep_statements(
             "publish to the Space that has the earlier boards; pass --new-space if there is none",
         )
     if generation.manifest.rollback is not None:
-        ever = {item for statements in past.values() for item in statements.items()}
-        past = {} if ever >= set(new_statements.items()) else past
-    for commit, statements in past.items():
+        earlier_items = {
+            item for statements in earlier_statements.values() for item in statements.items()
+        }
+        earlier_statements = (
+            {} if earlier_items >= set(new_statements.items()) else earlier_statements
+        )
+    for commit, statements in earlier_statements.items():
         if lost := lost_since(statements, new_statements):
             raise NotFastForward(
                 f"{space.resource}: its commit {commit[:ID_DIGITS]} has statements that the new "
@@ -209,19 +213,19 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
     """
     lists: dict[str, dict[str, str]] = {}
     statements = {NO_STATEMENTS}
-    for past in space.past():
-        match = _STATEMENTS.search(past.message)
+    for past_commit in space.past_commits():
+        match = _STATEMENTS.search(past_commit.message)
         if match is not None and match[1] in statements:
             continue
-        raw = space.read_if_there(PATH, past.commit, BYTES_MAX)
+        raw = space.read_if_there(PATH, past_commit.commit, BYTES_MAX)
         if raw is None:
             continue
         statements.add(hashlib.sha256(raw).hexdigest())
         try:
-            lists[past.commit] = statements_in(raw)
+            lists[past_commit.commit] = statements_in(raw)
         except ValueError as error:
             raise SpaceDiffers(
-                f"{space.resource} at {past.commit}: {PATH} cannot be read: {error}",
+                f"{space.resource} at {past_commit.commit}: {PATH} cannot be read: {error}",
                 "a newer geneb-ci or another program wrote it: find out who made that commit",
             ) from error
     return lists
@@ -295,11 +299,11 @@ def find_generation(space: Space, name: str) -> PastGeneration:
     check_generation_name(name)
     matches: dict[str, PastGeneration] = {}
     # Commit messages only help to search; the manifest decides.
-    for past in space.past():
-        if f"Generation: {name}" in past.message:
-            manifest = space.state(past.commit).manifest
+    for past_commit in space.past_commits():
+        if f"Generation: {name}" in past_commit.message:
+            manifest = space.state(past_commit.commit).manifest
             if manifest is not None and manifest.generation.startswith(name):
-                matches[manifest.generation] = PastGeneration(past.commit, manifest)
+                matches[manifest.generation] = PastGeneration(past_commit.commit, manifest)
     if not matches:
         raise UsageProblem(
             f"{space.resource} never had a generation {name}",
@@ -321,20 +325,20 @@ def must_be_of_main(manifest: Manifest, covers: str, repository: GitRepository) 
         )
 
 
-def as_published(space: Space, past: PastGeneration) -> Generation:
+def as_published(space: Space, past_generation: PastGeneration) -> Generation:
     """Return a generation with its bytes from the Space's history.
 
     Raises SpaceDiffers if they do not match the manifest, and the errors of Space.
     """
     files = {}
-    for name, file in past.manifest.files.items():
-        files[name] = space.read(name, past.commit)
+    for name, file in past_generation.manifest.files.items():
+        files[name] = space.read(name, past_generation.commit)
         if hashlib.sha256(files[name]).hexdigest() != file.sha256:
             raise SpaceDiffers(
-                f"{space.resource} at {past.commit}: {name} does not match its manifest",
+                f"{space.resource} at {past_generation.commit}: {name} does not match its manifest",
                 "omit --as-published, so that it is rebuilt",
             )
-    return Generation(files, past.manifest.model_copy(update={"rollback": None}))
+    return Generation(files, past_generation.manifest.model_copy(update={"rollback": None}))
 
 
 def require_same_generation(manifest: Manifest, generation: Generation) -> None:

@@ -180,7 +180,7 @@ class Remote:
             )
         return str(commit.oid)
 
-    def past(self) -> list[PastCommit]:
+    def past_commits(self) -> list[PastCommit]:
         """Return the commits, newest first."""
         session(self._timeout_s)
         with translated_errors(self.resource, writing=False):
@@ -282,7 +282,7 @@ def commit_change(
     """
     may_be_made = False  # whether an earlier try may have made the commit
 
-    def once() -> CommitResult:
+    def commit_once() -> CommitResult:
         nonlocal may_be_made
         change = plan()  # this also shows whether a try without an answer succeeded
         head, changed_files = change.before.head, change.before.differing(change.files)
@@ -302,7 +302,7 @@ def commit_change(
             )
         return CommitResult(commit, is_new=True)
 
-    return attempt(once, clock=clock, say=say)
+    return attempt(commit_once, clock=clock, say=say)
 
 
 # Folders of task data in the repository, in which files that are not uploaded are deleted.

@@ -77,11 +77,11 @@ def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
 
 
 def _short(difference: CellDifference) -> str:
-    cut = difference._replace(
+    shortened_difference = difference._replace(
         claimed=difference.claimed[:VALUE_MAX] if difference.claimed is not None else None,
         computed=difference.computed[:VALUE_MAX],
     )
-    return cut.text
+    return shortened_difference.text
 
 
 def counts_text(verification: ReceiptVerification) -> str:

@@ -148,7 +148,7 @@ def _join(*words: str) -> str:
     return shlex.join(words)
 
 
-def _listed(paths: Iterable[str]) -> str:
+def _paths(paths: Iterable[str]) -> str:
     return first_and_more([quoted(path)[1:-1] for path in paths], PATHS_SHOWN)
 
 
@@ -170,7 +170,7 @@ def _clone_command(state: BranchState) -> str:
 
 def _conflicts_lines(state: BranchState) -> Iterator[str]:
     yield f"a merge left {plural(len(state.tree.conflicts), 'file')} with both versions: " + (
-        _listed(state.tree.conflicts)
+        _paths(state.tree.conflicts)
     )
     yield (
         "in each file, keep the right lines, and delete those that begin with <<<<<<<, ======= or "
@@ -197,7 +197,7 @@ def _move_command(state: BranchState) -> str:
 
 
 def _several_models_lines(state: BranchState) -> Iterator[str]:
-    yield f"the branch has files of {plural(len(state.models), 'model')}: {_listed(state.models)}"
+    yield f"the branch has files of {plural(len(state.models), 'model')}: {_paths(state.models)}"
     yield "a pull request may have only one model: put every other model on a branch of its own"
     if state.other_models_files:
         yield (
@@ -367,11 +367,11 @@ def _pending_lines(state: BranchState) -> Iterator[str]:
 
 
 def _uncommitted_lines(state: BranchState) -> Iterator[str]:
-    yield f"not committed, so the server would not see: {_listed(state.pending)}"
+    yield f"not committed, so the server would not see: {_paths(state.pending)}"
     if ignored := [path for path in state.pending if path in state.tree.ignored]:
-        yield f"git ignores {_listed(ignored)}; the command adds them all the same"
+        yield f"git ignores {_paths(ignored)}; the command adds them all the same"
     if state.other_uncommitted:
-        yield f"left out, since not part of a submission: {_listed(state.other_uncommitted)}"
+        yield f"left out, since not part of a submission: {_paths(state.other_uncommitted)}"
 
 
 def _commit_command(state: BranchState) -> str:
@@ -381,7 +381,7 @@ def _commit_command(state: BranchState) -> str:
 
 
 def _outdated_lines(state: BranchState) -> Iterator[str]:
-    yield f"{state.tree.base} has meanwhile changed the same files: {_listed(state.outdated)}"
+    yield f"{state.tree.base} has meanwhile changed the same files: {_paths(state.outdated)}"
     yield "merge it and keep both changes; otherwise the pull request would undo the other change"
 
 
@@ -415,7 +415,7 @@ def _warned_lines(state: BranchState) -> Iterator[str]:
 
 def _other_uncommitted_lines(state: BranchState) -> Iterator[str]:
     if state.other_uncommitted:
-        file_list = _listed(state.other_uncommitted)
+        file_list = _paths(state.other_uncommitted)
         yield f"not committed, so the server would not see: {file_list}"
 
 

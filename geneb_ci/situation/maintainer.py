@@ -212,7 +212,7 @@ class BoardState(CloneState):
         return ["--key", self.key.path or "KEY.pem"]
 
 
-def _listed(paths: tuple[str, ...]) -> str:
+def _path_list(paths: tuple[str, ...]) -> str:
     return first_and_more(list(paths), LISTED_MAX)
 
 
@@ -235,7 +235,7 @@ def _no_rows_lines(_: BoardState) -> Iterator[str]:
 
 
 def _row_refused_lines(state: BoardState) -> Iterator[str]:
-    yield f"rows with errors: {_listed(state.refused)}"
+    yield f"rows with errors: {_path_list(state.refused)}"
     yield "a board can only be built and published if every row passes"
 
 
@@ -287,7 +287,7 @@ def _differs_lines(state: BoardState) -> Iterator[str]:
 
 def _pending_lines(state: BoardState) -> Iterator[str]:
     if state.pending is not None:
-        yield f"signed, but not committed: {_listed(state.pending.paths)}"
+        yield f"signed, but not committed: {_path_list(state.pending.paths)}"
     yield "a statement counts as soon as it is on the main branch; later statements link to it"
 
 
@@ -301,7 +301,7 @@ def _commit_pending_command(state: BoardState) -> str:
 
 
 def _unmerged_lines(state: BoardState) -> Iterator[str]:
-    yield f"committed here, but not on {state.tree.base}: {_listed(state.unmerged)}"
+    yield f"committed here, but not on {state.tree.base}: {_path_list(state.unmerged)}"
     yield "open a pull request, in which the server verifies the statements again and merges them"
 
 
@@ -317,7 +317,7 @@ def _push_command(state: BoardState) -> str:
 
 def _in_review_lines(state: BoardState) -> Iterator[str]:
     yield f"pushed to {state.tree.upstream}, but not on {state.tree.base}: " + (
-        _listed(state.unmerged)
+        _path_list(state.unmerged)
     )
     if not state.is_github_known:
         yield "not checked: is there a pull request of this branch? if there is, merge it"

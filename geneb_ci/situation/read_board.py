@@ -106,7 +106,7 @@ class BoardReader:
             has_answers=bool(answers),
             signer_count=len(self.audits.keys),
             key=self.key(),
-            lost_statement=self.lost(),
+            lost_statement=self.lost_statement(),
             broken_record=self._broken_record(verifications),
             pending=self._pending(),
             unmerged=self._unmerged(),
@@ -155,7 +155,7 @@ class BoardReader:
             state = EXPIRED
         return KeyFacts(name, state, trusted_key.owner)
 
-    def lost(self) -> LostStatement | None:
+    def lost_statement(self) -> LostStatement | None:
         """Return the first lost statement, with a commit that has it; None if none is lost."""
         reason_by_name = self.audits.history.loss_reasons
         for name, reason in reason_by_name.items():
@@ -319,18 +319,18 @@ class BoardReader:
 
     def _signed_audits(self, shown_at: Mapping[str, str]) -> Iterator[OpenAudit]:
         """Yield the audits of the repository's signed commitments and starts."""
-        ended, history = self._ended_draws, self.audits.history
+        ended_draws, history = self._ended_draws, self.audits.history
         starts = {
             (event.commitment.sha256, _sample_options(event.plan)): (name, event.plan, event)
             for name, event in history.events(StatementKind.START)
             if event.plan is not None
         }
-        drawn_commitments = {sha256 for sha256, _ in {*ended, *starts}}
+        drawn_commitments = {sha256 for sha256, _ in {*ended_draws, *starts}}
         for name, event in history.events(StatementKind.COMMITMENT):
             if event.commitment.sha256 not in drawn_commitments:
                 yield self._audit_of_commitment(event.commitment, f"{self.folder}/{name}", shown_at)
         for draw, (name, plan, event) in starts.items():
-            if draw not in ended and self._is_current(event):
+            if draw not in ended_draws and self._is_current(event):
                 audit = self._audit_of_plan(plan)
                 yield audit._replace(statement=f"{self.folder}/{name}", shown_on=event.shown_on)
 
@@ -390,7 +390,7 @@ class BoardReader:
 
     def _audits_of_plans(self) -> Iterator[OpenAudit]:
         """Yield the audits of the commitments and plans in the root folder of the repository."""
-        ended = self._ended_draws
+        ended_draws = self._ended_draws
         for path in sorted(self.root.glob("*.json")):
             raw = read_bytes(path)
             if not isinstance(raw, bytes):
@@ -404,12 +404,12 @@ class BoardReader:
                     continue
             except GenebError:
                 continue
-            if audit.draw_key not in ended:
+            if audit.draw_key not in ended_draws:
                 yield audit
 
     def _audits_of_work_folders(self) -> Iterator[OpenAudit]:
         """Yield the unfinished audits that have a work folder in the user's cache."""
-        ended = self._ended_draws
+        ended_draws = self._ended_draws
         models = {path.stem for path in files_in(self.layout.submissions or self.root)}
         for sample in (TaskSample, EmbeddingSample):
             for folder in sorted(cache_folder(sample.cache).glob("*/*")):
@@ -419,7 +419,7 @@ class BoardReader:
                     audit = self._audit_of_work_folder(folder, sample.name)
                 except GenebError:
                     continue
-                if audit is not None and audit.draw_key not in ended:
+                if audit is not None and audit.draw_key not in ended_draws:
                     yield audit
 
     def _audit_of_work_folder(self, folder: Path, sample: str) -> OpenAudit | None:

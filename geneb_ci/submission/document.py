@@ -130,7 +130,7 @@ class _Members(NamedTuple):
                     inner += parent.values()
                 elif type(parent) is list:
                     inner += parent
-                    numbers += sum(type(each) in _NUMBERS for each in parent)
+                    numbers += sum(type(item) in _NUMBERS for item in parent)
             values += len(inner)
             if values - numbers > VALUES_MAX or numbers > NUMBERS_MAX:
                 return cls(names, floats, is_within_limits=False)

@@ -303,18 +303,18 @@ def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
     if (disguise := disguise_of(raw)) is not None:
         return _disguised(raw, disguise)
     faults: tuple[Fault, ...] = ()
-    skipped = 0
+    bom_length = 0
     if raw.startswith(BOM):
         faults = (_encoding("the file begins with a byte order mark", "EF BB BF", 0),)
-        skipped = len(BOM)
+        bom_length = len(BOM)
     try:
-        text = raw[skipped:].decode("utf-8")
+        text = raw[bom_length:].decode("utf-8")
     except UnicodeDecodeError as error:
-        at = error.start + skipped
+        at = error.start + bom_length
         byte = f"byte 0x{raw[at]:02X} at offset {at}"
-        at_character = len(raw[skipped:at].decode("utf-8"))
+        at_character = len(raw[bom_length:at].decode("utf-8"))
         # The text is only used to compute line and column.
-        text = raw[skipped:].decode("utf-8", "replace")
+        text = raw[bom_length:].decode("utf-8", "replace")
         return text, False, (*faults, _encoding(f"{byte} is not UTF-8", byte, at_character))
     return text, True, faults
 

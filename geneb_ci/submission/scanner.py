@@ -93,7 +93,7 @@ class _Scanner(Strings, Scalars):
         start = self.at
         character = self.text[start : start + 1]
         is_number = key_at < 0 and character != "" and character in "-0123456789"
-        self.count(listed=is_number)
+        self.count(is_in_list=is_number)
         value: Any
         if character in {"{", "["}:
             if len(path) >= DEPTH_MAX:
@@ -115,9 +115,9 @@ class _Scanner(Strings, Scalars):
         self.spans[path] = Span(key_at, start, self.at)
         return value
 
-    def count(self, *, listed: bool) -> None:
+    def count(self, *, is_in_list: bool) -> None:
         """Count a value, or a number in a list; raise StopParsing if there are too many."""
-        if listed:
+        if is_in_list:
             self.number_count += 1
             count, limit, noun = self.number_count, NUMBERS_MAX, "numbers in lists"
         else:

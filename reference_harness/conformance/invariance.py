@@ -33,7 +33,7 @@ def batch_size(subject: Subject) -> tuple[str, float]:
         for size in sizes:
             largest_distance = max(
                 largest_distance,
-                subject.same(
+                subject.checked_distance(
                     subject.embed(sequences, size),
                     unbatched,
                     f"embeddings under batch_size={size} differ from those under batch_size=1: "
@@ -100,7 +100,7 @@ def order(subject: Subject) -> tuple[str, float]:
         actual = subject.embed([sequences[i] for i in rows], 2)
         largest_distance = max(
             largest_distance,
-            subject.same(
+            subject.checked_distance(
                 actual,
                 expected[rows],
                 f"embeddings do not follow their sequences when these come {name}: restore the "
@@ -118,7 +118,7 @@ def repeatable_calls(subject: Subject) -> tuple[str, float]:
     for _ in range(2):
         largest_distance = max(
             largest_distance,
-            subject.same(
+            subject.checked_distance(
                 subject.embed(mixed_lengths()),
                 expected,
                 "the same call returned different embeddings: remove what is random or kept "
@@ -141,7 +141,7 @@ def repeatable_loads(subject: Subject) -> tuple[str, float]:
     second_extractor = subject.load().extractor
     first_embeddings = subject.embed(mixed_lengths(), on=second_extractor)
     try:
-        largest_distance = subject.same(
+        largest_distance = subject.checked_distance(
             first_embeddings, expected, "two loads give different embeddings", example
         )
     except BrokenError as error:
@@ -203,11 +203,15 @@ def evaluation_mode(subject: Subject) -> tuple[str, float]:
     expected = subject.embed(sequences)
     _reseed(2)
     sentence = "Nothing is in training mode" if modules else "No torch module is visible"
-    return f"{sentence}, and embeddings do not depend on the seed.", subject.same(
-        subject.embed(sequences),
-        expected,
-        "embeddings depend on the random seed, as with active dropout: call .eval() on the model",
-        f"{call(sequences)}, under two random seeds",
+    return (
+        f"{sentence}, and embeddings do not depend on the seed.",
+        subject.checked_distance(
+            subject.embed(sequences),
+            expected,
+            "embeddings depend on the random seed, as with active dropout: "
+            "call .eval() on the model",
+            f"{call(sequences)}, under two random seeds",
+        ),
     )
 
 
@@ -215,7 +219,7 @@ def _compare_row(
     subject: Subject, sequences: list[str], row: int, unbatched: np.ndarray, neighbours_text: str
 ) -> float:
     """Return the distance of a row of a batch from the embedding of the sequence alone."""
-    return subject.same(
+    return subject.checked_distance(
         subject.embed(sequences, len(sequences))[row],
         unbatched,
         f"a sequence has another embedding {neighbours_text} than alone: pool under the attention "

@@ -22,7 +22,7 @@ def letter_case(subject: Subject) -> tuple[str, float | None]:
         )
     expected = subject.embed([upper_case], 1)
     largest_distance = max(
-        subject.same(
+        subject.checked_distance(
             subject.embed([sequence], 1),
             expected,
             "a lower-case sequence has another embedding than the same one in upper case, although "
@@ -53,7 +53,7 @@ def unknown_letters(subject: Subject) -> tuple[str, float]:
             raise BrokenError(msg, call([ambiguous_sequence], 1))
         largest_distance = max(
             largest_distance,
-            subject.same(
+            subject.checked_distance(
                 embeddings[1],
                 unbatched,
                 "a sequence with N or another IUPAC letter changes the embedding of its neighbour",
@@ -86,7 +86,7 @@ def empty_and_short(subject: Subject) -> str:
                 raise BrokenError(msg, call(sequences, 8))
             for neighbour in (0, 2):
                 if len(sequences) > neighbour and neighbour != row:
-                    subject.same(
+                    subject.checked_distance(
                         embeddings[neighbour],
                         unbatched,
                         f"{short_sequence!r} in a batch changes the embeddings of its neighbours",

@@ -201,7 +201,8 @@ def no_drift(subject: Subject) -> tuple[str, float]:
             "running mean, a cache); remove it"
         )
         largest_distance = max(
-            largest_distance, subject.same(later_embedding, expected, sentence, call([sequence], 1))
+            largest_distance,
+            subject.checked_distance(later_embedding, expected, sentence, call([sequence], 1)),
         )
     return (
         f"{len(expected_by_row)} sequences have the same embedding before and after all others.",
@@ -295,7 +296,7 @@ def _compare(
     )
     alone_embedding = scale.embedded_alone[row]
     try:
-        return scale.subject.same(embedded[index], alone_embedding, sentence, example)
+        return scale.subject.checked_distance(embedded[index], alone_embedding, sentence, example)
     except BrokenError as error:
         later_embedding = scale.subject.embed([sequences[index]], 1)[0]
         if (

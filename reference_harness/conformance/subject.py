@@ -100,7 +100,9 @@ class Subject:
             raise BrokenError(msg, call(sequences, batch_size))
         return embeddings
 
-    def same(self, actual: np.ndarray, expected: np.ndarray, sentence: str, example: str) -> float:
+    def checked_distance(
+        self, actual: np.ndarray, expected: np.ndarray, sentence: str, example: str
+    ) -> float:
         """Return the distance of two arrays of embeddings; raise BrokenError above the tolerance.
 
         `sentence` is the message about finite embeddings that differ. Another width, another type,

@@ -218,8 +218,8 @@ class RayEngine:
         awaited_refs = [*self._starting, *running]
         if not awaited_refs:
             return None
-        ready, _ = self._ray.wait(awaited_refs, timeout=timeout)
-        for ref in ready:
+        ready_refs, _ = self._ray.wait(awaited_refs, timeout=timeout)
+        for ref in ready_refs:
             if ref in self._starting:
                 self._started(ref)
             elif ref in self._streams:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reference_harness import cache as store
 from reference_harness import mini
 from reference_harness.cache import Cache
-from reference_harness.claims import claims, packed
+from reference_harness.claims import claims, packed_digests
 from reference_harness.embed import Batching
 from reference_harness.embedder import Embedder, EmbedJob, EmbedResult, Step
 from reference_harness.memory import MemoryLimit
@@ -42,7 +42,7 @@ def test_the_first_task_that_lacks_a_sequence_embeds_it(
     tasks: list[set[str]], here: set[str]
 ) -> None:
     cache: Any = SimpleNamespace(find=lambda wanted: set(wanted) & set(sequence_digests(here)))
-    named = {f"t{i}": packed(sequence_digests(sorted(one))) for i, one in enumerate(tasks)}
+    named = {f"t{i}": packed_digests(sequence_digests(sorted(one))) for i, one in enumerate(tasks)}
     seen: dict[str, str] = {}
     for (task_id, claim), letters in zip(claims(named, cache).items(), tasks, strict=True):
         lacking = sorted(letters - here - seen.keys())

@@ -81,12 +81,12 @@ def diagnostic_steps(
 ) -> Steps:
     """Return the slow steps of diagnostics; `values` are the inputs of figures."""
     scores = {regime: _scores(board) for regime, board in boards.items()}
-    later = functools.partial
-    steps_by_name: Steps = {"findings": later(_findings, values, benchmark)}
+    partial = functools.partial
+    steps_by_name: Steps = {"findings": partial(_findings, values, benchmark)}
     for pair in itertools.combinations(scores, 2):
-        steps_by_name[f"taus {pair}"] = later(_pair_taus, *map(scores.__getitem__, pair))
+        steps_by_name[f"taus {pair}"] = partial(_pair_taus, *map(scores.__getitem__, pair))
     for regime, table in scores.items():
-        steps_by_name[f"taus {regime}"] = later(kendall_taus, list(table.columns.values()))
+        steps_by_name[f"taus {regime}"] = partial(kendall_taus, list(table.columns.values()))
     return steps_by_name
 
 

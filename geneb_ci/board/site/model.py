@@ -147,8 +147,8 @@ def _registered(entry: ModelEntry | None) -> Iterator[ModelFact]:
     yield ModelFact("Runs on", entry.attributes.get("runs_on", UNKNOWN), Author.REGISTRY)
     if entry.published is not None:
         run = entry.published
-        cut = f", cut at {run.max_length:,} tokens" if run.max_length else ""
-        run_text = f"layer {run.hidden_layer}, pooling {run.pooling}{cut}"
+        cut_text = f", cut at {run.max_length:,} tokens" if run.max_length else ""
+        run_text = f"layer {run.hidden_layer}, pooling {run.pooling}{cut_text}"
         yield ModelFact("Published run", run_text, Author.REGISTRY)
     if entry.sources is not None and entry.sources.facts:
         yield ModelFact("Source of the facts", entry.sources.facts, Author.REGISTRY)

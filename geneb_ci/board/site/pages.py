@@ -70,7 +70,7 @@ class Page(NamedTuple):
 
 
 def page(
-    path: str, template: str, site: Site, *, title: str, about: str, **more: Any
+    path: str, template: str, site: Site, *, title: str, about: str, **values: Any
 ) -> Page:  # `more` has variables of one template
     """Return a page with the variables of every page: title, description, citation, addresses."""
     content = {
@@ -80,14 +80,14 @@ def page(
         "about": about,
         "site": site,
         "canonical": site.address(path),
-        "data": dataset(title, about, path, site, **more.pop("described", {})),
+        "data": dataset(title, about, path, site, **values.pop("described", {})),
         "cite": citation(
-            more.pop("key", title),
-            more.pop("cited", title),
-            more.pop("permanent", site.permanent or path),
+            values.pop("key", title),
+            values.pop("cited", title),
+            values.pop("permanent", site.permanent or path),
             site,
         ),
-        **more,
+        **values,
     }
     return Page(path, template, content)
 
@@ -101,13 +101,13 @@ class LazyPage(NamedTuple):
 
 def model_pages(site: Site) -> Iterator[LazyPage]:
     """Yield the page and the badge of each model."""
-    later = functools.partial
+    partial = functools.partial
     for entry in site.entries:
         model = entry.submission.model_id
-        yield LazyPage(f"models/{model}.html", later(model_page, entry, site))
+        yield LazyPage(f"models/{model}.html", partial(model_page, entry, site))
         path = f"badges/{model}.svg"
-        badge = later(badge_of, model, site)
-        yield LazyPage(path, later(_badge_page, path, badge))
+        badge = partial(badge_of, model, site)
+        yield LazyPage(path, partial(_badge_page, path, badge))
 
 
 def _badge_page(path: str, badge: Callable[[], Badge]) -> Page:
@@ -116,18 +116,18 @@ def _badge_page(path: str, badge: Callable[[], Badge]) -> Page:
 
 def other_pages(site: Site) -> Iterator[LazyPage]:
     """Yield the pages of a board that are not about a single model."""
-    facts, later = task_facts(site), functools.partial
+    facts, partial = task_facts(site), functools.partial
     for task in site.benchmark.tasks:
         known_facts = facts.get(task.id, TaskFacts())
-        yield LazyPage(f"tasks/{task.id}.html", later(task_page, task, known_facts, site))
+        yield LazyPage(f"tasks/{task.id}.html", partial(task_page, task, known_facts, site))
     for category in site.benchmark.category_order:
         path = f"categories/{site.category_files[category]}.html"
-        yield LazyPage(path, later(category_page, category, facts, site))
+        yield LazyPage(path, partial(category_page, category, facts, site))
     for regime in site.benchmark.regimes:
         for metric in site.benchmark.metrics:
-            make = later(scores_page, regime, metric, site)
+            make = partial(scores_page, regime, metric, site)
             yield LazyPage(scores_path(regime, metric), make)
-    yield LazyPage(MARKS, later(marks_page, site))
+    yield LazyPage(MARKS, partial(marks_page, site))
 
 
 def model_page(entry: Entry, site: Site) -> Page:

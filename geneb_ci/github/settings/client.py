@@ -45,7 +45,7 @@ class SettingsClient:
         not read the path.
         """
         key = f"{path} {parameters}"
-        return self._once(
+        return self._send_once(
             key, lambda: self.wire.get(path, **parameters).body, None, path, permission
         )
 
@@ -53,12 +53,12 @@ class SettingsClient:
         """Return a complete list. Raises UnreadableSetting if the token may not read it."""
         pages = self.wire.pages(path, PAGES_MAX)
         return list(
-            self._once(
+            self._send_once(
                 path, lambda: [item for page in pages for item in page], [], path, permission
             )
         )
 
-    def _once(
+    def _send_once(
         self, key: str, read: Callable[[], Any], default: Any, path: str, permission: str
     ) -> Any:
         """Return the earlier answer for this key, or read it now.

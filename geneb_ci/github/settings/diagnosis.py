@@ -98,11 +98,11 @@ def as_text(
     diagnoses: Sequence[Diagnosis],
     width: int,
     features: Sequence[Feature] = (),
-    most: int = sys.maxsize,
+    lines_max: int = sys.maxsize,
 ) -> str:
     """Return the report for a terminal; settings that are fine are only counted.
 
-    If the report has more than `most` lines, settings that are not fine are only named.
+    If the report has more than `lines_max` lines, settings that are not fine are only named.
     """
     unfulfilled = [diagnosis for diagnosis in diagnoses if diagnosis.state is not SettingState.FINE]
     blocks = [
@@ -116,7 +116,7 @@ def as_text(
     ]
     last_lines = [*_last_lines(repository, diagnoses, features)]
     text = wrapped_text("\n".join([*itertools.chain(*blocks), *last_lines]), width)
-    if text.count("\n") <= most:
+    if text.count("\n") <= lines_max:
         return text
     ids_by_state: dict[SettingState, list[str]] = {}
     for diagnosis in unfulfilled:
