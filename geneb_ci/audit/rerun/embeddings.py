@@ -114,8 +114,8 @@ def rerun_embeddings(
     """
     submission, receipt = committed_receipt(plan, prepared.subject)
     prepared = dataclasses.replace(prepared, spec=dataclasses.replace(prepared.spec, tf32=False))
-    with files(receipt) as opened:
-        result = _EmbeddingRun(plan, prepared, submission, receipt, opened, say).result(clock)
+    with files(receipt) as open_files:
+        result = _EmbeddingRun(plan, prepared, submission, receipt, open_files, say).result(clock)
     embeddings = result.embeddings or b""
     prepared.work.keep_binary(RERUN_EMBEDDINGS, lambda stream: stream.write(embeddings))
     return result
@@ -181,14 +181,16 @@ class _EmbeddingRun:
                     *(fresh_row.sequence for rows in fresh.values() for fresh_row in rows),
                 ],
             )
-            reruns = [self._stacked(embedding_by_sequence, task.sequences) for task in drawn_tasks]
+            reruns = [
+                self._embeddings_of(embedding_by_sequence, task.sequences) for task in drawn_tasks
+            ]
             comparisons = [
                 judge(task.committed, rerun, task.tolerances(rerun), task.entry.scale_log2)
                 for task, rerun in zip(drawn_tasks, reruns, strict=True)
             ]
-            repeated = self._repeat_failed(drawn_tasks, reruns, comparisons)
+            repeats_by_task = self._repeat_failed(drawn_tasks, reruns, comparisons)
             if noise := own_noise(
-                drawn_tasks, reruns, comparisons, repeated, self.embedder.repeats
+                drawn_tasks, reruns, comparisons, repeats_by_task, self.embedder.repeats
             ):
                 raise ResultRefused(f"the receipt is weak: {noise}", "draw tasks: --sample tasks")
             stage = "scoring"
@@ -213,7 +215,7 @@ class _EmbeddingRun:
             test,
             training,
             support,
-            [repeated.get(task.task, {}) for task in drawn_tasks],
+            [repeats_by_task.get(task.task, {}) for task in drawn_tasks],
         )
         changes = {
             task.task: decision_changes(
@@ -231,7 +233,7 @@ class _EmbeddingRun:
             compared_task(
                 task,
                 comparison,
-                repeated.get(task.task, {}),
+                repeats_by_task.get(task.task, {}),
                 self.receipt.dim,
                 room_of(task, rerun),
             )
@@ -333,7 +335,9 @@ class _EmbeddingRun:
                 task.probe_sets,
                 task.entry.scale_log2,
                 fresh[task.task],
-                self._stacked(embedding_by_sequence, [row.sequence for row in fresh[task.task]]),
+                self._embeddings_of(
+                    embedding_by_sequence, [row.sequence for row in fresh[task.task]]
+                ),
             )
             for task in drawn_tasks
             if task.task in fresh
@@ -350,7 +354,10 @@ class _EmbeddingRun:
         by_task = [variants.get(task, none) for task in self.task_ids]
         return EmbeddedVariants(
             [task_part.rows for task_part in by_task],
-            [self._stacked(embedding_by_sequence, task_part.sequences) for task_part in by_task],
+            [
+                self._embeddings_of(embedding_by_sequence, task_part.sequences)
+                for task_part in by_task
+            ],
         )
 
     def _refits(
@@ -379,7 +386,7 @@ class _EmbeddingRun:
             self.files.release(task)
         return refits
 
-    def _stacked(
+    def _embeddings_of(
         self, embedding_by_sequence: "dict[str, npt.NDArray[np.float32]]", sequences: Sequence[str]
     ) -> "npt.NDArray[np.float32]":
         import numpy as np
@@ -407,14 +414,14 @@ class _EmbeddingRun:
         ]
         failed.sort()
         results: dict[str, dict[int, RepeatedEmbedding]] = {}
-        rescued, rescued_max = 0, rescued_limit(sum(len(task.rows) for task in drawn_tasks))
+        rescued_count, rescued_max = 0, rescued_limit(sum(len(task.rows) for task in drawn_tasks))
         for start in range(0, len(failed), REPEATS_AT_ONCE):
             batch = failed[start : start + REPEATS_AT_ONCE]
             self.say(f"{len(failed)} embeddings fail: embedding {len(batch)} again, each alone")
             dtype, values = self.embedder.embed_again(
                 [drawn_tasks[number].sequences[index] for *_, number, index in batch]
             )
-            rescued_before = rescued
+            rescued_before = rescued_count
             for (*_, number, index), value in zip(batch, values, strict=True):
                 task, rerun = drawn_tasks[number], reruns[number]
                 scale = task.entry.scale_log2
@@ -429,8 +436,8 @@ class _EmbeddingRun:
                 results.setdefault(task.task, {})[task.rows[index]] = RepeatedEmbedding(
                     result, value
                 )
-                rescued += is_rescued(result, width)
-            if rescued < rescued_before + len(batch) or rescued > rescued_max:
+                rescued_count += is_rescued(result, width)
+            if rescued_count < rescued_before + len(batch) or rescued_count > rescued_max:
                 break
         return results
 
@@ -463,7 +470,7 @@ class _EmbeddingRun:
         direction = Direction(
             rows=test_result.rows, statistic=test_result.statistic, p=test_result.p
         )
-        recomputed = self.cells
+        cells_of_receipt = self.cells
         outcome = EmbeddingOutcome(
             schema_version=WITH_FEW_SHOT,
             plan=self.plan,
@@ -485,12 +492,12 @@ class _EmbeddingRun:
             sandbox=prepared.facts(self.embedder.part_facts),
             harness=HarnessFacts(
                 version=prepared.subject.benchmark.harness_version,
-                commit=recomputed.harness.commit,
-                dirty=recomputed.harness.dirty,
+                commit=cells_of_receipt.harness.commit,
+                dirty=cells_of_receipt.harness.dirty,
             ),
-            benchmark_sha256=recomputed.benchmark.sha256,
-            dataset_revision=recomputed.dataset.revision,
-            packages={"geneb-ci": recomputed.harness.version, **recomputed.packages},
+            benchmark_sha256=cells_of_receipt.benchmark.sha256,
+            dataset_revision=cells_of_receipt.dataset.revision,
+            packages={"geneb-ci": cells_of_receipt.harness.version, **cells_of_receipt.packages},
             notes=[
                 variant_text(variants),
                 *([fresh_text(fresh)] if fresh is not None else []),

@@ -129,7 +129,7 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
 
     Raises BrokenArchiveError if it is not a valid archive, and what reading the stream raises.
     """
-    source = _CountingReader(_unpacked(stream), limit)
+    source = _CountingReader(_decompressed(stream), limit)
     header: dict[str, str] = {}
     header_count = 0
     while True:
@@ -141,36 +141,36 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
             if is_first and len(block) == BLOCK_BYTES:
                 raise NotTarError(_other_format_text(block))
             raise BrokenArchiveError("the archive is damaged")
-        size, kind = _number_in(block[124:136]), block[156:157]
-        if kind in _EXTENDED:
+        size, type_flag = _number_in(block[124:136]), block[156:157]
+        if type_flag in _EXTENDED:
             header_count += 1
             if size > HEADER_MAX or header_count > _EXTENDED_MAX:
                 raise BrokenArchiveError("an extended header is larger than any path")
             content = source.read_exactly(size)
             source.skip(-size % BLOCK_BYTES)
-            if kind != _PAX_GLOBAL:
-                header |= _extended_fields(kind, content)
+            if type_flag != _PAX_GLOBAL:
+                header |= _extended_fields(type_flag, content)
             continue
         if "size" in header:
             size = _decimal(header["size"])
         name = header.get("path") or _path_in(block)
         content_start = source.read
-        yield ArchiveMember(name.removeprefix("./"), size, kind in _REGULAR, source)
+        yield ArchiveMember(name.removeprefix("./"), size, type_flag in _REGULAR, source)
         source.skip(content_start + size + (-size % BLOCK_BYTES) - source.read)
         header, header_count = {}, 0
 
 
-def _unpacked(stream: io.BufferedIOBase) -> io.BufferedIOBase:
+def _decompressed(stream: io.BufferedIOBase) -> io.BufferedIOBase:
     """Return the stream, decompressed if it is gzip."""
     buffered = io.BufferedReader(stream)
     return gzip.GzipFile(fileobj=buffered) if buffered.peek(2)[:2] == GZIP else buffered
 
 
-def _extended_fields(kind: bytes, content: bytes) -> dict[str, str]:
+def _extended_fields(type_flag: bytes, content: bytes) -> dict[str, str]:
     """Return the path and size in an extended header, as far as it has them."""
-    if kind == _LONG_LINK:
+    if type_flag == _LONG_LINK:
         return {}
-    if kind == _LONG_NAME:
+    if type_flag == _LONG_NAME:
         return {"path": content.rstrip(b"\0").decode("utf-8", "replace")}
     values = {}
     while content:

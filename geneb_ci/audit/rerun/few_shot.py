@@ -58,7 +58,7 @@ _NUMBER = r"-?[01]\.[0-9]{4}"
 _NUMBERS = rf"^{_NUMBER}( {_NUMBER})*$"
 
 
-def _rounded(value: object) -> object:
+def _four_digit_scores(value: object) -> object:
     """Return scores with four digits, from a text or a list; return any other value unchanged."""
     if isinstance(value, str):
         if not re.fullmatch(_NUMBERS, value):
@@ -76,7 +76,7 @@ def _joined(scores: list[float]) -> str:
 Correlations = Annotated[
     list[Annotated[float, Field(ge=-1, le=1)]],
     Field(min_length=1),
-    BeforeValidator(_rounded),
+    BeforeValidator(_four_digit_scores),
     PlainSerializer(_joined, return_type=str),
     WithJsonSchema({"type": "string", "pattern": _NUMBERS}),
 ]
@@ -222,18 +222,18 @@ def _with_limits(regime: str, other_fits: str, parts: Sequence[_TaskGain]) -> It
     from geneb_ci.statistics.student import student_quantile  # NumPy is slow to import
 
     count = len(parts)
-    freedom = sum(part.freedom for part in parts)
-    mean_variance = fmean(part.variance for part in parts)
+    freedom = sum(task_gain.freedom for task_gain in parts)
+    mean_variance = fmean(task_gain.variance for task_gain in parts)
     mean_quantile = float(student_quantile(VARIANT_ALARM, freedom))
     limit = MARGIN + mean_quantile * math.sqrt(mean_variance / count)
-    yield Gain(regime, other_fits, "", count, fmean(part.gain for part in parts), limit)
+    yield Gain(regime, other_fits, "", count, fmean(task_gain.gain for task_gain in parts), limit)
     if count == 1:
         return
     task_quantile = float(student_quantile(alarm_quantile_of_one(count), freedom))
-    for part in parts:
-        spread = math.sqrt(max(part.variance, mean_variance))
+    for task_gain in parts:
+        spread = math.sqrt(max(task_gain.variance, mean_variance))
         limit = MARGIN + TASK_MARGIN + task_quantile * spread
-        yield Gain(regime, other_fits, part.task, count, part.gain, limit)
+        yield Gain(regime, other_fits, task_gain.task, count, task_gain.gain, limit)
 
 
 def flagged_gains(result: FewShotResult, other_fits: str) -> list[Gain]:

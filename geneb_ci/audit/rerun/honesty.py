@@ -260,8 +260,8 @@ def difference_limit(
     Several fits count as one, since they decide on the same sequences and often make the same
     errors.
     """
-    changed = fits * (decisions.worse + decisions.better)
-    return margin + alarm_quantile * math.sqrt(changed) / max(1, decisions.rows)
+    changed_count = fits * (decisions.worse + decisions.better)
+    return margin + alarm_quantile * math.sqrt(changed_count) / max(1, decisions.rows)
 
 
 def alarm_quantile_of_one(tasks: int) -> float:

@@ -221,8 +221,8 @@ def prepared_rerun(
         throw_away_machine=machine.throw_away,
         i_wrote_this_code=machine.own_code,
         folder=work.scratch if work is not None else None,
-    ) as opened:
-        sandbox = opened.sandbox
+    ) as sandbox_runner:
+        sandbox = sandbox_runner.sandbox
         work_folder = work or WorkFolder(sandbox.scratch)
         settings = work_folder.pin(
             WorkSettings(
@@ -237,7 +237,7 @@ def prepared_rerun(
                 fresh=fresh.sha256 if fresh is not None else None,
             )
         )
-        escape_count = len(opened.escapes)
+        escape_count = len(sandbox_runner.escapes)
         say(f"sandbox level {sandbox.level}: {escape_count} escapes attempted, all refused")
         model, digests = provided_weights(
             commitment.weights, machine, work_folder, sandbox.level, say
@@ -253,7 +253,7 @@ def prepared_rerun(
             machine,
             settings,
             work_folder,
-            opened,
+            sandbox_runner,
             digests,
             spec,
             packages,

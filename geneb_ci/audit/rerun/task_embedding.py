@@ -354,8 +354,8 @@ class SandboxRuns:
 
         def report(letters: int) -> None:
             if letters <= total and remaining.is_due():
-                state = f"{letters:,} of {total:,} letters embedded"
-                self._say(f"{self._label}: {state}{remaining.text(letters)}")
+                progress_text = f"{letters:,} of {total:,} letters embedded"
+                self._say(f"{self._label}: {progress_text}{remaining.text(letters)}")
 
         return report
 

@@ -75,13 +75,13 @@ def outcome_of(
         raise
     prepared.check_weights()
     benchmark = prepared.subject.benchmark
-    compared = _compared(plan, prepared.subject, rescoring)
+    comparisons = _task_comparisons(plan, prepared.subject, rescoring)
     decoys = _all_decoys(embedded)
     memorisation = memorisation_results(plan, prepared.work, prepared.subject, rescoring)
     variants, fresh, few_shot = memorisation
     precision = precision_of(prepared.settings.noise, run.repeatabilities)
     notes = [
-        *compare.notes(compared, rescoring),
+        *compare.notes(comparisons, rescoring),
         compare.device_note(
             prepared.subject.device, prepared.settings.device, prepared.settings.noise
         ),
@@ -97,12 +97,12 @@ def outcome_of(
     return AuditOutcome(
         schema_version="1.0",
         plan=plan,
-        tasks=compared,
+        tasks=comparisons,
         decoys=decoys,
         variants=variants,
         fresh=fresh,
         few_shot=few_shot,
-        verdict=overall_verdict(compared, decoys, *memorisation),
+        verdict=overall_verdict(comparisons, decoys, *memorisation),
         sandbox=prepared.facts(embedded.values(), rescoring),
         noise=run.noise,
         precision=precision,
@@ -153,7 +153,7 @@ def check_outcome(
     memorisation = memorisation_results(plan, work, subject, rescoring)
     is_same_by_part = {
         "plan": outcome.plan == plan,
-        "comparison": outcome.tasks == _compared(plan, subject, rescoring),
+        "comparison": outcome.tasks == _task_comparisons(plan, subject, rescoring),
         "result of the decoys": outcome.decoys == decoys,
         "result of the variants, the fresh set and the few-shot probes": memorisation
         == (outcome.variants, outcome.fresh, outcome.few_shot),
@@ -203,7 +203,9 @@ def memorisation_results(
     return MemorisationResults(variants, fresh, few_shot)
 
 
-def _compared(plan: TaskPlan, subject: AuditSubject, rescoring: Rescored) -> list[AuditedTask]:
+def _task_comparisons(
+    plan: TaskPlan, subject: AuditSubject, rescoring: Rescored
+) -> list[AuditedTask]:
     """Return the comparison of each task of a plan with its claims."""
     claimed = compare.claims(subject.document, subject.benchmark, plan.commitment.regimes)
     return compare.compare(claimed, rescoring, plan.chosen, subject.benchmark)

@@ -333,13 +333,13 @@ def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, P
     WeightsRefused.
     """
     try:
-        value = read_json(raw, values_max=VALUES_MAX)
+        configuration = read_json(raw, values_max=VALUES_MAX)
     except ValueError as error:
         raise WeightsRefused(
             f"{name} cannot be read as JSON: {error}", "repair or remove it"
         ) from error
     on_hub = weights.kind == "huggingface"
-    for text in _auto_map_texts(value):
+    for text in _auto_map_texts(configuration):
         repository, separator, inside = text.partition("--")
         has_module = f"{inside.partition('.')[0]}.py" in files
         if separator and not (has_module and (repository == weights.location or not on_hub)):
@@ -354,13 +354,13 @@ def _auto_map_texts(value: Any) -> Iterator[str]:
     """Yield every text below a key `auto_map` at any depth."""
     pending = [(value, False)]
     while pending:
-        item, is_inside = pending.pop()
-        if isinstance(item, dict):
-            pending += [(inner, is_inside or key == "auto_map") for key, inner in item.items()]
-        elif isinstance(item, list):
-            pending += [(inner, is_inside) for inner in item]
-        elif is_inside and isinstance(item, str):
-            yield item
+        member, is_inside = pending.pop()
+        if isinstance(member, dict):
+            pending += [(inner, is_inside or key == "auto_map") for key, inner in member.items()]
+        elif isinstance(member, list):
+            pending += [(inner, is_inside) for inner in member]
+        elif is_inside and isinstance(member, str):
+            yield member
 
 
 def _check_safetensors(file: Path, name: str) -> None:

@@ -58,13 +58,13 @@ def round_at(committed_at: int, chain: Chain = QUICKNET) -> int:
 
     `committed_at` is in seconds since 1970. Raises UsageProblem before the chain began.
     """
-    waited = committed_at + DELAY_SECONDS - chain.genesis
-    if waited < 0:
+    seconds_since_genesis = committed_at + DELAY_SECONDS - chain.genesis
+    if seconds_since_genesis < 0:
         raise UsageProblem(
             "the commitment is older than the beacon",
             "pass --committed-at with the time at which the commitment became public",
         )
-    return -(-waited // chain.period) + 1
+    return -(-seconds_since_genesis // chain.period) + 1
 
 
 def time_of(number: int, chain: Chain = QUICKNET) -> int:
@@ -90,12 +90,12 @@ def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_
     curve = _curve()
     # 1. Both are points of the groups of prime order, and not their neutral elements.
     key = _point(curve.G2Point, public_key, "the public key")
-    signed = _point(curve.G1Point, signature, "the signature")
+    signature_point = _point(curve.G1Point, signature, "the signature")
     # 2. The round as a point: the message is SHA-256 of its number, 8 bytes, big-endian.
     message = hashlib.sha256(number.to_bytes(ROUND_BYTES, "big")).digest()
-    hashed = curve.G1Point.hash_to_curve(message, DST)
+    round_point = curve.G1Point.hash_to_curve(message, DST)
     # 3. Both pairings, as one product that has to be 1: the costly last step is made once.
-    if not curve.GT.pairing_check([-hashed, signed], [key, curve.G2Point()]):
+    if not curve.GT.pairing_check([-round_point, signature_point], [key, curve.G2Point()]):
         raise StepMismatch(
             SIGNATURE,
             f"the signature is not that of round {number} of the beacon",
@@ -103,7 +103,7 @@ def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_
         )
 
 
-def _point(group: Any, text: str, kind: str) -> Any:  # the library's own points
+def _point(group: Any, text: str, point_name: str) -> Any:  # the library's own points
     """Return the point of a group from the hex digits of its compressed form.
 
     Only the canonical encoding is accepted; the library also reads other forms of the neutral
@@ -113,12 +113,12 @@ def _point(group: Any, text: str, kind: str) -> Any:  # the library's own points
         raw = bytes.fromhex(text)
         point = group.from_compressed_bytes_unchecked(raw)
     except ValueError as error:
-        raise StepMismatch(SIGNATURE, f"{kind} is not a point of the curve") from error
+        raise StepMismatch(SIGNATURE, f"{point_name} is not a point of the curve") from error
     if point == group.identity() or not point.is_in_subgroup():
-        raise StepMismatch(SIGNATURE, f"{kind} is not a point of the group of prime order")
+        raise StepMismatch(SIGNATURE, f"{point_name} is not a point of the group of prime order")
     if point.to_compressed_bytes() != raw:
         raise StepMismatch(
-            SIGNATURE, f"{kind} is not the canonical encoding of a point of the curve"
+            SIGNATURE, f"{point_name} is not the canonical encoding of a point of the curve"
         )
     return point
 

@@ -218,7 +218,7 @@ def allocation(sizes: Sequence[int], guaranteed: int, drawn: int) -> list[int]:
 
 
 def drawable_cells(
-    submission: Submission, benchmark: Benchmark, audited: Sequence[str]
+    submission: Submission, benchmark: Benchmark, audited_regimes: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """Return the audited regimes with claims, and the tasks with a claim in any of them.
 
@@ -226,14 +226,17 @@ def drawable_cells(
     missing cell in another regime can be audited. Raises AuditRefused if there is no claim.
     """
     regimes = [
-        name for name in benchmark.regimes if name in audited and submission.results.get(name)
+        name
+        for name in benchmark.regimes
+        if name in audited_regimes and submission.results.get(name)
     ]
     claimed = {task for regime in regimes for task in submission.results[regime]}
     tasks = [task for task in benchmark.task_ids if task in claimed]
     if not tasks:
         raise AuditRefused(
             "the submission has no score in a regime that is audited",
-            f"the policy audits {', '.join(audited)}; without a score there, no audit is possible",
+            f"the policy audits {', '.join(audited_regimes)}; without a score there, no audit is "
+            "possible",
         )
     return regimes, tasks
 

@@ -167,8 +167,8 @@ def read_commitment(path: Path) -> Commitment:
     Raises NothingChecked when it cannot be read, StepMismatch when the digest is wrong or nothing
     can be drawn from the commitment.
     """
-    kind = FileKind.COMMITMENT
-    file = _parsed(path, _required_bytes(path, kind), CommitmentFile, kind)
+    file_kind = FileKind.COMMITMENT
+    file = _parsed(path, _required_bytes(path, file_kind), CommitmentFile, file_kind)
     if file.commitment.sha256 != file.sha256:
         raise StepMismatch(
             COMMITMENT,
@@ -198,19 +198,19 @@ def _value(raw: bytes) -> object:
         return None
 
 
-def _required_bytes(path: Path, kind: FileKind) -> bytes:
-    require_file(path, kind)
+def _required_bytes(path: Path, file_kind: FileKind) -> bytes:
+    require_file(path, file_kind)
     raw = read_bytes(path)
     if isinstance(raw, Fault):
-        kind_name = kind.title.partition(" ")[2]
-        raise NothingChecked(f"{path}: not a {kind_name}: {raw.message}", kind.fix)
+        kind_name = file_kind.title.partition(" ")[2]
+        raise NothingChecked(f"{path}: not a {kind_name}: {raw.message}", file_kind.fix)
     return raw
 
 
-def _parsed(path: Path, raw: bytes, model: type[_M], kind: FileKind) -> _M:
+def _parsed(path: Path, raw: bytes, model: type[_M], file_kind: FileKind) -> _M:
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
-        kind_name = kind.title.partition(" ")[2]
-        refusal = refusal_of(raw, kind, f"not a {kind_name}: {first_error(error)}")
+        kind_name = file_kind.title.partition(" ")[2]
+        refusal = refusal_of(raw, file_kind, f"not a {kind_name}: {first_error(error)}")
         raise NothingChecked(f"{path}: {refusal.message}", refusal.fix) from error

@@ -110,7 +110,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             f"the submission has no score in {quoted(commitment.regimes)}",
             "commit again, and audit again",
         ) from error
-    for part, claimed, committed in (
+    for subject, claimed, committed in (
         ("regimes", regimes, commitment.regimes),
         ("tasks", tasks, commitment.tasks),
     ):
@@ -118,7 +118,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             differing_names = sorted(set(claimed) ^ set(committed)) or ["their order"]
             raise StepMismatch(
                 SUBMISSION,
-                f"the {part} that may be drawn are not those that the submission claims: "
+                f"the {subject} that may be drawn are not those that the submission claims: "
                 f"{first_and_more([quoted(name) for name in differing_names])}",
                 "commit again, and audit again",
             )
@@ -154,15 +154,15 @@ def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
             ("revision of the weights", weights.revision, model.revision),
             ("weight files", weights.files, model.weights),
         ]
-    for part, committed, claimed in pairs:
-        _check_same(part, committed, claimed)
+    for subject, committed, claimed in pairs:
+        _check_same(subject, committed, claimed)
 
 
-def _check_same(part: str, committed: object, claimed: object) -> None:
+def _check_same(subject: str, committed: object, claimed: object) -> None:
     if committed != claimed:
         raise StepMismatch(
             SUBMISSION,
-            f"{part}: the commitment has {quoted(committed)}, the submission {quoted(claimed)}",
+            f"{subject}: the commitment has {quoted(committed)}, the submission {quoted(claimed)}",
             "commit again, and audit again",
         )
 
@@ -196,11 +196,11 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         ("dataset", benchmark.dataset.repo_id, pin.dataset),
         ("dataset revision", benchmark.dataset.revision, pin.revision),
     )
-    for part, present, recorded in pairs:
+    for subject, present, recorded in pairs:
         if present != recorded:
             raise StepMismatch(
                 BENCHMARK,
-                f"the {part} is now {quoted(present)}, and was {quoted(recorded)} in the audit",
+                f"the {subject} is now {quoted(present)}, and was {quoted(recorded)} in the audit",
                 "the evidence is stale: audit again",
             )
     commitment = outcome.plan.commitment
