@@ -312,8 +312,8 @@ def _shortfall_bounds(
         return np.zeros(1)
     one_sided_quantile = NormalDist().inv_cdf(CONFIDENCE ** (1 / (count - 1)))
     errors, freedom = difference_errors(scores, subset, best)
-    lower_counts = scores.values[best][None, :] - scores.values[subset][:, None]
-    reach = lower_counts + student_quantile(one_sided_quantile, freedom) * errors
+    shortfalls = scores.values[best][None, :] - scores.values[subset][:, None]
+    reach = shortfalls + student_quantile(one_sided_quantile, freedom) * errors
     reach[subset[:, None] == best[None, :]] = -np.inf
     return np.asarray(np.maximum(reach.max(axis=1), 0.0))
 
