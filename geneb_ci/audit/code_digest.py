@@ -121,12 +121,12 @@ class _ModuleDefinitions:
             class_name,
             *(name for statement in self.other_statements for name in _names(statement)),
         ]
-        digested: set[str] = set()
+        digested_names: set[str] = set()
         while pending:
             name = pending.pop()
-            if name in digested:
+            if name in digested_names:
                 continue
-            digested.add(name)
+            digested_names.add(name)
             for statement in self.definitions.get(name, ()):
                 used_statements[id(statement)] = statement
                 pending += _names(statement)
@@ -318,7 +318,7 @@ def extractor_code(
     folder: ExtractorFolder | None,
     path: str,
     class_name: str,
-    claimed: str | None,
+    claimed_sha256: str | None,
     options: Mapping[str, str],
 ) -> ExtractorCode:
     """Return the extractor that a run names, with digests of the folder of extractors.
@@ -328,7 +328,7 @@ def extractor_code(
     missing or has another digest.
     """
     if path.startswith(BUILTIN):
-        if claimed is None:
+        if claimed_sha256 is None:
             raise AuditRefused(
                 f"the submission names {path} without the digest of its source",
                 "ask for the file of format 1.1 that the harness writes, which has the digest",
@@ -336,7 +336,7 @@ def extractor_code(
         return ExtractorCode(
             path=path,
             class_name=class_name,
-            sha256=claimed,
+            sha256=claimed_sha256,
             options=dict(sorted(options.items())),
             tree=tree_digest({}),
         )
@@ -352,10 +352,10 @@ def extractor_code(
             "add the module that ran to the checkout",
         )
     sha256 = hashlib.sha256(folder.files[name]).hexdigest()
-    if claimed not in {None, sha256}:
+    if claimed_sha256 not in {None, sha256}:
         raise AuditRefused(
-            f"the extractor {name!r} is not the one that ran: sha256 {sha256}, expected {claimed}"
-            f"{line_ends_clause(folder.files[name], str(claimed))}",
+            f"the extractor {name!r} is not the one that ran: sha256 {sha256}, expected "
+            f"{claimed_sha256}{line_ends_clause(folder.files[name], str(claimed_sha256))}",
             "ask for the extractor exactly as it ran, or for a new run",
         )
     return ExtractorCode(

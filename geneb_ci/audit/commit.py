@@ -218,10 +218,10 @@ class AuditSubject:
         """
         if self.entry is not None:
             return None
-        claimed = text_at(self.document, "run", "environment")
+        lock_sha256 = text_at(self.document, "run", "environment")
         name = f"{extractor_module(self.document).removesuffix('.py')}{LOCK_SUFFIX}"
         raw = self.modules.get(name)
-        if raw is None and not claimed:
+        if raw is None and not lock_sha256:
             return None
         try:
             lock = read_lock(raw or b"", name, HARNESS_PACKAGES)
@@ -229,7 +229,7 @@ class AuditSubject:
             raise AuditRefused(
                 f"{name}:{error.line}: the lock {error.reason}", _RETRY_FIX
             ) from error
-        _require_committed("lock of the packages", lock.sha256, claimed or "absent")
+        _require_committed("lock of the packages", lock.sha256, lock_sha256 or "absent")
         return lock
 
     @property

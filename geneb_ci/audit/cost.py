@@ -141,7 +141,7 @@ def measurements_of(
     seconds_per_task = (time.monotonic() - started) / len(task_weights)
     sequences = _sampled_sequences(sizes, samples)
     say(f"timing the extractor on {len(sequences)} sequences")
-    rate = _timed(prepared, sequences, _expected_work(sizes, task_weights))
+    rate = _measured_rate(prepared, sequences, _expected_work(sizes, task_weights))
     embeddings = rate.embeddings
     smallest_task = min(sizes, key=lambda task: (sizes[task].sequences, task))
     say(f"timing the scoring on {smallest_task}")
@@ -242,7 +242,9 @@ def _expected_work(
     return ExpectedWork(RUNS_PER_TASK * tasks, max(mean, *letters.values()))
 
 
-def _timed(prepared: PreparedRerun, sequences: list[str], expected_work: ExpectedWork) -> Rate:
+def _measured_rate(
+    prepared: PreparedRerun, sequences: list[str], expected_work: ExpectedWork
+) -> Rate:
     """Return the speed of the extractor in the sandbox. Raises what the sandbox raises."""
 
     def run(sequences: list[str]) -> TimedRun:
@@ -361,11 +363,11 @@ def cost_of(
 
 def variant_count(size: TaskSize, tasks: int) -> int:
     """Return how many variants of a task's sequences an audit of `tasks` tasks embeds at most."""
-    varied, variants = varied_sequence_count(tasks), VARIANTS_PER_TEST_SEQUENCE
+    varied_count, variants = varied_sequence_count(tasks), VARIANTS_PER_TEST_SEQUENCE
     support = min(size.support, size.sequences)
     if size.test is None:
-        return min(VARIANTS_PER_PAIR * varied, variants * size.sequences) + support
-    return variants * min(varied, size.test) + min(varied, size.sequences) + support
+        return min(VARIANTS_PER_PAIR * varied_count, variants * size.sequences) + support
+    return variants * min(varied_count, size.test) + min(varied_count, size.sequences) + support
 
 
 def _embedding_seconds(measurements: Measurements, task: str, tasks: int) -> float:

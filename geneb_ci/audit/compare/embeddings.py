@@ -361,27 +361,27 @@ def _earlier_sample(
     from geneb_ci.receipt.near import sample_of
 
     model, benchmark = plan.commitment.model_id, repository.inputs.benchmark
-    embedded = next(_recorded_embeddings(plan.root, repository), None)
+    recorded_sample = next(_recorded_embeddings(plan.root, repository), None)
     receipt = _current_receipt(plan, repository)
     if receipt is None:
-        if embedded is None:
+        if recorded_sample is None:
             say(f"{model}: not compared: no embeddings of its record or receipt were found")
-        return embedded
+        return recorded_sample
     folder = receipts / model if receipts is not None and (receipts / model).is_dir() else None
     try:
         with receipt_files(receipt, folder, say=say) as files:
             predictions = _predictions(files, receipt, benchmark)
-            if embedded is not None:
-                return embedded._replace(predictions=predictions)
+            if recorded_sample is not None:
+                return recorded_sample._replace(predictions=predictions)
             say(
                 f"{model}: {size_text(files.bytes_to_fetch(list(receipt.tasks)))} to fetch and "
                 "compare"
             )
             return sample_of(files, receipt, benchmark, predictions)
     except GenebError as error:
-        if embedded is None:
+        if recorded_sample is None:
             say(f"{model}: not compared: {error.message}")
-    return embedded
+    return recorded_sample
 
 
 def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sample]":
@@ -571,7 +571,7 @@ def compared_task(
 
     `again` maps rows of the file to repeated embeddings; `room` is the result of `room_of`.
     """
-    failed = [task.rows[index] for index in comparison.failed(width).nonzero()[0].tolist()]
+    failed_rows = [task.rows[index] for index in comparison.failed(width).nonzero()[0].tolist()]
     return ComparedTask(
         task=task.task,
         train=task.entry.train,
@@ -582,7 +582,7 @@ def compared_task(
         mismatch=comparison.mismatch.tolist(),
         failed=[
             FailedEmbedding(row=row, again=again[row].result if row in again else None)
-            for row in failed
+            for row in failed_rows
         ],
         room=room or None,
     )

@@ -155,7 +155,7 @@ def compare(
     tasks = []
     for choice in chosen:
         regimes = {
-            name: _compared(rescored, choice.task, name, claimed, alarm_rate)
+            name: _cell_comparison(rescored, choice.task, name, claimed, alarm_rate)
             for name in cells[choice.task]
         }
         verdict = task_verdict(regimes.values())
@@ -196,14 +196,14 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
             f"Tolerances of MCC there: {min(full_tolerances):.4f} to {max(full_tolerances):.4f}; "
             "the few-shot regimes are the stronger evidence"
         )
-    underclaimed = [
+    underclaimed_cells = [
         f"{task.task} ({name})"
         for task in tasks
         for name, compared in task.regimes.items()
         if compared.verdict == "differs" and compared.claimed.MCC < compared.rescored.MCC
     ]
-    if underclaimed:
-        lines.append(f"claimed lower than rescored: {', '.join(underclaimed)}")
+    if underclaimed_cells:
+        lines.append(f"claimed lower than rescored: {', '.join(underclaimed_cells)}")
     return lines
 
 
@@ -237,7 +237,7 @@ def _claimed_regimes(
             yield name
 
 
-def _compared(
+def _cell_comparison(
     rescored: Rescored, task: str, name: str, claimed: Claims, alarm_rate: float
 ) -> CellComparison:
     regime = rescored.tasks[task].regimes[name]
@@ -251,16 +251,16 @@ def _compared(
         regime.halts,
         is_one_fit,
     )
-    allowed = rule.tolerance(measured, alarm_rate, reading.width)
+    tolerance = rule.tolerance(measured, alarm_rate, reading.width)
     digest = claimed.digests.get((name, task))
     scores, rerun = _scores_of(reading.value), _scores_of(_values(regime.base.scores))
     return CellComparison(
         claimed=scores,
         rescored=rerun,
-        tolerance=allowed,
+        tolerance=tolerance,
         predictions_equal=None if digest is None else digest == regime.base.predictions_sha256,
         canonical=None,
-        verdict=cell_verdict(scores, rerun, allowed),
+        verdict=cell_verdict(scores, rerun, tolerance),
     )
 
 

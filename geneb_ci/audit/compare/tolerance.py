@@ -132,10 +132,10 @@ def tolerance(measured: MeasuredScore, alarm_rate: float, half_widths: Triple) -
     return _tolerance(measured, allowances, half_widths)
 
 
-def _check_copies(copies: Sequence[JitteredCopy], kind: str) -> None:
+def _check_copies(copies: Sequence[JitteredCopy], copies_name: str) -> None:
     if len(copies) < COPIES_MIN:
         raise NothingChecked(
-            f"the rescoring has {len(copies)} {kind} copies, expected at least {COPIES_MIN}",
+            f"the rescoring has {len(copies)} {copies_name} copies, expected at least {COPIES_MIN}",
             f"run `geneb-harness rescore` with --copies {COPIES_MIN} or more",
         )
 

@@ -287,8 +287,8 @@ class History:
             raise LogBroken(reason)
 
 
-def _never_drawn(kind: type[StepMismatch], name: str, reason: str) -> StepMismatch:
-    return kind(
+def _never_drawn(error_class: type[StepMismatch], name: str, reason: str) -> StepMismatch:
+    return error_class(
         LINKS,
         f"{name} is a commitment {reason}, and it was never drawn",
         f"draw it: geneb-ci audit plan leaderboard/audits/{name} --committed-at TIME --key KEY "

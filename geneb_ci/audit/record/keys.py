@@ -283,8 +283,8 @@ def _listed_workflow(raw: bytes, parts: BundleParts, signer: Signer | None, keys
     return signer
 
 
-def _signer_count(keys: Keys, kind: type[TrustedSigner]) -> int:
-    return sum(isinstance(signer, kind) for signer in keys.values())
+def _signer_count(keys: Keys, signer_class: type[TrustedSigner]) -> int:
+    return sum(isinstance(signer, signer_class) for signer in keys.values())
 
 
 def check_revoked(signer: Signer, index: int | None, *, is_covered: bool = False) -> None:

@@ -118,7 +118,7 @@ def _with_files(
         ]
     else:
         embeddings = _rerun_of(path, outcome, steps)
-        steps += _compared(embeddings, outcome, receipt)
+        steps += _comparison_steps(embeddings, outcome, receipt)
         if tools is not None:
             steps.append(_receipt_step(embeddings, outcome, receipt, inputs, tools))
     return verification._replace(steps=(*verification.steps, *steps))
@@ -144,13 +144,13 @@ def _rerun_of(
         )
         return None
     except StepMismatch as error:
-        steps.append(_failed(RERUN, error))
+        steps.append(_failed_step(RERUN, error))
         return None
     steps.append(VerificationStep(RERUN, StepState.HOLDS))
     return embeddings
 
 
-def _compared(
+def _comparison_steps(
     embeddings: RerunEmbeddings | None, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
 ) -> Iterator[VerificationStep]:
     for name, check in ((PROOFS, check_proofs), (EMBEDDINGS, check_comparisons)):
@@ -160,7 +160,7 @@ def _compared(
         try:
             check(embeddings, outcome, receipt)
         except StepMismatch as error:
-            yield _failed(name, error)
+            yield _failed_step(name, error)
         else:
             yield VerificationStep(name, StepState.HOLDS)
 
@@ -330,7 +330,7 @@ def _effect(
 
 
 def _variants(
-    signed: VariantResult,
+    signed_result: VariantResult,
     outcome: EmbeddingOutcome,
     embeddings: RerunEmbeddings,
     drawn_tasks: dict[str, DrawnTask],
@@ -348,7 +348,7 @@ def _variants(
         or refitted_tasks != outcome.refits
     ):
         return None
-    other_probes = signed.others.keys()
+    other_probes = signed_result.others.keys()
     changes = {}
     for number, name in enumerate(task_ids):
         task = drawn_tasks[name]
@@ -364,7 +364,9 @@ def _variants(
             for probe, fits in changes_by_probe.items()
             if probe in {MAIN_PROBE, *other_probes}
         }
-    return receipt_variant_result(changes, refitted_tasks, signed.nonce, outcome.schema_version)
+    return receipt_variant_result(
+        changes, refitted_tasks, signed_result.nonce, outcome.schema_version
+    )
 
 
 def _refit_values(embeddings: RerunEmbeddings, number: int) -> "npt.NDArray[np.float32] | None":
@@ -452,7 +454,7 @@ def _are_same_bounds(
     )
 
 
-def _failed(name: str, error: StepMismatch) -> VerificationStep:
+def _failed_step(name: str, error: StepMismatch) -> VerificationStep:
     return VerificationStep(name, StepState.DIFFERS, message_of(error), error.fix)
 
 

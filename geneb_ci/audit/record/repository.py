@@ -138,16 +138,18 @@ class AuditRepository:
             return None
         sha256 = hashlib.sha256(raw).hexdigest()
         if path.name.endswith(WITHDRAWN_SUFFIX):
-            return self._unparsed(sha256, raw, is_withdrawal=True)
-        signed = self.events[path] if path in self.events else self.parsed(path)
-        if isinstance(signed, StepMismatch):
-            return self._unparsed(sha256, raw)
-        file = SignedFile(sha256, signed.sha256, signed.signer.keyid, signed.signer, signed.heads)
-        if isinstance(signed, Record):
-            return file._replace(plan=signed.outcome.plan)
-        return file._replace(event=signed, plan=signed.plan)
+            return self._unparsed_file(sha256, raw, is_withdrawal=True)
+        statement = self.events[path] if path in self.events else self.parsed(path)
+        if isinstance(statement, StepMismatch):
+            return self._unparsed_file(sha256, raw)
+        file = SignedFile(
+            sha256, statement.sha256, statement.signer.keyid, statement.signer, statement.heads
+        )
+        if isinstance(statement, Record):
+            return file._replace(plan=statement.outcome.plan)
+        return file._replace(event=statement, plan=statement.plan)
 
-    def _unparsed(self, sha256: str, raw: bytes, *, is_withdrawal: bool = False) -> SignedFile:
+    def _unparsed_file(self, sha256: str, raw: bytes, *, is_withdrawal: bool = False) -> SignedFile:
         """Return the readable parts of a withdrawal, or of a file whose statement is invalid."""
         file = SignedFile(sha256)
         try:

@@ -51,8 +51,8 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         check_embeddings(outcome, inputs)
         return
     plan = outcome.plan
-    planned = [(choice.task, choice.reason) for choice in plan.chosen]
-    if [(audited.task, audited.reason) for audited in outcome.tasks] != planned:
+    planned_tasks = [(choice.task, choice.reason) for choice in plan.chosen]
+    if [(audited.task, audited.reason) for audited in outcome.tasks] != planned_tasks:
         _refuse("the tasks compared are not those of the plan, in its order")
     current = inputs.submission(plan.commitment.model_id)
     is_same = current is not None and current.sha256 == plan.commitment.submission_sha256
@@ -70,11 +70,11 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
                 f"{audited.task} is compared in {sorted(audited.regimes)}, expected "
                 f"{sorted(expected)}"
             )
-        for regime, compared in audited.regimes.items():
+        for regime, comparison in audited.regimes.items():
             where = f"{audited.task}, {regime}"
             if submission is not None:
-                _check_claim(where, compared, *_cell(submission, regime, audited.task))
-            _check_verdicts(where, compared)
+                _check_claim(where, comparison, *_cell(submission, regime, audited.task))
+            _check_verdicts(where, comparison)
         _check_verdict(audited.task, audited.verdict, task_verdict(audited.regimes.values()))
     _check_other_results(outcome, inputs.benchmark)
     expected_verdict = overall_verdict(
@@ -124,18 +124,18 @@ def _cell(
 
 
 def _check_claim(
-    cell_name: str, compared: CellComparison, scores: Scores | None, evidence: CellEvidence | None
+    cell_name: str, comparison: CellComparison, scores: Scores | None, evidence: CellEvidence | None
 ) -> None:
-    if not _are_equal(compared.claimed, scores):
-        _refuse(f"{cell_name}: the submission does not claim {_scores_text(compared.claimed)}")
-    if (compared.predictions_equal is None) != (evidence is None):
+    if not _are_equal(comparison.claimed, scores):
+        _refuse(f"{cell_name}: the submission does not claim {_scores_text(comparison.claimed)}")
+    if (comparison.predictions_equal is None) != (evidence is None):
         _refuse(
             f"{cell_name}: predictions were compared without a digest in the submission, or were "
             "not compared although it has one"
         )
     canonical = evidence.canonical if evidence is not None else None
     # Only earlier records compare canonical scores.
-    if compared.canonical is not None and not _are_equal(compared.canonical.claimed, canonical):
+    if comparison.canonical is not None and not _are_equal(comparison.canonical.claimed, canonical):
         _refuse(f"{cell_name}: the canonical scores are not those that the submission claims")
 
 
@@ -143,12 +143,12 @@ def _are_equal(claimed: Scores, scores: Scores | None) -> bool:
     return scores is not None and claimed.model_dump() == scores.model_dump()
 
 
-def _check_verdicts(where: str, compared: CellComparison) -> None:
-    if compared.canonical is not None:
+def _check_verdicts(where: str, comparison: CellComparison) -> None:
+    if comparison.canonical is not None:
         _check_verdict(
-            f"{where}, canonical", compared.canonical.verdict, verdict_of(compared.canonical)
+            f"{where}, canonical", comparison.canonical.verdict, verdict_of(comparison.canonical)
         )
-    _check_verdict(where, compared.verdict, verdict_of(compared))
+    _check_verdict(where, comparison.verdict, verdict_of(comparison))
 
 
 def _check_verdict(where: str, verdict: Verdict, expected: Verdict) -> None:
@@ -245,13 +245,13 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     except AuditRefused as error:
         raise StepMismatch(EARLIER, error.message, error.fix) from error
     if isinstance(plan, EmbeddingPlan):
-        omitted = _embeddings_left_out(plan, earlier_plans)
+        omitted_commitment = _embeddings_left_out(plan, earlier_plans)
     else:
-        omitted = _tasks_left_out(plan, earlier_plans)
-    if omitted is not None:
+        omitted_commitment = _tasks_left_out(plan, earlier_plans)
+    if omitted_commitment is not None:
         raise StepMismatch(
             EARLIER,
-            f"the plan leaves out the earlier draw for commitment {omitted[:16]}...",
+            f"the plan leaves out the earlier draw for commitment {omitted_commitment[:16]}...",
             "plan the audit again with the records of the repository",
         )
     if model_id in inputs.unreadable:
@@ -343,9 +343,9 @@ def verify_record(
 ) -> Verification:
     """Return the verification of a parsed record; each step is computed, even if others differ."""
     steps = [VerificationStep(step, StepState.HOLDS) for step in PARSING_STEPS]
-    revoked = _revocation_of(record, inputs)
-    if revoked is not None:
-        steps[PARSING_STEPS.index(SIGNER)] = _failed(SIGNER, revoked)
+    revocation_error = _revocation_of(record, inputs)
+    if revocation_error is not None:
+        steps[PARSING_STEPS.index(SIGNER)] = _failed_step(SIGNER, revocation_error)
     steps += _draw(record.outcome, inputs)
     steps.append(_links(record, inputs))
     for step, check in (_CONSISTENCY | _APPLICABILITY).items():
@@ -353,10 +353,10 @@ def verify_record(
             check(record.outcome, inputs)
         except StepMismatch as error:
             # The name of this step, since the error may have that of an input it shares.
-            steps.append(_failed(step, error))
+            steps.append(_failed_step(step, error))
         else:
             steps.append(VerificationStep(step, StepState.HOLDS))
-    return Verification(name, record, tuple(steps), withdrawn, revoked is not None)
+    return Verification(name, record, tuple(steps), withdrawn, revocation_error is not None)
 
 
 def _revocation_of(record: Record, inputs: TrustInputs) -> RevokedKey | None:
@@ -374,14 +374,14 @@ def _links(record: Record, inputs: TrustInputs) -> VerificationStep:
     try:
         message = check_history(record, inputs.history)
     except StepMismatch as error:
-        return _failed(LINKS, error)
+        return _failed_step(LINKS, error)
     return VerificationStep(LINKS, StepState.HOLDS, message)
 
 
 def lost_statement(name: str, reason: str) -> Verification:
     """Return the verification of a statement that another names and that was lost or changed."""
     steps = [
-        _failed(step, LogBroken(reason))
+        _failed_step(step, LogBroken(reason))
         if step == LINKS
         else VerificationStep(step, StepState.UNKNOWN)
         for step in STEPS
@@ -414,11 +414,11 @@ def _steps_up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[Verifi
     """Yield the steps before the failed one, which hold, the failed one, and the unknown ones."""
     index = names.index(error.step)
     yield from (VerificationStep(name, StepState.HOLDS) for name in names[:index])
-    yield _failed(error.step, error)
+    yield _failed_step(error.step, error)
     yield from (VerificationStep(name, StepState.UNKNOWN) for name in names[index + 1 :])
 
 
-def _failed(step: str, error: StepMismatch) -> VerificationStep:
+def _failed_step(step: str, error: StepMismatch) -> VerificationStep:
     state = StepState.UNKNOWN if isinstance(error, MissingInput) else StepState.DIFFERS
     return VerificationStep(step, state, message_of(error), error.fix)
 

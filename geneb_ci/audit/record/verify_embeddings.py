@@ -103,15 +103,15 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
 
 def _check_variants(result: VariantResult, outcome: EmbeddingOutcome) -> None:
     """Refuse variants whose kinds, tasks or numbers contradict the version or the receipt."""
-    varied = varied_test_count(outcome.schema_version, len(outcome.tasks))
-    if fault := variant_contradiction(result, varied):
+    varied_count = varied_test_count(outcome.schema_version, len(outcome.tasks))
+    if fault := variant_contradiction(result, varied_count):
         _refuse(f"variants: {fault}")
     is_by_task = outcome.schema_version not in WITHOUT_FEW_SHOT
     if result.tasks.keys() != {task.task for task in outcome.tasks if is_by_task}:
         _refuse(
             "variants: expected decisions of each task of the record, or of none before version 2.3"
         )
-    most = sum(min(varied, task.test) for task in outcome.tasks)
+    most = sum(min(varied_count, task.test) for task in outcome.tasks)
     fits_and_kinds = [
         (1, result.kinds),
         *((probe.fits, probe.kinds) for probe in result.others.values()),
@@ -168,8 +168,8 @@ def _check_refits(outcome: EmbeddingOutcome, task_ids: list[str]) -> None:
 def _check_training(variants: VariantResult, refits: list[RefitTask]) -> None:
     """Refuse decisions of a refitted probe that differ from those in the variants of its task."""
     training = {task.task: task.training for task in refits}
-    for name, part in variants.tasks.items():
-        if part.training != training.get(name):
+    for name, decisions in variants.tasks.items():
+        if decisions.training != training.get(name):
             _refuse(
                 f"variants: {name}: the decisions of the refitted probe are not those in `refits`"
             )
@@ -192,10 +192,10 @@ def _check_few_shot(outcome: EmbeddingOutcome, task_ids: list[str], benchmark: B
             f"{outcome.schema_version}"
         )
         return
-    varied = [refitted.task for refitted in outcome.refits]
+    varied_tasks = [refitted.task for refitted in outcome.refits]
     uses_all = uses_every_defence(outcome.plan.commitment, benchmark)
     if fault := few_shot_contradiction(
-        result, benchmark, task_ids, varied, requires_tests=uses_all
+        result, benchmark, task_ids, varied_tasks, requires_tests=uses_all
     ):
         _refuse(f"few-shot probes: {fault}")
     train_counts = {task.task: task.train for task in outcome.tasks}
@@ -263,8 +263,14 @@ def _check_receipt(
     outcome: EmbeddingOutcome, receipt: EmbeddingReceipt, benchmark: Benchmark
 ) -> None:
     facts = outcome.receipt
-    declared = (receipt.root, receipt.dim, receipt.compute_dtype, receipt.tf32, len(receipt.tasks))
-    if declared != (facts.root, facts.dim, facts.compute_dtype, facts.tf32, facts.tasks):
+    declared_facts = (
+        receipt.root,
+        receipt.dim,
+        receipt.compute_dtype,
+        receipt.tf32,
+        len(receipt.tasks),
+    )
+    if declared_facts != (facts.root, facts.dim, facts.compute_dtype, facts.tf32, facts.tasks):
         _refuse("the record states other facts of the receipt than the submission")
     if receipt_root(receipt, benchmark.task_ids) != receipt.root:
         _refuse("the root of the receipt is not that of its tasks")
@@ -451,7 +457,7 @@ def _variants_in(archive: zipfile.ZipFile, name: str, count: int, dim: int) -> V
 
 
 def _array_in(
-    archive: zipfile.ZipFile, name: str, kind: str, shape: tuple[int, ...]
+    archive: zipfile.ZipFile, name: str, expected_dtype: str, shape: tuple[int, ...]
 ) -> "npt.NDArray[Any]":
     """Return an array of a rerun file. Raises ValueError for another type or shape."""
     import numpy as np
@@ -466,10 +472,13 @@ def _array_in(
         msg = f"{name} is of version {version}, expected (1, 0)"
         raise ValueError(msg)
     stored_shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    if (stored_shape, is_fortran, dtype) != (shape, False, np.dtype(kind)):
-        msg = f"{name} has the shape {stored_shape} of {dtype.str}, expected {shape} of {kind}"
+    if (stored_shape, is_fortran, dtype) != (shape, False, np.dtype(expected_dtype)):
+        msg = (
+            f"{name} has the shape {stored_shape} of {dtype.str}, expected {shape} of "
+            f"{expected_dtype}"
+        )
         raise ValueError(msg)
-    return np.frombuffer(stream.read(), dtype=kind).reshape(shape)
+    return np.frombuffer(stream.read(), dtype=expected_dtype).reshape(shape)
 
 
 def check_proofs(
@@ -503,16 +512,16 @@ def check_comparisons(
             from geneb_ci.receipt import first_rule  # the rest needs no NumPy
 
             comparison = first_rule.judge(committed, rerun, scale)
-            compared = (comparison.deviation.tolist(), comparison.mismatch.tolist())
+            computed_comparison = (comparison.deviation.tolist(), comparison.mismatch.tolist())
         else:
             repeats = [failed for failed in task.failed if failed.again is not None]
             again = rows.repeats[first_repeat : first_repeat + len(repeats)]
             first_repeat += len(repeats)
             is_before_bounds = outcome.schema_version in WITHOUT_BOUNDS
-            compared = _by_column(
+            computed_comparison = _by_column(
                 task, committed, rerun, again, scale, with_foreseen=is_before_bounds
             )
-        if (task.deviation, task.mismatch) != compared:
+        if (task.deviation, task.mismatch) != computed_comparison:
             _refuse(
                 f"{task.task}: embeddings and reruns compare otherwise than the record says",
                 EMBEDDINGS,
@@ -542,22 +551,22 @@ def _by_column(
     drawn = (
         None if with_foreseen else np.isin(task.distinct_rows, sorted(unforeseen_rows(task.rows)))
     )
-    allowed = tolerances(rerun, scale, drawn)
+    limits = tolerances(rerun, scale, drawn)
     repeats = [failed for failed in task.failed if failed.again is not None]
     for failed, values in zip(repeats, again, strict=True):
         index = task.distinct_rows.index(failed.row)
-        repeat = judge_again(committed[index], rerun[index], values, allowed[index], scale)
-        recorded = failed.again
-        if recorded is not None and repeat != (
-            recorded.deviation,
-            recorded.mismatch,
-            recorded.distance or 0.0,
+        repeat = judge_again(committed[index], rerun[index], values, limits[index], scale)
+        recorded_repeat = failed.again
+        if recorded_repeat is not None and repeat != (
+            recorded_repeat.deviation,
+            recorded_repeat.mismatch,
+            recorded_repeat.distance or 0.0,
         ):
             _refuse(
                 f"{task.task}: embedding {failed.row} compares otherwise when computed again",
                 EMBEDDINGS,
             )
-    comparison = judge(committed, rerun, allowed, scale)
+    comparison = judge(committed, rerun, limits, scale)
     return comparison.deviation.tolist(), comparison.mismatch.tolist()
 
 

@@ -39,7 +39,7 @@ PART_SEQUENCES = 4096
 extractor twice."""
 FLOAT64 = "float64"
 ALONE_BATCH = "a batch of its own"
-_ENTRY, _MATRIX = "embedded.json", "embeddings.npy"
+_FACTS_FILE, _MATRIX_FILE = "embedded.json", "embeddings.npy"
 PARTS_FOLDER = "rows"
 
 
@@ -73,9 +73,9 @@ class SampleEmbedder:
             for start in range(0, len(ordered), PART_SEQUENCES)
         ]
         embedding_by_sequence: dict[str, npt.NDArray[np.float32]] = {}
-        for number, mixed in enumerate(parts):
+        for number, unordered_part in enumerate(parts):
             # The published sequences come first, as `with_decoys` needs them.
-            part = sorted(mixed, key=lambda sequence: sequence not in published)
+            part = sorted(unordered_part, key=lambda sequence: sequence not in published)
             published_count = sum(sequence in published for sequence in part)
             values = self._embed_part(
                 part, published_count, f"part {number + 1} of {len(parts)}", number
@@ -94,14 +94,14 @@ class SampleEmbedder:
         folder.mkdir(parents=True, exist_ok=True)
         lines = "".join(f"{sequence}\n" for sequence in sequences)
         part_digest = hashlib.sha256(lines.encode()).hexdigest()
-        if work.has_result(folder / _ENTRY):
-            entry = work.read_as(folder / _ENTRY, EmbeddedTask)
+        if work.has_result(folder / _FACTS_FILE):
+            entry = work.read_as(folder / _FACTS_FILE, EmbeddedTask)
             if (
                 entry is not None
                 and entry.sequences_sha256 == part_digest
-                and file_sha256(folder / _MATRIX) == entry.embeddings_sha256
+                and file_sha256(folder / _MATRIX_FILE) == entry.embeddings_sha256
             ):
-                kept_values = np.load(folder / _MATRIX, allow_pickle=False)
+                kept_values = np.load(folder / _MATRIX_FILE, allow_pickle=False)
                 return self._noted_part(sequences, entry, self._as_receipt_width(kept_values))
         seconds_used = sum(facts.seconds for facts in self.part_facts)
         runs = SandboxRuns(self._prepared, seconds_used, self._say, label)
@@ -115,12 +115,12 @@ class SampleEmbedder:
         repeats = [repeat for _, repeat in embeddings.repeats]
         values = self._as_receipt_width(np.vstack([embeddings.values, *repeats]))
         work.keep_binary(
-            folder / _MATRIX,
+            folder / _MATRIX_FILE,
             lambda stream: np.lib.format.write_array(stream, values, allow_pickle=False),
         )
         entry = EmbeddedTask(
             sequences_sha256=part_digest,
-            embeddings_sha256=file_sha256(folder / _MATRIX),
+            embeddings_sha256=file_sha256(folder / _MATRIX_FILE),
             computed=published_count,
             decoys=embeddings.decoys,
             attempts=runs.attempts,
@@ -132,7 +132,7 @@ class SampleEmbedder:
             repeated=embeddings.repeatability,
             repeats=[number for number, _ in embeddings.repeats],
         )
-        work.keep_result(folder / _ENTRY, entry.model_dump_json(indent=1) + "\n")
+        work.keep_result(folder / _FACTS_FILE, entry.model_dump_json(indent=1) + "\n")
         return self._noted_part(sequences, entry, values)
 
     def _noted_part(
@@ -143,8 +143,8 @@ class SampleEmbedder:
         `values` has the embeddings of `sequences`, followed by those of the repeats.
         """
         self.part_facts.append(entry)
-        repeated = [sequences[number] for number in entry.repeats]
-        self.repeats += zip(repeated, values[len(sequences) :], strict=True)
+        repeated_sequences = [sequences[number] for number in entry.repeats]
+        self.repeats += zip(repeated_sequences, values[len(sequences) :], strict=True)
         return values[: len(sequences)]
 
     def _as_receipt_width(self, values: "np.ndarray") -> "npt.NDArray[np.float32]":
@@ -218,9 +218,9 @@ def pace_of(submission: SubmissionV12, device: str = CPU) -> Pace:
     ]
     letters_per_sequence = LETTERS_PER_SEQUENCE
     if letter_counts:
-        letters_given = sum(counted.given for counted in letter_counts)
+        letters_given = sum(counts.given for counts in letter_counts)
         letters_per_sequence = round(
-            letters_given / sum(counted.sequences for counted in letter_counts)
+            letters_given / sum(counts.sequences for counts in letter_counts)
         )
     cost, hardware = submission.run.embedding_cost, submission.run.hardware
     if cost is None:
