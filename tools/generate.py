@@ -221,7 +221,7 @@ SCHEMAS = {
         (diagnostics_document,),
         "diagnostics.json: what the board says beyond one rank",
     ),
-    "ledger": Described(published.Ledger, (published,), "ledger.json: the story of every row"),
+    "ledger": Described(published.Ledger, (published,), "ledger.json: the history of every row"),
     "manifest": Described(published.Manifest, (published,), "manifest.json: what is published"),
 }
 

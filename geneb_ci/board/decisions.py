@@ -146,8 +146,8 @@ def ranks(scores: ScoreColumn, critical: float) -> RankRanges:
     count = len(scores.values)
     ordered = np.sort(scores.values)
     rank = 1 + count - np.searchsorted(ordered, scores.values, side="right")
-    above, below = win_and_loss_counts(scores, critical)
-    return RankRanges(rank, 1 + above, count - below)
+    higher_counts, lower_counts = win_and_loss_counts(scores, critical)
+    return RankRanges(rank, 1 + higher_counts, count - lower_counts)
 
 
 def win_and_loss_counts(scores: ScoreColumn, critical: float) -> tuple[Positions, Positions]:
@@ -172,7 +172,7 @@ def win_and_loss_counts(scores: ScoreColumn, critical: float) -> tuple[Positions
     # numpy searches values that are almost sorted several times as fast.
     by_value = np.argsort(scores.values, kind="stable")
     scores = ScoreColumn(*(part[by_value] for part in scores[:3]))
-    above, below = np.zeros(count, dtype=np.intp), np.zeros(count, dtype=np.intp)
+    higher_counts, lower_counts = np.zeros(count, dtype=np.intp), np.zeros(count, dtype=np.intp)
     by_variance = np.argsort(scores.variance, kind="stable")
     group_size = max(GROUP_SIZE_MIN, -(-count // GROUPS_MAX))
     for group in np.split(by_variance, range(group_size, count, group_size)):
@@ -186,8 +186,10 @@ def win_and_loss_counts(scores: ScoreColumn, critical: float) -> tuple[Positions
         possible_limit = critical * np.sqrt(scores.variance + variance.min()) - LIMIT_ROUNDING_MAX
         # Each model beats the group's first `certain_wins` models; it is compared with later ones.
         certain_wins = np.searchsorted(scores_of_group, scores.values - certain_limit, side="left")
-        below += certain_wins
-        above[group] += count - np.cumsum(np.bincount(certain_wins, minlength=len(group) + 1))[:-1]
+        lower_counts += certain_wins
+        higher_counts[group] += (
+            count - np.cumsum(np.bincount(certain_wins, minlength=len(group) + 1))[:-1]
+        )
         undecided = np.flatnonzero(
             np.append(scores_of_group, np.inf)[certain_wins] <= scores.values - possible_limit
         )
@@ -204,10 +206,10 @@ def win_and_loss_counts(scores: ScoreColumn, critical: float) -> tuple[Positions
         )
         second = group[np.repeat(certain_wins, open_counts) + offset]
         won = _better(scores, first, second, critical)
-        below += np.bincount(first[won], minlength=count)
-        above += np.bincount(second[won], minlength=count)
+        lower_counts += np.bincount(first[won], minlength=count)
+        higher_counts += np.bincount(second[won], minlength=count)
     counts = np.empty((2, count), dtype=np.intp)
-    counts[:, by_value] = above, below
+    counts[:, by_value] = higher_counts, lower_counts
     return counts[0], counts[1]
 
 
@@ -310,8 +312,8 @@ def _shortfall_bounds(
         return np.zeros(1)
     one_sided_quantile = NormalDist().inv_cdf(CONFIDENCE ** (1 / (count - 1)))
     errors, freedom = difference_errors(scores, subset, best)
-    below = scores.values[best][None, :] - scores.values[subset][:, None]
-    reach = below + student_quantile(one_sided_quantile, freedom) * errors
+    shortfalls = scores.values[best][None, :] - scores.values[subset][:, None]
+    reach = shortfalls + student_quantile(one_sided_quantile, freedom) * errors
     reach[subset[:, None] == best[None, :]] = -np.inf
     return np.asarray(np.maximum(reach.max(axis=1), 0.0))
 

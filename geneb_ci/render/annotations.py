@@ -39,7 +39,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
 def _lines(report: Report) -> Iterator[str]:
     for error in report.unreadable:
         yield _command("error", [error.message, error.fix], title="not checked")
-    for finding in _spread(sorted_findings(report)):
+    for finding in _alternating_by_rule(sorted_findings(report)):
         yield _command(
             _COMMANDS[finding.severity],
             [sentence(finding), finding.fix],
@@ -66,7 +66,7 @@ def _command(name: str, lines: list[str], **properties: str) -> str:
     return f"::{name} {head}::{escape_data(body)}"
 
 
-def _spread(findings: list[Finding]) -> list[Finding]:
+def _alternating_by_rule(findings: list[Finding]) -> list[Finding]:
     """Return the first finding of each rule, then the second of each: GitHub shows only some."""
     count_by_rule: dict[str, int] = {}
     positions = []
