@@ -95,7 +95,7 @@ def used_memory(processes: list[Process], limit: int) -> int:
     proportional sizes are read, which count shared pages once and are slower to read.
     """
     total = sum(process.resident for process in processes)
-    return total if total <= limit else sum(_proportional(process) for process in processes)
+    return total if total <= limit else sum(_proportional_memory(process) for process in processes)
 
 
 def memory_files(processes: list[Process]) -> int:
@@ -144,7 +144,8 @@ def kill(processes: list[Process], timeout: float) -> list[Process]:
     return survivors
 
 
-def _proportional(process: Process) -> int:
+def _proportional_memory(process: Process) -> int:
+    """Return the memory of a process with its share of shared pages, or else its resident size."""
     with contextlib.suppress(OSError):
         text = (PROC / str(process.pid) / "smaps_rollup").read_text(encoding="ascii")
         for line in text.splitlines():

@@ -347,7 +347,7 @@ def verify_record(
     if revocation_error is not None:
         steps[PARSING_STEPS.index(SIGNER)] = _failed_step(SIGNER, revocation_error)
     steps += _draw(record.outcome, inputs)
-    steps.append(_links(record, inputs))
+    steps.append(_link_step(record, inputs))
     for step, check in (_CONSISTENCY | _APPLICABILITY).items():
         try:
             check(record.outcome, inputs)
@@ -370,7 +370,7 @@ def _revocation_of(record: Record, inputs: TrustInputs) -> RevokedKey | None:
     return None
 
 
-def _links(record: Record, inputs: TrustInputs) -> VerificationStep:
+def _link_step(record: Record, inputs: TrustInputs) -> VerificationStep:
     try:
         message = check_history(record, inputs.history)
     except StepMismatch as error:

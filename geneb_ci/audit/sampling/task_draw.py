@@ -359,8 +359,8 @@ def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
 
 def largest_gains(view: RowView) -> dict[str, float]:
     """Return the largest gain of each task over its neighbours, in any regime."""
-    standing = view.prediction
-    gains = standing.distances if standing is not None else _above_median(view)
+    prediction = view.prediction
+    gains = prediction.distances if prediction is not None else _above_median(view)
     gain_by_task: dict[str, float] = {}
     for number, gain in enumerate(gains):
         _, task = view.cell(number)
