@@ -61,20 +61,23 @@ def header_of(shard: Path) -> ShardHeader:
     stated_checksum, _, text = line.removesuffix(b"\n").partition(b" ")
     if stated_checksum != checksum(text) or not line.endswith(b"\n"):
         raise DamagedShardError("the header is damaged")
-    members = json.loads(text)
-    if members["format"] != FORMAT:
-        raise ForeignShardError
-    header = ShardHeader(
-        rows=members["count"],
-        dim=members["dim"],
-        dtype=members["dtype"],
-        digests_crc=members["names_crc"],
-        crc=members["crc"],
-        token_budget=members["token_budget"],
-        start=len(line),
-    )
-    item_bytes = np.dtype(header.dtype).itemsize
-    size = header.start + header.rows * (DIGEST_BYTES + header.dim * item_bytes)
+    try:
+        members = json.loads(text)
+        if members["format"] != FORMAT:
+            raise ForeignShardError
+        header = ShardHeader(
+            rows=members["count"],
+            dim=members["dim"],
+            dtype=members["dtype"],
+            digests_crc=members["names_crc"],
+            crc=members["crc"],
+            token_budget=members["token_budget"],
+            start=len(line),
+        )
+        item_bytes = np.dtype(header.dtype).itemsize
+        size = header.start + header.rows * (DIGEST_BYTES + header.dim * item_bytes)
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        raise DamagedShardError("the header has other members than its format") from error
     if (actual_size := shard.stat().st_size) != size:
         raise DamagedShardError(f"{actual_size} bytes, expected {size}")
     return header

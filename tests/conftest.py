@@ -4,8 +4,10 @@ import copy
 import gc
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -29,6 +31,18 @@ def pytest_configure(config: pytest.Config) -> None:
     gate = "not nightly" in config.option.markexpr
     examples.choose(derandomize=bool(os.environ.get("CI")), gate=gate)
     set_up_worker()
+    if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have the environment of who starts them
+        use_new_caches(config)
+
+
+def use_new_caches(config: pytest.Config) -> None:
+    """Give this run cache folders of its own: no earlier run, nor its user, lends it a result."""
+    patch = pytest.MonkeyPatch()
+    folder = tempfile.mkdtemp(prefix="geneb-ci-caches-")
+    patch.setenv("XDG_CACHE_HOME", folder)
+    patch.delenv("GENEB_HARNESS_CACHE", raising=False)
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    config.add_cleanup(patch.undo)
 
 
 def set_up_worker() -> None:

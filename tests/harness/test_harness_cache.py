@@ -98,6 +98,9 @@ def damaged(content: bytes, damage: str) -> bytes:
         "digests": start + 20,
         "matrix": len(content) - 5,
     }
+    if damage == "members":
+        header = content[9 : start - 1].replace(b"names_crc", b"other_crc")
+        return shard_file.checksum(header) + b" " + header + content[start - 1 :]
     if damage in places:
         at = places[damage]
         return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
@@ -112,6 +115,7 @@ def damaged(content: bytes, damage: str) -> bytes:
         ("end of header", "the header is damaged"),
         ("cut in the header", "the header is damaged"),
         ("emptied", "the header is damaged"),
+        ("members", "the header has other members than its format"),
         ("cut", "bytes, expected"),
         ("digests", "the digests are damaged"),
         ("matrix", "the embeddings are damaged"),

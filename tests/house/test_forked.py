@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.common.config import cache_folder
+from reference_harness.cache import default_cache
 from tests import forked
 from tests.paths import PUBLIC, ROOT
 
@@ -118,3 +120,14 @@ def test_the_modules_that_are_loaded_are_the_products():
     assert {"geneb_ci.cli.main", "reference_harness.command"} < set(names)
     files = {Path(*name.split(".")) for name in names}
     assert all((ROOT / f"{file}.py").exists() or (ROOT / file).is_dir() for file in files)
+
+
+def test_neither_a_test_nor_a_command_uses_the_caches_of_the_user(tmp_path):
+    """Else an earlier run, of another version, could lend this one its results."""
+    ours = {cache_folder("check").parents[1], default_cache().parent}
+    assert len(ours) == 1
+    assert all(folder.name.startswith("geneb-ci-caches-") for folder in ours)
+    (tmp_path / "asked.py").write_text(
+        "from reference_harness.cache import default_cache; print(default_cache())"
+    )
+    assert forked.run("asked", cwd=tmp_path).stdout == f"{default_cache()}\n"
