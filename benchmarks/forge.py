@@ -114,8 +114,8 @@ def other_model(board: Board, rng: random.Random) -> Forgery:
 def _true(classes: Classes, cell: dict[str, float]) -> tuple[int, int]:
     """Return right predictions and rho of the one table behind a real cell."""
     value = Triple(cell["MCC"], cell["Acc"], cell["F1"])
-    first = next(fitting_runs(classes, ReportedTriple(value, Triple(EXACT, EXACT, EXACT))))
-    return first.correct, first.first
+    matrix = next(fitting_runs(classes, ReportedTriple(value, Triple(EXACT, EXACT, EXACT))))
+    return matrix.correct, matrix.first_rho
 
 
 def feasible(board: Board, rng: random.Random) -> Forgery:

@@ -118,7 +118,7 @@ class Cache:
         }
 
     def _locate(self, digests: Sequence[bytes]) -> EmbeddingPositions:
-        """Return the result of `_search`, after fetching missing shards of other machines."""
+        """Return the positions of n digests; missing shards are fetched from other machines."""
         positions = self._search(digests)
         if self._mirror is not None and (positions.shard_indices < 0).any() and self._mirror.pull():
             return self._search(digests)

@@ -36,7 +36,7 @@ def contents() -> dict[Path, bytes]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files, or with --check print which differ; return 1 if any differs, else 0."""
+    """Write the files that differ, and return 0; with --check print them, and return 1 if any."""
     stale = [p for p, b in contents().items() if not p.is_file() or p.read_bytes() != b]
     for path in stale:
         if "--check" not in arguments:

@@ -11,6 +11,7 @@ from .errors import DataError
 from .formats.base import Count, Hex40, Hex64, StrictModel, first_error
 
 NAME = "manifest.json"
+_DOWNLOAD_FIX = "download the data again"
 BYTES_MAX = 10_000_000  # 100 tasks have 40 kB
 
 
@@ -50,11 +51,11 @@ class Manifest(StrictModel):
         try:
             return cls.model_validate_json(read_text(path, BYTES_MAX))
         except ValidationError as error:
-            raise DataError(
-                [f"{path}: not a manifest: {first_error(error, with_input=True)}"]
-            ) from error
+            fault = first_error(error, with_input=True)
+            raise DataError([f"{path}: not a manifest: {fault}: {_DOWNLOAD_FIX}"]) from error
         except NotReadable as error:
-            raise DataError([f"{path}: not a manifest: it {error.reason}"]) from error
+            msg = f"{path}: not a manifest: it {error.reason}: {_DOWNLOAD_FIX}"
+            raise DataError([msg]) from error
 
     def is_of(self, dataset: Dataset) -> bool:
         """Whether the data are those of the dataset and revision that the benchmark pins."""
@@ -69,7 +70,7 @@ class Manifest(StrictModel):
         for file in files:
             listed_file = self.files.get(file.relative_to(folder).as_posix())
             if listed_file is None:
-                faults.append(f"{file}: not listed in {NAME}: download the data again")
+                faults.append(f"{file}: not listed in {NAME}: {_DOWNLOAD_FIX}")
             elif (size := file.stat().st_size) != listed_file.bytes:
                 faults.append(f"{file}: {size} bytes, expected {listed_file.bytes} as in {NAME}")
             elif (digest := file_sha256(file)) != listed_file.sha256:

@@ -81,7 +81,7 @@ def receipt_cells(**options: Any) -> None:
     from .receipt.scoring import CellsRequest, cells
 
     bench, source = benchmark_and_source(options)
-    document, receipts = _read(options["submission"], task_ids_of(options["tasks"]))
+    document, receipt_tasks = _read(options["submission"], task_ids_of(options["tasks"]))
     regimes = {*document["results"], *document.get("gaps", {})}
     workers = click.get_current_context().obj
     result = cells(
@@ -89,7 +89,7 @@ def receipt_cells(**options: Any) -> None:
             benchmark=bench,
             source=source,
             folder=options["folder"],
-            tasks=receipts,
+            tasks=receipt_tasks,
             regimes=tuple(name for name in bench.regimes if name in regimes),
             workers=options["jobs"] or processors(),
             canonical=_has_canonical(document),
@@ -127,8 +127,8 @@ def receipt_equal(**options: Any) -> None:
 
     from .receipt.scoring import equal_embeddings
 
-    _, receipts = _read(options["submission"], task_ids_of(options["tasks"]))
-    result = equal_embeddings(options["digests"], receipts)
+    _, receipt_tasks = _read(options["submission"], task_ids_of(options["tasks"]))
+    result = equal_embeddings(options["digests"], receipt_tasks)
     write_json(options["output"], result.model_dump())
     if not options["quiet"]:
         embedding_count = plural(result.rows, "embedding")
@@ -169,12 +169,12 @@ def receipt_refit(**options: Any) -> None:
     from .receipt.refit import refit
 
     bench, source = benchmark_and_source(options)
-    _, receipts = _read(options["submission"], (options["task"],))
+    _, receipt_tasks = _read(options["submission"], (options["task"],))
     workers = click.get_current_context().obj
     result = refit(
         options["task"],
         options["folder"],
-        receipts[options["task"]],
+        receipt_tasks[options["task"]],
         bench,
         source,
         FurtherFiles(options["further"], options["further_embeddings"]),

@@ -171,8 +171,8 @@ def commit(submission_file: SubmissionFile, declared: DeclaredRun | None = None)
         )
     except ValidationError as error:
         raise AuditRefused(
-            f"{file}: cannot be committed to: {error.title}/{first_error(error)}",
-            "ask for a submission whose run is corrected",
+            f"{file}: no audit can commit to it: {error.title}: {first_error(error)}",
+            "ask the contributor to correct this value of the run and to submit it again",
         ) from error
     return commitment
 

@@ -213,7 +213,7 @@ def same_method_reason(first: Identity, second: Identity) -> str:
 
 def _have_near_claims(first: Identity, second: Identity) -> bool:
     """Whether the claims agree in more cells than those of two different models."""
-    common = _common_claims(first, second)
+    common = _claim_pairs(first, second)
     if len(common) < COUNT_MIN:
         return False
     is_coarse = any(
@@ -229,8 +229,11 @@ def _have_near_claims(first: Identity, second: Identity) -> bool:
     )
 
 
-def _common_claims(first: Identity, second: Identity) -> list[tuple[int, int]]:
-    """Return the two claims on each cell that both have."""
+def _claim_pairs(first: Identity, second: Identity) -> list[tuple[int, int]]:
+    """Return, for each cell that both methods claim, the claim of the first and of the second.
+
+    Claims are in units of 1 / `SCALE`.
+    """
     second_index = {task: number for number, task in enumerate(second.tasks)}
     has_same_tasks = list(first.tasks) == list(second.tasks)
     claim_pairs = []

@@ -479,8 +479,8 @@ def begin_audit(
     if earlier != commitment:
         raise AuditRefused(
             f"{work.folder}: the audit began with another {_differing_parts(earlier, commitment)}",
-            "check out the files it began with, or name another folder: --work DIR; if its sample "
-            f"is drawn, add --earlier {work.folder / PLAN}",
+            "check out the files it began with, or begin another audit in another folder: --work "
+            f"DIR, with --earlier {work.folder / PLAN} if this one has drawn its sample",
         )
     if work.read(PLAN) is None:
         return None

@@ -65,12 +65,12 @@ def _inversions(columns: Positions) -> Positions:
     blocks = -(-length // BLOCK_SIZE)
     position_blocks = places // BLOCK_SIZE * blocks
     for k, block in enumerate(value // BLOCK_SIZE):
-        inside = np.bincount(position_blocks + block, minlength=blocks * blocks).reshape(
-            blocks, blocks
-        )
+        # Number of values by block of positions (row) and block of values (column).
+        counts = np.bincount(position_blocks + block, minlength=blocks * blocks)
+        counts = counts.reshape(blocks, blocks)
         # For each block: how many values in earlier positions belong to a later block of values.
-        above = np.cumsum(np.cumsum(inside[:-1], axis=0)[:, :0:-1], axis=1)[:, ::-1]
-        inversions[k] += (inside[1:, :-1] * above).sum()
+        above = np.cumsum(np.cumsum(counts[:-1], axis=0)[:, :0:-1], axis=1)[:, ::-1]
+        inversions[k] += (counts[1:, :-1] * above).sum()
     return inversions
 
 

@@ -103,7 +103,7 @@ def difference_errors(
 
 
 def _pair_errors(scores: ScoreColumn, first: Positions, second: Positions) -> tuple[Floats, Floats]:
-    """Return the result of `difference_errors` for index arrays that numpy broadcasts."""
+    """Return errors and degrees of freedom as `difference_errors`, for broadcast index arrays."""
     left, right = scores.variance[first], scores.variance[second]
     total = left + right
     if scores.shared is not None:
@@ -123,7 +123,7 @@ def better(scores: ScoreColumn, critical: float) -> Bools:
 
 
 def _better(scores: ScoreColumn, first: Positions, second: Positions, critical: float) -> Bools:
-    """Return the result of `better` for index arrays that numpy broadcasts."""
+    """Return whether `first` scores significantly higher than `second`, index arrays broadcast."""
     errors, freedom = _pair_errors(scores, first, second)
     return np.asarray(
         scores.values[first] - scores.values[second] > student_quantile(critical, freedom) * errors

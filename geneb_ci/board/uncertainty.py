@@ -149,7 +149,7 @@ def ranked_intervals(
     benchmark: Benchmark,
     ranks: Mapping[str, Mapping[str, RankRanges]],
 ) -> Intervals:
-    """Return the result of `intervals`; `ranks` are those of each regime by score."""
+    """Return the intervals of all scores; `ranks` has the rank ranges by regime and score."""
     return Intervals(
         {
             regime: _regime_intervals(board, regime, benchmark, ranks[regime])
@@ -346,7 +346,7 @@ def _scores_of(
     regime: str,
     benchmark: Benchmark,
 ) -> RowScores:
-    """Return the result of `row_scores` for a row, which its numbers may already contain."""
+    """Return the scores of a row, from its numbers if these already contain them."""
     row_numbers = numbers[id(submission)]
     if row_numbers is not None and regime in row_numbers.errors:
         scores: RowScores = row_numbers.errors[regime]

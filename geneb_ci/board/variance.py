@@ -193,7 +193,7 @@ def recovered_table(classes: Classes, reported: ReportedTriple) -> BinaryTable:
     """
     first_run = next(fitting_runs(classes, reported), None)
     if first_run is not None:
-        return table(classes, first_run.correct, first_run.first + (len(first_run) // 2) * 2)
+        return table(classes, first_run.correct, first_run.first_rho + (len(first_run) // 2) * 2)
     closest = near_mean(np.float64(classes.small), np.float64(classes.large), reported.value)
     small, large = (round(float(count)) for count in closest)
     return BinaryTable(small, classes.small - small, large, classes.large - large)

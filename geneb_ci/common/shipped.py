@@ -97,7 +97,7 @@ T = TypeVar("T")
 
 
 def read_shipped(name: str, bytes_max: int, parse: Callable[[Any], T]) -> T:
-    """Return the result of `parse` for the JSON value of a shipped file of `schemas`.
+    """Read a shipped JSON file of `schemas`, and return what `parse` makes of its value.
 
     Raises BrokenInstallation if the file is missing, too large or damaged.
     """

@@ -97,7 +97,7 @@ def cost_of(
     return ReceiptCost(len(entries), rows, receipt.dim, total_bytes, bytes_to_fetch, seconds)
 
 
-PAUSE_SECONDS = 5.0
+SECONDS_BETWEEN_LINES = 5.0
 """Seconds between two lines of progress."""
 
 
@@ -107,11 +107,11 @@ class RemainingTime:
     def __init__(
         self,
         total: float,
-        pause_seconds: float = PAUSE_SECONDS,
+        seconds_between_lines: float = SECONDS_BETWEEN_LINES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start the clock; `total` is the cost of all work, in any unit."""
-        self._total, self._pause_seconds, self._clock = total, pause_seconds, clock
+        self._total, self._seconds_between_lines, self._clock = total, seconds_between_lines, clock
         self._start = self._reported = clock()
 
     def text(self, finished_cost: float) -> str:
@@ -122,11 +122,11 @@ class RemainingTime:
         return f", about {duration_text(seconds_left)} left"
 
     def is_due(self) -> bool:
-        """Whether the pause has passed since the start or since this was last true."""
+        """Whether the next line is due; true once in `SECONDS_BETWEEN_LINES` by default."""
         now = self._clock()
-        pause_is_over = now - self._reported >= self._pause_seconds
-        self._reported = now if pause_is_over else self._reported
-        return pause_is_over
+        is_due = now - self._reported >= self._seconds_between_lines
+        self._reported = now if is_due else self._reported
+        return is_due
 
 
 def duration_text(seconds: float) -> str:

@@ -145,7 +145,7 @@ class TestDraw(NamedTuple):
     """Number of the draw."""
     probe: int
     """Index of the probe from whose right embeddings it is drawn."""
-    by_class: bool
+    is_class_first: bool
     """Whether a class is drawn first, then an embedding of it."""
 
 
@@ -230,7 +230,7 @@ class TaskDraw:
         classes_by_probe = [self._classes(regime, probe) for probe in range(probe_count)]
         for draw in draws_of_regime(strata, regime, share):
             rows, name = right_rows[draw.probe], f"test {regime} {draw.probe} right"
-            if draw.by_class:
+            if draw.is_class_first:
                 classes = classes_by_probe[draw.probe]
                 class_names = list(classes)
                 class_name = class_names[

@@ -212,9 +212,9 @@ ESCAPE_NAMES = tuple(escape_suite.ATTEMPTS)
 def run_escape_suite(sandbox: Sandbox, limits: Limits = SUITE_LIMITS) -> list[Escape]:
     """Attempt every escape, and return the results in the suite's order.
 
-    While the suite runs, a file has a label, our environment has a secret, and two servers listen
-    on the host. Return [] at level 0, which refuses nothing. Raises SandboxLeaks if the suite
-    prints no valid answer.
+    While the suite runs, there is something to find outside the sandbox: a file with a label, a
+    secret in our environment, and two servers on the host. Return [] at level 0, which refuses
+    nothing. Raises SandboxLeaks if the suite prints no valid answer.
     """
     if sandbox.kind == NONE:
         return []

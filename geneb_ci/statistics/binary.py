@@ -63,16 +63,16 @@ class BinaryTable(NamedTuple):
     large_wrong: int
 
 
-class TableRun(NamedTuple):
-    """Tables with c = `correct` and rho = `first`, `first` + 2, ..., `last`."""
+class RhoRange(NamedTuple):
+    """Matrices with c = `correct` and rho = `first_rho`, `first_rho` + 2, ..., `last_rho`."""
 
     correct: int
-    first: int
-    last: int
+    first_rho: int
+    last_rho: int
 
     def __len__(self) -> int:
-        """Count the tables."""
-        return (self.last - self.first) // 2 + 1
+        """Count the matrices."""
+        return (self.last_rho - self.first_rho) // 2 + 1
 
 
 def table(classes: Classes, correct: int, rho: int) -> BinaryTable:
@@ -114,7 +114,7 @@ def rho_limits(classes: Classes, correct: int) -> tuple[int, int]:
     return max(-correct, correct - 2 * a), min(correct, 2 * b - correct)
 
 
-def fitting_runs(classes: Classes, reported: ReportedTriple) -> Iterator[TableRun]:
+def fitting_runs(classes: Classes, reported: ReportedTriple) -> Iterator[RhoRange]:
     """Yield the runs of all tables whose metrics are the reported ones within their half-widths.
 
     The numbers of correct predictions nearest to accuracy * n come first. For classes of equal size
@@ -267,7 +267,7 @@ def _rho_size(n: int, correct: int, f1: float) -> int:
 
 def _mcc_runs(
     classes: Classes, correct: int, first: int, last: int, reported: ReportedTriple
-) -> Iterator[TableRun]:
+) -> Iterator[RhoRange]:
     """Yield the parts of a range of rho in which MCC is the reported one within its half-width."""
 
     def mcc(rho: int) -> float:
@@ -277,7 +277,7 @@ def _mcc_runs(
     high = reported.value.mcc + reported.width.mcc + ROUNDING
     if first == last:  # nearly always, for unrounded scores
         if low <= mcc(first) <= high:
-            yield TableRun(correct, first, last)
+            yield RhoRange(correct, first, last)
         return
     for start, end in _monotone(classes, correct, first, last):
         at_start, at_end = mcc(start), mcc(end)
@@ -295,7 +295,7 @@ def _mcc_runs(
             (lambda rho: mcc(rho) > high) if is_rising else (lambda rho: mcc(rho) < low),
         )
         if first_inside < first_beyond:
-            yield TableRun(correct, first_inside, first_beyond - 2)
+            yield RhoRange(correct, first_inside, first_beyond - 2)
 
 
 def _monotone(classes: Classes, correct: int, first: int, last: int) -> Iterator[tuple[int, int]]:
@@ -443,7 +443,7 @@ def recovered_cell(
     regime: str, task: str, seed: int | None, classes: Classes, reported: ReportedTriple
 ) -> RecoveredCell:
     """Recover the tables of one cell, or of one seed of it."""
-    cell_runs: list[TableRun] = []
+    cell_runs: list[RhoRange] = []
     matrices = 0
     for run in fitting_runs(classes, reported):
         cell_runs.append(run)
@@ -453,7 +453,7 @@ def recovered_cell(
     listed = (
         table(classes, run.correct, rho)
         for run in cell_runs
-        for rho in range(run.first, run.last + 1, 2)
+        for rho in range(run.first_rho, run.last_rho + 1, 2)
     )
     tables = tuple(listed) if matrices <= LISTED_MAX else ()
     best = tables[0] if matrices == 1 else None

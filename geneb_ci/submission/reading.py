@@ -251,7 +251,7 @@ def other_kind(value: object, kind: FileKind) -> OtherFile | None:
 
 
 def other_kind_of(raw: bytes, kind: FileKind) -> OtherFile | None:
-    """Return the result of `other_kind` for the bytes of a file, which may not be JSON."""
+    """Return the refusal of a file of another kind from its bytes, or None, as `other_kind`."""
     disguise = disguise_of(raw)
     if disguise is not None:
         expected = "" if disguise.kind == CONFLICT else f", not {kind.title}"
@@ -263,7 +263,7 @@ def other_kind_of(raw: bytes, kind: FileKind) -> OtherFile | None:
 
 
 def refusal_of(raw: bytes, kind: FileKind, reason: str) -> OtherFile:
-    """Return the result of `other_kind_of`; if it is None, `reason` with the fix of the kind."""
+    """Return the refusal of a file of another kind; for one of this kind, `reason` and its fix."""
     return other_kind_of(raw, kind) or OtherFile(reason, kind.fix)
 
 
@@ -320,7 +320,7 @@ def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
 
 
 def _disguised(raw: bytes, disguise: Recognition) -> tuple[str, bool, tuple[Fault, ...]]:
-    """Return the result of `decode` for bytes of another kind of file."""
+    """Return what `decode` does, for bytes that are recognised as another kind of file."""
     if disguise.kind != CONFLICT:
         return "", False, (disguise_fault(disguise, "a JSON file", at=0),)
     text = raw.removeprefix(BOM).decode("utf-8", "replace")

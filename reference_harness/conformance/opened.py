@@ -54,7 +54,9 @@ def _is_expected(path: Path, subject: Subject) -> bool:
     module_folder = locate(subject.spec, subject.folder).resolve().parent
     own_paths = [module_folder, *named_paths(subject)]
     return (
-        bool(endings & WEIGHTS) or is_within(path, own_paths) or is_within(path, _folders_outside())
+        bool(endings & WEIGHTS)
+        or is_within(path, own_paths)
+        or is_within(path, _expected_folders())
     )
 
 
@@ -68,8 +70,11 @@ def named_paths(subject: Subject) -> list[Path]:
     return [Path(text).resolve() for text in texts if text and Path(text).exists()]
 
 
-def _folders_outside() -> list[Path]:
-    """Return the folders of the system, temporary files, the user's caches and imported modules."""
+def _expected_folders() -> list[Path]:
+    """Return the folders in which every extractor may open files.
+
+    They are those of the system, temporary files, the user's caches and imported modules.
+    """
     folders = [Path(folder) for folder in (*SYSTEM, tempfile.gettempdir())]
     caches = ("HF_HOME", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME", "TRITON_CACHE_DIR")
     folders += [Path(os.environ[name]) for name in caches if os.environ.get(name)]

@@ -78,7 +78,7 @@ class Encoders:
         self._count = 0
 
     def encode(self, sequences: Sequence[str]) -> Encoded:
-        """Return the result of `Encoding.encode`."""
+        """Return the tokens and rows of the sequences, as `Encoding.encode` does."""
         parts = self._in_processes(_encoded, sequences)
         if parts is None:
             return self._in_this_process(self._encoding.encode, sequences)
@@ -89,7 +89,7 @@ class Encoders:
         return pieces, np.concatenate([start + rows for (_, _, rows), start in parts])
 
     def read(self, sequences: Sequence[str]) -> Reading:
-        """Return the result of `Encoding.read`."""
+        """Return how much of the sequences is read. Raise ExtractorError as `Encoding.read`."""
         parts = self._in_processes(_read, sequences)
         if parts is None:
             return self._in_this_process(self._encoding.read, sequences)

@@ -90,7 +90,7 @@ class EncodedAhead(Generic[Encoded]):
             self._begun.append((sequence_list, self._pool.submit(self._encode, sequence_list)))
 
     def take(self, sequences: Sequence[str]) -> Encoded:
-        """Return the result of `encode`, or raise its error."""
+        """Return the encoded sequences, which `begin` may have started. Raise as `encode`."""
         sequence_list = list(sequences)
         while self._begun:
             begun_sequences, future = self._begun.popleft()

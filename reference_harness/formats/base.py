@@ -1,4 +1,4 @@
-"""The base of all models of files, shared types, and the text of a file's first error."""
+"""The base class of all file formats, types that they share, and messages of invalid files."""
 
 from typing import Annotated, TypeVar
 

@@ -153,7 +153,7 @@ def local_changes(document: dict[str, Any]) -> None:
         (put("run", "extractor", "path", "../../model"), "there is no extractor 'model'"),
         (
             put("run", "extractor", "class_name", "X" * 201),
-            "cannot be committed to: ExtractorCode/class_name",
+            "no audit can commit to it: ExtractorCode: class_name",
         ),
         (put("run", "model", "weights", {"modèle.bin": DIGEST}), "ASCII"),
     ],

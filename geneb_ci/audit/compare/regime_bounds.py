@@ -111,11 +111,11 @@ def cells_of(
             1,
         )
         right_classes = np.searchsorted(classes, strata.labels[strata.right_rows(regime, probe)])
-        by_class = [draw.by_class for draw in test_draws if draw.probe == probe]
+        class_first = [draw.is_class_first for draw in test_draws if draw.probe == probe]
         yield CellDraw(
             matrix,
             np.bincount(right_classes, minlength=len(classes)),
-            len(by_class) - sum(by_class),
-            sum(by_class),
+            len(class_first) - sum(class_first),
+            sum(class_first),
             weight / probe_count,
         )

@@ -309,8 +309,9 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     if is_key_unrevealed(beacon):
         raise MissingInput(
             canonical.SIGNATURE,
-            "the fallback key is not revealed yet, so nobody can verify the draw",
-            "verify again after the end of the key's epoch",
+            "the draw used a key of the maintainers instead of the beacon; nobody can verify it "
+            "before they publish that key",
+            "verify again when a later plan has published it (--reveal)",
         )
 
 

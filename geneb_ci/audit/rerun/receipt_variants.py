@@ -1,14 +1,16 @@
 """Variants and fresh sequences in an audit by receipt, and the decisions of its probes on them.
 
-A variant keeps the label of its sequence, and a table of published sequences lacks it. In every
-task, test sequences are varied, as many as in an audit of as many tasks; the canonical probes of
-the receipt decide on their variants, and so do the probes of record if the harness has their
-scorer. In some tasks, which a draw of tasks by the same seed chooses, training sequences are varied
-as well, as many as in an audit of tasks. One probe is fitted on their variants, another on the
-receipt's embeddings of the same sequences. In these tasks the sequences of the few-shot probes are
-varied, too, and each of these probes is fitted on their variants.
+A variant has the label of its sequence, but an extractor that looks up published sequences does not
+know it.
 
-All probes of a task also decide on the fresh sequences of the task, which have labels of their own.
+- In every task, test sequences are varied, as many as in an audit of as many tasks. The canonical
+  probes of the receipt decide on the variants, and so do the probes of record if the harness has
+  their scorer.
+- In some tasks, drawn by the same seed, training sequences are varied as well, as many as in an
+  audit of tasks. One probe is fitted on the variants, another on the receipt's embeddings of the
+  same sequences. The sequences of the few-shot probes are varied, too, and each of these probes is
+  fitted on their variants.
+- In every task that has fresh sequences, with labels of their own, all probes decide on these, too.
 
 Embeddings of all these sequences are rounded like those of the receipt.
 """

@@ -77,7 +77,7 @@ def figure_rows(values: Mapping[str, Mapping[str, Any]], scope: Scope) -> list[F
 def scoped_rows(
     values: Mapping[str, Mapping[str, Any]], scopes: Iterable[Scope]
 ) -> dict[Scope, list[FigureRow]]:
-    """Return the result of `figure_rows` for each scope."""
+    """Return the rows of each scope, ordered by id; `values` as in `figure_rows`."""
     figure_row_by_model: dict[str, FigureRow] = {}
     facts_by_model: dict[str, Mapping[str, Any]] = {}
     paper_params_by_model = {

@@ -257,7 +257,7 @@ class Site:
         )
 
     def standings(self, model: str, regime: str) -> list[RankedScore | None]:
-        """Return the result of `standing` for each mean, in the order of `columns`."""
+        """Return the ranked scores of a model, one for each of `columns`; None where not ranked."""
         return [self.standing(model, regime, column) for column in self.columns]
 
     @functools.cached_property

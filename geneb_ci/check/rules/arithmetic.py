@@ -150,7 +150,7 @@ def wrong_metric(classes: Classes, reported: ReportedTriple) -> WrongMetric | No
         )
         first_run = next(fitting_runs(classes, without_metric), None)
         if first_run is not None and len(first_run) == 1:
-            value = scores(classes, first_run.correct, first_run.first)
+            value = scores(classes, first_run.correct, first_run.first_rho)
             other_metrics = " and ".join(
                 ["accuracy", *(other for other in METRIC_NAMES.values() if other != label)]
             )

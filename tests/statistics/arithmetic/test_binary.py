@@ -16,7 +16,7 @@ from geneb_ci.statistics.binary import (
     ROUNDING,
     BinaryTable,
     Classes,
-    TableRun,
+    RhoRange,
     fitting_runs,
     has_table,
     rho_limits,
@@ -50,16 +50,18 @@ def found(classes: Classes, reading: ReportedTriple) -> set[BinaryTable]:
     return {
         table(classes, run.correct, rho)
         for run in fitting_runs(classes, reading)
-        for rho in range(run.first, run.last + 1, 2)
+        for rho in range(run.first_rho, run.last_rho + 1, 2)
     }
 
 
-def is_held(drawn: Drawn, runs: Iterable[TableRun]) -> bool:
+def is_held(drawn: Drawn, runs: Iterable[RhoRange]) -> bool:
     """Whether a table, or for classes of equal size its mirror image, is in one of the runs."""
     right, rho = place(drawn.table)
     wanted = {rho, -rho} if drawn.classes.small == drawn.classes.large else {rho}
     return any(
-        run.correct == right and run.first <= at <= run.last and (at - run.first) % 2 == 0
+        run.correct == right
+        and run.first_rho <= at <= run.last_rho
+        and (at - run.first_rho) % 2 == 0
         for run in runs
         for at in wanted
     )

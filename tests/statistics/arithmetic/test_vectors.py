@@ -19,7 +19,7 @@ from geneb_ci.statistics import metrics
 from geneb_ci.statistics.binary import (
     BinaryTable,
     Classes,
-    TableRun,
+    RhoRange,
     acc_limits,
     chebyshev_integers,
     fitting_runs,
@@ -223,4 +223,4 @@ def test_texts_have_the_decimals_that_tell_two_triples_apart():
         == f"MCC 0.5{'0' * 15}, accuracy 0.25{'0' * 14}, F1 0.125{'0' * 13}"
     )
     assert str(one) == "MCC 0.5000, accuracy 0.2500, F1 0.1250"
-    assert len(TableRun(10, -4, 6)) == 6
+    assert len(RhoRange(10, -4, 6)) == 6
