@@ -149,7 +149,7 @@ def test_two_processes_give_what_one_thread_gives(kind):
     several.wait()
     assert equal(several.encode(SEQUENCES), Encoders(one).encode(SEQUENCES))
     assert several.read(SEQUENCES) == Encoders(one).read(SEQUENCES)
-    assert several._spent == 0
+    assert several._spent_seconds == 0
     several.close()
 
 
