@@ -243,7 +243,7 @@ def record_bounds(pool: Sequence[Cell], drawn: int) -> list[Option]:
 
 
 class Room(NamedTuple):
-    """How far a mean gain may exceed that of honest extractors in several audits."""
+    """The mean raise that each of n audits lets pass, and the standard error of its mean gain."""
 
     raised: Numbers
     """(n,) mean raise over the drawn tasks, up to which an honest mean passes."""

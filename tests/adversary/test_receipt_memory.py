@@ -398,8 +398,8 @@ def test_a_variant_whose_row_no_receipt_holds_is_decided_wrong():
     probe = Probe(np.array([[-1.0, 1.0]]), np.zeros(2), np.array([0, 1]))
     probe_set = ProbeSet(np.array([[0, 0, 1]]), [probe])
     values = np.array([[-1e30], [1.0], [1.0]], dtype=np.float32)
-    found = decision_changes(np.array([0, 1, 1]), {MAIN_PROBE: probe_set}, 0, [0, 1, 2], values)
-    assert found == {MAIN_PROBE: [ChangedDecisions(rows=3, worse=1, better=1)]}
-    result = receipt_variant_result({"a": found, "b": found}, [], "ab" * 32)
+    changes = decision_changes(np.array([0, 1, 1]), {MAIN_PROBE: probe_set}, 0, [0, 1, 2], values)
+    assert changes == {MAIN_PROBE: [ChangedDecisions(rows=3, worse=1, better=1)]}
+    result = receipt_variant_result({"a": changes, "b": changes}, [], "ab" * 32)
     assert result.kinds == {"substituted": ChangedDecisions(rows=6, worse=2, better=2)}
     assert not result.memorised

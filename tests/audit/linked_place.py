@@ -90,9 +90,9 @@ def withdrawn(path: Path, of: Ed25519PrivateKey | None = None) -> Path:
     raw = withdrawal_of(
         path.parent.name, path.read_bytes(), "wrong weights", now, of or key(), heads
     )
-    place = path.with_name(f"{path.stem}{WITHDRAWN_SUFFIX}")
-    place.write_bytes(raw)
-    return place
+    withdrawal_path = path.with_name(f"{path.stem}{WITHDRAWN_SUFFIX}")
+    withdrawal_path.write_bytes(raw)
+    return withdrawal_path
 
 
 def begun(root: Path, plan: TaskPlan, of: Ed25519PrivateKey | None = None) -> TaskPlan:

@@ -293,6 +293,6 @@ def withdraw(
 ) -> Path:
     """Withdraw a record, and write that beside it."""
     content = withdrawal_of(MODEL, path.read_bytes(), reason, "2026-11-20T08:30:00Z", of or key())
-    place = path.with_name(f"{path.stem}{WITHDRAWN_SUFFIX}")
-    place.write_bytes(content)
-    return place
+    withdrawal_path = path.with_name(f"{path.stem}{WITHDRAWN_SUFFIX}")
+    withdrawal_path.write_bytes(content)
+    return withdrawal_path

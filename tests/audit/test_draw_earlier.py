@@ -129,9 +129,9 @@ def test_the_union_only_grows(signatures):
         version = commitment(submission_sha256=hexes(f"version {number}"))
         source = DrandBeacon(kind="drand", chain=beacon().chain, round=1, signature=signature.hex())
         at = f"2026-09-17T15:22:{number:02}Z"
-        found = draw_tasks(version, at, source, earlier=earlier_draws(plans, version))
-        rerun = {one.task for one in found.chosen}
+        drawn_tasks = draw_tasks(version, at, source, earlier=earlier_draws(plans, version))
+        rerun = {one.task for one in drawn_tasks.chosen}
         assert before <= rerun
-        assert set(found.drawn) <= rerun
-        plans.append(found)
+        assert set(drawn_tasks.drawn) <= rerun
+        plans.append(drawn_tasks)
         before = rerun

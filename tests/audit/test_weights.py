@@ -286,8 +286,11 @@ def hub(more: Tree) -> Iterator[str]:
 
 def test_the_committed_revision_is_fetched_and_no_more(hub: str, tmp_path: Path):
     weights = committed({"model.safetensors": SOUND})
-    place = fetch_weights(weights, tmp_path / "weights", endpoint=hub)
-    assert sorted(verify_weights(place, weights, 1)) == ["config.json", "model.safetensors"]
+    weights_folder = fetch_weights(weights, tmp_path / "weights", endpoint=hub)
+    assert sorted(verify_weights(weights_folder, weights, 1)) == [
+        "config.json",
+        "model.safetensors",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,10 @@ def test_a_withdrawal_names_its_record_and_its_reason(tmp_path):
     assert (found.audit_id, found.reason) == (path.stem, "the wrong weights were fetched")
     assert only(root).withdrawn == found
     assert only(root).holds
-    said = f"  withdrawn {found.withdrawn_at} by a maintainer: the wrong weights were fetched\n"
-    assert said in verification_text([only(root)])
+    withdrawal_line = (
+        f"  withdrawn {found.withdrawn_at} by a maintainer: the wrong weights were fetched\n"
+    )
+    assert withdrawal_line in verification_text([only(root)])
 
 
 def test_the_command_writes_it_beside_the_record_once(tmp_path, capsys):

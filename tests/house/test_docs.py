@@ -99,9 +99,9 @@ def test_the_settings_of_the_page_of_check_are_the_defaults():
     settings = tomllib.loads(block)["tool"]["geneb-ci"]
     assert list(settings) == [*PATH_SETTINGS, *LIST_SETTINGS]
     layout = find_layout(ROOT, isolated=True)
-    found = {name: getattr(layout, name) for name in PATH_SETTINGS}
-    assert {name: ROOT / settings[name] for name, path in found.items() if path} == {
-        name: path for name, path in found.items() if path
+    paths_by_name = {name: getattr(layout, name) for name in PATH_SETTINGS}
+    assert {name: ROOT / settings[name] for name, path in paths_by_name.items() if path} == {
+        name: path for name, path in paths_by_name.items() if path
     }
     assert [settings[name] for name in LIST_SETTINGS] == [[], []]
 

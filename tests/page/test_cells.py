@@ -30,9 +30,9 @@ def test_cells_of_many_are_those_of_each(rows, known, place):
 
 @given(score=SCORES, low=SCORES, high=SCORES)
 def test_a_cell_has_its_numbers_as_they_are_written_elsewhere(score, low, high):
-    told = score_cell(RankedScore(score, low, high))
+    cell = score_cell(RankedScore(score, low, high))
     interval = f"<small>{score_text(low)} to {score_text(high)}</small>"
-    assert told.partition(">")[2] == f"{score_text(score)}{interval}</td>"
+    assert cell.partition(">")[2] == f"{score_text(score)}{interval}</td>"
 
 
 @given(st.text() | st.text("ab &<>\"'\x00\x7f\ud800é"))

@@ -37,9 +37,9 @@ def by_the_text(seed: bytes, stratum: str, draw: int, size: int) -> int:
 @given(st.integers(0, 1000), st.integers(1, 10**6))
 def test_a_draw_is_what_the_text_says(draw: int, size: int) -> None:
     seed = bytes.fromhex(SEED)
-    found = drawn_number(seed, "a stratum", draw, size)
-    assert found == by_the_text(seed, "a stratum", draw, size)
-    assert 0 <= found < size
+    number = drawn_number(seed, "a stratum", draw, size)
+    assert number == by_the_text(seed, "a stratum", draw, size)
+    assert 0 <= number < size
 
 
 def test_a_known_draw() -> None:

@@ -104,11 +104,11 @@ def test_missing_weights_are_caught_at_load_and_by_a_second_load(lacking):
 
 
 def test_missing_weights_are_caught_where_another_module_loads_them(lacking):
-    found = property_result(
+    result = property_result(
         "weights", Subject(spec("missing_by_helper", "MissingByHelper"), lacking, "cpu")
     )
-    assert found.outcome is Outcome.FAILS
-    assert "4 weights are missing from the file of BertModel" in found.sentence
+    assert result.outcome is Outcome.FAILS
+    assert "4 weights are missing from the file of BertModel" in result.sentence
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_weights_are_said_to_be_from_the_file_only_where_that_is_seen(
     saved, class_name, outcome, sentence
 ):
     subject = Subject(spec("weights_by_hand", class_name), str(saved("bert")), "cpu")
-    found = property_result("weights", subject)
-    assert (found.outcome, sentence in found.sentence) == (outcome, True), found.sentence
+    result = property_result("weights", subject)
+    assert (result.outcome, sentence in result.sentence) == (outcome, True), result.sentence
 
 
 def test_own_code_that_an_extractor_passes_by_is_found(saved, tmp_path):
@@ -136,11 +136,11 @@ def test_own_code_that_an_extractor_passes_by_is_found(saved, tmp_path):
     values["auto_map"] = {"AutoModel": "own.OwnBert"}
     (tmp_path / "config.json").write_text(json.dumps(values))
     module = spec("missing_weights", "MissingWeights")
-    found = property_result("own-code", Subject(module, str(tmp_path), "cpu"))
-    assert found.outcome is Outcome.FAILS
-    assert f"{tmp_path} has code of its own" in found.sentence
-    found = property_result("own-code", Subject(module, str(saved("bert")), "cpu"))
-    assert found.outcome is Outcome.HOLDS
+    result = property_result("own-code", Subject(module, str(tmp_path), "cpu"))
+    assert result.outcome is Outcome.FAILS
+    assert f"{tmp_path} has code of its own" in result.sentence
+    result = property_result("own-code", Subject(module, str(saved("bert")), "cpu"))
+    assert result.outcome is Outcome.HOLDS
 
 
 def test_names_that_a_star_may_import_are_not_said_to_be_defined(tmp_path):

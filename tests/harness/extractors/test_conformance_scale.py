@@ -137,8 +137,8 @@ def test_what_cannot_be_verified_is_said_and_no_failure():
     ],
 )
 def test_what_cannot_be_compared_is_not_said_to_hold(class_name, slug, letters, sentence):
-    found = property_result(slug, subject("unverifiable", class_name, letters=letters))
-    assert (found.outcome, sentence in found.sentence) == (Outcome.NOT_VERIFIED, True), found
+    result = property_result(slug, subject("unverifiable", class_name, letters=letters))
+    assert (result.outcome, sentence in result.sentence) == (Outcome.NOT_VERIFIED, True), result
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,10 @@ def test_a_transformer_passes_the_full_check(saved, kind, monkeypatch):
     with_fewer_rows(monkeypatch)
     one = Subject(spec="huggingface", name_model=str(saved(kind)), device="cpu")
     assert failed(one, *(each.slug for each in PROPERTIES if each.slug not in PROCESS)) == {}
-    said = property_result("layer-and-pooling", one).sentence
-    assert said.startswith("Embeddings are the mean over the tokens ('mean') of layer 'last' of 2")
+    sentence = property_result("layer-and-pooling", one).sentence
+    assert sentence.startswith(
+        "Embeddings are the mean over the tokens ('mean') of layer 'last' of 2"
+    )
 
 
 @pytest.mark.parametrize(
