@@ -1,6 +1,6 @@
 """How certain the board is: standard errors of MCC, intervals, ranks and ranges of ranks.
 
-    intervals(entries, benchmark).regimes["full"].macro["space"]
+    ranked_intervals(boards, benchmark, ranks)["full"].macro["space"]
     {"score": 0.558, "error": 0.0041, "low": 0.55, "high": 0.566, "rank": 8, "rank_low": 6, ...}
 
 Scores are MCC. `variance` computes the variances of cells, `decisions` intervals and ranks.
@@ -97,35 +97,16 @@ class RegimeIntervals(NamedTuple):
     seed; 0 if the regime draws no training examples."""
 
 
-class Intervals(NamedTuple):
-    """The result of `intervals`."""
-
-    regimes: dict[str, RegimeIntervals]
-
-
-def intervals(
-    entries: Iterable[Entry],
-    benchmark: Benchmark,
-    *,
-    regimes: Iterable[str] | None = None,
-) -> Intervals:
-    """Return errors, intervals and ranks of all models that are ranked, in some or all regimes.
+def all_scores(
+    entries: Iterable[Entry], benchmark: Benchmark, regimes: Iterable[str] | None = None
+) -> dict[str, RegimeScores]:
+    """Return the scores of ranked models, with variances, by regime.
 
     The order of the entries changes no number. Another entry changes no interval of the others;
     it changes which of these differ significantly only if M*, the rounded number of models, grows.
 
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
-    boards = all_scores(entries, benchmark, regimes)
-    return ranked_intervals(
-        boards, benchmark, {regime: all_ranks(board) for regime, board in boards.items()}
-    )
-
-
-def all_scores(
-    entries: Iterable[Entry], benchmark: Benchmark, regimes: Iterable[str] | None = None
-) -> dict[str, RegimeScores]:
-    """Return the scores of ranked models, with variances, by regime. Raises BadConfiguration."""
     all_entries = list(entries)
     numbers = {id(entry.submission): entry.numbers for entry in all_entries}
     rows = [entry.submission for entry in all_entries]
@@ -140,7 +121,7 @@ def all_scores(
 
 
 def all_ranks(board: RegimeScores) -> dict[str, RankRanges]:
-    """Return the ranks of a regime by every score; this takes most of the time of `intervals`."""
+    """Return the ranks of a regime by every score; this takes most of the time of intervals."""
     return {name: ranks(scores, board.critical) for name, scores in board.scores.items()}
 
 
@@ -148,14 +129,12 @@ def ranked_intervals(
     boards: Mapping[str, RegimeScores],
     benchmark: Benchmark,
     ranks: Mapping[str, Mapping[str, RankRanges]],
-) -> Intervals:
-    """Return the intervals of all scores; `ranks` has the rank ranges by regime and score."""
-    return Intervals(
-        {
-            regime: _regime_intervals(board, regime, benchmark, ranks[regime])
-            for regime, board in boards.items()
-        }
-    )
+) -> dict[str, RegimeIntervals]:
+    """Return the intervals of all scores by regime; `ranks` has the rank ranges of each score."""
+    return {
+        regime: _regime_intervals(board, regime, benchmark, ranks[regime])
+        for regime, board in boards.items()
+    }
 
 
 def _regime_intervals(
