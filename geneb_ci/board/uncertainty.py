@@ -17,19 +17,20 @@ import numpy as np
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import (
-    Positions,
     RankRanges,
     ScoreColumn,
     critical_value,
+    freedom_of,
     intervals_of,
     ranks,
     rounded_up,
 )
 from geneb_ci.board.means import ranked_regimes, weighted_sums
-from geneb_ci.board.variance import DRAW_SPREAD, Floats, cells_of
+from geneb_ci.board.variance import DRAW_SPREAD, cells_of
 from geneb_ci.check.claims import Results, fit_count_of
 from geneb_ci.receipt.seen import SharedErrors, Triangle
 from geneb_ci.statistics.metrics import ModelRanking, PackedNumbers, RowStatistics
+from geneb_ci.statistics.student import Floats, Positions
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 
@@ -193,13 +194,9 @@ def mean_of(sums: Floats, count: int) -> ScoreColumn:
     `sums` (3, M) are the sums of `task_numbers` over the tasks, which weigh the same. The errors of
     two models count as independent.
     """
-    values, variance, uncertain = sums / [[count], [count**2], [count**4]]
-    variance, uncertain = np.maximum(variance, 0.0), np.maximum(uncertain, 0.0)
-    is_estimated = uncertain > 0
-    freedom = np.where(
-        is_estimated, variance * variance / np.where(is_estimated, uncertain, 1.0), np.inf
-    )
-    return ScoreColumn(values, variance, freedom)
+    values, variance, spread = sums / [[count], [count**2], [count**4]]
+    variance = np.maximum(variance, 0.0)
+    return ScoreColumn(values, variance, freedom_of(variance, np.maximum(spread, 0.0)))
 
 
 def regime_scores(
