@@ -49,12 +49,6 @@ SCHEMA = Draft202012Validator(
 )
 
 
-@pytest.mark.parametrize("name", ["diagnostics-2.0"])
-def test_the_schemas_are_schemas(name):
-    path = ROOT / f"schemas/{name}.schema.json"
-    Draft202012Validator.check_schema(json.loads(path.read_bytes()))
-
-
 def test_the_public_rows_fit_the_schema_and_their_order_changes_no_byte():
     found = found_diagnostics()
     again = diagnostics(tuple(reversed(entries())), shipped_benchmark())
