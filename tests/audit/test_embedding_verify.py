@@ -435,7 +435,7 @@ def test_a_record_calls_an_embedding_a_row_before_version_2_2_and_keeps_its_word
         value["tasks"][0] |= flips | {"failed": [{"row": 1, "again": again}]}
         value |= {"schema_version": version, "bounds": value["bounds"] * (noun != "row")}
         outcome = EmbeddingOutcome.model_validate_json(json.dumps(value))
-        (reason,) = reasons_of(outcome.findings)
+        (reason,) = reasons_of(outcome)
         assert reason.startswith(
             f"1 {noun} of 11 is not what the extractor gives: training {noun} 1 of "
         )
@@ -838,7 +838,7 @@ def test_an_effect_on_the_test_rows_is_a_reason_whatever_its_sign(
     assert outcome.effect is not None
     part = PartEffect(rows=30, statistic=statistic)
     effect = outcome.effect.model_copy(update={"training": part})
-    (reason,) = reasons_of(outcome.findings._replace(effect=effect))
+    (reason,) = reasons_of(outcome.model_copy(update={"effect": effect}))
     assert reason == (
         f"what the training rows differ by {what} the loss of the test rows: "
         f"{abs(statistic):.1f} standard deviations over 30 rows that differ, 5 are allowed"
