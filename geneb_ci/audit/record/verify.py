@@ -30,7 +30,6 @@ from geneb_ci.audit.rerun.honesty import (
     variant_contradiction,
     varied_sequence_count,
 )
-from geneb_ci.audit.sampling.beacon import is_key_unrevealed
 from geneb_ci.audit.sampling.embedding_draw import check_any_plan, earlier_embedding_draws
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, FallbackBeacon, TaskPlan
 from geneb_ci.audit.sampling.task_draw import earlier_draws, require_one_draw
@@ -54,9 +53,7 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     planned_tasks = [(choice.task, choice.reason) for choice in plan.chosen]
     if [(audited.task, audited.reason) for audited in outcome.tasks] != planned_tasks:
         _refuse("the tasks compared are not those of the plan, in its order")
-    current = inputs.submission(plan.commitment.model_id)
-    is_same = current is not None and current.sha256 == plan.commitment.submission_sha256
-    submission = current.submission if current is not None and is_same else None
+    submission = inputs.audited_submission(outcome)
     for audited in outcome.tasks:
         expected = [
             regime
@@ -306,7 +303,7 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             f"the fallback key {beacon.key_sha256[:16]}... was never published",
             "do not trust this draw: the policy has published keys in fallback_keys and spent_keys",
         )
-    if is_key_unrevealed(beacon):
+    if beacon.key is None:
         raise MissingInput(
             canonical.SIGNATURE,
             "the draw used a key of the maintainers instead of the beacon; nobody can verify it "

@@ -249,11 +249,7 @@ def _check_bounds(outcome: EmbeddingOutcome) -> None:
 
 def audited_receipt(outcome: EmbeddingOutcome, inputs: TrustInputs) -> EmbeddingReceipt | None:
     """Return the receipt of the audited submission; None if that is missing."""
-    commitment = outcome.plan.commitment
-    current = inputs.submission(commitment.model_id)
-    if current is None or current.sha256 != commitment.submission_sha256:
-        return None
-    submission = current.submission
+    submission = inputs.audited_submission(outcome)
     return submission.receipt if isinstance(submission, SubmissionV12) else None
 
 
