@@ -199,7 +199,7 @@ def _receipt_step(
                 task, receipt, file, task_files, task_draw, recorded, as_before=is_before_bounds
             )
             varied = variants.training.get(task)
-            support = variants.support.get(task, TaskVariants.none())
+            support = variants.support.get(task, TaskVariants())
             values = None if embeddings is None else _refit_values(embeddings, task_ids.index(task))
             if (
                 varied is not None

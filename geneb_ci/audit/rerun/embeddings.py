@@ -349,8 +349,7 @@ class _EmbeddingRun:
         embedding_by_sequence: "dict[str, npt.NDArray[np.float32]]",
     ) -> EmbeddedVariants:
         """Return the embeddings of variants, task by task."""
-        none = TaskVariants.none()
-        by_task = [variants.get(task, none) for task in self.task_ids]
+        by_task = [variants.get(task, TaskVariants()) for task in self.task_ids]
         return EmbeddedVariants(
             [task_part.rows for task_part in by_task],
             [
