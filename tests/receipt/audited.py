@@ -19,7 +19,6 @@ from geneb_ci.audit.compare.embedding_outcome import (
     Effect,
     EmbeddingOutcome,
     EmbeddingRepeat,
-    ReceiptFacts,
     reasons_of,
 )
 from geneb_ci.audit.compare.embeddings import (
@@ -160,16 +159,16 @@ def audit(
         drawn, [reruns[one.task][one.rows].astype(np.float32) for one in drawn], seed
     )
     effect = effect_of(by_task)
-    outcome = EmbeddingOutcome.model_construct(
-        schema_version=WITH_BOUNDS,
-        receipt=ReceiptFacts.model_construct(dim=width),
-        cells=ComparedCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[]),
-        tasks=tasks,
-        direction=direction,
-        effect=effect,
-        decoys=QUIET,
-    )
-    return Found(tasks, direction, effect, reasons_of(outcome))
+    parts: dict[str, Any] = {
+        "schema_version": WITH_BOUNDS,
+        "receipt": found[name].receipt,
+        "cells": ComparedCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[]),
+        "tasks": tasks,
+        "direction": direction,
+        "effect": effect,
+        "decoys": QUIET,
+    }
+    return Found(tasks, direction, effect, reasons_of(EmbeddingOutcome.model_construct(**parts)))
 
 
 def wanted(sample: SampleSizes) -> EmbeddingCounts:
