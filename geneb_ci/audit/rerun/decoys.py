@@ -181,21 +181,20 @@ def judge_decoys(
     with_decoys: SequencesWithDecoys,
     values: "np.ndarray",
     dtype: str,
-    separate_values: "np.ndarray | None" = None,
+    separate_values: "np.ndarray",
 ) -> Decoys:
     """Return the result of the decoys from the (n, d) embeddings of all sequences in `dtype`.
 
-    `separate_values` has the embeddings of `with_decoys.second_run` from the second run. Without
-    them, a dependence on the batch is detected only if the two positions were in different batches.
-    Raises KeyError for a dtype that is not in `NOISE`.
+    `separate_values` has the embeddings of `with_decoys.second_run` from the second run. Raises
+    KeyError for a dtype that is not in `NOISE`.
     """
     noise = NOISE[dtype]
-    drift = max(relative_difference(values[a], values[b]) for a, b in with_decoys.repeat_positions)
-    times_text = "twice"
-    if separate_values is not None:
-        rows = zip(with_decoys.repeat_positions, separate_values, strict=True)
-        drift = max(drift, *(relative_difference(values[a], row) for (a, _), row in rows))
-        times_text = "three times"
+    rows = zip(with_decoys.repeat_positions, separate_values, strict=True)
+    drift = max(
+        relative_difference(values[a], repeat)
+        for (a, b), row in rows
+        for repeat in (values[b], row)
+    )
     jumps = [q for q in (_jump(values, t, noise) for t in with_decoys.triangles) if q > JUMP]
     answer_count = _few_embedding_count(with_decoys, values)
     triangle_count = len(with_decoys.triangles)
@@ -203,7 +202,7 @@ def judge_decoys(
         1, math.ceil(SHARE_MEMORISED * triangle_count)
     )
     detail = (
-        f"{len(with_decoys.repeat_positions)} sequences {times_text}: "
+        f"{len(with_decoys.repeat_positions)} sequences three times: "
         f"embeddings differ by up to {drift:.1e} of their length, "
         f"{noise:.0e} is allowed for {dtype}; {triangle_count} sequences with two mutants: "
         f"{len(jumps)} are more than {JUMP:g} times farther from them than they from each other"
