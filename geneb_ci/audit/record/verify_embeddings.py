@@ -227,13 +227,11 @@ def _check_fresh(result: FreshResult | None, outcome: EmbeddingOutcome) -> None:
 
 def _test_draws(outcome: EmbeddingOutcome) -> dict[str, int]:
     """Return, by regime, the number of draws of test embeddings, over all tasks."""
-    draws: dict[str, int] = {}
-    for task in outcome.tasks:
-        for part, rows in task.rows.items():
-            if part.startswith(TEST_PART):
-                regime = part.removeprefix(TEST_PART)
-                draws[regime] = draws.get(regime, 0) + len(rows)
-    return draws
+    return {
+        part.removeprefix(TEST_PART): count
+        for part, count in draw_counts(outcome).items()
+        if part.startswith(TEST_PART)
+    }
 
 
 def _check_bounds(outcome: EmbeddingOutcome) -> None:
@@ -568,10 +566,10 @@ def _by_column(
     return comparison.deviation.tolist(), comparison.mismatch.tolist()
 
 
-def draw_counts(outcome: EmbeddingOutcome) -> Iterator[str]:
-    """Yield the number of drawn embeddings of each part, as text."""
+def draw_counts(outcome: EmbeddingOutcome) -> dict[str, int]:
+    """Return the number of drawn embeddings of each part, over all tasks."""
     parts: dict[str, int] = {}
     for task in outcome.tasks:
         for part, rows in task.rows.items():
             parts[part] = parts.get(part, 0) + len(rows)
-    yield from (f"{count:,} {part}" for part, count in parts.items())
+    return parts
