@@ -396,9 +396,9 @@ def repository_address(name: str, environment: Mapping[str, str] = os.environ) -
     return f"{(environment.get('GITHUB_SERVER_URL') or SERVER).rstrip('/')}/{name}"
 
 
-def reached_by_gh(environment: Mapping[str, str] = os.environ) -> bool:
+def reached_by_gh() -> bool:
     """Whether the program gh is installed and uses the same server as these commands."""
-    return environment.get("GITHUB_API_URL", API) == API and shutil.which("gh") is not None
+    return os.environ.get("GITHUB_API_URL", API) == API and shutil.which("gh") is not None
 
 
 def connect(

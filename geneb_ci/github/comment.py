@@ -21,6 +21,7 @@ from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.verdict.model import (
     AuditEstimate,
     CommandName,
+    CommandState,
     Neighbour,
     PullOutcome,
     PullVerdict,
@@ -74,6 +75,11 @@ def verdict_on(github: "GitHub", pull: Pull) -> PullVerdict | None:
     conversation = github.conversations.get(pull.number)
     comments = github.comments(pull.number) if conversation is None else conversation.comments
     return verdict_in(comments, github.author, pull.number)
+
+
+def commands_of(verdict: PullVerdict | None) -> CommandState:
+    """Return the commands that a verdict has; none if there is no verdict."""
+    return verdict.command_state if verdict is not None else CommandState()
 
 
 def verdict_in(comments: Iterable[Comment], author: int, number: int) -> PullVerdict | None:

@@ -63,7 +63,7 @@ def same_relation(told, scores: ScoreColumn, c: float) -> bool:
 @pytest.mark.parametrize("regime", gated(REGIMES, "10shot"))
 def test_all_pairs(evaluated, regime):
     """In the three regimes, 820 pairs in each of 15 scores: 36,900 without a contradiction."""
-    board = found_intervals().regimes[regime].board
+    board = found_intervals()[regime].board
     pairs = 0
     for name in NAMES:
         scores = board.scores[name]
@@ -113,7 +113,7 @@ def test_the_normal_of_the_page(call, value):
 
 
 def test_intervals_of_the_page_are_published(evaluated):
-    board = found_intervals().regimes["10shot"].board
+    board = found_intervals()["10shot"].board
     scores = board.scores["macro"]
     low, high = intervals_of(scores)
     ends = evaluated(
@@ -140,7 +140,7 @@ def test_every_bound_and_probability_is_written_as_python_writes_it(call):
 def test_compare_says_what_the_relation_says(tab):
     ids = ["GENERator-eukaryote-3b-base", "LucaOne-default-step36M", "space", "GROVER"]
     page = tab.go(f"#/compare?{'&'.join(f'm={one}' for one in ids)}")
-    board = found_intervals().regimes["full"].board
+    board = found_intervals()["full"].board
     place = {model: k for k, model in enumerate(board.models)}
     sentences = []
     best = display(ids[0])

@@ -10,6 +10,7 @@ from geneb_ci.github.api import STATUS_CONTEXT, VERDICT_APP
 from geneb_ci.github.errors import UnreadableSetting
 from geneb_ci.github.settings.client import MAIN, SettingsClient, variable_path
 from geneb_ci.github.settings.required import SETTINGS, Setting
+from geneb_ci.publish.session import space_in
 
 Check = Callable[[SettingsClient, Setting], str | None]
 """Raises UnreadableSetting if the value cannot be seen."""
@@ -233,11 +234,6 @@ def no_secret(client: SettingsClient, setting: Setting) -> str | None:
     return f"the secret {setting.read_path.rpartition('/')[2]} is stored" if reply else None
 
 
-def _space_in(value: str) -> str | None:
-    kind, _, name = value.partition("/")
-    return name if kind == "spaces" and name.count("/") == 1 else None
-
-
 def named_space(client: SettingsClient) -> str | None:
     """Return the Space of the caller, of the repository's variable, or of an environment's.
 
@@ -246,7 +242,7 @@ def named_space(client: SettingsClient) -> str | None:
     if client.space:
         return client.space
     variables = [setting for setting in SETTINGS if setting.check == "variable"]
-    names = (_space_in(client.value(setting.read_path)) for setting in reversed(variables))
+    names = (space_in(client.value(setting.read_path)) for setting in reversed(variables))
     return next((name for name in names if name), None)
 
 
@@ -256,7 +252,7 @@ def variable(client: SettingsClient, setting: Setting) -> str | None:
     if not value:
         return f"there is no variable {name}"
     expected = named_space(client)
-    if _space_in(value) is None or _space_in(value) != expected:
+    if space_in(value) is None or space_in(value) != expected:
         return f"{name} is {value!r}, expected spaces/{expected or 'OWNER/NAME'}"
     return None
 
