@@ -135,7 +135,7 @@ class Sample(Protocol[_P]):
         """Embed and score the sample again, compare it, and return the outcome."""
 
     def saved_result(self, plan: _P, subject: AuditSubject, work: WorkFolder) -> RerunResult | None:
-        """Return the result that an earlier call left in the work folder; None if incomplete.
+        """Return the result from the outcome in the work folder; None if files are missing.
 
         Raises AuditRefused when the outcome does not follow from the plan and the folder.
         """
@@ -224,9 +224,7 @@ class TaskSample:
         self, plan: TaskPlan, subject: AuditSubject, work: WorkFolder
     ) -> RerunResult | None:
         """Return the outcome in the folder, once checked against the scores beside it."""
-        outcome = (
-            work.read_as(OUTCOME_FILE, AuditOutcome) if work.has_result(OUTCOME_FILE) else None
-        )
+        outcome = work.read_as(OUTCOME_FILE, AuditOutcome)
         if outcome is None:
             return None
         check_outcome(outcome, work.folder / OUTCOME_FILE, plan, subject, work)
@@ -366,9 +364,7 @@ class EmbeddingSample:
         self, plan: EmbeddingPlan, subject: AuditSubject, work: WorkFolder
     ) -> RerunResult | None:
         """Return the outcome in the folder if the embeddings that it names are beside it."""
-        outcome = (
-            work.read_as(OUTCOME_FILE, EmbeddingOutcome) if work.has_result(OUTCOME_FILE) else None
-        )
+        outcome = work.read_as(OUTCOME_FILE, EmbeddingOutcome)
         if outcome is None:
             return None
         if outcome.plan != plan:

@@ -509,10 +509,10 @@ def saved_result(
 
     Raises AuditRefused when it does not follow from the plan and the files of the folder.
     """
-    if plan is not None:
-        return sample.saved_result(plan, subject, work)
     if not work.has_result(OUTCOME_FILE):
         return None
+    if plan is not None:
+        return sample.saved_result(plan, subject, work)
     raise AuditRefused(
         f"{work.folder / OUTCOME_FILE}: its plan, {work.folder / PLAN}, is missing",
         f"restore the plan, or remove {work.folder / OUTCOME_FILE} and run the command again",

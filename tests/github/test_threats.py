@@ -11,7 +11,7 @@ from tests.github.server import BOT, READ, STRANGER
 from tests.small import CARD, small
 
 EVIL = b"import os\nos.system('touch pwned')\n"
-ALLOWED_IP_ADDRESSES = (
+ALLOWED_PATHS = (
     "/pulls",
     "/compare/",
     "/git/trees/",
@@ -49,7 +49,7 @@ def test_row_2_poisoned_artifacts_and_caches_are_out_of_reach(place):
     place.both(number)
     place.run("reconcile")
     prefix = "/repos/org/board"
-    allowed = ("/graphql", *(prefix + one for one in ALLOWED_IP_ADDRESSES))
+    allowed = ("/graphql", *(prefix + one for one in ALLOWED_PATHS))
     assert all(path.startswith(allowed) for _, path in place.server.requests)
 
 

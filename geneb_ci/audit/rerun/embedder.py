@@ -114,10 +114,7 @@ class SampleEmbedder:
         embeddings = runs.embed(sequences_with_decoys)
         repeats = [repeat for _, repeat in embeddings.repeats]
         values = self._as_receipt_width(np.vstack([embeddings.values, *repeats]))
-        work.keep_binary(
-            folder / _MATRIX_FILE,
-            lambda stream: np.lib.format.write_array(stream, values, allow_pickle=False),
-        )
+        work.keep_matrix(folder / _MATRIX_FILE, values)
         entry = EmbeddedTask(
             sequences_sha256=part_digest,
             embeddings_sha256=file_sha256(folder / _MATRIX_FILE),

@@ -104,7 +104,7 @@ def repeatability_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repe
     """
     import numpy as np  # slow to import, and only needed here
 
-    differences = [_difference(first, second) for first, second in pairs]
+    differences = [relative_difference(first, second) for first, second in pairs]
     return Repeatability(
         pairs=len(pairs),
         difference=min(max(differences, default=0.0), float(np.finfo(np.float64).max)),
@@ -112,7 +112,11 @@ def repeatability_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repe
     )
 
 
-def _difference(row: "np.ndarray", repeat: "np.ndarray") -> float:
+def relative_difference(row: "np.ndarray", repeat: "np.ndarray") -> float:
+    """Return the length of the difference of two embeddings, relative to the first.
+
+    It is infinite for embeddings of different widths, and for embeddings too long to measure.
+    """
     if row.shape != repeat.shape:
         return math.inf
     first_values, second_values = row.astype("<f8").tolist(), repeat.astype("<f8").tolist()

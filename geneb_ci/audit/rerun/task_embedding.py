@@ -18,7 +18,6 @@ from geneb_ci.audit.rerun.decoys import (
     embed_among_decoys,
     with_decoys,
 )
-from geneb_ci.audit.rerun.fresh import FreshSet
 from geneb_ci.audit.rerun.honesty import Repeatability, precision_of, varied_sequence_count
 from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.scoring import (
@@ -39,7 +38,6 @@ from geneb_ci.audit.rerun.workspace import (
 )
 from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
-from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.receipt.cells import RemainingTime
 from geneb_ci.sandbox.limits import Limits, advice
 from geneb_ci.sandbox.run import Batching, ExtractorSpec
@@ -62,38 +60,8 @@ def variant_seed(plan_seed: str, nonce: str) -> str:
     return hashlib.sha256(bytes.fromhex(plan_seed) + bytes.fromhex(nonce)).hexdigest()
 
 
-def further_sequences(
-    task: str,
-    source: TaskSource,
-    harness: HarnessProcess,
-    folder: Path,
-    seed: str,
-    rows: int,
-    fresh: FreshSet | None,
-    *,
-    reverse: bool,
-) -> FurtherSequences:
-    """Write the variants and fresh sequences of a task to `FURTHER_FILE`, and return them.
-
-    Raises NothingChecked, with the message of the harness, when it fails.
-    """
-    path = folder / FURTHER_FILE
-    variants_of(task, source, harness, seed, rows, path, reverse=reverse, with_support=True)
-    sequences = read_further(path)
-    if fresh is not None:
-        task_rows = [row for row in fresh.sequences if row.task == task]
-        sequences.rows.extend(
-            FurtherSequence(
-                split="fresh", row=number, kind="fresh", sequence=row.sequence, label=row.label
-            )
-            for number, row in enumerate(task_rows)
-        )
-        path.write_text(json.dumps(sequences.model_dump()) + "\n", encoding="ascii")
-    return sequences
-
-
 def read_further(path: Path) -> FurtherSequences:
-    """Return the sequences that `further_sequences` wrote. Raises NothingChecked."""
+    """Return variants that the harness wrote, and fresh sequences. Raises NothingChecked."""
     try:
         return FurtherSequences.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
@@ -243,18 +211,10 @@ class TaskRuns:
             values = embeddings.values[: len(new_rows)] if new_rows else None
         matrix = task_matrix(task, sequences, values, self.embedding_locations, work)
         # Written before its entry: a matrix without an entry is computed again.
-        work.keep_binary(
-            folder / EMBEDDINGS,
-            lambda stream: np.lib.format.write_array(stream, matrix, allow_pickle=False),
-        )
+        work.keep_matrix(folder / EMBEDDINGS, matrix)
         if embeddings is not None and unpublished_sequences:
             further_embeddings = np.ascontiguousarray(embeddings.values[len(new_rows) :])
-            work.keep_binary(
-                folder / FURTHER_EMBEDDINGS,
-                lambda stream: np.lib.format.write_array(
-                    stream, further_embeddings, allow_pickle=False
-                ),
-            )
+            work.keep_matrix(folder / FURTHER_EMBEDDINGS, further_embeddings)
         entry = EmbeddedTask(
             sequences_sha256=file_sha256(file),
             embeddings_sha256=file_sha256(folder / EMBEDDINGS),
@@ -274,21 +234,31 @@ class TaskRuns:
         return entry
 
     def _unpublished_sequences(self, task: str) -> list[str]:
-        """Return the variants and fresh sequences to embed with a task."""
-        prepared, folder = self.prepared, self.prepared.work.task(task)
-        seed = variant_seed(self.plan.seed, prepared.settings.nonce)
-        rows = varied_sequence_count(len(self.task_ids))
-        reverse = prepared.subject.reverse_complement
-        sequences = further_sequences(
+        """Write the variants and fresh sequences of a task to `FURTHER_FILE`, and return them.
+
+        Raises NothingChecked, with the message of the harness, when it fails.
+        """
+        prepared, path = self.prepared, self.prepared.work.task(task) / FURTHER_FILE
+        variants_of(
             task,
             prepared.source,
             prepared.runner.harness,
-            folder,
-            seed,
-            rows,
-            prepared.fresh,
-            reverse=reverse,
+            variant_seed(self.plan.seed, prepared.settings.nonce),
+            varied_sequence_count(len(self.task_ids)),
+            path,
+            reverse=prepared.subject.reverse_complement,
+            with_support=True,
         )
+        sequences = read_further(path)
+        if prepared.fresh is not None:
+            task_rows = [row for row in prepared.fresh.sequences if row.task == task]
+            sequences.rows.extend(
+                FurtherSequence(
+                    split="fresh", row=number, kind="fresh", sequence=row.sequence, label=row.label
+                )
+                for number, row in enumerate(task_rows)
+            )
+            path.write_text(json.dumps(sequences.model_dump()) + "\n", encoding="ascii")
         return [sequence.sequence for sequence in sequences.rows]
 
     def _score(self, task: str, label: str) -> Rescored:
