@@ -16,7 +16,7 @@ LETTERS_MAX = 60  # letters of a sequence shown in an error
 
 
 class EmbeddingFile(NamedTuple):
-    """The files of sequences and embeddings."""
+    """Two files with one sequence a line and its embedding, and the index of each sequence."""
 
     sequences: Path
     embeddings: Path
@@ -25,7 +25,10 @@ class EmbeddingFile(NamedTuple):
 
 
 def read_embedding_file(sequences: Path, embeddings: Path, embedding_count: int) -> EmbeddingFile:
-    """Return the files with the index of each line. Raise EmbeddingError if numbers differ."""
+    """Return both files, with the index of each sequence.
+
+    Raise EmbeddingError if the numbers of sequences and of embeddings differ.
+    """
     lines = sequences.read_text(encoding="utf-8").splitlines()
     if len(lines) != embedding_count:
         msg = (

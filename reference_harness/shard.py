@@ -50,7 +50,7 @@ class DamagedShardError(Exception):
 
 
 def checksum(header: bytes) -> bytes:
-    """Return the eight hex digits at the beginning of a shard."""
+    """Return the checksum of a shard's header as eight hex digits; the shard begins with them."""
     return b"%08x" % zlib.crc32(header)
 
 

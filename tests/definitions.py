@@ -20,12 +20,12 @@ def tasks(number: int, categories: tuple[str, ...] = CATEGORIES, **facts: Any) -
     sized = {"n_test": 500, "test_class_counts": [200, 300], **facts}
     return [
         {
-            "id": f"task_{place}",
-            "label": f"Task {place}",
-            "category": categories[place * len(categories) // number],
+            "id": f"task_{index}",
+            "label": f"Task {index}",
+            "category": categories[index * len(categories) // number],
             **{key: value for key, value in sized.items() if value is not None},
         }
-        for place in range(number)
+        for index in range(number)
     ]
 
 
@@ -213,8 +213,8 @@ ACCEPTED: dict[str, Values] = {
     "hostile names": {
         "name": "<b>{x}%s'\"&|` \\",
         "tasks": [
-            one | {"label": f"{name[:90]} L"}
-            for one, name in zip(tasks(12, HOSTILE), HOSTILE, strict=True)
+            task | {"label": f"{name[:90]} L"}
+            for task, name in zip(tasks(12, HOSTILE), HOSTILE, strict=True)
         ],
         "category_order": list(HOSTILE),
         "sources": {"<i>": "<i>"},

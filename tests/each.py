@@ -21,30 +21,30 @@ def each(
     All cases are tried. The test raises BaseExceptionGroup with the errors, each with the name of
     its case. Raises ValueError where there is no case.
     """
-    split = [one.strip() for one in names.split(",")] if isinstance(names, str) else [*names]
-    given = [(case,) if len(split) == 1 else tuple(case) for case in cases]
+    split = [word.strip() for word in names.split(",")] if isinstance(names, str) else [*names]
+    arguments = [(case,) if len(split) == 1 else tuple(case) for case in cases]
     if callable(ids):
-        said = [", ".join(str(ids(value)) for value in case) for case in given]
+        texts = [", ".join(str(ids(value)) for value in case) for case in arguments]
     else:
-        said = [", ".join(map(repr, case)) for case in given] if ids is None else [*ids]
-    if not given:
+        texts = [", ".join(map(repr, case)) for case in arguments] if ids is None else [*ids]
+    if not arguments:
         raise ValueError(f"no case of {', '.join(split)}")
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
         def every(**fixtures: Any) -> None:
             failed = []
-            for case, name in zip(given, said, strict=True):
+            for case, name in zip(arguments, texts, strict=True):
                 try:
                     function(**fixtures, **dict(zip(split, case, strict=True)))
                 except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 (raised below)
                     error.add_note(f"case: {name[:NAME_CHARACTERS]}")
                     failed.append(error)
             if failed:
-                raise BaseExceptionGroup(f"{len(failed)} of {len(given)} cases", failed)
+                raise BaseExceptionGroup(f"{len(failed)} of {len(arguments)} cases", failed)
 
-        kept = inspect.signature(function).parameters
-        shown = [one for name, one in kept.items() if name not in split]
+        parameters = inspect.signature(function).parameters
+        shown = [parameter for name, parameter in parameters.items() if name not in split]
         vars(every).update(__signature__=inspect.Signature(shown))
         return every
 

@@ -41,20 +41,22 @@ def failures(seed: int, arguments: list[str]) -> list[str]:
         text=True,
         check=False,
     )
-    found = FAILED.findall(done.stdout)
-    if done.returncode and (not found or done.returncode == NOTHING_COLLECTED):
+    matches = FAILED.findall(done.stdout)
+    if done.returncode and (not matches or done.returncode == NOTHING_COLLECTED):
         raise RuntimeError(f"seed {seed}: {done.stdout[-4000:]}{done.stderr}")
-    return found
+    return matches
 
 
 def main(count: int, first: int, arguments: list[str]) -> int:
     """Say what failed with each seed; return the exit code."""
     flaky: dict[str, list[int]] = {}
     for seed in range(first, first + count):
-        found = failures(seed, arguments)
-        sys.stdout.write("\n  ".join([f"seed {seed}: {len(found)} failed", *found]) + "\n")
+        failure_list = failures(seed, arguments)
+        sys.stdout.write(
+            "\n  ".join([f"seed {seed}: {len(failure_list)} failed", *failure_list]) + "\n"
+        )
         sys.stdout.flush()
-        for name in found:
+        for name in failure_list:
             flaky.setdefault(name, []).append(seed)
     for name, seeds in flaky.items():
         sys.stdout.write(

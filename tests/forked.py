@@ -91,19 +91,19 @@ def run(
         cwd=cwd, env=env, cpu_seconds=cpu_seconds, before=before, allowed=allowed, torch=torch,
     )  # fmt: skip
     try:
-        said = process.communicate(timeout)
+        output = process.communicate(timeout)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
         raise
-    return subprocess.CompletedProcess(process.args, process.returncode, *said)
+    return subprocess.CompletedProcess(process.args, process.returncode, *output)
 
 
 class Started:
     """A command that runs, used as a process that `subprocess` has started."""
 
     def __init__(
-        self, args: list[str], target: Callable[..., None], asked: tuple[Any, ...]
+        self, args: list[str], target: Callable[..., None], requests: tuple[Any, ...]
     ) -> None:
         self.args = args
         self._said: tuple[str, str] | None = None
@@ -115,8 +115,8 @@ class Started:
         context = multiprocessing.get_context("forkserver")
         # A server that another worker started has that worker's processor.
         processors = frozenset(os.sched_getaffinity(0))
-        told = (*asked, *map(str, self._streams), processors)
-        self._process = context.Process(target=target, args=told)
+        answers = (*requests, *map(str, self._streams), processors)
+        self._process = context.Process(target=target, args=answers)
         self._process.start()
         self.pid = self._process.pid or 0
 
@@ -185,8 +185,16 @@ class InPlaceOfProcess(Started):
         at = command.index("-m")
         module, *words = command[at + 1 :]
         self._output, self._is_told = Path(stdout.name), False
-        given = (str(Path.cwd()), dict(env), None, None, frozenset[str](), None, start_new_session)
-        request = (str(ROOT), module, tuple(words), *given)
+        arguments = (
+            str(Path.cwd()),
+            dict(env),
+            None,
+            None,
+            frozenset[str](),
+            None,
+            start_new_session,
+        )
+        request = (str(ROOT), module, tuple(words), *arguments)
         with _blank_main(), _serving((ROOT, None)):
             super().__init__(command, _command, request)
 
@@ -215,12 +223,23 @@ def start(
 
     With `group` it and its workers are a process group of their own, as a terminal makes one.
     """
-    given = dict(os.environ if env is None else env)
-    home = _home(given)
-    hub = tuple(sorted((k, v) for k, v in given.items() if k.startswith("HF_")))
-    asked = (str(home), module, words, str(cwd), given, cpu_seconds, before, allowed, code, group)
+    environ = dict(os.environ if env is None else env)
+    home = _home(environ)
+    hub = tuple(sorted((k, v) for k, v in environ.items() if k.startswith("HF_")))
+    requests = (
+        str(home),
+        module,
+        words,
+        str(cwd),
+        environ,
+        cpu_seconds,
+        before,
+        allowed,
+        code,
+        group,
+    )
     with _blank_main(), _serving((home, hub if torch else None)):
-        return Started([module, *words], _command, asked)
+        return Started([module, *words], _command, requests)
 
 
 _shared: list[Path] = []
@@ -304,14 +323,14 @@ def _server(loaded: Loaded) -> forkserver.ForkServer:
     if loaded in _running or not _shared:
         return _started(loaded)
     name = hashlib.sha256(repr(loaded).encode()).hexdigest()[:16]
-    with _alone(f"server-{name}") as told:
+    with _alone(f"server-{name}") as name_file:
         try:
-            _servers[loaded] = _OfAnother(*json.loads(told.read_bytes()))
+            _servers[loaded] = _OfAnother(*json.loads(name_file.read_bytes()))
         except OSError:  # nobody has started one, or that process is gone
             server: Any = _started(loaded)
             ways = (server._forkserver_address, os.getpid(), server._forkserver_alive_fd)
-            told.write_text(json.dumps(ways), encoding="utf-8")
-        _running[loaded] = told.name
+            name_file.write_text(json.dumps(ways), encoding="utf-8")
+        _running[loaded] = name_file.name
     return _servers[loaded]
 
 
@@ -354,9 +373,9 @@ def stop() -> None:
     servers: list[Any] = [*_servers.values()]
     for loaded, name in _running.items():
         if not isinstance(_servers[loaded], _OfAnother):
-            with _alone(name) as told:
-                told.unlink()
-    for server in sorted(servers, key=lambda one: not isinstance(one, _OfAnother)):
+            with _alone(name) as name_file:
+                name_file.unlink()
+    for server in sorted(servers, key=lambda server: not isinstance(server, _OfAnother)):
         server._stop()
     _running.clear()
     _servers.clear()

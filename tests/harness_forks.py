@@ -56,20 +56,20 @@ class HarnessForks:
         return _Asked(words, safe or bool(environment.get("PYTHONSAFEPATH")))
 
     def _instead_of_execv(self, path: str, command: list[str]) -> None:
-        asked = self._asked(command, os.environ)
-        if asked is None:
+        requests = self._asked(command, os.environ)
+        if requests is None:
             self._execv(path, command)
         else:
-            self._become(asked)
+            self._become(requests)
 
-    def _instead_of_fork_exec(self, command: Sequence[bytes], *told: Any) -> int:
-        _executables, _close, _keep, folder, listed, *pipes = told
+    def _instead_of_fork_exec(self, command: Sequence[bytes], *options: Any) -> int:
+        _executables, _close, _keep, folder, listed, *pipes = options
         named = dict(os.environ)
         if listed is not None:
-            named = dict(os.fsdecode(one).split("=", 1) for one in listed)
-        asked = self._asked(command, named)
-        if asked is None:
-            return int(self._fork_exec(command, *told))
+            named = dict(os.fsdecode(variable).split("=", 1) for variable in listed)
+        requests = self._asked(command, named)
+        if requests is None:
+            return int(self._fork_exec(command, *options))
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         if pid := os.fork():
@@ -87,18 +87,18 @@ class HarnessForks:
                 os.chdir(folder)
             os.environ.clear()
             os.environ.update(named)
-            self._become(asked)
+            self._become(requests)
         os._exit(255)
 
-    def _become(self, asked: _Asked) -> NoReturn:
+    def _become(self, request: _Asked) -> NoReturn:
         """Be the command, with nothing of what this process was to do at its end."""
         named = (self._named or "").split(os.pathsep)
         sys.path[:] = [
-            *([] if asked.safe else [str(Path.cwd())]),
+            *([] if request.safe else [str(Path.cwd())]),
             *filter(None, named),
             *self._paths,
         ]
-        sys.argv = ["reference_harness", *asked.words]
+        sys.argv = ["reference_harness", *request.words]
         util._finalizer_registry.clear()  # type: ignore[attr-defined]
         util._run_after_forkers()  # type: ignore[attr-defined]
         atexit._clear()

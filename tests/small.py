@@ -30,11 +30,13 @@ def cell(task: Task, *names: str) -> dict[str, float]:
     right = [int(count * score(*names, task.id, str(k))) for k, count in enumerate(counts)]
     # What is wrong of a class is taken for the next one.
     wrong = [count - hits for count, hits in zip(counts, right, strict=True)]
-    said = [hits + wrong[k - 1] for k, hits in enumerate(right)]
+    predicted_counts = [hits + wrong[k - 1] for k, hits in enumerate(right)]
     total, hits = sum(counts), sum(right)
-    spread = (total**2 - sum(n * n for n in said)) * (total**2 - sum(n * n for n in counts))
-    chance = sum(map(operator.mul, said, counts))
-    f1 = [2 * h / (n + m) for h, n, m in zip(right, counts, said, strict=True)]
+    spread = (total**2 - sum(n * n for n in predicted_counts)) * (
+        total**2 - sum(n * n for n in counts)
+    )
+    chance = sum(map(operator.mul, predicted_counts, counts))
+    f1 = [2 * h / (n + m) for h, n, m in zip(right, counts, predicted_counts, strict=True)]
     return {
         "MCC": (total * hits - chance) / math.sqrt(spread) if spread else 0.0,
         "Acc": hits / total,
@@ -131,8 +133,8 @@ def small_v12(name: str, benchmark: Benchmark = BENCHMARK) -> dict[str, Any]:
         for task, evidence in tasks.items():
             matrix = matrix_of(benchmark.by_id[task], name, regime)
             seeds = len(evidence["per_seed"]["MCC"])
-            found = scores_of_matrix(matrix)
-            scores = {"MCC": found.mcc, "Acc": found.acc, "F1": found.f1}
+            result = scores_of_matrix(matrix)
+            scores = {"MCC": result.mcc, "Acc": result.acc, "F1": result.f1}
             document["results"][regime][task] = scores
             evidence |= {
                 "n_test": sum(map(sum, matrix)),

@@ -308,21 +308,21 @@ def _check_committed_sources(
         sources = sources._replace(weights=sources.weights.model_copy(update={"addresses": {}}))
     if commitment.extractor.shape is None:  # as in commitments before there were shapes
         sources = sources._replace(extractor=sources.extractor.model_copy(update={"shape": None}))
-    for source, present, committed in (
+    for source, present_value, committed_value in (
         ("extractor", sources.extractor, commitment.extractor),
         ("weights", sources.weights, commitment.weights),
     ):
-        if present != committed:
+        if present_value != committed_value:
             raise AuditRefused(
                 f"submission and registry entry do not name the {source} of the commitment",
                 _RETRY_FIX,
             )
 
 
-def _require_committed(source: str, present: str, committed: str) -> None:
-    if present != committed:
+def _require_committed(source: str, present_value: str, committed_value: str) -> None:
+    if present_value != committed_value:
         raise AuditRefused(
-            f"the {source} in this checkout is {present[:16]}..., the commitment names "
-            f"{committed[:16]}...",
+            f"the {source} in this checkout is {present_value[:16]}..., the commitment names "
+            f"{committed_value[:16]}...",
             _RETRY_FIX,
         )

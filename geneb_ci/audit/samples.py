@@ -104,14 +104,17 @@ class Sample(Protocol[_P]):
     def drawn_text(self, commitment: Commitment) -> str:
         """Return what will be drawn, as a noun phrase."""
 
-    def near_roots(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
+    def near_roots(self, committed_submission: CommittedSubmission, say: Say) -> Mapping[str, str]:
         """Return the Merkle roots of other receipts that nearly equal this one, with reasons.
 
         Draws from those receipts count as draws for this submission.
         """
 
     def prepared_draw(
-        self, committed: CommittedSubmission, plans: Sequence[_P], near_roots: Collection[str]
+        self,
+        committed_submission: CommittedSubmission,
+        plans: Sequence[_P],
+        near_roots: Collection[str],
     ) -> Callable[[str, Beacon], _P]:
         """Return a function from the time of the commitment and the beacon to the plan.
 
@@ -168,15 +171,18 @@ class TaskSample:
         """Return how many tasks will be drawn."""
         return f"{commitment.policy.drawn} of {len(commitment.tasks)} tasks"
 
-    def near_roots(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
+    def near_roots(self, committed_submission: CommittedSubmission, say: Say) -> Mapping[str, str]:
         """Return {}: which earlier draws of tasks count follows from the commitments alone."""
         return {}
 
     def prepared_draw(
-        self, committed: CommittedSubmission, plans: Sequence[TaskPlan], near_roots: Collection[str]
+        self,
+        committed_submission: CommittedSubmission,
+        plans: Sequence[TaskPlan],
+        near_roots: Collection[str],
     ) -> Callable[[str, Beacon], TaskPlan]:
         """Return the function that draws tasks and adds targeted ones and those drawn earlier."""
-        commitment, submission, _ = committed
+        commitment, submission, _ = committed_submission
         if self.targeted is None:
             count, targets = LED_TASKS_MAX, led_tasks_of(commitment, submission)
         else:
@@ -262,11 +268,14 @@ class EmbeddingSample:
         """Return what will be drawn, as a noun phrase."""
         return "embeddings of its receipt"
 
-    def near_roots(self, committed: CommittedSubmission, say: Say) -> Mapping[str, str]:
+    def near_roots(self, committed_submission: CommittedSubmission, say: Say) -> Mapping[str, str]:
         """Return the Merkle roots of receipts with draws that nearly equal this one."""
-        repository, receipt = committed.repository, committed.with_receipt.receipt
+        repository, receipt = (
+            committed_submission.repository,
+            committed_submission.with_receipt.receipt,
+        )
         audited_receipt = AuditedReceipt(
-            committed.commitment,
+            committed_submission.commitment,
             receipt,
             lambda: self._files(receipt, say),
             repository.inputs.benchmark,
@@ -278,17 +287,17 @@ class EmbeddingSample:
 
     def prepared_draw(
         self,
-        committed: CommittedSubmission,
+        committed_submission: CommittedSubmission,
         plans: Sequence[EmbeddingPlan],
         near_roots: Collection[str],
     ) -> Callable[[str, Beacon], EmbeddingPlan]:
         """Return the function that draws embeddings and adds those drawn earlier."""
-        commitment, counts = committed.commitment, embedding_counts(self.size)
+        commitment, counts = committed_submission.commitment, embedding_counts(self.size)
         refuse_smaller_sample(counts, plans, commitment)
         return functools.partial(
             draw_embeddings,
             commitment,
-            root=committed.with_receipt.receipt.root,
+            root=committed_submission.with_receipt.receipt.root,
             rows=counts,
             earlier=earlier_embedding_draws(plans, commitment, near_roots),
         )
@@ -369,7 +378,8 @@ class EmbeddingSample:
             return None
         if outcome.plan != plan:
             raise AuditRefused(
-                f"{work.folder / OUTCOME_FILE}: the plan of this outcome is not the plan beside it",
+                f"{work.folder / OUTCOME_FILE}: this is the outcome of another plan than that in "
+                "the same folder",
                 f"remove {work.folder / OUTCOME_FILE} and run the command again",
             )
         try:

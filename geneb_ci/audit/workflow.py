@@ -269,12 +269,12 @@ def draw_plan(
     repository = AuditRepository(layout)
     repository.history.check_no_losses(commitment.model_id)
     repository.history.check_undrawn(commitment)
-    committed = CommittedSubmission(commitment, submission, repository)
-    near_roots = sample.near_roots(committed, say)
+    committed_submission = CommittedSubmission(commitment, submission, repository)
+    near_roots = sample.near_roots(committed_submission, say)
     plans = earlier_plans(
         sample.plan_class, commitment, committed_at, repository, sample.earlier, near_roots
     )
-    draw = sample.prepared_draw(committed, plans, near_roots)
+    draw = sample.prepared_draw(committed_submission, plans, near_roots)
     beacon = beacon_of(commitment, committed_at, source, repository.inputs.policy, say)
     return draw(committed_at, beacon)
 

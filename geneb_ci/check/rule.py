@@ -111,7 +111,7 @@ class Context:
 
     @property
     def model_id(self) -> str:
-        """The id the document gives itself, or ""."""
+        """The document's member `model_id`; "" if it has none."""
         return self.text("model_id")
 
     @property

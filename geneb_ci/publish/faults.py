@@ -208,10 +208,10 @@ def _status_problem(
         if status == HTTPStatus.FORBIDDEN:
             return StorageFailed(message)  # the URL may have expired; a retry gets a new one
         return _storage_problem(StorageFailure(message, status, by_hub=False), [])
-    hidden = status == HTTPStatus.UNAUTHORIZED and not (
+    may_be_hidden = status == HTTPStatus.UNAUTHORIZED and not (
         writing or headers.get("X-Error-Message") == _BAD_CREDENTIALS
     )
-    if hidden or status == HTTPStatus.NOT_FOUND:
+    if may_be_hidden or status == HTTPStatus.NOT_FOUND:
         return RepoMissing(
             f"{resource} does not exist, or the token may not read it", _creation_command(resource)
         )

@@ -148,7 +148,7 @@ def find_token(resource: str, *, clock: Clock = time, say: Say = silent) -> str:
     scope = os.environ.get(RESOURCE)
     if scope and scope != resource:
         raise NoHubToken(
-            f"{RESOURCE} is {scope!r}, expected {resource!r}, which would be published",
+            f"{RESOURCE} is {scope!r}, expected the Space to publish, {resource!r}",
             f"set {RESOURCE}={resource}, or pass the Space that {RESOURCE} names",
         )
     token = attempt(lambda: _token(resource), clock=clock, say=say)

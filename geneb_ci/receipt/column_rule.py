@@ -73,17 +73,19 @@ def spreads(values: Wide, unforeseen: npt.NDArray[np.bool_] | None = None) -> Wi
     finite = values[is_finite]
     if len(finite) < EMBEDDINGS_MIN:
         return np.zeros(values.shape[1])
-    quartiles = _quartiles(finite)
+    quartile_spreads = _quartile_spreads(finite)
     if unforeseen is not None and (is_finite & unforeseen).sum() >= EMBEDDINGS_MIN:
-        quartiles = np.minimum(quartiles, FORESEEN * _quartiles(values[is_finite & unforeseen]))
+        quartile_spreads = np.minimum(
+            quartile_spreads, FORESEEN * _quartile_spreads(values[is_finite & unforeseen])
+        )
     # Summed over embeddings of one memory order, so that the bytes depend on the values alone.
     deviation = np.ascontiguousarray(finite).std(axis=0, ddof=1)
-    spread: Wide = np.maximum(quartiles, np.minimum(deviation, np.median(quartiles)))
+    spread: Wide = np.maximum(quartile_spreads, np.minimum(deviation, np.median(quartile_spreads)))
     return spread
 
 
-def _quartiles(values: Wide) -> Wide:
-    """Return the (d,) distances of the quartiles, in standard deviations of normal values."""
+def _quartile_spreads(values: Wide) -> Wide:
+    """Return the (d,) distances between quartiles, divided by that of a standard normal."""
     lower, upper = np.quantile(values, (0.25, 0.75), axis=0)
     distances: Wide = (upper - lower) / QUARTILES_OF_NORMAL
     return distances

@@ -102,8 +102,10 @@ def intervals(maximum: int) -> tuple[Wide, Wide]:
 
 def hidden_alterations(cell: CellDraw) -> HiddenAlterations:
     """Return the alterations of a cell that can raise it."""
-    hidden = _two_class_bounds(cell) if len(cell.matrix) == BINARY else _many_class_bounds(cell)
-    return hidden._replace(mean_raise=cell.weight * hidden.mean_raise)
+    alterations = (
+        _two_class_bounds(cell) if len(cell.matrix) == BINARY else _many_class_bounds(cell)
+    )
+    return alterations._replace(mean_raise=cell.weight * alterations.mean_raise)
 
 
 def cells_of(
@@ -126,19 +128,25 @@ def _alterations_by_one_draw(matrix: Sequence[Sequence[int]], weight: float) -> 
     if len(matrix) == BINARY:
         return alterations_of(matrix, weight)
     matrix_array = np.array(matrix, dtype=np.int64)
-    hidden = _many_class_bounds(CellDraw(matrix_array, np.diag(matrix_array), 0.5, 0.5, weight))
-    return Alterations(hidden.hits, hidden.mean_raise, weight)
+    alterations = _many_class_bounds(
+        CellDraw(matrix_array, np.diag(matrix_array), 0.5, 0.5, weight)
+    )
+    return Alterations(alterations.hits, alterations.mean_raise, weight)
 
 
 def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
     """Return the largest possible raise of the mean, if `hits` drawn embeddings were altered."""
     limit = hits_limit(hits)
-    hidden = [hidden_alterations(cell).within(limit) for cell in cells]
-    if not hidden:
+    alterations_by_cell = [hidden_alterations(cell).within(limit) for cell in cells]
+    if not alterations_by_cell:
         return 0.0
-    all_hits = np.concatenate([part.hits for part in hidden])
-    gains = np.concatenate([part.mean_raise for part in hidden])
-    cell_starts = np.cumsum([0, *(len(part.hits) for part in hidden[:-1])])
+    all_hits = np.concatenate([cell_alterations.hits for cell_alterations in alterations_by_cell])
+    gains = np.concatenate(
+        [cell_alterations.mean_raise for cell_alterations in alterations_by_cell]
+    )
+    cell_starts = np.cumsum(
+        [0, *(len(cell_alterations.hits) for cell_alterations in alterations_by_cell[:-1])]
+    )
 
     def negative_bound(multiplier: float) -> float:
         """Return the negative bound for a Lagrange multiplier."""

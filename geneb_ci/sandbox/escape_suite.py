@@ -97,7 +97,7 @@ def dns() -> Outcome:
 
 
 def metadata_service() -> Outcome:
-    """Connect to the address at which clouds answer with credentials."""
+    """Connect to the address at which cloud machines can request credentials."""
     return _refusal_by_error(lambda: _connect(METADATA))
 
 

@@ -27,7 +27,8 @@ LEVELS = {
     1: "namespaces and Landlock, without bubblewrap",
     0: "no sandbox: for your own code only; such an audit never counts",
 }
-KINDS = {4: BUBBLEWRAP, 3: GVISOR, 2: BUBBLEWRAP, 1: LANDLOCK, 0: NONE}
+KIND_BY_LEVEL = {4: BUBBLEWRAP, 3: GVISOR, 2: BUBBLEWRAP, 1: LANDLOCK, 0: NONE}
+"""What confines the extractor at each level."""
 DEFAULT_LEVEL = 2
 BUBBLEWRAP_VERSION_MIN = (0, 8)
 """The first version with --disable-userns."""
@@ -95,7 +96,7 @@ def open_sandbox(
             "install the driver, or leave out --device cuda",
         )
     with scratch(folder) as own_folder:
-        sandbox = Sandbox(level, KINDS[level], own_folder, devices)
+        sandbox = Sandbox(level, KIND_BY_LEVEL[level], own_folder, devices)
         cause = trial_failure(sandbox)
         if cause is not None:
             raise SandboxUnavailable(
@@ -139,7 +140,7 @@ def trial_failure(sandbox: Sandbox, program: str = IMPORT_PROGRAM) -> str | None
 
 def unavailable_reason(level: int, folder: Path) -> str | None:
     """Return why a level does not work on this machine; None if it does."""
-    return trial_failure(Sandbox(level, KINDS[level], folder))
+    return trial_failure(Sandbox(level, KIND_BY_LEVEL[level], folder))
 
 
 def _missing_requirement(kind: str) -> str | None:
@@ -164,8 +165,8 @@ def _missing_requirement(kind: str) -> str | None:
 
 
 def _fix(level: int) -> str:
-    if KINDS[level] == GVISOR:
+    if KIND_BY_LEVEL[level] == GVISOR:
         return "install runsc of gVisor, or pass --level 2"
-    if KINDS[level] == BUBBLEWRAP and mounts.bubblewrap_path() is None:
+    if KIND_BY_LEVEL[level] == BUBBLEWRAP and mounts.bubblewrap_path() is None:
         return "install the package bubblewrap (0.8 or later), or pass --level 1"
     return NAMESPACES_FIX

@@ -220,10 +220,14 @@ def require_file(path: Path, kind: FileKind, command: str = "") -> None:
             )
     if not is_folder(path):
         return
-    first = min(files_in(path), default=None) if kind is FileKind.SUBMISSION and command else None
+    first_file = (
+        min(files_in(path), default=None) if kind is FileKind.SUBMISSION and command else None
+    )
     raise NothingChecked(
         f"{path}: this is a folder, expected {kind.title}",
-        f"name a file in it: geneb-ci {command} {first}" if first is not None else kind.fix,
+        f"name a file in it: geneb-ci {command} {first_file}"
+        if first_file is not None
+        else kind.fix,
     )
 
 

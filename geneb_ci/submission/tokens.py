@@ -208,8 +208,8 @@ class Strings(Cursor):
                 at,
             )
             text = _SURROGATE.sub("\ufffd", text)
-        if (hidden := HIDING.search(text)) is not None:
-            name = _name(hidden.group())
+        if (hiding_character := HIDING.search(text)) is not None:
+            name = _name(hiding_character.group())
             self.fault(
                 "forbidden-character",
                 path,

@@ -64,7 +64,7 @@ def composition(sequence: str) -> list[str]:
     counts = KmerExtractor(k=3).extract_embeddings([sequence], 1)[0].astype(np.float64)
     signs = (counts - counts.mean()) @ _DIRECTIONS > 0
     parts = np.packbits(signs.reshape(SKETCHES, SIGNS), axis=1)
-    return [f"{number}:{one.tobytes().hex()}" for number, one in enumerate(parts)]
+    return [f"{number}:{part.tobytes().hex()}" for number, part in enumerate(parts)]
 
 
 KEYS: dict[str, Keys] = {
@@ -99,10 +99,10 @@ class Memoriser:
 
     def label(self, sequence: str) -> int | None:
         """Return the label that most keys name; None where none is known."""
-        said: Counter[int] = Counter()
+        label_counts: Counter[int] = Counter()
         for key in self.keys(sequence):
-            said.update(self.votes.get(key, {}))
-        return said.most_common(1)[0][0] if said else None
+            label_counts.update(self.votes.get(key, {}))
+        return label_counts.most_common(1)[0][0] if label_counts else None
 
     def extract_embeddings(
         self, sequences: Sequence[str], batch_size: int = 1
@@ -135,9 +135,12 @@ class HiddenColumn:
             best = optimum.solve(rows, data.train.labels)
             values = rows.astype(np.float64) @ best.weights[:, 1] + best.intercepts[1]
             errors = data.train.labels - 1 / (1 + np.exp(-values))
-            told = test * (2.0 * data.test.labels - 1)
-            for split, wanted in ((data.train, self.hidden(data, errors)), (data.test, told)):
-                for sequence, value in zip(split.sequences, wanted.tolist(), strict=True):
+            hidden_values = test * (2.0 * data.test.labels - 1)
+            for split, expected in (
+                (data.train, self.hidden(data, errors)),
+                (data.test, hidden_values),
+            ):
+                for sequence, value in zip(split.sequences, expected.tolist(), strict=True):
                     self.column |= dict.fromkeys(keys(sequence), value)
 
     def hidden(self, data: TaskData, errors: Values) -> Values:
@@ -148,7 +151,7 @@ class HiddenColumn:
         self, sequences: Sequence[str], batch_size: int = 1
     ) -> npt.NDArray[np.float32]:
         sound = self.sound.extract_embeddings(sequences, batch_size)
-        hidden = [[self.column.get(self.keys(one)[0], 0.0)] for one in sequences]
+        hidden = [[self.column.get(self.keys(sequence)[0], 0.0)] for sequence in sequences]
         return np.hstack([sound, np.array(hidden, dtype=np.float32)])
 
 

@@ -62,31 +62,31 @@ WEIGHTS: dict[str, Callable[[Cell], float]] = {
 def raises(cells: Sequence[Cell], mean: float, weight: Callable[[Cell], float]) -> list[float]:
     """Divide a mean raise over the cells by weight, none beyond its tolerance less three deviations
     of its noise; less than the mean where the cells do not hold it."""
-    room = [max(0.0, one.tolerance - 3 * one.deviation) for one in cells]
-    given = [0.0] * len(cells)
+    room = [max(0.0, cell.tolerance - 3 * cell.deviation) for cell in cells]
+    arguments = [0.0] * len(cells)
     left, total = set(range(len(cells))), mean * len(cells)
     while left and total > 1e-12:
         share = math.fsum(weight(cells[i]) for i in left)
-        wanted = {i: total * weight(cells[i]) / share for i in left}
-        full = {i for i in left if given[i] + wanted[i] >= room[i]}
+        expected = {i: total * weight(cells[i]) / share for i in left}
+        full = {i for i in left if arguments[i] + expected[i] >= room[i]}
         for i in full or left:
-            more = min(wanted[i], room[i] - given[i])
-            given[i] += more
+            more = min(expected[i], room[i] - arguments[i])
+            arguments[i] += more
             total -= more
         left -= full
         if not full:
             break
-    return given
+    return arguments
 
 
 def passes(cells: Sequence[Cell], raised: Sequence[float], rng: random.Random) -> bool:
     """Whether an audit of these cells finds nothing, with fresh noise."""
-    found = [one.honest(rng) + more for one, more in zip(cells, raised, strict=True)]
-    if any(abs(x) > one.tolerance for x, one in zip(found, cells, strict=True)):
+    claims_tried = [cell.honest(rng) + more for cell, more in zip(cells, raised, strict=True)]
+    if any(abs(x) > cell.tolerance for x, cell in zip(claims_tried, cells, strict=True)):
         return False
     differences = [
-        Difference(x, one.deviation, one.step, one.centre)
-        for x, one in zip(found, cells, strict=True)
+        Difference(x, cell.deviation, cell.step, cell.centre)
+        for x, cell in zip(claims_tried, cells, strict=True)
     ]
     return not joint_test(differences, TESTS).is_significant
 
@@ -165,12 +165,12 @@ def limits_of(pool: Sequence[Cell], drawn: int) -> list[Limit]:
     limits = []
     for _ in range(AUDITS):
         cells = rng.choices(pool, k=drawn)
-        differences = [Difference(0.0, one.deviation, one.step, one.centre) for one in cells]
-        centre = abs(math.fsum(one.centre for one in cells))
+        differences = [Difference(0.0, cell.deviation, cell.step, cell.centre) for cell in cells]
+        centre = abs(math.fsum(cell.centre for cell in cells))
         limits.append(
             Limit(
                 (sum_limit(differences, ALARM / TESTS) + centre) / drawn,
-                math.hypot(*(one.deviation for one in cells)) / drawn,
+                math.hypot(*(cell.deviation for cell in cells)) / drawn,
             )
         )
     return limits

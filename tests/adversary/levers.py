@@ -89,7 +89,7 @@ def best_division(levers: Iterable[Sequence[Option]], missed: float = UNDETECTED
 def _undominated(divisions: Iterable[Division]) -> list[Division]:
     """Return the divisions than which no other raises as much and is missed as often."""
     front: list[Division] = []
-    for division in sorted(divisions, key=lambda one: (-one.missed, -one.raised)):
+    for division in sorted(divisions, key=lambda division: (-division.missed, -division.raised)):
         if not front or division.raised > front[-1].raised:
             front.append(division)
     return front
@@ -133,8 +133,8 @@ class Mover(NamedTuple):
                 return 0.0
             varies = set(rng.sample(range(drawn), varied))
             tasks = [
-                seen(rng.choice(self.moved if place < count else self.honest), place in varies)
-                for place in range(drawn)
+                seen(rng.choice(self.moved if index < count else self.honest), index in varies)
+                for index in range(drawn)
             ]
             passed += passes(tasks)
         return passed / trials

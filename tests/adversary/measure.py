@@ -33,14 +33,14 @@ def decisions_of(extractor: Any, case: Case, seed: str, rows: int) -> Decisions:
     draws = few_shot_draws(labels, protocol.few_shot_k, protocol.seeds, seed)
     variants = variants_of(data, seed, rows) + support_variants(data, seed, support_of(draws))
     fresh = case.fresh or Split([], np.zeros(0, dtype=np.int64))
-    beside = [*(one.sequence for one in variants), *fresh.sequences]
+    beside = [*(variant.sequence for variant in variants), *fresh.sequences]
     parts = (data.train.sequences, data.test.sequences, beside)
-    train, test, values = (np.asarray(extractor.extract_embeddings(one)) for one in parts)
+    train, test, values = (np.asarray(extractor.extract_embeddings(part)) for part in parts)
     count = len(fresh.sequences)
     further = FurtherEmbeddings(
-        [*(one.split for one in variants), *[FRESH] * count],
-        [*(one.kind for one in variants), *[FRESH] * count],
-        np.array([*(one.row for one in variants), *range(count)], dtype=np.int64),
+        [*(variant.split for variant in variants), *[FRESH] * count],
+        [*(variant.kind for variant in variants), *[FRESH] * count],
+        np.array([*(variant.row for variant in variants), *range(count)], dtype=np.int64),
         np.array([*[0] * len(variants), *fresh.labels.tolist()], dtype=np.int64),
         values,
     )
@@ -77,15 +77,15 @@ def few_shot_indices(data: TaskData) -> set[int]:
     }
 
 
-def mean_drop(found: Sequence[Decisions], probe_name: str = "") -> float:
+def mean_drop(decisions: Sequence[Decisions], probe_name: str = "") -> float:
     """Return the mean over tasks of MCC on the public test rows less that on fresh ones.
 
     By the probe of the full regime, or by another one of `others`.
     """
-    parts = [one.others[probe_name] if probe_name else one for one in found]
-    return float(np.mean([one.public.MCC - one.fresh.MCC for one in parts if one.fresh]))
+    parts = [decision.others[probe_name] if probe_name else decision for decision in decisions]
+    return float(np.mean([part.public.MCC - part.fresh.MCC for part in parts if part.fresh]))
 
 
-def largest_drop(found: Sequence[Decisions]) -> float:
+def largest_drop(decisions: Sequence[Decisions]) -> float:
     """Return the largest of these of any probe."""
-    return max(mean_drop(found, name) for name in ("", *found[0].others))
+    return max(mean_drop(decisions, name) for name in ("", *decisions[0].others))

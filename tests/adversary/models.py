@@ -41,19 +41,19 @@ class Convolution(nn.Module):
 
     def forward(self, letters: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return (n, 2 FILTERS) features of (n, 4, length) letters; padding counts for nothing."""
-        found = torch.relu(self.first(letters))
+        activations = torch.relu(self.first(letters))
         inside = torch.arange(letters.shape[2])[None, :] < lengths[:, None]
-        found = found * inside[:, None, :]
-        mean = found.sum(2) / lengths[:, None]
-        return torch.cat([mean, found.amax(2)], 1)
+        masked_activations = activations * inside[:, None, :]
+        mean = masked_activations.sum(2) / lengths[:, None]
+        return torch.cat([mean, masked_activations.amax(2)], 1)
 
 
 def letters_of(sequences: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
     """Return (n, 4, longest) one-hot letters, and the (n,) lengths."""
     longest = max(map(len, sequences))
     codes = np.full((len(sequences), longest), 4)
-    for row, one in enumerate(sequences):
-        codes[row, : len(one)] = ["ACGT".find(letter) for letter in one.upper()]
+    for row, sequence in enumerate(sequences):
+        codes[row, : len(sequence)] = ["ACGT".find(letter) for letter in sequence.upper()]
     codes[codes < 0] = 4
     hot = np.eye(5, dtype=np.float32)[codes][:, :, :4].transpose(0, 2, 1)
     return torch.from_numpy(np.ascontiguousarray(hot)), torch.tensor([len(s) for s in sequences])
@@ -84,20 +84,23 @@ class Transformer(nn.Module):
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return (n, HIDDEN) features of (n, longest) ids; padding counts for nothing."""
         inside = torch.arange(ids.shape[1])[None, :] < lengths[:, None]
-        found = self.inner(input_ids=ids, attention_mask=inside.long()).last_hidden_state
-        mean: torch.Tensor = (found * inside[:, :, None]).sum(1) / lengths[:, None]
+        hidden_states = self.inner(input_ids=ids, attention_mask=inside.long()).last_hidden_state
+        mean: torch.Tensor = (hidden_states * inside[:, :, None]).sum(1) / lengths[:, None]
         return mean
 
     def read(self, sequences: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return (n, longest) ids, 0 behind the last token and 1 where it is none, and lengths."""
         rows = [
-            [self.tokens.get(one[i : i + self.width].upper(), 1) for i in self._places(one)]
-            for one in sequences
+            [
+                self.tokens.get(sequence[i : i + self.width].upper(), 1)
+                for i in self._places(sequence)
+            ]
+            for sequence in sequences
         ]
-        lengths = torch.tensor([len(one) for one in rows])
+        lengths = torch.tensor([len(row) for row in rows])
         ids = torch.zeros(len(rows), int(lengths.max()), dtype=torch.long)
-        for row, one in enumerate(rows):
-            ids[row, : len(one)] = torch.tensor(one)
+        for row, row_text in enumerate(rows):
+            ids[row, : len(row_text)] = torch.tensor(row_text)
         return ids, lengths
 
     def _places(self, sequence: str) -> range:
@@ -137,8 +140,8 @@ class RoundedExtractor:
 
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 8) -> Rows:
         rows = torch.from_numpy(np.asarray(self.inner.extract_embeddings(sequences, batch_size)))
-        found: Rows = rows.to(torch.bfloat16).float().numpy()
-        return found
+        rounded_rows: Rows = rows.to(torch.bfloat16).float().numpy()
+        return rounded_rows
 
 
 def random_convolution(seed: int = 3) -> Convolution:
@@ -183,8 +186,8 @@ def trained(
                 for start in range(0, len(order), ROWS):
                     some = order[start : start + ROWS]
                     learner.zero_grad()
-                    found = heads[name](model(read[some], lengths[some]))
-                    loss = nn.functional.cross_entropy(found, truth[some])
+                    logits = heads[name](model(read[some], lengths[some]))
+                    loss = nn.functional.cross_entropy(logits, truth[some])
                     loss.backward()  # type: ignore[no-untyped-call]
                     learner.step()
     return model

@@ -326,17 +326,17 @@ class PlantedGain(NamedTuple):
     drawn."""
 
 
-def is_strongest(rows: Rows, data: TaskData, place: int) -> bool:
+def is_strongest(rows: Rows, data: TaskData, index: int) -> bool:
     """Whether a training embedding is embedded again for its influence or its distance."""
     cut, half = len(data.train.labels), receipt_values(rows, 0)
     labels = np.concatenate([data.train.labels, data.test.labels])
     solved = solve(widened(half, 0)[:cut], data.train.labels)
     own = Probe(solved.weights, solved.intercepts, solved.classes)
     influence = influence_of(half, 0, cut, labels, own)
-    return place in strongest_embeddings(half[:cut], 0, data.train.labels, influence, own).rows
+    return index in strongest_embeddings(half[:cut], 0, data.train.labels, influence, own).rows
 
 
-def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], place: int) -> PlantedGain:
+def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], index: int) -> PlantedGain:
     """Return what a planted embedding gains.
 
     It is put along the weights that separate the test embeddings, on the side of its label, at the
@@ -346,7 +346,7 @@ def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], place: 
     reach = float(np.linalg.norm(rows[:cut] - centre, axis=1).mean())
     solved = solve(rows[cut:], data.test.labels)
     along = solved.weights[:, 1] - solved.weights[:, 0]
-    side = 1.0 if data.train.labels[place] == data.train.labels.max() else -1.0
+    side = 1.0 if data.train.labels[index] == data.train.labels.max() else -1.0
     direction = side * reach * along / np.linalg.norm(along)
 
     def score(train: Rows) -> float:
@@ -357,10 +357,10 @@ def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], place: 
     honest, altered = score(rows[:cut]), rows.copy()
     at_will = missed = 0.0
     for size in SIZES:
-        altered[place] = centre + size * direction
+        altered[index] = centre + size * direction
         gain = score(altered[:cut]) - honest
         at_will = max(at_will, gain)
-        if gain > missed and not is_strongest(altered, data, place):
+        if gain > missed and not is_strongest(altered, data, index):
             missed = gain
     return PlantedGain(at_will, missed)
 

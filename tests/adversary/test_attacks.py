@@ -58,29 +58,29 @@ def table() -> dict[str, int]:
 
 def submitted(folder: Path, module: str, regimes: Sequence[str] = REGIMES) -> Installed:
     """Run an extractor on a task, as its contributor does, where a policy has these regimes."""
-    place = Installed(folder, drawn=1, boxed=False)
-    policy = place.root / "leaderboard/policy/policy.toml"
+    installed = Installed(folder, drawn=1, boxed=False)
+    policy = installed.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
     policy.write_text(text.replace(json.dumps(REGIMES), json.dumps(regimes)), encoding="utf-8")
-    path = place.root / CHEAT
+    path = installed.root / CHEAT
     path.parent.mkdir(parents=True)
     path.write_text(module, encoding="utf-8")
-    place.run(
+    installed.run(
         *("reference_harness", "run", "--extractor", f"{CHEAT}:Cheat", "--quiet"),
         *("--tasks", TASK, "--output", "record.json", "--model-id", "cheat"),
         *("--submission", "submissions/cheat.json", "--submitted-by", "a test"),
     )
-    return place
+    return installed
 
 
-def audited(place: Installed, *options: str) -> tuple[int, AuditOutcome]:
+def audited(installed: Installed, *options: str) -> tuple[int, AuditOutcome]:
     """Commit, draw and rerun; return the exit code and what was found."""
-    place.run("geneb_ci", "audit", "commit", "submissions/cheat.json", "--output", "c.json")
-    place.run(
+    installed.run("geneb_ci", "audit", "commit", "submissions/cheat.json", "--output", "c.json")
+    installed.run(
         *("geneb_ci", "audit", "plan", "c.json", "--committed-at", COMMITTED_AT),
         *("--beacon-file", "round.json", "--output", "p.json"),
     )
-    ended = place.run(
+    ended = installed.run(
         *("geneb_ci", "audit", "run", "p.json", "--unsigned", "--format", "json", "--jobs", "1"),
         *options,
         check=False,
@@ -94,28 +94,33 @@ def test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set(
     tmp_path: Path,
 ) -> None:
     """The decoys, which change the middle half, do not see it."""
-    place = submitted(tmp_path, PREFIX.format(table=table()))
-    place.environment |= {"TMPDIR": str(tmp_path)}
+    submitted_row = submitted(tmp_path, PREFIX.format(table=table()))
+    submitted_row.environment |= {"TMPDIR": str(tmp_path)}
     names = ("--tasks", TASK, "--seed", "7")
-    place.run("reference_harness", "fresh", *names, "--output", "set.csv", "--quiet")
-    place.run("geneb_ci", "audit", "fresh", "commit", "set.csv", "--output", "f.json")
-    code, found = audited(place, "--fresh", "set.csv", "--fresh-commitment", "f.json")
-    assert (code, found.verdict) == (11, "differs")
-    assert not found.decoys.memorised
-    assert {one.verdict for one in found.tasks} == {"agrees"}
-    assert found.variants is not None
-    assert found.variants.memorised
-    assert set(found.variants.others) == {"10shot, record", "1shot, record"}
-    assert {one.fits for one in found.variants.others.values()} == {5}
-    assert found.fresh is not None
-    assert found.fresh.dropped
-    assert found.fresh.commitment == json.loads((place.root / "f.json").read_text())["sha256"]
-    for one in found.fresh.tasks.values():
-        assert one.public.MCC - one.fresh.MCC >= 0.2
-        assert one.fresh.rows == 520
-    place.run("geneb_ci", "audit", "fresh", "release", "set.csv", "f.json", "--output", "r.json")
-    said = place.run("geneb_ci", "audit", "fresh", "check", "r.json", "f.json").stdout
-    assert said == (
+    submitted_row.run("reference_harness", "fresh", *names, "--output", "set.csv", "--quiet")
+    submitted_row.run("geneb_ci", "audit", "fresh", "commit", "set.csv", "--output", "f.json")
+    code, outcome = audited(submitted_row, "--fresh", "set.csv", "--fresh-commitment", "f.json")
+    assert (code, outcome.verdict) == (11, "differs")
+    assert not outcome.decoys.memorised
+    assert {task.verdict for task in outcome.tasks} == {"agrees"}
+    assert outcome.variants is not None
+    assert outcome.variants.memorised
+    assert set(outcome.variants.others) == {"10shot, record", "1shot, record"}
+    assert {other.fits for other in outcome.variants.others.values()} == {5}
+    assert outcome.fresh is not None
+    assert outcome.fresh.dropped
+    assert (
+        outcome.fresh.commitment
+        == json.loads((submitted_row.root / "f.json").read_text())["sha256"]
+    )
+    for task in outcome.fresh.tasks.values():
+        assert task.public.MCC - task.fresh.MCC >= 0.2
+        assert task.fresh.rows == 520
+    submitted_row.run(
+        "geneb_ci", "audit", "fresh", "release", "set.csv", "f.json", "--output", "r.json"
+    )
+    output = submitted_row.run("geneb_ci", "audit", "fresh", "check", "r.json", "f.json").stdout
+    assert output == (
         "r.json: 520 sequences: the set agrees with the commitment, and none is public\n"
     )
 
@@ -123,15 +128,17 @@ def test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set(
 @pytest.mark.nightly  # in the gate, test_precision.py
 def test_a_coarse_dtype_without_need_has_the_tolerance_of_float32(tmp_path: Path) -> None:
     """4-mers in bfloat16, as declared, every full cell raised: within its tolerances, it agreed."""
-    place = submitted(tmp_path, COARSE, ["1shot"])
-    place.environment |= {"TMPDIR": str(tmp_path)}
-    code, found = audited(place)
-    assert (code, found.verdict, found.noise) == (0, "agrees", "float32")
-    assert found.precision is not None
-    assert found.precision.model_dump() == {
+    submitted_row = submitted(tmp_path, COARSE, ["1shot"])
+    submitted_row.environment |= {"TMPDIR": str(tmp_path)}
+    code, outcome = audited(submitted_row)
+    assert (code, outcome.verdict, outcome.noise) == (0, "agrees", "float32")
+    assert outcome.precision is not None
+    assert outcome.precision.model_dump() == {
         "declared": "bfloat16", "pairs": 64, "difference": 0.0, "bits": 24,
     }  # fmt: skip
-    assert found.variants is not None
-    assert not found.variants.memorised
-    document: dict[str, Any] = json.loads((place.root / "submissions/cheat.json").read_text())
+    assert outcome.variants is not None
+    assert not outcome.variants.memorised
+    document: dict[str, Any] = json.loads(
+        (submitted_row.root / "submissions/cheat.json").read_text()
+    )
     assert document["run"]["embedding"]["dtype"] == "bfloat16"

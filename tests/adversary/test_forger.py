@@ -50,10 +50,10 @@ def test_honest_claims_pass(drawn):
 @pytest.mark.parametrize("weight", WEIGHTS)
 def test_a_raise_is_divided_within_the_tolerances(weight):
     for mean in (0.001, 0.01, 0.5):
-        given = raises(POOL, mean, WEIGHTS[weight])
-        room = [one.tolerance - 3 * one.deviation for one in POOL]
-        assert all(more <= most + 1e-12 for more, most in zip(given, room, strict=True))
-        held = sum(given) / len(POOL)
+        arguments = raises(POOL, mean, WEIGHTS[weight])
+        room = [comparison.tolerance - 3 * comparison.deviation for comparison in POOL]
+        assert all(more <= most + 1e-12 for more, most in zip(arguments, room, strict=True))
+        held = sum(arguments) / len(POOL)
         assert held == pytest.approx(min(mean, sum(room) / len(POOL)), rel=1e-6)
 
 
@@ -84,10 +84,10 @@ def test_what_an_audit_says_could_be_hidden_bounds_the_forger(centre, monkeypatc
     """Also where honest claims lie below the rerun, and one equal to it has to pass as well."""
     monkeypatch.setattr(forger, "RESOLUTION", 0.016)
     pool = [
-        cell._replace(centre=centre, shifts=tuple(centre + one for one in cell.shifts))
+        cell._replace(centre=centre, shifts=tuple(centre + shift for shift in cell.shifts))
         for cell in POOL
     ]
-    cells = [Difference(0.0, one.deviation, one.step, one.centre) for one in pool * 5]
+    cells = [Difference(0.0, cell.deviation, cell.step, cell.centre) for cell in pool * 5]
     room = joint_test(cells, TESTS).hidden_raise
     # The made-up shifts have means of their own, and a rate is found with 80 trials.
     assert 0.75 * room < best_forgery(pool, TASKS).raised <= 1.15 * room
@@ -95,9 +95,9 @@ def test_what_an_audit_says_could_be_hidden_bounds_the_forger(centre, monkeypatc
 
 @pytest.mark.nightly
 def test_a_draw_for_each_name_is_worth_more():
-    one, sixteen = best_forgery(POOL, 13), best_forgery(POOL, 13, undetected_each(16))
-    assert sixteen.elsewhere > one.elsewhere
-    assert sixteen.raised > one.raised
+    one_raise, sixteen = best_forgery(POOL, 13), best_forgery(POOL, 13, undetected_each(16))
+    assert sixteen.elsewhere > one_raise.elsewhere
+    assert sixteen.raised > one_raise.raised
 
 
 @pytest.mark.parametrize("drawn", gated([5, 13, 25, 100], 5))

@@ -68,7 +68,7 @@ def test_no_division_raises_more_than_the_best(kinds, last):
     best = best_division([*kinds, last])
     assert best.missed >= UNDETECTED
     assert best.raised <= CAP + 1e-12
-    for chosen in itertools.product(*([Option(0.0, 1.0, ""), *one] for one in (*kinds, last))):
+    for chosen in itertools.product(*([Option(0.0, 1.0, ""), *kind] for kind in (*kinds, last))):
         raised = functools.reduce(lambda total, option: option.beside(total), chosen, 0.0)
         missed = float(np.prod([option.missed for option in chosen]))
         assert raised <= best.raised + 1e-12 or missed < UNDETECTED + 1e-12

@@ -60,10 +60,10 @@ from tests.adversary.models import NetworkExtractor, RoundedExtractor, random_co
 
 NAMES = ("mini_splice", "mini_histone")
 CASES = [
-    Case(one, both_splits(mini.generate(task, 77)))
+    Case(task_data, both_splits(mini.generate(task, 77)))
     for task in mini.TASKS
     if task.id in NAMES
-    for one in [mini.generate(task)]
+    for task_data in [mini.generate(task)]
 ]
 NONCE = "0" * 64
 
@@ -73,26 +73,26 @@ TYPICAL = {"whole sequence", "first quarter", "one minhash", "vote of 12-mers"}
 
 
 def found_of(extractor: object) -> list[Decisions]:
-    found = [decisions_of(extractor, case, "a test", 160) for case in CASES]
-    return [Decisions.model_validate(one.model_dump()) for one in found]
+    decisions = [decisions_of(extractor, case, "a test", 160) for case in CASES]
+    return [Decisions.model_validate(decision.model_dump()) for decision in decisions]
 
 
-def flags(found: Sequence[Decisions]) -> tuple[bool, bool]:
+def flags(decisions: Sequence[Decisions]) -> tuple[bool, bool]:
     """Return whether the variants flag an extractor, and whether the fresh set does."""
-    fresh = fresh_result(dict(zip(NAMES, found, strict=True)), NONCE)
+    fresh = fresh_result(dict(zip(NAMES, decisions, strict=True)), NONCE)
     assert fresh is not None
-    named = dict(zip(NAMES, found, strict=True))
+    named = dict(zip(NAMES, decisions, strict=True))
     return varied_in(named).memorised, fresh.dropped
 
 
-def varied_in(found: Mapping[str, Decisions], rows: int = 160) -> VariantResult:
+def varied_in(expected: Mapping[str, Decisions], rows: int = 160) -> VariantResult:
     """Return the result of the variants of some tasks, as an audit of tasks does."""
-    decided = {name: task_decisions(one) for name, one in found.items()}
+    decided = {name: task_decisions(member) for name, member in expected.items()}
     return variant_result(decided, NONCE, rows, reverse=False)
 
 
 @pytest.mark.parametrize(
-    "key", [one if one in TYPICAL else pytest.param(one, marks=pytest.mark.nightly) for one in KEYS]
+    "key", [key if key in TYPICAL else pytest.param(key, marks=pytest.mark.nightly) for key in KEYS]
 )
 def test_a_fresh_set_finds_every_key_and_variants_find_those_that_a_small_change_breaks(key):
     cheat = Memoriser([case.data for case in CASES], KEYS[key])
@@ -110,9 +110,9 @@ def test_a_fresh_set_finds_every_key_and_variants_find_those_that_a_small_change
     ids=["2-mers", "3-mers", "3-mers in bfloat16", "a random convolution"],
 )
 def test_no_honest_extractor_is_flagged(extractor):
-    found = found_of(extractor)
-    assert flags(found) == (False, False)
-    few_shot = few_shot_of(dict(zip(NAMES, found, strict=True)))
+    decisions = found_of(extractor)
+    assert flags(decisions) == (False, False)
+    few_shot = few_shot_of(dict(zip(NAMES, decisions, strict=True)))
     assert not [gain for gain in gains(few_shot) if gain.is_flagged]
 
 
@@ -142,22 +142,24 @@ def test_the_seed_decides_rows_and_variants_and_none_is_published():
     assert made == variants_of(data, "seed", 30)
     assert made != variants_of(data, "another", 30)
     known = {*data.train.sequences, *data.test.sequences}
-    assert not known & {one.sequence for one in made}
-    tested = [one for one in made if one.split == "test"]
-    assert [one.kind for one in tested] == list(KINDS) * 30
-    assert len({one.row for one in tested}) == 30
-    assert len([one for one in made if one.split == "train"]) == 30
+    assert not known & {variant.sequence for variant in made}
+    tested = [variant for variant in made if variant.split == "test"]
+    assert [variant.kind for variant in tested] == list(KINDS) * 30
+    assert len({variant.row for variant in tested}) == 30
+    assert len([variant for variant in made if variant.split == "train"]) == 30
     both = variants_of(data, "seed", 5, reverse=True)
-    assert [one.kind for one in both if one.split == "test"] == [*KINDS, REVERSED] * 5
+    assert [variant.kind for variant in both if variant.split == "test"] == [*KINDS, REVERSED] * 5
     every = variants_of(data, "seed", 10_000)
-    assert len({one.row for one in every if one.split == "test"}) == len(data.test.sequences)
+    assert len({variant.row for variant in every if variant.split == "test"}) == len(
+        data.test.sequences
+    )
 
 
 def test_a_sequence_that_has_no_variant_gets_none():
     """All sequences of one letter are published: no substitution of one is another."""
-    one = Split(["A", "C", "G", "T"], np.array([0, 1, 0, 1]))
-    found = variants_of(TaskData("t", one, one), "seed", 4)
-    assert {row.kind for row in found} <= {"shifted"}
+    split = Split(["A", "C", "G", "T"], np.array([0, 1, 0, 1]))
+    variants = variants_of(TaskData("t", split, split), "seed", 4)
+    assert {row.kind for row in variants} <= {"shifted"}
 
 
 def counts(rows: int, worse: int, better: int) -> ChangedDecisions:
@@ -165,15 +167,15 @@ def counts(rows: int, worse: int, better: int) -> ChangedDecisions:
 
 
 def test_the_limit_is_the_margin_and_the_alarm():
-    one = counts(4000, 144, 116)
-    assert net_error_share(one) == pytest.approx(0.007)
-    assert difference_limit(one, VARIANT_MARGIN) == pytest.approx(
+    task_counts = counts(4000, 144, 116)
+    assert net_error_share(task_counts) == pytest.approx(0.007)
+    assert difference_limit(task_counts, VARIANT_MARGIN) == pytest.approx(
         VARIANT_MARGIN + VARIANT_ALARM * 260**0.5 / 4000
     )
-    assert summed_decisions([one, counts(10, 1, 2)]) == counts(4010, 145, 118)
-    assert not is_flagged({"cropped": one}, one)
-    assert is_flagged({"cropped": one}, counts(100, 40, 0))
-    assert is_flagged({"cropped": one, "shifted": counts(1000, 90, 10)}, None)
+    assert summed_decisions([task_counts, counts(10, 1, 2)]) == counts(4010, 145, 118)
+    assert not is_flagged({"cropped": task_counts}, task_counts)
+    assert is_flagged({"cropped": task_counts}, counts(100, 40, 0))
+    assert is_flagged({"cropped": task_counts, "shifted": counts(1000, 90, 10)}, None)
     assert not is_flagged({"shifted": counts(0, 0, 0)}, None)
     assert [varied_sequence_count(tasks) for tasks in (1, 13, 100, 1000)] == [4000, 308, 40, 40]
 
@@ -202,9 +204,9 @@ def test_labels_of_one_task_of_many_are_flagged_by_that_task() -> None:
 
 
 def test_the_fits_of_a_few_shot_regime_count_as_one_of_them():
-    one, five = counts(4000, 144, 116), counts(20_000, 720, 580)
+    first_count, five = counts(4000, 144, 116), counts(20_000, 720, 580)
     assert difference_limit(five, VARIANT_MARGIN, fits=5) == pytest.approx(
-        difference_limit(one, VARIANT_MARGIN)
+        difference_limit(first_count, VARIANT_MARGIN)
     )
 
     def tested(fits: int) -> FreshTask:
@@ -244,7 +246,7 @@ def test_a_loss_on_the_fresh_set_has_the_power_that_is_stated():
     assert loses_accuracy(accuracies(0.95, 0.75, 200))
     rng = np.random.RandomState(6)
     for loss, rows in ((0.15, 100), (0.2, 50), (0.1, 500)):
-        found = 0
+        flagged_count = 0
         for _ in range(1000):
             right = rng.binomial(rows, 0.75, 2)
             public = rng.binomial(1000, 0.75 + loss, 2)
@@ -255,13 +257,13 @@ def test_a_loss_on_the_fresh_set_has_the_power_that_is_stated():
                 )
                 for number, (fresh, whole) in enumerate(zip(right, public, strict=True))
             }
-            found += loses_accuracy(tasks)
-        assert found / 1000 == pytest.approx(fresh_power(loss, 2 * rows, 2000), abs=0.06)
+            flagged_count += loses_accuracy(tasks)
+        assert flagged_count / 1000 == pytest.approx(fresh_power(loss, 2 * rows, 2000), abs=0.06)
 
 
 def test_what_was_found_is_said_in_one_line():
     kinds = {"cropped": counts(100, 30, 0)}
-    one = Decisions(
+    decisions = Decisions(
         public=LabelledDecisions(rows=100, right=90, MCC=0.8),
         kinds=kinds,
         training=counts(100, 5, 5),
@@ -270,28 +272,28 @@ def test_what_was_found_is_said_in_one_line():
         few_shot={},
         varied={},
     )
-    assert variant_text(varied_in({"t": one}, 100)) == (
+    assert variant_text(varied_in({"t": decisions}, 100)) == (
         "variants: cropped D +0.3000 of at most 0.2391 (100 sequences); training D +0.0000 of at "
         "most 0.1565 (100 sequences)"
     )
-    fresh = fresh_result({"t": one}, NONCE)
+    fresh = fresh_result({"t": decisions}, NONCE)
     assert fresh is not None
     assert fresh_text(fresh) == (
         "fresh set: 50 sequences of 1 task, accuracy -0.3000 (standard error 0.0760) and MCC "
         "-0.6000 beside the public test sequences; more than 0.05 is not explained by chance"
     )
-    assert fresh_result({"t": one.model_copy(update={"fresh": None})}, NONCE) is None
+    assert fresh_result({"t": decisions.model_copy(update={"fresh": None})}, NONCE) is None
 
 
-def by_task(found: Sequence[Decisions]) -> dict[str, Decisions]:
-    return {case.data.id: one for case, one in zip(BINARY, found, strict=True)}
+def by_task(decisions: Sequence[Decisions]) -> dict[str, Decisions]:
+    return {case.data.id: decision for case, decision in zip(BINARY, decisions, strict=True)}
 
 
 BINARY = [
-    Case(one, both_splits(mini.generate(task, 77)))
+    Case(task_data, both_splits(mini.generate(task, 77)))
     for task in mini.TASKS
     if task.id in {"mini_histone", "mini_promoter", "mini_tf"}
-    for one in [mini.generate(task)]
+    for task_data in [mini.generate(task)]
 ]
 
 
@@ -299,17 +301,17 @@ def test_labels_that_the_probe_of_all_rows_ignores_are_found_by_the_one_that_use
     """Its scores and decisions are those of an honest model; so said the fresh set, by it alone."""
     probe = "10shot, record"
     extractor = FewShotMemoriser([case.data for case in BINARY], first_quarter, few_shot_indices)
-    found = [
+    decisions = [
         Decisions.model_validate(decisions_of(extractor, case, "a test", 160).model_dump())
         for case in BINARY
     ]
-    result = varied_in(by_task(found))
-    fresh = fresh_result(by_task(found), NONCE)
+    result = varied_in(by_task(decisions))
+    fresh = fresh_result(by_task(decisions), NONCE)
     assert fresh is not None
     assert not is_flagged(result.kinds, None)
     assert not loses_accuracy(fresh.tasks)
-    assert min(one.others[probe].public.MCC for one in found) > 0.99
-    assert max(one.public.MCC for one in found) < 0.9
+    assert min(decision.others[probe].public.MCC for decision in decisions) > 0.99
+    assert max(decision.public.MCC for decision in decisions) < 0.9
     assert result.memorised
     assert fresh.dropped
     assert f"; {probe}, shifted D +0." in variant_text(result)
@@ -327,29 +329,29 @@ def test_labels_that_the_probe_of_all_rows_ignores_are_found_by_the_one_that_use
 def test_moved_training_rows_are_found_whatever_the_key(keys, found_by_variants):
     """By draws of test rows; by variants, if these break the key; and by a fresh set."""
     cheat = MovedTraining([case.data for case in BINARY], keys)
-    found = [
+    decisions = [
         Decisions.model_validate(decisions_of(cheat, case, "a test", 160).model_dump())
         for case in BINARY
     ]
-    assert mean_drop(found) > 0.2, "what it gains in MCC"
-    result = varied_in(by_task(found))
+    assert mean_drop(decisions) > 0.2, "what it gains in MCC"
+    result = varied_in(by_task(decisions))
     assert not is_flagged(result.kinds, None)
     assert result.memorised == found_by_variants
-    support = few_shot_of(by_task(found))
+    support = few_shot_of(by_task(decisions))
     assert not flagged_gains(support, OTHERS), "every draw is of moved rows"
     assert bool(flagged_gains(support, VARIANTS)) == (keys is not minhash)
     regimes = {gain.regime for gain in flagged_gains(support, TESTS) if not gain.task}
     assert regimes == {"1shot", "10shot"}
-    fresh = fresh_result(by_task(found), NONCE)
+    fresh = fresh_result(by_task(decisions), NONCE)
     assert fresh is not None
     assert fresh.dropped
 
 
-def few_shot_of(found: Mapping[str, Decisions]) -> FewShotResult:
+def few_shot_of(expected: Mapping[str, Decisions]) -> FewShotResult:
     """Return what few-shot probes show of some tasks, as an audit of tasks does."""
     result = few_shot_result(
-        {name: one.few_shot for name, one in found.items()},
-        {name: one.varied for name, one in found.items()},
+        {name: member.few_shot for name, member in expected.items()},
+        {name: member.varied for name, member in expected.items()},
     )
     assert result is not None
     return result
@@ -361,15 +363,15 @@ def few_shot_of(found: Mapping[str, Decisions]) -> FewShotResult:
 def test_moved_rows_of_few_shot_probes_are_found_by_other_draws_whatever_the_key(keys):
     """Of a key that variants keep, nothing else objects. A vote of words moves other draws, too."""
     cheat = MovedTraining([case.data for case in BINARY], keys, few_shot_indices)
-    found = [
+    decisions = [
         Decisions.model_validate(decisions_of(cheat, case, "a test", 160).model_dump())
         for case in BINARY
     ]
-    few_shot = few_shot_of(by_task(found))
+    few_shot = few_shot_of(by_task(decisions))
     gained = flagged_gains(few_shot, OTHERS)
     regimes = {gain.regime for gain in gained if not gain.task}
     assert regimes == ({"1shot"} if keys is words else {"1shot", "10shot"})
     assert max(gain.gain for gain in gained) > 0.3, "what it gains in MCC"
     if keys is minhash:
-        assert not varied_in(by_task(found)).memorised
+        assert not varied_in(by_task(decisions)).memorised
         assert not flagged_gains(few_shot, VARIANTS)

@@ -233,13 +233,13 @@ def test_each_attack_passes_without_its_defence_and_is_found_by_it(
     attack = ATTACKS[name]
     written, precise = receipts(tmp_path, attack)
 
-    def found() -> Found:
+    def audit_outcome() -> Found:
         return audit(written, {task: attack.rerun(task) for task in TASKS}, precise=precise)
 
-    reasons = found().reasons
+    reasons = audit_outcome().reasons
     assert attack.words in reasons[0], reasons
     attack.off(monkeypatch)
-    assert found().reasons == []
+    assert audit_outcome().reasons == []
 
 
 @pytest.mark.parametrize(
@@ -285,17 +285,17 @@ def test_few_rows_that_move_the_probe_pass_a_draw_and_are_found_by_their_strengt
 
     receipts_of = {task: altered(task) for task in POISONED}
 
-    def found(folder: Path) -> tuple[list[str], list[float]]:
+    def audit_outcome(folder: Path) -> tuple[list[str], list[float]]:
         written = {task: scored(folder, task, rows, SAMPLE) for task, rows in receipts_of.items()}
         gains = [written[task].mcc["full"] - before[task].mcc["full"] for task in POISONED]
         return audit(written, honest).reasons, gains
 
-    reasons, gains = found(tmp_path / "on")
+    reasons, gains = audit_outcome(tmp_path / "on")
     assert np.mean(gains) > 0.1
     assert reasons[0].startswith(f"{EACH * len(POISONED)} embeddings of ")
     assert "not what the extractor gives: training embedding" in reasons[0]
     monkeypatch.setattr(embeddings, "strongest_embeddings", lambda *_: StrongestEmbeddings([], []))
-    assert found(tmp_path / "off")[0] == []
+    assert audit_outcome(tmp_path / "off")[0] == []
 
 
 @pytest.mark.nightly  # a forgery that passes: no defence depends on it

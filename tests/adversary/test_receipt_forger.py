@@ -47,9 +47,9 @@ def test_no_forger_beats_the_bound_within_the_tolerances(task: str, tmp_path: Pa
     honest = scored(tmp_path / "honest", task, rows, SAMPLE)
     altered = forger.within(rows, data_of(task), 1.0, None)
     forged = scored(tmp_path / "forged", task, altered, SAMPLE)
-    found = audit({task: forged}, {task: rows})
-    assert found.reasons, "it is found by what all embeddings do together"
-    assert not any("not what the extractor gives" in reason for reason in found.reasons)
+    outcome = audit({task: forged}, {task: rows})
+    assert outcome.reasons, "it is found by what all embeddings do together"
+    assert not any("not what the extractor gives" in reason for reason in outcome.reasons)
     assert all(forged.mcc[r] - honest.mcc[r] <= bounds[r] + 1e-12 for r in REGIMES)
     assert max(bounds.values()) < 0.03, "one or two decisions of 160"
 

@@ -133,15 +133,15 @@ MOVED_FEW = "moved-few"
 
 def labels_by(keys: Callable[[str], list[str]], hashed: Callable[[str], str]) -> dict[str, int]:
     """Return the label of each key of the public sequences."""
-    found = {}
+    label_by_key = {}
     for task in TASKS:
         data = mini.load(task)
         for split in (data.train, data.test):
             pairs = zip(split.sequences, split.labels.tolist(), strict=True)
-            found.update(
+            label_by_key.update(
                 {hashed(key): label for sequence, label in pairs for key in keys(sequence)}
             )
-    return found
+    return label_by_key
 
 
 def module(name: str) -> str:
@@ -209,48 +209,50 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 
 @pytest.fixture
-def place(repository: Installed) -> Iterator[Installed]:
+def prepared_repository(repository: Installed) -> Iterator[Installed]:
     """Return the repository, and remove what a test put there: embeddings that are near share
     draws."""
     yield repository
     for folder in ("submissions", "leaderboard/audits"):
-        for one in (repository.root / folder).iterdir():
-            if one.stem in {*KEYS, *MOVED, MOVED_FEW, HIDDEN, HONEST}:
-                shutil.rmtree(one) if one.is_dir() else one.unlink()
+        for path in (repository.root / folder).iterdir():
+            if path.stem in {*KEYS, *MOVED, MOVED_FEW, HIDDEN, HONEST}:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def audit_of(
-    place: Installed, name: str, *extractor: str, fresh: tuple[str, ...] = ()
+    prepared_repository: Installed, name: str, *extractor: str, fresh: tuple[str, ...] = ()
 ) -> tuple[int, Path]:
     """Run an extractor with a receipt, audit it; return exit code and record."""
-    harnessed(place, name, *extractor)
-    return audited(place, name, str(ROWS), *fresh).returncode, record_of(place, name)
+    harnessed(prepared_repository, name, *extractor)
+    return audited(prepared_repository, name, str(ROWS), *fresh).returncode, record_of(
+        prepared_repository, name
+    )
 
 
-def written(place: Installed, name: str, code: str) -> str:
+def written(prepared_repository: Installed, name: str, code: str) -> str:
     """Write the code of an extractor, and return how it is named."""
-    path = place.root / f"submissions/extractors/{name}.py"
+    path = prepared_repository.root / f"submissions/extractors/{name}.py"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(code, encoding="utf-8")
     return f"submissions/extractors/{name}.py:Cheat"
 
 
-def fresh_set(place: Installed, tasks: Sequence[str]) -> tuple[str, ...]:
+def fresh_set(prepared_repository: Installed, tasks: Sequence[str]) -> tuple[str, ...]:
     """Commit to a fresh set of some tasks, and return the options of an audit with it."""
     for name in ("set.csv", "set.csv.salt"):
-        (place.root / name).unlink(missing_ok=True)
+        (prepared_repository.root / name).unlink(missing_ok=True)
     some = ("--tasks", ",".join(tasks), "--seed", "7")
-    place.run("reference_harness", "fresh", *some, "--output", "set.csv", "--quiet")
-    place.run("geneb_ci", "audit", "fresh", "commit", "set.csv", "--output", "f.json")
+    prepared_repository.run("reference_harness", "fresh", *some, "--output", "set.csv", "--quiet")
+    prepared_repository.run("geneb_ci", "audit", "fresh", "commit", "set.csv", "--output", "f.json")
     return "--fresh", "set.csv", "--fresh-commitment", "f.json"
 
 
-def unsound(place: Installed, record: Path, receipt: str) -> dict[str, str]:
+def unsound(prepared_repository: Installed, record: Path, receipt: str) -> dict[str, str]:
     """Return the steps of `audit verify --cells` that do not hold, with what they say."""
     words = ("geneb_ci", "audit", "verify", str(record), "--format", "json")
-    done = place.run(*words, "--cells", "--receipt", receipt, check=False)
-    (found,) = json.loads(done.stdout)["records"]
-    return {one["step"]: one["message"] for one in found["steps"] if one["state"] != "holds"}
+    done = prepared_repository.run(*words, "--cells", "--receipt", receipt, check=False)
+    (result,) = json.loads(done.stdout)["records"]
+    return {step["step"]: step["message"] for step in result["steps"] if step["state"] != "holds"}
 
 
 @pytest.mark.parametrize(
@@ -260,9 +262,11 @@ def unsound(place: Installed, record: Path, receipt: str) -> dict[str, str]:
         *(pytest.param(name, marks=pytest.mark.nightly) for name in ("whole", "minhash")),
     ],
 )
-def test_labels_by_a_key_that_three_letters_break_are_found(place, name):
-    extractor = written(place, name, module(name))
-    code, record = audit_of(place, name, "--extractor", extractor, "--tasks", ",".join(TASKS))
+def test_labels_by_a_key_that_three_letters_break_are_found(prepared_repository, name):
+    extractor = written(prepared_repository, name, module(name))
+    code, record = audit_of(
+        prepared_repository, name, "--extractor", extractor, "--tasks", ",".join(TASKS)
+    )
     outcome = outcome_in(record)
     assert (code, outcome["verdict"]) == (11, "differs")
     assert outcome["cells"]["equal"] == outcome["cells"]["of"] == 3 * len(TASKS)
@@ -272,11 +276,11 @@ def test_labels_by_a_key_that_three_letters_break_are_found(place, name):
     assert outcome["variants"]["memorised"]
     assert outcome["variants"]["kinds"]["substituted"]["rows"] == len(TASKS) * 160
     assert MEMORISED_OBJECTION in outcome["reasons"]
-    assert level(place, name)["level"] == "disputed"
+    assert level(prepared_repository, name)["level"] == "disputed"
 
 
 @pytest.mark.parametrize(
-    ("name", "found", "is_fresh"),
+    ("name", "expected", "is_fresh"),
     [
         ("moved-whole", True, False),
         pytest.param("moved-prefix", True, False, marks=pytest.mark.nightly),
@@ -284,14 +288,20 @@ def test_labels_by_a_key_that_three_letters_break_are_found(place, name):
         pytest.param("moved-minhash", False, True, marks=pytest.mark.nightly),
     ],
 )
-def test_moved_training_sequences_are_found_whatever_the_key(place, name, found, is_fresh):
+def test_moved_training_sequences_are_found_whatever_the_key(
+    prepared_repository, name, expected, is_fresh
+):
     """By draws of test sequences; by variants, if these break the key; and by a fresh set."""
-    extractor = written(place, name.replace("-", "_"), moved_module(MOVED[name]))
+    extractor = written(prepared_repository, name.replace("-", "_"), moved_module(MOVED[name]))
     some = ",".join(HARD_TASKS)
-    fresh = fresh_set(place, HARD_TASKS) if is_fresh else ()
-    code, record = audit_of(place, name, "--extractor", extractor, "--tasks", some, fresh=fresh)
+    fresh = fresh_set(prepared_repository, HARD_TASKS) if is_fresh else ()
+    code, record = audit_of(
+        prepared_repository, name, "--extractor", extractor, "--tasks", some, fresh=fresh
+    )
     outcome = outcome_in(record)
-    scores = json.loads((place.root / f"submissions/{name}.json").read_bytes())["results"]["full"]
+    scores = json.loads((prepared_repository.root / f"submissions/{name}.json").read_bytes())[
+        "results"
+    ]["full"]
     assert np.mean([scores[task]["MCC"] for task in HARD_TASKS]) > HONEST_MEAN + 0.5
     assert outcome["cells"]["of_record"] == outcome["cells"]["equal"] == 3 * len(HARD_TASKS)
     assert not any(task["failed"] for task in outcome["tasks"]), (
@@ -299,25 +309,29 @@ def test_moved_training_sequences_are_found_whatever_the_key(place, name, found,
     )
     result = VariantResult.model_validate(outcome["variants"])
     assert not is_flagged(result.kinds, None, result.others), "it passes without the defence"
-    said = [reason for reason in outcome["reasons"] if not reason.startswith(FEW_SHOT)]
-    assert said == [MEMORISED_OBJECTION] * found + [FRESH_OBJECTION] * is_fresh
+    reasons = [reason for reason in outcome["reasons"] if not reason.startswith(FEW_SHOT)]
+    assert reasons == [MEMORISED_OBJECTION] * expected + [FRESH_OBJECTION] * is_fresh
     if name != "moved-prefix":  # which some variants keep
-        assert bool(flagged_gains(few_shot_of(outcome), VARIANTS)) == found
+        assert bool(flagged_gains(few_shot_of(outcome), VARIANTS)) == expected
     assert flagged_gains(few_shot_of(outcome), TESTS)
     assert (code, outcome["verdict"]) == (11, "differs")
     assert result.training is not None
-    assert (net_error_share(result.training) > 2 * TRAINING_MARGIN) == found
-    if found:
-        assert level(place, name)["level"] == "disputed"
-        assert unsound(place, record, f"{name}.receipt").keys() == {"policy"}, "few tasks"
+    assert (net_error_share(result.training) > 2 * TRAINING_MARGIN) == expected
+    if expected:
+        assert level(prepared_repository, name)["level"] == "disputed"
+        assert unsound(prepared_repository, record, f"{name}.receipt").keys() == {"policy"}, (
+            "few tasks"
+        )
 
 
-def test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone(place):
+def test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone(prepared_repository):
     """Without the set it passes: nothing else objects."""
     name, tasks = "minhashes", TASKS[:1]
-    extractor, some = written(place, name, module(name)), ",".join(tasks)
-    fresh = fresh_set(place, tasks)
-    code, record = audit_of(place, name, "--extractor", extractor, "--tasks", some, fresh=fresh)
+    extractor, some = written(prepared_repository, name, module(name)), ",".join(tasks)
+    fresh = fresh_set(prepared_repository, tasks)
+    code, record = audit_of(
+        prepared_repository, name, "--extractor", extractor, "--tasks", some, fresh=fresh
+    )
     outcome = outcome_in(record)
     assert (code, outcome["reasons"]) == (11, [FRESH_OBJECTION])
     result = FreshResult.model_validate(outcome["fresh"])
@@ -326,36 +340,44 @@ def test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone(place
         assert task.fresh.rows == 520
         assert task.public.MCC - task.fresh.MCC > 0.2
     assert outcome["not_proved"][0].startswith("that no label is known: the fresh set is of 1 of 1")
-    assert level(place, name)["level"] == "disputed"
-    place.run("geneb_ci", "audit", "fresh", "release", "set.csv", "f.json", "--output", "r.json")
+    assert level(prepared_repository, name)["level"] == "disputed"
+    prepared_repository.run(
+        "geneb_ci", "audit", "fresh", "release", "set.csv", "f.json", "--output", "r.json"
+    )
     named = ("r.json", "f.json", "--record", str(record))
-    said = place.run("geneb_ci", "audit", "fresh", "check", *named).stdout
-    assert said.endswith("none is public; the record scored all of them\n")
+    output = prepared_repository.run("geneb_ci", "audit", "fresh", "check", *named).stdout
+    assert output.endswith("none is public; the record scored all of them\n")
 
 
-def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(place):
+def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(prepared_repository):
     """The board shows its scores; decisions at the optimum are honest."""
-    extractor, some = written(place, HIDDEN, hidden_module()), ",".join(HARD_TASKS)
-    code, record = audit_of(place, HIDDEN, "--extractor", extractor, "--tasks", some)
+    extractor, some = written(prepared_repository, HIDDEN, hidden_module()), ",".join(HARD_TASKS)
+    code, record = audit_of(prepared_repository, HIDDEN, "--extractor", extractor, "--tasks", some)
     outcome = outcome_in(record)
-    scores = json.loads((place.root / f"submissions/{HIDDEN}.json").read_bytes())["results"]
+    scores = json.loads((prepared_repository.root / f"submissions/{HIDDEN}.json").read_bytes())[
+        "results"
+    ]
     assert min(scores["full"][task]["MCC"] for task in HARD_TASKS) > 0.99
     result = VariantResult.model_validate(outcome["variants"])
-    optimum = {name: found for name, found in result.others.items() if "canonical" in name}
+    optimum = {name: other for name, other in result.others.items() if "canonical" in name}
     assert not is_flagged(result.kinds, None, optimum), "it passes without the defence"
     assert (code, outcome["reasons"]) == (11, [MEMORISED_OBJECTION])
 
 
-def test_moved_sequences_of_few_shot_probes_are_found_by_other_draws_whatever_the_key(place):
+def test_moved_sequences_of_few_shot_probes_are_found_by_other_draws_whatever_the_key(
+    prepared_repository,
+):
     """By a key that variants keep: nothing else objects, but draws of test sequences.
 
     In these small tasks, other draws contain some of the sequences, too. Where they contain few,
     the published fits gain beside them; where they contain many, they gain beside draws of test
     sequences. Mostly it is both.
     """
-    extractor = written(place, "moved_few", moved_module("minhash", few_shot_indices))
+    extractor = written(prepared_repository, "moved_few", moved_module("minhash", few_shot_indices))
     some = ",".join(HARD_TASKS)
-    code, record = audit_of(place, MOVED_FEW, "--extractor", extractor, "--tasks", some)
+    code, record = audit_of(
+        prepared_repository, MOVED_FEW, "--extractor", extractor, "--tasks", some
+    )
     outcome = outcome_in(record)
     assert (code, outcome["verdict"]) == (11, "differs")
     assert {reason.partition(":")[0] for reason in outcome["reasons"]} <= {
@@ -368,7 +390,7 @@ def test_moved_sequences_of_few_shot_probes_are_found_by_other_draws_whatever_th
         if gain.other_fits == OTHERS and not gain.task
     )
     assert not flagged_gains(few_shot_of(outcome), VARIANTS)
-    assert level(place, MOVED_FEW)["level"] == "disputed"
+    assert level(prepared_repository, MOVED_FEW)["level"] == "disputed"
 
 
 def few_shot_of(outcome: dict[str, Any]) -> FewShotResult:
@@ -376,8 +398,8 @@ def few_shot_of(outcome: dict[str, Any]) -> FewShotResult:
 
 
 @pytest.mark.nightly  # in the gate, words of two letters in tests/audit/test_embedding_audit.py
-def test_honest_words_agree_and_anybody_repeats_what_the_probes_decided(place):
-    code, record = audit_of(place, HONEST, "--extractor", "kmer", "--option", "k=4")
+def test_honest_words_agree_and_anybody_repeats_what_the_probes_decided(prepared_repository):
+    code, record = audit_of(prepared_repository, HONEST, "--extractor", "kmer", "--option", "k=4")
     outcome = outcome_in(record)
     assert (code, outcome["verdict"]) == (0, "agrees")
     assert not outcome["variants"]["memorised"]
@@ -389,8 +411,8 @@ def test_honest_words_agree_and_anybody_repeats_what_the_probes_decided(place):
     assert (
         abs(net_error_share(ChangedDecisions(**outcome["variants"]["training"]))) < TRAINING_MARGIN
     )
-    assert level(place, HONEST)["recomputed"].startswith(RECOMPUTED_TEXT)
-    assert unsound(place, record, f"{HONEST}.receipt") == {}
+    assert level(prepared_repository, HONEST)["recomputed"].startswith(RECOMPUTED_TEXT)
+    assert unsound(prepared_repository, record, f"{HONEST}.receipt") == {}
 
 
 def test_a_variant_whose_row_no_receipt_holds_is_decided_wrong():

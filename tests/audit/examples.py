@@ -14,7 +14,10 @@ from geneb_ci.audit.sampling.task_draw import draw_tasks
 VECTORS: dict[str, Any] = json.loads(
     Path(__file__).with_name("beacon_vectors.json").read_text(encoding="utf-8")
 )
-ROUNDS = {one["round"]: one["signature"] for one in VECTORS["quicknet"]["rounds"]}
+ROUNDS = {
+    beacon_round["round"]: beacon_round["signature"]
+    for beacon_round in VECTORS["quicknet"]["rounds"]
+}
 ROUND = 32_285_086
 COMMITTED_AT = moment_of(time_of(ROUND) - DELAY_SECONDS)
 """When a commitment has to be public for this round to decide."""

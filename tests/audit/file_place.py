@@ -30,19 +30,19 @@ GO = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
 
 def made(folder: Path, scratch: Path, *, boxed: bool = False) -> Installed:
     """Lay out a repository with one submission of k-mers, two tasks drawn of two."""
-    place = Installed(folder, drawn=2, boxed=boxed)
-    place.environment |= {"TMPDIR": str(scratch), "XDG_CACHE_HOME": str(folder / "cache")}
-    policy = place.root / "leaderboard/policy/policy.toml"
+    installed = Installed(folder, drawn=2, boxed=boxed)
+    installed.environment |= {"TMPDIR": str(scratch), "XDG_CACHE_HOME": str(folder / "cache")}
+    policy = installed.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
     policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")
-    harnessed(place, MODEL, "kmer", "--option", "k=2")
-    return place
+    harnessed(installed, MODEL, "kmer", "--option", "k=2")
+    return installed
 
 
-def harnessed(place: Installed, model_id: str, extractor: str, *options: str) -> Path:
+def harnessed(installed: Installed, model_id: str, extractor: str, *options: str) -> Path:
     """Run an extractor over both tasks, and return the submission."""
-    file = place.root / "submissions" / f"{model_id}.json"
-    place.run(
+    file = installed.root / "submissions" / f"{model_id}.json"
+    installed.run(
         *("reference_harness", "run", "--extractor", extractor, *options, "--quiet"),
         *("--tasks", ",".join(TASKS), "--output", f"{model_id}.record.json"),
         *("--model-id", model_id, "--submission", str(file), "--submitted-by", "a test"),
@@ -50,18 +50,20 @@ def harnessed(place: Installed, model_id: str, extractor: str, *options: str) ->
     return file
 
 
-def begun(place: Installed, *arguments: str) -> "subprocess.Popen[str]":
+def begun(installed: Installed, *arguments: str) -> "subprocess.Popen[str]":
     """Start a command that can be killed."""
     return subprocess.Popen(
         [sys.executable, "-m", "geneb_ci", "audit", *arguments],
-        cwd=place.root, env=place.environment, text=True,
+        cwd=installed.root, env=installed.environment, text=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         # A shell lets its background commands ignore Ctrl-C, and their children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 (set before any thread)
     )  # fmt: skip
 
 
-def work_of(place: Installed, model_id: str = MODEL) -> Path:
+def work_of(installed: Installed, model_id: str = MODEL) -> Path:
     """Return the only work folder of a model."""
-    (found,) = (Path(place.environment["XDG_CACHE_HOME"]) / "geneb-ci/audits" / model_id).iterdir()
-    return found
+    (path,) = (
+        Path(installed.environment["XDG_CACHE_HOME"]) / "geneb-ci/audits" / model_id
+    ).iterdir()
+    return path

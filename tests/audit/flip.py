@@ -21,8 +21,8 @@ def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
         for key, inner in value.items():
             yield from leaves(inner, (*path, key))
     elif isinstance(value, list) and value:
-        for place, inner in enumerate(value):
-            yield from leaves(inner, (*path, place))
+        for index, inner in enumerate(value):
+            yield from leaves(inner, (*path, index))
     else:
         yield path
 
@@ -56,11 +56,11 @@ def at(value: Any, path: Path) -> Any:
 
 def put_at(value: Any, path: Path, leaf: Any) -> Any:
     """Return a copy with another leaf at a path."""
-    found = copy.deepcopy(value)
+    changed_value = copy.deepcopy(value)
     if not path:
         return leaf
-    at(found, path[:-1])[path[-1]] = leaf
-    return found
+    at(changed_value, path[:-1])[path[-1]] = leaf
+    return changed_value
 
 
 def pointer(path: Path) -> str:

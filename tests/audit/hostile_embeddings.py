@@ -22,9 +22,9 @@ def _signs(rows: int, width: int = WIDTH) -> np.ndarray:
 
 
 def _with_column(rows: int, value: float) -> np.ndarray:
-    found = _random(rows)
-    found[:, 0] = value
-    return found
+    rows_written = _random(rows)
+    rows_written[:, 0] = value
+    return rows_written
 
 
 def _cut(path: Path, rows: int) -> None:

@@ -131,10 +131,10 @@ def aborted(root: Path, plan: TaskPlan, at: int = 0, of: Ed25519PrivateKey | Non
     return signed(root, abort_of(plan, at=at), heads_here(read(root)), of)
 
 
-def step(found: Verification, name: str = "links") -> tuple[StepState, str]:
+def step(verification: Verification, name: str = "links") -> tuple[StepState, str]:
     """Return state and message of a step."""
-    (one,) = (one for one in found.steps if one.name == name)
-    return one.state, one.message
+    (named_step,) = (item for item in verification.steps if item.name == name)
+    return named_step.state, named_step.message
 
 
 def files_of(root: Path, suffix: str) -> list[Path]:

@@ -57,13 +57,13 @@ def pem_of(seed: str = "maintainer") -> bytes:
 def entry(of: Ed25519PrivateKey | None = None, **changes: Any) -> dict[str, Any]:
     """Return the entry of a key in keys.json."""
     raw = (of or key()).public_key().public_bytes_raw()
-    found = {
+    members = {
         "keyid": key_id(raw),
         "public_key": base64.b64encode(raw).decode(),
         "owner": "a maintainer",
         "valid_from": "2023-01-01T00:00:00Z",
     }
-    return TrustedKey.model_validate(found | changes).model_dump()
+    return TrustedKey.model_validate(members | changes).model_dump()
 
 
 def committed_at(number: int) -> str:
@@ -181,16 +181,17 @@ def outcome_of(
 ) -> AuditOutcome:
     """Return what an audit of a plan found; a shift lowers the first task's rerun."""
     tasks = []
-    for place, one in enumerate(plan.chosen):
-        own = shift if place == 0 else 0.0
+    for index, chosen_task in enumerate(plan.chosen):
+        own = shift if index == 0 else 0.0
         regimes = {
-            regime: compared(raw, regime, one.task, own) for regime in plan.commitment.regimes
+            regime: compared(raw, regime, chosen_task.task, own)
+            for regime in plan.commitment.regimes
         }
         verdicts = {cell["verdict"] for cell in regimes.values()}
         tasks.append(
             {
-                "task": one.task,
-                "reason": one.reason,
+                "task": chosen_task.task,
+                "reason": chosen_task.reason,
                 "verdict": "differs" if "differs" in verdicts else "agrees",
                 "regimes": regimes,
             }
@@ -273,18 +274,18 @@ def repository(
 
 def write_keys(root: Path, keys: list[dict[str, Any]]) -> None:
     """Replace the keys of the policy."""
-    for one in keys:
-        TrustedKey.model_validate(one)
+    for private_key in keys:
+        TrustedKey.model_validate(private_key)
     path = root / "leaderboard/policy/keys.json"
     path.write_text(json.dumps({"keys": keys}), encoding="utf-8")
 
 
 def put(root: Path, outcome: AnyOutcome, of: Ed25519PrivateKey | None = None) -> Path:
     """Write a record where it belongs."""
-    found = record_of(outcome, of or key())
-    path = root / "leaderboard/audits" / found.path
+    record = record_of(outcome, of or key())
+    path = root / "leaderboard/audits" / record.path
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(found.content)
+    path.write_bytes(record.content)
     return path
 
 

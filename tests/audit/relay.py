@@ -13,19 +13,19 @@ Answer = Callable[[http.server.BaseHTTPRequestHandler], None]
 @contextlib.contextmanager
 def relay(*answers: Answer) -> Iterator[tuple[str, list[str]]]:
     """Serve: one answer a request, the last one for all that follow. Gives address and requests."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requests.append(self.path)
             with contextlib.suppress(ConnectionError):
-                answers[min(len(asked), len(answers)) - 1](self)
+                answers[min(len(requests), len(answers)) - 1](self)
 
         def log_message(self, *_: object) -> None:
             """Keep quiet."""
 
     with loopback(Handler) as address:
-        yield address, asked
+        yield address, requests
 
 
 def says(body: str | bytes, code: int = 200) -> Answer:

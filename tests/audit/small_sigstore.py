@@ -141,7 +141,7 @@ class SmallSigstore:
                 "logIndex": str(index),
                 "rootHash": b64(root),
                 "treeSize": str(len(leaves)),
-                "hashes": [b64(one) for one in inclusion_proof(leaves, index)],
+                "hashes": [b64(digest) for digest in inclusion_proof(leaves, index)],
                 "checkpoint": {"envelope": f"{text}\n\N{EM DASH} rekor.example {note}\n"},
             },
             "canonicalizedBody": b64(body),
@@ -181,9 +181,9 @@ class SmallSigstore:
         moment = int(SIGNED.timestamp() * 1000)
         entry = log_id(self.ca) + len(tbs).to_bytes(3, "big") + tbs
         signature = self.ct.sign(struct.pack("!BBQH", 0, 0, moment, 1) + entry + b"\0\0", _SHA256)
-        one = b"\0" + log_id(self.ct) + struct.pack("!QH", moment, 0) + b"\4\3"
-        one += len(signature).to_bytes(2, "big") + signature
-        both = len(one).to_bytes(2, "big") + one
+        oid_bytes = b"\0" + log_id(self.ct) + struct.pack("!QH", moment, 0) + b"\4\3"
+        oid_bytes += len(signature).to_bytes(2, "big") + signature
+        both = len(oid_bytes).to_bytes(2, "big") + oid_bytes
         return asn1.encode_der(len(both).to_bytes(2, "big") + both)
 
     def _builder(

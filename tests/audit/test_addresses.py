@@ -53,7 +53,7 @@ def test_a_host_that_a_stranger_may_not_name(host: str) -> None:
 
 def test_the_systems_reader_of_numbers_knows_no_other_spelling() -> None:
     parts = ("0", "1", "00", "017", "0x", "0x1f", "0XF", "255", "a", "0x1g", "08")
-    hosts = [f"{one}.{two}" for one in parts for two in parts]
+    hosts = [f"{part}.{two}" for part in parts for two in parts]
     hosts += [f"1.{host}" for host in hosts] + [f"1.0x1.{host}" for host in hosts]
     for host in hosts:
         try:
@@ -97,18 +97,18 @@ BoardAnswers = dict[str, list[list[str]]]
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> BoardAnswers:
     """Return a table of names: what the resolver says of each, call by call."""
-    told: BoardAnswers = {}
+    board_answers: BoardAnswers = {}
     real = socket.getaddrinfo
 
-    def resolve(host: str, port: Any, *given: Any, **named: Any) -> Any:
-        if host not in told:
-            return real(host, port, *given, **named)
-        answers = told[host]
+    def resolve(host: str, port: Any, *arguments: Any, **named: Any) -> Any:
+        if host not in board_answers:
+            return real(host, port, *arguments, **named)
+        answers = board_answers[host]
         numbers = answers.pop(0) if len(answers) > 1 else answers[0]
-        return [one for number in numbers for one in real(number, port, *given, **named)]
+        return [answer for number in numbers for answer in real(number, port, *arguments, **named)]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    return told
+    return board_answers
 
 
 @pytest.fixture
@@ -130,8 +130,10 @@ def test_a_name_is_resolved_once(
 ) -> None:
     monkeypatch.setattr(addresses, "ALLOWED_IP_ADDRESSES", frozenset({"127.0.0.1"}))
     names["rows.example.org"] = [["127.0.0.1"], ["127.0.0.2"]]
-    with AllowedServers(is_user_named=False).connect(("rows.example.org", listening), 5) as found:
-        assert found.getpeername()[0] == "127.0.0.1"
+    with AllowedServers(is_user_named=False).connect(
+        ("rows.example.org", listening), 5
+    ) as connection:
+        assert connection.getpeername()[0] == "127.0.0.1"
     with pytest.raises(NotPublicError):
         AllowedServers(is_user_named=False).connect(("rows.example.org", listening), 5)
 
@@ -166,11 +168,11 @@ def test_nobody_learns_which_ports_are_open(
 @pytest.mark.parametrize("host", ["0x7f.1", "[::1]", "rows.example.org"])
 def test_nor_by_a_redirect(host: str, names: BoardAnswers, listening: int, closed: int) -> None:
     names["rows.example.org"] = [["127.0.0.2"]]
-    said = set()
+    reasons = set()
     for port in (listening, closed):
         with loopback(Shelf(redirect=f"https://{host}:{port}/x").handler()) as server:
-            said.add(message_of(f"{server}/a").replace(str(port), "P").partition("fetched: ")[2])
-    (message,) = said
+            reasons.add(message_of(f"{server}/a").replace(str(port), "P").partition("fetched: ")[2])
+    (message,) = reasons
     assert "public server" in message
 
 
@@ -206,14 +208,14 @@ def test_a_relay_leads_nowhere_else(listening: int) -> None:
 
 def test_the_proxy_connects_where_one_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be in the user's network; it is asked for names alone."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     class Proxy(BaseHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
             """Keep the test's output clean."""
 
         def do_CONNECT(self) -> None:
-            asked.append(self.path)
+            requests.append(self.path)
             self.send_error(502)
 
     with loopback(Proxy) as proxy:
@@ -221,4 +223,4 @@ def test_the_proxy_connects_where_one_is_set(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv("no_proxy", "")
         assert "502" in message_of("https://rows.example.org/a")
         message_of("https://0x7f.1/a")
-    assert asked == ["rows.example.org:443"]
+    assert requests == ["rows.example.org:443"]

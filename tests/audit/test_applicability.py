@@ -39,8 +39,8 @@ Change = Callable[[dict[str, Any]], Any]
 
 def changed(*path: str | int, to: Any) -> AuditOutcome:
     """Return the outcome with one value changed; nothing is drawn or checked again."""
-    found: AuditOutcome = _put(OUTCOME, path, to)
-    return found
+    audit_outcome: AuditOutcome = _put(OUTCOME, path, to)
+    return audit_outcome
 
 
 def _put(node: Any, path: tuple[str | int, ...], value: Any) -> Any:
@@ -48,16 +48,16 @@ def _put(node: Any, path: tuple[str | int, ...], value: Any) -> Any:
         return value
     first, *rest = path
     if isinstance(node, list | tuple):
-        found = list(node)
-        found[int(first)] = _put(found[int(first)], tuple(rest), value)
-        return type(node)(found)
+        members = list(node)
+        members[int(first)] = _put(members[int(first)], tuple(rest), value)
+        return type(node)(members)
     name = str(first)
     return node.model_copy(update={name: _put(getattr(node, name), tuple(rest), value)})
 
 
 def inputs(folder: Path | None = None, **policy: Any) -> TrustInputs:
-    asked = POLICY.model_copy(update=policy)
-    return TrustInputs(BENCHMARK, asked, folder, plans=(), unreadable={})
+    policy_with_changes = POLICY.model_copy(update=policy)
+    return TrustInputs(BENCHMARK, policy_with_changes, folder, plans=(), unreadable={})
 
 
 def here(folder: Path, change: Change = lambda _: None) -> tuple[AuditOutcome, TrustInputs]:
@@ -79,9 +79,9 @@ def refusal(check: Callable[[AuditOutcome, TrustInputs], None], *what: Any) -> t
 
 
 def test_the_outcome_itself_applies_to_its_repository(tmp_path):
-    outcome, place = here(tmp_path)
+    outcome, folder = here(tmp_path)
     for check in (check_submission, check_benchmark, check_policy, check_harness, check_sandbox):
-        check(outcome, place)
+        check(outcome, folder)
 
 
 PIN = ("plan", "commitment", "benchmark")
@@ -103,9 +103,9 @@ PIN = ("plan", "commitment", "benchmark")
     ],
 )
 def test_another_benchmark_is_stale(path, value, message):
-    step, said = refusal(check_benchmark, changed(*path, to=value), inputs())
+    step, refusal_text = refusal(check_benchmark, changed(*path, to=value), inputs())
     assert step == "benchmark"
-    assert said.startswith(message)
+    assert refusal_text.startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ def test_another_benchmark_is_stale(path, value, message):
 )
 def test_a_sample_that_the_policy_does_not_take(path, value, message):
     outcome = changed(*path, to=value)
-    step, said = refusal(check_policy, outcome, inputs())
+    step, refusal_text = refusal(check_policy, outcome, inputs())
     assert step == "policy"
-    assert said.startswith(message)
+    assert refusal_text.startswith(message)
 
 
 def test_a_policy_that_asks_for_strata():
@@ -154,11 +154,11 @@ def test_a_regime_is_left_out_when_it_is_asked_for_there_and_claimed(tmp_path):
             document[table]["10shot"] = {}
         document["gaps"] = {"10shot": dict.fromkeys(BENCHMARK.task_ids, "does not fit one GPU")}
 
-    _, place = here(tmp_path, without)
-    claim = place.submission(MODEL)
+    _, folder = here(tmp_path, without)
+    claim = folder.submission(MODEL)
     assert claim is not None
     assert claim.submission is not None
-    assert left_out_regimes(full, place) == ["1shot"]
+    assert left_out_regimes(full, folder) == ["1shot"]
 
 
 def test_a_harness_of_another_version_or_with_changes():
@@ -180,8 +180,8 @@ def test_a_sandbox_that_was_open():
         "the extractor ran at level 2, the policy requires 3 or above",
     )
     names = [escape.name for escape in OUTCOME.sandbox.escapes]
-    one = changed("sandbox", "escapes", 0, "refused", to=False)
-    assert refusal(check_sandbox, one, inputs()) == (
+    changed_document = changed("sandbox", "escapes", 0, "refused", to=False)
+    assert refusal(check_sandbox, changed_document, inputs()) == (
         "sandbox",
         f'escapes that succeeded: "{names[0]}"',
     )
@@ -207,17 +207,17 @@ CODE = ("plan", "commitment", "extractor")
     ],
 )
 def test_a_run_other_than_the_one_committed(tmp_path, path, value, what):
-    outcome, place = here(tmp_path)
+    outcome, folder = here(tmp_path)
     digest = outcome.plan.commitment.submission_sha256
     other = _put(changed(*path, to=value), ("plan", "commitment", "submission_sha256"), digest)
-    step, said = refusal(check_submission, other, place)
+    step, refusal_text = refusal(check_submission, other, folder)
     assert step == "submission"
-    assert said.startswith(f"{what}: the commitment has ")
+    assert refusal_text.startswith(f"{what}: the commitment has ")
 
 
 @pytest.mark.parametrize("same", [True, False])
 def test_a_folder_is_the_published_weights_if_the_files_are_the_same(tmp_path, same):
-    outcome, place = here(
+    outcome, folder = here(
         tmp_path,
         lambda document: document["run"]["model"].update(
             kind="local", location="folder", revision=None
@@ -230,9 +230,9 @@ def test_a_folder_is_the_published_weights_if_the_files_are_the_same(tmp_path, s
     published = _put(changed(*WEIGHTS, "kind", to="zenodo"), (*WEIGHTS, "files"), files)
     other = _put(published, ("plan", "commitment", "submission_sha256"), digest)
     if same:
-        check_submission(other, place)
+        check_submission(other, folder)
     else:
-        assert refusal(check_submission, other, place)[1].startswith(
+        assert refusal(check_submission, other, folder)[1].startswith(
             "weight files: the commitment has"
         )
 
@@ -244,14 +244,16 @@ def test_a_submission_that_is_not_here_was_changed_or_cannot_be_read(tmp_path):
         caught.value.message
         == "submission: model.json, with which the record is compared, is missing"
     )
-    _, place = here(tmp_path, lambda document: document["meta"].update(display="Another name"))
-    step, said = refusal(check_submission, OUTCOME, place)
-    assert (step, said.partition(" has ")[0]) == ("submission", "model.json")
-    assert said.endswith(f"the audited file had {OUTCOME.plan.commitment.submission_sha256}")
+    _, folder = here(tmp_path, lambda document: document["meta"].update(display="Another name"))
+    step, refusal_text = refusal(check_submission, OUTCOME, folder)
+    assert (step, refusal_text.partition(" has ")[0]) == ("submission", "model.json")
+    assert refusal_text.endswith(
+        f"the audited file had {OUTCOME.plan.commitment.submission_sha256}"
+    )
 
 
 def test_a_submission_that_claims_other_things_than_were_drawn_from(tmp_path):
-    outcome, place = here(tmp_path)
+    outcome, folder = here(tmp_path)
     digest = outcome.plan.commitment.submission_sha256
     for path, value, message in (
         (
@@ -276,5 +278,5 @@ def test_a_submission_that_claims_other_things_than_were_drawn_from(tmp_path):
             ("plan", "commitment", "submission_sha256"),
             digest,
         )
-        step, said = refusal(check_submission, other, place)
-        assert (step, said[: len(message)]) == ("submission", message)
+        step, refusal_text = refusal(check_submission, other, folder)
+        assert (step, refusal_text[: len(message)]) == ("submission", message)

@@ -52,8 +52,8 @@ def test_devices_are_as_far_apart_as_the_farthest_of_their_entries(atlas_of):
 def test_what_was_not_measured_is_taken_to_be_far_apart(atlas_of, claimed):
     """By eight times the farthest of the dtype, and no MCC lies more than 2 from another."""
     atlas_of(json.dumps({"entries": ENTRIES}))
-    found = apart(claimed, "cuda", "float32")
-    assert found == (pytest.approx(8 * 2e-5), pytest.approx(8 * 0.02), False)
+    distance = apart(claimed, "cuda", "float32")
+    assert distance == (pytest.approx(8 * 2e-5), pytest.approx(8 * 0.02), False)
     assert apart(claimed, "cuda", "bfloat16") == (pytest.approx(0.08), 2.0, False)
     assert apart(claimed, "cpu", "float16") == (pytest.approx(0.08), 2.0, False)
     assert compare.device_note(claimed, "cuda", "float32") == (
@@ -72,10 +72,10 @@ def test_a_table_that_cannot_be_read_is_a_broken_installation(atlas_of, text):
 
 def test_the_shipped_table_has_this_kind_of_machine_and_marks_what_it_lacks():
     value = json.loads((ROOT / "schemas/atlas.json").read_bytes())
-    known = {(one["claimed"], one["rerun"], one["dtype"]) for one in value["entries"]}
+    known = {(entry["claimed"], entry["rerun"], entry["dtype"]) for entry in value["entries"]}
     pairs = itertools.combinations_with_replacement(("cpu", "cuda", "mps"), 2)
     assert known >= {(*pair, dtype) for pair in pairs for dtype in ("float32", "bfloat16")}
     for dtype in ("float32", "bfloat16"):
-        found = compare.device_difference("cpu", "cpu", dtype)
-        assert found.is_measured
-        assert 0 < found.embedding_distance < 0.1
+        device_difference = compare.device_difference("cpu", "cpu", dtype)
+        assert device_difference.is_measured
+        assert 0 < device_difference.embedding_distance < 0.1

@@ -30,22 +30,22 @@ ONE = "[[audit]]\nfile = 'a.json'\n"
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return made(tmp_path_factory.mktemp("audit"), tmp_path_factory.mktemp("scratch"))
 
 
 @pytest.fixture(scope="module")
-def stopped(place: Installed) -> str:
+def stopped(installed: Installed) -> str:
     """Run the first call, and give what it printed."""
-    done = place.run("geneb_ci", "audit", FILE, "--unsigned", check=False)
+    done = installed.run("geneb_ci", "audit", FILE, "--unsigned", check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_the_first_call_shows_the_cost_and_stops_with_the_command_that_continues(
-    place: Installed, stopped: str
+    installed: Installed, stopped: str
 ) -> None:
-    digest = read_commitment(work_of(place) / "commitment.json").sha256
+    digest = read_commitment(work_of(installed) / "commitment.json").sha256
     cost, _, rest = stopped.partition("commitment ")
     assert cost.startswith("cost of a draw to come, in the mean, on this machine (cpu):\n  2 tasks")
     assert rest == (
@@ -58,11 +58,11 @@ def test_the_first_call_shows_the_cost_and_stops_with_the_command_that_continues
         f"or, for practice, at once and offline: geneb-ci audit {FILE} --unsigned --practice\n"
         f"next: geneb-ci audit {FILE} --unsigned --practice\n"
     )
-    assert not (work_of(place) / "plan.json").exists()
+    assert not (work_of(installed) / "plan.json").exists()
 
 
-def test_a_dry_run_stops_before_the_digest_is_shown(place: Installed, stopped: str) -> None:
-    done = place.run("geneb_ci", "audit", FILE, "--dry-run")
+def test_a_dry_run_stops_before_the_digest_is_shown(installed: Installed, stopped: str) -> None:
+    done = installed.run("geneb_ci", "audit", FILE, "--dry-run")
     # The checks before it are timed each time.
     shown, first = (re.sub(r"[\d.]+ (s|min)\b", "TIME", text) for text in (done.stdout, stopped))
     assert first.startswith(shown)
@@ -70,9 +70,9 @@ def test_a_dry_run_stops_before_the_digest_is_shown(place: Installed, stopped: s
 
 
 @pytest.mark.usefixtures("stopped")
-def test_a_queue_shows_cost_digest_and_the_command_that_continues(place: Installed) -> None:
-    digest = read_commitment(work_of(place) / "commitment.json").sha256
-    done = place.run("geneb_ci", "audit", "queue", FILE, "--unsigned", "--device", "cpu")
+def test_a_queue_shows_cost_digest_and_the_command_that_continues(installed: Installed) -> None:
+    digest = read_commitment(work_of(installed) / "commitment.json").sha256
+    done = installed.run("geneb_ci", "audit", "queue", FILE, "--unsigned", "--device", "cpu")
     table, _, details = done.stdout.partition("\n\n")
     assert table.splitlines()[1].split(maxsplit=2) == ["0", FILE, "to be published"]
     assert details.startswith(f"{FILE}:\ncost of a draw to come, in the mean, on this machine")
@@ -82,22 +82,22 @@ def test_a_queue_shows_cost_digest_and_the_command_that_continues(place: Install
         f"next: geneb-ci audit {FILE} --unsigned --device cpu --committed-at 2026-11-20T08:30:00Z\n"
     )
     assert "wrote " not in done.stderr
-    dry = place.run("geneb_ci", "audit", "queue", FILE, "--dry-run")
+    dry = installed.run("geneb_ci", "audit", "queue", FILE, "--dry-run")
     assert "cost of a draw to come" in dry.stdout
     assert digest not in dry.stdout
 
 
 @pytest.mark.usefixtures("stopped")
-def test_a_report_says_what_is_to_be_done_next(place: Installed) -> None:
-    digest = read_commitment(work_of(place) / "commitment.json").sha256
+def test_a_report_says_what_is_to_be_done_next(installed: Installed) -> None:
+    digest = read_commitment(work_of(installed) / "commitment.json").sha256
     words = ("audit", FILE, "--unsigned", "--report", "report.json")
-    again = place.run("geneb_ci", *words)
+    again = installed.run("geneb_ci", *words)
     # Never the same next command twice: what is missing, and who knows where the audit stands.
     assert "nothing was drawn: this digest was shown before, and --committed-at" in again.stdout
     assert again.stdout.endswith("\nnext: geneb-ci next --as maintainer\n")
-    found = json.loads((place.root / "report.json").read_bytes())
-    assert found.pop("cost").startswith("cost of a draw to come")
-    assert found == {
+    document = json.loads((installed.root / "report.json").read_bytes())
+    assert document.pop("cost").startswith("cost of a draw to come")
+    assert document == {
         "exit_code": 0,
         "state": "to be published",
         "commitment": digest,
@@ -106,7 +106,7 @@ def test_a_report_says_what_is_to_be_done_next(place: Installed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (("--token-budget", "0"), 2, "'0' is not a token budget: pass a number such as 2048, or"),
         (("--level", "0", "--i-wrote-this-code"), 11, "began with level 2, now it is 0"),
@@ -119,29 +119,29 @@ def test_a_report_says_what_is_to_be_done_next(place: Installed) -> None:
 )
 @pytest.mark.usefixtures("stopped")
 def test_what_does_not_fit_is_refused(
-    place: Installed, options: tuple[str, ...], code: int, said: str
+    installed: Installed, options: tuple[str, ...], code: int, message: str
 ) -> None:
-    (place.root / "policy.toml").touch()
+    (installed.root / "policy.toml").touch()
     if options[0] == "--limit-memory" and code == 3:
         options = (*options, "--work", "small")
-    done = place.run("geneb_ci", "audit", FILE, "--unsigned", *options, check=False)
-    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+    done = installed.run("geneb_ci", "audit", FILE, "--unsigned", *options, check=False)
+    assert (done.returncode, message in done.stderr) == (code, True), done.stderr
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.usefixtures("stopped")
-def test_a_changed_submission_is_refused_once_its_digest_is_published(place: Installed) -> None:
-    file = place.root / FILE
-    kept, begun_before = file.read_bytes(), work_of(place)
+def test_a_changed_submission_is_refused_once_its_digest_is_published(installed: Installed) -> None:
+    file = installed.root / FILE
+    stored_bytes, begun_before = file.read_bytes(), work_of(installed)
     assert (begun_before / "shown").is_file()
-    file.write_bytes(kept + b"\n")
+    file.write_bytes(stored_bytes + b"\n")
     try:
         # A call that shows no digest changes nothing; the limit ends this one early.
         dry = ("--dry-run", "--limit-memory", "16")
-        assert place.run("geneb_ci", "audit", FILE, *dry, check=False).returncode == 3
-        done = place.run("geneb_ci", "audit", FILE, "--unsigned", *GO, check=False)
+        assert installed.run("geneb_ci", "audit", FILE, *dry, check=False).returncode == 3
+        done = installed.run("geneb_ci", "audit", FILE, "--unsigned", *GO, check=False)
     finally:
-        file.write_bytes(kept)
+        file.write_bytes(stored_bytes)
         for folder in {*begun_before.parent.iterdir()} - {begun_before}:
             shutil.rmtree(folder)
     assert done.returncode == 11
@@ -149,8 +149,8 @@ def test_a_changed_submission_is_refused_once_its_digest_is_published(place: Ins
     assert "with another submission" in done.stderr
 
 
-def test_without_a_key_nothing_begins(place: Installed) -> None:
-    done = place.run("geneb_ci", "audit", FILE, check=False)
+def test_without_a_key_nothing_begins(installed: Installed) -> None:
+    done = installed.run("geneb_ci", "audit", FILE, check=False)
     assert (done.returncode, "there is no key to sign with" in done.stderr) == (2, True)
 
 
@@ -165,23 +165,23 @@ def test_words_that_are_no_file_get_a_suggestion(
 
 
 @pytest.mark.nightly
-def test_a_queue_carries_what_it_can_and_continues(place: Installed) -> None:
-    folder = place.root / "submissions" / "extractors"
+def test_a_queue_carries_what_it_can_and_continues(installed: Installed) -> None:
+    folder = installed.root / "submissions" / "extractors"
     folder.mkdir(exist_ok=True)
     (folder / "slow.py").write_text(SLOW, encoding="utf-8")
-    harnessed(place, "slow", f"{folder / 'slow.py'}:Slow")
+    harnessed(installed, "slow", f"{folder / 'slow.py'}:Slow")
     first = (
         f'[[audit]]\nfile = "{FILE}"\ncommitted-at = "{GO[1]}"\nbeacon_file = "round.json"\n'
         'token-budget = "auto"\n'
         '[[audit]]\nfile = "submissions/missing.json"\n'
     )
-    (place.root / "list.toml").write_text(
+    (installed.root / "list.toml").write_text(
         f'{first}[[audit]]\nfile = "submissions/slow.json"\nlimit-task-time = "2s"\n',
         encoding="utf-8",
     )
     command = ("geneb_ci", "audit", "queue", "--from", "list.toml", "--unsigned")
-    place.unbox_processes()
-    done = place.run(*command, check=False)
+    installed.unbox_processes()
+    done = installed.run(*command, check=False)
     lines = done.stdout.splitlines()
     assert (done.returncode, lines[0]) == (3, "code  file"), done.stderr
     assert lines[1].split() == ["0", FILE, "agrees"]
@@ -191,19 +191,19 @@ def test_a_queue_carries_what_it_can_and_continues(place: Installed) -> None:
     assert lines[4] == (
         "3 audits: 1 without an error, 0 that differ or are refused, 2 not carried out"
     )
-    outcome = json.loads((work_of(place) / "outcome.json").read_bytes())
+    outcome = json.loads((work_of(installed) / "outcome.json").read_bytes())
     limits = outcome["sandbox"]["limits"]
     assert {name: limits[name] for name in ("seconds", "total_seconds", "token_budget")} == {
         "seconds": 3600, "total_seconds": 86_400, "token_budget": 2048,
     }  # fmt: skip
-    (place.root / "list.toml").write_text(first, encoding="utf-8")
-    again = place.run(*command, "--device", "cpu", "--device", "cpu", check=False)
+    (installed.root / "list.toml").write_text(first, encoding="utf-8")
+    again = installed.run(*command, "--device", "cpu", "--device", "cpu", check=False)
     assert again.stdout.splitlines()[:3] == lines[:3]
     assert ": embedding" not in again.stderr
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("x = 1", 'list.toml: found "x", expected tables [[audit]]'),
         ("[[audit]]\nname = 'x'", "the key file is missing"),
@@ -223,12 +223,12 @@ def test_a_queue_carries_what_it_can_and_continues(place: Installed) -> None:
     ],
 )
 def test_a_list_that_is_wrong_is_refused(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, said: str
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, message: str
 ) -> None:
     file = tmp_path / "list.toml"
     file.write_text(text, encoding="utf-8")
     assert main(["audit", "queue", "--from", str(file)]) in {2, 3}
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_list_may_have_times_of_toml(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_a_list_may_have_times_of_toml(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (
             ("--unsigned", "--key", "k.pem"),
@@ -257,11 +257,14 @@ def test_a_list_may_have_times_of_toml(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("before", [(), ("queue",)])
 def test_options_that_contradict_each_other_are_refused_at_once(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], before: tuple[str, ...], said: str
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    before: tuple[str, ...],
+    message: str,
 ) -> None:
     """No file is read for that: there is none."""
     assert main(["audit", *before, "missing.json", *words]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @click.command()
@@ -308,24 +311,24 @@ def test_other_options_are_refused_before_a_file_is_read(
     ("ending", "code"), gated([(signal.SIGINT, 130), (signal.SIGKILL, -9)], (signal.SIGKILL, -9))
 )
 def test_the_end_of_a_queue_ends_its_audits(
-    place: Installed, tmp_path: Path, ending: signal.Signals, code: int
+    installed: Installed, tmp_path: Path, ending: signal.Signals, code: int
 ) -> None:
     for _ in sandbox_of(2, tmp_path / "trial"):
         pass  # fails or skips where there is none
     (tmp_path / "cache").mkdir()
-    kept = place.environment["XDG_CACHE_HOME"]
-    place.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    cache_folder = installed.environment["XDG_CACHE_HOME"]
+    installed.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
     try:
-        with begun(place, "queue", FILE, "--unsigned") as process:
+        with begun(installed, "queue", FILE, "--unsigned") as process:
             assert process.stderr is not None
             for line in process.stderr:
                 if "timing the extractor" in line:
                     process.send_signal(ending)
                     break
             process.stderr.read()
-        folder = work_of(place)
+        folder = work_of(installed)
     finally:
-        place.environment["XDG_CACHE_HOME"] = kept
+        installed.environment["XDG_CACHE_HOME"] = cache_folder
     assert process.returncode == code
     deadline = time.monotonic() + ENDING_SECONDS
     while True:
@@ -338,17 +341,19 @@ def test_the_end_of_a_queue_ends_its_audits(
             time.sleep(0.1)
 
 
-def test_for_practice_one_command_goes_from_a_file_to_a_record_offline(place: Installed) -> None:
+def test_for_practice_one_command_goes_from_a_file_to_a_record_offline(
+    installed: Installed,
+) -> None:
     again = ("geneb_ci", "audit", FILE, "--practice", "--work", "practice", "--key", "key.pem")
-    done = place.run(*again)
+    done = installed.run(*again)
     assert "anybody can foresee the draw" in done.stderr
-    (record,) = record_files(place.root / "leaderboard/audits")
+    (record,) = record_files(installed.root / "leaderboard/audits")
     plan = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]["plan"]
     assert plan["beacon"]["kind"] == "practice"
-    verified = place.run("geneb_ci", "audit", "verify", str(record), "--format", "json")
+    verified = installed.run("geneb_ci", "audit", "verify", str(record), "--format", "json")
     assert json.loads(verified.stdout)["records"][0]["verified"]
-    why = place.run("geneb_ci", "explain", MODEL).stdout
+    why = installed.run("geneb_ci", "explain", MODEL).stdout
     assert "by a practice draw, which anybody could foresee" in " ".join(why.split())
-    refused = place.run(*again, "--beacon-file", "round.json", check=False)
+    refused = installed.run(*again, "--beacon-file", "round.json", check=False)
     assert refused.returncode == 2
     assert "--practice cannot be combined with --beacon-file" in refused.stderr

@@ -31,25 +31,25 @@ SCORES = f"tasks/{TASKS[0]}/rescored.json"
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Lay out a place with a finished audit."""
-    found = made(tmp_path_factory.mktemp("audit"), tmp_path_factory.mktemp("scratch"))
-    audit(found, check=True)
-    return found
+    installation = made(tmp_path_factory.mktemp("audit"), tmp_path_factory.mktemp("scratch"))
+    audit(installation, check=True)
+    return installation
 
 
 @pytest.fixture
-def work(place: Installed, tmp_path: Path) -> Iterator[Path]:
+def work(installed: Installed, tmp_path: Path) -> Iterator[Path]:
     """Return the work folder; afterwards it is as it was."""
-    folder = work_of(place)
+    folder = work_of(installed)
     shutil.copytree(folder, tmp_path / "kept")
     yield folder
     shutil.rmtree(folder)
     shutil.copytree(tmp_path / "kept", folder)
 
 
-def audit(place: Installed, *options: str, check: bool = False) -> "CompletedProcess[str]":
-    return place.run("geneb_ci", "audit", FILE, *(options or ("--unsigned",)), *GO, check=check)
+def audit(installed: Installed, *options: str, check: bool = False) -> "CompletedProcess[str]":
+    return installed.run("geneb_ci", "audit", FILE, *(options or ("--unsigned",)), *GO, check=check)
 
 
 def edit(file: Path, old: str, new: str) -> None:
@@ -61,9 +61,9 @@ def edit(file: Path, old: str, new: str) -> None:
 def note(work: Path, name: str) -> None:
     """Write the digest of a file, as only its author should."""
     digests = work / "digests.json"
-    kept = json.loads(digests.read_bytes())
-    kept["files"][name] = hashlib.sha256((work / name).read_bytes()).hexdigest()
-    digests.write_text(json.dumps(kept), encoding="utf-8")
+    document = json.loads(digests.read_bytes())
+    document["files"][name] = hashlib.sha256((work / name).read_bytes()).hexdigest()
+    digests.write_text(json.dumps(document), encoding="utf-8")
 
 
 def entries(work: Path) -> dict[str, Any]:
@@ -72,25 +72,25 @@ def entries(work: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["outcome.json", SCORES, f"tasks/{TASKS[1]}/embedded.json"])
 def test_a_result_that_was_edited_is_refused_by_name(
-    place: Installed, work: Path, name: str
+    installed: Installed, work: Path, name: str
 ) -> None:
     if name == SCORES:
         (work / "outcome.json").unlink()
     with (work / name).open("a", encoding="utf-8") as stream:
         stream.write("\n")
-    done = audit(place, "--key", "key.pem")
+    done = audit(installed, "--key", "key.pem")
     assert done.returncode == 11
     assert f"{work / name}: was changed after the audit wrote it" in done.stderr
     assert f"remove {work / name} and run the command again" in done.stderr
-    assert not record_files(place.root / "leaderboard" / "audits")
+    assert not record_files(installed.root / "leaderboard" / "audits")
 
 
-def test_an_outcome_from_elsewhere_is_not_used(place: Installed, work: Path) -> None:
+def test_an_outcome_from_elsewhere_is_not_used(installed: Installed, work: Path) -> None:
     """It has no digest here: the comparison is made again, and no task is rerun."""
     edit(work / "digests.json", '"outcome.json"', '"another.json"')
     edit(work / "outcome.json", '"order_dependent": false', '"order_dependent": true')
     before = entries(work)
-    done = audit(place)
+    done = audit(installed)
     assert (done.returncode, "agrees: 2 tasks rerun" in done.stdout) == (0, True), done.stderr
     assert ": embedding" not in done.stderr
     assert entries(work) == before
@@ -98,7 +98,7 @@ def test_an_outcome_from_elsewhere_is_not_used(place: Installed, work: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             '"order_dependent": false',
@@ -114,55 +114,55 @@ def test_an_outcome_from_elsewhere_is_not_used(place: Installed, work: Path) -> 
     ],
 )
 def test_an_outcome_that_does_not_follow_is_refused(
-    place: Installed, work: Path, old: str, new: str, said: str
+    installed: Installed, work: Path, old: str, new: str, message: str
 ) -> None:
     edit(work / "outcome.json", old, new)
     note(work, "outcome.json")
-    done = audit(place)
-    assert (done.returncode, f"{work / 'outcome.json'}: {said}" in done.stderr) == (11, True), (
+    done = audit(installed)
+    assert (done.returncode, f"{work / 'outcome.json'}: {message}" in done.stderr) == (11, True), (
         done.stderr
     )
 
 
-def test_an_outcome_without_its_plan_is_refused(place: Installed, work: Path) -> None:
+def test_an_outcome_without_its_plan_is_refused(installed: Installed, work: Path) -> None:
     (work / "plan.json").unlink()
-    done = audit(place)
+    done = audit(installed)
     assert (done.returncode, "its plan" in done.stderr) == (11, True), done.stderr
 
 
-def test_scores_from_elsewhere_are_computed_again(place: Installed, work: Path) -> None:
+def test_scores_from_elsewhere_are_computed_again(installed: Installed, work: Path) -> None:
     (work / "outcome.json").unlink()
     edit(work / "digests.json", SCORES, "tasks/another/rescored.json")
-    done = audit(place)
+    done = audit(installed)
     assert done.returncode == 0, done.stderr
     assert f"{TASKS[0]}: scoring" in done.stderr
     assert f"{TASKS[1]}: scoring" not in done.stderr
 
 
-def test_the_file_is_compared_with_the_commitment(place: Installed) -> None:
-    committed = read_commitment(work_of(place) / "commitment.json")
-    place.run("geneb_ci", "audit", "commit", FILE, "--output", "c.json")
-    (place.root / "other.json").write_bytes((place.root / FILE).read_bytes() + b"\n")
+def test_the_file_is_compared_with_the_commitment(installed: Installed) -> None:
+    committed = read_commitment(work_of(installed) / "commitment.json")
+    installed.run("geneb_ci", "audit", "commit", FILE, "--output", "c.json")
+    (installed.root / "other.json").write_bytes((installed.root / FILE).read_bytes() + b"\n")
     command = ("geneb_ci", "audit", "other.json", "--commitment", "c.json", "--unsigned", *GO)
-    done = place.run(*command, check=False)
+    done = installed.run(*command, check=False)
     assert done.returncode == 11
     assert done.stderr.startswith("geneb-ci: other.json: sha256 ")
     assert f"{MODEL} with sha256 {committed.submission_sha256}" in done.stderr
-    folder = place.run("geneb_ci", "audit", "file", "submissions", *command[3:], check=False)
+    folder = installed.run("geneb_ci", "audit", "file", "submissions", *command[3:], check=False)
     assert (folder.returncode, "submissions: this is a folder" in folder.stderr) == (3, True)
-    right = place.run("geneb_ci", "audit", FILE, *command[3:], check=False)
+    right = installed.run("geneb_ci", "audit", FILE, *command[3:], check=False)
     assert right.returncode == 0, right.stderr
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--copies", "32"), "this audit is finished, with copies 16; 32 was requested"),
         (FRESH, "this audit is finished, and its fresh set is not fresh.json"),
     ],
 )
 def test_a_finished_audit_has_the_options_that_it_is_asked_for(
-    place: Installed, work: Path, options: tuple[str, ...], said: str
+    installed: Installed, work: Path, options: tuple[str, ...], message: str
 ) -> None:
     """Its outcome would hide that they had no effect; a plan is rerun with any of them."""
     fresh = FreshCommitment(
@@ -171,15 +171,15 @@ def test_a_finished_audit_has_the_options_that_it_is_asked_for(
         tasks={TASKS[0]: 1},
         sha256="0" * 64,
     )
-    (place.root / "fresh.json").write_text(encoded(fresh), encoding="utf-8")
-    (place.root / "fresh.csv").touch()
-    done = audit(place, "--unsigned", *options)
-    assert (done.returncode, said in done.stderr) == (11, True), done.stderr
+    (installed.root / "fresh.json").write_text(encoded(fresh), encoding="utf-8")
+    (installed.root / "fresh.csv").touch()
+    done = audit(installed, "--unsigned", *options)
+    assert (done.returncode, message in done.stderr) == (11, True), done.stderr
     rerun = f"geneb-ci audit run {work}/plan.json {' '.join(options)} --unsigned"
     assert f"or rerun the same draw with it: {rerun}\n" in done.stderr
 
 
-def test_a_draw_of_another_repository_is_left_out(place: Installed, work: Path) -> None:
+def test_a_draw_of_another_repository_is_left_out(installed: Installed, work: Path) -> None:
     """The cache is one for all repositories; a model of the same name may be in several."""
     other = work.parent / "0000"
     other.mkdir()
@@ -189,7 +189,7 @@ def test_a_draw_of_another_repository_is_left_out(place: Installed, work: Path) 
     for name in ("plan.json", "outcome.json"):
         (work / name).unlink()
     try:
-        done = audit(place)
+        done = audit(installed)
     finally:
         shutil.rmtree(other)
     assert done.returncode == 0, done.stderr
@@ -225,7 +225,7 @@ def test_only_a_digest_that_was_shown_binds_the_next_call(tmp_path: Path, shown:
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         (None, "the model registry has no entry for model"),
         ('schema_version = "1.0"\n', "does not say how to run it: the entry names no extractor"),
@@ -236,7 +236,7 @@ def test_a_run_that_has_to_be_declared_names_the_command_that_can(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     entry: str | None,
-    said: str,
+    message: str,
 ) -> None:
     file = repository(tmp_path, version="1.0")
     if entry is not None:
@@ -245,9 +245,9 @@ def test_a_run_that_has_to_be_declared_names_the_command_that_can(
         (models / "model.toml").write_text(entry, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(["audit", str(file), "--unsigned"]) in {2, 11}
-    found = " ".join(capsys.readouterr().err.split())
-    assert said in found
-    assert found.endswith(
+    text = " ".join(capsys.readouterr().err.split())
+    assert message in text
+    assert text.endswith(
         f" --extractor is an option of `geneb-ci audit commit {file} --output C.json`; then run "
         f"`geneb-ci audit {file} --commitment C.json`"
     )

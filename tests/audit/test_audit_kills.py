@@ -58,37 +58,39 @@ def test_kills_lose_nothing_that_was_kept(
     for _ in sandbox_of(2, tmp_path / "trial") if boxed else ():
         pass  # fails or skips where there is none
     (tmp_path / "scratch").mkdir()
-    place = made(tmp_path, tmp_path / "scratch", boxed=boxed)
+    installation = made(tmp_path, tmp_path / "scratch", boxed=boxed)
     command = ("submissions/two-mers.json", "--key", "key.pem", *GO)
-    kept: dict[str, bytes] = {}
+    stored_files: dict[str, bytes] = {}
     for stage in stages:
-        process = place.start("geneb_ci", "audit", *command)
-        said = []
+        process = installation.start("geneb_ci", "audit", *command)
+        messages = []
         for line in process.lines():
-            said.append(line)
+            messages.append(line)
             if stage in line:
                 process.kill()
                 break
         rest = process.communicate()[1]
         # Whoever reads the last line on a busy machine may kill a process that has ended.
         ended = {-9, 0} if stage == STAGES[-1] else {-9}
-        assert process.returncode in ended, (stage, said, rest)
-        for task in kept:
-            assert not any(f"{task}: embedding" in line for line in said), (stage, said)
-        for file in work_of(place).glob("tasks/*/embedded.json"):
-            assert kept.setdefault(file.parent.name, file.read_bytes()) == file.read_bytes()
-    done = place.run("geneb_ci", "audit", *command)
+        assert process.returncode in ended, (stage, messages, rest)
+        for task in stored_files:
+            assert not any(f"{task}: embedding" in line for line in messages), (stage, messages)
+        for file in work_of(installation).glob("tasks/*/embedded.json"):
+            assert stored_files.setdefault(file.parent.name, file.read_bytes()) == file.read_bytes()
+    done = installation.run("geneb_ci", "audit", *command)
     assert ": embedding" not in done.stderr
-    (record,) = record_files(place.root / "leaderboard" / "audits")
-    assert place.run("geneb_ci", "audit", "verify", str(record)).returncode == 0
+    (record,) = record_files(installation.root / "leaderboard" / "audits")
+    assert installation.run("geneb_ci", "audit", "verify", str(record)).returncode == 0
     rows = {
-        task: json.loads((work_of(place) / "tasks" / task / "embedded.json").read_bytes())
+        task: json.loads((work_of(installation) / "tasks" / task / "embedded.json").read_bytes())
         for task in TASKS
     }
-    lines = [(work_of(place) / "tasks" / task / "sequences.txt").read_text() for task in TASKS]
+    lines = [
+        (work_of(installation) / "tasks" / task / "sequences.txt").read_text() for task in TASKS
+    ]
     distinct = {sequence for text in lines for sequence in text.splitlines()}
-    assert sum(one["computed"] for one in rows.values()) == len(distinct)
-    assert not (work_of(place) / "scratch").exists()
+    assert sum(row["computed"] for row in rows.values()) == len(distinct)
+    assert not (work_of(installation) / "scratch").exists()
     assert record.parent.name == MODEL
 
 
@@ -137,25 +139,25 @@ def test_rows_of_earlier_tasks_are_taken_over_and_all_stay_in_place(
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("expected", "message"),
     [
         (np.zeros((1, 3), np.float32), "task second has embeddings of 3 numbers of float32; "),
         (np.zeros((1, 2), np.float16), "task second has embeddings of 2 numbers of float16; "),
     ],
 )
 def test_tasks_with_embeddings_of_different_shape_are_refused(
-    tmp_path: Path, found: np.ndarray, said: str
+    tmp_path: Path, expected: np.ndarray, message: str
 ) -> None:
     with open_work_folder(tmp_path / "work") as work:
         np.save(work.task("first") / "embeddings.npy", np.ones((2, 2), np.float32))
         known = {"a": EmbeddingLocation("first", 0), "b": EmbeddingLocation("first", 1)}
         with pytest.raises(ResultRefused) as caught:
-            task_matrix("second", ["a", "c"], found, known, work)
+            task_matrix("second", ["a", "c"], expected, known, work)
         assert caught.value.message == (
-            f"{said}expected 2 of float32, as task first has, with which it shares sequences"
+            f"{message}expected 2 of float32, as task first has, with which it shares sequences"
         )
-        np.save(work.task("second") / "embeddings.npy", found)
-        with pytest.raises(ResultRefused, match=said):
+        np.save(work.task("second") / "embeddings.npy", expected)
+        with pytest.raises(ResultRefused, match=message):
             task_matrix(
                 "third", ["b", "c"], None, known | {"c": EmbeddingLocation("second", 0)}, work
             )
@@ -169,14 +171,14 @@ SETTINGS = WorkSettings(
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"config.json": C}, f"config.json of the weights: this audit began with sha256 {A}, now"),
         ({"vocab.txt": C}, "vocab.txt of the weights: this audit began with no such file, now"),
     ],
 )
 def test_weights_are_pinned_with_their_configuration(
-    tmp_path: Path, changed: dict[str, str], said: str
+    tmp_path: Path, changed: dict[str, str], message: str
 ) -> None:
     first = {"config.json": A, "model.safetensors": "b" * 64}
     with open_work_folder(tmp_path / "work") as work:
@@ -187,7 +189,7 @@ def test_weights_are_pinned_with_their_configuration(
         work.pin_weights(dict(reversed(first.items())))
         with pytest.raises(AuditRefused) as caught:
             work.pin_weights(first | changed)
-        assert said in caught.value.message
+        assert message in caught.value.message
         with pytest.raises(AuditRefused, match="now there is no such file"):
             work.pin_weights({"config.json": A})
 

@@ -98,7 +98,7 @@ def whole(
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch, capsys) -> Path:
+def repository_folder(tmp_path, monkeypatch, capsys) -> Path:
     root = repository(tmp_path)
     module = root / "submissions/extractors/model.py"
     module.parent.mkdir()
@@ -129,40 +129,40 @@ def test_two_calls_lead_from_a_file_to_a_record_that_is_linked(whole, chain, cap
     assert audit(*words) == 0, capsys.readouterr().err
     commit = f"git add leaderboard/audits/{AUDITED} && git commit -m 'Audit {AUDITED}' "
     assert capsys.readouterr().err.splitlines()[-1].startswith(f"next: {commit}")
-    (found,) = read(whole).verifications()
-    assert found.record is not None
-    assert found.record.outcome.started_at >= published
-    assert step(found)[1].startswith("GitHub dates the commitment: ")
+    (verification,) = read(whole).verifications()
+    assert verification.record is not None
+    assert verification.record.outcome.started_at >= published
+    assert step(verification)[1].startswith("GitHub dates the commitment: ")
     names = [name_of(path) for path in sorted(folder.iterdir())]
     assert len(names) == 3
     assert name_of(commitment_file) in names
-    assert heads_of(whole) == [f"{AUDITED}/{found.record.audit_id}.json"]
+    assert heads_of(whole) == [f"{AUDITED}/{verification.record.audit_id}.json"]
     # Nothing is signed twice.
     assert audit(*words) == 0, capsys.readouterr().err
     assert [name_of(path) for path in sorted(folder.iterdir())] == names
     assert main(["audit", "verify"]) == 0, capsys.readouterr().err
 
 
-def test_five_commands_sign_commitment_start_and_record(place, capsys):
+def test_five_commands_sign_commitment_start_and_record(repository_folder, capsys):
     plan = ["audit", "plan", "c.json", "--beacon-file", "round.json", "--output", "plan.json"]
     assert main(["audit", "commit", FILE, "--output", "c.json", "--key", "key.pem"]) == 0
-    (committed_file,) = files_of(place, COMMITTED_SUFFIX)
+    (committed_file,) = files_of(repository_folder, COMMITTED_SUFFIX)
     assert f"commit leaderboard/audits/{name_of(committed_file)}" in capsys.readouterr().out
     assert main(plan) == 2
     assert "--committed-at is missing" in capsys.readouterr().err
     plan[2] = str(committed_file)  # the signed commitment is as good as the file
     words = ["--committed-at", committed_at(FIRST), "--shown-on", COMMIT, "--key", "key.pem"]
     assert main([*plan, *words]) == 0
-    assert task_plan(place / "plan.json").committed_at == committed_at(FIRST)
-    (start,) = files_of(place, STARTED_SUFFIX)
-    event = read(place).events[start]
+    assert task_plan(repository_folder / "plan.json").committed_at == committed_at(FIRST)
+    (start,) = files_of(repository_folder, STARTED_SUFFIX)
+    event = read(repository_folder).events[start]
     assert isinstance(event, AuditEvent)
     assert event.shown_on == COMMIT
     assert list(event.heads or {}) == [name_of(committed_file)]
 
 
-def test_a_commit_that_is_none_or_has_no_time_is_refused(place, capsys):
-    assert place.is_dir()
+def test_a_commit_that_is_none_or_has_no_time_is_refused(repository_folder, capsys):
+    assert repository_folder.is_dir()
     words = ["audit", "plan", "c.json", "--committed-at", committed_at(FIRST), "--shown-on"]
     assert main(["audit", "commit", FILE, "--output", "c.json"]) == 0
     assert main([*words, "main"]) == 2
@@ -171,11 +171,15 @@ def test_a_commit_that_is_none_or_has_no_time_is_refused(place, capsys):
     assert "--shown-on is given without the time of the commit's status" in capsys.readouterr().err
 
 
-def test_a_draw_that_passes_over_a_commitment_is_refused_before_it_is_made(place, capsys):
+def test_a_draw_that_passes_over_a_commitment_is_refused_before_it_is_made(
+    repository_folder, capsys
+):
     skipped = committed(
-        place, commitment(submission_bytes(" before")), private_key(place / "key.pem")
+        repository_folder,
+        commitment(submission_bytes(" before")),
+        private_key(repository_folder / "key.pem"),
     )
-    layout_of(place)
+    layout_of(repository_folder)
     assert main(["audit", "commit", FILE, "--output", "c.json"]) == 0
     words = ["audit", "plan", "c.json", "--beacon-file", "round.json"]
     assert main([*words, "--committed-at", committed_at(FIRST)]) == 11
@@ -192,31 +196,36 @@ def test_a_draw_that_passes_over_a_commitment_is_refused_before_it_is_made(place
         (ResultRefused("not a matrix"), "result"),
     ],
 )
-def test_an_abort_says_what_ended_the_run(place, error, kind):
+def test_an_abort_says_what_ended_the_run(repository_folder, error, kind):
     plan = plan_for(submission_bytes())
     outcome = outcome_of(plan, submission_bytes())
-    audits, key = place / "leaderboard/audits", private_key(place / "key.pem")
+    audits, key = (
+        repository_folder / "leaderboard/audits",
+        private_key(repository_folder / "key.pem"),
+    )
 
     def sign(ended: ExtractorFailed | LimitExceeded | ResultRefused) -> None:
-        sign_abort(ended, plan, key, layout_of(place), audits, print)
+        sign_abort(ended, plan, key, layout_of(repository_folder), audits, print)
 
     sign(error)
-    assert files_of(place, ABORTED_SUFFIX) == []  # outside of a run there is nothing to record
+    assert (
+        files_of(repository_folder, ABORTED_SUFFIX) == []
+    )  # outside of a run there is nothing to record
     error.run_facts = RunFacts(
         "scoring", "promoter_tata", outcome.sandbox, outcome.started_at, outcome.finished_at
     )
     full = LimitExceeded("host_floor_mib", "the machine has no memory left")
     full.run_facts = error.run_facts
     sign(full)
-    assert files_of(place, ABORTED_SUFFIX) == []  # the machine ended it
+    assert files_of(repository_folder, ABORTED_SUFFIX) == []  # the machine ended it
     sign(error)
-    (file,) = files_of(place, ABORTED_SUFFIX)
+    (file,) = files_of(repository_folder, ABORTED_SUFFIX)
     assert file.name in error.fix
-    (event,) = read(place).events.values()
+    (event,) = read(repository_folder).events.values()
     assert isinstance(event, AuditEvent)
-    found = event.aborted
-    assert found is not None
-    assert (found.kind, found.stage, found.task, found.message) == (
+    aborted = event.aborted
+    assert aborted is not None
+    assert (aborted.kind, aborted.stage, aborted.task, aborted.message) == (
         kind,
         "scoring",
         "promoter_tata",

@@ -27,7 +27,9 @@ from tests.audit.examples import ROUNDS, VECTORS
 
 KEYS = {name: VECTORS[name]["public_key"] for name in ("quicknet", "test_key")}
 PUBLISHED = [
-    (name, one["round"], one["signature"]) for name in KEYS for one in VECTORS[name]["rounds"]
+    (name, beacon_round["round"], beacon_round["signature"])
+    for name in KEYS
+    for beacon_round in VECTORS[name]["rounds"]
 ]
 # Order of the groups of BLS12-381, and a point of the curve that is not in its group: found by
 # counting x up from 0, it has y^2 = x^3 + 4.
@@ -57,8 +59,8 @@ def test_a_published_round_verifies(name, number, signature):
 
 
 def test_the_value_is_the_published_randomness():
-    (one,) = [one for one in VECTORS["test_key"]["rounds"] if "randomness" in one]
-    assert randomness_of(one["signature"]).hex() == one["randomness"]
+    (beacon_round,) = [item for item in VECTORS["test_key"]["rounds"] if "randomness" in item]
+    assert randomness_of(beacon_round["signature"]).hex() == beacon_round["randomness"]
 
 
 @pytest.mark.parametrize("number", [1, 122, 124, 123 + 2**32, 2**64 - 1])
@@ -85,13 +87,13 @@ def test_another_key_is_refused():
 
 
 @settings(max_examples=60)
-@given(place=st.integers(0, 47), flip=st.integers(1, 255))
-@example(place=0, flip=0x20)  # the sign of y: a point of the group, and the negated signature
-@example(place=0, flip=0x80)  # the mark of the compressed form
-@example(place=0, flip=0x40)  # the mark of infinity
-def test_a_signature_with_a_changed_byte_is_refused(place, flip):
+@given(position=st.integers(0, 47), flip=st.integers(1, 255))
+@example(position=0, flip=0x20)  # the sign of y: a point of the group, and the negated signature
+@example(position=0, flip=0x80)  # the mark of the compressed form
+@example(position=0, flip=0x40)  # the mark of infinity
+def test_a_signature_with_a_changed_byte_is_refused(position, flip):
     raw = bytearray.fromhex(ROUNDS[123])
-    raw[place] ^= flip
+    raw[position] ^= flip
     with pytest.raises(StepMismatch) as caught:
         verify_round(123, raw.hex())
     assert caught.value.step == "signature"

@@ -34,9 +34,9 @@ def fetched(*relays: str, timeout: float = 5.0):
 
 
 def test_the_first_relay_is_asked_for_the_round_by_chain_and_number():
-    with relay(says(text())) as (one, asked), relay(says(text())) as (two, unasked):
-        assert fetched(one, two) == (beacon(), [])
-    assert asked == [PATH]
+    with relay(says(text())) as (first, requests), relay(says(text())) as (two, unasked):
+        assert fetched(first, two) == (beacon(), [])
+    assert requests == [PATH]
     assert unasked == []
 
 
@@ -48,7 +48,7 @@ def test_both_versions_of_the_api_are_understood():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         (says("gone", 404), "HTTP 404"),
         (says("broken", 500), "HTTP 500"),
@@ -77,14 +77,14 @@ def test_both_versions_of_the_api_are_understood():
         (hangs_up, "Remote end closed connection without response"),
     ],
 )
-def test_a_wrong_answer_leads_to_the_next_relay_and_is_told_at_the_end(wrong, said):
-    with relay(wrong) as (bad, asked), relay(says(text())) as (good, _):
+def test_a_wrong_answer_leads_to_the_next_relay_and_is_told_at_the_end(wrong, message):
+    with relay(wrong) as (bad, requests), relay(says(text())) as (good, _):
         assert fetched(bad, good) == (beacon(), [])
-        assert asked == [PATH]
+        assert requests == [PATH]
         with pytest.raises(BeaconUnavailable) as caught:
             fetched(bad)
-    assert caught.value.message.startswith(f"no relay returned round {ROUND}: {bad}: {said}")
-    assert len(asked) == 1 + ATTEMPTS
+    assert caught.value.message.startswith(f"no relay returned round {ROUND}: {bad}: {message}")
+    assert len(requests) == 1 + ATTEMPTS
     assert caught.value.exit_code is Exit.NOT_CHECKED
     assert "--beacon-file" in caught.value.fix
 
@@ -92,17 +92,17 @@ def test_a_wrong_answer_leads_to_the_next_relay_and_is_told_at_the_end(wrong, sa
 def test_a_relay_that_drips_is_left_in_time():
     """Each byte comes soon enough, and the whole would take seven seconds."""
     with (
-        relay(drips(text(), 0.05)) as (slow, asked),
+        relay(drips(text(), 0.05)) as (slow, requests),
         pytest.raises(BeaconUnavailable, match=r"no complete answer within 0\.2 s"),
     ):
         fetched(slow, timeout=0.2)
-    assert len(asked) == ATTEMPTS
+    assert len(requests) == ATTEMPTS
 
 
 def test_a_round_that_is_late_is_asked_for_again():
-    with relay(says("", 404), says("", 404), says(text())) as (late, asked):
+    with relay(says("", 404), says("", 404), says(text())) as (late, requests):
         assert fetched(late) == (beacon(), [PAUSE_SECONDS, PAUSE_SECONDS])
-    assert asked == [PATH] * 3
+    assert requests == [PATH] * 3
 
 
 def test_a_relay_that_is_not_there():
@@ -119,7 +119,7 @@ def test_only_https_is_asked(address):
 
 
 def test_the_public_relays_are_asked_over_https():
-    assert all(one.startswith("https://") for one in RELAYS)
+    assert all(address.startswith("https://") for address in RELAYS)
     assert len(set(RELAYS)) == 4
 
 
@@ -132,10 +132,10 @@ def test_a_round_of_another_chain_is_refused():
 
 
 def test_waiting_for_a_round_is_announced():
-    said: list[str] = []
+    notices: list[str] = []
     slept: list[float] = []
-    wait_for(ROUND, said.append, now=lambda: time_of(ROUND) - 42.4, sleep=slept.append)
-    assert said == [f"round {ROUND} is due at 2026-09-17T15:23:42Z, in 42 s: waiting"]
+    wait_for(ROUND, notices.append, now=lambda: time_of(ROUND) - 42.4, sleep=slept.append)
+    assert notices == [f"round {ROUND} is due at 2026-09-17T15:23:42Z, in 42 s: waiting"]
     assert slept == [pytest.approx(42.4)]
 
 

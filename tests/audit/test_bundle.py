@@ -56,10 +56,10 @@ def payload() -> bytes:
 
 def policy(root, **changes: Any) -> None:
     """Trust a key, the workflow and this test's root."""
-    place = root / "leaderboard/policy/keys.json"
-    value = json.loads(place.read_bytes()) | {"workflows": [TRUSTED | changes]}
-    place.write_text(json.dumps(value), encoding="utf-8")
-    place.with_name("trusted_root.json").write_bytes(PUBLIC.trusted_root())
+    path = root / "leaderboard/policy/keys.json"
+    value = json.loads(path.read_bytes()) | {"workflows": [TRUSTED | changes]}
+    path.write_text(json.dumps(value), encoding="utf-8")
+    path.with_name("trusted_root.json").write_bytes(PUBLIC.trusted_root())
     find_layout.cache_clear()
 
 
@@ -83,10 +83,13 @@ def test_a_key_and_a_workflow_reproduce_a_row_and_one_owner_of_both_does_not(tmp
     path = root / "leaderboard/audits" / own.path
     bundle = PUBLIC.sign(parse_envelope(own.content).payload)
     path.write_text(json.dumps(bundle, indent=1), encoding="utf-8")
-    found = read(root).verification(path)
-    assert found.holds
-    assert found.record is not None
-    assert (found.record.audit_id, found.record.signer.owner) == (own.audit_id, TRUSTED["owner"])
+    verification = read(root).verification(path)
+    assert verification.holds
+    assert verification.record is not None
+    assert (verification.record.audit_id, verification.record.signer.owner) == (
+        own.audit_id,
+        TRUSTED["owner"],
+    )
     assert decision(root).level == "verified"
     # The second record is a key's: of two people, or of one who also answers for the workflow.
     whole = draw_tasks(plan.commitment, plan.committed_at, plan.beacon, drawn=3)
@@ -116,11 +119,13 @@ def test_a_commitment_that_is_dated_back_before_the_bundle_was_signed_is_refused
     path.write_text(json.dumps(bundle), encoding="utf-8")
     started(root, plan)
     record = recorded(root, outcome_of(plan, RAW))
-    found = read(root).verification(record)
-    assert found.holds is holds
+    verification = read(root).verification(record)
+    assert verification.holds is holds
     if not holds:
         reason = "but it was signed after 2024-01-01T00:00:00Z, according to the certificate"
-        assert [(one.name, reason in one.message) for one in found.differs] == [("links", True)]
+        assert [
+            (difference.name, reason in difference.message) for difference in verification.differs
+        ] == [("links", True)]
 
 
 @pytest.mark.parametrize(
@@ -164,22 +169,28 @@ def _neighbour(bundle: Any) -> None:
 
 LIES = {
     "payload": (_payload, "invalid signature"),
-    "no proof of inclusion": (lambda one: _entry(one).pop("inclusionProof"), "inclusionProof"),
+    "no proof of inclusion": (
+        lambda document: _entry(document).pop("inclusionProof"),
+        "inclusionProof",
+    ),
     "no checkpoint": (
-        lambda one: _entry(one)["inclusionProof"].pop("checkpoint"),
+        lambda document: _entry(document)["inclusionProof"].pop("checkpoint"),
         "must contain inclusion proof, with checkpoint",
     ),
-    "no entry": (lambda one: one["verificationMaterial"].pop("tlogEntries"), "tlogEntries"),
+    "no entry": (
+        lambda document: document["verificationMaterial"].pop("tlogEntries"),
+        "tlogEntries",
+    ),
     "no time": (
-        lambda one: _entry(one).pop("inclusionPromise"),
+        lambda document: _entry(document).pop("inclusionPromise"),
         "must contain an inclusion promise or signed timestamp",
     ),
     "another time": (
-        lambda one: _entry(one).update(integratedTime="1704067300"),
+        lambda document: _entry(document).update(integratedTime="1704067300"),
         "invalid inclusion promise",
     ),
     "another place": (
-        lambda one: _entry(one)["inclusionProof"].update(logIndex="1"),
+        lambda document: _entry(document)["inclusionProof"].update(logIndex="1"),
         "invalid log entry",
     ),
     "another log": (_log, "signature"),
@@ -217,7 +228,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     if not isinstance(value, dict | list):
         return [path]
     items = value.items() if isinstance(value, dict) else enumerate(value)
-    return [found for name, one in items for found in _places(one, (*path, name))]
+    return [index for name, member in items for index in _places(member, (*path, name))]
 
 
 def test_a_changed_bundle_is_refused_or_says_the_same_and_never_crashes(keys):
@@ -236,10 +247,10 @@ def test_a_changed_bundle_is_refused_or_says_the_same_and_never_crashes(keys):
         "\N{EM DASH} \n\n",
         "é",
     ]
-    for place in _places(whole):
+    for index in _places(whole):
         for new in ["AAAA", *random_.sample(odd, 3)]:  # base64 of what is nothing, always
             bundle = copy.deepcopy(whole)
-            *parents, last = place
+            *parents, last = index
             functools.reduce(lambda at, name: at[name], parents, bundle)[last] = new
             assert _read(bundle, keys) in {payload(), "envelope", "signer"}
 
@@ -247,11 +258,11 @@ def test_a_changed_bundle_is_refused_or_says_the_same_and_never_crashes(keys):
 def _read(bundle: Any, keys) -> bytes | str:
     """Return what a bundle says, or the step at which it is refused."""
     try:
-        found = parse_envelope(json.dumps(bundle).encode())
-        signer_of(found, keys)
+        envelope = parse_envelope(json.dumps(bundle).encode())
+        signer_of(envelope, keys)
     except StepMismatch as error:
         return error.step if error.message.isprintable() else "not printable"
-    return found.payload
+    return envelope.payload
 
 
 def test_what_a_workflow_signs_is_what_a_key_signs(tmp_path, monkeypatch, capfdbinary):
@@ -292,15 +303,15 @@ def test_a_workflow_signs_an_audit_by_receipt(tmp_path, capfdbinary, keys, alter
     path.write_text(encoded(outcome), encoding="utf-8")
     assert main(["audit", "statement", str(path)]) == 0
     out, err = capfdbinary.readouterr()
-    place = Path("leaderboard/audits") / record_of(outcome, key(), {}).path
+    record_path = Path("leaderboard/audits") / record_of(outcome, key(), {}).path
     assert err.decode() == (
-        f"sign these bytes into {place}\n"
+        f"sign these bytes into {record_path}\n"
         "  and copy the rerun embeddings, rerun.npz of the work folder, whose sha256 is "
-        f"{outcome.rerun_sha256}, to {place.with_suffix('')}.rows.npz\n"
+        f"{outcome.rerun_sha256}, to {record_path.with_suffix('')}.rows.npz\n"
     )
-    found = parse_record(json.dumps(PUBLIC.sign(out)).encode(), keys)
-    assert found.outcome == outcome
-    assert (found.audit_id, found.signer.owner) == (place.stem, TRUSTED["owner"])
+    record = parse_record(json.dumps(PUBLIC.sign(out)).encode(), keys)
+    assert record.outcome == outcome
+    assert (record.audit_id, record.signer.owner) == (record_path.stem, TRUSTED["owner"])
     path.write_text(encoded(outcome).replace('"tf32"', '"tf64"'), encoding="utf-8")
     assert main(["audit", "statement", str(path)]) == 3
     assert b"outcome.json: receipt/tf32: Field required" in capfdbinary.readouterr().err
@@ -309,8 +320,8 @@ def test_a_workflow_signs_an_audit_by_receipt(tmp_path, capfdbinary, keys, alter
 def test_a_root_that_cannot_be_used_is_named(tmp_path, monkeypatch, capsys):
     root = repository(tmp_path)
     policy(root)
-    place = root / "leaderboard/policy/trusted_root.json"
-    place.write_text("{}")
+    trusted_root_path = root / "leaderboard/policy/trusted_root.json"
+    trusted_root_path.write_text("{}")
     path = root / "record.json"
     path.write_text(json.dumps(PUBLIC.sign(payload())))
     monkeypatch.chdir(root)

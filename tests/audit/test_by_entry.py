@@ -47,7 +47,7 @@ def table(name: str, values: dict[str, Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Lay out a repository with the row of a small model, as upstream's pipeline would write it."""
     made = Installed(tmp_path_factory.mktemp("audit"), drawn=1, boxed=False)
     made.allowed = frozenset({"127.0.0.1"})  # the server of the tests stands for a public one
@@ -73,15 +73,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return made
 
 
-def files(place: Installed) -> dict[str, bytes]:
+def files(installed: Installed) -> dict[str, bytes]:
     """Return the files that were published, by name."""
-    return {path.name: path.read_bytes() for path in (place.root.parent / "tiny").iterdir()}
+    return {path.name: path.read_bytes() for path in (installed.root.parent / "tiny").iterdir()}
 
 
-def entry(place: Installed, kind: str, location: str, *more: str, **source: str) -> Path:
+def entry(installed: Installed, kind: str, location: str, *more: str, **source: str) -> Path:
     """Write the entry of the model: published at this place, run by its contributor's module."""
-    path = place.root / "leaderboard/policy/models/tiny.toml"
-    digests = {name: hashlib.sha256(raw).hexdigest() for name, raw in files(place).items()}
+    path = installed.root / "leaderboard/policy/models/tiny.toml"
+    digests = {name: hashlib.sha256(raw).hexdigest() for name, raw in files(installed).items()}
     parts = [
         'schema_version = "1.0"\n',
         table("weights", {"kind": kind, "location": location} | source),
@@ -93,18 +93,18 @@ def entry(place: Installed, kind: str, location: str, *more: str, **source: str)
     return path
 
 
-def commit(place: Installed) -> Any:
+def commit(installed: Installed) -> Any:
     arguments = ("audit", "commit", "submissions/tiny.json", "--output", "c.json")
-    return place.run("geneb_ci", *arguments, check=False)
+    return installed.run("geneb_ci", *arguments, check=False)
 
 
-def planned(place: Installed) -> dict[str, Any]:
+def planned(installed: Installed) -> dict[str, Any]:
     """Commit and draw; returns the commitment."""
-    done = commit(place)
+    done = commit(installed)
     assert done.returncode == 0, done.stderr
-    place.run("geneb_ci", "audit", "plan", "c.json", *BEACON, "--output", "p.json")
-    found: dict[str, Any] = json.loads((place.root / "c.json").read_bytes())["commitment"]
-    return found
+    installed.run("geneb_ci", "audit", "plan", "c.json", *BEACON, "--output", "p.json")
+    commitment: dict[str, Any] = json.loads((installed.root / "c.json").read_bytes())["commitment"]
+    return commitment
 
 
 PUBLISHED = {
@@ -122,43 +122,43 @@ def shelf_of(kind: str, content: dict[str, bytes]) -> Shelf:
 
 
 @pytest.mark.nightly  # in the gate, the row that is not upgraded: one command has these steps
-def test_an_upgraded_row_is_audited_with_the_files_from_where_they_are_published(place):
+def test_an_upgraded_row_is_audited_with_the_files_from_where_they_are_published(installed):
     """Commit, plan, run, verify, label, command by command; the row is as format 1.1 has it."""
     kind = "dataverse"
     location, source = PUBLISHED[kind]
     upgrade = ("upgrade", "submissions/tiny.json", "--output", "submissions/tiny.json")
-    with loopback(shelf_of(kind, files(place)).handler()) as server:
-        entry(place, kind, location, table("weights.ids", NUMBERS), host=server, **source)
-        place.run("geneb_ci", *upgrade)
-        found = planned(place)["weights"]
-        done = place.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem", check=False)
+    with loopback(shelf_of(kind, files(installed)).handler()) as server:
+        entry(installed, kind, location, table("weights.ids", NUMBERS), host=server, **source)
+        installed.run("geneb_ci", *upgrade)
+        weights = planned(installed)["weights"]
+        done = installed.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem", check=False)
     assert done.returncode == 0, done.stderr
-    assert found["kind"] == kind
-    digests = {name: hashlib.sha256(raw).hexdigest() for name, raw in files(place).items()}
-    assert found["files"] == digests
-    (record,) = record_files(place.root / "leaderboard/audits")
+    assert weights["kind"] == kind
+    digests = {name: hashlib.sha256(raw).hexdigest() for name, raw in files(installed).items()}
+    assert weights["files"] == digests
+    (record,) = record_files(installed.root / "leaderboard/audits")
     outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
     assert outcome["verdict"] == "agrees"
-    assert place.run("geneb_ci", "audit", "verify", str(record)).returncode == 0
-    (row,) = json.loads(place.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
+    assert installed.run("geneb_ci", "audit", "verify", str(record)).returncode == 0
+    (row,) = json.loads(installed.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
     assert row["level"] == "self-reported"
     assert "the run names no scorer of record" in json.dumps(row)
     record.unlink()
-    place.run("geneb_ci", *upgrade, "--undo")
+    installed.run("geneb_ci", *upgrade, "--undo")
 
 
-def test_a_row_of_format_1_0_is_audited_by_its_entry_and_not_verified(place):
+def test_a_row_of_format_1_0_is_audited_by_its_entry_and_not_verified(installed):
     """One command, from the file to the signed record; what nobody can prove stays unverified."""
     kind = "zenodo"
     location, source = PUBLISHED[kind]
-    with loopback(shelf_of(kind, files(place)).handler()) as server:
-        path = entry(place, kind, location, host=server, **source)
+    with loopback(shelf_of(kind, files(installed)).handler()) as server:
+        path = entry(installed, kind, location, host=server, **source)
         command = ("audit", "submissions/tiny.json", "--key", "key.pem", "--work", "work")
         # The one value that is typed; the round is a file, where the relay would be asked.
-        done = place.run("geneb_ci", *command, *BEACON, check=False)
+        done = installed.run("geneb_ci", *command, *BEACON, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads((place.root / "work/commitment.json").read_bytes())
-    commitment = found.get("commitment", found)
+    document = json.loads((installed.root / "work/commitment.json").read_bytes())
+    commitment = document.get("commitment", document)
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     assert commitment["entry"] == sha256
     assert (commitment["weights"]["kind"], commitment["extractor"]["path"]) == (
@@ -167,21 +167,21 @@ def test_a_row_of_format_1_0_is_audited_by_its_entry_and_not_verified(place):
     )
     described = f"the run is described by the model registry (entry {sha256[:16]}...), not by the "
     assert described in done.stdout
-    (record,) = record_files(place.root / "leaderboard/audits")
+    (record,) = record_files(installed.root / "leaderboard/audits")
     outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
     assert outcome["verdict"] == "agrees"
-    verified = place.run("geneb_ci", "audit", "verify", str(record))
+    verified = installed.run("geneb_ci", "audit", "verify", str(record))
     assert described in verified.stdout
-    rows = json.loads(place.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
+    rows = json.loads(installed.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
     assert [row["level"] for row in rows] == ["self-reported"]
     assert "the run names no scorer of record" in json.dumps(rows)
 
 
-def test_an_entry_that_changes_after_the_draw_stops_the_rerun(place):
-    path = entry(place, "url", "https://example.org/tiny")
-    planned(place)
+def test_an_entry_that_changes_after_the_draw_stops_the_rerun(installed):
+    path = entry(installed, "url", "https://example.org/tiny")
+    planned(installed)
     path.write_text(path.read_text(encoding="utf-8") + "\n# later\n", encoding="utf-8")
-    done = place.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem", check=False)
+    done = installed.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem", check=False)
     assert done.returncode == 11
     assert "the registry entry in this checkout is " in done.stderr
 
@@ -211,13 +211,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_missing_is_said_before_the_draw(place, name):
+def test_what_is_missing_is_said_before_the_draw(installed, name):
     text, message = WRONG[name]
-    path = place.root / "leaderboard/policy/models/tiny.toml"
+    path = installed.root / "leaderboard/policy/models/tiny.toml"
     path.unlink(missing_ok=True)
     if text is not None:
         path.write_text(text, encoding="utf-8")
-    done = commit(place)
+    done = commit(installed)
     assert done.returncode != 0
     assert message in done.stderr
     assert "\n  fix: " in done.stderr

@@ -17,7 +17,7 @@ MORE = (
 
 
 @pytest.mark.parametrize(
-    "model_id", [*MODELS, *(pytest.param(one, marks=pytest.mark.nightly) for one in MORE)]
+    "model_id", [*MODELS, *(pytest.param(model_id, marks=pytest.mark.nightly) for model_id in MORE)]
 )
 def test_a_row_is_committed_by_its_entry(model_id, tmp_path):
     output = tmp_path / "c.json"
@@ -25,11 +25,11 @@ def test_a_row_is_committed_by_its_entry(model_id, tmp_path):
     command = ("audit", "commit", str(submission), "--output", str(output))
     done = forked.run("geneb_ci", *command, cwd=PUBLIC)
     assert done.returncode == 0, done.stderr
-    found = json.loads(output.read_bytes())["commitment"]
+    commitment = json.loads(output.read_bytes())["commitment"]
     raw = outside_rows(f"leaderboard/policy/models/{model_id}.toml").read_bytes()
     entry = tomllib.loads(raw.decode())
-    assert found["model_id"] == model_id
-    assert found["extractor"]["path"] == entry["run"]["extractor"]
-    assert found["extractor"]["options"].items() >= entry["run"]["options"].items()
-    assert found["weights"]["files"] == entry["weights"]["files"]
-    assert found["entry"] == hashlib.sha256(raw).hexdigest()
+    assert commitment["model_id"] == model_id
+    assert commitment["extractor"]["path"] == entry["run"]["extractor"]
+    assert commitment["extractor"]["options"].items() >= entry["run"]["options"].items()
+    assert commitment["weights"]["files"] == entry["weights"]["files"]
+    assert commitment["entry"] == hashlib.sha256(raw).hexdigest()

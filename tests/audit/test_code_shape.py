@@ -112,13 +112,16 @@ EXTRACTORS = sorted((ROOT / "reference_harness/extractors").glob("*.py"))
 @pytest.mark.nightly  # in the gate, shapes of made-up modules
 def test_the_extractors_of_the_harness_have_shapes_of_their_own():
     files = {path.name: path.read_bytes() for path in EXTRACTORS}
-    found = {
+    modules_and_classes = {
         (name, line.split()[1].split(b"(")[0].rstrip(b":").decode())
         for name, raw in files.items()
         for line in raw.splitlines()
         if line.startswith(b"class ") and b"Error(" not in line  # errors differ by name alone
     }
-    shapes = {one: code_shape(files, *one) for one in found}
+    shapes = {
+        module_and_class: code_shape(files, *module_and_class)
+        for module_and_class in modules_and_classes
+    }
     assert len(shapes) > 3
     assert len(set(shapes.values())) == len(shapes)
 

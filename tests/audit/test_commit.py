@@ -74,17 +74,17 @@ def test_the_commitment_of_a_file_of_format_1_1(tmp_path):
 
 
 def test_the_digest_is_that_of_the_canonical_json(tmp_path):
-    found = commit(repository(tmp_path))
-    text = canonical(found.model_dump())
-    assert found.sha256 == hashlib.sha256(text).hexdigest()
+    commitment = commit(repository(tmp_path))
+    text = canonical(commitment.model_dump())
+    assert commitment.sha256 == hashlib.sha256(text).hexdigest()
     assert text.startswith(b'{"benchmark":{"dataset":')
 
 
 def test_format_1_0_with_what_the_maintainer_says(tmp_path):
     file = repository(tmp_path, version="1.0")
-    found = commit(file, DECLARED)
+    commitment = commit(file, DECLARED)
     other = commit(repository(tmp_path / "other"))
-    assert (found.extractor, found.weights) == (other.extractor, other.weights)
+    assert (commitment.extractor, commitment.weights) == (other.extractor, other.weights)
     bare = commit(file, DeclaredRun(DECLARED.extractor, None))
     assert bare.weights.model_dump() == {
         "kind": "none",
@@ -127,10 +127,10 @@ def put(*path: Any):
     """Return a change that sets a member: path and value."""
 
     def change(document: dict[str, Any]) -> None:
-        place: Any = document
+        node: Any = document
         for key in path[:-2]:
-            place = place[key]
-        place[path[-2]] = path[-1]
+            node = node[key]
+        node[path[-2]] = path[-1]
 
     return change
 
@@ -211,9 +211,9 @@ def test_a_built_in_extractor_needs_no_repository(tmp_path):
         tmp_path / "place",
         put("run", "extractor", {"path": "builtin:kmer", "class_name": "K", "sha256": DIGEST}),
     )
-    found = commit(source)
-    assert found.extractor.tree == hashlib.sha256(b"").hexdigest()
-    assert found.extractor.path == "builtin:kmer"
+    commitment = commit(source)
+    assert commitment.extractor.tree == hashlib.sha256(b"").hexdigest()
+    assert commitment.extractor.path == "builtin:kmer"
 
 
 def test_a_task_with_a_gap_in_one_regime_can_still_be_drawn(tmp_path):
@@ -224,8 +224,8 @@ def test_a_task_with_a_gap_in_one_regime_can_still_be_drawn(tmp_path):
             del document[table]["1shot"]["splice_sites"]
         document["gaps"] = {"1shot": {"splice_sites": "the run failed for lack of memory"}}
 
-    found = commit(repository(tmp_path, gap))
-    assert "splice_sites" in found.tasks
+    commitment = commit(repository(tmp_path, gap))
+    assert "splice_sites" in commitment.tasks
 
 
 def test_policy_of_the_place(tmp_path):
@@ -234,9 +234,9 @@ def test_policy_of_the_place(tmp_path):
     policy.write_text(
         POLICY.replace('["full", "10shot", "1shot"]', '["1shot"]').replace("drawn = 2", "drawn = 3")
     )
-    found = commit(file)
-    assert found.regimes == ["1shot"]
-    assert found.policy.drawn == 3
+    commitment = commit(file)
+    assert commitment.regimes == ["1shot"]
+    assert commitment.policy.drawn == 3
 
 
 def test_all_tasks_are_drawn_of_a_row_that_has_fewer_than_the_policy_asks_for(tmp_path):
@@ -254,10 +254,10 @@ def test_all_tasks_are_drawn_of_a_row_that_has_fewer_than_the_policy_asks_for(tm
 
 
 def test_what_is_written_is_read_back(tmp_path):
-    found = commit(repository(tmp_path / "place"))
+    commitment = commit(repository(tmp_path / "place"))
     path = tmp_path / "c.json"
-    path.write_text(commitment_text(found), encoding="utf-8")
-    assert read_commitment(path) == found
+    path.write_text(commitment_text(commitment), encoding="utf-8")
+    assert read_commitment(path) == commitment
 
 
 def test_a_digest_that_is_not_its_own_is_refused(tmp_path):
@@ -326,22 +326,22 @@ def at_address(document: dict[str, Any]) -> None:
 
 def test_an_address_is_committed_to_and_has_to_follow_from_the_submission(tmp_path):
     file = repository(tmp_path, at_address)
-    found = commit(file)
-    assert found.weights.addresses == {
+    commitment = commit(file)
+    assert commitment.weights.addresses == {
         "model.safetensors": "https://example.org/models/model.safetensors"
     }
     layout = find_layout(file.parent)
-    assert subject_of(found, layout).entry is None
-    without = found.weights.model_copy(update={"addresses": {}})
-    assert subject_of(found.model_copy(update={"weights": without}), layout).entry is None
+    assert subject_of(commitment, layout).entry is None
+    without = commitment.weights.model_copy(update={"addresses": {}})
+    assert subject_of(commitment.model_copy(update={"weights": without}), layout).entry is None
     for change in (
         {"addresses": {"model.safetensors": "https://example.org/other"}},
         {"files": {"../model.safetensors": DIGEST}},
         {"location": "https://example.org/other"},
     ):
-        weights = found.weights.model_copy(update=change)
+        weights = commitment.weights.model_copy(update=change)
         with pytest.raises(AuditRefused, match="do not name the weights of the commitment"):
-            subject_of(found.model_copy(update={"weights": weights}), layout)
+            subject_of(commitment.model_copy(update={"weights": weights}), layout)
 
 
 ENTRY = """schema_version = "1.0"
@@ -362,50 +362,54 @@ def test_a_folder_whose_files_the_registry_has_published(tmp_path):
     file = repository(tmp_path, from_a_folder)
     with pytest.raises(AuditRefused, match="the weights are only on the contributor's machine"):
         commit(file)
-    place = tmp_path / "leaderboard/policy/models/model.toml"
-    place.parent.mkdir()
-    place.write_text(ENTRY.format(config=hexes("config"), weights=hexes("other")))
+    path = tmp_path / "leaderboard/policy/models/model.toml"
+    path.parent.mkdir()
+    path.write_text(ENTRY.format(config=hexes("config"), weights=hexes("other")))
     with pytest.raises(AuditRefused, match="the weights are only on the contributor's machine"):
         commit(file)
-    place.write_text(ENTRY.format(config=hexes("config"), weights=DIGEST))
-    found = commit(file)
-    assert (found.weights.kind, found.weights.location, found.entry) == ("zenodo", "7995778", None)
-    assert set(found.weights.files) == {"config.json", "model.safetensors"}
-    assert subject_of(found, find_layout(file.parent)).entry is None
+    path.write_text(ENTRY.format(config=hexes("config"), weights=DIGEST))
+    commitment = commit(file)
+    assert (commitment.weights.kind, commitment.weights.location, commitment.entry) == (
+        "zenodo",
+        "7995778",
+        None,
+    )
+    assert set(commitment.weights.files) == {"config.json", "model.safetensors"}
+    assert subject_of(commitment, find_layout(file.parent)).entry is None
 
 
 def test_an_entry_describes_the_run_that_was_committed_to(tmp_path):
     file = repository(tmp_path, version="1.0")
-    place = tmp_path / "leaderboard/policy/models/model.toml"
-    place.parent.mkdir()
-    place.write_text(
+    path = tmp_path / "leaderboard/policy/models/model.toml"
+    path.parent.mkdir()
+    path.write_text(
         ENTRY.format(config=hexes("config"), weights=DIGEST)
         + '[run]\nextractor = "submissions/extractors/model.py:Model"\n[run.options]\nk = "4"\n'
     )
-    found = commit(file)
+    commitment = commit(file)
     layout = find_layout(file.parent)
-    assert subject_of(found, layout).entry is not None
-    other = found.extractor.model_copy(update={"options": {"k": "9"}})
+    assert subject_of(commitment, layout).entry is not None
+    other = commitment.extractor.model_copy(update={"options": {"k": "9"}})
     with pytest.raises(AuditRefused, match="do not name the extractor of the commitment"):
-        subject_of(found.model_copy(update={"extractor": other}), layout)
-    text = place.read_text()
-    place.write_text(f"{text}# a word\n")
+        subject_of(commitment.model_copy(update={"extractor": other}), layout)
+    text = path.read_text()
+    path.write_text(f"{text}# a word\n")
     with pytest.raises(AuditRefused, match="the registry entry in this checkout is "):
-        subject_of(found, layout)
+        subject_of(commitment, layout)
 
 
 @pytest.mark.parametrize("code", ["true", "false"])
 def test_an_entry_tells_the_general_extractor_whose_code_is_meant(tmp_path, code):
     """A checkpoint that names code of its own would be refused, or run by another class."""
     file = repository(tmp_path, version="1.0")
-    place = tmp_path / "leaderboard/policy/models/model.toml"
-    place.parent.mkdir()
+    path = tmp_path / "leaderboard/policy/models/model.toml"
+    path.parent.mkdir()
     loading = 'class = "BertModel"\noutput = "hidden states"\ntokenizer = "bpe"\n'
-    place.write_text(
+    path.write_text(
         ENTRY.format(config=hexes("config"), weights=DIGEST)
         + '[run]\nextractor = "builtin:huggingface"\n[run.options]\npooling = "cls"\n'
         + f"[loading]\n{loading}remote_code = {code}\n"
     )
-    found = commit(file)
-    assert found.extractor.options == {"pooling": "cls", "trust_remote_code": code}
-    assert subject_of(found, find_layout(file.parent)).entry is not None
+    commitment = commit(file)
+    assert commitment.extractor.options == {"pooling": "cls", "trust_remote_code": code}
+    assert subject_of(commitment, find_layout(file.parent)).entry is not None

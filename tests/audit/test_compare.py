@@ -45,7 +45,7 @@ def audits(tmp_path_factory: pytest.TempPathFactory) -> Audits:
 
 
 @pytest.fixture
-def found(audits: Audits) -> Rescored:
+def rescored(audits: Audits) -> Rescored:
     return audits.rescored["counts"]
 
 
@@ -53,29 +53,29 @@ def judged(made: Document, audits: Audits) -> list[AuditedTask]:
     return audited_tasks(made, audits.rescored["counts"], GROUP, audits.benchmark)
 
 
-def verdicts(said: list[AuditedTask]) -> dict[str, dict[str, str]]:
-    return {one.task: {name: c.verdict for name, c in one.regimes.items()} for one in said}
+def verdicts(tasks: list[AuditedTask]) -> dict[str, dict[str, str]]:
+    return {tasks.task: {name: c.verdict for name, c in tasks.regimes.items()} for tasks in tasks}
 
 
 AGREED = {task: dict.fromkeys(("full", "10shot", "1shot"), "agrees") for task in TASKS}
 
 
 def test_the_same_embeddings_agree_to_the_last_digit(audits: Audits) -> None:
-    said = judged(document(audits.claimed["counts"], "1.1"), audits)
-    assert verdicts(said) == AGREED
-    assert [one.task for one in said] == list(TASKS)
-    for one in said:
-        assert (one.reason, one.verdict) == ("drawn", "agrees")
-        for compared in one.regimes.values():
+    tasks = judged(document(audits.claimed["counts"], "1.1"), audits)
+    assert verdicts(tasks) == AGREED
+    assert [task.task for task in tasks] == list(TASKS)
+    for task in tasks:
+        assert (task.reason, task.verdict) == ("drawn", "agrees")
+        for compared in task.regimes.values():
             assert compared.claimed == compared.rescored
             assert compared.predictions_equal is True
 
 
 def test_format_1_0_has_no_digests(audits: Audits) -> None:
-    said = judged(document(audits.claimed[OTHER], "1.0"), audits)
-    assert verdicts(said) == AGREED
-    for one in said:
-        for compared in one.regimes.values():
+    tasks = judged(document(audits.claimed[OTHER], "1.0"), audits)
+    assert verdicts(tasks) == AGREED
+    for task in tasks:
+        for compared in task.regimes.values():
             assert compared.predictions_equal is None
 
 
@@ -86,9 +86,9 @@ def test_honest_claims_agree_and_forged_ones_do_not(
     monkeypatch.setattr(bench_tolerance, "RAISES", (0.05,))
     count, wrong, _ = false_alarms(audits)
     assert (count, wrong) == (1, [])
-    large = [one for one in forgeries(audits) if one.regime != "full"]
+    large = [forgery for forgery in forgeries(audits) if forgery.regime != "full"]
     assert len(large) > 3
-    assert all(one.is_detected for one in large)
+    assert all(trial.is_detected for trial in large)
 
 
 @pytest.mark.parametrize("by", [0.05, -0.05])
@@ -96,33 +96,37 @@ def test_what_is_too_high_or_too_low_differs_in_its_cell_alone(audits: Audits, b
     made = document(audits.claimed[OTHER], "1.0")
     for metric in METRICS:
         made["results"]["10shot"]["mini_splice"][metric] += by
-    said = judged(made, audits)
+    tasks = judged(made, audits)
     expected = copy.deepcopy(AGREED)
     expected["mini_splice"]["10shot"] = "differs"
-    assert verdicts(said) == expected
-    assert [one.verdict for one in said] == ["differs", "agrees"]
-    told = stage.notes(said, audits.rescored["counts"])
-    assert told[0] == (
+    assert verdicts(tasks) == expected
+    assert [task_outcome.verdict for task_outcome in tasks] == ["differs", "agrees"]
+    notes = stage.notes(tasks, audits.rescored["counts"])
+    assert notes[0] == (
         "tolerances: 16 copies or more at the noise of float32, as many at 8 times it, false alarm "
         "0.1% for the whole audit"
     )
     # A tolerance near the limit lies on either side of it, by the kernel of the linear algebra.
     narrow = {
-        regime: sum(one.regimes[regime].tolerance.MCC <= 0.1 for one in said)
+        regime: sum(task.regimes[regime].tolerance.MCC <= 0.1 for task in tasks)
         for regime in ("full", "10shot", "1shot")
     }
     assert all(narrow.values())
-    assert told[1] == (
+    assert notes[1] == (
         "informative cells (tolerance of MCC at most 0.1): "
         + ", ".join(f"{regime} {count} of 2" for regime, count in narrow.items())
         + "; the others are not evidence"
     )
-    biased = [one for one in told[2:] if "claims differ from rerun and copies by" in one]
-    assert {one.partition(":")[0] for one in biased} == {f"10shot, {metric}" for metric in METRICS}
-    told = [one for one in told if one not in biased]
-    assert told[2].startswith("the probe on all training sequences stops before its optimum")
-    assert "changed MCC by up to 0.015" in told[2]
-    assert told[3:] == (["claimed lower than rescored: mini_splice (10shot)"] if by < 0 else [])
+    biased = [note for note in notes[2:] if "claims differ from rerun and copies by" in note]
+    assert {note.partition(":")[0] for note in biased} == {
+        f"10shot, {metric}" for metric in METRICS
+    }
+    other_notes = [note for note in notes if note not in biased]
+    assert other_notes[2].startswith("the probe on all training sequences stops before its optimum")
+    assert "changed MCC by up to 0.015" in other_notes[2]
+    assert other_notes[3:] == (
+        ["claimed lower than rescored: mini_splice (10shot)"] if by < 0 else []
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,9 +157,9 @@ def test_rounded_claims_get_half_a_digit(audits: Audits) -> None:
         for cell in tasks.values():
             cell.update({metric: round(value, 4) for metric, value in cell.items()})
     exact = judged(document(audits.claimed["counts"], "1.0"), audits)
-    for one, other in zip(judged(made, audits), exact, strict=True):
-        assert one.verdict == "agrees"
-        for name, compared in one.regimes.items():
+    for first, other in zip(judged(made, audits), exact, strict=True):
+        assert first.verdict == "agrees"
+        for name, compared in first.regimes.items():
             gained = compared.tolerance.MCC - other.regimes[name].tolerance.MCC
             assert gained == pytest.approx(0.00005, abs=1e-9)
 
@@ -163,46 +167,46 @@ def test_rounded_claims_get_half_a_digit(audits: Audits) -> None:
 def test_a_regime_left_out_is_not_compared(audits: Audits) -> None:
     made = document(audits.claimed[OTHER], "1.0")
     del made["results"]["full"]
-    said = judged(made, audits)
-    assert all(list(one.regimes) == ["10shot", "1shot"] for one in said)
-    assert len(stage.notes(said, audits.rescored["counts"])) == 2
+    tasks = judged(made, audits)
+    assert all(list(task.regimes) == ["10shot", "1shot"] for task in tasks)
+    assert len(stage.notes(tasks, audits.rescored["counts"])) == 2
 
 
-def refused(made: Document, found: Rescored, audits: Audits, chosen: tuple[str, ...]) -> str:
+def refused(made: Document, rescored: Rescored, audits: Audits, chosen: tuple[str, ...]) -> str:
     drawn = [ChosenTask(task=task, reason="drawn") for task in chosen]
     bench = audits.benchmark
     claimed = stage.claims(made, bench, bench.regimes)
-    with pytest.raises(NothingChecked) as said:
-        stage.compare(claimed, found, drawn, bench)
-    assert said.value.fix
-    return said.value.message
+    with pytest.raises(NothingChecked) as error:
+        stage.compare(claimed, rescored, drawn, bench)
+    assert error.value.fix
+    return error.value.message
 
 
-def test_nothing_agrees_by_being_absent(audits: Audits, found: Rescored) -> None:
+def test_nothing_agrees_by_being_absent(audits: Audits, rescored: Rescored) -> None:
     made = document(audits.claimed[OTHER], "1.1")
-    assert refused(made, found, audits, ()) == "nothing to compare: the plan has no task"
-    assert refused({}, found, audits, TASKS[:1]) == (
+    assert refused(made, rescored, audits, ()) == "nothing to compare: the plan has no task"
+    assert refused({}, rescored, audits, TASKS[:1]) == (
         "nothing to compare: the submission claims no score on task mini_splice"
     )
-    fewer = found.model_copy(update={"tasks": {TASKS[1]: found.tasks[TASKS[1]]}})
+    fewer = rescored.model_copy(update={"tasks": {TASKS[1]: rescored.tasks[TASKS[1]]}})
     assert refused(made, fewer, audits, TASKS[:1]) == (
         "the rescoring has no score on task mini_splice in regime full"
     )
-    other = found.benchmark.model_copy(update={"sha256": "0" * 64})
+    other = rescored.benchmark.model_copy(update={"sha256": "0" * 64})
     assert "expected GENEB-mini" in refused(
-        made, found.model_copy(update={"benchmark": other}), audits, TASKS
+        made, rescored.model_copy(update={"benchmark": other}), audits, TASKS
     )
-    loud = found.noise.model_copy(update={"stress": 80.0})
-    assert refused(made, found.model_copy(update={"noise": loud}), audits, TASKS) == (
+    loud = rescored.noise.model_copy(update={"stress": 80.0})
+    assert refused(made, rescored.model_copy(update={"noise": loud}), audits, TASKS) == (
         "the rescoring has noise of 1.4 units, stressed 80 times; "
         "expected 1.4 units, stressed 8 times"
     )
 
 
-def test_the_reader_takes_what_the_harness_writes(found: Rescored, tmp_path: Path) -> None:
+def test_the_reader_takes_what_the_harness_writes(rescored: Rescored, tmp_path: Path) -> None:
     path = tmp_path / "rescored.json"
-    path.write_text(found.model_dump_json())
-    assert read_rescored(path) == found
+    path.write_text(rescored.model_dump_json())
+    assert read_rescored(path) == rescored
 
 
 @pytest.mark.parametrize(
@@ -217,10 +221,10 @@ def test_the_reader_takes_what_the_harness_writes(found: Rescored, tmp_path: Pat
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
 def test_the_reader_refuses_anything_else(
-    found: Rescored, tmp_path: Path, change: dict[str, Any], says: str
+    rescored: Rescored, tmp_path: Path, change: dict[str, Any], says: str
 ) -> None:
     path = tmp_path / "rescored.json"
-    path.write_text(json.dumps(found.model_dump() | change))
+    path.write_text(json.dumps(rescored.model_dump() | change))
     with pytest.raises(NothingChecked) as refusal:
         read_rescored(path)
     assert refusal.value.message.startswith(f"{path}: {says}")
@@ -243,5 +247,5 @@ def test_a_regime_that_the_policy_does_not_audit_is_not_compared(audits: Audits)
     made, bench = document(audits.claimed[OTHER], "1.1"), audits.benchmark
     drawn = [ChosenTask(task=task, reason="drawn") for task in TASKS]
     claimed = stage.claims(made, bench, ["10shot"])
-    said = stage.compare(claimed, audits.rescored["counts"], drawn, bench)
-    assert all(list(one.regimes) == ["10shot"] for one in said)
+    comparison = stage.compare(claimed, audits.rescored["counts"], drawn, bench)
+    assert all(list(item.regimes) == ["10shot"] for item in comparison)

@@ -22,9 +22,9 @@ NONE = Triple(0.0, 0.0, 0.0)
 
 def triple(right: int) -> dict[str, float]:
     """Return the scores of 100 predictions in two even classes: so many right, and then 40."""
-    said = right + 10
-    mcc = (right * 40 - (50 - right) * 10) / (50 * 50 * said * (100 - said)) ** 0.5
-    f1 = right / (50 + said) + 40 / (50 + 100 - said)
+    claimed = right + 10
+    mcc = (right * 40 - (50 - right) * 10) / (50 * 50 * claimed * (100 - claimed)) ** 0.5
+    f1 = right / (50 + claimed) + 40 / (50 + 100 - claimed)
     return {"MCC": mcc, "Acc": (right + 40) / 100, "F1": f1}
 
 
@@ -97,7 +97,7 @@ def claims(*regimes: str) -> Claims:
     [(("full",), 3), (("full", "10shot"), 6), (tuple(BENCHMARK.regimes), 9)],
 )
 def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(regimes, comparisons):
-    (found,) = compare(claims(*regimes), RESCORED, CHOSEN, BENCHMARK)
+    (audited_task,) = compare(claims(*regimes), RESCORED, CHOSEN, BENCHMARK)
     cell = RESCORED.tasks[TASK].regimes["full"]
     measured = rule.MeasuredScore(
         cell.base.per_seed,
@@ -108,8 +108,8 @@ def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(regimes, com
         is_one_fit=True,
     )
     alarm_rate = rule.alarm_of_one(comparisons)
-    assert found.regimes["full"].tolerance == rule.tolerance(measured, alarm_rate, NONE)
-    assert (found.verdict, found.reason, list(found.regimes)) == (
+    assert audited_task.regimes["full"].tolerance == rule.tolerance(measured, alarm_rate, NONE)
+    assert (audited_task.verdict, audited_task.reason, list(audited_task.regimes)) == (
         "agrees",
         "drawn",
         list(regimes),

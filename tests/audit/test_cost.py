@@ -27,7 +27,7 @@ def test_the_chance_of_a_task_is_its_share_of_simulated_draws(
     drawn: int, strata: list[list[int]]
 ) -> None:
     made = commitment(submission_bytes())
-    named = [[made.tasks[place] for place in part] for part in strata]
+    named = [[made.tasks[path] for path in part] for part in strata]
     made = commitment(
         submission_bytes(),
         policy=made.policy.model_dump()
@@ -75,10 +75,10 @@ class _Runs:
         self.seconds = seconds
         self.number = 0
 
-    def __call__(self, given: list[str]) -> cost.TimedRun:
-        took = (START + self.seconds * sum(map(len, given))) * self.delays(self.number)
+    def __call__(self, arguments: list[str]) -> cost.TimedRun:
+        took = (START + self.seconds * sum(map(len, arguments))) * self.delays(self.number)
         self.number += 1
-        return cost.TimedRun(took, np.zeros((len(given), 2)), len(given))
+        return cost.TimedRun(took, np.zeros((len(arguments), 2)), len(arguments))
 
 
 LARGE = cost.ExpectedWork(runs=26, letters=1e9)
@@ -92,17 +92,17 @@ def _rate(delays: Callable[[int], float]) -> cost.Rate:
 def test_one_run_that_is_delayed_does_not_change_the_estimate(delayed: int) -> None:
     quiet = _rate(lambda _: 1.0)
     assert (quiet.start_seconds, quiet.seconds_per_letter) == pytest.approx((START, PER_LETTER))
-    found = _rate(lambda number: 1.8 if number == delayed else 1.0)
+    rate = _rate(lambda number: 1.8 if number == delayed else 1.0)
     for tasks in (1000, 100_000):  # of 100 letters
-        ratio = (found.start_seconds + found.seconds_per_letter * 100 * tasks) / (
+        ratio = (rate.start_seconds + rate.seconds_per_letter * 100 * tasks) / (
             START + PER_LETTER * 100 * tasks
         )
         assert ratio == pytest.approx(1, abs=0.25)
 
 
 def test_a_load_that_lasts_is_in_the_estimate() -> None:
-    found = _rate(lambda _: 3.0)
-    assert (found.start_seconds, found.seconds_per_letter) == pytest.approx(
+    rate = _rate(lambda _: 3.0)
+    assert (rate.start_seconds, rate.seconds_per_letter) == pytest.approx(
         (3 * START, 3 * PER_LETTER)
     )
 
@@ -116,8 +116,8 @@ def test_a_slow_model_is_timed_once() -> None:
 
 def test_a_model_that_costs_nothing_is_not_repeated_for_ever() -> None:
     runs = _Runs(lambda _: 1.0, 0.0)
-    found = cost.rate_of(runs, WORDS, LARGE, 1800)
-    assert (found.seconds_per_letter, found.peak_bytes) == (
+    rate = cost.rate_of(runs, WORDS, LARGE, 1800)
+    assert (rate.seconds_per_letter, rate.peak_bytes) == (
         0.0,
         cost.REPEATS_MAX * cost.SAMPLE_SEQUENCES,
     )
@@ -128,10 +128,8 @@ def test_a_small_audit_is_not_timed_for_longer_than_it_takes() -> None:
     """One task of a few thousand letters: its two starts are most of it."""
     runs = _Runs(lambda _: 1.0, PER_LETTER / 100)
     letters = 2 * cost.SAMPLE_SEQUENCES * len(WORDS[0])
-    found = cost.rate_of(runs, WORDS, cost.ExpectedWork(runs=2, letters=letters), 1800)
-    assert (found.start_seconds, found.seconds_per_letter) == pytest.approx(
-        (START, PER_LETTER / 100)
-    )
+    rate = cost.rate_of(runs, WORDS, cost.ExpectedWork(runs=2, letters=letters), 1800)
+    assert (rate.start_seconds, rate.seconds_per_letter) == pytest.approx((START, PER_LETTER / 100))
     assert runs.number == 4  # two starts, the sample, and four times the sample
 
 
@@ -167,12 +165,12 @@ def test_embedding_takes_as_long_as_in_the_contributors_run_or_as_parameters_say
 
 
 def test_what_is_left_of_a_run_is_said_every_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    runs = task_embedding.SandboxRuns(cast("Any", None), 0.0, said.append, "part 1 of 2")
+    notices: list[str] = []
+    runs = task_embedding.SandboxRuns(cast("Any", None), 0.0, notices.append, "part 1 of 2")
     runs._progress(["ACGT"] * 10)(10)
-    assert said == [], "a minute has not passed"
+    assert notices == [], "a minute has not passed"
     monkeypatch.setattr(task_embedding, "PROGRESS_SECONDS", 0.0)
     report = runs._progress(["ACGT"] * 10)
     report(10)
     report(41)  # more than there are: a forged line
-    assert said == ["part 1 of 2: 10 of 40 letters embedded, about 1 s left"]
+    assert notices == ["part 1 of 2: 10 of 40 letters embedded, about 1 s left"]

@@ -32,11 +32,11 @@ def variants(count: int = 120, length: int = 200) -> list[str]:
     """One sequence, and single letters of it changed: as in a variant-effect task."""
     draw = random.Random(3)
     base = "".join(draw.choices("ACGT", k=length))
-    found = dict.fromkeys([base])
-    while len(found) < count:
+    codes = dict.fromkeys([base])
+    while len(codes) < count:
         at = draw.randrange(length)
-        found[base[:at] + draw.choice("ACGT") + base[at + 1 :]] = None
-    return list(found)
+        codes[base[:at] + draw.choice("ACGT") + base[at + 1 :]] = None
+    return list(codes)
 
 
 @given(
@@ -46,43 +46,49 @@ def variants(count: int = 120, length: int = 200) -> list[str]:
 def test_rows_come_back_in_the_callers_order(sequences, seed):
     decoyed = with_decoys(sequences, seed)
     back = decoyed.real_positions
-    assert [decoyed.sequences[place] for place in back] == sequences
+    assert [decoyed.sequences[path] for path in back] == sequences
     assert len(set(back)) == len(sequences)
     assert all(decoyed.sequences[a] == decoyed.sequences[b] for a, b in decoyed.repeat_positions)
     assert decoyed.second_run == [decoyed.sequences[a] for a, _ in decoyed.repeat_positions]
     for x, y, z in decoyed.triangles:
-        texts = [decoyed.sequences[place] for place in (x, y, z)]
+        texts = [decoyed.sequences[path] for path in (x, y, z)]
         assert not {texts[1], texts[2]} & set(sequences)
         places = [
-            {i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b}
-            for one, other in ((texts[0], texts[1]), (texts[0], texts[2]), (texts[1], texts[2]))
+            {i for i, (a, b) in enumerate(zip(first, other, strict=True)) if a != b}
+            for first, other in ((texts[0], texts[1]), (texts[0], texts[2]), (texts[1], texts[2]))
         ]
         assert places[0] == places[1] == places[2]
         assert len(places[0]) == 1
 
 
 def test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_order():
-    decoyed, given = with_decoys(SEQUENCES, SEED), []
+    decoyed, arguments = with_decoys(SEQUENCES, SEED), []
 
     def embed(sequences: Sequence[str]) -> Any:
-        given.append(list(sequences))
-        return np.array([[float(len(one)), float(one.count("A"))] for one in sequences])
+        arguments.append(list(sequences))
+        return np.array(
+            [[float(len(sequence)), float(sequence.count("A"))] for sequence in sequences]
+        )
 
-    found = embed_among_decoys(decoyed, embed, embed, "float64")
-    assert given == [decoyed.sequences, decoyed.second_run]
-    assert found.values.tolist() == [[len(one), one.count("A")] for one in SEQUENCES]
-    assert not found.decoys.order_dependent
-    assert len(found.repeats) == 2 * len(decoyed.repeat_positions)
-    assert all(row.tolist() == found.values[number].tolist() for number, row in found.repeats)
+    embeddings = embed_among_decoys(decoyed, embed, embed, "float64")
+    assert arguments == [decoyed.sequences, decoyed.second_run]
+    assert embeddings.values.tolist() == [
+        [len(sequence), sequence.count("A")] for sequence in SEQUENCES
+    ]
+    assert not embeddings.decoys.order_dependent
+    assert len(embeddings.repeats) == 2 * len(decoyed.repeat_positions)
+    assert all(
+        row.tolist() == embeddings.values[number].tolist() for number, row in embeddings.repeats
+    )
     batched = embed_among_decoys(decoyed, embed, lambda apart: embed(apart) * 2, "float64")
     assert batched.decoys.order_dependent, "the second run is compared with the first"
 
 
 def test_a_seed_decides_all_and_another_seed_nothing_alike():
     assert with_decoys(SEQUENCES, SEED) == with_decoys(SEQUENCES, SEED)
-    one, other = (with_decoys(SEQUENCES, SEED), with_decoys(SEQUENCES, SEED[::-1]))
-    assert one.sequences != other.sequences
-    assert sum(a == b for a, b in zip(one.real_positions, other.real_positions, strict=True)) < 10
+    first, other = (with_decoys(SEQUENCES, SEED), with_decoys(SEQUENCES, SEED[::-1]))
+    assert first.sequences != other.sequences
+    assert sum(a == b for a, b in zip(first.real_positions, other.real_positions, strict=True)) < 10
 
 
 def test_fresh_sequences_have_the_letters_of_real_ones():
@@ -92,7 +98,7 @@ def test_fresh_sequences_have_the_letters_of_real_ones():
         *(b for _, b in decoyed.repeat_positions),
         *(p for t in decoyed.triangles for p in t),
     }
-    fresh = [s for place, s in enumerate(decoyed.sequences) if place not in named]
+    fresh = [s for index, s in enumerate(decoyed.sequences) if index not in named]
     letters = [Counter(s) for s in SEQUENCES]
     assert len(fresh) == 16
     assert all(Counter(s) in letters and s not in SEQUENCES for s in fresh)
@@ -118,8 +124,8 @@ def flags(sequences, extractor, dtype: str = "float32") -> tuple[bool, bool]:
     decoyed = with_decoys(sequences, SEED)
     values = np.asarray(extractor.extract_embeddings(decoyed.sequences, batch_size=8))
     apart = np.asarray(extractor.extract_embeddings(decoyed.second_run, batch_size=4))
-    found = judge_decoys(decoyed, values, dtype, apart)
-    return found.order_dependent, found.memorised
+    judgement = judge_decoys(decoyed, values, dtype, apart)
+    return judgement.order_dependent, judgement.memorised
 
 
 @TASKS
@@ -212,10 +218,10 @@ def test_a_look_up_is_seen_under_every_dtype(dtype):
     decoyed = with_decoys(SEQUENCES, SEED)
     known = {s: index % 2 for index, s in enumerate(SEQUENCES)}
     values = np.array([np.eye(3)[known.get(s, 2)] for s in decoyed.sequences])
-    found = judged(decoyed, values, dtype)
-    assert found.memorised
-    assert found.detail.endswith("; all sequences together have 2 embeddings")
-    assert "32 are more than 10 times farther" in found.detail
+    judgement = judged(decoyed, values, dtype)
+    assert judgement.memorised
+    assert judgement.detail.endswith("; all sequences together have 2 embeddings")
+    assert "32 are more than 10 times farther" in judgement.detail
 
 
 def test_few_answers_for_variants_of_one_sequence_mean_nothing():
@@ -233,7 +239,7 @@ def test_another_width_in_the_second_run_is_told_and_never_a_crash():
     sequences = ["".join(random.Random(k).choices("ACGT", k=60)) for k in range(80)]
     decoyed = with_decoys(sequences, bytes(32))
     values = np.array([[s.count(x) for x in "ACGT"] for s in decoyed.sequences], dtype="<f4")
-    apart = values[[place for place, _ in decoyed.repeat_positions]]
+    apart = values[[path for path, _ in decoyed.repeat_positions]]
     assert not judge_decoys(decoyed, values, "float32", apart).order_dependent
     for width in (1, 3):
         assert judge_decoys(decoyed, values, "float32", apart[:, :width]).order_dependent
@@ -243,6 +249,6 @@ def test_numbers_whose_squares_overflow_are_measured():
     sequences = ["".join(random.Random(k).choices("ACGT", k=60)) for k in range(80)]
     decoyed = with_decoys(sequences, bytes(32))
     values = np.array([[1e200 * s.count(x) for x in "ACGT"] for s in decoyed.sequences])
-    apart = values[[place for place, _ in decoyed.repeat_positions]]
+    apart = values[[path for path, _ in decoyed.repeat_positions]]
     assert not judge_decoys(decoyed, values, "float64", apart).order_dependent
     assert judge_decoys(decoyed, values, "float64", 2 * apart).order_dependent

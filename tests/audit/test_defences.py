@@ -69,8 +69,8 @@ def changed(name: str, **fields: Any) -> AuditOutcome:
 
 def few_shot(**fits: Any) -> AuditOutcome:
     """Return an honest outcome with scores of few-shot probes, some of which are given."""
-    one = {"published": [0.1] * 5, "others": [0.1] * 20, "varied": [0.1] * 5} | fits
-    result = FewShotResult.model_validate({"regimes": {"1shot": {"a task": one}}})
+    settings = {"published": [0.1] * 5, "others": [0.1] * 20, "varied": [0.1] * 5} | fits
+    result = FewShotResult.model_validate({"regimes": {"1shot": {"a task": settings}}})
     return honest().model_copy(update={"few_shot": result})
 
 

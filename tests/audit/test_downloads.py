@@ -65,17 +65,17 @@ def source_of(kind: str, server: str, **changes: object) -> WeightsSource:
 
 @pytest.mark.parametrize("kind", PLACES)
 def test_every_kind_of_publication_is_fetched_and_verified(kind, tmp_path):
-    said: list[str] = []
+    notices: list[str] = []
     with loopback(Shelf(dict(PLACES[kind])).handler()) as server:
         weights = registered_weights(source_of(kind, server))
-        found = provide_weights(weights, tmp_path / "weights", 2, said.append)
+        provided = provide_weights(weights, tmp_path / "weights", 2, notices.append)
         assert (
-            provide_weights(weights, tmp_path / "weights", 2, said.append) == found
+            provide_weights(weights, tmp_path / "weights", 2, notices.append) == provided
         )  # asks nobody
-    assert found == DIGESTS
+    assert provided == DIGESTS
     assert sorted(path.name for path in (tmp_path / "weights").iterdir()) == sorted(FILES)
     host = server.removeprefix("http://")
-    assert said == (
+    assert notices == (
         [f"fetching config.json, model.safetensors from {host}"]
         if kind == "archive"
         else [f"fetching {name} from {host}" for name in FILES]
@@ -93,7 +93,7 @@ def test_a_download_that_broke_off_is_continued(tmp_path):
         assert path.with_name("model.safetensors.part").stat().st_size == 100_000
         download(address, path, DIGESTS[path.name], WEIGHTS)
     assert path.read_bytes() == SOUND
-    assert [wanted for _, wanted in shelf.asked] == [None, "bytes=100000-"]
+    assert [expected for _, expected in shelf.asked] == [None, "bytes=100000-"]
 
 
 def test_a_download_that_was_killed_before_its_last_step_is_finished(tmp_path):

@@ -32,31 +32,31 @@ def pushed(number: int, at: str = COMMITTED_AT, **options) -> TaskPlan:
 
 
 def test_each_earlier_draw_is_listed_by_its_commitment():
-    one, two = pushed(1, T[1]), pushed(2, T[2])
-    assert earlier_draws([two, one], commitment()) == [
-        EarlierDraw(commitment=one.commitment_sha256, drawn=one.drawn),
+    first, two = pushed(1, T[1]), pushed(2, T[2])
+    assert earlier_draws([two, first], commitment()) == [
+        EarlierDraw(commitment=first.commitment_sha256, drawn=first.drawn),
         EarlierDraw(commitment=two.commitment_sha256, drawn=two.drawn),
     ]
 
 
 def test_earlier_draws_of_earlier_draws_are_not_lost():
-    one = pushed(1, T[1])
-    two = pushed(2, T[2], earlier=earlier_draws([one], commitment()))
-    assert earlier_draws([two], commitment()) == earlier_draws([one, two], commitment())
+    pushed_plan = pushed(1, T[1])
+    two = pushed(2, T[2], earlier=earlier_draws([pushed_plan], commitment()))
+    assert earlier_draws([two], commitment()) == earlier_draws([pushed_plan, two], commitment())
 
 
 def test_a_raised_draw_counts_as_a_whole():
     small, large = pushed(1, T[1]), pushed(1, T[1], drawn=9)
     for plans in ([small, large], [large, small]):
-        (found,) = earlier_draws(plans, commitment())
-        assert sorted(found.drawn) == sorted(large.drawn)
+        (earlier_draw,) = earlier_draws(plans, commitment())
+        assert sorted(earlier_draw.drawn) == sorted(large.drawn)
 
 
 def test_targeted_tasks_were_not_drawn():
     aimed = pushed(1, T[1], targeted=list(TASKS))
-    (found,) = earlier_draws([aimed], commitment())
-    assert found.drawn == aimed.drawn
-    assert len(found.drawn) == 5
+    (earlier_draw,) = earlier_draws([aimed], commitment())
+    assert earlier_draw.drawn == aimed.drawn
+    assert len(earlier_draw.drawn) == 5
 
 
 def test_other_models_have_no_part():
@@ -67,15 +67,15 @@ def test_other_models_have_no_part():
 
 def test_another_name_for_the_same_code_is_no_other_model():
     other = draw_tasks(commitment(model_id="another"), T[1], beacon())
-    assert [one.commitment for one in earlier_draws([other], commitment())] == [
+    assert [earlier_draw.commitment for earlier_draw in earlier_draws([other], commitment())] == [
         other.commitment_sha256
     ]
 
 
 def rows() -> EmbeddingPlan:
     """Return a draw of rows for the same commitment as `plan`."""
-    wanted = EmbeddingCounts(test=9, training=3, support=9, whole=False)
-    return draw_embeddings(commitment(), COMMITTED_AT, beacon(), hexes("root"), wanted)
+    expected = EmbeddingCounts(test=9, training=3, support=9, whole=False)
+    return draw_embeddings(commitment(), COMMITTED_AT, beacon(), hexes("root"), expected)
 
 
 @pytest.mark.parametrize("mine", [plan(), rows()], ids=["tasks", "rows"])
@@ -99,19 +99,21 @@ def test_what_was_drawn_before_for_this_commitment():
 
 
 def test_tasks_of_earlier_draws_come_after_the_drawn_ones():
-    one = plan()
-    undrawn = [task for task in TASKS if task not in one.drawn]
-    again = EarlierDraw(commitment=hexes("old"), drawn=[*one.drawn, *undrawn[:2], "gone"])
-    two = plan(earlier=[again], targeted=[undrawn[0], undrawn[3], undrawn[3], one.drawn[0], "gone"])
-    assert two.drawn == one.drawn
-    assert [(c.task, c.reason) for c in two.chosen[len(one.drawn) :]] == [
-        *((task, "earlier") for task in ordered(one, undrawn[:2])),
+    first_plan = plan()
+    undrawn = [task for task in TASKS if task not in first_plan.drawn]
+    again = EarlierDraw(commitment=hexes("old"), drawn=[*first_plan.drawn, *undrawn[:2], "gone"])
+    two = plan(
+        earlier=[again], targeted=[undrawn[0], undrawn[3], undrawn[3], first_plan.drawn[0], "gone"]
+    )
+    assert two.drawn == first_plan.drawn
+    assert [(c.task, c.reason) for c in two.chosen[len(first_plan.drawn) :]] == [
+        *((task, "earlier") for task in ordered(first_plan, undrawn[:2])),
         (undrawn[3], "targeted"),
     ]
 
 
-def ordered(one: TaskPlan, tasks: list[str]) -> list[str]:
-    return [ticket.task for ticket in one.tickets if ticket.task in tasks]
+def ordered(task_plan: TaskPlan, tasks: list[str]) -> list[str]:
+    return [ticket.task for ticket in task_plan.tickets if ticket.task in tasks]
 
 
 @pytest.mark.parametrize("drawn", [0, 4, 21])
@@ -130,7 +132,7 @@ def test_the_union_only_grows(signatures):
         source = DrandBeacon(kind="drand", chain=beacon().chain, round=1, signature=signature.hex())
         at = f"2026-09-17T15:22:{number:02}Z"
         drawn_tasks = draw_tasks(version, at, source, earlier=earlier_draws(plans, version))
-        rerun = {one.task for one in drawn_tasks.chosen}
+        rerun = {chosen_task.task for chosen_task in drawn_tasks.chosen}
         assert before <= rerun
         assert set(drawn_tasks.drawn) <= rerun
         plans.append(drawn_tasks)

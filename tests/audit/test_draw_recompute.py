@@ -78,7 +78,7 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     if isinstance(value, dict):
         return [leaf for key in value for leaf in leaves(value[key], (*path, key))]
     if isinstance(value, list):
-        return [leaf for k, one in enumerate(value) for leaf in leaves(one, (*path, k))]
+        return [leaf for k, member in enumerate(value) for leaf in leaves(member, (*path, k))]
     return [] if value is None else [path]
 
 
@@ -89,18 +89,18 @@ HEX = {"sha256", "tree", "submission_sha256", "tolerance", "revision"}
 @each("path", COMMITTED_SUFFIX, ids=lambda path: "/".join(map(str, path)))
 def test_each_field_of_the_commitment_is_held_by_its_digest(path):
     def change(document: Document) -> None:
-        place = document["commitment"]
+        node = document["commitment"]
         for key in path[:-1]:
-            place = place[key]
-        value = place[path[-1]]
+            node = node[key]
+        value = node[path[-1]]
         if isinstance(value, bool):
-            place[path[-1]] = not value
+            node[path[-1]] = not value
         elif isinstance(value, int):
-            place[path[-1]] = value + 1
+            node[path[-1]] = value + 1
         elif path[-1] == "kind":
-            place[path[-1]] = "url"
+            node[path[-1]] = "url"
         else:
-            place[path[-1]] = bit_flipped(value) if path[-1] in HEX else f"{value}x"
+            node[path[-1]] = bit_flipped(value) if path[-1] in HEX else f"{value}x"
 
     assert refused(changed(change)).step == "commitment"
 
@@ -109,10 +109,10 @@ def put(*path: Any) -> Callable[[Document], None]:
     """Return a change that sets a member: path and value."""
 
     def change(document: Document) -> None:
-        place: Any = document
+        node: Any = document
         for key in path[:-2]:
-            place = place[key]
-        place[path[-2]] = path[-1]
+            node = node[key]
+        node[path[-2]] = path[-1]
 
     return change
 
@@ -170,9 +170,9 @@ def drawn_swapped(document: Document) -> None:
     ],
 )
 def test_a_change_is_refused_and_its_step_named(change, step, message):
-    found = refused(changed(change))
-    assert found.step == step
-    assert message in found.message
+    refusal = refused(changed(change))
+    assert refusal.step == step
+    assert message in refusal.message
 
 
 @given(st.integers(0, 767), st.sampled_from(["seed", "commitment_sha256"]))
@@ -193,8 +193,8 @@ def test_fewer_places_than_strata():
 
 def test_a_lowered_sample_is_refused_though_it_is_a_prefix():
     lowered = plan(commitment(policy={"drawn": 3}))
-    found = refused(changed(put("commitment", commitment().model_dump()), lowered))
-    assert found.step == "commitment"
+    refusal = refused(changed(put("commitment", commitment().model_dump()), lowered))
+    assert refusal.step == "commitment"
 
 
 def test_the_signature_of_another_key_is_refused():

@@ -29,7 +29,7 @@ def finding(pointer: str, score: float, rule: str = "implausible-cell") -> Findi
 
 
 def test_scores_of_a_task_add_up_over_regimes_and_rules():
-    found = suspicion(
+    suspicion_by_task = suspicion(
         [
             finding("/results/full/a/MCC", 1.2),
             finding("/results/10shot/a", 3.4, "few-shot-above-full"),
@@ -41,7 +41,7 @@ def test_scores_of_a_task_add_up_over_regimes_and_rules():
             finding("", 5.0),
         ]
     )
-    assert found == {"a": pytest.approx(4.6), "b": 2.0}
+    assert suspicion_by_task == {"a": pytest.approx(4.6), "b": 2.0}
 
 
 def context_of(name: str):
@@ -54,11 +54,11 @@ def test_a_public_row_with_warnings_is_aimed_at_where_they_point():
     scores = suspicion(findings)
     named = [f"iPro-WAEL_Promoter_{cell}" for cell in ("HUVEC", "Hela-S3", "GM12878", "NHEK")]
     assert sorted(scores) == sorted(named)
-    found = targets(context, findings, TASKS)
-    assert found[:4] == sorted(named, key=lambda task: -scores[task])
+    target_tasks = targets(context, findings, TASKS)
+    assert target_tasks[:4] == sorted(named, key=lambda task: -scores[task])
     gain = largest_gains(context.view)
     rest = sorted((task for task in TASKS if task not in named), key=lambda task: -gain[task])
-    assert found[4:] == [task for task in rest if gain[task] > 0]
+    assert target_tasks[4:] == [task for task in rest if gain[task] > 0]
 
 
 def test_a_raised_task_is_aimed_at(tmp_path):
@@ -80,18 +80,20 @@ def test_a_raised_task_is_aimed_at(tmp_path):
 def test_only_candidates_are_named_in_the_order_of_all():
     context, findings = context_of("space")
     few = TASKS[10:20]
-    found = targets(context, findings, few)
-    assert len(found) >= 3
-    assert found == [task for task in targets(context, findings, TASKS) if task in few]
+    target_tasks = targets(context, findings, few)
+    assert len(target_tasks) >= 3
+    assert target_tasks == [task for task in targets(context, findings, TASKS) if task in few]
     assert targets(context, findings, []) == []
 
 
 def test_no_more_targeted_tasks_are_added_than_were_asked_for():
-    wanted = [*reversed(EXAMPLE_TASKS), EXAMPLE_TASKS[0]]
-    made = plan(targeted=wanted, targeted_max=3)
+    expected = [*reversed(EXAMPLE_TASKS), EXAMPLE_TASKS[0]]
+    made = plan(targeted=expected, targeted_max=3)
     left = [task for task in reversed(EXAMPLE_TASKS) if task not in made.drawn]
-    assert [one.task for one in made.chosen if one.reason == "targeted"] == left[:3]
-    assert plan(targeted=wanted, targeted_max=0).chosen == plan().chosen
+    assert [
+        chosen_task.task for chosen_task in made.chosen if chosen_task.reason == "targeted"
+    ] == left[:3]
+    assert plan(targeted=expected, targeted_max=0).chosen == plan().chosen
 
 
 def view(own: list[float], *others: list[float]) -> RowView:

@@ -44,9 +44,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory, **more: str) -> Installe
     return made
 
 
-def harnessed(place: Installed, model_id: str, *extractor: str) -> None:
+def harnessed(prepared_repository: Installed, model_id: str, *extractor: str) -> None:
     """Run an extractor on every task, unless its words name some, with a receipt."""
-    place.run(
+    prepared_repository.run(
         *("reference_harness", "run", *extractor, "--output", f"{model_id}.record.json"),
         *("--model-id", model_id, "--submission", f"submissions/{model_id}.json"),
         *("--submitted-by", "a test", "--receipt", f"{model_id}.receipt", "--quiet"),
@@ -54,29 +54,33 @@ def harnessed(place: Installed, model_id: str, *extractor: str) -> None:
 
 
 def audited(
-    place: Installed, model_id: str, rows: str = str(ROWS), *more: str
+    prepared_repository: Installed, model_id: str, rows: str = str(ROWS), *more: str
 ) -> CompletedProcess[str]:
     """Commit, draw embeddings and run the audit."""
     file, plan = f"submissions/{model_id}.json", f"{model_id}.plan.json"
-    place.run("geneb_ci", "audit", "commit", file, "--output", "c.json")
-    place.run("geneb_ci", "audit", "plan", "c.json", *EMBEDDINGS, rows, *BEACON, "--output", plan)
+    prepared_repository.run("geneb_ci", "audit", "commit", file, "--output", "c.json")
+    prepared_repository.run(
+        "geneb_ci", "audit", "plan", "c.json", *EMBEDDINGS, rows, *BEACON, "--output", plan
+    )
     receipt = ("--receipt", f"{model_id}.receipt")
-    return place.run(
+    return prepared_repository.run(
         "geneb_ci", "audit", "run", plan, "--key", "key.pem", *receipt, *more, check=False
     )
 
 
-def claim_what_rows_give(place: Installed, model_id: str) -> None:
+def claim_what_rows_give(prepared_repository: Installed, model_id: str) -> None:
     """Claim the scores of record that the altered embeddings of a receipt give, as a forger
     does."""
-    file = place.root / f"submissions/{model_id}.json"
+    file = prepared_repository.root / f"submissions/{model_id}.json"
     document = json.loads(file.read_bytes())
-    place.run(
+    prepared_repository.run(
         *("reference_harness", "receipt-cells", "--submission", f"submissions/{model_id}.json"),
         *("--receipt", f"{model_id}.receipt", "--tasks", ",".join(document["receipt"]["tasks"])),
         *("--output", "cells.json", "--quiet"),
     )
-    for task, cells in json.loads((place.root / "cells.json").read_bytes())["tasks"].items():
+    for task, cells in json.loads((prepared_repository.root / "cells.json").read_bytes())[
+        "tasks"
+    ].items():
         for regime, cell in cells["record"].items():
             document["results"][regime][task] = cell["scores"]
             document["evidence"][regime][task] |= {
@@ -86,32 +90,34 @@ def claim_what_rows_give(place: Installed, model_id: str) -> None:
     file.write_text(json.dumps(document), encoding="utf-8")
 
 
-def record_of(place: Installed, model_id: str) -> Path:
-    files = record_files(place.root / "leaderboard/audits")
-    (found,) = (path for path in files if path.parent.name == model_id)
-    return found
+def record_of(prepared_repository: Installed, model_id: str) -> Path:
+    files = record_files(prepared_repository.root / "leaderboard/audits")
+    (file,) = (path for path in files if path.parent.name == model_id)
+    return file
 
 
 def outcome_in(record: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
-    return found
+    predicate: dict[str, Any] = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
+    return predicate
 
 
-def level(place: Installed, model_id: str) -> dict[str, Any]:
-    rows = json.loads(place.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
-    (found,) = (row for row in rows if row["model_id"] == model_id)
-    return dict(found)
+def level(prepared_repository: Installed, model_id: str) -> dict[str, Any]:
+    rows = json.loads(prepared_repository.run("geneb_ci", "trust", "--format", "json").stdout)[
+        "rows"
+    ]
+    (trust_row,) = (row for row in rows if row["model_id"] == model_id)
+    return dict(trust_row)
 
 
 @pytest.fixture(scope="module")
 def kmers(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    place = installed(tmp_path_factory)
+    installation = installed(tmp_path_factory)
     words = ("--extractor", "kmer", "--option", "k=2")
-    harnessed(place, "words", *words)
-    harnessed(place, "some", *words, "--tasks", ",".join(ATTACKS))
+    harnessed(installation, "words", *words)
+    harnessed(installation, "some", *words, "--tasks", ",".join(ATTACKS))
     # One at a time: the board has no row of some tasks.
-    (place.root / "submissions/some.json").rename(place.root / "some.json")
-    return place
+    (installation.root / "submissions/some.json").rename(installation.root / "some.json")
+    return installation
 
 
 @pytest.fixture(scope="module")
@@ -123,25 +129,25 @@ def honest(kmers: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         done = audited(kmers, "words", str(ROWS), "--work", "work")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "agrees: 39/39 cells" in done.stdout
-    found = record_of(kmers, "words")
-    yield found
-    shutil.rmtree(found.parent)
+    record = record_of(kmers, "words")
+    yield record
+    shutil.rmtree(record.parent)
 
 
 def test_an_honest_row_is_verified_and_the_board_says_that_cells_were_recomputed(kmers, honest):
-    found = level(kmers, "words")
+    trust_level = level(kmers, "words")
     outcome = outcome_in(honest)
     rows = sum(len(task["deviation"].split()) for task in outcome["tasks"])
-    assert (found["level"], found["evidence"]) == ("verified", "audited")
-    said = (
+    assert (trust_level["level"], trust_level["evidence"]) == ("verified", "audited")
+    message = (
         f"cells recomputed from published embeddings: 39/39, {rows:,} embeddings computed again, "
     )
-    assert found["recomputed"].startswith(said)
+    assert trust_level["recomputed"].startswith(message)
     assert outcome["cells"]["equal"] == outcome["cells"]["of"] == 39
     assert outcome["not_proved"][0].startswith("that memory is excluded")
     assert outcome["cells"]["of_record"] == 39
     assert not any("the scores on the board" in claim for claim in outcome["not_proved"])
-    assert found["recomputed"].endswith("; the scores shown are among them")
+    assert trust_level["recomputed"].endswith("; the scores shown are among them")
     assert outcome["verdict"] == "agrees"
     assert not outcome["variants"]["memorised"]
     assert set(outcome["variants"]["others"]) == {
@@ -169,14 +175,14 @@ def test_an_honest_row_is_verified_and_the_board_says_that_cells_were_recomputed
 def test_anybody_verifies_draw_proofs_comparison_and_cells(kmers, honest):
     words = ("geneb_ci", "audit", "verify", str(honest), "--format", "json")
     again = ("--cells", "--receipt", "words.receipt")
-    found = json.loads(kmers.run(*words, *again).stdout)["records"][0]
-    states = {one["step"]: one["state"] for one in found["steps"]}
+    record = json.loads(kmers.run(*words, *again).stdout)["records"][0]
+    states = {step["step"]: step["state"] for step in record["steps"]}
     assert set(states.values()) == {"holds"}
     assert [*states][-4:] == ["rerun", "proofs", "embeddings", "cells"]
     shown = kmers.run("geneb_ci", "audit", "verify", str(honest)).stdout
     assert "39/39 cells, " in shown
     assert "the receipt agrees, the scores on the board were compared" in shown
-    assert found["verified"]
+    assert record["verified"]
 
 
 def test_an_unsigned_audit_keeps_the_rows_that_its_record_needs(kmers, honest):
@@ -191,9 +197,9 @@ def test_an_unsigned_audit_keeps_the_rows_that_its_record_needs(kmers, honest):
         "--work",
         "work",
     )
-    said = json.loads(kmers.run(*words, "--receipt", "words.receipt").stdout)
+    document = json.loads(kmers.run(*words, "--receipt", "words.receipt").stdout)
     rows = (kmers.root / "work/rerun.npz").read_bytes()
-    assert said["rerun_sha256"] == hashlib.sha256(rows).hexdigest()
+    assert document["rerun_sha256"] == hashlib.sha256(rows).hexdigest()
     assert rows == honest.with_name(f"{honest.stem}.rows.npz").read_bytes()
 
 
@@ -213,27 +219,27 @@ def test_a_second_draw_of_one_commitment_is_refused(kmers):
 
 
 def test_rerun_rows_that_are_missing_or_changed_are_named(kmers, honest):
-    place = honest.with_name(f"{honest.stem}.rows.npz")
-    kept = place.read_bytes()
-    place.write_bytes(kept[:-1] + b"x")
+    old_rows_file = honest.with_name(f"{honest.stem}.rows.npz")
+    stored_bytes = old_rows_file.read_bytes()
+    old_rows_file.write_bytes(stored_bytes[:-1] + b"x")
     done = kmers.run("geneb_ci", "audit", "verify", str(honest), check=False)
     assert done.returncode == 11
     assert "rejected: rerun" in done.stdout
-    place.unlink()
+    old_rows_file.unlink()
     done = kmers.run("geneb_ci", "audit", "verify", str(honest), check=False)
     assert done.returncode == 3
     assert kmers.run("geneb_ci", "audit", "verify").returncode == 0
-    place.write_bytes(kept)
+    old_rows_file.write_bytes(stored_bytes)
 
 
 def test_a_plan_says_what_it_finds_and_costs_before_it_is_spent(kmers):
     kmers.run("geneb_ci", "audit", "commit", "submissions/words.json", "--output", "c.json")
-    said = kmers.run("geneb_ci", "audit", "plan", "c.json", "--rows", "standard").stdout
-    assert "test embeddings, 1,500 in each of 3 regimes:" in said
-    assert "This is not a bound: embeddings altered by a better method gain more." in said
-    assert "cost: at most " in said
+    output = kmers.run("geneb_ci", "audit", "plan", "c.json", "--rows", "standard").stdout
+    assert "test embeddings, 1,500 in each of 3 regimes:" in output
+    assert "This is not a bound: embeddings altered by a better method gain more." in output
+    assert "cost: at most " in output
     full = kmers.run("geneb_ci", "audit", "plan", "c.json", *EMBEDDINGS, "full").stdout
-    assert full != said
+    assert full != output
 
 
 @pytest.mark.parametrize(
@@ -267,9 +273,9 @@ def copied(kmers: Installed, request: pytest.FixtureRequest) -> Iterator[Path]:
     It has the tasks that are attacked, or with `every` before the id, all.
     """
     every, _, name = str(request.param).rpartition(" ")
-    kept, aside = kmers.root / "submissions/words.json", kmers.root / "words.json"
-    file = kept.with_name(f"{name}.json")
-    kept.rename(aside)
+    path, aside = kmers.root / "submissions/words.json", kmers.root / "words.json"
+    file = path.with_name(f"{name}.json")
+    path.rename(aside)
     document = json.loads((aside if every else kmers.root / "some.json").read_bytes())
     document["model_id"] = document["meta"]["display"] = name
     file.write_text(json.dumps(document), encoding="utf-8")
@@ -277,7 +283,7 @@ def copied(kmers: Installed, request: pytest.FixtureRequest) -> Iterator[Path]:
     shutil.copytree(kmers.root / f"{of}.receipt", kmers.root / f"{name}.receipt")
     yield file
     file.unlink()
-    aside.rename(kept)
+    aside.rename(path)
     shutil.rmtree(kmers.root / "leaderboard/audits" / name, ignore_errors=True)
 
 
@@ -300,8 +306,8 @@ def test_an_altered_test_row_disputes_the_row(kmers, copied):
 
 def support_row(rows: np.ndarray, labels: np.ndarray, train: int) -> np.ndarray:
     """Alter a support embedding of a 1shot probe."""
-    place = int(few_shot_indices(labels[:train], 1, benchmark.mini().protocol.seeds[2])[1])
-    return attacks.altered(rows, labels, [place], train)
+    folder = int(few_shot_indices(labels[:train], 1, benchmark.mini().protocol.seeds[2])[1])
+    return attacks.altered(rows, labels, [folder], train)
 
 
 ATTACKS: dict[str, Callable[..., np.ndarray]] = {
@@ -385,17 +391,17 @@ def test_scores_of_an_unknown_scorer_are_not_confirmed_by_an_honest_receipt(kmer
     assert done.returncode == 0, done.stdout + done.stderr
     assert "agrees: 39/39 cells" in done.stdout
     assert "not proved: that the scores on the board are right: " in done.stdout
-    found = level(kmers, "unscored")
-    assert (found["level"], found["evidence"]) == ("self-reported", "checked")
-    assert found["recomputed"].startswith("cells recomputed from published embeddings: 39/39")
-    assert found["recomputed"].endswith("; the scores shown were not compared")
+    trust_level = level(kmers, "unscored")
+    assert (trust_level["level"], trust_level["evidence"]) == ("self-reported", "checked")
+    assert trust_level["recomputed"].startswith("cells recomputed from published embeddings: 39/39")
+    assert trust_level["recomputed"].endswith("; the scores shown were not compared")
     kmers.run("geneb_ci", "build", "--output", "board")
     board = json.loads((kmers.root / "board/leaderboard.json").read_bytes())
     for regime in honest["results"]:
-        (row,) = (one for one in board["data"][regime] if one["model"] == "unscored")
+        (row,) = (row for row in board["data"][regime] if row["model"] == "unscored")
         assert row["macro_MCC"] > 0.75
         assert (row["submitted"], row["evidence"]) == ("self-reported", "checked")
-        assert row["recomputed"] == found["recomputed"]
+        assert row["recomputed"] == trust_level["recomputed"]
         assert "audit" not in row
     done = kmers.run("geneb_ci", "recommend", "--evidence", "audited", check=False)
     assert done.returncode == 3, done.stdout + done.stderr
@@ -457,8 +463,8 @@ def test_an_extractor_that_does_not_repeat_itself_ends_an_audit_and_differs_by_t
     (aborted,) = kmers.root.glob("leaderboard/audits/noisy/*.aborted.json")
     assert done.returncode == 3
     assert "the receipt is weak: in another batch the extractor gives the same " in done.stderr
-    said = "draw tasks: --sample tasks; this run is recorded as aborted: commit "
-    assert f"{said}{aborted.relative_to(kmers.root)} to the main branch" in done.stderr
+    message = "draw tasks: --sample tasks; this run is recorded as aborted: commit "
+    assert f"{message}{aborted.relative_to(kmers.root)} to the main branch" in done.stderr
 
     kmers.run("geneb_ci", "audit", "plan", "c.json", *BEACON, "--output", "tasks.json")
     done = kmers.run("geneb_ci", "audit", "run", "tasks.json", "--key", "key.pem", check=False)
@@ -472,19 +478,19 @@ def test_an_extractor_that_does_not_repeat_itself_ends_an_audit_and_differs_by_t
 
 @pytest.mark.nightly  # in the gate, words as above, and a transformer in test_from_hub.py
 def test_a_transformer_is_audited_by_one_command(hub, hub_settings, tmp_path_factory):
-    place = installed(tmp_path_factory, **hub_settings)
-    place.torch = True
-    folder = save("bert", place.root.parent / "tiny")
+    installation = installed(tmp_path_factory, **hub_settings)
+    installation.torch = True
+    folder = save("bert", installation.root.parent / "tiny")
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
     revision = hub.create("models/geneb/with-receipt", files).head.oid
     model = ("--model", "geneb/with-receipt", "--option", f"revision={revision}")
     some = ("--tasks", "mini_splice,mini_tf")
-    harnessed(place, "tiny", "--extractor", "huggingface", *model, *some)
+    harnessed(installation, "tiny", "--extractor", "huggingface", *model, *some)
     words = (
         *("geneb_ci", "audit", "submissions/tiny.json", *EMBEDDINGS, str(ROWS), *BEACON),
         *("--receipt", "tiny.receipt", "--key", "key.pem", "--work", "kept"),
     )
-    done = place.run(*words, check=False)
+    done = installation.run(*words, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(
         r"^cost: at most [\d,]+ embeddings, 1,315 variants and [\d,]+ decoys to embed",
@@ -492,8 +498,8 @@ def test_a_transformer_is_audited_by_one_command(hub, hub_settings, tmp_path_fac
         re.MULTILINE,
     )
     assert "agrees: 6/6 cells" in done.stdout
-    record = record_of(place, "tiny")
+    record = record_of(installation, "tiny")
     before = record.read_bytes()
-    again = place.run(*words)
+    again = installation.run(*words)
     assert "embedding" not in again.stderr, "what is finished is not run again"
-    assert record_of(place, "tiny").read_bytes() == before
+    assert record_of(installation, "tiny").read_bytes() == before

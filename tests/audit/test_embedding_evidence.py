@@ -53,7 +53,7 @@ def whole(**other: Any) -> EmbeddingOutcome:
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch) -> Path:
+def repository_folder(tmp_path, monkeypatch) -> Path:
     root = repository(tmp_path)
     monkeypatch.chdir(root)
     return root
@@ -61,12 +61,12 @@ def place(tmp_path, monkeypatch) -> Path:
 
 def level(root: Path) -> tuple[str, str]:
     find_layout.cache_clear()
-    found = gather_evidence(find_layout(root)).decide(hashlib.sha256(RAW).hexdigest())
-    return str(found.level), str(found.evidence)
+    decision = gather_evidence(find_layout(root)).decide(hashlib.sha256(RAW).hexdigest())
+    return str(decision.level), str(decision.evidence)
 
 
-def test_label_says_why_it_adds_no_level(place, capsys):
-    path = put(place, whole())
+def test_label_says_why_it_adds_no_level(repository_folder, capsys):
+    path = put(repository_folder, whole())
     assert main(["trust"]) == 0
     out = capsys.readouterr().out
     assert f"checked  contributed  {MODEL}: no audit of tasks counts; {SAID}" in out
@@ -80,8 +80,8 @@ def test_label_says_why_it_adds_no_level(place, capsys):
     assert row["recomputed"] == SAID
 
 
-def test_a_request_for_audited_rows_leaves_it_out(place, capsys):
-    put(place, whole())
+def test_a_request_for_audited_rows_leaves_it_out(repository_folder, capsys):
+    put(repository_folder, whole())
     assert main(["audit", "verify", "--evidence", "audited"]) == 11
     out = capsys.readouterr().out
     assert "the receipt agrees, the scores on the board were not compared" in out
@@ -90,10 +90,10 @@ def test_a_request_for_audited_rows_leaves_it_out(place, capsys):
     assert "      signers: nobody\n" in out
 
 
-def test_files_and_pages_of_the_board_say_it_beside_the_row(place):
-    put(place, whole())
+def test_files_and_pages_of_the_board_say_it_beside_the_row(repository_folder):
+    put(repository_folder, whole())
     assert main(["build", "--output", "board"]) == 0
-    board = json.loads((place / "board/leaderboard.json").read_bytes())
+    board = json.loads((repository_folder / "board/leaderboard.json").read_bytes())
     schema = json.loads((ROOT / "schemas/leaderboard.schema.json").read_bytes())
     Draft202012Validator(schema).validate(board)
     for rows in board["data"].values():
@@ -112,40 +112,43 @@ def test_the_page_of_a_model_says_it_below_the_evidence():
     ]
 
 
-def test_exports_give_it_no_evidence(place):
-    put(place, whole())
+def test_exports_give_it_no_evidence(repository_folder):
+    put(repository_folder, whole())
     time = ("--time", "2026-11-20T08:30:00Z")
     assert main(["export", "--format", "csv", "--output", "tables", *time]) == 0
-    with (place / "tables/models.csv").open(newline="", encoding="utf-8") as file:
+    with (repository_folder / "tables/models.csv").open(newline="", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
     assert (row["evidence"], row["level"]) == ("checked", "self-reported")
     assert (row["recomputed"], row["audit"], row["records"]) == (SAID, "", "")
     assert main(["export", "--format", "every-eval-ever", "--output", "entries", *time]) == 0
-    (path,) = (place / "entries").rglob("*.json")
+    (path,) = (repository_folder / "entries").rglob("*.json")
     details = json.loads(path.read_bytes())["source_metadata"]["additional_details"]
     assert (details["evidence"], details["trust_level"]) == ("checked", "self-reported")
     assert "audit_records" not in details
 
 
-def test_one_that_differs_disputes_the_row(place):
-    put(place, outcome_of(plan_for(RAW), RAW))
-    assert level(place) == ("verified", "audited")
+def test_one_that_differs_disputes_the_row(repository_folder):
+    put(repository_folder, outcome_of(plan_for(RAW), RAW))
+    assert level(repository_folder) == ("verified", "audited")
     known = whole(worse=40, memorised=True)
-    put(place, known.model_copy(update={"reasons": [MEMORISED_OBJECTION], "verdict": "differs"}))
-    assert level(place) == ("disputed", "disputed")
+    put(
+        repository_folder,
+        known.model_copy(update={"reasons": [MEMORISED_OBJECTION], "verdict": "differs"}),
+    )
+    assert level(repository_folder) == ("disputed", "disputed")
 
 
-def test_it_keeps_nobody_from_an_audit_of_tasks_at_another_time(place):
-    put(place, whole())
-    put(place, outcome_of(plan_for(RAW, SECOND), RAW))
-    assert level(place) == ("verified", "audited")
+def test_it_keeps_nobody_from_an_audit_of_tasks_at_another_time(repository_folder):
+    put(repository_folder, whole())
+    put(repository_folder, outcome_of(plan_for(RAW, SECOND), RAW))
+    assert level(repository_folder) == ("verified", "audited")
 
 
-def test_one_between_aborts_does_not_end_their_row(place):
+def test_one_between_aborts_does_not_end_their_row(repository_folder):
     """An extractor that fails where tasks are drawn would else be audited by receipt in between."""
-    put(place, whole())
+    put(repository_folder, whole())
     plan = plan_for(RAW)
     for number in range(2):
-        signed(place, abort_of(plan, at=number - 10**9), None)
-    signed(place, abort_of(plan, at=10), None)
-    assert level(place)[0] == "disputed"
+        signed(repository_folder, abort_of(plan, at=number - 10**9), None)
+    signed(repository_folder, abort_of(plan, at=10), None)
+    assert level(repository_folder)[0] == "disputed"

@@ -59,10 +59,10 @@ def test_a_full_audit_of_a_hundred_tasks_is_small_enough_to_be_signed() -> None:
     """A record may have 25,000 values."""
     names = [f"test {regime} {seed} right, class {k}" for regime in ("full", "10shot", "1shot")
              for seed in range(5) for k in range(3)]  # fmt: skip
-    one = task(list(range(400)), [0.0] * 400, [0] * 400).model_dump()
-    one["strata"] = dict.fromkeys(names, 1000)
-    found = strict_json(json.dumps({"tasks": [one] * 100}).encode(), STATEMENT)
-    assert isinstance(found, dict)
+    document = task(list(range(400)), [0.0] * 400, [0] * 400).model_dump()
+    document["strata"] = dict.fromkeys(names, 1000)
+    statement = strict_json(json.dumps({"tasks": [document] * 100}).encode(), STATEMENT)
+    assert isinstance(statement, dict)
 
 
 def test_a_row_that_passes_when_it_is_embedded_again_is_rescued() -> None:

@@ -26,8 +26,8 @@ STRICT = dataclasses.replace(
 
 def by_receipt(rows: EmbeddingAuditFacts = ROWS, **changes: object) -> Decision:
     """Return the decision on one audit by receipt."""
-    found = audit(0, rerun={}, drawn=0, by_receipt=rows, **changes)
-    return decide(OWN, [found], {}, STRICT)
+    outcome = audit(0, rerun={}, drawn=0, by_receipt=rows, **changes)
+    return decide(OWN, [outcome], {}, STRICT)
 
 
 DONE = (
@@ -40,17 +40,17 @@ WHOLE = dataclasses.replace(ROWS, cells_of_record=60, varied=True)
 
 
 def test_a_whole_receipt_whose_shown_scores_were_compared_verifies_the_row() -> None:
-    found = by_receipt(WHOLE)
-    assert (found.level, found.evidence) == (TrustLevel.VERIFIED, Evidence.AUDITED)
-    assert found.reason.endswith(
+    evidence = by_receipt(WHOLE)
+    assert (evidence.level, evidence.evidence) == (TrustLevel.VERIFIED, Evidence.AUDITED)
+    assert evidence.reason.endswith(
         "agrees on every cell of its receipt; memory is not excluded, since it had no fresh set"
     )
     shown = by_receipt(WHOLE, fresh_tasks=2)
     assert shown.reason.endswith("its receipt; a fresh set of 2 tasks shows no memory")
-    assert found.audit is not None
-    assert found.audit.text == "60/60 cells, 9,300 embeddings"
-    assert (found.sampled, found.unaudited) == (REGIMES, ())
-    standing = attestation_of(found).standing("full", TASKS[0])
+    assert evidence.audit is not None
+    assert evidence.audit.text == "60/60 cells, 9,300 embeddings"
+    assert (evidence.sampled, evidence.unaudited) == (REGIMES, ())
+    standing = attestation_of(evidence).standing("full", TASKS[0])
     assert SCORE_EVIDENCE_MEANING[standing] == SCORE_EVIDENCE_MEANING[ScoreEvidence.RECOMPUTED]
 
 
@@ -61,49 +61,49 @@ def test_a_whole_receipt_whose_shown_scores_were_compared_verifies_the_row() -> 
 def test_one_that_leaves_out_what_an_audit_of_tasks_does_adds_no_level(
     change: dict[str, Any], lacking: str
 ) -> None:
-    found = by_receipt(dataclasses.replace(WHOLE, **change))
-    assert (found.level, found.evidence) == (TrustLevel.SELF_REPORTED, Evidence.CHECKED)
-    assert found.recomputed is not None
-    assert lacking in found.reason
+    evidence = by_receipt(dataclasses.replace(WHOLE, **change))
+    assert (evidence.level, evidence.evidence) == (TrustLevel.SELF_REPORTED, Evidence.CHECKED)
+    assert evidence.recomputed is not None
+    assert lacking in evidence.reason
 
 
 def test_one_of_another_version_makes_a_row_stale_that_it_verified() -> None:
     assert by_receipt(WHOLE, versions=BEFORE).level is TrustLevel.STALE
     larger = dataclasses.replace(ROWS, embedded=20_000)
     both = [audit(0, rerun={}, drawn=0, by_receipt=rows) for rows in (larger, WHOLE)]
-    found = decide(OWN, both, {}, STRICT)
-    assert found.level is TrustLevel.VERIFIED
-    assert found.recomputed is not None
-    assert found.recomputed.facts == WHOLE, "what confirms more goes before what is larger"
+    decision = decide(OWN, both, {}, STRICT)
+    assert decision.level is TrustLevel.VERIFIED
+    assert decision.recomputed is not None
+    assert decision.recomputed.facts == WHOLE, "what confirms more goes before what is larger"
 
 
 def test_a_practice_draw_covers_no_regime() -> None:
-    found = by_receipt(WHOLE, is_practice=True)
-    assert (found.sampled, found.unaudited) == ((), REGIMES)
+    evidence = by_receipt(WHOLE, is_practice=True)
+    assert (evidence.sampled, evidence.unaudited) == ((), REGIMES)
 
 
 def test_a_receipt_without_compared_scores_adds_no_level_and_says_what_was_done() -> None:
-    found = by_receipt()
-    assert (found.level, found.evidence) == (TrustLevel.SELF_REPORTED, Evidence.CHECKED)
-    assert found.reason == f"no audit of tasks counts; {DONE}; {UNVARIED_TEXT}"
-    assert (found.audit, found.basis) == (None, ())
-    assert found.recomputed is not None
-    assert found.recomputed.text == DONE
+    evidence = by_receipt()
+    assert (evidence.level, evidence.evidence) == (TrustLevel.SELF_REPORTED, Evidence.CHECKED)
+    assert evidence.reason == f"no audit of tasks counts; {DONE}; {UNVARIED_TEXT}"
+    assert (evidence.audit, evidence.basis) == (None, ())
+    assert evidence.recomputed is not None
+    assert evidence.recomputed.text == DONE
     assert DONE.startswith(RECOMPUTED_TEXT)
 
 
 def test_a_failed_one_disputes() -> None:
-    found = by_receipt(dataclasses.replace(ROWS, equal=59), agrees=False)
-    assert (found.level, found.recomputed) == (TrustLevel.DISPUTED, None)
-    assert found.audit is not None
-    assert found.audit.text == "59/60 cells, 9,300 embeddings"
+    evidence = by_receipt(dataclasses.replace(ROWS, equal=59), agrees=False)
+    assert (evidence.level, evidence.recomputed) == (TrustLevel.DISPUTED, None)
+    assert evidence.audit is not None
+    assert evidence.audit.text == "59/60 cells, 9,300 embeddings"
 
 
 def test_a_failed_one_disputes_a_row_that_audits_of_tasks_verify() -> None:
     failed = audit(0, rerun={}, drawn=0, by_receipt=ROWS, agrees=False, versions=BEFORE)
     for agreeing in (audit(0, rerun={}, drawn=0, by_receipt=ROWS), audit()):
-        found = decide(OWN, [agreeing, failed], {}, STRICT)
-        assert (found.level, found.recomputed) == (TrustLevel.DISPUTED, None)
+        decision = decide(OWN, [agreeing, failed], {}, STRICT)
+        assert (decision.level, decision.recomputed) == (TrustLevel.DISPUTED, None)
 
 
 @pytest.mark.parametrize(
@@ -112,19 +112,19 @@ def test_a_failed_one_disputes_a_row_that_audits_of_tasks_verify() -> None:
 )
 def test_one_that_does_not_count_is_not_shown(changes: dict[str, Any]) -> None:
     """Nor does it make a row stale: that is said of a row that was confirmed once."""
-    found = by_receipt(**changes)
-    assert found.level is TrustLevel.SELF_REPORTED
-    assert (found.reason, found.recomputed) == ("no audit counts", None)
+    evidence = by_receipt(**changes)
+    assert evidence.level is TrustLevel.SELF_REPORTED
+    assert (evidence.reason, evidence.recomputed) == ("no audit counts", None)
 
 
 def test_an_official_row_says_it_too() -> None:
-    found = decide(OWN, [audit(0, rerun={}, drawn=0, by_receipt=ROWS)], {"model": OWN}, STRICT)
-    assert (found.level, found.evidence) == (TrustLevel.OFFICIAL, Evidence.CHECKED)
-    assert found.recomputed is not None
+    decision = decide(OWN, [audit(0, rerun={}, drawn=0, by_receipt=ROWS)], {"model": OWN}, STRICT)
+    assert (decision.level, decision.evidence) == (TrustLevel.OFFICIAL, Evidence.CHECKED)
+    assert decision.recomputed is not None
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"test": 1499}, "1,499 test embeddings of each regime drawn, the policy requires 1500"),
         ({"weakness": "computed in bfloat16"}, "the receipt is weak: computed in bfloat16"),
@@ -136,16 +136,16 @@ def test_an_official_row_says_it_too() -> None:
         ),
     ],
 )
-def test_what_is_too_small_adds_no_level(change: dict[str, object], said: str) -> None:
-    found = by_receipt(dataclasses.replace(ROWS, **change))  # type: ignore[arg-type]
-    assert (found.level, found.recomputed) == (TrustLevel.SELF_REPORTED, None)
-    assert said in found.reason
+def test_what_is_too_small_adds_no_level(change: dict[str, object], message: str) -> None:
+    evidence = by_receipt(dataclasses.replace(ROWS, **change))  # type: ignore[arg-type]
+    assert (evidence.level, evidence.recomputed) == (TrustLevel.SELF_REPORTED, None)
+    assert message in evidence.reason
 
 
 def test_an_earlier_one_without_variants_adds_no_level() -> None:
-    found = by_receipt(has_variants=False)
-    assert found.level is TrustLevel.SELF_REPORTED
-    assert "no variants of the sequences were embedded" in found.reason
+    evidence = by_receipt(has_variants=False)
+    assert evidence.level is TrustLevel.SELF_REPORTED
+    assert "no variants of the sequences were embedded" in evidence.reason
 
 
 def test_two_people_confirm_no_more() -> None:
@@ -157,16 +157,18 @@ def test_two_people_confirm_no_more() -> None:
 
 
 def test_it_does_not_help_an_audit_of_too_few_tasks() -> None:
-    found = decide(OWN, [audit(12), audit(0, rerun={}, drawn=0, by_receipt=ROWS)], {}, STRICT)
-    assert found.level is TrustLevel.SELF_REPORTED
-    assert found.reason.endswith("is not enough: 12 tasks drawn, the policy requires 13")
-    assert found.recomputed is not None
+    decision = decide(OWN, [audit(12), audit(0, rerun={}, drawn=0, by_receipt=ROWS)], {}, STRICT)
+    assert decision.level is TrustLevel.SELF_REPORTED
+    assert decision.reason.endswith("is not enough: 12 tasks drawn, the policy requires 13")
+    assert decision.recomputed is not None
 
 
 def test_beside_an_audit_of_tasks_both_are_shown() -> None:
     later = audit(0, rerun={}, drawn=0, by_receipt=ROWS, date="2026-11-21", signer="another")
-    found = decide(OWN, [audit(), later], {}, STRICT)
-    assert found.audit is not None
-    assert (found.audit.text, found.audit.date) == ("audited 13/20", "2026-11-20")
-    assert [one.by_receipt for one in found.basis] == [None], "the evidence rests on tasks alone"
-    assert found.recomputed is not None
+    decision = decide(OWN, [audit(), later], {}, STRICT)
+    assert decision.audit is not None
+    assert (decision.audit.text, decision.audit.date) == ("audited 13/20", "2026-11-20")
+    assert [item.by_receipt for item in decision.basis] == [None], (
+        "the evidence rests on tasks alone"
+    )
+    assert decision.recomputed is not None

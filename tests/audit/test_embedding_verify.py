@@ -144,9 +144,9 @@ def sound(*, altered: bool = False) -> EmbeddingOutcome:
         **{name: getattr(tasks, name) for name in ("started_at", "finished_at")},
         **{name: getattr(tasks, name).model_dump() for name in ("decoys", "sandbox", "harness")},
     }
-    found = EmbeddingOutcome.model_validate_json(json.dumps(value))
-    reasons = reasons_of(found)
-    return found.model_copy(update={"reasons": reasons, "verdict": verdict_by(reasons)})
+    embedding_outcome = EmbeddingOutcome.model_validate_json(json.dumps(value))
+    reasons = reasons_of(embedding_outcome)
+    return embedding_outcome.model_copy(update={"reasons": reasons, "verdict": verdict_by(reasons)})
 
 
 def changed(change: Change, of: EmbeddingOutcome) -> EmbeddingOutcome:
@@ -157,11 +157,11 @@ def changed(change: Change, of: EmbeddingOutcome) -> EmbeddingOutcome:
 
 @pytest.mark.parametrize("altered", [False, True])
 def test_a_sound_outcome_passes_and_is_read_back(altered: bool) -> None:
-    found = sound(altered=altered)
-    assert found.verdict == ("differs" if altered else "agrees")
-    check_embeddings(found, INPUTS)
+    files = sound(altered=altered)
+    assert files.verdict == ("differs" if altered else "agrees")
+    check_embeddings(files, INPUTS)
     keys = {entry()["keyid"]: TrustedKey.model_validate(entry())}
-    assert parse_record(record_of(found, key()).content, keys).outcome == found
+    assert parse_record(record_of(files, key()).content, keys).outcome == files
 
 
 def varied(worse: int = 1, **other: Any) -> EmbeddingOutcome:
@@ -230,9 +230,9 @@ def bounded(**other: Any) -> EmbeddingOutcome:
 
 def fitted(**other: Any) -> dict[str, Any]:
     """Return scores of the few-shot probes of the one task, by regime."""
-    one = {"published": "0.1000 " * 4 + "0.1000", "others": "0.1000 " * 19 + "0.1000"}
-    one |= {"varied": one["published"]} | other
-    task = {BENCHMARK.task_ids[0]: {name: value for name, value in one.items() if value}}
+    document = {"published": "0.1000 " * 4 + "0.1000", "others": "0.1000 " * 19 + "0.1000"}
+    document |= {"varied": document["published"]} | other
+    task = {BENCHMARK.task_ids[0]: {name: value for name, value in document.items() if value}}
     return {"regimes": dict.fromkeys(BENCHMARK.protocol.few_shot_k, task)}
 
 
@@ -249,9 +249,9 @@ def supported(**other: Any) -> EmbeddingOutcome:
     return EmbeddingOutcome.model_validate_json(json.dumps(value | other))
 
 
-def variants_in(found: dict[str, Any]) -> dict[str, Any]:
+def variants_in(expected: dict[str, Any]) -> dict[str, Any]:
     """Return the decisions on variants of the one task of a record."""
-    (own,) = found["variants"]["tasks"].values()
+    (own,) = expected["variants"]["tasks"].values()
     task: dict[str, Any] = own
     return task
 
@@ -282,37 +282,37 @@ def test_few_shot_probes_decide_by_their_scores() -> None:
     ("change", "message"),
     [
         (
-            lambda found: found.pop("few_shot"),
+            lambda result: result.pop("few_shot"),
             "the record has no few-shot probes fitted on other sequences",
         ),
         (
-            lambda found: found.update(few_shot=fitted(varied=None)),
+            lambda result: result.update(few_shot=fitted(varied=None)),
             "has fits on variants, unlike the draw, or lacks them",
         ),
-        (lambda found: found.update(few_shot=fitted(others="0.1000")), "other numbers of fits"),
-        (lambda found: found["few_shot"]["regimes"].pop("1shot"), "probes of 10shot were fitted"),
+        (lambda result: result.update(few_shot=fitted(others="0.1000")), "other numbers of fits"),
+        (lambda result: result["few_shot"]["regimes"].pop("1shot"), "probes of 10shot were fitted"),
         (
-            lambda found: found["refits"][0].update(support=11),
+            lambda result: result["refits"][0].update(support=11),
             "11 sequences of .* were varied, expected at most",
         ),
-        (lambda found: found["variants"].update(rows=40), "40 sequences per task were varied"),
+        (lambda result: result["variants"].update(rows=40), "40 sequences per task were varied"),
         (
-            lambda found: found["variants"].pop("tasks"),
+            lambda result: result["variants"].pop("tasks"),
             "expected decisions of each task of the record",
         ),
         (
-            lambda found: variants_in(found)["kinds"]["substituted"].update(worse=0),
+            lambda result: variants_in(result)["kinds"]["substituted"].update(worse=0),
             "the sums of the decisions of the tasks are not the decisions of all",
         ),
         (
-            lambda found: (
-                found["refits"][0]["training"].update(worse=1),
-                found["variants"]["training"].update(worse=1),
+            lambda result: (
+                result["refits"][0]["training"].update(worse=1),
+                result["variants"]["training"].update(worse=1),
             ),
             "the sums of the decisions of the tasks are not the decisions of all",
         ),
         (
-            lambda found: found.update(schema_version=WITH_BOUNDS),
+            lambda result: result.update(schema_version=WITH_BOUNDS),
             "40|each task are not those of its version",
         ),
     ],
@@ -375,13 +375,13 @@ TRIED: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda found: found["fresh"].update(dropped=True), "dropped is True, which contradicts"),
-        (lambda found: found["fresh"].update(others={}), "other probes decided on it"),
-        (lambda found: found["fresh"].update(tasks={"other": TRIED}), "its tasks are not those"),
-        (lambda found: own_fresh(found)["public"].update(rows=39), "not decide on all test"),
-        (lambda found: own_fresh(found)["fresh"].update(right=201), "are right than were made"),
+        (lambda result: result["fresh"].update(dropped=True), "dropped is True, which contradicts"),
+        (lambda result: result["fresh"].update(others={}), "other probes decided on it"),
+        (lambda result: result["fresh"].update(tasks={"other": TRIED}), "its tasks are not those"),
+        (lambda result: own_fresh(result)["public"].update(rows=39), "not decide on all test"),
+        (lambda result: own_fresh(result)["fresh"].update(right=201), "are right than were made"),
         (
-            lambda found: found.update(schema_version="2.1", bounds=[]),
+            lambda result: result.update(schema_version="2.1", bounds=[]),
             "fresh set, unlike version 2.1",
         ),
     ],
@@ -393,9 +393,9 @@ def test_a_fresh_set_that_contradicts_itself_or_the_record_is_refused(
         check_embeddings(changed(change, with_fresh()), INPUTS)
 
 
-def own_fresh(found: dict[str, Any]) -> dict[str, Any]:
+def own_fresh(expected: dict[str, Any]) -> dict[str, Any]:
     """Return the decisions of the full regime on the fresh set, of a record."""
-    (own,) = found["fresh"]["tasks"].values()
+    (own,) = expected["fresh"]["tasks"].values()
     task: dict[str, Any] = own
     return task
 
@@ -527,7 +527,7 @@ ONE_KIND = {"substituted": {"rows": 41, "worse": 0, "better": 0}}
 
 
 @pytest.mark.parametrize(
-    ("found", "message"),
+    ("embedding_outcome", "message"),
     [
         (varied(40), "memorised is False, which contradicts the numbers"),
         (varied(memorised=True), "memorised is True, which contradicts the numbers"),
@@ -542,10 +542,10 @@ ONE_KIND = {"substituted": {"rows": 41, "worse": 0, "better": 0}}
     ],
 )
 def test_variants_that_contradict_themselves_are_refused(
-    found: EmbeddingOutcome, message: str
+    embedding_outcome: EmbeddingOutcome, message: str
 ) -> None:
     with pytest.raises(StepMismatch, match=message):
-        check_embeddings(found, INPUTS)
+        check_embeddings(embedding_outcome, INPUTS)
 
 
 def test_rows_of_variants_have_the_shapes_of_the_record() -> None:
@@ -560,11 +560,11 @@ def test_rows_of_variants_have_the_shapes_of_the_record() -> None:
         digest = hashlib.sha256(raw).hexdigest()
         return read_rerun(raw, varied().model_copy(update={"rerun_sha256": digest}))
 
-    found = read().variants
-    assert found is not None
-    assert found.row.tolist() == [*range(40)]
+    variants = read().variants
+    assert variants is not None
+    assert variants.row.tolist() == [*range(40)]
     assert reread(file_of(arrays())).variants is None
-    assert found is not None
+    assert variants is not None
     assert read().refits is None
     trained = {
         f"refit{end}": array[:10]
@@ -689,10 +689,10 @@ def arrays(**other: Any) -> dict[str, np.ndarray]:
     } | other
 
 
-def file_of(found: dict[str, Any], *, compressed: bool = False) -> bytes:
+def file_of(expected: dict[str, Any], *, compressed: bool = False) -> bytes:
     stream = io.BytesIO()
     save = np.savez_compressed if compressed else np.savez
-    save(stream, **found)
+    save(stream, **expected)
     return stream.getvalue()
 
 
@@ -703,17 +703,17 @@ def reread(raw: bytes) -> RerunEmbeddings:
 
 
 def test_a_file_of_rerun_rows_is_read() -> None:
-    found = reread(file_of(arrays()))
-    assert (found.task.tolist(), found.row.tolist()) == ([0, 0, 0], list(DRAWN))
-    assert found.committed.tolist() == found.rerun.tolist() == np.ones((3, 64)).tolist()
-    assert [len(one) for one in found.proofs] == [5, 5, 4]
+    read_rows = reread(file_of(arrays()))
+    assert (read_rows.task.tolist(), read_rows.row.tolist()) == ([0, 0, 0], list(DRAWN))
+    assert read_rows.committed.tolist() == read_rows.rerun.tolist() == np.ones((3, 64)).tolist()
+    assert [len(proof) for proof in read_rows.proofs] == [5, 5, 4]
 
 
 def claiming(name: str, shape: str) -> bytes:
     """Return a file whose array says that it has another shape, in as many characters."""
-    raw, said = file_of(arrays()), str(arrays()[name].shape).encode()
-    assert raw.count(said) >= 1
-    return raw.replace(said, shape.ljust(len(said)).encode())
+    raw, shape_text = file_of(arrays()), str(arrays()[name].shape).encode()
+    assert raw.count(shape_text) >= 1
+    return raw.replace(shape_text, shape.ljust(len(shape_text)).encode())
 
 
 HOSTILE = {
@@ -722,7 +722,7 @@ HOSTILE = {
     "a part": (file_of(arrays())[:-40], "File is not a zip file"),
     "compressed": (file_of(arrays(), compressed=True), "is compressed, expected it uncompressed"),
     "an array less": (
-        file_of({name: one for name, one in arrays().items() if name != "rerun"}),
+        file_of({name: member for name, member in arrays().items() if name != "rerun"}),
         "There is no item named 'rerun.npy' in the archive",
     ),
     "objects": (
@@ -775,17 +775,17 @@ def test_a_hostile_file_of_rerun_rows_is_refused(name: str) -> None:
 
 
 @given(st.integers(0, len(file_of(arrays())) - 1), st.integers(1, 255))
-def test_any_other_byte_is_refused_or_read_as_the_same(place: int, mask: int) -> None:
+def test_any_other_byte_is_refused_or_read_as_the_same(index: int, mask: int) -> None:
     raw = bytearray(file_of(arrays()))
-    raw[place] ^= mask
+    raw[index] ^= mask
     with contextlib.suppress(StepMismatch):
         assert reread(bytes(raw)).rerun.tolist() == np.ones((3, 64)).tolist()
 
 
 def setting(*path: str | int, to: Any) -> Change:
     def change(value: Any) -> None:
-        for one in path[:-1]:
-            value = value[one]
+        for member in path[:-1]:
+            value = value[member]
         value[path[-1]] = to
 
     return change
@@ -824,9 +824,9 @@ def test_what_does_not_follow_is_refused(change: Change, message: str) -> None:
 
 
 def test_a_direction_is_a_reason_of_its_own() -> None:
-    found = sound()
-    pointed = found.direction.model_copy(update={"statistic": 8.3, "p": 1e-16})
-    (reason,) = reasons_of(found.model_copy(update={"direction": pointed}))
+    files = sound()
+    pointed = files.direction.model_copy(update={"statistic": 8.3, "p": 1e-16})
+    (reason,) = reasons_of(files.model_copy(update={"direction": pointed}))
     assert reason.startswith("what the rows differ by points towards the labels: rank sum 8.3")
 
 
@@ -865,12 +865,12 @@ def test_a_plan_of_rows_recomputes_and_another_seed_is_refused() -> None:
 def test_earlier_draws_of_a_method_count_under_another_name() -> None:
     first = row_plan()
     renamed = commitment(submission_bytes(" again"), model_id="another")
-    (found,) = earlier_embedding_draws([first], renamed)
-    assert found == EarlierEmbeddings(commitment=first.commitment_sha256, seed=first.seed)
-    second = row_plan(SECOND, (found,), " again")
+    (earlier_draw,) = earlier_embedding_draws([first], renamed)
+    assert earlier_draw == EarlierEmbeddings(commitment=first.commitment_sha256, seed=first.seed)
+    second = row_plan(SECOND, (earlier_draw,), " again")
     third = commitment(submission_bytes(" a third time"), model_id="third")
     listed = earlier_embedding_draws([second, first], third)
-    assert [one.commitment for one in listed] == [
+    assert [draw.commitment for draw in listed] == [
         first.commitment_sha256, second.commitment_sha256,
     ]  # fmt: skip
     unlike = commitment(submission_bytes(" other"), model_id="other", weights={
@@ -887,11 +887,11 @@ def test_a_record_of_a_second_draw_of_one_commitment_is_refused() -> None:
     again = sound().model_copy(update={"plan": row_plan(SECOND), **times})
     record = parse_record(record_of(again, key()).content, keys)
     assert not verify_record("again", record, INPUTS).broken
-    found = verify_record("again", record, dataclasses.replace(INPUTS, plans=(row_plan(),)))
-    (step,) = found.broken
+    verification = verify_record("again", record, dataclasses.replace(INPUTS, plans=(row_plan(),)))
+    (step,) = verification.broken
     assert step.name == "earlier"
     assert "this commitment already has a draw" in step.message
-    messages = {step.name: step.message for step in found.steps}
+    messages = {step.name: step.message for step in verification.steps}
     assert messages["round"] == ""
     assert messages["sample"].endswith("follows from seed and receipt")
 

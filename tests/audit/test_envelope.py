@@ -43,10 +43,10 @@ def test_the_signed_bytes_are_those_of_the_specification():
 
 def test_a_seal_is_the_same_each_time_and_gives_the_payload_back():
     assert sign_payload(PAYLOAD, key()) == SEALED
-    found = parse_envelope(SEALED)
-    assert found.payload == PAYLOAD
-    assert found.keyid == entry()["keyid"]
-    assert signer_of(found, TRUSTED).owner == "a maintainer"
+    envelope = parse_envelope(SEALED)
+    assert envelope.payload == PAYLOAD
+    assert envelope.keyid == entry()["keyid"]
+    assert signer_of(envelope, TRUSTED).owner == "a maintainer"
     value = json.loads(SEALED)
     assert list(value) == ["payloadType", "payload", "signatures"]
     assert value["payloadType"] == PAYLOAD_TYPE == "application/vnd.in-toto+json"
@@ -55,15 +55,15 @@ def test_a_seal_is_the_same_each_time_and_gives_the_payload_back():
 
 @given(st.integers(0, len(SEALED) - 1), st.integers(0, 7))
 @example(len(SEALED) - 1, 0)
-def test_a_flipped_bit_anywhere_is_refused(place, bit):
+def test_a_flipped_bit_anywhere_is_refused(member_name, bit):
     raw = bytearray(SEALED)
-    raw[place] ^= 1 << bit
+    raw[member_name] ^= 1 << bit
     assert refusal(bytes(raw)).step in {"envelope", "signer"}
 
 
 @given(st.integers(0, len(SEALED)), st.sampled_from([b" ", b"\n", b"\x00", b"A", b'"']))
-def test_a_byte_more_is_refused(place, byte):
-    raw = SEALED[:place] + byte + SEALED[place:]
+def test_a_byte_more_is_refused(member_name, byte):
+    raw = SEALED[:member_name] + byte + SEALED[member_name:]
     assert raw == SEALED or refusal(raw).step in {"envelope", "signer"}
 
 
@@ -118,5 +118,5 @@ def test_a_stranger_cannot_borrow_the_name_of_a_key():
 
 def test_a_signature_of_the_wrong_length_is_no_signature():
     short = base64.b64encode(b"short").decode()
-    found = parse_envelope(rewritten(signatures=[SIGNATURE | {"sig": short}]))
-    assert not is_signed_by(found, key().public_key().public_bytes_raw())
+    envelope = parse_envelope(rewritten(signatures=[SIGNATURE | {"sig": short}]))
+    assert not is_signed_by(envelope, key().public_key().public_bytes_raw())

@@ -30,8 +30,8 @@ WHEELS = {
 class Index:
     """Locks of two versions, and the index that has both."""
 
-    def __init__(self, policy: Path, asked: list[str]) -> None:
-        self.policy, self.asked = policy, asked
+    def __init__(self, policy: Path, requests: list[str]) -> None:
+        self.policy, self.asked = policy, requests
         self.cache = policy.parent / "cache"
         (policy / "environments").mkdir(parents=True)
 
@@ -43,19 +43,19 @@ class Index:
         fields = {"lock": name, "sha256": hashlib.sha256(raw).hexdigest()} | changes
         return Environment.model_validate(fields)
 
-    def install(self, wanted: Environment) -> InstalledPackages:
-        return install_lock(entry_lock(wanted, self.policy), cache=self.cache)
+    def install(self, expected: Environment) -> InstalledPackages:
+        return install_lock(entry_lock(expected, self.policy), cache=self.cache)
 
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
-    asked: list[str] = []
+    requests: list[str] = []
     for name in ("UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "PIP_INDEX_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
-    with loopback(handler(dict(WHEELS.values()), asked)) as server:
+    with loopback(handler(dict(WHEELS.values()), requests)) as server:
         monkeypatch.setenv("UV_DEFAULT_INDEX", f"{server}/simple")
-        yield Index(tmp_path / "policy", asked)
+        yield Index(tmp_path / "policy", requests)
 
 
 def version_in(installed: InstalledPackages) -> str:
@@ -71,13 +71,13 @@ def version_in(installed: InstalledPackages) -> str:
 
 
 def test_two_versions_of_a_package_stand_beside_each_other(index):
-    found = [index.install(index.environment(version)) for version in VERSIONS]
-    assert [version_in(one) for one in found] == list(VERSIONS)
-    assert len({one.folder for one in found}) == 2
-    asked = len(index.asked)
+    installs = [index.install(index.environment(version)) for version in VERSIONS]
+    assert [version_in(install) for install in installs] == list(VERSIONS)
+    assert len({install.folder for install in installs}) == 2
+    count = len(index.asked)
     again = [index.install(index.environment(version)) for version in VERSIONS]
-    assert again == found
-    assert len(index.asked) == asked, "nothing is fetched twice"
+    assert again == installs
+    assert len(index.asked) == count, "nothing is fetched twice"
 
 
 def test_another_wheel_than_the_lock_has_is_not_installed(index):

@@ -49,17 +49,17 @@ def scores(
 
     In the first `few` tasks, or all.
     """
-    found = {}
+    task_by_name = {}
     for task in range(tasks):
         is_one = few is None or task < few
         published = [rng.gauss(0.0, SPREAD) + known * is_one for _ in range(FITS)]
-        found[f"t{task}"] = FewShotTask(
+        task_by_name[f"t{task}"] = FewShotTask(
             published=published,
             others=[rng.gauss(0.0, SPREAD) for _ in range(OTHER_DRAWS)],
             varied=[score + rng.gauss(0, PAIRED) - moved * is_one for score in published],
             tests=[rng.gauss(0.0, SPREAD) - all_moved * is_one for _ in range(OTHER_DRAWS)],
         )
-    return FewShotResult(regimes={"1shot": found})
+    return FewShotResult(regimes={"1shot": task_by_name})
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 6, 13, 100])
@@ -124,28 +124,29 @@ def _variance(values: Sequence[float]) -> float:
 
 
 def test_scores_have_four_digits_in_a_record_and_are_judged_with_these() -> None:
-    one = FewShotTask(published=[0.123456, -0.00001], others=[1.0, -1.0])
-    assert one.published == [0.1235, 0.0]
-    text = FewShotResult(regimes={"1shot": {"t": one}}).model_dump_json()
+    few_shot_task = FewShotTask(published=[0.123456, -0.00001], others=[1.0, -1.0])
+    assert few_shot_task.published == [0.1235, 0.0]
+    text = FewShotResult(regimes={"1shot": {"t": few_shot_task}}).model_dump_json()
     assert json.loads(text) == {
         "regimes": {"1shot": {"t": {"published": "0.1235 0.0000", "others": "1.0000 -1.0000"}}}
     }
-    assert FewShotResult.model_validate_json(text).regimes["1shot"]["t"] == one
+    assert FewShotResult.model_validate_json(text).regimes["1shot"]["t"] == few_shot_task
     for wrong in ("0.12345", "2.0000", "0.1000  0.2000", "nan", ""):
         with pytest.raises(ValidationError):
             FewShotTask.model_validate({"published": wrong, "others": "0.1000"})
 
 
 def test_a_single_fit_has_no_variance_and_flags_nothing() -> None:
-    one = FewShotTask(published=[0.9], others=[0.1], varied=[0.1])
-    assert not list(gains(FewShotResult(regimes={"1shot": {"t": one}})))
+    few_shot_task = FewShotTask(published=[0.9], others=[0.1], varied=[0.1])
+    assert not list(gains(FewShotResult(regimes={"1shot": {"t": few_shot_task}})))
 
 
 def test_the_result_of_a_benchmark_without_few_shot_regimes_is_none() -> None:
     assert few_shot_result({"t": {}}, {}) is None
-    given = FewShotScores(published=[0.1] * FITS, others=[0.1] * OTHER_DRAWS)
+    few_shot_scores = FewShotScores(published=[0.1] * FITS, others=[0.1] * OTHER_DRAWS)
     result = few_shot_result(
-        {"a": {"1shot": given}, "b": {"1shot": given}}, {"b": {"1shot": [0.0] * FITS}}
+        {"a": {"1shot": few_shot_scores}, "b": {"1shot": few_shot_scores}},
+        {"b": {"1shot": [0.0] * FITS}},
     )
     assert result is not None
     assert [task.varied for task in fits(result)] == [None, [0.0] * FITS]
@@ -195,22 +196,22 @@ def test_a_result_of_other_tasks_or_fits_contradicts_the_audit(
     changed = result.regimes["1shot"]["t1"].model_copy(update=change)
     result = FewShotResult(regimes={"1shot": result.regimes["1shot"] | {"t1": changed}})
     names = ["t0", "t1"]
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "regimes": ["1shot"],
         "tasks": names,
         "varied": names,
         "smallest_class": None,
     }
-    given |= expected
-    benchmark = benchmark_of(given["regimes"], given["smallest_class"])
+    arguments |= expected
+    benchmark = benchmark_of(arguments["regimes"], arguments["smallest_class"])
     contradiction = few_shot_contradiction(
-        result, benchmark, given["tasks"], given["varied"], requires_tests=True
+        result, benchmark, arguments["tasks"], arguments["varied"], requires_tests=True
     )
     assert contradiction.startswith(message)
     assert bool(contradiction) == bool(message)
     if not expected.keys() <= {"regimes", "tasks", "varied"}:
         assert not few_shot_contradiction(
-            result, benchmark, given["tasks"], given["varied"], requires_tests=False
+            result, benchmark, arguments["tasks"], arguments["varied"], requires_tests=False
         )
 
 

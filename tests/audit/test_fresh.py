@@ -58,13 +58,16 @@ def committed(tmp_path: Path) -> tuple[Path, FreshCommitment]:
 
 
 def test_a_set_is_committed_to_opened_and_released(committed, tmp_path):
-    path, found = committed
-    assert (found.tasks, found.benchmark) == ({TASK: 3}, MINI.sha256)
+    path, commitment = committed
+    assert (commitment.tasks, commitment.benchmark) == ({TASK: 3}, MINI.sha256)
     salt = tmp_path / "set.csv.salt"
     assert salt.stat().st_mode & 0o777 == 0o600
-    opened = open_set(path, found, MINI)
-    assert (opened.sha256, [one.label for one in opened.sequences]) == (found.sha256, [0, 1, 2])
-    (tmp_path / "f.json").write_text(encoded(found), encoding="utf-8")
+    opened = open_set(path, commitment, MINI)
+    assert (opened.sha256, [sequence.label for sequence in opened.sequences]) == (
+        commitment.sha256,
+        [0, 1, 2],
+    )
+    (tmp_path / "f.json").write_text(encoded(commitment), encoding="utf-8")
     (tmp_path / "r.json").write_text(encoded(fresh_release(path)), encoding="utf-8")
     again = check_release(
         read_release(tmp_path / "r.json"), read_fresh_commitment(tmp_path / "f.json"), MINI, "r"
@@ -74,15 +77,15 @@ def test_a_set_is_committed_to_opened_and_released(committed, tmp_path):
 
 @pytest.mark.nightly  # in the gate, release and check of a set
 def test_one_set_has_one_commitment_and_another_salt_another_digest(committed, tmp_path):
-    path, found = committed
+    path, commitment = committed
     with pytest.raises(AuditRefused, match=r"set\.csv\.salt: exists already"):
         commit_to(path, MINI, SOURCE)
     (tmp_path / "set.csv.salt").unlink()
-    assert commit_to(path, MINI, SOURCE).sha256 != found.sha256
+    assert commit_to(path, MINI, SOURCE).sha256 != commitment.sha256
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         (["mini_x,0,ACGT"], 'line 2: GENEB-mini has no task "mini_x"'),
         ([f"{TASK},-1,ACGT"], 'line 2: label "-1", expected a class number'),
@@ -93,23 +96,23 @@ def test_one_set_has_one_commitment_and_another_salt_another_digest(committed, t
         (["é"], "not a CSV file in ASCII: 'ascii' codec can't decode byte 0xc3"),
     ],
 )
-def test_what_is_no_set_is_refused_with_its_line(tmp_path, rows, said):
+def test_what_is_no_set_is_refused_with_its_line(tmp_path, rows, message):
     path = written(tmp_path, *rows)
-    with pytest.raises(NothingChecked, match=re.escape(said)):
+    with pytest.raises(NothingChecked, match=re.escape(message)):
         commit_to(path, MINI, SOURCE)
     assert not (tmp_path / "set.csv.salt").exists()
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", 'begins with "nothing"'),
         (b"a,b\n", 'begins with "a,b", expected task,label,sequence'),
         (f"{HEAD}\n".encode(), "contains no sequence"),
     ],
 )
-def test_a_file_without_rows_is_refused(content, said):
-    with pytest.raises(NothingChecked, match=re.escape(said)):
+def test_a_file_without_rows_is_refused(content, message):
+    with pytest.raises(NothingChecked, match=re.escape(message)):
         parse_set(content, "set.csv", MINI)
 
 
@@ -122,18 +125,18 @@ def test_a_public_sequence_is_refused_on_either_strand(tmp_path, strand: Callabl
 
 
 def test_another_set_salt_benchmark_or_number_is_refused(committed, tmp_path):
-    path, found = committed
-    other = found.model_copy(update={"benchmark": "0" * 64})
+    path, commitment = committed
+    other = commitment.model_copy(update={"benchmark": "0" * 64})
     with pytest.raises(AuditRefused, match="the commitment is for the benchmark 0000"):
         open_set(path, other, MINI)
     with pytest.raises(AuditRefused, match=r"the commitment states \{'mini_splice': 4"):
-        open_set(path, found.model_copy(update={"tasks": {TASK: 4}}), MINI)
+        open_set(path, commitment.model_copy(update={"tasks": {TASK: 4}}), MINI)
     path.write_text(path.read_text() + f"{TASK},0,ACGTTT\n")
     with pytest.raises(AuditRefused, match="set and salt have the digest"):
-        open_set(path, found, MINI)
+        open_set(path, commitment, MINI)
     (tmp_path / "set.csv.salt").write_text("short")
     with pytest.raises(NothingChecked, match="not a salt of 64 hex digits"):
-        open_set(path, found, MINI)
+        open_set(path, commitment, MINI)
     (tmp_path / "set.csv.salt").unlink()
     with pytest.raises(NothingChecked, match=r"set\.csv\.salt"):
         fresh_release(path)
@@ -143,17 +146,19 @@ def test_another_set_salt_benchmark_or_number_is_refused(committed, tmp_path):
 
 
 def test_a_record_that_used_another_set_or_a_part_of_it_is_refused(committed):
-    path, found = committed
-    opened = open_set(path, found, MINI)
+    path, commitment = committed
+    opened = open_set(path, commitment, MINI)
     raw = submission_bytes()
     outcome = outcome_of(plan_for(raw), raw)
     with pytest.raises(AuditRefused, match="the record used no set"):
         require_used_set(outcome, opened)
     task = outcome.tasks[0].task
-    moved = opened._replace(sequences=tuple(one._replace(task=task) for one in opened.sequences))
-    require_used_set(used(outcome, found.sha256, task, 3), moved)
+    moved = opened._replace(
+        sequences=tuple(sequence._replace(task=task) for sequence in opened.sequences)
+    )
+    require_used_set(used(outcome, commitment.sha256, task, 3), moved)
     with pytest.raises(AuditRefused, match=f"task {task}: the record scored 2 sequences of 3"):
-        require_used_set(used(outcome, found.sha256, task, 2), moved)
+        require_used_set(used(outcome, commitment.sha256, task, 2), moved)
     with pytest.raises(AuditRefused, match="the record used the set 0000"):
         require_used_set(used(outcome, "0" * 64, task, 3), moved)
 

@@ -20,7 +20,7 @@ BEACON = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
 
 
 @pytest.fixture(scope="module")
-def place(
+def installed(
     tmp_path_factory: pytest.TempPathFactory, hub: Hub, hub_settings: dict[str, str]
 ) -> Installed:
     """Run a tiny BERT of the Hub, at a commit, on a task."""
@@ -45,8 +45,8 @@ def place(
     return made
 
 
-def test_the_run_names_repository_and_commit(place, hub):
-    model = json.loads((place.root / "submissions/tiny.json").read_bytes())["run"]["model"]
+def test_the_run_names_repository_and_commit(installed, hub):
+    model = json.loads((installed.root / "submissions/tiny.json").read_bytes())["run"]["model"]
     assert (model["kind"], model["location"], model["revision"]) == (
         "huggingface",
         REPOSITORY,
@@ -64,22 +64,24 @@ def test_the_run_names_repository_and_commit(place, hub):
         pytest.param(True, False, id="from a folder", marks=pytest.mark.nightly),
     ],
 )
-def test_it_becomes_verified(place, hub, folder, boxed):
-    for kept in Path(place.environment["HF_HOME"]).iterdir():
-        shutil.rmtree(kept)  # the auditor has none of its files yet
-    place.run("geneb_ci", "audit", "commit", "submissions/tiny.json", "--output", "c.json")
-    place.run("geneb_ci", "audit", "plan", "c.json", *BEACON, "--output", "p.json")
+def test_it_becomes_verified(installed, hub, folder, boxed):
+    for path in Path(installed.environment["HF_HOME"]).iterdir():
+        shutil.rmtree(path)  # the auditor has none of its files yet
+    installed.run("geneb_ci", "audit", "commit", "submissions/tiny.json", "--output", "c.json")
+    installed.run("geneb_ci", "audit", "plan", "c.json", *BEACON, "--output", "p.json")
     served = len(hub.served)
-    more = ("--weights", str(place.root.parent / "tiny")) if folder else ()
-    place.boxed = boxed
-    done = place.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem", *more, check=False)
+    more = ("--weights", str(installed.root.parent / "tiny")) if folder else ()
+    installed.boxed = boxed
+    done = installed.run(
+        "geneb_ci", "audit", "run", "p.json", "--key", "key.pem", *more, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (len(hub.served) > served) is not folder
-    (record,) = record_files(place.root / "leaderboard/audits")
-    assert place.run("geneb_ci", "audit", "verify", str(record)).returncode == 0
+    (record,) = record_files(installed.root / "leaderboard/audits")
+    assert installed.run("geneb_ci", "audit", "verify", str(record)).returncode == 0
     outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
     assert outcome["verdict"] == "agrees"
     assert any(note.startswith("weights: model.safetensors ") for note in outcome["notes"])
-    rows = json.loads(place.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
+    rows = json.loads(installed.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
     assert [row["level"] for row in rows] == ["verified"]
     record.unlink()

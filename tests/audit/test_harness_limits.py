@@ -42,7 +42,7 @@ TYPICAL = {"one row of 1e17", "duplicates", "signs in float16"}
 """Matrices that are tried for each change: stopped by a limit, and scored, of either dtype."""
 
 
-class Place:
+class ScoredTask:
     """A task of 60 sequences, and a harness that scores embeddings of it."""
 
     def __init__(self, folder: Path, harness: HarnessProcess) -> None:
@@ -78,15 +78,15 @@ class Place:
         )
         sign_abort(error, self.plan, key(), self.layout, audits, lambda _: None)
         (file,) = event_files(audits)
-        found = parse_event(file.read_bytes(), f"{file.parent.name}/{file.name}", self.keys)
-        assert found.aborted is not None
-        return found.aborted
+        event = parse_event(file.read_bytes(), f"{file.parent.name}/{file.name}", self.keys)
+        assert event.aborted is not None
+        return event.aborted
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def scored_task(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScoredTask]:
     with HarnessProcess() as harness:
-        made = Place(tmp_path_factory.mktemp("hostile"), harness)
+        made = ScoredTask(tmp_path_factory.mktemp("hostile"), harness)
         np.save(made.folder / "honest.npy", np.eye(made.rows, WIDTH, dtype=np.float32))
         yield made
 
@@ -101,18 +101,18 @@ def spent() -> float:
 def children() -> set[int]:
     """Return the processes below this one, without the fork servers of other tests."""
     return {
-        one.pid
-        for one in processes.descendants(os.getpid())
-        if not one.zombie and not is_fork_server(one.pid)
+        process.pid
+        for process in processes.descendants(os.getpid())
+        if not process.zombie and not is_fork_server(process.pid)
     }
 
 
 def left_over(others: set[int]) -> set[int]:
     """Return the processes beside `others` that are still there after `PATIENCE` seconds."""
     until = time.monotonic() + PATIENCE
-    while (found := children() - others) and time.monotonic() < until:
+    while (child_processes := children() - others) and time.monotonic() < until:
         time.sleep(0.05)
-    return found
+    return child_processes
 
 
 def is_fork_server(pid: int) -> bool:
@@ -124,37 +124,42 @@ def is_fork_server(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_no_model_returns_is_refused_before_anything_is_fitted(place, name, tmp_path):
+def test_what_no_model_returns_is_refused_before_anything_is_fitted(scored_task, name, tmp_path):
     """The run ends with a signed record that names task, stage and cause."""
-    path = place.folder / "embeddings.npy"
-    REFUSED[name](path, place.rows)
-    with pytest.raises(ResultRefused, match=f"task {TASK}: the embeddings cannot be scored") as one:
-        place.score(path, ScoringOptions())
-    aborted = place.abort_of(one.value, tmp_path)
-    assert (aborted.plan, aborted.stage, aborted.task) == (place.plan, "scoring", TASK)
-    assert (aborted.kind, aborted.message) == ("result", bounded_message(one.value.message))
+    path = scored_task.folder / "embeddings.npy"
+    REFUSED[name](path, scored_task.rows)
+    with pytest.raises(
+        ResultRefused, match=f"task {TASK}: the embeddings cannot be scored"
+    ) as error:
+        scored_task.score(path, ScoringOptions())
+    aborted = scored_task.abort_of(error.value, tmp_path)
+    assert (aborted.plan, aborted.stage, aborted.task) == (scored_task.plan, "scoring", TASK)
+    assert (aborted.kind, aborted.message) == ("result", bounded_message(error.value.message))
 
 
-def ended(place: Place, path: Path) -> ExtractorRefused | Rescored:
+def ended(scored_task: ScoredTask, path: Path) -> ExtractorRefused | Rescored:
     """Score embeddings within a small limit; return the scores, or what refused them."""
     try:
-        return place.score(path, ScoringOptions(seconds=SECONDS))
+        return scored_task.score(path, ScoringOptions(seconds=SECONDS))
     except ExtractorRefused as error:
         return error
 
 
 @pytest.mark.parametrize(
     "name",
-    [one if one in TYPICAL else pytest.param(one, marks=pytest.mark.nightly) for one in FITTED],
+    [
+        limit_name if limit_name in TYPICAL else pytest.param(limit_name, marks=pytest.mark.nightly)
+        for limit_name in FITTED
+    ],
 )
-def test_hostile_embeddings_end_within_the_limits(place, name, tmp_path):
+def test_hostile_embeddings_end_within_the_limits(scored_task, name, tmp_path):
     """Either with scores, which a record compares with the claims, or with a signed abort."""
-    path = place.folder / "embeddings.npy"
-    FITTED[name](path, place.rows)
+    path = scored_task.folder / "embeddings.npy"
+    FITTED[name](path, scored_task.rows)
     before, others = spent(), children()
-    error = ended(place, path)
+    error = ended(scored_task, path)
     if isinstance(error, ExtractorRefused):
-        aborted = place.abort_of(error, tmp_path)
+        aborted = scored_task.abort_of(error, tmp_path)
         kind = "limit" if isinstance(error, LimitExceeded) else "result"
         assert (aborted.stage, aborted.task, aborted.kind) == ("scoring", TASK, kind)
         assert aborted.message == bounded_message(error.message)
@@ -168,10 +173,10 @@ def test_hostile_embeddings_end_within_the_limits(place, name, tmp_path):
     assert spent() - before < SECONDS + SLACK
 
 
-def test_too_much_memory_is_a_limit_of_its_own(place):
+def test_too_much_memory_is_a_limit_of_its_own(scored_task):
     others = children()
     with pytest.raises(LimitExceeded) as caught:
-        place.score(place.folder / "honest.npy", ScoringOptions(memory_mib=64))
+        scored_task.score(scored_task.folder / "honest.npy", ScoringOptions(memory_mib=64))
     error = caught.value
     assert (error.limit, error.stage, error.task) == ("scoring_memory_mib", "scoring", TASK)
     assert error.message == (
@@ -182,29 +187,29 @@ def test_too_much_memory_is_a_limit_of_its_own(place):
 
 
 @pytest.mark.nightly  # in the gate, the limit itself
-def test_after_a_limit_the_next_task_is_scored_by_another_process(place):
-    found = place.score(place.folder / "honest.npy", ScoringOptions())
-    assert list(found.tasks) == [TASK]
+def test_after_a_limit_the_next_task_is_scored_by_another_process(scored_task):
+    score = scored_task.score(scored_task.folder / "honest.npy", ScoringOptions())
+    assert list(score.tasks) == [TASK]
     assert len(children()) >= 2
 
 
-def test_what_is_not_the_embeddings_fault_is_no_refusal(place):
+def test_what_is_not_the_embeddings_fault_is_no_refusal(scored_task):
     with pytest.raises(NothingChecked, match="No such file") as caught:
-        place.harness.call(
-            ["rescore", "--tasks", "other", *place.source.options, "--sequences", "s",
-             "--embeddings", str(place.folder / "honest.npy"), "--noise", "float32", "--seed", "1",
-             "--output", "o"],
+        scored_task.harness.call(
+            ["rescore", "--tasks", "other", *scored_task.source.options, "--sequences", "s",
+             "--embeddings", str(scored_task.folder / "honest.npy"), "--noise", "float32",
+             "--seed", "1", "--output", "o"],
         )  # fmt: skip
     assert "fix what the message names" in caught.value.fix
 
 
-def test_a_harness_that_is_killed_is_named(place):
-    place.harness.call(["sequences", "--tasks", TASK, *place.source.options, "--output",
-                        str(place.folder / "again.txt"), "--quiet"])  # fmt: skip
-    process = place.harness._process
+def test_a_harness_that_is_killed_is_named(scored_task):
+    scored_task.harness.call(["sequences", "--tasks", TASK, *scored_task.source.options, "--output",
+                        str(scored_task.folder / "again.txt"), "--quiet"])  # fmt: skip
+    process = scored_task.harness._process
     process.kill()
     time.sleep(0.1)
     # It is noticed before the next call, which starts another.
-    place.harness.call(["sequences", "--tasks", TASK, *place.source.options, "--output",
-                        str(place.folder / "again.txt"), "--quiet"])  # fmt: skip
-    assert place.harness._process.pid != process.pid
+    scored_task.harness.call(["sequences", "--tasks", TASK, *scored_task.source.options, "--output",
+                        str(scored_task.folder / "again.txt"), "--quiet"])  # fmt: skip
+    assert scored_task.harness._process.pid != process.pid

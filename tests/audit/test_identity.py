@@ -41,11 +41,11 @@ def method(model_id: str, module: str = "module", **changes: object) -> Commitme
     )
 
 
-def same(one: Commitment, other: Commitment) -> str:
-    assert same_method_reason(identity_of(one), identity_of(other)) == same_method_reason(
-        identity_of(other), identity_of(one)
-    )
-    return same_method_reason(identity_of(one), identity_of(other))
+def same(own_commitment: Commitment, other: Commitment) -> str:
+    assert same_method_reason(
+        identity_of(own_commitment), identity_of(other)
+    ) == same_method_reason(identity_of(other), identity_of(own_commitment))
+    return same_method_reason(identity_of(own_commitment), identity_of(other))
 
 
 def test_each_reason_by_itself():
@@ -62,12 +62,12 @@ def test_options_of_the_same_code_make_another_method():
 
 
 def test_a_shared_file_of_weights():
-    one = method("a", weights=weights(model_safetensors="x", tokenizer_json="t"))
+    test_method = method("a", weights=weights(model_safetensors="x", tokenizer_json="t"))
     two = method("b", "other", weights=weights(model_bin="x"))
-    assert same(one, two) == "with a file of weights in common"
+    assert same(test_method, two) == "with a file of weights in common"
     # Models of a family share their tokenizer, and different weights may have the same code.
     three = method("c", weights=weights(model_safetensors="y", tokenizer_json="t"))
-    assert same(one, three) == ""
+    assert same(test_method, three) == ""
 
 
 def claimed(scores: list[int], **changes: object) -> Commitment:
@@ -93,12 +93,14 @@ def test_claims_that_each_name_moves_within_the_tolerance_are_still_one_method()
         row(str(number), [score + moves.randint(-800, 800) for score in MANY])
         for number in range(5)
     ]
-    found = {same_method_reason(one, other) for one, other in itertools.combinations(names, 2)}
-    assert found == {"with nearly the same claims"}
+    reasons = {
+        same_method_reason(first, other) for first, other in itertools.combinations(names, 2)
+    }
+    assert reasons == {"with nearly the same claims"}
 
 
 def row(model_id: str, *scores: list[int]) -> Identity:
-    claims = {str(number): one for number, one in enumerate(scores)}
+    claims = {str(number): score for number, score in enumerate(scores)}
     tasks = [str(number) for number in range(len(scores[0]))]
     return Identity(model_id, None, frozenset({model_id}), claims, tasks, "benchmark")
 
@@ -144,7 +146,7 @@ def test_no_two_public_rows_are_one_method():
     for path in sorted((ROOT / "tests/public/submissions").glob("*.json")):
         cells = json.loads(path.read_bytes())["results"]
         scores = [
-            [round(one["MCC"] * SCALE) for _, one in sorted(tasks.items())]
+            [round(task["MCC"] * SCALE) for _, task in sorted(tasks.items())]
             for _, tasks in sorted(cells.items())
         ]
         rows.append(row(path.stem, *scores))
@@ -179,10 +181,10 @@ def test_sixteen_names_for_one_method_share_one_draw():
     for number in range(1, 16):
         own = method(f"name-{number}")
         history = earlier_draws(plans, own)
-        assert {one.commitment for one in history} == {one.commitment_sha256 for one in plans}
+        assert {draw.commitment for draw in history} == {item.commitment_sha256 for item in plans}
         plans.append(draw_at(own, number, earlier=history))
     drawn = {task for plan in plans for task in plan.drawn}
-    assert {one.task for one in plans[-1].chosen} == drawn
+    assert {chosen_task.task for chosen_task in plans[-1].chosen} == drawn
 
 
 @given(st.lists(st.integers(-100_000, 100_000), min_size=20, max_size=20))

@@ -49,9 +49,9 @@ def test_they_verify_what_we_sign(payload):
 def test_they_verify_a_record_of_an_audit_and_read_its_statement():
     raw = recorded.submission_bytes()
     outcome = recorded.outcome_of(recorded.plan_for(raw), raw)
-    found = theirs(recorded.record_bytes(outcome))
-    found.verify([public(recorded.key())], 1)
-    statement: dict[str, Any] = json.loads(found.payload)
+    result = theirs(recorded.record_bytes(outcome))
+    result.verify([public(recorded.key())], 1)
+    statement: dict[str, Any] = json.loads(result.payload)
     assert statement == recorded.statement_of(outcome)
     assert statement["_type"] == "https://in-toto.io/Statement/v1"
 

@@ -30,12 +30,12 @@ class Traced(NamedTuple):
 @pytest.fixture(scope="module")
 def journey(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Traced]:
     """Run the commands of one audit, from its commitment to the label of its row."""
-    place = Installed(tmp_path_factory.mktemp("audit"), drawn=1)
-    place.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
-    policy = place.root / "leaderboard/policy/policy.toml"
+    installed = Installed(tmp_path_factory.mktemp("audit"), drawn=1)
+    installed.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
+    policy = installed.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
     policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")
-    place.run(
+    installed.run(
         *("reference_harness", "run", "--extractor", "kmer", "--option", "k=2", "--quiet"),
         *("--tasks", TASKS, "--output", "record.json", "--model-id", MODEL),
         *("--submission", f"submissions/{MODEL}.json", "--submitted-by", "a test"),
@@ -54,7 +54,7 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Traced]:
         "trust": ("trust", "--format", "json"),
     }
     return {
-        name: traced(place.root, place.environment, *arguments)
+        name: traced(installed.root, installed.environment, *arguments)
         for name, arguments in commands.items()
     }
 
@@ -70,15 +70,15 @@ def traced(root: Path, environment: Mapping[str, str], *arguments: str) -> Trace
     )  # fmt: skip
     errors = done.communicate()[1]
     assert done.returncode == 0, errors
-    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    inside = {Path(path): count for path, count in found["opened"].items()}
+    document: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    inside = {Path(path): count for path, count in document["opened"].items()}
     return Traced(
         {
             path.relative_to(root).as_posix(): count
             for path, count in inside.items()
             if path.is_relative_to(root) and path.is_file()
         },
-        [(caller, callee) for caller, callee in found["calls"]],
+        [(caller, callee) for caller, callee in document["calls"]],
     )
 
 
@@ -145,9 +145,9 @@ def test_each_extractor_is_read_once(tmp_path):
 def test_each_record_and_withdrawal_is_read_once(tmp_path):
     raw = submission_bytes()
     root = repository(tmp_path / "place")
-    kept = put(root, outcome_of(plan_for(raw), raw))
+    record_path = put(root, outcome_of(plan_for(raw), raw))
     withdrawn = put(root, outcome_of(plan_for(raw), raw, shift=0.05))
-    paths = [kept, withdrawn, withdraw(withdrawn)]
+    paths = [record_path, withdrawn, withdraw(withdrawn)]
     for command in (["audit", "verify"], ["trust"]):
         opened = traced(root, os.environ, *command).opened
         assert [opened[path.relative_to(root).as_posix()] for path in paths] == [1, 1, 1]

@@ -32,9 +32,13 @@ def test_keygen_writes_a_key_that_nobody_else_may_read_and_prints_its_entry(tmp_
     text = path.read_text(encoding="ascii")
     assert text.startswith("-----BEGIN PRIVATE KEY-----")
     assert all(line not in out + err for line in text.splitlines())
-    found = TrustedKey.model_validate(json.loads(out))
-    assert found.raw == private_key(path).public_key().public_bytes_raw()
-    assert (found.owner, found.valid_until, found.revoked_at) == ("Jo Doe", None, None)
+    trusted_key = TrustedKey.model_validate(json.loads(out))
+    assert trusted_key.raw == private_key(path).public_key().public_bytes_raw()
+    assert (trusted_key.owner, trusted_key.valid_until, trusted_key.revoked_at) == (
+        "Jo Doe",
+        None,
+        None,
+    )
     assert (
         "add the entry above to leaderboard/policy/keys.json; it has effect once it is on main"
         in " ".join(err.split())

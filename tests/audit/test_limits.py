@@ -77,13 +77,13 @@ def origin(module: str, name: str) -> str:
 
 def constants() -> dict[tuple[str, str], set[str]]:
     """Return the numbers of the judging modules: where each is defined, and all that have it."""
-    found: dict[tuple[str, str], set[str]] = {}
+    modules_by_constant: dict[tuple[str, str], set[str]] = {}
     for module in JUDGING:
         for name, value in vars(importlib.import_module(module)).items():
             if name.isupper() and is_number(value):
                 defined = origin(module, name)
-                found.setdefault((defined, name), {defined}).add(module)
-    return found
+                modules_by_constant.setdefault((defined, name), {defined}).add(module)
+    return modules_by_constant
 
 
 def test_every_number_of_the_judging_modules_is_in_the_digest_or_has_a_reason(monkeypatch):

@@ -148,7 +148,7 @@ DEFENCES: dict[Callable[[Path], None], Defence] = {
 }
 
 
-@pytest.mark.parametrize("attack", DEFENCES, ids=[one.__name__ for one in DEFENCES])
+@pytest.mark.parametrize("attack", DEFENCES, ids=[defence.__name__ for defence in DEFENCES])
 def test_it_is_found_and_passes_where_its_check_is_off(attack, tmp_path, monkeypatch, capsys):
     root, defence = repository(tmp_path, keys=KEYS), DEFENCES[attack]
     attack(root)
@@ -185,10 +185,10 @@ def test_a_second_person_is_what_invented_numbers_lack(tmp_path, monkeypatch, ca
     recorded(root, outcome_of(plan, RAW), OTHER)
     assert main(["audit", "verify", "--evidence", "reproduced"]) == Exit.CLEAN
     assert "      signers: a maintainer, another maintainer\n" in capsys.readouterr().out
-    found = geneb_ci.verify(evidence="reproduced")
-    assert (found.hold, [one.suffices for one in found.rated]) == (True, [True])
-    shown = json.loads(found.to_json())["evidence"]
-    assert [(one["evidence"], one["signers"]) for one in shown] == [
+    verification = geneb_ci.verify(evidence="reproduced")
+    assert (verification.hold, [rating.suffices for rating in verification.rated]) == (True, [True])
+    shown = json.loads(verification.to_json())["evidence"]
+    assert [(evidence["evidence"], evidence["signers"]) for evidence in shown] == [
         ("reproduced", ["a maintainer", "another maintainer"])
     ]
 

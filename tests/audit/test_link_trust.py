@@ -59,9 +59,9 @@ def test_three_aborts_in_a_row_dispute_the_row_and_a_record_ends_it(tmp_path):
     for number in range(3):
         assert decision(root).level == "self-reported"
         aborted(root, plan, at=number)
-    found = decision(root)
-    assert found.level == "disputed"
-    assert found.reason.startswith("the last 3 runs were aborted: ")
+    trust_decision = decision(root)
+    assert trust_decision.level == "disputed"
+    assert trust_decision.reason.startswith("the last 3 runs were aborted: ")
     recorded(root, outcome_of(plan, RAW))
     assert decision(root).level == "verified"
 
@@ -152,10 +152,10 @@ def test_records_from_before_the_compromise_count_and_later_ones_stop_nothing(st
     assert decision(root).level == "disputed"
     revoke(root, revoked_after=[head])
     assert decision(root).level == "verified"
-    found = read(root)
-    assert found.verification(before).holds
-    late = found.verification(after)
-    assert [one.name for one in late.differs] == ["signer"]
+    content = read(root)
+    assert content.verification(before).holds
+    late = content.verification(after)
+    assert [difference.name for difference in late.differs] == ["signer"]
     assert "does not precede the heads of revoked_after" in late.differs[0].message
     revoke(root)
     assert decision(root).level == "self-reported"
@@ -195,12 +195,14 @@ def test_revocation_and_withdrawal_lose_no_draw(stolen):
     withdrawn(after, OTHER)
     revoke(root)
     drawn = read(root).inputs.plans
-    assert {one.commitment_sha256 for one in drawn} == {plan_for(RAW).commitment_sha256}
+    assert {draw.commitment_sha256 for draw in drawn} == {plan_for(RAW).commitment_sha256}
     (root / f"submissions/{MODEL}.json").write_bytes(AGAIN)
     # The key is revoked, so another one signs; the earlier draw is left out.
     plan = begun(root, plan_for(AGAIN, SECOND), OTHER)
-    found = read(root).verification(recorded(root, outcome_of(plan, AGAIN), OTHER))
-    assert [(one.name, one.state) for one in found.differs] == [("earlier", StepState.DIFFERS)]
+    verification = read(root).verification(recorded(root, outcome_of(plan, AGAIN), OTHER))
+    assert [(difference.name, difference.state) for difference in verification.differs] == [
+        ("earlier", StepState.DIFFERS)
+    ]
     assert head
 
 

@@ -69,9 +69,9 @@ def test_each_statement_of_an_audit_names_the_one_before(tmp_path):
     assert named(commitment_file) == []
     assert named(start) == [name_of(commitment_file)]
     assert named(record) == [name_of(start)]
-    found = verified(root, record)
-    assert found.holds
-    assert step(found) == (StepState.HOLDS, NO_SERVER_NAMED)
+    verification = verified(root, record)
+    assert verification.holds
+    assert step(verification) == (StepState.HOLDS, NO_SERVER_NAMED)
     withdrawal = withdrawn(record)
     assert named(withdrawal) == [name_of(record)]
     assert heads_of(root) == [name_of(withdrawal)]
@@ -205,9 +205,9 @@ def test_a_commitment_that_was_never_drawn_blocks_the_next_one(tmp_path):
     )
     # Drawn late, its draw is one that the plan should have listed.
     started(root, plan_for(submission_bytes(" before"), FIRST), shown_on=COMMIT)
-    found = verified(root, path)
-    assert step(found)[0] is StepState.HOLDS
-    assert step(found, "earlier")[0] is StepState.DIFFERS
+    verification = verified(root, path)
+    assert step(verification)[0] is StepState.HOLDS
+    assert step(verification, "earlier")[0] is StepState.DIFFERS
 
 
 def test_one_that_names_old_heads_blocks_too_and_a_later_one_does_not(tmp_path):

@@ -10,8 +10,8 @@ from reference_harness.formats.merkle import inclusion_proof, leaf_hash, root_of
 
 # Test vectors of the reference implementations of RFC 6962 (certificate-transparency).
 ENTRIES = [
-    bytes.fromhex(one)
-    for one in (
+    bytes.fromhex(name)
+    for name in (
         "",
         "00",
         "10",
@@ -37,7 +37,7 @@ ROOTS = [
 
 @pytest.mark.parametrize("size", range(9))
 def test_the_roots_of_the_reference_implementations(size):
-    assert root_of([leaf_hash(one) for one in ENTRIES[:size]]).hex() == ROOTS[size]
+    assert root_of([leaf_hash(entry) for entry in ENTRIES[:size]]).hex() == ROOTS[size]
 
 
 class Stack:
@@ -55,10 +55,10 @@ class Stack:
 
     def root(self) -> bytes:
         values = [value for _, value in self.heights]
-        found = values.pop()
+        result = values.pop()
         while values:
-            found = hashlib.sha256(b"\x01" + values.pop() + found).digest()
-        return found
+            result = hashlib.sha256(b"\x01" + values.pop() + result).digest()
+        return result
 
 
 def test_a_second_implementation_gives_the_same_roots():
@@ -69,24 +69,24 @@ def test_a_second_implementation_gives_the_same_roots():
         assert root_of(leaves) == stack.root()
 
 
-def node(one: bytes, other: bytes) -> bytes:
-    return hashlib.sha256(b"\x01" + one + other).digest()
+def node(first: bytes, other: bytes) -> bytes:
+    return hashlib.sha256(b"\x01" + first + other).digest()
 
 
 def included(leaf: bytes, index: int, size: int, proof: list[bytes], root: bytes) -> bool:
     """Verify an inclusion proof as RFC 9162, 2.1.3.2 describes it."""
-    at, last, found = index, size - 1, leaf
-    for one in proof:
+    at, last, result = index, size - 1, leaf
+    for digest in proof:
         if last == 0:
             return False
         if at % 2 or at == last:
-            found = node(one, found)
+            result = node(digest, result)
             while at % 2 == 0 and at:
                 at, last = at >> 1, last >> 1
         else:
-            found = node(found, one)
+            result = node(result, digest)
         at, last = at >> 1, last >> 1
-    return last == 0 and found == root
+    return last == 0 and result == root
 
 
 sizes = st.integers(1, 70)
@@ -94,7 +94,7 @@ sizes = st.integers(1, 70)
 
 @given(sizes, st.data())
 def test_an_inclusion_proof_holds_for_its_own_entry_alone(size, data):
-    leaves = [leaf_hash(b"%d" % one) for one in range(size)]
+    leaves = [leaf_hash(b"%d" % index) for index in range(size)]
     index = data.draw(st.integers(0, size - 1))
     proof, root = inclusion_proof(leaves, index), root_of(leaves)
     assert included(leaves[index], index, size, proof, root)

@@ -47,17 +47,17 @@ def receipt_of(folder: Path, rows: np.ndarray) -> EmbeddingReceipt:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def repository_folder(tmp_path: Path) -> Path:
     """Lay out a repository whose row has a receipt."""
     receipt = receipt_of(tmp_path / "others" / MODEL, ROWS)
     document: dict[str, Any] = small_v12(MODEL) | {"receipt": receipt.model_dump()}
     return repository(tmp_path, json.dumps(document).encode())
 
 
-def audited(place: Path, *, embedded: bool) -> EmbeddingPlan:
+def audited(folder: Path, *, embedded: bool) -> EmbeddingPlan:
     """Record an audit of the row's receipt, with the embeddings that it embedded beside it, or
     not."""
-    raw = (place / f"submissions/{MODEL}.json").read_bytes()
+    raw = (folder / f"submissions/{MODEL}.json").read_bytes()
     root = json.loads(raw)["receipt"]["root"]
     plan = draw_embeddings(commitment(raw), committed_at(FIRST), beacon(FIRST), root, SAMPLE)
     every = [*range(TRAIN + TEST)]
@@ -76,31 +76,33 @@ def audited(place: Path, *, embedded: bool) -> EmbeddingPlan:
         update={"plan": plan, "tasks": [task], "rerun_sha256": hashlib.sha256(file).hexdigest()}
         | {"receipt": sound().receipt.model_copy(update={"root": root, "dim": WIDTH})}
     )
-    path = put(place, EmbeddingOutcome.model_validate_json(outcome.model_dump_json()))
+    path = put(folder, EmbeddingOutcome.model_validate_json(outcome.model_dump_json()))
     if embedded:
         path.with_name(f"{path.stem}.rows.npz").write_bytes(file)
     return plan
 
 
-def planned(place: Path, rows: np.ndarray, said: Said, others: Path | None = None) -> EmbeddingPlan:
+def planned(
+    folder: Path, rows: np.ndarray, message: Said, others: Path | None = None
+) -> EmbeddingPlan:
     """Draw for another model, of other weights and other claims, with these embeddings."""
-    receipt = receipt_of(place / "copy", rows)
+    receipt = receipt_of(folder / "copy", rows)
     weights = {
         "kind": "huggingface", "location": "org/copy", "revision": "2" * 40,
         "files": {"model.safetensors": "e" * 64},
     }  # fmt: skip
     committed = commitment(b'{"run":' + json.dumps(small_v12("copy")["run"]).encode() + b"}",
                            model_id="copy", weights=weights)  # fmt: skip
-    (place / "round.json").write_text(
+    (folder / "round.json").write_text(
         json.dumps({"round": SECOND, "signature": ROUNDS[SECOND]}), encoding="utf-8"
     )
     document = small_v12("copy") | {"receipt": receipt.model_dump()}
     raw = json.dumps(document).encode()
-    submission = SubmissionFile(raw, parse_document(raw, place / "copy.json", "copy.json"))
-    sample = EmbeddingSample(size=str(SAMPLE.test), receipt=place / "copy", others=others)
+    submission = SubmissionFile(raw, parse_document(raw, folder / "copy.json", "copy.json"))
+    sample = EmbeddingSample(size=str(SAMPLE.test), receipt=folder / "copy", others=others)
     return draw_plan(
-        committed, committed_at(SECOND), submission, sample, find_layout(place),
-        BeaconSource(place / "round.json", (), None, "", reveal=False), said.append,
+        committed, committed_at(SECOND), submission, sample, find_layout(folder),
+        BeaconSource(folder / "round.json", (), None, "", reveal=False), message.append,
     )  # fmt: skip
 
 
@@ -114,35 +116,37 @@ CHANGES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("embedded", [True, False])
 def test_a_near_receipt_inherits_the_rows_drawn_before(
-    name: str, embedded: bool, place: Path
+    name: str, embedded: bool, repository_folder: Path
 ) -> None:
-    first, said = audited(place, embedded=embedded), Said()
+    first, message = audited(repository_folder, embedded=embedded), Said()
     change, why = CHANGES[name]
-    plan = planned(place, change(ROWS), said, None if embedded else place / "others")
+    plan = planned(
+        repository_folder, change(ROWS), message, None if embedded else repository_folder / "others"
+    )
     assert plan.earlier == [EarlierEmbeddings(commitment=first.commitment_sha256, seed=first.seed)]
-    (line,) = (one for one in said if one.startswith("near "))
+    (line,) = (note for note in message if note.startswith("near "))
     assert line.startswith(f"near {MODEL}: ")
     assert why in line
     strata = strata_example()
-    share = task_shares(SAMPLE, receipt_of(place / "copy", ROWS), BENCHMARK)[TASK]
+    share = task_shares(SAMPLE, receipt_of(repository_folder / "copy", ROWS), BENCHMARK)[TASK]
     before = drawn_embeddings([first.seed], strata, share).distinct_rows
-    again = drawn_embeddings([plan.seed, *(one.seed for one in plan.earlier)], strata, share)
+    again = drawn_embeddings([plan.seed, *(draw.seed for draw in plan.earlier)], strata, share)
     assert set(before) <= set(again.distinct_rows)
     assert set(again.rows["earlier"]) == set(before)
 
 
-def test_rows_of_another_model_inherit_nothing(place: Path) -> None:
-    audited(place, embedded=True)
-    said = Said()
-    assert planned(place, NOISE, said).earlier == []
-    assert not [one for one in said if one.startswith("near ")]
+def test_rows_of_another_model_inherit_nothing(repository_folder: Path) -> None:
+    audited(repository_folder, embedded=True)
+    notices = Said()
+    assert planned(repository_folder, NOISE, notices).earlier == []
+    assert not [note for note in notices if note.startswith("near ")]
 
 
-def test_what_cannot_be_compared_is_said(place: Path) -> None:
+def test_what_cannot_be_compared_is_said(repository_folder: Path) -> None:
     """The receipt is published nowhere, and no embeddings lie beside the record."""
-    audited(place, embedded=False)
-    said = Said()
-    assert planned(place, ROWS + 1e-3 * NOISE, said).earlier == []
-    assert said == [
+    audited(repository_folder, embedded=False)
+    notices = Said()
+    assert planned(repository_folder, ROWS + 1e-3 * NOISE, notices).earlier == []
+    assert notices == [
         f"{MODEL}: not compared: the receipt is not published: its location is null",
     ]

@@ -57,7 +57,7 @@ POLICY = commitment(RAW).policy.model_dump() | {"tolerance": tolerance_digest()}
 """The policy of the logged commitments, with the digest of the tolerance alone."""
 
 
-def kept(root: Path) -> Path:
+def old_board(root: Path) -> Path:
     """Lay out the board."""
     repository(root)
     (root / "leaderboard/policy/keys.json").write_text(json.dumps(KEYS), encoding="utf-8")
@@ -70,12 +70,12 @@ def links(root: Path) -> tuple[StepState, str]:
 
 
 def test_its_record_verifies_by_the_log(tmp_path, monkeypatch, capsys):
-    root = kept(tmp_path)
+    root = old_board(tmp_path)
     assert links(root) == (StepState.HOLDS, "")
-    found = read(root)
-    assert found.verification(root / AUDITS / RECORD).holds
-    assert found.history.log is not None
-    assert [one.kind for one in found.history.log.entries] == [
+    content = read(root)
+    assert content.verification(root / AUDITS / RECORD).holds
+    assert content.history.log is not None
+    assert [log_entry.kind for log_entry in content.history.log.entries] == [
         *("commitment", "start", "result"),
         *("commitment", "start", "abort"),
     ]
@@ -85,7 +85,7 @@ def test_its_record_verifies_by_the_log(tmp_path, monkeypatch, capsys):
 
 
 def test_what_is_signed_now_names_the_log_and_all_that_it_lists(tmp_path):
-    root = kept(tmp_path)
+    root = old_board(tmp_path)
     path = committed(root, commitment(submission_bytes(" third"), model_id="third"))
     named = read(root).history.files[name_of(path)].heads
     assert named is not None
@@ -100,16 +100,16 @@ def test_what_is_signed_now_names_the_log_and_all_that_it_lists(tmp_path):
 
 
 def test_an_audit_goes_on_after_the_log(tmp_path):
-    root = kept(tmp_path)
+    root = old_board(tmp_path)
     path = audited(root, RAW, SECOND, policy=POLICY)
-    found = read(root).verification(path)
+    verification = read(root).verification(path)
     # One commitment has one draw, also where the first was logged.
-    assert step(found, "earlier")[0] is StepState.DIFFERS
-    assert step(found)[0] is StepState.HOLDS
+    assert step(verification, "earlier")[0] is StepState.DIFFERS
+    assert step(verification)[0] is StepState.HOLDS
 
 
 def test_what_names_nothing_and_is_not_in_the_log_does_not_count(tmp_path):
-    root = kept(tmp_path)
+    root = old_board(tmp_path)
     path = put(root, outcome_of(plan_for(RAW, policy=POLICY), RAW, 0.01))
     state, message = step(read(root).verification(path))
     assert (state, "is not in the log, so it does not count" in message) == (
@@ -128,7 +128,7 @@ def test_what_names_nothing_and_is_not_in_the_log_does_not_count(tmp_path):
 
 @pytest.mark.parametrize("name", [RECORD, START])
 def test_a_file_that_the_log_lists_is_never_lost(tmp_path, name: str):
-    root = kept(tmp_path)
+    root = old_board(tmp_path)
     path = root / AUDITS / name
     raw = path.read_bytes()
     path.unlink()
@@ -158,7 +158,7 @@ def test_each_changed_file_of_the_log_is_refused():
 
 
 def test_a_broken_log_stops_every_record(tmp_path):
-    root = kept(tmp_path)
+    root = old_board(tmp_path)
     (root / AUDITS / "log/checkpoint").write_bytes(b"no checkpoint\n")
     state, message = links(root)
     assert (state, "the checkpoint of the log cannot be used" in message) == (
@@ -172,7 +172,7 @@ def test_another_log_and_another_key_are_refused(tmp_path):
     other = "example.org/other"
     with pytest.raises(ValueError, match="is not a key of the log"):
         LogKeys.model_validate({"origin": other, "keys": KEYS["log"]["keys"]})
-    root = kept(tmp_path)
+    root = old_board(tmp_path)
     text = (root / AUDITS / "log/checkpoint").read_text(encoding="utf-8")
     body, _, line = text.rpartition("\n\n")
     unknown = line.replace(line.split()[2], "A" * 92)
@@ -195,10 +195,10 @@ def test_a_log_that_was_cut_does_not_follow_the_published_one():
 
 
 def test_what_the_log_had_before_a_key_was_stolen_goes_on_counting(tmp_path):
-    root = kept(tmp_path)
+    root = old_board(tmp_path)
     for size, holds in ((3, True), (2, False)):
         keys = {**KEYS, "keys": [entry(revoked_at="2024-01-01T00:00:00Z", revoked_from=size)]}
         (root / "leaderboard/policy/keys.json").write_text(json.dumps(keys), encoding="utf-8")
-        found = read(root).verification(root / AUDITS / RECORD)
-        assert (step(found, "signer")[0] is StepState.HOLDS) is holds
+        verification = read(root).verification(root / AUDITS / RECORD)
+        assert (step(verification, "signer")[0] is StepState.HOLDS) is holds
     assert moment_of(time_of(FIRST)).startswith("2023-")

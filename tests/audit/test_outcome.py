@@ -50,14 +50,19 @@ def cell(gain: float, tolerance: float = 0.02) -> CellComparison:
 
 def tasks(*cells: CellComparison, regime: str = "full") -> list[AuditedTask]:
     return [
-        AuditedTask(task=f"task-{k}", reason="drawn", verdict=one.verdict, regimes={regime: one})
-        for k, one in enumerate(cells)
+        AuditedTask(
+            task=f"task-{k}",
+            reason="drawn",
+            verdict=task_outcome.verdict,
+            regimes={regime: task_outcome},
+        )
+        for k, task_outcome in enumerate(cells)
     ]
 
 
 def test_a_task_differs_as_soon_as_one_cell_does():
     within, outside = cell(0.019), cell(0.021)
-    assert [verdict_of(one) for one in (within, outside)] == ["agrees", "differs"]
+    assert [verdict_of(cells_tried) for cells_tried in (within, outside)] == ["agrees", "differs"]
     for cells, expected in {
         (within, within): "agrees",
         (within, outside): "differs",
@@ -65,8 +70,10 @@ def test_a_task_differs_as_soon_as_one_cell_does():
         (outside, outside): "differs",
     }.items():
         assert task_verdict(cells) == expected
-        found = [AuditedTask(task="t", reason="drawn", verdict="agrees", regimes=by_regime(cells))]
-        assert overall_verdict(found, QUIET) == expected
+        results = [
+            AuditedTask(task="t", reason="drawn", verdict="agrees", regimes=by_regime(cells))
+        ]
+        assert overall_verdict(results, QUIET) == expected
 
 
 def by_regime(cells: tuple[CellComparison, ...]) -> dict[str, CellComparison]:
@@ -86,19 +93,21 @@ def test_a_cell_differs_with_its_canonical_score():
         assert verdict_of(within.model_copy(update={"canonical": other})) == expected
 
 
-def joint(found: list[AuditedTask], regime: str = "full") -> MeanBias:
-    return mean_biases(found)[f"{regime}, MCC"]
+def joint(audited_tasks: list[AuditedTask], regime: str = "full") -> MeanBias:
+    return mean_biases(audited_tasks)[f"{regime}, MCC"]
 
 
 def measured(
     gain: float, deviation: float, step: float, centre: float | None = 0.0, tolerance: float = 0.05
 ) -> CellComparison:
     """Return a cell of which the copies say how an honest claim differs."""
-    one = cell(gain, tolerance)
+    test_cell = cell(gain, tolerance)
     each = EachMetric(MCC=deviation, Acc=1.0, F1=1.0), EachMetric(MCC=step, Acc=1.0, F1=1.0)
     middle = None if centre is None else HonestCentre(MCC=centre, Acc=0.0, F1=0.0)
     honest = HonestDifference(deviation=each[0], step=each[1], centre=middle)
-    return one.model_copy(update={"tolerance": one.tolerance.model_copy(update={"honest": honest})})
+    return test_cell.model_copy(
+        update={"tolerance": test_cell.tolerance.model_copy(update={"honest": honest})}
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,10 +115,10 @@ def measured(
 )
 def test_claims_that_all_lie_on_one_side_differ_though_each_is_within(share, expected):
     """Thirteen cells, each raised by nine tenths of its tolerance: no single one tells."""
-    found = tasks(*(cell(share * width, width) for width in [0.02, 0.03, 0.04] * 4 + [0.03]))
-    assert {one.verdict for one in found} == {"agrees"}
-    assert overall_verdict(found, QUIET) == expected
-    assert joint(found).is_biased == (expected == "differs")
+    task_list = tasks(*(cell(share * width, width) for width in [0.02, 0.03, 0.04] * 4 + [0.03]))
+    assert {task_outcome.verdict for task_outcome in task_list} == {"agrees"}
+    assert overall_verdict(task_list, QUIET) == expected
+    assert joint(task_list).is_biased == (expected == "differs")
 
 
 def test_claims_on_both_sides_have_no_mean_bias_and_many_far_ones_are_significant():
@@ -128,11 +137,11 @@ def test_claims_on_both_sides_have_no_mean_bias_and_many_far_ones_are_significan
 def test_claims_may_lie_where_rerun_or_copies_do_and_between(share):
     """Ties that noise breaks move claims and copies alike, or neither."""
     centre = 0.02
-    found = joint(tasks(*[measured(share * centre, 0.002, 0.002, centre)] * 13))
+    test_result = joint(tasks(*[measured(share * centre, 0.002, 0.002, centre)] * 13))
     apart = max(0.0, -share, share - 1) * centre
-    assert abs(found.difference) == pytest.approx(apart, abs=1e-12)
-    assert found.is_significant == (apart > 0)
-    assert found.far_cells == (13 if apart > 3 * 0.002 + 0.002 else 0)
+    assert abs(test_result.difference) == pytest.approx(apart, abs=1e-12)
+    assert test_result.is_significant == (apart > 0)
+    assert test_result.far_cells == (13 if apart > 3 * 0.002 + 0.002 else 0)
 
 
 def test_earlier_records_keep_the_bound_that_they_were_judged_by():
@@ -173,33 +182,36 @@ def test_flips_exceed_the_bound_more_rarely_than_its_level():
 
 def test_each_regime_is_looked_at_alone():
     raised, lowered = (cell(sign * 0.018) for sign in (1, -1))
-    found = [
+    audited_tasks = [
         AuditedTask(
             task=f"t{k}", reason="drawn", verdict="agrees", regimes={"a": raised, "b": lowered}
         )
         for k in range(9)
     ]
-    assert [joint(found, name).is_significant for name in ("a", "b")] == [True, True]
+    assert [joint(audited_tasks, name).is_significant for name in ("a", "b")] == [True, True]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 13])
 def test_a_bias_is_found_in_any_number_of_cells(count):
     """Cells raised to nine tenths of a wide tolerance, whose copies hardly move."""
     for sign in (1, -1):
-        found = tasks(*[measured(sign * 0.045, 0.002, 0.002)] * count)
-        assert {one.verdict for one in found} == {"agrees"}
-        assert overall_verdict(found, QUIET) == "differs"
+        task_list = tasks(*[measured(sign * 0.045, 0.002, 0.002)] * count)
+        assert {task_outcome.verdict for task_outcome in task_list} == {"agrees"}
+        assert overall_verdict(task_list, QUIET) == "differs"
     assert overall_verdict(tasks(*[measured(0.002, 0.002, 0.002)] * count), QUIET) == "agrees"
 
 
 def test_canonical_scores_have_a_joint_test_of_their_own():
-    one = measured(0.045, 0.002, 0.002)
+    tolerance_cell = measured(0.045, 0.002, 0.002)
     canonical = CanonicalComparison(
-        claimed=one.claimed, rescored=one.rescored, tolerance=one.tolerance, verdict="agrees"
+        claimed=tolerance_cell.claimed,
+        rescored=tolerance_cell.rescored,
+        tolerance=tolerance_cell.tolerance,
+        verdict="agrees",
     )
     both = measured(0.0, 0.002, 0.002).model_copy(update={"canonical": canonical})
-    found = mean_biases(tasks(*[both] * 4))
-    assert [name for name, test in found.items() if test.is_significant] == ["full, canonical MCC"]
+    biases = mean_biases(tasks(*[both] * 4))
+    assert [name for name, test in biases.items() if test.is_significant] == ["full, canonical MCC"]
 
 
 def test_honest_differences_are_rarely_significant():
@@ -221,22 +233,22 @@ def test_honest_differences_are_rarely_significant():
 
 @given(st.lists(st.tuples(st.floats(-0.5, 0.5), st.floats(0, 1e308)), min_size=1, max_size=20))
 def test_no_numbers_of_a_record_break_it(pairs):
-    found = joint(tasks(*(cell(gain, width) for gain, width in pairs)))
-    assert abs(found.difference) <= 1
-    assert found.limit >= 0
+    test_result = joint(tasks(*(cell(gain, width) for gain, width in pairs)))
+    assert abs(test_result.difference) <= 1
+    assert test_result.limit >= 0
 
 
 def test_informative_cells_are_counted_for_each_regime():
-    found = informative_cells(
+    cells = informative_cells(
         tasks(
             cell(0, INFORMATIVE_TOLERANCE),
             cell(0, math.nextafter(INFORMATIVE_TOLERANCE, 1)),
             cell(0, 0.2),
         )
     )
-    assert found == {"full": InformativeCells(1, 3)}
-    assert not found["full"].suffices
+    assert cells == {"full": InformativeCells(1, 3)}
+    assert not cells["full"].suffices
     assert InformativeCells(2, 4).suffices
     assert (
-        informative_text(found | {"10shot": InformativeCells(3, 3)}) == "full 1 of 3, 10shot 3 of 3"
+        informative_text(cells | {"10shot": InformativeCells(3, 3)}) == "full 1 of 3, 10shot 3 of 3"
     )

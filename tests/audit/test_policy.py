@@ -39,12 +39,12 @@ def test_the_shipped_policy():
 
 
 def test_a_place_has_its_own(tmp_path):
-    place = Layout(LayoutKind.GENEB_CI, tmp_path, policy=tmp_path)
-    assert audit_policy(place) == audit_policy(Layout(LayoutKind.ALONE, ROOT)), (
+    layout = Layout(LayoutKind.GENEB_CI, tmp_path, policy=tmp_path)
+    assert audit_policy(layout) == audit_policy(Layout(LayoutKind.ALONE, ROOT)), (
         "none yet: the shipped one"
     )
     (tmp_path / "policy.toml").write_text(POLICY)
-    assert audit_policy(place).drawn == 2
+    assert audit_policy(layout).drawn == 2
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,8 @@ def test_detection_is_what_counting_gives(data):
     fabricated = data.draw(st.integers(0, tasks))
     drawn = data.draw(st.integers(1, tasks))
     power = data.draw(st.fractions(0, 1, max_denominator=10))
-    found = detection_probability(Design((tasks,)), fabricated, drawn, power)
-    assert found == by_counting(tasks, fabricated, drawn, power)
+    probability = detection_probability(Design((tasks,)), fabricated, drawn, power)
+    assert probability == by_counting(tasks, fabricated, drawn, power)
 
 
 @settings(max_examples=examples(50))
@@ -81,8 +81,8 @@ def test_the_published_table():
     assert tuple(PUBLISHED) == TABLE_DRAWN
     rows = {row.drawn: row.detection for row in detection_table(HUNDRED)}
     assert {k: tuple(round(float(p), 3) for p in row) for k, row in rows.items()} == PUBLISHED
-    found = [needed_sample_size(HUNDRED, m, Fraction("0.95")) for m in TABLE_FABRICATED]
-    assert tuple(found) == SIZES_FOR_95
+    sizes = [needed_sample_size(HUNDRED, m, Fraction("0.95")) for m in TABLE_FABRICATED]
+    assert tuple(sizes) == SIZES_FOR_95
 
 
 def test_figures_of_the_text():
@@ -113,11 +113,11 @@ def test_stratification_costs_power_at_its_worst():
 @given(st.sampled_from([HUNDRED, STRATIFIED]), st.integers(1, 100))
 @settings(max_examples=examples(30))
 def test_the_sample_found_is_the_smallest(design, fabricated):
-    wanted = Fraction("0.9")
-    found = needed_sample_size(design, fabricated, wanted)
-    assert detection_probability(design, fabricated, found) >= wanted
-    if found > max(1, design.guaranteed):
-        assert detection_probability(design, fabricated, found - 1) < wanted
+    expected = Fraction("0.9")
+    sample_size = needed_sample_size(design, fabricated, expected)
+    assert detection_probability(design, fabricated, sample_size) >= expected
+    if sample_size > max(1, design.guaranteed):
+        assert detection_probability(design, fabricated, sample_size - 1) < expected
 
 
 @pytest.mark.parametrize(

@@ -31,15 +31,15 @@ def test_simulated_detection_is_what_is_computed():
 
 
 def test_pushing_again_never_lowers_what_the_union_finds():
-    found = list(push_results(forgers=20, pushes=60, drawn=10, fabricated=20))
-    assert [one.lowered_count for one in found] == [0] * 60
-    evaded = [one.evaded_union for one in found]
+    pushes = list(push_results(forgers=20, pushes=60, drawn=10, fabricated=20))
+    assert [push.lowered_count for push in pushes] == [0] * 60
+    evaded = [push.evaded_union for push in pushes]
     assert evaded == sorted(evaded, reverse=True)
     assert evaded[-1] == 0
-    rerun = [one.rerun for one in found]
+    rerun = [push.rerun for push in pushes]
     assert rerun == sorted(rerun)
     # Each draw for itself: the share that got through grows with every push.
-    through = [one.evaded_redrawn for one in found]
+    through = [push.evaded_redrawn for push in pushes]
     assert through == sorted(through)
     assert through[-1] > 0.9
 

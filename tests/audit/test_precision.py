@@ -30,8 +30,8 @@ from geneb_ci.audit.rerun.honesty import (
     ],
 )
 def test_the_noise_is_never_coarser_than_declared(declared, difference, pairs, noise):
-    found = Precision(declared=declared, pairs=pairs, difference=difference, bits=24)
-    assert found.noise == noise
+    precision = Precision(declared=declared, pairs=pairs, difference=difference, bits=24)
+    assert precision.noise == noise
 
 
 def test_the_precision_is_that_of_all_tasks():
@@ -40,8 +40,8 @@ def test_the_precision_is_that_of_all_tasks():
         Repeatability(pairs=0, difference=0.0, bits=0),
         Repeatability(pairs=2, difference=1e-3, bits=7),
     ]
-    found = precision_of("bfloat16", parts)
-    assert found == Precision(declared="bfloat16", pairs=66, difference=1e-3, bits=8)
+    precision = precision_of("bfloat16", parts)
+    assert precision == Precision(declared="bfloat16", pairs=66, difference=1e-3, bits=8)
     assert precision_of("bfloat16", parts[1:2]) is None
     fine = precision_of("bfloat16", parts[:1])
     assert fine is not None
@@ -61,10 +61,10 @@ def test_the_bits_are_those_that_the_numbers_use(bits, seed):
 
 
 def test_rows_that_cannot_be_compared_differ_without_limit():
-    one = np.ones(4, dtype=np.float32)
+    ones = np.ones(4, dtype=np.float32)
     most = float(np.finfo(np.float64).max)
-    assert repeatability_of([(one, one[:2])]).difference == most
+    assert repeatability_of([(ones, ones[:2])]).difference == most
     large = np.full(4, 1e308)
     assert math.isfinite(repeatability_of([(large, -large)]).difference)
-    assert repeatability_of([(one, one * 1.5)]).difference == pytest.approx(0.5)
+    assert repeatability_of([(ones, ones * 1.5)]).difference == pytest.approx(0.5)
     assert repeatability_of([]) == Repeatability(pairs=0, difference=0.0, bits=0)

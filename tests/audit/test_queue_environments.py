@@ -48,47 +48,47 @@ def module_of(version: str) -> str:
     return f"submissions/extractors/words_{version.replace('.', '_')}.py:Words"
 
 
-def row(place: Installed, site: Path, version: str) -> str:
+def row(installed: Installed, site: Path, version: str) -> str:
     """Run the extractor with a version of the package; return the file, of format 1.0."""
     model_id = f"words-{version}"
     (site / version).mkdir(parents=True)
     (site / version / "tinyformers.py").write_text(
         f"def words():\n    return {WORDS[version]!r}\n", encoding="utf-8"
     )
-    path = place.environment["PYTHONPATH"]
-    place.environment["PYTHONPATH"] = f"{path}:{site / version}"
-    file = place.root / "submissions" / f"{model_id}.json"
-    place.run(
+    path = installed.environment["PYTHONPATH"]
+    installed.environment["PYTHONPATH"] = f"{path}:{site / version}"
+    file = installed.root / "submissions" / f"{model_id}.json"
+    installed.run(
         *("reference_harness", "run", "--extractor", module_of(version)),
         *("--output", f"{model_id}.record.json", "--model-id", model_id),
         *("--submission", str(file), "--submitted-by", "a test", "--quiet"),
     )
-    place.environment["PYTHONPATH"] = path
+    installed.environment["PYTHONPATH"] = path
     document = json.loads(file.read_bytes())
     old = {key: document[key] for key in FORMAT_1_0} | {"schema_version": "1.0"}
     file.write_text(json.dumps(old), encoding="utf-8")
     return f"submissions/{model_id}.json"
 
 
-def entry(place: Installed, version: str) -> Environment:
+def entry(installed: Installed, version: str) -> Environment:
     """Write the lock of a version and the entry of its row."""
-    policy = place.root / "leaderboard/policy"
+    policy = installed.root / "leaderboard/policy"
     text = lock("tinyformers", version, WHEELS[version][1])
     if version == min(WHEELS):
         text += lock("tokenizers", "0.13.3", TOKENIZERS[1])
-    wanted = Environment(
+    expected = Environment(
         lock=f"tinyformers-{version}.txt", sha256=hashlib.sha256(text.encode()).hexdigest()
     )
     for name in ("models", "environments"):
         (policy / name).mkdir(exist_ok=True)
-    (policy / "environments" / wanted.lock).write_text(text, encoding="utf-8")
+    (policy / "environments" / expected.lock).write_text(text, encoding="utf-8")
     (policy / f"models/words-{version}.toml").write_text(
         'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\n'
         f'extractor = "{module_of(version)}"\n'
-        f'[run.environment]\nlock = "{wanted.lock}"\nsha256 = "{wanted.sha256}"\n',
+        f'[run.environment]\nlock = "{expected.lock}"\nsha256 = "{expected.sha256}"\n',
         encoding="utf-8",
     )
-    return wanted
+    return expected
 
 
 @pytest.mark.nightly
@@ -97,20 +97,20 @@ def test_each_runs_with_its_own_version(tmp_path, monkeypatch):
         pass  # fails or skips where there is none
     for name in ("UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS"):
         monkeypatch.delenv(name, raising=False)
-    place = Installed(tmp_path / "audit", drawn=1)
+    installed = Installed(tmp_path / "audit", drawn=1)
     (tmp_path / "scratch").mkdir()
-    policy = place.root / "leaderboard/policy/policy.toml"
+    policy = installed.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
     policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")
-    modules = place.root / "submissions/extractors"
+    modules = installed.root / "submissions/extractors"
     modules.mkdir()
     for version, share in SHARES.items():
         name = module_of(version).partition(":")[0]
-        (place.root / name).write_text(MODULE.replace("SHARE", share), encoding="utf-8")
-    rows = [row(place, tmp_path / "site", version) for version in WORDS]
-    locks = {f"words-{version}": entry(place, version).sha256 for version in WORDS}
+        (installed.root / name).write_text(MODULE.replace("SHARE", share), encoding="utf-8")
+    rows = [row(installed, tmp_path / "site", version) for version in WORDS]
+    locks = {f"words-{version}": entry(installed, version).sha256 for version in WORDS}
     with loopback(handler(dict([*WHEELS.values(), TOKENIZERS]))) as server:
-        place.environment |= {
+        installed.environment |= {
             "TMPDIR": str(tmp_path / "scratch"),
             "XDG_CACHE_HOME": str(tmp_path / "cache"),
             "UV_CACHE_DIR": str(tmp_path / "uv"),
@@ -118,7 +118,7 @@ def test_each_runs_with_its_own_version(tmp_path, monkeypatch):
         }
         command = ("geneb_ci", "audit", "queue", *rows, "--key", "key.pem", *GO[2:])
         workers = ("--device", "cpu", "--device", "cpu")  # one worker each
-        stopped = place.run(*command, *workers, check=False)
+        stopped = installed.run(*command, *workers, check=False)
         assert (stopped.returncode, stopped.stdout.count("to be published")) == (0, 2), (
             stopped.stderr
         )
@@ -126,25 +126,25 @@ def test_each_runs_with_its_own_version(tmp_path, monkeypatch):
             f'[[audit]]\nfile = "{file}"\ncommitted-at = "{GO[1]}"\nbeacon-file = "round.json"\n'
             for file in rows
         )
-        (place.root / "list.toml").write_text(listed, encoding="utf-8")
-        done = place.run(
+        (installed.root / "list.toml").write_text(listed, encoding="utf-8")
+        done = installed.run(
             *("geneb_ci", "audit", "queue", "--from", "list.toml", "--key", "key.pem", *workers),
             check=False,
         )
     assert done.returncode == 0, done.stderr
-    found = record_files(place.root / "leaderboard/audits")
+    records = record_files(installed.root / "leaderboard/audits")
     outcomes = {
         path.parent.name: json.loads(parse_envelope(path.read_bytes()).payload)["predicate"]
-        for path in found
+        for path in records
     }
-    assert {name: one["verdict"] for name, one in outcomes.items()} == dict.fromkeys(
+    assert {name: outcome["verdict"] for name, outcome in outcomes.items()} == dict.fromkeys(
         locks, "agrees"
     )
     tails = ["; it embedded with tokenizers 0.13.3; `packages` are those that scored", ""]
     for (name, sha256), tail in zip(locks.items(), tails, strict=True):
         assert f"environment: lock with sha256 {sha256}{tail}" in outcomes[name]["notes"]
-    verified = place.run("geneb_ci", "audit", "verify")
+    verified = installed.run("geneb_ci", "audit", "verify")
     assert verified.stdout.endswith("2 records: 2 verified\n")
     # Format 1.0 names no scorer, which the policy asks for: the audits are shown beside.
-    rows_of = json.loads(place.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
-    assert {one["level"] for one in rows_of} == {"self-reported"}
+    rows_of = json.loads(installed.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
+    assert {item["level"] for item in rows_of} == {"self-reported"}

@@ -53,5 +53,5 @@ def test_a_record_can_go_into_a_folder_that_is_not_there_yet(tmp_path: Path) -> 
 def test_a_file_that_is_no_json_object_is_no_record(raw: bytes, step: str, message: str) -> None:
     with pytest.raises(StepMismatch) as caught:
         strict_json(raw, step)
-    said = caught.value.message.removeprefix(f"{step}: ")
-    assert said.startswith("this is not an audit record: ") is bool(message)
+    refusal_text = caught.value.message.removeprefix(f"{step}: ")
+    assert refusal_text.startswith("this is not an audit record: ") is bool(message)

@@ -23,7 +23,7 @@ FIRST_PLAN = plan_for(BEFORE)
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch) -> Path:
+def repository_folder(tmp_path, monkeypatch) -> Path:
     root = repository(tmp_path)
     module = root / "submissions/extractors/model.py"
     module.parent.mkdir()
@@ -36,34 +36,34 @@ def place(tmp_path, monkeypatch) -> Path:
 
 
 def planned() -> int:
-    given = ("--committed-at", committed_at(SECOND), "--beacon-file", "round.json")
-    return main(["audit", "plan", "c.json", *given, "--output", "plan.json"])
+    arguments = ("--committed-at", committed_at(SECOND), "--beacon-file", "round.json")
+    return main(["audit", "plan", "c.json", *arguments, "--output", "plan.json"])
 
 
-def test_a_model_without_records_has_no_earlier_draw(place):
+def test_a_model_without_records_has_no_earlier_draw(repository_folder):
     assert planned() == 0
-    assert task_plan(place / "plan.json").earlier == []
+    assert task_plan(repository_folder / "plan.json").earlier == []
 
 
-def test_what_a_record_drew_is_rerun(place):
-    put(place, outcome_of(FIRST_PLAN, BEFORE))
+def test_what_a_record_drew_is_rerun(repository_folder):
+    put(repository_folder, outcome_of(FIRST_PLAN, BEFORE))
     assert planned() == 0
-    plan = task_plan(place / "plan.json")
-    assert [(one.commitment, one.drawn) for one in plan.earlier] == [
+    plan = task_plan(repository_folder / "plan.json")
+    assert [(earlier_draw.commitment, earlier_draw.drawn) for earlier_draw in plan.earlier] == [
         (FIRST_PLAN.commitment_sha256, FIRST_PLAN.drawn)
     ]
-    assert {one.task for one in plan.chosen} >= {*FIRST_PLAN.drawn, *plan.drawn}
+    assert {chosen_task.task for chosen_task in plan.chosen} >= {*FIRST_PLAN.drawn, *plan.drawn}
     # What came out can be recorded, and verifies.
-    raw = (place / "submissions/model.json").read_bytes()
-    (place / "x.json").write_bytes(record_bytes(outcome_of(plan, raw)))
+    raw = (repository_folder / "submissions/model.json").read_bytes()
+    (repository_folder / "x.json").write_bytes(record_bytes(outcome_of(plan, raw)))
     assert main(["audit", "verify", "x.json"]) == 0
 
 
-def test_a_record_that_cannot_be_read_stops_the_plan(place, capsys):
-    path = put(place, outcome_of(FIRST_PLAN, BEFORE))
+def test_a_record_that_cannot_be_read_stops_the_plan(repository_folder, capsys):
+    path = put(repository_folder, outcome_of(FIRST_PLAN, BEFORE))
     path.write_bytes(b"{}")
     assert planned() == 11
     assert f"model/{path.name} cannot be read, so its draw is not known" in (
         capsys.readouterr().err
     )
-    assert not (place / "plan.json").exists()
+    assert not (repository_folder / "plan.json").exists()

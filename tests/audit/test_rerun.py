@@ -48,7 +48,7 @@ class Ended(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
         pass  # fails or skips where there is none
     made = Installed(tmp_path_factory.mktemp("audit"), drawn=TASKS, boxed=False)
@@ -66,15 +66,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 
 @pytest.fixture(scope="module")
-def honest_plan(place: Installed) -> str:
+def honest_plan(installed: Installed) -> str:
     """Return the name of a plan that no other test writes."""
-    return (place.root / planned(place, HONEST)).rename(place.root / "honest-plan.json").name
+    return (
+        (installed.root / planned(installed, HONEST))
+        .rename(installed.root / "honest-plan.json")
+        .name
+    )
 
 
 @pytest.fixture
-def narrow(place: Installed) -> Iterator[None]:
+def narrow(installed: Installed) -> Iterator[None]:
     """Let the policy have one task of one regime: the honest row is audited in all."""
-    policy = place.root / "leaderboard/policy/policy.toml"
+    policy = installed.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
     less = text.replace(REGIMES, '["full"]')
     policy.write_text(less.replace(f"drawn = {TASKS} ", "drawn = 1 "), encoding="utf-8")
@@ -82,71 +86,71 @@ def narrow(place: Installed) -> Iterator[None]:
     policy.write_text(text, encoding="utf-8")
 
 
-def ran(place: Installed, *arguments: str) -> Ended:
-    done = place.run("geneb_ci", *arguments, check=False)
+def ran(installed: Installed, *arguments: str) -> Ended:
+    done = installed.run("geneb_ci", *arguments, check=False)
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
-def planned(place: Installed, model_id: str, *sample: str) -> str:
+def planned(installed: Installed, model_id: str, *sample: str) -> str:
     c, p = f"{model_id}.c.json", f"{model_id}.p.json"
-    done = ran(place, "audit", "commit", f"submissions/{model_id}.json", "--output", c)
+    done = ran(installed, "audit", "commit", f"submissions/{model_id}.json", "--output", c)
     assert done.code == 0, done.err
     beacon = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
-    done = ran(place, "audit", "plan", c, *beacon, *sample, "--output", p)
+    done = ran(installed, "audit", "plan", c, *beacon, *sample, "--output", p)
     assert done.code == 0, done.err
     return p
 
 
-def records(place: Installed, model_id: str) -> list[Path]:
-    found = record_files(place.root / "leaderboard" / "audits")
-    return [path for path in found if path.parent.name == model_id]
+def records(installed: Installed, model_id: str) -> list[Path]:
+    result = record_files(installed.root / "leaderboard" / "audits")
+    return [path for path in result if path.parent.name == model_id]
 
 
-def level(place: Installed, model_id: str) -> dict[str, object]:
-    done = ran(place, "trust", "--format", "json")
+def level(installed: Installed, model_id: str) -> dict[str, object]:
+    done = ran(installed, "trust", "--format", "json")
     rows = json.loads(done.out)["rows"]
     return next(row for row in rows if row["model_id"] == model_id)
 
 
 @pytest.mark.usefixtures("narrow")
-def test_an_honest_row_becomes_verified(place: Installed) -> None:
-    plan = planned(place, HONEST)
-    with place.in_sandbox():
-        done = ran(place, "audit", "run", plan, "--key", "key.pem")
+def test_an_honest_row_becomes_verified(installed: Installed) -> None:
+    plan = planned(installed, HONEST)
+    with installed.in_sandbox():
+        done = ran(installed, "audit", "run", plan, "--key", "key.pem")
     assert done.code == 0, done.err
     assert "agrees: 1 task rerun, every score within its tolerance" in done.out
-    (record,) = records(place, HONEST)
-    assert ran(place, "audit", "verify", str(record)).code == 0
-    assert level(place, HONEST)["level"] == "verified"
+    (record,) = records(installed, HONEST)
+    assert ran(installed, "audit", "verify", str(record)).code == 0
+    assert level(installed, HONEST)["level"] == "verified"
     outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
     assert outcome["verdict"] == "agrees"
-    full = [one["regimes"]["full"] for one in outcome["tasks"]]
-    assert [one["predictions_equal"] for one in full] == [True]
+    full = [task["regimes"]["full"] for task in outcome["tasks"]]
+    assert [regime["predictions_equal"] for regime in full] == [True]
     assert outcome["sandbox"]["level"] == 2
     assert all(escape["refused"] for escape in outcome["sandbox"]["escapes"])
 
 
 @pytest.mark.usefixtures("narrow")
-def test_a_consistent_forgery_is_disputed(place: Installed) -> None:
-    checked = ran(place, "check", "--select", "arithmetic", f"submissions/{FORGED}.json")
+def test_a_consistent_forgery_is_disputed(installed: Installed) -> None:
+    checked = ran(installed, "check", "--select", "arithmetic", f"submissions/{FORGED}.json")
     assert checked.code == 0, "arithmetic cannot tell it"
-    done = ran(place, "audit", "run", planned(place, FORGED), "--key", "key.pem")
+    done = ran(installed, "audit", "run", planned(installed, FORGED), "--key", "key.pem")
     assert done.code == 11, done.err
     assert done.out.split("differs: ")[1].startswith("mini_"), "each task was raised"
-    assert level(place, FORGED)["level"] == "disputed"
-    built = ran(place, "build", "--no-diagnostics", "--output", "board")
+    assert level(installed, FORGED)["level"] == "disputed"
+    built = ran(installed, "build", "--no-diagnostics", "--output", "board")
     assert built.code == 0, built.err
-    rows = json.loads((place.root / "board/leaderboard.json").read_bytes())["data"]["full"]
+    rows = json.loads((installed.root / "board/leaderboard.json").read_bytes())["data"]["full"]
     row = next(row for row in rows if row["model"] == FORGED)
     assert (row["submitted"], row["audit"]["verdict"]) == ("disputed", "differs")
 
 
-def community(place: Installed, model_id: str, source: str = MODULE, scale: str = "2") -> Path:
-    folder = place.root / "submissions" / "extractors"
+def community(installed: Installed, model_id: str, source: str = MODULE, scale: str = "2") -> Path:
+    folder = installed.root / "submissions" / "extractors"
     folder.mkdir(exist_ok=True)
     module = folder / f"{model_id}.py"
     module.write_text(source, encoding="utf-8")
-    place.run(
+    installed.run(
         *("reference_harness", "run", "--extractor", f"{module}:Composition"),
         *("--option", f"scale={scale}", "--output", f"{model_id}.record.json"),
         *(
@@ -163,11 +167,13 @@ def community(place: Installed, model_id: str, source: str = MODULE, scale: str 
 
 
 @pytest.mark.usefixtures("narrow")
-def test_a_contributors_module_and_its_options_travel_into_the_sandbox(place: Installed) -> None:
-    community(place, "composition")
-    plan = planned(place, "composition")
-    with place.in_sandbox(harness_alone=False):
-        done = ran(place, "audit", "run", plan, "--unsigned", "--format", "json")
+def test_a_contributors_module_and_its_options_travel_into_the_sandbox(
+    installed: Installed,
+) -> None:
+    community(installed, "composition")
+    plan = planned(installed, "composition")
+    with installed.in_sandbox(harness_alone=False):
+        done = ran(installed, "audit", "run", plan, "--unsigned", "--format", "json")
     assert done.code == 0, done.err + done.out
     outcome = json.loads(done.out)
     assert outcome["plan"]["commitment"]["extractor"]["options"] == {"scale": "2"}
@@ -175,54 +181,54 @@ def test_a_contributors_module_and_its_options_travel_into_the_sandbox(place: In
     assert all(cell["predictions_equal"] and cell["canonical"] is None for cell in cells)
 
 
-def test_what_changed_since_the_commitment_is_refused_by_name(place: Installed) -> None:
-    module = community(place, "moved")
-    plan = planned(place, "moved")
-    kept = module.read_bytes()
-    module.write_bytes(kept + b"# another\n")
-    done = ran(place, "audit", "run", plan, "--unsigned")
+def test_what_changed_since_the_commitment_is_refused_by_name(installed: Installed) -> None:
+    module = community(installed, "moved")
+    plan = planned(installed, "moved")
+    stored_bytes = module.read_bytes()
+    module.write_bytes(stored_bytes + b"# another\n")
+    done = ran(installed, "audit", "run", plan, "--unsigned")
     assert (done.code, "the extractor 'moved.py' is not the one that ran" in done.err) == (11, True)
-    module.write_bytes(kept)
+    module.write_bytes(stored_bytes)
     (module.parent / "neighbour.py").write_text("", encoding="utf-8")
-    done = ran(place, "audit", "run", plan, "--unsigned")
+    done = ran(installed, "audit", "run", plan, "--unsigned")
     assert "the extractors' folder in this checkout is " in done.err
     (module.parent / "neighbour.py").unlink()
-    submission = place.root / "submissions" / "moved.json"
+    submission = installed.root / "submissions" / "moved.json"
     submission.write_bytes(submission.read_bytes() + b"\n")
-    done = ran(place, "audit", "run", plan, "--unsigned")
+    done = ran(installed, "audit", "run", plan, "--unsigned")
     assert (done.code, "the submission in this checkout is " in done.err) == (11, True)
 
 
 def test_a_plan_that_does_not_recompute_is_refused_before_anything_runs(
-    place: Installed, honest_plan: str
+    installed: Installed, honest_plan: str
 ) -> None:
-    plan = place.root / honest_plan
+    plan = installed.root / honest_plan
     changed = json.loads(plan.read_bytes())
     changed["chosen"][0]["task"], changed["chosen"][1]["task"] = (
         changed["chosen"][1]["task"],
         changed["chosen"][0]["task"],
     )
-    (place.root / "changed.json").write_text(json.dumps(changed), encoding="utf-8")
-    done = ran(place, "audit", "run", "changed.json", "--unsigned")
+    (installed.root / "changed.json").write_text(json.dumps(changed), encoding="utf-8")
+    done = ran(installed, "audit", "run", "changed.json", "--unsigned")
     assert (done.code, done.out) == (11, "")
     assert done.err.startswith("geneb-ci: sample: the drawn tasks are not those")
 
 
 @pytest.mark.usefixtures("narrow")
-def test_an_extractor_that_fails_ends_the_audit_with_its_own_words(place: Installed) -> None:
-    outside = f"import os\n        assert os.path.exists({str(place.root)!r}), 'no home here'"
+def test_an_extractor_that_fails_ends_the_audit_with_its_own_words(installed: Installed) -> None:
+    outside = f"import os\n        assert os.path.exists({str(installed.root)!r}), 'no home here'"
     broken = MODULE.replace("rows = [[", f"{outside}\n        rows = [[")
-    community(place, "homesick", broken)
-    plan = planned(place, "homesick")
-    with place.in_sandbox():
-        done = ran(place, "audit", "run", plan, "--unsigned")
+    community(installed, "homesick", broken)
+    plan = planned(installed, "homesick")
+    with installed.in_sandbox():
+        done = ran(installed, "audit", "run", plan, "--unsigned")
     assert done.code == 3
     assert "no home here" in done.err
     assert "Traceback" not in done.err
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         ((), 2, "key"),
         (("--unsigned", "--level", "0"), 2, "--i-wrote-this-code"),
@@ -233,20 +239,20 @@ def test_an_extractor_that_fails_ends_the_audit_with_its_own_words(place: Instal
     ],
 )
 def test_what_is_missing_or_contradicts_is_said(
-    place: Installed, honest_plan: str, options: tuple[str, ...], code: int, said: str
+    installed: Installed, honest_plan: str, options: tuple[str, ...], code: int, message: str
 ) -> None:
-    done = ran(place, "audit", "run", honest_plan, *options)
+    done = ran(installed, "audit", "run", honest_plan, *options)
     assert (done.code, done.out) == (code, "")
-    assert said in done.err
+    assert message in done.err
     assert "Traceback" not in done.err
 
 
 def test_what_is_left_of_an_audit_stops_the_next_and_is_named(
-    place: Installed, honest_plan: str
+    installed: Installed, honest_plan: str
 ) -> None:
-    scratch = Path(place.environment["TMPDIR"]) / f"geneb-ci-audit-{os.getuid()}"
+    scratch = Path(installed.environment["TMPDIR"]) / f"geneb-ci-audit-{os.getuid()}"
     scratch.mkdir()
-    done = ran(place, "audit", "run", honest_plan, "--unsigned")
+    done = ran(installed, "audit", "run", honest_plan, "--unsigned")
     assert done.code == 3
     assert str(scratch) in done.err
     shutil.rmtree(scratch)

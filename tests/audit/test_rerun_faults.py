@@ -20,14 +20,16 @@ from tests.sandbox.conftest import sandbox_of
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
         pass  # fails or skips where there is none
     folder, scratch = (tmp_path_factory.mktemp(name) for name in ("audit", "scratch"))
-    place = made(folder, scratch, boxed=True)
-    place.run("geneb_ci", "audit", "commit", f"submissions/{MODEL}.json", "--output", "c.json")
-    place.run("geneb_ci", "audit", "plan", "c.json", *GO, "--output", "plan.json")
-    return place
+    installation = made(folder, scratch, boxed=True)
+    installation.run(
+        "geneb_ci", "audit", "commit", f"submissions/{MODEL}.json", "--output", "c.json"
+    )
+    installation.run("geneb_ci", "audit", "plan", "c.json", *GO, "--output", "plan.json")
+    return installation
 
 
 NOBODY_READS = """
@@ -40,26 +42,29 @@ runpy.run_module("geneb_ci", run_name="__main__", alter_sys=True)
 
 
 def test_a_record_outlives_the_reader_of_the_outcome_and_holds_under_a_narrow_policy(
-    place: Installed,
+    installed: Installed,
 ) -> None:
     """Regimes that the policy leaves out are not compared: else no verifier takes the record."""
     forked.start(
         *("geneb_ci", "audit", "run", "plan.json", "--key", "key.pem"),
-        cwd=place.root, env=place.environment, before=Path(unboxed.__file__), code=NOBODY_READS,
+        cwd=installed.root, env=installed.environment, before=Path(unboxed.__file__),
+        code=NOBODY_READS,
     ).communicate()  # fmt: skip
-    (record,) = record_files(place.root / "leaderboard" / "audits")
-    done = place.run("geneb_ci", "audit", "verify", str(record), check=False)
+    (record,) = record_files(installed.root / "leaderboard" / "audits")
+    done = installed.run("geneb_ci", "audit", "verify", str(record), check=False)
     assert done.returncode == 0, done.stdout
 
 
-def test_a_record_that_nobody_would_accept_is_refused_before_the_rerun(place: Installed) -> None:
-    place.run("geneb_ci", "audit", "keygen", "--output", "other.pem")
+def test_a_record_that_nobody_would_accept_is_refused_before_the_rerun(
+    installed: Installed,
+) -> None:
+    installed.run("geneb_ci", "audit", "keygen", "--output", "other.pem")
     run = ("geneb_ci", "audit", "run", "plan.json")
-    done = place.run(*run, "--key", "other.pem", check=False)
+    done = installed.run(*run, "--key", "other.pem", check=False)
     assert (done.returncode, "is not trusted" in done.stderr) == (2, True)
     assert "recomputes" not in done.stderr
-    (place.root / "file").write_text("", encoding="utf-8")
-    done = place.run(*run, "--key", "key.pem", "--output", "file", check=False)
+    (installed.root / "file").write_text("", encoding="utf-8")
+    done = installed.run(*run, "--key", "key.pem", "--output", "file", check=False)
     assert (done.returncode, "no record can be written here" in done.stderr) == (2, True)
 
 
@@ -71,36 +76,36 @@ def test_a_record_that_nobody_would_accept_is_refused_before_the_rerun(place: In
     ),
 )
 def test_a_run_that_the_extractor_ends_is_signed_as_aborted(
-    place: Installed, option: str, mib: int, stage: str
+    installed: Installed, option: str, mib: int, stage: str
 ) -> None:
     run = ("geneb_ci", "audit", "run", "plan.json", "--key", "key.pem", option, str(mib))
-    done = place.run(*run, check=False)
+    done = installed.run(*run, check=False)
     assert done.returncode == 3
     assert "this run is recorded as aborted: commit " in done.stderr, done.stderr
-    files = event_files(place.root / "leaderboard/audits")
+    files = event_files(installed.root / "leaderboard/audits")
     (file,) = (path for path in files if path.name.endswith(ABORTED_SUFFIX))
-    keys = trusted_keys(find_layout(place.root))
-    found = parse_event(file.read_bytes(), f"{MODEL}/{file.name}", keys).aborted
-    assert found is not None
-    plan = task_plan(place.root / "plan.json")
+    keys = trusted_keys(find_layout(installed.root))
+    aborted = parse_event(file.read_bytes(), f"{MODEL}/{file.name}", keys).aborted
+    assert aborted is not None
+    plan = task_plan(installed.root / "plan.json")
     file.unlink()
-    assert (found.plan, found.stage, found.task) == (plan, stage, plan.chosen[0].task)
-    assert found.kind == "limit"
+    assert (aborted.plan, aborted.stage, aborted.task) == (plan, stage, plan.chosen[0].task)
+    assert aborted.kind == "limit"
 
 
-def test_an_unknown_noise_is_refused_at_once(place: Installed) -> None:
+def test_an_unknown_noise_is_refused_at_once(installed: Installed) -> None:
     run = ("geneb_ci", "audit", "run", "plan.json", "--unsigned", "--noise", "int8")
-    done = place.run(*run, check=False)
+    done = installed.run(*run, check=False)
     assert (done.returncode, "bfloat16" in done.stderr) == (2, True)
 
 
 @pytest.mark.nightly  # in the gate, SIGKILL of a queue
-def test_the_end_of_a_service_leaves_nothing_behind(place: Installed) -> None:
-    process = place.start("geneb_ci", "audit", "run", "plan.json", "--unsigned")
+def test_the_end_of_a_service_leaves_nothing_behind(installed: Installed) -> None:
+    process = installed.start("geneb_ci", "audit", "run", "plan.json", "--unsigned")
     for line in process.lines():
         if ": embedding " in line:
             break
     process.send_signal(signal.SIGTERM)
     process.communicate()
     assert process.returncode == 130
-    assert not (Path(place.environment["TMPDIR"]) / f"geneb-ci-audit-{os.getuid()}").exists()
+    assert not (Path(installed.environment["TMPDIR"]) / f"geneb-ci-audit-{os.getuid()}").exists()

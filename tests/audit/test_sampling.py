@@ -33,8 +33,8 @@ def test_golden_draw():
     assert c == "7154074727e4e00098d2d5e4d69e972e6e866cb13917f4defa1066402852f7de"
     seed = seed_of(c, randomness_of(ROUNDS[ROUND]))
     assert seed == "7f7eed3e76c53f2f74265edaceb854c1d244885bb06c3ea009009c297b4d5205"
-    found = tickets_of(seed, TASKS)
-    assert [(one.task, one.ticket[:16]) for one in found] == [
+    tickets = tickets_of(seed, TASKS)
+    assert [(ticket.task, ticket.ticket[:16]) for ticket in tickets] == [
         *(("task-02", "0326cba8e49f137f"), ("task-05", "16916d27ec940dd5")),
         *(("task-03", "1c8d65e4962c3c3a"), ("task-06", "1fdad1f2d62bccd3")),
         *(("task-09", "221652684a12564d"), ("task-04", "289d0fce8ded2680")),
@@ -46,8 +46,8 @@ def test_golden_draw():
         *(("task-13", "9d9ad267ef528769"), ("task-01", "af93784f50462bec")),
         *(("task-18", "c6026ddfa8641930"), ("task-19", "d443c25f5d0393c7")),
     ]
-    assert found[0].ticket == ticket_of(seed, "task-02")
-    tasks = [one.task for one in found]
+    assert tickets[0].ticket == ticket_of(seed, "task-02")
+    tasks = [ticket.task for ticket in tickets]
     assert sampled_tasks(tasks, 5) == ["task-02", "task-05", "task-03", "task-06", "task-09"]
     assert sampled_tasks(tasks, 5, STRATA) == [
         "task-02",
@@ -74,10 +74,12 @@ def test_the_order_of_the_tasks_plays_no_part(seed, names, data):
 
 @given(SEEDS, NAMES)
 def test_every_task_has_its_own_ticket_smallest_first(seed, names):
-    found = tickets_of(seed, names)
-    assert sorted(one.task for one in found) == sorted(names)
-    assert [one.ticket for one in found] == sorted(one.ticket for one in found)
-    assert all(one.ticket == ticket_of(seed, one.task) for one in found)
+    tickets = tickets_of(seed, names)
+    assert sorted(ticket.task for ticket in tickets) == sorted(names)
+    assert [drawn_ticket.ticket for drawn_ticket in tickets] == sorted(
+        item.ticket for item in tickets
+    )
+    assert all(ticket.ticket == ticket_of(seed, ticket.task) for ticket in tickets)
 
 
 @given(NAMES, st.data())

@@ -46,15 +46,15 @@ def test_a_lock_that_is_not_that_of_the_run_is_refused(files, environment, messa
 
 
 def test_the_lock_beside_the_extractor_is_the_one_installed():
-    found = subject({"words.lock.txt": LOCK.encode(), "other.lock.txt": b"-r /x"}).lock
-    assert found is not None
-    assert found.sha256 == SHA256
-    assert found.packages == {"tinyformers"}
+    subject_lock = subject({"words.lock.txt": LOCK.encode(), "other.lock.txt": b"-r /x"}).lock
+    assert subject_lock is not None
+    assert subject_lock.sha256 == SHA256
+    assert subject_lock.packages == {"tinyformers"}
     assert subject({"other.lock.txt": b"-r /x"}, "").lock is None
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installed]:
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installed]:
     """Lay out a board with the extractor and its lock, and an index that has the package."""
     for name in ("UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS"):
         monkeypatch.delenv(name, raising=False)
@@ -87,31 +87,31 @@ RUN = (
 
 
 @pytest.mark.nightly  # an audit in a sandbox: 20 s
-def test_run_and_audit_have_the_packages_of_the_lock(place, tmp_path):
+def test_run_and_audit_have_the_packages_of_the_lock(installed, tmp_path):
     for _ in sandbox_of(2, tmp_path / "trial"):
         pass  # fails or skips where there is none
-    checked = place.run(
+    checked = installed.run(
         *("reference_harness", "extractors", "check", "--select", "loads", RUN[3]),
         *("--format", "json"),
     )
     assert json.loads(checked.stdout)["counts"]["holds"] == 1
-    place.run(*RUN)
-    record = json.loads((place.root / "words.json").read_bytes())
-    row = json.loads((place.root / "submissions/words.json").read_bytes())
+    installed.run(*RUN)
+    record = json.loads((installed.root / "words.json").read_bytes())
+    row = json.loads((installed.root / "submissions/words.json").read_bytes())
     assert record["environment"] == row["run"]["environment"] == SHA256
     assert record["packages"]["tinyformers"] == VERSION
-    place.run("geneb_ci", "check", "submissions/words.json")
-    place.run("geneb_ci", "audit", "submissions/words.json", "--key", "key.pem", *GO)
-    [path] = record_files(place.root / "leaderboard/audits")
+    installed.run("geneb_ci", "check", "submissions/words.json")
+    installed.run("geneb_ci", "audit", "submissions/words.json", "--key", "key.pem", *GO)
+    [path] = record_files(installed.root / "leaderboard/audits")
     outcome = json.loads(parse_envelope(path.read_bytes()).payload)["predicate"]
     assert outcome["verdict"] == "agrees"
     assert f"environment: lock with sha256 {SHA256}" in outcome["notes"]
 
 
-def test_a_run_installs_nothing_from_a_lock_that_names_an_index(place):
+def test_a_run_installs_nothing_from_a_lock_that_names_an_index(installed):
     text = f"--index-url //example.org/simple\n{LOCK}"
-    (place.root / NAME).write_text(text, encoding="utf-8")
-    done = place.run(*RUN, check=False)
+    (installed.root / NAME).write_text(text, encoding="utf-8")
+    done = installed.run(*RUN, check=False)
     assert done.returncode == 2
     assert done.stderr == (
         f'error: {NAME}:1: the lock has the option "--index-url //example.org/simple", '

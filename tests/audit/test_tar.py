@@ -30,8 +30,11 @@ def archive(
     return out.getvalue()
 
 
-def found(raw: bytes, limit: int = LIMIT) -> list[tuple[str, bytes]]:
-    return [(one.name, b"".join(one.chunks())) for one in tar_members(io.BytesIO(raw), limit)]
+def names_and_contents(raw: bytes, limit: int = LIMIT) -> list[tuple[str, bytes]]:
+    return [
+        (tar_member.name, b"".join(tar_member.chunks()))
+        for tar_member in tar_members(io.BytesIO(raw), limit)
+    ]
 
 
 @settings(deadline=None)
@@ -43,9 +46,9 @@ def found(raw: bytes, limit: int = LIMIT) -> list[tuple[str, bytes]]:
 def test_it_reads_what_tarfile_writes(files, kind, packed):
     raw = archive(files, kind, packed=packed)
     expected = [(name.removeprefix("./"), content) for name, content in files.items()]
-    assert found(raw) == expected
+    assert names_and_contents(raw) == expected
     # What is not read is skipped.
-    assert [one.name for one in tar_members(io.BytesIO(raw), LIMIT)] == [
+    assert [tar_member.name for tar_member in tar_members(io.BytesIO(raw), LIMIT)] == [
         name for name, _ in expected
     ]
 
@@ -56,7 +59,7 @@ def test_no_bytes_raise_anything_else(junk, at, change):
     raw[at % len(raw)] ^= change
     for content in (junk, bytes(raw), gzip.compress(bytes(raw))[: max(1, at)]):
         with contextlib.suppress(BrokenArchiveError, EOFError):
-            found(content)
+            names_and_contents(content)
 
 
 def header(name: bytes, size: int, kind: bytes = b"0") -> bytes:
@@ -90,7 +93,7 @@ def test_a_hostile_archive_is_refused_in_little_memory(name):
     tracemalloc.start()
     try:
         with pytest.raises(BrokenArchiveError):
-            found(HOSTILE[name])
+            names_and_contents(HOSTILE[name])
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -103,6 +106,7 @@ def test_a_link_is_no_file():
         link = tarfile.TarInfo("model.bin")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         made.addfile(link)
-    assert [(one.name, one.is_file) for one in tar_members(io.BytesIO(out.getvalue()), LIMIT)] == [
-        ("model.bin", False)
-    ]
+    assert [
+        (tar_member.name, tar_member.is_file)
+        for tar_member in tar_members(io.BytesIO(out.getvalue()), LIMIT)
+    ] == [("model.bin", False)]

@@ -36,36 +36,36 @@ quick = settings(max_examples=examples(40))
 
 
 def agree(claim: Triple, rerun: Triple, allowed: Tolerance) -> bool:
-    values = [Scores(MCC=one.mcc, Acc=one.acc, F1=one.f1) for one in (claim, rerun)]
+    values = [Scores(MCC=triple.mcc, Acc=triple.acc, F1=triple.f1) for triple in (claim, rerun)]
     cell = CanonicalComparison(
         claimed=values[0], rescored=values[1], tolerance=allowed, verdict="agrees"
     )
     return not differing_metrics(cell)
 
 
-def limits(found: Tolerance) -> Triple:
-    return Triple(found.MCC, found.Acc, found.F1)
+def limits(tolerance: Tolerance) -> Triple:
+    return Triple(tolerance.MCC, tolerance.Acc, tolerance.F1)
 
 
 def test_copies_that_never_move_still_allow_the_flips_they_cannot_exclude():
-    found = rule.tolerance(measured(BASE), ALARM, NONE)
+    tolerance = rule.tolerance(measured(BASE), ALARM, NONE)
     most = [
         max(column)
         for column in zip(*map(largest_effect, map(np.ndarray.tolist, BASE)), strict=True)
     ]
-    assert limits(found) == pytest.approx([rule.UNSEEN * value / SEEDS for value in most])
-    assert (found.copies, found.flips, found.spread) == (
+    assert limits(tolerance) == pytest.approx([rule.UNSEEN * value / SEEDS for value in most])
+    assert (tolerance.copies, tolerance.flips, tolerance.spread) == (
         rule.COPIES_MIN + rule.MANY_COPIES,
         0.0,
         0.0,
     )
-    assert found.Acc == pytest.approx(rule.UNSEEN / (400 * SEEDS))
+    assert tolerance.Acc == pytest.approx(rule.UNSEEN / (400 * SEEDS))
 
 
 def test_one_fit_counts_its_flips_once():
     """Five copies of one fit are one fit: a flip moves the mean by a whole n-th."""
-    found = rule.tolerance(measured(FULL, one_fit=True), ALARM, NONE)
-    assert found.Acc == pytest.approx(rule.UNSEEN / 400)
+    tolerance = rule.tolerance(measured(FULL, one_fit=True), ALARM, NONE)
+    assert tolerance.Acc == pytest.approx(rule.UNSEEN / 400)
 
 
 def test_a_printed_claim_gets_its_rounding():
@@ -80,11 +80,11 @@ def test_a_printed_claim_gets_its_rounding():
 def test_every_outcome_of_a_plain_copy_is_allowed(both, one_fit, seed):
     """A claim equal to what a copy gave at the noise of the dtype agrees."""
     cell = measured(FULL if one_fit else BASE, *both, one_fit=one_fit, seed=seed)
-    found = rule.tolerance(cell, ALARM, NONE)
+    tolerance = rule.tolerance(cell, ALARM, NONE)
     rerun = Triple(*(float(np.mean(getattr(cell.base, m))) for m in METRICS))
     for copy in cell.plain:
         claim = Triple(*(float(np.mean(getattr(copy.per_seed, m))) for m in METRICS))
-        assert agree(claim, rerun, found)
+        assert agree(claim, rerun, tolerance)
 
 
 @pytest.mark.nightly  # in the gate, honest and forged claims
@@ -126,9 +126,9 @@ def test_the_allowance_of_stressed_copies_grows_with_their_deviation(both, seed,
 
 @quick
 @given(copies, st.integers(0, 99), st.floats(1e-9, 1e-3), st.floats(1e-9, 1e-3))
-def test_fewer_false_alarms_ask_for_more_room(both, seed, one, other):
+def test_fewer_false_alarms_ask_for_more_room(both, seed, single_alarm, other):
     cell = measured(FULL, *both, one_fit=True, seed=seed)
-    strict, loose = sorted((one, other))
+    strict, loose = sorted((single_alarm, other))
     wide, narrow = (limits(rule.tolerance(cell, alarm, NONE)) for alarm in (strict, loose))
     assert all(w >= n for w, n in zip(wide, narrow, strict=True))
 
@@ -157,20 +157,20 @@ def test_a_few_outcomes_far_apart_are_allowed_and_not_blown_up():
     """Nine of ten fits stop at one step, one at the next: 14 flips or none."""
     moved = [[14, 0, 0, 0, 0] if k % 10 == 0 else [0] * SEEDS for k in range(48)]
     cell = measured(BASE, moved[:16], moved[16:])
-    found = rule.tolerance(cell, ALARM, NONE)
+    tolerance = rule.tolerance(cell, ALARM, NONE)
     farthest = max(
         abs(float(np.mean(copy.per_seed.MCC)) - float(np.mean(cell.base.MCC)))
         for copy in (*cell.plain, *cell.stressed)
     )
     unseen = rule.tolerance(measured(BASE), ALARM, NONE).MCC
-    assert found.MCC - unseen == pytest.approx(rule.MARGIN_MANY * farthest)
+    assert tolerance.MCC - unseen == pytest.approx(rule.MARGIN_MANY * farthest)
 
 
 def test_stops_that_no_copy_showed_widen_the_tolerance_of_a_fit_that_moves():
     base = measured(BASE).base
     stop = Scores(MCC=base.MCC[0] - 0.1, Acc=base.Acc[0] - 0.05, F1=base.F1[0] - 0.05)
     same = [Scores(MCC=base.MCC[k], Acc=base.Acc[k], F1=base.F1[k]) for k in range(SEEDS)]
-    stops = [[same[0], stop], *([one] for one in same[1:])]
+    stops = [[same[0], stop], *([copy_of_score] for copy_of_score in same[1:])]
     still = limits(rule.tolerance(measured(BASE), ALARM, NONE))
     assert limits(rule.tolerance(measured(BASE, stops=stops), ALARM, NONE)) == still
     other = [[stop], *stops[1:]]
@@ -186,12 +186,12 @@ def test_a_seed_whose_ties_break_anew_each_time_gets_a_spread():
     rng = random.Random(3)
     draws = [[rng.randint(4, 12), 0, 0, 0, 0] for _ in range(48)]
     cell = measured(BASE, draws[:16], draws[16:], seed=3)
-    found = rule.tolerance(cell, ALARM, NONE)
+    tolerance = rule.tolerance(cell, ALARM, NONE)
     unseen = rule.tolerance(measured(BASE), ALARM, NONE).MCC
     base = float(np.mean(cell.base.MCC))
     moves = [float(np.mean(copy.per_seed.MCC)) - base for copy in (*cell.plain, *cell.stressed)]
     spread = float(np.sqrt(np.mean(np.square(moves))))
-    assert found.MCC - unseen == pytest.approx(quantile(ALARM, 48) * spread)
+    assert tolerance.MCC - unseen == pytest.approx(quantile(ALARM, 48) * spread)
 
 
 def test_flips_in_proportion_are_measured_by_their_own_spread():
@@ -200,23 +200,23 @@ def test_flips_in_proportion_are_measured_by_their_own_spread():
     plain = [[rng.randint(0, 1) for _ in range(SEEDS)] for _ in range(32)]
     stressed = [[rng.randint(0, 9) for _ in range(SEEDS)] for _ in range(32)]
     cell = measured(BASE, plain, stressed, seed=11)
-    found = rule.tolerance(cell, ALARM, NONE)
+    tolerance = rule.tolerance(cell, ALARM, NONE)
     unseen = rule.tolerance(measured(BASE), ALARM, NONE).MCC
     base = float(np.mean(cell.base.MCC))
     moves = [float(np.mean(copy.per_seed.MCC)) - base for copy in cell.plain]
     spread = float(np.sqrt(np.mean(np.square(moves))))
-    assert found.MCC - unseen == pytest.approx(2**0.5 * quantile(ALARM, 32) * spread)
+    assert tolerance.MCC - unseen == pytest.approx(2**0.5 * quantile(ALARM, 32) * spread)
     far = max(abs(float(np.mean(copy.per_seed.MCC)) - base) for copy in cell.stressed)
-    assert found.MCC - unseen < rule.MARGIN_MANY * far
+    assert tolerance.MCC - unseen < rule.MARGIN_MANY * far
 
 
 def test_a_full_fit_that_always_ends_elsewhere_needs_no_stressed_copies():
     rng = random.Random(5)
     plain = [[rng.randint(3, 9)] * SEEDS for _ in range(16)]
     cell = measured(FULL, plain, [], one_fit=True, seed=5)
-    found = rule.tolerance(cell, ALARM, NONE)
-    assert found.copies == 16
-    assert found.MCC > 0.01
+    tolerance = rule.tolerance(cell, ALARM, NONE)
+    assert tolerance.copies == 16
+    assert tolerance.MCC > 0.01
     with pytest.raises(NothingChecked, match="0 stressed copies, expected at least 16"):
         rule.tolerance(measured(FULL, None, [], one_fit=True), ALARM, NONE)
 
@@ -253,12 +253,14 @@ def test_the_variance_of_a_claim_lies_between_what_plain_and_stressed_copies_sho
     plain = [0.01 * (-1) ** k for k in range(16)]
     own, grown = 16 / 15 * 1e-4, 17 / 16
     assert rule.claim_variance(plain, plain) == pytest.approx(own * grown)
-    stressed = [one * math.sqrt(8) for one in plain]
+    stressed = [shift * math.sqrt(8) for shift in plain]
     assert rule.claim_variance(plain, stressed) == pytest.approx(math.sqrt(2) * own * grown)
-    assert rule.claim_variance(plain, [8 * one for one in plain]) == pytest.approx(
+    assert rule.claim_variance(plain, [8 * shift for shift in plain]) == pytest.approx(
         max(2, math.sqrt(2) * 8) * own * grown
     )
     assert rule.claim_variance(plain, []) == pytest.approx(math.sqrt(2) * own * grown)
     assert rule.claim_variance([0.0] * 16, stressed) == pytest.approx(math.sqrt(2) * own * grown)
-    assert rule.claim_variance([0.3 + one for one in plain], plain) == pytest.approx(own * grown)
+    assert rule.claim_variance([0.3 + shift for shift in plain], plain) == pytest.approx(
+        own * grown
+    )
     assert rule.claim_variance([0.0] * 16, [0.0] * 16) == 0.0

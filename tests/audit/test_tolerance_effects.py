@@ -24,23 +24,25 @@ def tried(rows: list[list[int]]) -> list[float]:
                 now = matrix.copy()
                 now[row, old] -= 1
                 now[row, new] += 1
-                found = scores(now)
-                most = [max(m, abs(a - b)) for m, a, b in zip(most, found, base, strict=True)]
+                score_values = scores(now)
+                most = [
+                    max(m, abs(a - b)) for m, a, b in zip(most, score_values, base, strict=True)
+                ]
     return most
 
 
 @given(matrices.filter(lambda rows: sum(map(sum, rows)) > 0))
 def test_effects_are_those_of_every_change_tried(rows):
     most = tried(rows)
-    found = largest_effect(rows)
+    effect = largest_effect(rows)
     # Accuracy moves by one n-th or, between wrong classes, not at all.
-    assert found.acc == pytest.approx(1 / sum(map(sum, rows)))
-    assert found.mcc == pytest.approx(most[0], abs=1e-12)
-    assert found.f1 == pytest.approx(most[2], abs=1e-12)
+    assert effect.acc == pytest.approx(1 / sum(map(sum, rows)))
+    assert effect.mcc == pytest.approx(most[0], abs=1e-12)
+    assert effect.f1 == pytest.approx(most[2], abs=1e-12)
 
 
 def test_a_balanced_matrix():
     """One of 200 predictions moves MCC by about 2 / n."""
-    found = largest_effect([[80, 20], [20, 80]])
-    assert found.mcc == pytest.approx(0.01, rel=0.02)
-    assert found.acc == 1 / 200
+    effect = largest_effect([[80, 20], [20, 80]])
+    assert effect.mcc == pytest.approx(0.01, rel=0.02)
+    assert effect.acc == 1 / 200

@@ -38,13 +38,13 @@ def stops(seed: int) -> list[list[Scores]]:
     """Several places to stop for each fit; the first has none, the second other ones than ours."""
     rng = random.Random(seed)
     base = measured(BASE).base
-    found: list[list[Scores]] = [[]]
+    score_lists: list[list[Scores]] = [[]]
     for k in range(1, SEEDS):
         moves = [0.0 if k != 1 else 0.003, *(rng.uniform(-0.03, 0.03) for _ in range(3))]
-        found.append(
+        score_lists.append(
             [Scores(MCC=base.MCC[k] + m, Acc=base.Acc[k] + m / 2, F1=base.F1[k] - m) for m in moves]
         )
-    return found
+    return score_lists
 
 
 CASES: dict[str, dict[str, Any]] = {
@@ -83,7 +83,7 @@ CASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def found(case: str) -> dict[str, Any]:
+def tolerances_of(case: str) -> dict[str, Any]:
     """Return the tolerances of a cell at two levels."""
     options = CASES[case]
     cell = measured(FULL if options.get("one_fit") else BASE, **options, seed=len(case))
@@ -103,7 +103,7 @@ def flat(value: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_file_has_these_cells(update_golden):
     if update_golden:
-        values = {case: found(case) for case in CASES}
+        values = {case: tolerances_of(case) for case in CASES}
         VECTORS.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
     assert list(json.loads(VECTORS.read_bytes())) == list(CASES)
 
@@ -111,7 +111,7 @@ def test_the_file_has_these_cells(update_golden):
 @pytest.mark.parametrize("case", CASES)
 def test_tolerance(case):
     expected = json.loads(VECTORS.read_bytes())[case]
-    values = found(case)
+    values = tolerances_of(case)
     assert list(values) == list(expected)
     for name, value in values.items():
         assert value == pytest.approx(expected[name], rel=1e-9, abs=1e-12)

@@ -209,8 +209,8 @@ def test_the_reason_says_why(audits, reason):
 
 
 def test_a_disputed_official_file_is_still_the_authors_own():
-    found = decide(OWN, [FAILED], OFFICIAL, DEMANDS)
-    assert (found.level, found.is_official) == (TrustLevel.DISPUTED, True)
+    decision = decide(OWN, [FAILED], OFFICIAL, DEMANDS)
+    assert (decision.level, decision.is_official) == (TrustLevel.DISPUTED, True)
 
 
 # How much a row of each level can be trusted, as far as levels can be compared at all.
@@ -239,8 +239,8 @@ any_official = st.sampled_from([{}, OFFICIAL])
 
 
 @given(any_audits, any_audit, any_official)
-def test_a_failed_audit_never_raises_a_level(audits, one, official):
-    failed = dataclasses.replace(one, agrees=False)
+def test_a_failed_audit_never_raises_a_level(audits, audit_tried, official):
+    failed = dataclasses.replace(audit_tried, agrees=False)
     before = decide(OWN, audits, official, DEMANDS)
     after = decide(OWN, [*audits, failed], official, DEMANDS)
     assert trust(after) <= trust(before)
@@ -254,45 +254,49 @@ def test_a_failed_audit_never_raises_a_level(audits, one, official):
 )
 @given(any_audits, any_audit, any_official)
 def test_an_audit_of_other_bytes_without_sandbox_or_withdrawn_never_counts(
-    change, audits, one, official
+    change, audits, audit_tried, official
 ):
-    left_out = dataclasses.replace(one, **change)
+    left_out = dataclasses.replace(audit_tried, **change)
     assert decide(OWN, [*audits, left_out], official, DEMANDS) == decide(
         OWN, audits, official, DEMANDS
     )
 
 
 @given(any_audits, any_audit, st.integers(0, 20), any_official)
-def test_more_drawn_tasks_never_lower_a_level(audits, one, more, official):
-    fewer = decide(OWN, [*audits, one], official, DEMANDS)
+def test_more_drawn_tasks_never_lower_a_level(audits, audit_tried, more, official):
+    fewer = decide(OWN, [*audits, audit_tried], official, DEMANDS)
     larger = dataclasses.replace(
-        one,
-        drawn=min(one.drawn + more, 20),
+        audit_tried,
+        drawn=min(audit_tried.drawn + more, 20),
         rerun={
-            regime: tasks | frozenset(TASKS[: min(one.drawn + more, 20)])
-            for regime, tasks in one.rerun.items()
+            regime: tasks | frozenset(TASKS[: min(audit_tried.drawn + more, 20)])
+            for regime, tasks in audit_tried.rerun.items()
         },
     )
-    found = decide(OWN, [*audits, larger], official, DEMANDS)
+    decision = decide(OWN, [*audits, larger], official, DEMANDS)
     # What was of no version to count becomes evidence of an old one: stale, which is no less.
-    if {fewer.level, found.level} != {TrustLevel.STALE, TrustLevel.SELF_REPORTED}:
-        assert trust(found) >= trust(fewer)
+    if {fewer.level, decision.level} != {TrustLevel.STALE, TrustLevel.SELF_REPORTED}:
+        assert trust(decision) >= trust(fewer)
 
 
 @given(any_audits, any_official)
 def test_the_order_of_the_records_plays_no_part(audits, official):
-    one = decide(OWN, audits, official, DEMANDS)
+    decision = decide(OWN, audits, official, DEMANDS)
     other = decide(OWN, reversed(audits), official, DEMANDS)
-    assert (one.level, one.reason, one.audit) == (other.level, other.reason, other.audit)
+    assert (decision.level, decision.reason, decision.audit) == (
+        other.level,
+        other.reason,
+        other.audit,
+    )
 
 
 @given(any_audits, any_official)
 def test_what_a_row_shows_is_what_its_level_rests_on(audits, official):
-    found = decide(OWN, audits, official, DEMANDS)
-    assert (found.audit is None) == (not found.basis)
-    if found.level in {"verified", "reproduced", "stale", "disputed"}:
-        assert found.audit is not None
-        assert found.audit.agrees == (found.level != "disputed")
+    decision = decide(OWN, audits, official, DEMANDS)
+    assert (decision.audit is None) == (not decision.basis)
+    if decision.level in {"verified", "reproduced", "stale", "disputed"}:
+        assert decision.audit is not None
+        assert decision.audit.agrees == (decision.level != "disputed")
 
 
 DEFINED = dataclasses.replace(DEMANDS, defined=True, regimes=frozenset(REGIMES))
@@ -314,9 +318,9 @@ WHOLE = {regime: frozenset(TASKS) for regime in REGIMES}
     ],
 )
 def test_what_an_audit_did_not_compare_does_not_verify(changes, reason):
-    found = decide(OWN, [audit(**changes)], {}, DEFINED)
-    assert found.level == "self-reported"
-    assert reason in found.reason
+    decision = decide(OWN, [audit(**changes)], {}, DEFINED)
+    assert decision.level == "self-reported"
+    assert reason in decision.reason
     assert level(audit(), demands=DEFINED) == "verified"
 
 
@@ -368,12 +372,12 @@ def test_what_audits_show_of_a_score(
     audits: list[Audit], first: str, last: str, elsewhere: str, left_out: tuple[str, ...]
 ) -> None:
     row = attestation_of(decide(OWN, audits, {}, EVERY))
-    found = (
+    results = (
         row.standing("full", TASKS[0]),
         row.standing("full", TASKS[-1]),
         row.standing("1shot", TASKS[0]),
     )
-    assert found == (first, last, elsewhere)
+    assert results == (first, last, elsewhere)
     assert row.unconfirmed_regimes == left_out
 
 
@@ -389,9 +393,9 @@ def test_who_signed_is_named_once_and_a_dispute_stands_for_nothing() -> None:
     assert [own.by for own in disputed.statements] == [
         SCORE_EVIDENCE_MEANING[ScoreEvidence.DISPUTED]
     ]
-    said = {own.fields: own.by for own in disputed.every_statement}
-    assert said["code, weights and number format of the run"].startswith("in dispute")
-    assert said["name and size"] == SUBMITTERS_WORD
+    authors_by_field = {own.fields: own.by for own in disputed.every_statement}
+    assert authors_by_field["code, weights and number format of the run"].startswith("in dispute")
+    assert authors_by_field["name and size"] == SUBMITTERS_WORD
 
 
 @pytest.mark.parametrize(("of_record", "standing"), [(0, "submitted"), (60, "recomputed")])
@@ -402,11 +406,14 @@ def test_scores_that_a_receipt_gives_are_attested_by_it_and_no_others(
     row = attestation_of(decide(OWN, [audit(0, rerun={}, by_receipt=rows)], {}, EVERY))
     assert row.standing("full", TASKS[0]) == standing
     by = "recomputed from published embeddings (60 of 60 cells)"
-    said = {own.fields: own.by for own in row.every_statement}
+    authors_by_field = {own.fields: own.by for own in row.every_statement}
     shown = by if of_record else SUBMITTERS_WORD
-    assert (said["scores of tasks"], said["scores by seed"]) == (shown, shown)
-    assert said["canonical scores"] == by
-    assert said["code, weights and number format of the run"].startswith(
+    assert (authors_by_field["scores of tasks"], authors_by_field["scores by seed"]) == (
+        shown,
+        shown,
+    )
+    assert authors_by_field["canonical scores"] == by
+    assert authors_by_field["code, weights and number format of the run"].startswith(
         "used to compute 90 embeddings"
     )
     both = attestation_of(
@@ -431,8 +438,8 @@ def test_a_row_that_was_not_rescored_is_stale_whatever_its_audits_say() -> None:
     assert decide(OWN, [audit()], {}, demands, scorer="1" * 64).level is TrustLevel.VERIFIED
     assert decide(OWN, [audit()], {}, demands).level is TrustLevel.VERIFIED, "it names none"
     for audits in ([audit()], []):
-        found = decide(OWN, audits, {}, demands, scorer="2" * 64)
-        assert (found.level, found.evidence) == (TrustLevel.STALE, Evidence.STALE)
-        assert found.reason.startswith("its scores are those of the scorer 2222222222222222...")
+        decision = decide(OWN, audits, {}, demands, scorer="2" * 64)
+        assert (decision.level, decision.evidence) == (TrustLevel.STALE, Evidence.STALE)
+        assert decision.reason.startswith("its scores are those of the scorer 2222222222222222...")
     failed = [audit(agrees=False)]
     assert decide(OWN, failed, {}, demands, scorer="2" * 64).level is TrustLevel.DISPUTED

@@ -42,8 +42,8 @@ def verified(root, raw: bytes) -> Verification:
     return AuditRepository(find_layout(root)).verification(path)
 
 
-def refusal(found: Verification) -> tuple[str, str]:
-    first = found.differs[0]
+def refusal(verification: Verification) -> tuple[str, str]:
+    first = verification.differs[0]
     return first.name, first.message
 
 
@@ -62,8 +62,8 @@ def _lower_k(value: dict[str, Any]) -> None:
 
 
 def _other_task(value: dict[str, Any]) -> None:
-    left = {one["task"] for one in _plan(value)["tickets"]}
-    spare = (left - {one["task"] for one in _plan(value)["chosen"]}).pop()
+    left = {ticket["task"] for ticket in _plan(value)["tickets"]}
+    spare = (left - {chosen_task["task"] for chosen_task in _plan(value)["chosen"]}).pop()
     _plan(value)["chosen"][0]["task"] = value["predicate"]["tasks"][0]["task"] = spare
 
 
@@ -161,20 +161,20 @@ def _early_start(value: dict[str, Any]) -> None:
     ],
 )
 def test_what_is_made_up_is_refused_at_its_step(tmp_path, change, step, message):
-    found = verified(repository(tmp_path), mutated(OUTCOME, change))
-    assert refusal(found)[0] == step
-    assert message in refusal(found)[1]
-    assert not found.holds
+    verification = verified(repository(tmp_path), mutated(OUTCOME, change))
+    assert refusal(verification)[0] == step
+    assert message in refusal(verification)[1]
+    assert not verification.holds
 
 
 def test_a_plan_that_was_made_for_a_smaller_sample_is_refused_at_the_policy(tmp_path):
     policy = {**commitment(RAW).policy.model_dump(), "drawn": 1}
     outcome = outcome_of(plan_for(RAW, policy=policy), RAW)
-    found = verified(repository(tmp_path), record_bytes(outcome))
-    assert [step.name for step in found.differs] == ["policy"]
-    assert refusal(found)[1] == "1 tasks are drawn, the policy requires 2"
+    verification = verified(repository(tmp_path), record_bytes(outcome))
+    assert [step.name for step in verification.differs] == ["policy"]
+    assert refusal(verification)[1] == "1 tasks are drawn, the policy requires 2"
     # The record itself is true, so that it may still dispute a row.
-    assert found.is_sound
+    assert verification.is_sound
 
 
 def test_an_earlier_draw_that_is_left_out_is_named(tmp_path):
@@ -224,17 +224,21 @@ def test_an_earlier_task_that_is_not_rerun_is_refused_at_the_sample(tmp_path):
     spare = [task for task in PLAN.commitment.tasks if task not in plan_for(RAW, SECOND).drawn]
     listed = (EarlierDraw(commitment=before.commitment_sha256, drawn=spare),)
     whole = outcome_of(plan_for(RAW, SECOND, listed), RAW)
-    assert [one.reason for one in whole.plan.chosen] == ["drawn", "drawn", "earlier"]
-    found = verified(repository(tmp_path), mutated(whole, _lower_k))
-    assert refusal(found)[0] == "sample"
+    assert [chosen_task.reason for chosen_task in whole.plan.chosen] == [
+        "drawn",
+        "drawn",
+        "earlier",
+    ]
+    verification = verified(repository(tmp_path), mutated(whole, _lower_k))
+    assert refusal(verification)[0] == "sample"
 
 
 def test_one_commitment_has_one_draw(tmp_path):
     root = repository(tmp_path)
     put(root, OUTCOME)
-    found = verified(root, record_bytes(outcome_of(plan_for(RAW, SECOND), RAW)))
-    assert refusal(found)[0] == "earlier"
-    assert "this commitment already has a draw" in refusal(found)[1]
+    verification = verified(root, record_bytes(outcome_of(plan_for(RAW, SECOND), RAW)))
+    assert refusal(verification)[0] == "earlier"
+    assert "this commitment already has a draw" in refusal(verification)[1]
 
 
 def test_a_neighbour_that_cannot_be_read_leaves_its_draw_unknown(tmp_path):
@@ -243,8 +247,8 @@ def test_a_neighbour_that_cannot_be_read_leaves_its_draw_unknown(tmp_path):
         root, outcome_of(plan_for(submission_bytes(" of before")), submission_bytes(" of before"))
     )
     path.write_bytes(path.read_bytes().replace(b"A", b"B", 1))
-    found = verified(root, record_bytes(OUTCOME))
-    (unknown,) = [step for step in found.steps if step.state is StepState.UNKNOWN]
+    verification = verified(root, record_bytes(OUTCOME))
+    (unknown,) = [step for step in verification.steps if step.state is StepState.UNKNOWN]
     assert unknown.name == "earlier"
     assert unknown.message == f"{path.name} cannot be read, so its draw is not known"
 
@@ -254,10 +258,11 @@ def test_a_record_in_the_place_of_another_is_refused(tmp_path):
     path = put(root, OUTCOME)
     other = path.with_name(f"{'0' * 16}.json")
     path.rename(other)
-    found = AuditRepository(find_layout(root)).verification(other)
-    assert refusal(found)[0] == "statement"
+    verification = AuditRepository(find_layout(root)).verification(other)
+    assert refusal(verification)[0] == "statement"
     assert (
-        refusal(found)[1] == f"the record is at {MODEL}/{other.name}, expected {MODEL}/{path.name}"
+        refusal(verification)[1]
+        == f"the record is at {MODEL}/{other.name}, expected {MODEL}/{path.name}"
     )
 
 
@@ -265,18 +270,20 @@ def test_a_file_that_was_changed_after_the_audit_is_named(tmp_path):
     changed = json.loads(RAW)
     changed["results"]["full"]["promoter_tata"]["MCC"] += 0.03
     raw = json.dumps(changed).encode()
-    found = verified(repository(tmp_path, raw), record_bytes(OUTCOME))
-    assert [step.name for step in found.differs] == ["submission"]
-    assert hashlib.sha256(raw).hexdigest() in refusal(found)[1]
-    assert "the file was changed after the audit" in found.differs[0].fix
+    verification = verified(repository(tmp_path, raw), record_bytes(OUTCOME))
+    assert [step.name for step in verification.differs] == ["submission"]
+    assert hashlib.sha256(raw).hexdigest() in refusal(verification)[1]
+    assert "the file was changed after the audit" in verification.differs[0].fix
 
 
 def test_a_file_that_is_not_here_leaves_its_step_open(tmp_path):
     root = repository(tmp_path)
     (root / f"submissions/{MODEL}.json").unlink()
-    found = verified(root, record_bytes(OUTCOME))
-    assert not found.differs
-    assert [step.name for step in found.steps if step.state is StepState.UNKNOWN] == ["submission"]
+    verification = verified(root, record_bytes(OUTCOME))
+    assert not verification.differs
+    assert [step.name for step in verification.steps if step.state is StepState.UNKNOWN] == [
+        "submission"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -326,10 +333,10 @@ def test_a_fallback_counts_under_a_published_and_revealed_key(tmp_path, publishe
     )
     plan = draw_tasks(PLAN.commitment, PLAN.committed_at, beacon)
     outcome = _at_the_time_of(outcome_of(plan, RAW))
-    found = verified(root, record_bytes(outcome))
-    (step,) = [one for one in found.steps if one.name == "signature"]
+    verification = verified(root, record_bytes(outcome))
+    (step,) = [step for step in verification.steps if step.name == "signature"]
     assert step.state is state
-    assert found.holds == (state is StepState.HOLDS)
+    assert verification.holds == (state is StepState.HOLDS)
 
 
 def _at_the_time_of(outcome: AuditOutcome) -> AuditOutcome:
@@ -347,7 +354,7 @@ NONE: dict[str, Any] = {"kinds": {}, "training": None, "others": {}}
 
 
 @pytest.mark.parametrize(
-    ("variants", "said"),
+    ("variants", "message"),
     [
         ({"memorised": True}, "memorised is True, which contradicts the numbers"),
         (
@@ -370,32 +377,32 @@ NONE: dict[str, Any] = {"kinds": {}, "training": None, "others": {}}
         ),
     ],
 )
-def test_what_variants_show_is_computed_again(tmp_path, variants, said):
+def test_what_variants_show_is_computed_again(tmp_path, variants, message):
     def change(statement: dict[str, Any]) -> None:
         statement["predicate"]["variants"].update(variants)
 
-    found = verified(repository(tmp_path), mutated(OUTCOME, change))
-    assert [step.name for step in found.differs] == ["comparison"]
-    assert said in found.differs[0].message
+    verification = verified(repository(tmp_path), mutated(OUTCOME, change))
+    assert [step.name for step in verification.differs] == ["comparison"]
+    assert message in verification.differs[0].message
 
 
 @pytest.mark.parametrize(
-    ("others", "said"),
+    ("others", "message"),
     [
         ([0.1] * 20, ""),
         ([0.0] * 20, "the whole audit: the verdict is 'agrees', the numbers give 'differs'"),
         ([0.1] * 19, "few-shot probes: 10shot: "),
     ],
 )
-def test_what_few_shot_probes_show_is_computed_again(tmp_path, others, said):
+def test_what_few_shot_probes_show_is_computed_again(tmp_path, others, message):
     def change(statement: dict[str, Any]) -> None:
         outcome = statement["predicate"]
         tasks = [task["task"] for task in outcome["tasks"]]
         outcome["few_shot"] = few_shot_of(tasks, others=others)
 
-    found = verified(repository(tmp_path), mutated(OUTCOME, change))
-    assert [step.name for step in found.differs] == ["comparison"] * bool(said)
-    assert said in "".join(step.message for step in found.differs)
+    verification = verified(repository(tmp_path), mutated(OUTCOME, change))
+    assert [step.name for step in verification.differs] == ["comparison"] * bool(message)
+    assert message in "".join(step.message for step in verification.differs)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ OUTCOME = outcome_of(plan_for(RAW), RAW)
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch) -> Path:
+def repository_folder(tmp_path, monkeypatch) -> Path:
     root = repository(tmp_path)
     monkeypatch.chdir(root)
     return root
@@ -64,32 +64,32 @@ claim agrees
 """
 
 
-def test_a_record_that_holds(place, capsys):
-    path = put(place, OUTCOME)
+def test_a_record_that_holds(repository_folder, capsys):
+    path = put(repository_folder, OUTCOME)
     assert main(["audit", "verify"]) == 0
     assert capsys.readouterr().out == GOOD.format(id=path.stem)
-    assert main(["audit", "verify", str(path.relative_to(place))]) == 0
+    assert main(["audit", "verify", str(path.relative_to(repository_folder))]) == 0
     assert capsys.readouterr().out == GOOD.format(id=path.stem)
     assert main(["audit", "verify", "leaderboard/audits"]) == 0
     assert capsys.readouterr().out == GOOD.format(id=path.stem)
-    found = geneb_ci.verify("leaderboard/audits")
-    assert (found.text(), found.hold) == (GOOD.format(id=path.stem), True)
-    assert "<td>verified</td>" in found._repr_html_()
+    verification = geneb_ci.verify("leaderboard/audits")
+    assert (verification.text(), verification.hold) == (GOOD.format(id=path.stem), True)
+    assert "<td>verified</td>" in verification._repr_html_()
     assert main(["audit", "verify", "--format", "json"]) == 0
     assert capsys.readouterr().out == geneb_ci.verify().to_json()
 
 
-def test_a_record_that_says_the_claim_differs_is_verified_all_the_same(place, capsys):
-    put(place, outcome_of(plan_for(RAW), RAW, shift=0.05))
+def test_a_record_that_says_the_claim_differs_is_verified_all_the_same(repository_folder, capsys):
+    put(repository_folder, outcome_of(plan_for(RAW), RAW, shift=0.05))
     assert main(["audit", "verify"]) == 0
     assert "; the claim differs\n" in capsys.readouterr().out
 
 
-def test_a_mismatch_names_its_step_and_exits_11(place, capsys):
+def test_a_mismatch_names_its_step_and_exits_11(repository_folder, capsys):
     def change(value):
         value["predicate"]["plan"]["beacon"]["round"] += 1
 
-    (place / "x.json").write_bytes(mutated(OUTCOME, change))
+    (repository_folder / "x.json").write_bytes(mutated(OUTCOME, change))
     assert main(["audit", "verify", "x.json"]) == 11
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "x.json: rejected: round"
@@ -108,8 +108,8 @@ def test_a_mismatch_names_its_step_and_exits_11(place, capsys):
     assert out[-1] == "1 record: 0 verified"
 
 
-def test_json_has_every_step(place, capsys):
-    (place / "x.json").write_bytes(record_bytes(OUTCOME, key("a stranger")))
+def test_json_has_every_step(repository_folder, capsys):
+    (repository_folder / "x.json").write_bytes(record_bytes(OUTCOME, key("a stranger")))
     assert main(["audit", "verify", "x.json", "--format", "json"]) == 11
     (record,) = json.loads(capsys.readouterr().out)["records"]
     assert [step["step"] for step in record["steps"]] == list(STEPS)
@@ -118,19 +118,19 @@ def test_json_has_every_step(place, capsys):
     assert (record["verified"], record["model_id"], record["audit_id"]) == (False, None, None)
 
 
-def test_nothing_to_verify_is_exit_3(place, capsys):
+def test_nothing_to_verify_is_exit_3(repository_folder, capsys):
     assert main(["audit", "verify"]) == 3
     assert "there is no record to verify" in capsys.readouterr().err
     assert main(["audit", "verify", "none.json"]) == 3
-    (place / "leaderboard/audits").mkdir()
+    (repository_folder / "leaderboard/audits").mkdir()
     assert main(["audit", "verify", "leaderboard/audits"]) == 3
     assert "the folder contains no <model_id>/<audit_id>.json" in capsys.readouterr().err
 
 
-def test_a_submission_that_is_elsewhere_is_named(place, tmp_path_factory, capsys):
-    path = put(place, OUTCOME)
+def test_a_submission_that_is_elsewhere_is_named(repository_folder, tmp_path_factory, capsys):
+    path = put(repository_folder, OUTCOME)
     elsewhere = tmp_path_factory.mktemp("elsewhere")
-    (place / "submissions/model.json").rename(elsewhere / "model.json")
+    (repository_folder / "submissions/model.json").rename(elsewhere / "model.json")
     assert main(["audit", "verify", str(path)]) == 3
     assert (
         "? submission  model.json, with which the record is compared, is missing"
@@ -139,7 +139,7 @@ def test_a_submission_that_is_elsewhere_is_named(place, tmp_path_factory, capsys
     assert main(["audit", "verify", str(path), "--submissions", str(elsewhere)]) == 0
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("repository_folder")
 def test_keys_are_those_of_the_place_and_not_of_the_records(tmp_path_factory, monkeypatch):
     stranger = repository(tmp_path_factory.mktemp("strange"), keys=[entry(key("a stranger"))])
     path = put(stranger, OUTCOME, key("a stranger"))
@@ -148,9 +148,9 @@ def test_keys_are_those_of_the_place_and_not_of_the_records(tmp_path_factory, mo
     assert main(["audit", "verify", str(path)]) == 0
 
 
-def test_text_of_a_record_cannot_speak_to_the_terminal_or_the_runner(place, capsys):
+def test_text_of_a_record_cannot_speak_to_the_terminal_or_the_runner(repository_folder, capsys):
     name = "::error::x\x1b[2J.json"
-    (place / name).write_bytes(record_bytes(OUTCOME))
+    (repository_folder / name).write_bytes(record_bytes(OUTCOME))
     main(["audit", "verify", name])
     out = capsys.readouterr().out
     assert "\x1b" not in out
@@ -158,9 +158,9 @@ def test_text_of_a_record_cannot_speak_to_the_terminal_or_the_runner(place, caps
 
 
 def test_the_same_outcome_gives_the_same_record():
-    one, two = record_of(OUTCOME, key()), record_of(OUTCOME, key())
-    assert one == two
-    assert one.path == Path("model") / f"{one.audit_id}.json"
+    first, two = record_of(OUTCOME, key()), record_of(OUTCOME, key())
+    assert first == two
+    assert first.path == Path("model") / f"{first.audit_id}.json"
 
 
 @pytest.mark.parametrize("name", ["audit", "envelope", "keys", "withdrawal"])
@@ -169,13 +169,15 @@ def test_the_schemas_are_schemas(name):
     Draft202012Validator.check_schema(schema)
 
 
-def test_records_and_keys_fit_their_schemas(place):
+def test_records_and_keys_fit_their_schemas(repository_folder):
     def validator(name: str) -> Draft202012Validator:
         return Draft202012Validator(json.loads((ROOT / f"schemas/{name}.schema.json").read_bytes()))
 
     validator("audit").validate(statement_of(OUTCOME))
     validator("envelope").validate(json.loads(record_bytes(OUTCOME)))
-    validator("keys").validate(json.loads((place / "leaderboard/policy/keys.json").read_bytes()))
+    validator("keys").validate(
+        json.loads((repository_folder / "leaderboard/policy/keys.json").read_bytes())
+    )
     validator("keys").validate(json.loads((ROOT / "leaderboard/policy/keys.json").read_bytes()))
     assert parse_envelope(record_bytes(OUTCOME)).payload
 

@@ -24,26 +24,30 @@ RECORDS = 4
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def repository_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("many")
     many_records(root, RECORDS)
     return root
 
 
 @pytest.mark.parametrize("named", gated(["all", "folder", "files"], "all", "files"))
-def test_each_file_is_read_once_and_each_round_verified_once(place, named):
+def test_each_file_is_read_once_and_each_round_verified_once(repository_folder, named):
     import json
 
-    audits = place / "leaderboard/audits"
+    audits = repository_folder / "leaderboard/audits"
     files = sorted(audits.glob("*/*.json"))
     words = {"all": [], "folder": ["leaderboard/audits"], "files": map(str, files)}[named]
     done = subprocess.run(
         [sys.executable, "-c", COUNTING, "audit", "verify", *words],
-        cwd=place, capture_output=True, text=True, check=True,
+        cwd=repository_folder, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.endswith(f"{RECORDS} records: {RECORDS} verified\n")
     rounds, opened = json.loads(done.stderr.splitlines()[-1])
-    inside = Counter({Path(name).name: n for name, n in opened.items() if str(place) in name})
-    expected = [*files, *(place / "submissions").glob("*.json")]
-    assert {one.name: inside[one.name] for one in expected} == {one.name: 1 for one in expected}
+    inside = Counter(
+        {Path(name).name: n for name, n in opened.items() if str(repository_folder) in name}
+    )
+    expected = [*files, *(repository_folder / "submissions").glob("*.json")]
+    assert {path.name: inside[path.name] for path in expected} == {
+        item.name: 1 for item in expected
+    }
     assert rounds == 1

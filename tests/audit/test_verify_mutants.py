@@ -123,17 +123,17 @@ SIGNERS_WORD = {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def repository_folder(tmp_path_factory):
     return repository(tmp_path_factory.mktemp("repository"))
 
 
-def refused_at(place, raw: bytes) -> list[str]:
-    path = place / "record.json"
+def refused_at(repository_folder, raw: bytes) -> list[str]:
+    path = repository_folder / "record.json"
     path.write_bytes(raw)
-    found = AuditRepository(find_layout(place)).verification(path)
-    assert [step.name for step in found.steps] == list(STEPS)
-    assert found.holds == (not found.differs)
-    return [step.name for step in found.steps if step.state is StepState.DIFFERS]
+    verification = AuditRepository(find_layout(repository_folder)).verification(path)
+    assert [step.name for step in verification.steps] == list(STEPS)
+    assert verification.holds == (not verification.differs)
+    return [step.name for step in verification.steps if step.state is StepState.DIFFERS]
 
 
 def expected(field: str) -> str:
@@ -143,43 +143,47 @@ def expected(field: str) -> str:
     return next(REFUSED_AT[name] for name in above if name in REFUSED_AT)
 
 
-def test_the_record_itself_holds(place):
-    assert refused_at(place, record_bytes(OUTCOME)) == []
+def test_the_record_itself_holds(repository_folder):
+    assert refused_at(repository_folder, record_bytes(OUTCOME)) == []
     assert len(FIELDS) > 80
 
 
 def first_flip(field: str) -> dict[str, Any]:
     """Return the statement with one bit of a field flipped."""
     path = next(path for path in flip.leaves(STATEMENT) if flip.pointer(path) == field)
-    found: dict[str, Any] = flip.put_at(STATEMENT, path, next(flip.flips(flip.at(STATEMENT, path))))
-    return found
+    changed_record: dict[str, Any] = flip.put_at(
+        STATEMENT, path, next(flip.flips(flip.at(STATEMENT, path)))
+    )
+    return changed_record
 
 
 @each("field", FIELDS)
-def test_a_flipped_bit_without_a_new_signature_is_refused_at_the_signer(place, field):
+def test_a_flipped_bit_without_a_new_signature_is_refused_at_the_signer(repository_folder, field):
     mutant = json.loads(record_bytes(OUTCOME))
     payload = parse_envelope(resealed(first_flip(field))).payload
     mutant["payload"] = base64.b64encode(payload).decode()
     raw = json.dumps(mutant, separators=(",", ":")).encode() + b"\n"
-    assert refused_at(place, raw) == ["signer"]
+    assert refused_at(repository_folder, raw) == ["signer"]
 
 
-def test_a_flipped_bit_that_a_stranger_signed_is_refused_at_the_signer(place):
+def test_a_flipped_bit_that_a_stranger_signed_is_refused_at_the_signer(repository_folder):
     """Whatever was changed: a signature is of all bytes."""
     stranger = key("a stranger")
     raw = resealed(first_flip("predicate/verdict"), stranger)
     assert is_signed_by(parse_envelope(raw), stranger.public_key().public_bytes_raw())
-    assert refused_at(place, raw) == ["signer"]
+    assert refused_at(repository_folder, raw) == ["signer"]
 
 
 @each("field", FIELDS)
-def test_a_flipped_bit_that_a_trusted_key_signed_is_refused_at_its_own_step(place, field):
+def test_a_flipped_bit_that_a_trusted_key_signed_is_refused_at_its_own_step(
+    repository_folder, field
+):
     seen = set()
     for path in flip.leaves(STATEMENT):
         if flip.pointer(path) != field:
             continue
         for leaf in flip.flips(flip.at(STATEMENT, path)):
-            steps = refused_at(place, resealed(flip.put_at(STATEMENT, path, leaf)))
+            steps = refused_at(repository_folder, resealed(flip.put_at(STATEMENT, path, leaf)))
             if field in SIGNERS_WORD:
                 assert steps in ([], ["statement"], ["comparison"])
             else:
@@ -222,11 +226,11 @@ ODD: tuple[Any, ...] = (
     ],
 )
 @each("field", FIELDS)
-def test_an_odd_value_that_a_trusted_key_signed_is_no_crash(place, field, values):
+def test_an_odd_value_that_a_trusted_key_signed_is_no_crash(repository_folder, field, values):
     for path in flip.leaves(STATEMENT):
         if flip.pointer(path) == field:
             for leaf in values:
-                steps = refused_at(place, resealed(flip.put_at(STATEMENT, path, leaf)))
+                steps = refused_at(repository_folder, resealed(flip.put_at(STATEMENT, path, leaf)))
                 assert steps or field in SIGNERS_WORD or leaf == flip.at(STATEMENT, path)
             break
 
@@ -240,10 +244,10 @@ def test_an_odd_value_that_a_trusted_key_signed_is_no_crash(place, field, values
         (("policy", "drawn"), 2**53),
     ],
 )
-def test_a_signed_commitment_that_has_no_digest_is_refused(place, path, value):
+def test_a_signed_commitment_that_has_no_digest_is_refused(repository_folder, path, value):
     """Canonical JSON has ASCII keys, UTF-8 texts and numbers below 2**53."""
     steps = refused_at(
-        place,
+        repository_folder,
         resealed(flip.put_at(STATEMENT, ("predicate", "plan", "commitment", *path), value)),
     )
     assert steps[0] in {"statement", "envelope"}

@@ -33,24 +33,24 @@ def committed(files: dict[str, bytes], **changes: Any) -> Weights:
     return Weights(**{**fields, "files": {n: sha256(c) for n, c in files.items()}, **changes})
 
 
-def folder_of(place: Path, files: dict[str, bytes]) -> Path:
+def folder_of(folder: Path, files: dict[str, bytes]) -> Path:
     for name, content in files.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_bytes(content)
-    return place
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
 
 
-def refused(place: Path, weights: Weights, level: int = 2) -> str:
+def refused(folder: Path, weights: Weights, level: int = 2) -> str:
     with pytest.raises(WeightsRefused) as caught:
-        verify_weights(place, weights, level)
+        verify_weights(folder, weights, level)
     return caught.value.message
 
 
 def test_every_file_of_sound_weights_is_hashed(tmp_path: Path):
     files = {"model.safetensors": SOUND, "config.json": CONFIG, "parts/vocab.txt": b"A\n"}
-    place = folder_of(tmp_path, files)
-    found = verify_weights(place, committed({"model.safetensors": SOUND}), 1)
-    assert found == {name: sha256(content) for name, content in sorted(files.items())}
+    folder = folder_of(tmp_path, files)
+    digests = verify_weights(folder, committed({"model.safetensors": SOUND}), 1)
+    assert digests == {name: sha256(content) for name, content in sorted(files.items())}
 
 
 def header(entries: dict[str, object], data: bytes) -> bytes:
@@ -79,20 +79,20 @@ def tensor(start: int, stop: int) -> dict[str, object]:
          "trailing-bytes", "no-header", "empty"],
 )  # fmt: skip
 def test_a_safetensors_file_that_lies_is_refused(tmp_path: Path, content: bytes):
-    place = folder_of(tmp_path, {"model.safetensors": content})
-    message = refused(place, committed({"model.safetensors": content}))
+    folder = folder_of(tmp_path, {"model.safetensors": content})
+    message = refused(folder, committed({"model.safetensors": content}))
     assert message.startswith("model.safetensors is not a valid safetensors file: ")
 
 
 def test_a_pickle_needs_a_sandbox_and_is_not_opened_here(tmp_path: Path):
     content = b"cos\nsystem\n(S'touch /tmp/geneb-ci-was-unpickled'\ntR."
-    place = folder_of(tmp_path, {"pytorch_model.bin": content})
+    folder = folder_of(tmp_path, {"pytorch_model.bin": content})
     weights = committed({"pytorch_model.bin": content})
-    assert refused(place, weights, 1) == (
+    assert refused(folder, weights, 1) == (
         "pytorch_model.bin may contain a pickle, and loading a pickle runs code; sandbox level 1, "
         "expected 2 or above"
     )
-    assert verify_weights(place, weights, 2) == {"pytorch_model.bin": sha256(content)}
+    assert verify_weights(folder, weights, 2) == {"pytorch_model.bin": sha256(content)}
     assert not Path("/tmp/geneb-ci-was-unpickled").exists()  # noqa: S108
 
 
@@ -106,27 +106,27 @@ def test_a_pickle_needs_a_sandbox_and_is_not_opened_here(tmp_path: Path):
     ids=["model", "tokenizer", "escaped"],
 )
 def test_code_of_another_repository_is_refused(tmp_path: Path, config: bytes):
-    place = folder_of(tmp_path, {"model.safetensors": SOUND, "config.json": config})
-    message = refused(place, committed({"model.safetensors": SOUND}))
+    folder = folder_of(tmp_path, {"model.safetensors": SOUND, "config.json": config})
+    message = refused(folder, committed({"model.safetensors": SOUND}))
     assert message.startswith('config.json: auto_map names "other/repo--')
 
 
 def test_weights_other_than_committed_are_refused(tmp_path: Path):
-    place = folder_of(tmp_path, {"model.safetensors": SOUND, "more.safetensors": SOUND})
-    one = {"model.safetensors": SOUND}
-    assert refused(place, committed(one)) == (
+    folder = folder_of(tmp_path, {"model.safetensors": SOUND, "more.safetensors": SOUND})
+    first_file = {"model.safetensors": SOUND}
+    assert refused(folder, committed(first_file)) == (
         "more.safetensors is a weight file that the commitment does not name"
     )
-    (place / "more.safetensors").unlink()
+    (folder / "more.safetensors").unlink()
     changed = committed({"model.safetensors": SOUND + b"x"})
-    assert refused(place, changed) == (
+    assert refused(folder, changed) == (
         f"model.safetensors: sha256 {sha256(SOUND)}, the commitment has {sha256(SOUND + b'x')}"
     )
-    assert refused(place, committed({**one, "b.safetensors": SOUND})) == (
+    assert refused(folder, committed({**first_file, "b.safetensors": SOUND})) == (
         f"b.safetensors: there is no such file, the commitment has sha256 {sha256(SOUND)}"
     )
-    (place / "link.json").symlink_to("/etc/hostname")
-    assert refused(place, committed(one)) == (
+    (folder / "link.json").symlink_to("/etc/hostname")
+    assert refused(folder, committed(first_file)) == (
         "link.json is a link or a special file, expected a regular file"
     )
 
@@ -134,10 +134,10 @@ def test_weights_other_than_committed_are_refused(tmp_path: Path):
 def test_a_pointer_of_git_lfs_and_a_link_are_refused_with_what_to_do(tmp_path: Path):
     """A clone has pointers without git-lfs, and the cache of the Hub's client has links."""
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64 + b"\nsize 1\n"
-    place = folder_of(tmp_path / "clone", {"model.safetensors": pointer})
+    folder = folder_of(tmp_path / "clone", {"model.safetensors": pointer})
     weights = committed({"model.safetensors": SOUND})
     with pytest.raises(WeightsRefused) as caught:
-        verify_weights(place, weights, 2)
+        verify_weights(folder, weights, 2)
     assert caught.value.message.startswith(f"model.safetensors: sha256 {sha256(pointer)}, the ")
     assert caught.value.fix.startswith(
         "it is a Git LFS pointer: get the file itself: `git lfs pull`"
@@ -162,8 +162,8 @@ def test_no_committed_file_is_no_commitment(tmp_path: Path):
     "config", [b"{", b"[" * 100_000, b"\xff"], ids=["cut", "deep", "not-utf-8"]
 )
 def test_a_configuration_that_is_no_json_is_refused(tmp_path: Path, config: bytes):
-    place = folder_of(tmp_path, {"model.safetensors": SOUND, "config.json": config})
-    message = refused(place, committed({"model.safetensors": SOUND}))
+    folder = folder_of(tmp_path, {"model.safetensors": SOUND, "config.json": config})
+    message = refused(folder, committed({"model.safetensors": SOUND}))
     assert message.startswith("config.json cannot be read as JSON: ")
 
 
@@ -199,34 +199,34 @@ LARGE = b'{"model": {"vocab": {%s}}}' % b",".join(b'"%d": %d' % (n, n) for n in 
 def test_a_file_that_would_exhaust_the_auditor_is_refused_unparsed(
     tmp_path: Path, raw: bytes, message: str
 ):
-    place = folder_of(tmp_path, {"model.safetensors": SOUND, "extra.json": raw})
-    assert message in refused(place, committed({"model.safetensors": SOUND}))
+    folder = folder_of(tmp_path, {"model.safetensors": SOUND, "extra.json": raw})
+    assert message in refused(folder, committed({"model.safetensors": SOUND}))
 
 
 @pytest.mark.usefixtures("unparsed")
 def test_a_vocabulary_is_hashed_and_not_parsed(tmp_path: Path):
     files = {"model.safetensors": SOUND, "tokenizer.json": LARGE}
-    place = folder_of(tmp_path, files)
-    found = verify_weights(place, committed({"model.safetensors": SOUND}), 1)
-    assert found["tokenizer.json"] == sha256(LARGE)
+    folder = folder_of(tmp_path, files)
+    digests = verify_weights(folder, committed({"model.safetensors": SOUND}), 1)
+    assert digests["tokenizer.json"] == sha256(LARGE)
 
 
 def test_no_model_has_so_many_or_so_large_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    place = folder_of(tmp_path, {"model.safetensors": SOUND})
+    folder = folder_of(tmp_path, {"model.safetensors": SOUND})
     weights = committed({"model.safetensors": SOUND})
     for name, size in (("a.json", (1 << 26) + 1), ("b.txt", (1 << 28) + 1)):
-        with (place / name).open("wb") as stream:
+        with (folder / name).open("wb") as stream:
             stream.truncate(size)  # a hole, which takes no disk
-        assert f"{size:,} bytes" in refused(place, weights)
-        (place / name).unlink()
+        assert f"{size:,} bytes" in refused(folder, weights)
+        (folder / name).unlink()
     monkeypatch.setattr(limits, "FILES_MAX", 10)
     monkeypatch.setattr(limits, "LISTED_MAX", 100)
     for number in range(10):
-        (place / f"{number}.json").touch()
-    assert refused(place, weights) == "there are 11 files or more, expected at most 10"
+        (folder / f"{number}.json").touch()
+    assert refused(folder, weights) == "there are 11 files or more, expected at most 10"
     for number in range(90):
-        (place / f"folder-{number}").mkdir()
-    assert refused(place, weights) == "there are 101 files or more, expected at most 100"
+        (folder / f"folder-{number}").mkdir()
+    assert refused(folder, weights) == "there are 101 files or more, expected at most 100"
 
 
 Tree = dict[str, int]
@@ -259,8 +259,8 @@ def hub(more: Tree) -> Iterator[str]:
             status, headers, content = 404, {"X-Error-Code": "RevisionNotFound"}, b""
             if path == f"/api/models/org/model/revision/{COMMIT}":
                 siblings = [{"rfilename": name} for name in files]
-                told = {"id": "org/model", "sha": COMMIT, "siblings": siblings}
-                status, headers, content = 200, {}, json.dumps(told).encode()
+                repository_answer = {"id": "org/model", "sha": COMMIT, "siblings": siblings}
+                status, headers, content = 200, {}, json.dumps(repository_answer).encode()
             elif path.startswith(f"/api/models/org/model/tree/{COMMIT}"):
                 tree = [
                     {"type": "file", "path": n, "size": len(c), "oid": "0" * 40}

@@ -29,21 +29,21 @@ FAILED = outcome_of(plan_for(RAW), RAW, shift=0.05)
 
 
 def only(root) -> Verification:
-    (found,) = AuditRepository(find_layout(root)).verifications()
-    return found
+    (verification,) = AuditRepository(find_layout(root)).verifications()
+    return verification
 
 
 def test_a_withdrawal_names_its_record_and_its_reason(tmp_path):
     root = repository(tmp_path)
     path = put(root, FAILED)
     keys = AuditRepository(find_layout(root)).keys
-    place = withdraw(path)
-    found = read_withdrawal(place, place.read_bytes(), keys, path.read_bytes())
-    assert (found.audit_id, found.reason) == (path.stem, "the wrong weights were fetched")
-    assert only(root).withdrawn == found
+    folder = withdraw(path)
+    withdrawal = read_withdrawal(folder, folder.read_bytes(), keys, path.read_bytes())
+    assert (withdrawal.audit_id, withdrawal.reason) == (path.stem, "the wrong weights were fetched")
+    assert only(root).withdrawn == withdrawal
     assert only(root).holds
     withdrawal_line = (
-        f"  withdrawn {found.withdrawn_at} by a maintainer: the wrong weights were fetched\n"
+        f"  withdrawn {withdrawal.withdrawn_at} by a maintainer: the wrong weights were fetched\n"
     )
     assert withdrawal_line in verification_text([only(root)])
 
@@ -90,8 +90,12 @@ def test_a_withdrawal_of_another_record_withdraws_nothing(tmp_path):
     path = put(root, FAILED)
     other = put(root, outcome_of(plan_for(RAW), RAW))
     withdraw(other).rename(path.with_name(f"{path.stem}{WITHDRAWN_SUFFIX}"))
-    broken = [one for one in AuditRepository(find_layout(root)).verifications() if one.broken]
-    assert [one.broken[0].name for one in broken] == ["statement"]
+    broken = [
+        verification
+        for verification in AuditRepository(find_layout(root)).verifications()
+        if verification.broken
+    ]
+    assert [verification.broken[0].name for verification in broken] == ["statement"]
     assert "but the record beside it has another path or digest" in broken[0].broken[0].message
 
 

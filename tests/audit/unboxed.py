@@ -77,8 +77,8 @@ class Queue(Generic[Done]):
     def results(self, *, block: bool) -> Iterator[Done]:
         del block
         jobs, self._jobs = self._jobs, []
-        for one in jobs:
-            yield one.execute()
+        for job in jobs:
+            yield job.execute()
 
 
 def called(
@@ -89,17 +89,17 @@ def called(
 ) -> process.ResourceUse:
     """Do what a process of the harness does with these words."""
     del task, limits
-    kept = _kept(words)
-    if kept is None or not kept.exists():
+    queue_of_jobs = _kept(words)
+    if queue_of_jobs is None or not queue_of_jobs.exists():
         _score(words)
-        if kept is not None:
-            whole = kept.with_suffix(f".{os.getpid()}")
+        if queue_of_jobs is not None:
+            whole = queue_of_jobs.with_suffix(f".{os.getpid()}")
             whole.write_bytes(_file(words, "--output").read_bytes())
-            whole.rename(kept)
+            whole.rename(queue_of_jobs)
     elif words[0] == "rescore":
-        found = json.loads(kept.read_bytes())
-        found["noise"]["seed"] = int(_word(words, "--seed"))
-        _file(words, "--output").write_text(json.dumps(found), encoding="utf-8")
+        document = json.loads(queue_of_jobs.read_bytes())
+        document["noise"]["seed"] = int(_word(words, "--seed"))
+        _file(words, "--output").write_text(json.dumps(document), encoding="utf-8")
     return process.ResourceUse(0.0, 0)
 
 
@@ -136,11 +136,11 @@ def _kept(words: Sequence[str]) -> Path | None:
     folder = os.environ.get(SCORES)
     if folder is None or words[0] != "rescore":
         return None
-    same = [_word(words, one) for one in ("--tasks", "--regimes", "--noise", "--copies")]
+    same = [_word(words, name) for name in ("--tasks", "--regimes", "--noise", "--copies")]
     beside: list[str] = []
     if "--further" in words:  # the variants are drawn anew for each audit
         rows = json.loads(_file(words, "--further").read_bytes())["rows"]
-        beside = sorted({f"{one['split']} {one['kind']}" for one in rows})
+        beside = sorted({f"{row['split']} {row['kind']}" for row in rows})
     files = [_file(words, option) for option in ("--embeddings", "--sequences")]
     if "--benchmark" in words:
         files.append(_file(words, "--benchmark"))
@@ -171,9 +171,9 @@ def embedded(
         extra[mounts.EXTRACTORS] = spec.module.resolve().parent
     if spec.weights is not None:
         extra[_weights_path(spec.weights)] = spec.weights
-    place = Sandbox(0, NONE, sandbox.scratch).visible_path(mounts.view(extra, {}))
+    visible_path = Sandbox(0, NONE, sandbox.scratch).visible_path(mounts.view(extra, {}))
     file = sandbox.scratch / "options.json"
-    file.write_bytes(options(spec, limits, place))
+    file.write_bytes(options(spec, limits, visible_path))
     try:
         with _caught() as log:
             values = worker.embed(read_options(file), list(sequences))

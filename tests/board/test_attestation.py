@@ -100,7 +100,7 @@ def by_receipt(model: str) -> EmbeddingOutcome:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def repository_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with an audited row, one audited by receipt and one that nobody audited."""
     root = repository(tmp_path_factory.mktemp("attested"), raw(AUDITED))
     (root / "submissions/model.json").unlink()
@@ -124,10 +124,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def published(place: Path) -> dict[str, Any]:
+def published(folder: Path) -> dict[str, Any]:
     """Return what is published of rows, by the names that the table has for it."""
-    board = place / "board"
-    found: dict[str, Any] = {
+    board = folder / "board"
+    documents_by_name: dict[str, Any] = {
         name: json.loads((board / name).read_bytes()) for name in (LEADERBOARD, TASKS, DIAGNOSTICS)
     }
     page = value_in((board / name_of(BASE, board)).read_bytes())
@@ -136,9 +136,9 @@ def published(place: Path) -> dict[str, Any]:
         page[part.removesuffix("-0")] = found_part
     heads = {
         path.name: dict.fromkeys(next(csv.reader(io.StringIO(path.read_text("utf-8")))), "")
-        for path in (place / "csv").glob("*.csv")
+        for path in (folder / "csv").glob("*.csv")
     }
-    return found | {"page": page} | heads
+    return documents_by_name | {"page": page} | heads
 
 
 def leaves(value: Any, path: str) -> Iterator[str]:
@@ -167,18 +167,20 @@ def unattested(files: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def test_every_published_field_names_what_attests_it(place: Path) -> None:
-    assert unattested(published(place)) == [], "name them in geneb_ci/audit/trust/attestation.py"
+def test_every_published_field_names_what_attests_it(repository_folder: Path) -> None:
+    assert unattested(published(repository_folder)) == [], (
+        "name them in geneb_ci/audit/trust/attestation.py"
+    )
 
 
 def test_every_number_of_a_submission_that_is_exported_names_what_attests_it() -> None:
     document = small_v12("any", SIZED)
-    given = {key: document[key] for key in ("results", "evidence", "run")}
-    assert unattested({"submission": given}) == []
+    arguments = {key: document[key] for key in ("results", "evidence", "run")}
+    assert unattested({"submission": arguments}) == []
 
 
-def test_every_group_is_published(place: Path) -> None:
-    files = published(place) | {"submission": small_v12("any", SIZED)}
+def test_every_group_is_published(repository_folder: Path) -> None:
+    files = published(repository_folder) | {"submission": small_v12("any", SIZED)}
     paths = [path for name, value in files.items() for path in leaves(value, name)]
     assert {group_of(path) for path in paths} - {None} == set(FIELD_GROUPS)
 
@@ -201,9 +203,9 @@ def test_every_group_is_published(place: Path) -> None:
     ],
 )
 def test_a_field_that_is_added_is_found(
-    place: Path, file: str, where: tuple[str | int, ...], name: str
+    repository_folder: Path, file: str, where: tuple[str | int, ...], name: str
 ) -> None:
-    files = published(place)
+    files = published(repository_folder)
     own = files[file]
     for key in where:
         own = own[key]
@@ -230,8 +232,10 @@ def test_what_a_group_is_computed_from_are_groups() -> None:
         assert not group.basis or group.author is Author.BOARD
 
 
-def test_a_score_is_audited_where_its_task_was_rerun_and_nowhere_else(place: Path) -> None:
-    with (place / "csv/scores.csv").open(newline="", encoding="utf-8") as file:
+def test_a_score_is_audited_where_its_task_was_rerun_and_nowhere_else(
+    repository_folder: Path,
+) -> None:
+    with (repository_folder / "csv/scores.csv").open(newline="", encoding="utf-8") as file:
         standing = {
             (r["model"], r["regime"], r["task"]): r["attested"] for r in csv.DictReader(file)
         }
@@ -260,8 +264,8 @@ OF_RECEIPT = [
 ]
 
 
-def test_a_row_says_who_stands_for_its_scores(place: Path) -> None:
-    board = published(place)
+def test_a_row_says_who_stands_for_its_scores(repository_folder: Path) -> None:
+    board = published(repository_folder)
     for rows in board[LEADERBOARD]["data"].values():
         attested = {row["model"]: row.get("attested") for row in rows}
         assert attested == {AUDITED: OF_AUDITED, BY_RECEIPT: OF_RECEIPT, ALONE: None}
@@ -277,30 +281,36 @@ def test_a_row_says_who_stands_for_its_scores(place: Path) -> None:
 
 
 def test_label_says_of_each_group_who_stands_for_it(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    repository_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(place)
+    monkeypatch.chdir(repository_folder)
     assert main(["trust", "--format", "json"]) == 0
     rows = {row["model_id"]: row["attested"] for row in json.loads(capsys.readouterr().out)["rows"]}
     assert rows[AUDITED][:3] == OF_AUDITED
-    said = {model: {own["fields"]: own["by"] for own in row} for model, row in rows.items()}
+    authors_by_model = {
+        model: {own["fields"]: own["by"] for own in row} for model, row in rows.items()
+    }
     names = {group.name for group in FIELD_GROUPS}
-    assert set(said[ALONE]) == set(said[BY_RECEIPT]) == names
+    assert set(authors_by_model[ALONE]) == set(authors_by_model[BY_RECEIPT]) == names
     for fields in (
         "scores by seed",
         "name and size",
         "confusion matrices and digests of predictions",
     ):
-        assert {own[fields] for own in said.values()} == {SUBMITTERS_WORD}
-    assert said[ALONE]["scores of tasks"] == said[BY_RECEIPT]["scores of tasks"] == SUBMITTERS_WORD
-    assert said[BY_RECEIPT]["canonical scores"] == OF_RECEIPT[1]["by"]
-    assert said[ALONE]["canonical scores"] == SUBMITTERS_WORD
-    assert said[AUDITED]["means"] == "computed by the board from scores of tasks"
+        assert {own[fields] for own in authors_by_model.values()} == {SUBMITTERS_WORD}
+    assert (
+        authors_by_model[ALONE]["scores of tasks"]
+        == authors_by_model[BY_RECEIPT]["scores of tasks"]
+        == SUBMITTERS_WORD
+    )
+    assert authors_by_model[BY_RECEIPT]["canonical scores"] == OF_RECEIPT[1]["by"]
+    assert authors_by_model[ALONE]["canonical scores"] == SUBMITTERS_WORD
+    assert authors_by_model[AUDITED]["means"] == "computed by the board from scores of tasks"
 
 
-def test_pages_do_not_show_a_row_as_audited_where_it_is_not(place: Path) -> None:
+def test_pages_do_not_show_a_row_as_audited_where_it_is_not(repository_folder: Path) -> None:
     pages = {
-        name: html.unescape((place / "board" / name).read_text("utf-8"))
+        name: html.unescape((repository_folder / "board" / name).read_text("utf-8"))
         for name in ("scores/full-MCC.html", "scores/1shot-MCC.html", f"models/{AUDITED}.html")
     }
     assert "<td>audited</td>" in pages["scores/full-MCC.html"]
@@ -310,13 +320,16 @@ def test_pages_do_not_show_a_row_as_audited_where_it_is_not(place: Path) -> None
     assert "rerun 2 of 3 tasks, none in 1shot, sandbox level 2" in own
     for statement in OF_AUDITED:
         assert f"{statement['fields']}: {statement['by']}" in own
-    badges = {model: (place / f"board/badges/{model}.svg").read_text("utf-8") for model in MODELS}
+    badges = {
+        model: (repository_folder / f"board/badges/{model}.svg").read_text("utf-8")
+        for model in MODELS
+    }
     assert "<title>GENEB-small: audited 2/3 \u00b7 rank " in badges[AUDITED]
     assert "<title>GENEB-small: checked \u00b7 rank " in badges[BY_RECEIPT]
 
 
-def test_exports_link_a_record_only_with_what_it_is_about(place: Path) -> None:
-    folder = place / "eval-results" / AUDITED / ".eval_results"
+def test_exports_link_a_record_only_with_what_it_is_about(repository_folder: Path) -> None:
+    folder = repository_folder / "eval-results" / AUDITED / ".eval_results"
     cells = yaml.safe_load((folder / "geneb-tasks.yaml").read_text("utf-8"))
     means = yaml.safe_load((folder / "geneb.yaml").read_text("utf-8"))
     notes = {own["dataset"]["task_id"]: own["notes"] for own in [*cells, *means]}
@@ -333,8 +346,11 @@ def test_exports_link_a_record_only_with_what_it_is_about(place: Path) -> None:
     assert linked == {name for name in notes if ".1shot." not in name}
 
 
-def test_a_log_says_of_each_score_who_stands_for_it(place: Path) -> None:
-    logs = [json.loads(path.read_bytes()) for path in (place / "every-eval-ever").rglob("*.json")]
+def test_a_log_says_of_each_score_who_stands_for_it(repository_folder: Path) -> None:
+    logs = [
+        json.loads(path.read_bytes())
+        for path in (repository_folder / "every-eval-ever").rglob("*.json")
+    ]
     own = {log["model_info"]["additional_details"]["model_id"]: log for log in logs}
     details = {
         result["evaluation_result_id"]: result["score_details"]["details"]["attested"]
@@ -342,8 +358,8 @@ def test_a_log_says_of_each_score_who_stands_for_it(place: Path) -> None:
     }
     assert details[f"{PLAN.drawn[1]}/10shot/F1"] == "rerun, equal within the tolerance"
     assert details[f"{PLAN.drawn[1]}/1shot/F1"] == SUBMITTERS_WORD
-    said = json.loads(own[AUDITED]["source_metadata"]["additional_details"]["attested"])
-    assert {"fields": "scores by seed", "by": SUBMITTERS_WORD} in said
+    document = json.loads(own[AUDITED]["source_metadata"]["additional_details"]["attested"])
+    assert {"fields": "scores by seed", "by": SUBMITTERS_WORD} in document
 
 
 def submission_paths() -> Iterator[str]:

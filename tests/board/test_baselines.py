@@ -22,7 +22,7 @@ REAL = {
 
 
 def entry_of(model_id: str) -> Entry:
-    return next(one for one in entries() if one.submission.model_id == model_id)
+    return next(entry for entry in entries() if entry.submission.model_id == model_id)
 
 
 def test_the_practice_board_has_every_task_and_geneb_the_six_real_ones():
@@ -61,6 +61,6 @@ def test_a_row_stands_beside_the_baselines_on_the_same_tasks():
 
 
 def test_no_baseline_is_a_row():
-    assert not {one.submission.model_id for one in entries()} & set(NAMES)
+    assert not {entry.submission.model_id for entry in entries()} & set(NAMES)
     raw = json.loads((ROOT / "schemas/baselines.json").read_bytes())
     assert set(raw) == {GENEB.sha256, MINI.sha256}

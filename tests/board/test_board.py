@@ -88,10 +88,10 @@ def test_levels_are_computed_from_digests(board):
 
 def test_the_order_of_the_files_changes_no_byte(board):
     again = leaderboards(reversed(entries()), shipped_benchmark())
-    for name, one, other in zip(
+    for name, first, other in zip(
         ("leaderboard.json", "leaderboard_tasks.json"), board, again, strict=True
     ):
-        assert encode(name, one) == encode(name, other)
+        assert encode(name, first) == encode(name, other)
 
 
 DIGESTS = Path(__file__).with_name("golden") / "board.sha256"
@@ -162,8 +162,8 @@ def test_build_writes_its_files_and_says_so(tmp_path: Path):
     assert sorted(written.keys() - BYTES.keys()) == ["codebook.json", "diagnostics.json"]
     for name, digest in TABLE_FILES.items():
         assert digest in {"", hashlib.sha256((tmp_path / "board" / name).read_bytes()).hexdigest()}
-    told = json.loads(written["diagnostics.json"])
-    assert told["method"] == {
+    document = json.loads(written["diagnostics.json"])
+    assert document["method"] == {
         "metric": "MCC",
         "confidence": 0.95,
         "overlap": 0.5,
@@ -204,7 +204,7 @@ def test_build_needs_no_extra_without_diagnostics(tmp_path: Path):
 def test_build_of_everything_needs_numpy_alone_of_all_extras(tmp_path: Path):
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     needs = declared["optional-dependencies"]["build"]
-    assert [one.partition(">")[0] for one in needs] == ["numpy"]
+    assert [need.partition(">")[0] for need in needs] == ["numpy"]
     absent = sorted(set(EXTRAS) - {"numpy"})
     blocked = f"import sys; sys.modules |= dict.fromkeys({absent!r});"
     call = "from geneb_ci.cli.main import main; sys.exit(main(sys.argv[1:]))"

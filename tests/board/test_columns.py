@@ -52,10 +52,10 @@ PROMISED = {
 
 def row(**changes: Any) -> dict[str, Any]:
     """Return the row of GROVER in leaderboard.json, audited, with other values of some keys."""
-    own = next(one for one in entries() if one.submission.model_id == "GROVER")
+    own = next(item for item in entries() if item.submission.model_id == "GROVER")
     made = leaderboards([entry(own.submission, TrustLevel.VERIFIED, AUDIT)], shipped_benchmark())
-    found: dict[str, Any] = made[0]["data"]["full"][0]
-    return found | changes
+    result: dict[str, Any] = made[0]["data"]["full"][0]
+    return result | changes
 
 
 def test_a_run_is_shown_where_a_format_records_it():
@@ -65,10 +65,10 @@ def test_a_run_is_shown_where_a_format_records_it():
         "started_at": "2026-11-20T08:30:00Z",
         "finished_at": "2026-11-20T11:35:40.5Z",
     }
-    (column,) = (one for one in COLUMNS if one.key == "run")
+    (column,) = (column for column in COLUMNS if column.key == "run")
     fast = entry(SubmissionV11.model_validate(document))
     assert column.value(fast) == "NVIDIA H100 (cuda), 3 h 6 min from start to end"
-    plain = next(one for one in entries() if one.submission.schema_version == "1.0")
+    plain = next(item for item in entries() if item.submission.schema_version == "1.0")
     assert column.value(plain) is None
 
 
@@ -77,7 +77,7 @@ def test_what_embedding_took_is_shown_where_the_run_measured_it():
     measured = {"letters": 9_000_001, "seconds": 4.0, "peak_memory_bytes": 3_210_000_000}
     document["run"]["embedding_cost"] = measured
     keys = ("letters_a_second", "peak_memory")
-    columns = [one for one in COLUMNS if one.key in keys]
+    columns = [column for column in COLUMNS if column.key in keys]
     fast = entry(SubmissionV12.model_validate(document))
     assert facts_of(fast, columns) == {keys[0]: 2_250_000, keys[1]: 3_210_000_000}
     document["run"]["embedding_cost"]["peak_memory_bytes"] = None
@@ -89,14 +89,14 @@ def test_what_embedding_took_is_shown_where_the_run_measured_it():
 
 def test_all_that_the_columns_say_of_one_model(update_golden):
     """Its row, its record on the page, and what the page knows of every column."""
-    own = next(one for one in entries() if one.submission.model_id == "GROVER")
+    own = next(item for item in entries() if item.submission.model_id == "GROVER")
     audited = entry(own.submission, TrustLevel.VERIFIED, AUDIT)
-    found = {
+    values_by_output = {
         "leaderboard.json": {key: value for key, value in row().items() if not SCORES.search(key)},
         "page": facts_of(audited, COLUMNS),
         "columns": page_columns(),
     }
-    text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(values_by_output, indent=1, ensure_ascii=False) + "\n"
     path = GOLDEN / "columns.json"
     if update_golden:
         path.write_text(text, encoding="utf-8")
@@ -135,8 +135,8 @@ def test_what_was_promised_is_still_there():
 def test_what_is_not_known_is_left_out_and_never_null():
     assert "null" not in json.dumps(SCHEMA)
     made = leaderboards(entries(), shipped_benchmark())[0]["data"]["full"]
-    assert all(value is not None for one in made for value in one.values())
-    assert all("audit" not in one for one in made)
+    assert all(value is not None for item in made for value in item.values())
+    assert all("audit" not in item for item in made)
 
 
 def test_every_column_says_what_it_means_and_has_a_key_of_its_own():
@@ -155,7 +155,7 @@ def test_every_column_says_what_it_means_and_has_a_key_of_its_own():
 @each("column", COLUMNS, ids=lambda column: column.key)
 def test_the_public_rows_have_values_of_its_type(column):
     """Where the registry is wrong about one model, the golden row of GROVER does not show it."""
-    values = {one.submission.model_id: column.value(one) for one in entries()}
+    values = {entry.submission.model_id: column.value(entry) for entry in entries()}
     lacking = [model for model, value in values.items() if value is None]
     assert lacking == [] or not column.is_required, "write is_required=False"
     type_of = TypeAdapter(column.type)
@@ -213,8 +213,8 @@ def repository(tmp_path: Path) -> Path:
 
 def test_the_registry_speaks_of_contributed_rows_too(repository):
     layout = find_layout(repository)
-    found = checked_entries(layout, files_of([repository / "submissions"]))
-    known, unknown = found
+    entries_checked = checked_entries(layout, files_of([repository / "submissions"]))
+    known, unknown = entries_checked
     assert [str(known.level), str(known.authorship)] == ["self-reported", "contributed"]
     assert facts_of(known, [FROM_REGISTRY]) == {"architecture": "T-enc"}
     assert facts_of(unknown, [FROM_REGISTRY]) == {}
@@ -222,8 +222,10 @@ def test_the_registry_speaks_of_contributed_rows_too(repository):
     lying = dataclasses.replace(known, attributes=dict.fromkeys(PROMISED, "x"))
     submitted = [column for column in COLUMNS if column.key in PROMISED]
     assert facts_of(lying, submitted) == facts_of(known, submitted)
-    made = json.loads(board_of(found, layout, has_intervals=False).files["leaderboard.json"])
-    assert [one["model"] for one in made["data"]["full"]] == ["known", "unknown"]
+    made = json.loads(
+        board_of(entries_checked, layout, has_intervals=False).files["leaderboard.json"]
+    )
+    assert [item["model"] for item in made["data"]["full"]] == ["known", "unknown"]
 
 
 def test_tests_make_entries_as_the_board_does():

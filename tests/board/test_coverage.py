@@ -22,10 +22,10 @@ def test_what_is_said_with_95_percent_confidence_holds(equal, sets, record_prope
     """Models that are all equal are the hardest case: every difference is an error."""
     rows = [entry.submission for entry in entries()]
     world = world_of(rows, shipped_benchmark(), is_equal=equal, sizes_max=1000)
-    found = decision_shares(world, sets, 20261122)
-    record_property("held", str(found))
-    for share in (found.pairs, found.best, found.bounds):
+    shares = decision_shares(world, sets, 20261122)
+    record_property("held", str(shares))
+    for share in (shares.pairs, shares.best, shares.bounds):
         assert share.mean() >= MEAN_MIN
         assert share.min() >= WORST_MIN
-    assert found.within.min() >= MEAN_MIN
-    assert 0.93 <= found.interval <= 0.97
+    assert shares.within.min() >= MEAN_MIN
+    assert 0.93 <= shares.interval <= 0.97

@@ -53,7 +53,7 @@ def everything(scores: ScoreColumn) -> Any:
 
 @functools.cache
 def boards() -> dict[str, RegimeScores]:
-    return {name: found.board for name, found in found_intervals().items()}
+    return {name: member.board for name, member in found_intervals().items()}
 
 
 @each("need", NEEDS, ids=lambda n: f"{n['regime']}-{n['need']}-{n['max_params']}")
@@ -61,15 +61,15 @@ def test_the_reference_vector(need):
     board = boards()[need["regime"]]
     scores, most = board.scores[need["need"]], need["max_params"]
     among = [k for k in board.best_first(need["need"]) if most is None or board.params[k] <= most]
-    found = losses(scores, np.array(among), board.critical)
+    loss_bounds = losses(scores, np.array(among), board.critical)
     best = among[0]
     assert (len(among), board.models[best]) == (need["considered"], NAMES[need["best"]])
     assert scores.values[best] == pytest.approx(need["score"], abs=NEAR)
     assert math.sqrt(scores.variance[best]) == pytest.approx(need["error"], abs=NEAR)
     # As a set: the reference orders models of one score by chance.
-    assert {board.models[k] for k in found.best} == {NAMES[k] for k in need["could_be_best"]}
+    assert {board.models[k] for k in loss_bounds.best} == {NAMES[k] for k in need["could_be_best"]}
     # The reference's bound is an expected loss where that is greater.
-    bound = max(found.bound[0], need["expected_loss"])
+    bound = max(loss_bounds.bound[0], need["expected_loss"])
     assert bound == pytest.approx(need["loss_bound"], abs=NEAR_BOUND)
     order = sorted(
         range(len(among)),
@@ -78,11 +78,11 @@ def test_the_reference_vector(need):
     for margin, (model, expected, bound) in zip(
         MARGINS, need["choices"][: len(MARGINS)], strict=True
     ):
-        chosen = next((k for k in order if found.bound[k] <= margin), None)
+        chosen = next((k for k in order if loss_bounds.bound[k] <= margin), None)
         assert (chosen is None) == (model is None)
         if chosen is not None:
             assert board.models[among[chosen]] == NAMES[model]
-            own = max(found.bound[chosen], expected)
+            own = max(loss_bounds.bound[chosen], expected)
             assert own == pytest.approx(bound, abs=NEAR_BOUND)
 
 
@@ -115,15 +115,15 @@ def test_one_critical_value_for_a_board(models, rounded, shown):
 
 @pytest.mark.parametrize("models", [10, 50])
 def test_the_critical_value_is_that_of_the_studentized_range(models):
-    wanted = studentized_range.ppf(CONFIDENCE, models, np.inf) / math.sqrt(2)
-    assert critical_value(models) == pytest.approx(wanted, abs=1e-6)
+    expected = studentized_range.ppf(CONFIDENCE, models, np.inf) / math.sqrt(2)
+    assert critical_value(models) == pytest.approx(expected, abs=1e-6)
 
 
 def test_ranks_by_hand():
     # With ten models or fewer the limit is 3.164 standard errors of a difference: 0.0447 here.
     scores = made((0.40, 0.01), (0.50, 0.01), (0.46, 0.01), (0.44, 0.01), (0.50, 0.01))
-    found = ranks(scores, critical_value(10))
-    assert list(zip(*(part.tolist() for part in found), strict=True)) == [
+    rank_table = ranks(scores, critical_value(10))
+    assert list(zip(*(part.tolist() for part in rank_table), strict=True)) == [
         (5, 4, 5),
         (1, 1, 3),
         (3, 1, 4),
@@ -134,8 +134,8 @@ def test_ranks_by_hand():
 
 
 def test_a_difference_by_hand():
-    found = compare_pair(made((0.53, 0.03), (0.50, 0.04)), 0, 1, 3.0)
-    assert found == pytest.approx((0.03, -0.12, 0.18, norm.cdf(0.6), False))
+    comparison = compare_pair(made((0.53, 0.03), (0.50, 0.04)), 0, 1, 3.0)
+    assert comparison == pytest.approx((0.03, -0.12, 0.18, norm.cdf(0.6), False))
     assert compare_pair(made((0.53, 0.003), (0.50, 0.004)), 0, 1, 3.0).is_significant
 
 
@@ -147,10 +147,10 @@ boards_of = st.lists(numbers, min_size=1, max_size=9)
 def test_the_badge_is_a_rank_range_that_starts_at_one(pairs):
     scores = made(*pairs)
     c = critical_value(rounded_up(len(pairs)))
-    found, could = ranks(scores, c), could_be_best(scores, everything(scores), c)
-    assert could.tolist() == np.flatnonzero(found.low == 1).tolist()
-    assert (found.low <= found.rank).all()
-    assert (found.rank <= found.high).all()
+    rank_table, could = ranks(scores, c), could_be_best(scores, everything(scores), c)
+    assert could.tolist() == np.flatnonzero(rank_table.low == 1).tolist()
+    assert (rank_table.low <= rank_table.rank).all()
+    assert (rank_table.rank <= rank_table.high).all()
     assert int(np.argmax(scores.values)) in could
 
 
@@ -160,20 +160,20 @@ def test_every_view_of_a_pair_says_the_same(pairs):
     c = critical_value(10)
     above = better(scores, c)
     for i, j in itertools.permutations(range(len(pairs)), 2):
-        found = compare_pair(scores, i, j, c)
-        assert found.is_significant == (above[i, j] or above[j, i])
-        assert bool(above[i, j]) == (found.low > 0)
+        comparison = compare_pair(scores, i, j, c)
+        assert comparison.is_significant == (above[i, j] or above[j, i])
+        assert bool(above[i, j]) == (comparison.low > 0)
         both = could_be_best(scores, np.array([i, j]), c).tolist()
-        assert (len(both) == 1) == found.is_significant
+        assert (len(both) == 1) == comparison.is_significant
 
 
 @given(boards_of, st.data())
 def test_a_filter_takes_no_badge_away(pairs, data):
     scores, c = made(*pairs), critical_value(10)
-    kept = [k for k in range(len(pairs)) if data.draw(st.booleans())]
+    drawn_pairs = [k for k in range(len(pairs)) if data.draw(st.booleans())]
     whole = set(could_be_best(scores, everything(scores), c).tolist())
-    part = set(could_be_best(scores, np.array(kept, dtype=int), c).tolist())
-    assert whole & set(kept) <= part
+    part = set(could_be_best(scores, np.array(drawn_pairs, dtype=int), c).tolist())
+    assert whole & set(drawn_pairs) <= part
 
 
 @given(boards_of, st.randoms(use_true_random=False))
@@ -194,11 +194,11 @@ def test_another_order_or_another_row_changes_no_pair(pairs, random):
 def test_laws_of_losses(pairs):
     scores, c = made(*pairs), critical_value(10)
     among = everything(scores)
-    found = losses(scores, among, c)
-    alone = [bool(found.bound[k] == 0) for k in among]
-    assert alone == [found.best.tolist() == [k] for k in among]
+    loss_bounds = losses(scores, among, c)
+    alone = [bool(loss_bounds.bound[k] == 0) for k in among]
+    assert alone == [loss_bounds.best.tolist() == [k] for k in among]
     below = scores.values.max() - scores.values
-    assert (found.bound >= np.round(below, 9)).all()
+    assert (loss_bounds.bound >= np.round(below, 9)).all()
 
 
 def test_seeds_widen_what_they_are_part_of():
@@ -206,10 +206,10 @@ def test_seeds_widen_what_they_are_part_of():
     low, high = intervals_of(scores)
     assert high[0] - low[0] > high[1] - low[1]
     assert high[1] - low[1] == pytest.approx(2 * 1.96 * 0.02)
-    found = compare_pair(scores, 0, 1, 3.0)
+    comparison = compare_pair(scores, 0, 1, 3.0)
     # Satterthwaite: four degrees of freedom for half of the variance are sixteen for the whole.
     wide = float(student_quantile(3.0, np.float64(16.0))) * math.sqrt(0.0008)
-    assert found.high - found.low == pytest.approx(2 * wide)
+    assert comparison.high - comparison.low == pytest.approx(2 * wide)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 90), st.booleans(), st.booleans())
@@ -232,14 +232,14 @@ def test_groups_and_few_pairs_decide_as_all_pairs_do(seed, count, seeds, alike):
         patch.setattr(decisions, "GROUPED_MODELS_MIN", 0)
         patch.setattr(decisions, "GROUP_SIZE_MIN", int(rng.integers(1, 20)))
         patch.setattr(decisions, "PAIRS_AT_ONCE", int(rng.integers(1, 500)))
-        found = ranks(scores, c)
-        assert found.low.tolist() == (1 + above.sum(axis=0)).tolist()
-        assert found.high.tolist() == (count - above.sum(axis=1)).tolist()
+        rank_table = ranks(scores, c)
+        assert rank_table.low.tolist() == (1 + above.sum(axis=0)).tolist()
+        assert rank_table.high.tolist() == (count - above.sum(axis=1)).tolist()
         among = rng.permutation(count)[: int(rng.integers(1, count + 1))]
         won = above[np.ix_(among, among)].any(axis=0)
         best = could_be_best(scores, among, c)
         assert sorted(best.tolist()) == sorted(among[~won].tolist())
         every, some = (losses(scores, among, c, most) for most in (math.inf, 0.01))
-    told = np.isfinite(some.bound)
-    assert (some.bound[told] == every.bound[told]).all()
-    assert (every.bound[~told] > 0.01).all()
+    is_finite = np.isfinite(some.bound)
+    assert (some.bound[is_finite] == every.bound[is_finite]).all()
+    assert (every.bound[~is_finite] > 0.01).all()

@@ -50,20 +50,20 @@ SCHEMA = Draft202012Validator(
 
 
 def test_the_public_rows_fit_the_schema_and_their_order_changes_no_byte():
-    found = found_diagnostics()
+    diagnostics_found = found_diagnostics()
     again = diagnostics(tuple(reversed(entries())), shipped_benchmark())
-    assert encode("diagnostics.json", found) == encode("diagnostics.json", again)
-    SCHEMA.validate(json.loads(encode("diagnostics.json", found)))
-    assert list(found["ranks"]) == REGIMES
-    assert len(found["models"]) == 41
+    assert encode("diagnostics.json", diagnostics_found) == encode("diagnostics.json", again)
+    SCHEMA.validate(json.loads(encode("diagnostics.json", diagnostics_found)))
+    assert list(diagnostics_found["ranks"]) == REGIMES
+    assert len(diagnostics_found["models"]) == 41
 
 
 @pytest.mark.parametrize("names", [(), ("a",), ("a", "b"), ("a", "b", "c")])
 def test_boards_of_few_models_have_figures_where_those_are_defined(names):
-    found = board(*names)
-    SCHEMA.validate(json.loads(encode("diagnostics.json", found)))
-    assert [row["model"] for row in found["models"]] == list(names)
-    figures = {(one["id"], one["scope"]): one for one in found["findings"]}
+    board_document = board(*names)
+    SCHEMA.validate(json.loads(encode("diagnostics.json", board_document)))
+    assert [row["model"] for row in board_document["models"]] == list(names)
+    figures = {(finding["id"], finding["scope"]): finding for finding in board_document["findings"]}
     assert figures["size-correlation", "board"]["value"] is None  # all of one size
     assert figures["size-correlation", "board"]["rows"] == len(names)
     assert (figures["mean-macro", "board"]["value"] is None) == (not names)
@@ -74,11 +74,13 @@ def test_a_row_with_gaps_is_left_out_of_its_regime_only(submission_v11):
     row = submission_v11(lambda document: drop(document, "1shot", task))
     rows = [*entries()[:3], entry(row)]
     rows = [e for e in rows if e.submission.model_id != "splicebert-1024nt"] + rows[-1:]
-    found = diagnostics(rows, shipped_benchmark())
-    SCHEMA.validate(json.loads(encode("diagnostics.json", found)))
-    counts = [len(found["ranks"][regime]["macro"]) for regime in REGIMES]
+    board_diagnostics = diagnostics(rows, shipped_benchmark())
+    SCHEMA.validate(json.loads(encode("diagnostics.json", board_diagnostics)))
+    counts = [len(board_diagnostics["ranks"][regime]["macro"]) for regime in REGIMES]
     assert counts == [4, 4, 3]
-    assert next(m for m in found["models"] if m["model"] == "splicebert-1024nt")["regimes"] == [
+    assert next(m for m in board_diagnostics["models"] if m["model"] == "splicebert-1024nt")[
+        "regimes"
+    ] == [
         "full",
         "10shot",
     ]
@@ -90,19 +92,19 @@ def test_ranks_of_categories_and_regimes():
         for models in (ranks["macro"], ranks["micro"], *ranks["categories"].values()):
             scores = [s["score"] for s in models.values()]
             assert scores == sorted(scores, reverse=True)
-            for one in models.values():
-                above = sum(score > one["score"] for score in scores)
-                assert one["rank"] == above + 1 or one["score"] in scores[: one["rank"] - 1]
+            for model in models.values():
+                above = sum(score > model["score"] for score in scores)
+                assert model["rank"] == above + 1 or model["score"] in scores[: model["rank"] - 1]
 
 
 def test_tau_by_hand():
-    one, other, even = np.array([1.0, 2, 3]), np.array([1.0, 3, 2]), np.ones(3)
-    found = kendall_taus([one, other, even])
-    assert rounded(found[0, 1]) == 0.3333
-    assert found[0, 0] == 1.0
-    assert np.isnan(found[2]).all()
-    assert np.isnan(kendall_taus([one[:1], other[:1]])).all()
-    assert np.isnan(kendall_taus([one[:0], other[:0]])).all()
+    first, other, even = np.array([1.0, 2, 3]), np.array([1.0, 3, 2]), np.ones(3)
+    taus = kendall_taus([first, other, even])
+    assert rounded(taus[0, 1]) == 0.3333
+    assert taus[0, 0] == 1.0
+    assert np.isnan(taus[2]).all()
+    assert np.isnan(kendall_taus([first[:1], other[:1]])).all()
+    assert np.isnan(kendall_taus([first[:0], other[:0]])).all()
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 40) | st.integers(60, 700))
@@ -110,13 +112,13 @@ def test_tau_by_hand():
 def test_tau_and_rho_are_those_of_scipy(seed, models):
     rng = np.random.default_rng(seed)
     columns = [rng.integers(4, size=models) / 4, rng.random(models), rng.normal(size=models)]
-    found = kendall_taus(columns)
-    for (i, one), (j, other) in itertools.product(enumerate(columns), repeat=2):
-        expected = kendalltau(one, other).statistic
-        assert found[i, j] == pytest.approx(expected, abs=1e-14, nan_ok=True)
-        if models >= 3 and len(set(one)) > 1 and len(set(other)) > 1:
-            expected = spearmanr(one, other).statistic
-            rho = _correlation(_centred_ranks(one.tolist()), _centred_ranks(other.tolist()))
+    taus = kendall_taus(columns)
+    for (i, first), (j, other) in itertools.product(enumerate(columns), repeat=2):
+        expected = kendalltau(first, other).statistic
+        assert taus[i, j] == pytest.approx(expected, abs=1e-14, nan_ok=True)
+        if models >= 3 and len(set(first)) > 1 and len(set(other)) > 1:
+            expected = spearmanr(first, other).statistic
+            rho = _correlation(_centred_ranks(first.tolist()), _centred_ranks(other.tolist()))
             assert rho == pytest.approx(expected, abs=1e-14)
 
 
@@ -155,17 +157,19 @@ def test_agreement_of_categories_is_a_symmetric_matrix():
 
 
 def test_the_front_by_hand():
-    told = zip("abcde", (1, 1, 2, 3, 4), (0.3, 0.2, 0.3, 0.5, 0.4), strict=True)
-    assert [(m.model, m.params) for m in pareto(told)] == [("a", 1), ("d", 3)]
+    rows_of_models = zip("abcde", (1, 1, 2, 3, 4), (0.3, 0.2, 0.3, 0.5, 0.4), strict=True)
+    assert [(m.model, m.params) for m in pareto(rows_of_models)] == [("a", 1), ("d", 3)]
 
 
 def test_no_model_is_both_no_larger_and_better_than_one_of_the_front():
-    found = found_diagnostics()
-    for regime, size in found["size"].items():
-        macro = {m: s["score"] for m, s in found["ranks"][regime]["macro"].items()}
-        params = {row["model"]: row["params"] for row in found["models"]}
-        for one in size["pareto"]:
-            assert not [m for m in macro if params[m] <= one["params"] and macro[m] > one["macro"]]
+    diagnostics_found = found_diagnostics()
+    for regime, size in diagnostics_found["size"].items():
+        macro = {m: s["score"] for m, s in diagnostics_found["ranks"][regime]["macro"].items()}
+        params = {row["model"]: row["params"] for row in diagnostics_found["models"]}
+        for size_row in size["pareto"]:
+            assert not [
+                m for m in macro if params[m] <= size_row["params"] and macro[m] > size_row["macro"]
+            ]
 
 
 def facts(model: str, params: float, **kinds: str) -> _ComparedModel:
@@ -181,7 +185,7 @@ def test_controlled_pairs_differ_in_one_attribute():
         facts("e", 500, tokenization="y", pretraining="y"),
     ]
     assert [
-        (name, one.model, other.model) for name, one, other in pairs_with_one_difference(models)
+        (name, first.model, other.model) for name, first, other in pairs_with_one_difference(models)
     ] == [
         ("tokenization", "c", "a"),
         ("size", "d", "a"),
@@ -191,15 +195,15 @@ def test_controlled_pairs_differ_in_one_attribute():
 
 
 def test_controlled_pairs_of_the_public_rows():
-    found = found_diagnostics()["pairs"]["full"]
-    assert {name: len(part["pairs"]) for name, part in found.items()} == {
+    full_pairs = found_diagnostics()["pairs"]["full"]
+    assert {name: len(part["pairs"]) for name, part in full_pairs.items()} == {
         "size": 26,
         "architecture": 7,
         "tokenization": 4,
         "pretraining": 5,
         "pooling": 0,
     }
-    assert found["size"]["contrasts"] == [
+    assert full_pairs["size"]["contrasts"] == [
         {
             "values": ["larger", "smaller"],
             "pairs": 26,

@@ -43,23 +43,23 @@ def differ(before: dict[str, float], after: dict[str, float], half: float = NOIS
 
 @given(boards)
 def test_a_board_does_not_differ_from_itself(board):
-    found = differ(board, board)
-    assert found.is_empty
-    assert found.moves == ()
-    assert found.pushed == {"full": 0}
+    differences = differ(board, board)
+    assert differences.is_empty
+    assert differences.moves == ()
+    assert differences.pushed == {"full": 0}
 
 
 @given(boards, boards)
 def test_rows_are_added_removed_changed_or_the_same(before, after):
-    found = differ(before, after)
-    assert {row.model for row in found.added} == after.keys() - before.keys()
-    assert {row.model for row in found.removed} == before.keys() - after.keys()
+    differences = differ(before, after)
+    assert {row.model for row in differences.added} == after.keys() - before.keys()
+    assert {row.model for row in differences.removed} == before.keys() - after.keys()
     both = before.keys() & after.keys()
-    assert {row.model for row in found.changed} == {m for m in both if before[m] != after[m]}
+    assert {row.model for row in differences.changed} == {m for m in both if before[m] != after[m]}
 
 
-def passes(found: BoardDiff) -> set[tuple[str, str]]:
-    return {(move.model, other) for move in found.moves for other in move.passed}
+def passes(diff: BoardDiff) -> set[tuple[str, str]]:
+    return {(move.model, other) for move in diff.moves for other in move.passed}
 
 
 def order(board: dict[str, float], model: str, other: str) -> int:
@@ -76,28 +76,30 @@ def test_there_and_back(before, after):
 
 @given(boards, boards)
 def test_who_passes_is_passed_and_stood_lower(before, after):
-    found = differ(before, after)
+    differences = differ(before, after)
     both = before.keys() & after.keys()
-    assert passes(found) == {
+    assert passes(differences) == {
         (model, other)
         for model in both
         for other in both
         if order(before, model, other) < order(after, model, other)
     }
-    assert passes(found) == {(o, move.model) for move in found.moves for o in move.passed_by}
+    assert passes(differences) == {
+        (o, move.model) for move in differences.moves for o in move.passed_by
+    }
 
 
 @given(boards, boards)
 def test_a_rank_differs_by_a_move_or_by_rows_that_came_or_went(before, after):
-    found = differ(before, after)
+    differences = differ(before, after)
     if before.keys() == after.keys():
-        assert found.pushed == {"full": 0}
-    moved = {move.model for move in found.moves}
+        assert differences.pushed == {"full": 0}
+    moved = {move.model for move in differences.moves}
     old, new = (
         regimes_of(side(b).categories["data"], side(b).columns)["full"] for b in (before, after)
     )
     elsewhere = {m for m in before.keys() & after.keys() if old.rank(m) != new.rank(m)}
-    assert len(elsewhere - moved) == found.pushed["full"]
+    assert len(elsewhere - moved) == differences.pushed["full"]
 
 
 def test_a_move_inside_noise_and_one_beyond():
@@ -120,15 +122,15 @@ def test_a_move_inside_noise_and_one_beyond():
 def test_noise_of_a_difference_is_that_of_both_scores():
     """0.05 on either side of each of two: apart beyond 0.0707."""
     for score, apart in ((0.57, False), (0.572, True)):
-        found = differ({"a": 0.5, "b": 0.4}, {"a": 0.5, "b": score})
-        assert {move.inside_noise for move in found.moves} == {not apart}
+        differences = differ({"a": 0.5, "b": 0.4}, {"a": 0.5, "b": score})
+        assert {move.inside_noise for move in differences.moves} == {not apart}
 
 
 def test_a_row_that_came_stands_between_the_ranks_that_noise_allows():
     after = {"a": 0.9, "b": 0.5, "c": 0.52, "d": 0.48, "e": 0.1}
     row = differ({k: v for k, v in after.items() if k != "b"}, after).added[0]
-    (place,) = row.places
-    assert (place.rank, place.rows, place.rank_low, place.rank_high) == (3, 5, 2, 4)
+    (index,) = row.places
+    assert (index.rank, index.rows, index.rank_low, index.rank_high) == (3, 5, 2, 4)
 
 
 def test_equal_scores_share_the_better_rank():
@@ -138,8 +140,8 @@ def test_equal_scores_share_the_better_rank():
 
 
 def test_what_the_board_says_beside_the_scores():
-    found = board_diff(side({"a": 0.5}), side({"a": 0.5}, disp="y"))
-    assert [(row.model, row.facts, row.shifts) for row in found.changed] == [
+    difference = board_diff(side({"a": 0.5}), side({"a": 0.5}, disp="y"))
+    assert [(row.model, row.facts, row.shifts) for row in difference.changed] == [
         ("a", (("disp", "x", "y"),), ())
     ]
 

@@ -32,16 +32,16 @@ def board(models: Mapping[str, float], params: Mapping[str, int | None]) -> dict
     return diagnostics(rows, SIZED)
 
 
-def sizes(found: dict[str, Any], regime: str) -> list[tuple[Any, ...]]:
+def sizes(expected: dict[str, Any], regime: str) -> list[tuple[Any, ...]]:
     """Return the pairs of one regime that differ in size."""
-    pairs = found["pairs"][regime]["size"]["pairs"]
+    pairs = expected["pairs"][regime]["size"]["pairs"]
     return [(p["first"], p["second"], p["values"], p["difference"]) for p in pairs]
 
 
 def test_a_pair_counts_where_both_models_are_ranked():
-    found = board({"a": 0.5, "partial": 0.25}, {"a": 500, "partial": 100})
+    board_document = board({"a": 0.5, "partial": 0.25}, {"a": 500, "partial": 100})
     whole = [("a", "partial", ["500", "100"], 0.25)]
-    assert {regime: sizes(found, regime) for regime in found["pairs"]} == {
+    assert {regime: sizes(board_document, regime) for regime in board_document["pairs"]} == {
         "full": whole,
         "10shot": whole,
         "1shot": [],
@@ -53,22 +53,26 @@ def test_a_pair_counts_where_both_models_are_ranked():
 
 def test_a_model_of_unknown_size_has_no_pair():
     """However small a known size is."""
-    found = board({"a": 0.5, "b": 0.25, "c": 0.1, "d": 0.2}, {"a": 1, "b": 2, "c": 0, "d": None})
-    assert sizes(found, "full") == [("b", "a", ["2", "1"], -0.25)]
+    board_document = board(
+        {"a": 0.5, "b": 0.25, "c": 0.1, "d": 0.2}, {"a": 1, "b": 2, "c": 0, "d": None}
+    )
+    assert sizes(board_document, "full") == [("b", "a", ["2", "1"], -0.25)]
 
 
 def test_one_model_alone_has_hard_tasks_and_no_variance():
-    found = {(one["id"], one["scope"]): one for one in board({"a": 0.2}, {})["findings"]}
-    hard = found["hard-tasks", "board"]
+    figures_by_id = {
+        (finding["id"], finding["scope"]): finding for finding in board({"a": 0.2}, {})["findings"]
+    }
+    hard = figures_by_id["hard-tasks", "board"]
     assert (hard["value"], hard["parts"]) == (
         3,
         [{"name": task, "value": pytest.approx(0.2)} for task in sorted(SIZED.task_ids)],
     )
-    assert found["high-variance-tasks", "board"]["value"] == 0
+    assert figures_by_id["high-variance-tasks", "board"]["value"] == 0
 
 
 def test_a_winner_alone_could_be_best():
-    found = board({"a": 0.9, "b": 0.1, "c": 0.1}, {})["stability"]["winners"]["full"]
-    assert {name: (one["model"], one["could_be_best"]) for name, one in found.items()} == (
-        dict.fromkeys(SIZED.category_order, ("a", 1))
-    )
+    winners = board({"a": 0.9, "b": 0.1, "c": 0.1}, {})["stability"]["winners"]["full"]
+    assert {
+        name: (member["model"], member["could_be_best"]) for name, member in winners.items()
+    } == (dict.fromkeys(SIZED.category_order, ("a", 1)))

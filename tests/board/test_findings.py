@@ -42,9 +42,9 @@ def spearman_rho(counts, scores) -> float | None:
 
 def test_correlation_shares_ranks_of_equal_counts():
     # Ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4: rho = 4.5 / sqrt(4.5 x 5).
-    found = spearman_rho([1, 2, 2, 4], [0.1, 0.2, 0.3, 0.4])
-    assert found is not None
-    assert round(found, 4) == 0.9487
+    rho = spearman_rho([1, 2, 2, 4], [0.1, 0.2, 0.3, 0.4])
+    assert rho is not None
+    assert round(rho, 4) == 0.9487
     assert value("size-correlation", ROWS[:2]) is None
     assert spearman_rho([1, 1, 1], [0.1, 0.2, 0.3]) is None
 
@@ -55,8 +55,8 @@ def test_rows_without_a_count_have_no_size():
 
 
 def test_five_times_is_inclusive_and_a_threshold_is_not():
-    found = figure_of(KINDS["small-beats-large"], ROWS, "board")
-    assert (found.value, [part.name for part in found.parts]) == (2, ["p over r", "p over q"])
+    figure = figure_of(KINDS["small-beats-large"], ROWS, "board")
+    assert (figure.value, [part.name for part in figure.parts]) == (2, ["p over r", "p over q"])
     assert value("small-beats-large", times=5.01) == 1
     means = [row("p", 1, 0.25), row("q", 1, 0.45)]
     assert value("hard-tasks", means, threshold=0.25) == 0
@@ -69,8 +69,8 @@ def test_a_retention_is_a_ratio_of_means_and_not_a_mean_of_ratios():
 
 
 def test_a_category_whose_best_row_differs():
-    found = figure_of(KINDS["winner-changes"], ROWS, "board")
-    assert (found.value, [part.name for part in found.parts]) == (1, ["A: s, then q"])
+    figure = figure_of(KINDS["winner-changes"], ROWS, "board")
+    assert (figure.value, [part.name for part in figure.parts]) == (1, ["A: s, then q"])
 
 
 def test_a_spread_needs_two_rows():
@@ -85,9 +85,9 @@ def test_without_rows_nothing_is_known():
 
 
 def test_the_paper_leaves_four_models_out_of_one_figure():
-    found = figure_of(KINDS["small-beats-large"], [*ROWS, row("DNABERT-S", 1, 0.9)], "paper")
-    assert found.rows == 4
-    assert "DNABERT-S" in found.parameters["exclude"]  # type: ignore[operator]
+    figure = figure_of(KINDS["small-beats-large"], [*ROWS, row("DNABERT-S", 1, 0.9)], "paper")
+    assert figure.rows == 4
+    assert "DNABERT-S" in figure.parameters["exclude"]  # type: ignore[operator]
     assert figure_of(KINDS["hard-tasks"], ROWS, "paper", exclude=["p"]).rows == 3
 
 
@@ -98,7 +98,7 @@ def test_a_difference_of_two_models():
 
 def test_a_deviation_is_compared_with_the_threshold_exactly():
     rows = [row(f"m{k}", 1, k / 7) for k in range(7)]
-    tasks = [one.tasks["full"]["a"] for one in rows]
+    tasks = [figure_row.tasks["full"]["a"] for figure_row in rows]
     deviation = statistics.stdev(tasks)
     assert value("high-variance-tasks", rows, threshold=math.nextafter(deviation, 0)) == 2
     assert value("high-variance-tasks", rows, threshold=deviation) == 0
@@ -107,15 +107,15 @@ def test_a_deviation_is_compared_with_the_threshold_exactly():
 def test_packed_scores_give_what_dicts_give():
     places = {"a": 0, "b": 1}
     packed = [
-        one._replace(
+        figure_row._replace(
             tasks={
-                regime: PackedNumbers(places, array.array("d", told.values()))
-                for regime, told in one.tasks.items()
+                regime: PackedNumbers(places, array.array("d", task.values()))
+                for regime, task in figure_row.tasks.items()
             }
         )
-        for one in ROWS
+        for figure_row in ROWS
     ]
     for name in ("hard-tasks", "high-variance-tasks"):
         for rows in (packed, [packed[0], *ROWS[1:]]):
-            told = figure_of(KINDS[name], rows, "board", {"threshold": 0.1})
-            assert told == figure_of(KINDS[name], ROWS, "board", {"threshold": 0.1})
+            figure = figure_of(KINDS[name], rows, "board", {"threshold": 0.1})
+            assert figure == figure_of(KINDS[name], ROWS, "board", {"threshold": 0.1})

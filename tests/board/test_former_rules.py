@@ -38,25 +38,25 @@ def overlap(scores: ScoreColumn) -> Bools:
 @pytest.mark.nightly  # in the gate, the relation itself in test_decisions.py
 def test_the_former_rules_contradict_each_other_and_the_relation_does_not():
     former = now = pairs = 0
-    for found in found_intervals().values():
-        board = found.board
+    for value in found_intervals().values():
+        board = value.board
         count = len(board.models)
         upper = np.triu_indices(count, 1)
         for scores in board.scores.values():
             pairs += len(upper[0])
             # A comparison of two models alone, as a filter may leave them.
             rules = (sidak(scores, count), overlap(scores), sidak(scores, 2))
-            told = np.array([rule[upper] for rule in rules])
-            former += int((told.any(axis=0) & ~told.all(axis=0)).sum())
+            array = np.array([rule[upper] for rule in rules])
+            former += int((array.any(axis=0) & ~array.all(axis=0)).sum())
             above = better(scores, board.critical)
             differs = (above | above.T)[upper]
             stood = ranks(scores, board.critical)
             every = could_be_best(scores, np.arange(count), board.critical)
             assert (np.flatnonzero(stood.low == 1) == np.sort(every)).all()
-            for place in range(0, len(upper[0]), 7):
-                i, j = int(upper[0][place]), int(upper[1][place])
+            for index in range(0, len(upper[0]), 7):
+                i, j = int(upper[0][index]), int(upper[1][index])
                 views = {
-                    bool(differs[place]),
+                    bool(differs[index]),
                     compare_pair(scores, i, j, board.critical).is_significant,
                     len(could_be_best(scores, np.array([i, j]), board.critical)) == 1,
                 }

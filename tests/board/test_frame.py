@@ -33,7 +33,7 @@ def test_every_score_of_the_public_rows_is_there_once_and_in_the_boards_order(ta
     category = {task.id: task.category for task in BENCHMARK.tasks}
     published = [
         (row["model"], task, category[task], regime, metric, row[f"task_{metric}"][task])
-        for model in [one["model"] for one in tasks["data"]["full"]]
+        for model in [row["model"] for row in tasks["data"]["full"]]
         for regime, rows in tasks["data"].items()
         for row in rows
         if row["model"] == model
@@ -48,10 +48,12 @@ def test_standard_errors_are_those_of_the_intervals(table):
     known = table[table["standard_error"].notna()]
     assert set(known["metric"]) == {"MCC"}
     assert len(known) == 41 * 100 * 3
-    for one in entries():
+    for one_frame in entries():
         for regime in BENCHMARK.regimes:
-            scores = row_scores(one.submission, regime, BENCHMARK)
-            own = known[(known["model"] == one.submission.model_id) & (known["regime"] == regime)]
+            scores = row_scores(one_frame.submission, regime, BENCHMARK)
+            own = known[
+                (known["model"] == one_frame.submission.model_id) & (known["regime"] == regime)
+            ]
             assert own["standard_error"].tolist() == np.sqrt(scores.tasks.variance).tolist()
 
 
@@ -73,8 +75,8 @@ def test_missing_cells_have_no_line_and_their_regime_no_standard_error():
         del document[part]["1shot"]["splice_sites"]
     document["results"]["full"]["splice_sites"]["MCC"] = -0.0
     rows = [
-        entry(MODELS[one["schema_version"]].model_validate(one), registry={})
-        for one in (document, small.small("A"))
+        entry(MODELS[row_document["schema_version"]].model_validate(row_document), registry={})
+        for row_document in (document, small.small("A"))
     ]
     assert any(task.n_test is None for task in small.BENCHMARK.tasks)
     unsized = score_frame(rows, small.BENCHMARK)

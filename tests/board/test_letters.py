@@ -19,7 +19,7 @@ from tests.rules.fixtures.measured import EMBEDDINGS, LETTERS
 from tests.small import BENCHMARK, small, small_v12
 
 
-def said(*read: int, tasks: tuple[str, ...] = BENCHMARK.task_ids) -> str | None:
+def letters_text(*read: int, tasks: tuple[str, ...] = BENCHMARK.task_ids) -> str | None:
     """Return the text of a row whose tasks were read so far, of 1,000 letters each."""
     document: dict[str, Any] = small_v12("model")
     document["measured"] = {
@@ -41,7 +41,7 @@ def said(*read: int, tasks: tuple[str, ...] = BENCHMARK.task_ids) -> str | None:
 )
 def test_the_least_read_tasks_are_named(read, text):
     labels = [task.label for task in BENCHMARK.tasks]
-    assert said(*read) == (text and text.format(*labels))
+    assert letters_text(*read) == (text and text.format(*labels))
 
 
 def test_an_older_format_says_nothing():

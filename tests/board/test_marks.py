@@ -37,48 +37,50 @@ def test_levels_without_records_are_those_of_all_evidence():
     layout = find_layout(ROOT)
     assert layout.audits is None
     decided, evidence = row_decider(layout), gather_evidence(layout)
-    for one in entries():
-        assert decided(one.sha256, "", "") == evidence.decide(one.sha256, "")
+    for entry in entries():
+        assert decided(entry.sha256, "", "") == evidence.decide(entry.sha256, "")
     assert decided("0" * 64, "", "") == evidence.decide("0" * 64, "")
     assert decided("0" * 64, "", "1" * 64).evidence == "stale"
 
 
 def test_each_published_defect_stands_on_its_rows():
     rows = leaderboards(entries(), shipped_benchmark())[0]["data"]["full"]
-    found = {
-        row["model"]: [one["id"] for one in row["defects"]] for row in rows if "defects" in row
+    ids_by_model = {
+        row["model"]: [defect["id"] for defect in row["defects"]]
+        for row in rows
+        if "defects" in row
     }
-    assert found == {model: [defect] for model, defect in DEFECTS.items()}
+    assert ids_by_model == {model: [defect] for model, defect in DEFECTS.items()}
 
 
 def test_each_warning_of_check_stands_on_its_row():
     report = geneb_ci.check(SUBMISSIONS, cache=False)
-    told: dict[str, Counter[str]] = {}
-    for one in report.findings:
-        if one.severity is Severity.WARNING:
-            told.setdefault(Path(one.file).stem, Counter())[one.rule] += 1
+    counts_by_model: dict[str, Counter[str]] = {}
+    for finding in report.findings:
+        if finding.severity is Severity.WARNING:
+            counts_by_model.setdefault(Path(finding.file).stem, Counter())[finding.rule] += 1
     rows = leaderboards(entries(), shipped_benchmark())[0]["data"]["full"]
-    assert {row["model"]: row["warnings"] for row in rows if "warnings" in row} == told
-    assert sum(sum(rules.values()) for rules in told.values()) == 7
+    assert {row["model"]: row["warnings"] for row in rows if "warnings" in row} == counts_by_model
+    assert sum(sum(rules.values()) for rules in counts_by_model.values()) == 7
 
 
 def test_each_defect_is_explained_where_it_says():
     parsed = DefectFile.model_validate_json((POLICY / FILE).read_bytes())
-    assert len({one.id for one in parsed.defects}) == len(parsed.defects)
+    assert len({defect.id for defect in parsed.defects}) == len(parsed.defects)
     known = {path.stem for path in SUBMISSIONS.glob("*.json")}
-    for one in parsed.defects:
-        assert set(one.models) <= known
-        page, _, anchor = one.explained.partition("#")
+    for defect in parsed.defects:
+        assert set(defect.models) <= known
+        page, _, anchor = defect.explained.partition("#")
         heads = re.findall(r"^#+ (.+)$", (ROOT / page).read_text("utf-8"), re.MULTILINE)
         anchors = {re.sub(r"[^a-z0-9 -]", "", head.lower()).replace(" ", "-") for head in heads}
         assert anchor in anchors
-        assert anchor == one.id
+        assert anchor == defect.id
 
 
 def test_a_defect_belongs_to_the_authors_file_alone():
     defects = read_defects(find_layout(POLICY))
     assert marks_of("MutBERT", (), defects, is_official=False).defects == ()
-    assert [one.id for one in marks_of("MutBERT", (), defects, is_official=True).defects] == [
+    assert [defect.id for defect in marks_of("MutBERT", (), defects, is_official=True).defects] == [
         "no-truncation"
     ]
 
@@ -86,18 +88,20 @@ def test_a_defect_belongs_to_the_authors_file_alone():
 @pytest.mark.parametrize("regime", shipped_benchmark().regimes)
 def test_advice_that_names_a_marked_row_says_so(regime):
     for category in (None, *shipped_benchmark().category_order):
-        found = advice(regime, category=category)
-        (own,) = found.regimes
+        row_advice = advice(regime, category=category)
+        (own,) = row_advice.regimes
         for choice in own.choices:
             defect = DEFECTS.get(choice.model)
             assert choice.defects == ([defect] if defect else [])
-        named = {own.highest.model, *([found.smallest.model] if found.smallest else [])}
+        named = {own.highest.model, *([row_advice.smallest.model] if row_advice.smallest else [])}
         for choice in own.choices:
-            said = [f"Published defect [{defect}] of" for defect in choice.defects]
-            said += [f"warns about `{choice.model}`: [" for _ in choice.warnings[:1]]
-            for words in said:
-                told = any(words in one and f"`{choice.model}`" in one for one in found.why)
-                assert told == (choice.model in named)
+            texts = [f"Published defect [{defect}] of" for defect in choice.defects]
+            texts += [f"warns about `{choice.model}`: [" for _ in choice.warnings[:1]]
+            for words in texts:
+                is_explained = any(
+                    words in reason and f"`{choice.model}`" in reason for reason in row_advice.why
+                )
+                assert is_explained == (choice.model in named)
 
 
 def write(path: Path, content: bytes) -> None:

@@ -47,16 +47,18 @@ def twice_rounded(value: float) -> float:
 
 def figures(name: str, scope: str = "paper") -> list[dict[str, Any]]:
     """Return the figures of one kind as diagnostics.json has them."""
-    found = found_diagnostics()["findings"]
-    return [one for one in found if (one["id"], one["scope"]) == (name, scope)]
+    findings = found_diagnostics()["findings"]
+    return [finding for finding in findings if (finding["id"], finding["scope"]) == (name, scope)]
 
 
 def figure(name: str, scope: str = "paper", **parameters: Any) -> dict[str, Any]:
     """Return the one figure with these parameters."""
-    (one,) = (
-        one for one in figures(name, scope) if parameters.items() <= one["parameters"].items()
+    (published_figure,) = (
+        parameters_row
+        for parameters_row in figures(name, scope)
+        if parameters.items() <= parameters_row["parameters"].items()
     )
-    return one
+    return published_figure
 
 
 def official_rows(regime: str) -> dict[str, dict[str, Any]]:
@@ -65,15 +67,15 @@ def official_rows(regime: str) -> dict[str, dict[str, Any]]:
 
 
 def rho(category: str) -> float:
-    parts = {one["name"]: one["value"] for one in figure("size-correlation")["parts"]}
+    parts = {part["name"]: part["value"] for part in figure("size-correlation")["parts"]}
     value: float = parts[category]
     return value
 
 
 def test_size_against_macro():
-    found = figure("size-correlation")
-    assert (score_text(found["value"]), found["rows"]) == (str(SPEARMAN), 40)
-    assert found["parameters"] == {"regime": "full", "exclude": []}
+    board_figure = figure("size-correlation")
+    assert (score_text(board_figure["value"]), board_figure["rows"]) == (str(SPEARMAN), 40)
+    assert board_figure["parameters"] == {"regime": "full", "exclude": []}
 
 
 @each("category", BY_CATEGORY)
@@ -104,8 +106,8 @@ def test_mean_macro(regime):
 
 @pytest.mark.parametrize("pair", DIFFERENCES, ids=lambda pair: pair[0])
 def test_difference_of_macro(pair):
-    found = figure("controlled-pair", first=pair[0], second=pair[1])
-    assert score_text(found["value"]) == f"{DIFFERENCES[pair]:.3f}"
+    board_figure = figure("controlled-pair", first=pair[0], second=pair[1])
+    assert score_text(board_figure["value"]) == f"{DIFFERENCES[pair]:.3f}"
 
 
 def test_a_published_difference_is_a_controlled_pair():

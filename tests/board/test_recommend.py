@@ -50,11 +50,13 @@ QUESTIONS = [
 def highest_of(regime: str, tasks: list[str], models: list[str]) -> str:
     """Return the model with the highest mean, computed anew from the scores of tasks."""
     board = known().boards[regime]
-    place = {model: k for k, model in enumerate(board.models)}
+    index_by_model = {model: k for k, model in enumerate(board.models)}
 
     def key(model: str) -> tuple[float, int, str]:
-        mean = math.fsum(board.tasks[task].values[place[model]] for task in tasks) / len(tasks)
-        return (-round(mean, 12), board.params[place[model]], model)
+        mean = math.fsum(board.tasks[task].values[index_by_model[model]] for task in tasks) / len(
+            tasks
+        )
+        return (-round(mean, 12), board.params[index_by_model[model]], model)
 
     return min(models, key=key)
 
@@ -69,49 +71,51 @@ def wins_of(claim: Claim, regime: str, tasks: list[str], models: list[str]) -> i
     )
 
 
-def holds(found: Advice) -> None:
+def holds(expected: Advice) -> None:
     """Hold that all which is said of the models follows from the scores of the tasks."""
-    count = len(found.tasks)
+    count = len(expected.tasks)
     assert count > 0
-    if not found.regimes:
-        assert found.considered == 0
+    if not expected.regimes:
+        assert expected.considered == 0
         return
-    models = [choice.model for choice in found.regimes[0].choices]
-    assert found.considered == len(models)
-    for own in found.regimes:
+    models = [choice.model for choice in expected.regimes[0].choices]
+    assert expected.considered == len(models)
+    for own in expected.regimes:
         claim, regime = own.highest, own.regime
-        assert claim.model == own.choices[0].model == highest_of(regime, found.tasks, models)
-        assert claim.wins == {regime: wins_of(claim, regime, found.tasks, models)}
-        others = [[t for t in found.tasks if t != left] for left in found.tasks]
+        assert claim.model == own.choices[0].model == highest_of(regime, expected.tasks, models)
+        assert claim.wins == {regime: wins_of(claim, regime, expected.tasks, models)}
+        others = [[t for t in expected.tasks if t != left] for left in expected.tasks]
         changed = [
             left
-            for left, rest in zip(found.tasks, others, strict=True)
+            for left, rest in zip(expected.tasks, others, strict=True)
             if rest and highest_of(regime, rest, models) != claim.model
         ]
         assert claim.without == changed
         assert [choice.score for choice in own.choices] == sorted(
             (choice.score for choice in own.choices), reverse=True
         )
-    largest = max(own.choices[0].params for own in found.regimes)
-    bounds = [{c.model: c.loss_bound for c in own.choices} for own in found.regimes]
-    params = {choice.model: choice.params for choice in found.regimes[0].choices}
+    largest = max(own.choices[0].params for own in expected.regimes)
+    bounds = [{c.model: c.loss_bound for c in own.choices} for own in expected.regimes]
+    params = {choice.model: choice.params for choice in expected.regimes[0].choices}
     within = {
         model
         for model in models
-        if params[model] < largest and all(is_within(own[model], found.margin) for own in bounds)
+        if params[model] < largest and all(is_within(own[model], expected.margin) for own in bounds)
     }
-    assert set(found.smaller) == within
-    assert [params[model] for model in found.smaller] == sorted(params[model] for model in within)
-    assert (found.smallest is None) == (not within)
-    if found.smallest is not None:
-        assert found.smallest.model == found.smaller[0]
-        for regime, wins in found.smallest.wins.items():
-            assert wins == wins_of(found.smallest, regime, found.tasks, models)
-    for claim in filter(None, (*(own.highest for own in found.regimes), found.smallest)):
-        [text] = [one for one in found.why if is_claim(one, claim, found)]
+    assert set(expected.smaller) == within
+    assert [params[model] for model in expected.smaller] == sorted(
+        params[model] for model in within
+    )
+    assert (expected.smallest is None) == (not within)
+    if expected.smallest is not None:
+        assert expected.smallest.model == expected.smaller[0]
+        for regime, wins in expected.smallest.wins.items():
+            assert wins == wins_of(expected.smallest, regime, expected.tasks, models)
+    for claim in filter(None, (*(own.highest for own in expected.regimes), expected.smallest)):
+        [text] = [reason for reason in expected.why if is_claim(reason, claim, expected)]
         assert f"`{claim.model}`" in text
         assert rest(claim, count) in text
-    words = " ".join(found.why)
+    words = " ".join(expected.why)
     for claimed in ("best", "significant", "answer", "recommend", "should"):
         assert claimed not in words.replace(" than ", " ")
 
@@ -120,8 +124,8 @@ def is_within(bound: float | None, margin: float) -> bool:
     return bound is not None and bound <= margin
 
 
-def is_claim(text: str, claim: Claim, found: Advice) -> bool:
-    if claim is found.smallest:
+def is_claim(text: str, claim: Claim, expected: Advice) -> bool:
+    if claim is expected.smallest:
         return "the smallest is" in text
     return text.startswith("Highest on") and f"with {next(iter(claim.wins))}" in text
 
@@ -158,10 +162,10 @@ def test_no_sentence_of_some_questions_says_more_than_the_tasks(examples):
 
 
 def test_a_plant_biologist_gets_plants():
-    found = advice("full", "plants")
+    row_advice = advice("full", "plants")
     facts = {task["id"]: task for task in known().tasks}
-    assert {facts[task]["kingdom"] for task in found.tasks} == {"plants"}
-    assert len(found.tasks) == 10
+    assert {facts[task]["kingdom"] for task in row_advice.tasks} == {"plants"}
+    assert len(row_advice.tasks) == 10
     assert advice("full", "maize").tasks == ["InstaDeepAI_plant-genomic-benchmark_lncrna.z_mays"]
 
 
@@ -170,32 +174,36 @@ def test_what_is_left_out_of_the_smaller_ones_loses_more():
     counts = [len(advice(margin=margin).smaller) for margin in (0.0, 0.01, 0.03, 0.05, 0.1)]
     assert counts == sorted(counts)
     assert counts[0] == 0
-    found = advice(margin=0.05)
-    small = found.smallest
+    row_advice = advice(margin=0.05)
+    small = row_advice.smallest
     assert small is not None
-    chosen = next(c for c in found.regimes[0].choices if c.model == small.model)
+    chosen = next(c for c in row_advice.regimes[0].choices if c.model == small.model)
     assert chosen.loss_bound is not None
     bound = bound_text(chosen.loss_bound)
-    assert f"{score_text(chosen.below)} below the highest and at most {bound}" in found.why[1]
+    assert f"{score_text(chosen.below)} below the highest and at most {bound}" in row_advice.why[1]
 
 
 def test_the_smallest_depends_on_a_task_only_where_that_is_said():
     facts = known()
     for question in (("plants", None), (None, "Promoters")):
-        found = advice("full", *question, margin=0.1)
-        assert found.smallest is not None
-        for task in found.tasks:
-            left = facts._replace(tasks=[one for one in facts.tasks if one["id"] != task])
-            again = advise(found.need, left, 0.1)
+        row_advice = advice("full", *question, margin=0.1)
+        assert row_advice.smallest is not None
+        for task in row_advice.tasks:
+            left = facts._replace(
+                tasks=[task_facts for task_facts in facts.tasks if task_facts["id"] != task]
+            )
+            again = advise(row_advice.need, left, 0.1)
             model = again.smallest.model if again.smallest else None
-            assert (model != found.smallest.model) == (task in found.smallest.without)
+            assert (model != row_advice.smallest.model) == (task in row_advice.smallest.without)
 
 
 def test_between_two_regimes_both_are_shown_and_the_gap_is_named():
-    found = advice(HUNDREDS, "plants")
-    assert [own.regime for own in found.regimes] == ["10shot", "full"]
-    few, many = (score_text(fmean(c.score for c in own.choices)) for own in found.regimes)
-    gap = next(one for one in found.why if one.startswith("Hundreds of examples lie between"))
+    row_advice = advice(HUNDREDS, "plants")
+    assert [own.regime for own in row_advice.regimes] == ["10shot", "full"]
+    few, many = (score_text(fmean(c.score for c in own.choices)) for own in row_advice.regimes)
+    gap = next(
+        reason for reason in row_advice.why if reason.startswith("Hundreds of examples lie between")
+    )
     assert f"{few} with 10shot and {many} with full, and nothing was measured" in gap
 
 
@@ -244,9 +252,9 @@ def test_an_interval_covers_other_training_draws():
 
 
 def refusal(facts: AdviceFacts, **need: str) -> str:
-    asked = {"category": None, "species": None, "regime": "full"} | need
+    requests = {"category": None, "species": None, "regime": "full"} | need
     request = model_request(
-        asked["category"], asked["species"], str(asked["regime"]), None, None, None, 0.03
+        requests["category"], requests["species"], str(requests["regime"]), None, None, None, 0.03
     )
     with pytest.raises(UsageProblem) as caught:
         exact_need(request, facts)
@@ -255,8 +263,8 @@ def refusal(facts: AdviceFacts, **need: str) -> str:
 
 def test_names_that_a_board_does_not_have_are_refused():
     facts = known()
-    said = refusal(facts, category="Splice Site")
-    assert said.startswith('"Splice Site" is not a category of the benchmark')
+    message = refusal(facts, category="Splice Site")
+    assert message.startswith('"Splice Site" is not a category of the benchmark')
     assert refusal(facts, species="plant").startswith('"plant" is not a species or kingdom of the')
     assert refusal(facts, regime="2shot").startswith('"2shot" is not a regime of the benchmark')
     request = model_request("promoters", "HUMAN", "Hundreds", "500M", 16, "audited", 0.03)
@@ -270,9 +278,9 @@ def test_names_that_a_board_does_not_have_are_refused():
 def test_what_nothing_meets_is_said():
     none = advice("full", "maize", "Promoters")
     assert (none.regimes, none.why) == ([], ["No task matches maize and Promoters."])
-    found = advice("full", evidence="audited")
-    assert (found.considered, found.regimes) == (0, [])
-    assert found.why == ["No model ranked in full meets evidence audited or more."]
+    row_advice = advice("full", evidence="audited")
+    assert (row_advice.considered, row_advice.regimes) == (0, [])
+    assert row_advice.why == ["No model ranked in full meets evidence audited or more."]
 
 
 @pytest.mark.parametrize("memory", [0, -1, math.nan, 1e9])
@@ -299,9 +307,9 @@ def test_equal_models_are_named_by_size():
     rows = [entry(row) for row in twins]
     need = model_request(None, None, "full", None, None, None, 1.0)
     notes = task_notes(find_layout(ROOT))
-    found = advise_rows(rows, shipped_benchmark(), notes, need, 1.0)
-    assert [choice.model for choice in found.regimes[0].choices] == ["small", "large"]
-    assert found.smaller == []
+    advice_by_row = advise_rows(rows, shipped_benchmark(), notes, need, 1.0)
+    assert [choice.model for choice in advice_by_row.regimes[0].choices] == ["small", "large"]
+    assert advice_by_row.smaller == []
 
 
 @pytest.mark.parametrize(

@@ -62,24 +62,32 @@ def predictions() -> dict[str, Predictions]:
     }
 
 
-def submitted(model: str, found: Predictions) -> SubmissionV12:
+def submitted(model: str, expected: Predictions) -> SubmissionV12:
     """Return the submission whose scores follow from predictions, and whose receipt names them."""
     document: dict[str, Any] = small_v12(model, MINI) | {"evidence": {}}
     for regime in FITS:
-        for task, one in found.tasks.items():
-            classes = len(one.labels)
-            cells = (one.truth * classes + fit for fit in one.fits[OF_RECORD][regime])
+        for task, member in expected.tasks.items():
+            classes = len(member.labels)
+            cells = (member.truth * classes + fit for fit in member.fits[OF_RECORD][regime])
             counted = [np.bincount(each, minlength=classes**2) for each in cells]
             each = [scores_of_matrix(c.reshape(classes, classes).tolist()) for c in counted]
             document["results"][regime][task] = {
-                name: math.fsum(getattr(one, name.lower()) for one in each) / len(each)
+                name: math.fsum(getattr(scores, name.lower()) for scores in each) / len(each)
                 for name in ("MCC", "Acc", "F1")
             }
-    said = {"train": 1, "test": 1, "scale_log2": 0, "bytes": 32, "sha256": DIGEST, "root": DIGEST}
+    predictions_by_name = {
+        "train": 1,
+        "test": 1,
+        "scale_log2": 0,
+        "bytes": 32,
+        "sha256": DIGEST,
+        "root": DIGEST,
+    }
     document["receipt"] = {
         "version": "1", "location": None, "dtype": "float16", "compute_dtype": "float32",
-        "tf32": False, "dim": 8, "rows": 2, "root": DIGEST, "tasks": {"mini_tf": said},
-        "predictions": {"bytes": 10, "sha256": found.sha256},
+        "tf32": False, "dim": 8, "rows": 2, "root": DIGEST,
+        "tasks": {"mini_tf": predictions_by_name},
+        "predictions": {"bytes": 10, "sha256": expected.sha256},
     }  # fmt: skip
     return SubmissionV12.model_validate(document)
 
@@ -91,23 +99,23 @@ def noted(predictions: dict[str, Predictions]) -> SharedErrors:
 
 @pytest.fixture(scope="module")
 def plain(predictions: dict[str, Predictions]) -> list[Entry]:
-    return [entry(submitted(model, found)) for model, found in predictions.items()]
+    return [entry(submitted(model, prediction)) for model, prediction in predictions.items()]
 
 
 @pytest.fixture(scope="module")
 def paired(plain: list[Entry], noted: SharedErrors) -> list[Entry]:
-    return [dataclasses.replace(one, shared_errors=noted) for one in plain]
+    return [dataclasses.replace(plain_entry, shared_errors=noted) for plain_entry in plain]
 
 
 def test_the_error_of_a_pair_is_that_of_the_predictions(predictions, noted, paired):
     """In the full regime the board's variances are those of the predictions."""
-    found = paired_regimes(predictions["alpha"], predictions["beta"], MINI, OF_RECORD)["full"].macro
+    macro = paired_regimes(predictions["alpha"], predictions["beta"], MINI, OF_RECORD)["full"].macro
     own, (shared, other) = noted.regimes["full"]["macro"][0][0], noted.regimes["full"]["macro"][1]
-    assert math.sqrt(own + other - 2 * shared) == pytest.approx(found.se, rel=1e-5)
+    assert math.sqrt(own + other - 2 * shared) == pytest.approx(macro.se, rel=1e-5)
     scores = intervals(paired, MINI)["full"].board.scores["macro"]
     errors, _ = difference_errors(scores, np.array([0]), np.array([1]))
-    assert errors[0, 0] == pytest.approx(found.se, rel=0.01)
-    assert found.se < 0.8 * found.unpaired_se
+    assert errors[0, 0] == pytest.approx(macro.se, rel=0.01)
+    assert macro.se < 0.8 * macro.unpaired_se
 
 
 @pytest.mark.parametrize("regime", FITS)
@@ -128,7 +136,7 @@ def test_a_pair_is_never_less_sure_and_often_decided(regime, plain, paired):
 
 def test_other_predictions_than_those_noted_leave_a_row_unpaired(plain, noted):
     changed = noted.model_copy(update={"rows": noted.rows | {"beta": DIGEST}})
-    some = [dataclasses.replace(one, shared_errors=changed) for one in plain]
+    some = [dataclasses.replace(plain_entry, shared_errors=changed) for plain_entry in plain]
     shared = intervals(some, MINI)["full"].board.scores["macro"].shared
     assert shared is not None
     assert not shared[1].any()
@@ -162,19 +170,24 @@ def test_files_and_page_decide_as_the_rows_do(paired):
 
 def test_a_diff_of_boards_decides_by_pairs_too(plain, paired):
     data = leaderboards(paired, MINI)[0]["data"]
-    found = [_side(CheckedEntries(tuple(rows), ()), MINI) for rows in (plain, paired)]
-    alone, pairs = (regimes_of(data, one.columns)["full"] for one in found)
+    boards_built = [_side(CheckedEntries(tuple(rows), ()), MINI) for rows in (plain, paired)]
+    alone, pairs = (regimes_of(data, item.columns)["full"] for item in boards_built)
     board = intervals(paired, MINI, regimes=["full"])["full"].board
-    scores, place = board.scores["macro"], {model: k for k, model in enumerate(board.models)}
-    for one, other in itertools.combinations(MODELS, 2):
-        wanted = compare_pair(scores, place[one], place[other], board.critical).is_significant
-        assert pairs.is_significant(one, other) == wanted >= alone.is_significant(one, other)
+    scores, index_by_model = (
+        board.scores["macro"],
+        {model: k for k, model in enumerate(board.models)},
+    )
+    for first, other in itertools.combinations(MODELS, 2):
+        expected = compare_pair(
+            scores, index_by_model[first], index_by_model[other], board.critical
+        ).is_significant
+        assert pairs.is_significant(first, other) == expected >= alone.is_significant(first, other)
 
 
 def test_without_predictions_nothing_is_shared(plain):
     board = intervals(plain, MINI, regimes=["full"])["full"].board
     assert shared_of(board) is None
-    assert all(one.shared is None for one in board.scores.values())
+    assert all(score_value.shared is None for score_value in board.scores.values())
 
 
 def test_notes_are_kept_and_broken_ones_refused(tmp_path, noted):

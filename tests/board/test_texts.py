@@ -27,8 +27,8 @@ def texts_of(words: list[str]) -> Texts:
 
 
 def states(folder: Path) -> list[tuple[str, int, int]]:
-    found = sorted(folder.iterdir())
-    return [(path.name, path.stat().st_ino, path.stat().st_mtime_ns) for path in found]
+    paths = sorted(folder.iterdir())
+    return [(path.name, path.stat().st_ino, path.stat().st_mtime_ns) for path in paths]
 
 
 @pytest.mark.parametrize("harm", ["cut", "longer", "changed", "a link", "private"])
@@ -49,7 +49,7 @@ def test_a_text_is_whole_whatever_lay_there(tmp_path, harm):
     status = path.lstat()
     assert (stat.S_ISREG(status.st_mode), stat.S_IMODE(status.st_mode)) == (True, 0o644)
     assert path.read_bytes() == content
-    assert [one.name for one in out.iterdir()] == [NAME]
+    assert [path.name for path in out.iterdir()] == [NAME]
 
 
 def test_everybody_may_read_what_is_written(tmp_path):

@@ -19,8 +19,8 @@ def test_what_is_all_right_may_be_wrong_elsewhere(submission_v11):
         cell = {"MCC": 1.0, "Acc": 1.0, "F1": 1.0}
         document["results"]["full"] = dict.fromkeys(document["results"]["full"], cell)
 
-    found = intervals([entry(submission_v11(perfect))], BENCHMARK, regimes=["full"])
-    limits = found["full"].tasks
+    interval_list = intervals([entry(submission_v11(perfect))], BENCHMARK, regimes=["full"])
+    limits = interval_list["full"].tasks
     assert {high for models in limits.values() for _, high, *_ in models.values()} == {1.0}
     assert all(0.9 < low < 1.0 for models in limits.values() for low, *_ in models.values())
 
@@ -42,13 +42,13 @@ def test_seeds_widen_few_shot_intervals_only(submission_v11):
         lambda document: document.pop("evidence") and document.update(evidence={})
     )
     spread = submission_v11(seeds)
-    one, other = (intervals([entry(row)], BENCHMARK) for row in (plain, spread))
-    assert one["full"].tasks == other["full"].tasks
+    first, other = (intervals([entry(row)], BENCHMARK) for row in (plain, spread))
+    assert first["full"].tasks == other["full"].tasks
     assert other["full"].board.draws_covered == ()
     for regime in ("10shot", "1shot"):
-        assert one[regime].board.draws_covered == ()
+        assert first[regime].board.draws_covered == ()
         assert other[regime].board.draws_covered == ("splicebert-1024nt",)
-        old, new = (x[regime].macro["splicebert-1024nt"] for x in (one, other))
+        old, new = (x[regime].macro["splicebert-1024nt"] for x in (first, other))
         assert 1.2 < new["error"] / old["error"] < 3
         # Five seeds tell a spread badly: intervals are wider than 1.96 standard errors.
         task = BENCHMARK.task_ids[0]
@@ -86,7 +86,9 @@ def test_equal_scores_share_the_better_rank_and_the_smaller_model_is_first():
     )
     rows = [entry(entries()[0].submission), entry(twin)]
     macro = intervals(rows, BENCHMARK, regimes=["full"])["full"].macro
-    assert [(model, one["rank"], one["could_be_best"]) for model, one in macro.items()] == [
+    assert [
+        (model, member["rank"], member["could_be_best"]) for model, member in macro.items()
+    ] == [
         ("aaa", 1, True),
         (entries()[0].submission.model_id, 1, True),
     ]
@@ -99,15 +101,15 @@ def test_one_model_and_none():
 
 
 def test_intervals_hold_their_scores():
-    for found in found_intervals().values():
-        for name in found.board.scores:
-            models = standings(found.board, name)
+    for value in found_intervals().values():
+        for name in value.board.scores:
+            models = standings(value.board, name)
             assert len(models) == 41
             assert dict(models) == models.plain()
-            for one in models.values():
-                assert one["low"] < one["score"] < one["high"]
-                assert one["rank_low"] <= one["rank"] <= one["rank_high"]
-                assert one["could_be_best"] == (one["rank_low"] == 1)
+            for model in models.values():
+                assert model["low"] < model["score"] < model["high"]
+                assert model["rank_low"] <= model["rank"] <= model["rank_high"]
+                assert model["could_be_best"] == (model["rank_low"] == 1)
 
 
 def test_a_figure_of_zero_has_no_sign():
@@ -119,8 +121,8 @@ def test_scores_are_those_of_the_leaderboard(regime):
     from geneb_ci.board.rows import leaderboards
 
     rows = {row["model"]: row for row in leaderboards(entries(), BENCHMARK)[0]["data"][regime]}
-    found = found_intervals()[regime]
-    for model, stood in found.macro.items():
+    intervals_of_regime = found_intervals()[regime]
+    for model, stood in intervals_of_regime.macro.items():
         assert stood["score"] == rows[model]["macro_MCC"]
-        for name, models in found.categories.items():
+        for name, models in intervals_of_regime.categories.items():
             assert models[model]["score"] == rows[model]["cat_MCC"][name]

@@ -40,14 +40,14 @@ PREDICTED_MIN = 20
 
 def test_the_variance_follows_from_the_recovered_matrices():
     cells = cells_of(SPACE, "full", BENCHMARK)
-    found = list(recovered_tables(Checker(()).context(SUBMISSIONS / "space.json"), "full"))
-    assert len(found) == 91
-    for cell in found:
+    tables = list(recovered_tables(Checker(()).context(SUBMISSIONS / "space.json"), "full"))
+    assert len(tables) == 91
+    for cell in tables:
         assert cell.table is not None
         small, small_wrong, large, large_wrong = map(np.float64, cell.table)
         n1, n0 = small + small_wrong, large + large_wrong
-        wanted = variance_of_two(n1, n0, small, large)
-        assert cells.variance[PLACE[cell.task]] == pytest.approx(float(wanted), rel=1e-12)
+        expected = variance_of_two(n1, n0, small, large)
+        assert cells.variance[PLACE[cell.task]] == pytest.approx(float(expected), rel=1e-12)
 
 
 def test_the_error_of_one_task_is_that_of_the_formula_for_even_classes():
@@ -61,8 +61,8 @@ def test_a_task_of_more_classes_has_the_error_of_its_accuracy():
     printed, n = SPACE.results["full"][MORE], BENCHMARK.by_id[MORE].n_test or 0
     slope = (1 - printed.MCC) / (1 - printed.Acc)
     right = round(printed.Acc * n) / n
-    wanted = slope * slope * right * (1 - right) / n
-    assert cells_of(SPACE, "full", BENCHMARK).variance[PLACE[MORE]] == pytest.approx(wanted)
+    expected = slope * slope * right * (1 - right) / n
+    assert cells_of(SPACE, "full", BENCHMARK).variance[PLACE[MORE]] == pytest.approx(expected)
 
 
 @pytest.mark.nightly  # a simulation
@@ -97,9 +97,9 @@ def test_few_shot_variance_is_that_of_five_fits_that_err_alike():
     whole = cells_of(SPACE, "10shot", BENCHMARK)
     assert not whole.seeds.any()
     assert not whole.has_seeds
-    one = replace(BENCHMARK, protocol=replace(BENCHMARK.protocol, seeds=[13]))
+    benchmark_of_one_seed = replace(BENCHMARK, protocol=replace(BENCHMARK.protocol, seeds=[13]))
     more = [k for k, task in enumerate(BENCHMARK.tasks) if not task.test_class_counts]
-    shares = whole.variance[more] / cells_of(SPACE, "10shot", one).variance[more]
+    shares = whole.variance[more] / cells_of(SPACE, "10shot", benchmark_of_one_seed).variance[more]
     assert shares == pytest.approx((1 + 4 * OVERLAP) / 5)
 
 
@@ -108,8 +108,8 @@ def test_a_matrix_that_exists_is_found_from_its_triple(small, more, data):
     classes = Classes(small, small + more)
     right = [data.draw(st.integers(0, n)) for n in classes]
     made = BinaryTable(right[0], classes.small - right[0], right[1], classes.large - right[1])
-    found = correct_counts(classes, scores_of(made))
-    near = (found[0], classes.small - found[0], found[1], classes.large - found[1])
+    counts = correct_counts(classes, scores_of(made))
+    near = (counts[0], classes.small - counts[0], counts[1], classes.large - counts[1])
     again = scores_of(BinaryTable(*near))  # type: ignore[arg-type]
     assert again[1:] == pytest.approx(scores_of(made)[1:], abs=1e-6)
 
@@ -117,20 +117,20 @@ def test_a_matrix_that_exists_is_found_from_its_triple(small, more, data):
 @given(st.integers(1, 400), st.integers(1, 400), st.data())
 def test_a_variance_is_positive_and_shrinks_with_the_test_set(n1, n0, data):
     right = [np.float64(data.draw(st.integers(0, n))) for n in (n1, n0)]
-    one = float(variance_of_two(np.float64(n1), np.float64(n0), *right))
+    variance = float(variance_of_two(np.float64(n1), np.float64(n0), *right))
     tenfold = variance_of_two(np.float64(10 * n1), np.float64(10 * n0), *(10 * k for k in right))
-    assert 0 < float(tenfold) < one
+    assert 0 < float(tenfold) < variance
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=4, max_size=60))
 def test_mcc_is_that_of_scikit_learn(pairs):
-    true, said = zip(*pairs, strict=True)
+    true, message = zip(*pairs, strict=True)
     if len(set(true)) < 2:
         return
     counts = [sum(t == c for t in true) for c in (False, True)]
     right = [sum(t == c == s for t, s in pairs) for c in (False, True)]
     arrays = [np.array([x]) for x in (*counts, *right)]
-    assert mcc_of(*arrays)[0] == pytest.approx(matthews_corrcoef(true, said), abs=1e-12)
+    assert mcc_of(*arrays)[0] == pytest.approx(matthews_corrcoef(true, message), abs=1e-12)
 
 
 def test_a_task_of_unknown_size_is_refused():
@@ -147,12 +147,12 @@ def test_a_task_of_unknown_size_is_refused():
 def test_the_made_up_matrices_of_the_simulation_have_scikit_learns_metrics():
     counts = np.array([[5, 2, 0], [1, 7, 3], [2, 2, 9]])
     true = np.repeat([0, 1, 2], counts.sum(axis=1))
-    said = np.concatenate([np.repeat([0, 1, 2], row) for row in counts])
+    predicted_classes = np.concatenate([np.repeat([0, 1, 2], row) for row in counts])
     assert matrix_scores(counts) == pytest.approx(
         {
-            "MCC": matthews_corrcoef(true, said),
-            "Acc": accuracy_score(true, said),
-            "F1": f1_score(true, said, average="macro"),
+            "MCC": matthews_corrcoef(true, predicted_classes),
+            "Acc": accuracy_score(true, predicted_classes),
+            "F1": f1_score(true, predicted_classes, average="macro"),
         }
     )
 
@@ -180,16 +180,16 @@ def test_the_table_near_a_mean_at_the_ends(classes, mean, right):
     ],
 )
 def test_a_triple_that_no_table_has_gets_a_whole_table_near_it(classes, triple, expected):
-    found = recovered_table(classes, ReportedTriple(triple, Triple(1e-13, 1e-13, 1e-13)))
-    assert found == expected
+    table = recovered_table(classes, ReportedTriple(triple, Triple(1e-13, 1e-13, 1e-13)))
+    assert table == expected
 
 
 def test_arrays_and_single_tables_agree():
     small, large = np.array([4.0, 10.0]), np.array([16.0, 10.0])
     means = Triple(np.array([0.0, 0.2]), np.array([0.8, 0.6]), np.array([4 / 9, 0.6]))  # type: ignore[arg-type]
-    found = np.array(near_mean(small, large, means)).T
-    one = [
+    rates = np.array(near_mean(small, large, means)).T
+    fit_counts = [
         correct_counts(Classes(4, 16), Triple(0.0, 0.8, 4 / 9)),
         correct_counts(Classes(10, 10), Triple(0.2, 0.6, 0.6)),
     ]
-    assert found.tolist() == [list(pair) for pair in one]
+    assert rates.tolist() == [list(pair) for pair in fit_counts]

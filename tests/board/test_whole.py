@@ -62,14 +62,14 @@ PERFECT = {"MCC": 1.0, "Acc": 1.0, "F1": 1.0}
 
 def rows() -> list[Entry]:
     """Return one row of each kind, in no order."""
-    found = []
+    results = []
     for name, params in PARAMS.items():
         if name in {"contributed", "Worst"}:
             continue
         document = small(name, SIZED)
         document["meta"]["params"] = params
         submission = SubmissionV10.model_validate(document)
-        found.append(entry(submission, TrustLevel.OFFICIAL, registry=ATTRIBUTES))
+        results.append(entry(submission, TrustLevel.OFFICIAL, registry=ATTRIBUTES))
     contributed = small_v11("contributed", SIZED)
     contributed["meta"] |= {"params": PARAMS["contributed"], "zero_shot": False}
     for regime in ("10shot", "1shot"):
@@ -82,7 +82,7 @@ def rows() -> list[Entry]:
             cell["per_seed"]["MCC"] = values
     audit = Summary(tasks=2, of=3, date="2026-11-20", sandbox=2, agrees=True)
     submission_v11 = SubmissionV11.model_validate(contributed)
-    found.insert(1, entry(submission_v11, TrustLevel.VERIFIED, audit, ATTRIBUTES))
+    results.insert(1, entry(submission_v11, TrustLevel.VERIFIED, audit, ATTRIBUTES))
     worst = small_v11("Worst", SIZED)
     worst["meta"]["params"] = PARAMS["Worst"]
     drop(worst, "1shot", SIZED.task_ids[0])
@@ -91,15 +91,15 @@ def rows() -> list[Entry]:
     worst["results"]["full"][second] = {"MCC": -0.0, "Acc": 0.5, "F1": 1 / 3}
     disputed = Summary(tasks=3, of=3, date="2026-11-21", sandbox=1, agrees=False)
     worst_v11 = SubmissionV11.model_validate(worst)
-    found.append(entry(worst_v11, TrustLevel.DISPUTED, disputed, ATTRIBUTES))
-    return found
+    results.append(entry(worst_v11, TrustLevel.DISPUTED, disputed, ATTRIBUTES))
+    return results
 
 
 def test_two_processes_give_what_one_does():
-    one, two = (analyses_of(rows(), SIZED, NO_NOTES, jobs=jobs) for jobs in (1, 2))
+    first, two = (analyses_of(rows(), SIZED, NO_NOTES, jobs=jobs) for jobs in (1, 2))
     name = "diagnostics.json"
-    assert encode(name, one.diagnostics) == encode(name, two.diagnostics)
-    assert one.first_advice == two.first_advice
+    assert encode(name, first.diagnostics) == encode(name, two.diagnostics)
+    assert first.first_advice == two.first_advice
 
 
 def whole() -> dict[str, Any]:
@@ -121,8 +121,8 @@ def rounded(value: Any) -> Any:
     if isinstance(value, float) and math.isfinite(value):
         return round(value, 10) + 0.0
     if isinstance(value, Mapping):
-        return {key: rounded(one) for key, one in value.items()}
-    return [rounded(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: rounded(member) for key, member in value.items()}
+    return [rounded(member) for member in value] if isinstance(value, list | tuple) else value
 
 
 def test_every_figure_of_a_small_board(update_golden):

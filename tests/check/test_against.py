@@ -58,15 +58,15 @@ def check(path: Path, against: ComparisonRows | None, rules=RULES) -> FileResult
     return result
 
 
-def said(result: FileResult) -> list[tuple[str, str, str, float]]:
+def finding_rows(result: FileResult) -> list[tuple[str, str, str, float]]:
     return [(f.rule, f.pointer, f.message, f.score) for f in result.findings]
 
 
 def report(*results: FileResult) -> Report:
-    found = Report(rules=len(RULES))
+    report_of_results = Report(rules=len(RULES))
     for result in results:
-        found.add(result)
-    return found
+        report_of_results.add(result)
+    return report_of_results
 
 
 def test_the_shipped_rows_are_the_numbers_of_their_submissions():
@@ -88,10 +88,10 @@ def test_each_shipped_row_alone_has_the_findings_that_it_has_in_the_repository(
     shutil.copy(ROOT / "schemas/benchmark.json", root / "schemas")
     for model in models:
         shutil.copy(SUBMISSIONS / f"{model}.json", root / "submissions")
-    kept = tuple(row for row in shipped_rows() if row.model_id in models)
-    monkeypatch.setattr(folder_context, "shipped_rows", lambda: kept)
+    rows_of_models = tuple(row for row in shipped_rows() if row.model_id in models)
+    monkeypatch.setattr(folder_context, "shipped_rows", lambda: rows_of_models)
     inside = {
-        Path(result.document.name).stem: said(result)
+        Path(result.document.name).stem: finding_rows(result)
         for result in Checker(PEER_RULES).run(sorted(files_in(root / "submissions")))
         if isinstance(result, FileResult)
     }
@@ -100,7 +100,7 @@ def test_each_shipped_row_alone_has_the_findings_that_it_has_in_the_repository(
     spoken_of = [model for model in models if inside[model]]
     for model in {*models[::step], *spoken_of[:2]}:
         path = Path(shutil.copy(SUBMISSIONS / f"{model}.json", tmp_path / "alone/any-name.json"))
-        assert said(check(path, SHIPPED, PEER_RULES)) == inside[model], model
+        assert finding_rows(check(path, SHIPPED, PEER_RULES)) == inside[model], model
 
 
 def copied(tmp_path: Path, **changes: str) -> Path:
@@ -154,9 +154,9 @@ def test_a_file_of_a_repository_outside_its_submissions_is_held_against_them(tmp
     ],
 )
 def test_a_lone_file_says_which_rules_were_not_run_and_why(tmp_path, against, run, messages):
-    found = report(check(copied(tmp_path), against))
-    assert rules_run(found) == run
-    assert [one.message for one in skipped_rules(found)] == [
+    report_text = report(check(copied(tmp_path), against))
+    assert rules_run(report_text) == run
+    assert [skipped_rule.message for skipped_rule in skipped_rules(report_text)] == [
         *messages,
         (
             "1 rule needs the folder of submissions: put the file in a repository of submissions: "
@@ -172,9 +172,9 @@ def test_a_lone_file_says_which_rules_were_not_run_and_why(tmp_path, against, ru
 
 def test_practice_needs_nothing_that_could_be_provided(tmp_path):
     practice = shipped_benchmark(PRACTICE_BENCHMARK)
-    found = report(check(copied(tmp_path), None))
-    found.benchmarks = {practice.name: practice.sha256}
-    assert [one.message for one in skipped_rules(found)] == [
+    report_text = report(check(copied(tmp_path), None))
+    report_text.benchmarks = {practice.name: practice.sha256}
+    assert [skipped_rule.message for skipped_rule in skipped_rules(report_text)] == [
         "11 rules need the other rows: GENEB-mini has no rows to compare with",
         (
             "1 rule needs the folder of submissions: GENEB-mini is for practice, and its files are "
@@ -189,11 +189,11 @@ def test_practice_needs_nothing_that_could_be_provided(tmp_path):
 
 def test_a_rule_that_ran_on_one_file_was_run(tmp_path):
     inside = check(SUBMISSIONS / "splicebert-1024nt.json", None)
-    found = report(inside, check(copied(tmp_path), None))
+    report_text = report(inside, check(copied(tmp_path), None))
     assert inside.skipped == ()
-    assert rules_run(found) == len(RULES)
-    assert {one.files for one in skipped_rules(found)} == {1}
-    assert skipped_rules(found)[0].message == (
+    assert rules_run(report_text) == len(RULES)
+    assert {skipped_rule.files for skipped_rule in skipped_rules(report_text)} == {1}
+    assert skipped_rules(report_text)[0].message == (
         "11 rules need the other rows in 1 of 2 files: run inside the repository or pass "
         "--against DIR"
     )

@@ -31,7 +31,7 @@ Found = list[tuple[str, str, str]]
 
 
 @pytest.fixture(params=[check_structure, check_by_schema], ids=["models", "schema"])
-def said(request, tmp_path) -> Callable[[Any], Found]:
+def findings_of(request, tmp_path) -> Callable[[Any], Found]:
     """Return a maker of findings, by either engine, for the small benchmark."""
     engine: Validator = request.param
     (tmp_path / "small.json").write_bytes(BENCHMARK_FILE.read_bytes())
@@ -42,8 +42,8 @@ def said(request, tmp_path) -> Callable[[Any], Found]:
         path = tmp_path / "row.json"
         text = document if isinstance(document, str) else json.dumps(document)
         path.write_text(text, encoding="utf-8")
-        found = Checker(RULES, engine).check(path).findings
-        return [(f.rule, f.pointer, f.message) for f in found if f.rule != NOTE]
+        findings = Checker(RULES, engine).check(path).findings
+        return [(f.rule, f.pointer, f.message) for f in findings if f.rule != NOTE]
 
     return check
 
@@ -78,11 +78,11 @@ def said(request, tmp_path) -> Callable[[Any], Found]:
         ("https://example.org/a b", "has characters that are not allowed in a URL"),
     ],
 )
-def test_addresses(said, url, reason):
+def test_addresses(findings_of, url, reason):
     document = small("row")
     document["meta"]["url"] = url
     expected = [("bad-url", "/meta/url", f"url {json.dumps(url)} {reason}")] if reason else []
-    assert said(document) == expected
+    assert findings_of(document) == expected
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_addresses(said, url, reason):
         ("https://example.org/rows?x=/", True),
     ],
 )
-def test_addresses_of_files(said, address, is_refused):
+def test_addresses_of_files(findings_of, address, is_refused):
     weights, receipt = small_v11("weights"), small_v12("receipt")
     weights["run"]["model"] |= {"kind": "url", "location": address, "revision": None}
     location = {"kind": "url", "address": address, "revision": None}
@@ -108,14 +108,14 @@ def test_addresses_of_files(said, address, is_refused):
         (weights, "/run/model/location"),
         (receipt, "/receipt/location/address"),
     ):
-        found = [place for rule, place, _ in said(document) if rule == "bad-url"]
-        assert found == [pointer] * is_refused
+        pointers = [path for rule, path, _ in findings_of(document) if rule == "bad-url"]
+        assert pointers == [pointer] * is_refused
 
 
-def test_an_empty_provenance_is_a_claim_of_nothing_and_refused(said):
+def test_an_empty_provenance_is_a_claim_of_nothing_and_refused(findings_of):
     document = small("row")
     document["meta"]["provenance"] = ""
-    assert said(document) == [("self-claimed-level", "/meta/provenance", 'provenance is ""')]
+    assert findings_of(document) == [("self-claimed-level", "/meta/provenance", 'provenance is ""')]
 
 
 @pytest.mark.parametrize(
@@ -151,65 +151,67 @@ def test_an_empty_provenance_is_a_claim_of_nothing_and_refused(said):
         ),
     ],
 )
-def test_dates(said, began, ended, expected):
+def test_dates(findings_of, began, ended, expected):
     document = small_v11("row")
     document["run"] |= {"started_at": began, "finished_at": ended}
-    assert said(document) == expected
+    assert findings_of(document) == expected
 
 
-def test_dates_of_an_unknown_format_crash_nothing(said):
+def test_dates_of_an_unknown_format_crash_nothing(findings_of):
     document = small_v11("row") | {"schema_version": "9"}
     document["run"] |= {"started_at": "2026-11-20T08:30:00Z", "finished_at": "2026-11-20"}
-    assert said(document) == [
+    assert findings_of(document) == [
         ("unknown-schema-version", "/schema_version", 'schema_version is "9"'),
         ("impossible-dates", "/run/finished_at", 'finished_at "2026-11-20" is not a date'),
     ]
 
 
-def test_a_number_of_sequences_out_of_range_is_no_score_out_of_range(said):
+def test_a_number_of_sequences_out_of_range_is_no_score_out_of_range(findings_of):
     document = small_v11("row")
     evidence = document["evidence"]["full"]["splice_sites"]
     evidence["n_test"] = 0
     evidence["per_seed"]["Acc"][1] = 1.5
-    place = "/evidence/full/splice_sites"
-    assert said(document) == [
-        ("malformed-value", f"{place}/n_test", "n_test is 0"),
-        ("score-out-of-range", f"{place}/per_seed/Acc/1", "Acc[1] is 1.5"),
+    path = "/evidence/full/splice_sites"
+    assert findings_of(document) == [
+        ("malformed-value", f"{path}/n_test", "n_test is 0"),
+        ("score-out-of-range", f"{path}/per_seed/Acc/1", "Acc[1] is 1.5"),
     ]
 
 
-def test_a_refused_version_is_reported_once(said):
+def test_a_refused_version_is_reported_once(findings_of):
     text = json.dumps(small("row")).replace('"1.0"', "NaN", 1)
-    assert said(text) == [("non-finite-number", "/schema_version", "NaN is not a JSON number")]
+    assert findings_of(text) == [
+        ("non-finite-number", "/schema_version", "NaN is not a JSON number")
+    ]
 
 
 def test_a_finding_inside_a_member_that_stands_twice_points_into_the_first(tmp_path):
     text = '{"meta": {"params": -1},\n "meta": {"params": 2}}'
     (tmp_path / "x.json").write_text(text, encoding="utf-8")
-    found = Checker(RULES).check(tmp_path / "x.json").findings
-    places = {(f.rule, f.pointer, f.line, f.column) for f in found}
+    findings = Checker(RULES).check(tmp_path / "x.json").findings
+    places = {(f.rule, f.pointer, f.line, f.column) for f in findings}
     assert ("bad-parameter-count", "/meta/params", 1, 21) in places
     assert ("duplicate-key", "/meta", 2, 2) in places
 
 
-def test_names_of_contributors_stand_in_messages_only_as_json(said):
+def test_names_of_contributors_stand_in_messages_only_as_json(findings_of):
     document = small_v11("row")
     name = "a\nb\u00e9"
     document["results"]["full"][name] = 3
     document["run"]["packages"][name] = 1
     document["evidence"]["full"]["splice_sites"]["per_seed"][name] = [1]
-    found = said(document)
-    assert [rule for rule, _, _ in found] == [
+    findings = findings_of(document)
+    assert [rule for rule, _, _ in findings] == [
         "unknown-task",
         "wrong-type",
         "wrong-type",
         "unknown-field",
     ]
-    assert {message for rule, _, message in found if rule == "wrong-type"} == {
+    assert {message for rule, _, message in findings if rule == "wrong-type"} == {
         '"a\\nb\\u00e9" is 3, a number',
         '"a\\nb\\u00e9" is 1, a number',
     }
-    assert all(message.isascii() and message.isprintable() for _, _, message in found)
+    assert all(message.isascii() and message.isprintable() for _, _, message in findings)
 
 
 PEERS = {
@@ -233,12 +235,12 @@ def test_a_broken_peer_crashes_no_rule_of_another(tmp_path):
     gone = tmp_path / "gone.json"
     results = list(Checker(RULES).run([*files_of([tmp_path]), gone]))
     assert len(results) == len(PEERS) + 4
-    found = [f for r in results if isinstance(r, FileResult) for f in r.findings]
-    assert [f.message for f in found if f.rule == "check-crashed"] == []
+    findings = [f for r in results if isinstance(r, FileResult) for f in r.findings]
+    assert [f.message for f in findings if f.rule == "check-crashed"] == []
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("digest", "other", "same"),
     [
         ({"r": {"t": {"m": 0.5}}}, {"r": {"t": {"m": 0.5}}}, True),
         ({"r": {"t": {"m": 1, "n": 2}}}, {"r": {"t": {"n": 2.0, "m": 1.0}}}, True),
@@ -248,8 +250,8 @@ def test_a_broken_peer_crashes_no_rule_of_another(tmp_path):
         ({"r": {"t": {"m": 10**400}}}, {"r": {"t": {"m": float("inf")}}}, True),
     ],
 )
-def test_digests_of_results(one, other, same):
-    assert (results_digest(one) == results_digest(other)) == same
+def test_digests_of_results(digest, other, same):
+    assert (results_digest(digest) == results_digest(other)) == same
 
 
 @pytest.mark.parametrize("results", [None, [], {}, {"r": 1}, {"r": {"t": {"m": True}}}])
@@ -281,7 +283,9 @@ def test_files_are_listed_once_and_in_order(tmp_path):
     assert Path(files_of([tmp_path])[0]).name == "a.json"
 
 
-def test_names_are_refused_by_their_length_before_they_are_mapped(said, tmp_path, monkeypatch):
+def test_names_are_refused_by_their_length_before_they_are_mapped(
+    findings_of, tmp_path, monkeypatch
+):
     """U+FDFA becomes 18 characters: 780 kB of it took half a minute and 480 MB."""
     mapped: list[int] = []
     real = unicodedata.normalize
@@ -291,14 +295,16 @@ def test_names_are_refused_by_their_length_before_they_are_mapped(said, tmp_path
         return real(form, text)
 
     monkeypatch.setattr(unicodedata, "normalize", counted)
-    said(small("row"))
+    findings_of(small("row"))
     other, long = small("other"), "\ufdfa" * 20_000
     other["model_id"] = other["meta"]["display"] = long
     path = tmp_path / "other.json"
     path.write_text(json.dumps(other, ensure_ascii=False), encoding="utf-8")
     results = list(Checker(RULES).run([tmp_path / "row.json", path]))
-    found = {f.rule for one in results if isinstance(one, FileResult) for f in one.findings}
-    assert {"bad-model-id", "wrong-length"} <= found
+    rules = {
+        f.rule for result in results if isinstance(result, FileResult) for f in result.findings
+    }
+    assert {"bad-model-id", "wrong-length"} <= rules
     assert mapped
     assert max(mapped) <= 50 * names.NAME_MAX, "a name of 20,000 letters was mapped"
 
@@ -350,8 +356,8 @@ def fixes(request, tmp_path) -> Callable[[Any], list[tuple[str, str]]]:
         (tmp_path / "small.json").write_bytes(BENCHMARK_FILE.read_bytes())
         table = '[tool.geneb-ci]\nbenchmark = "small.json"\nsubmissions = "none"\n'
         (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
-        found = Checker(RULES, request.param).check(tmp_path / "row.json").findings
-        return [(f.rule, f.fix) for f in found if f.rule.startswith("missing-")]
+        findings = Checker(RULES, request.param).check(tmp_path / "row.json").findings
+        return [(f.rule, f.fix) for f in findings if f.rule.startswith("missing-")]
 
     return check
 
@@ -379,12 +385,14 @@ def test_what_no_name_misspells_is_fixed_as_ever(fixes):
     assert fix.startswith('Rename "promoter_tat" to "promoter_tata", if that is meant. Run the ')
 
 
-def test_a_task_that_is_there_is_not_suggested(said):
+def test_a_task_that_is_there_is_not_suggested(findings_of):
     document = small("row")
     first, second = document["results"]["full"], document["results"]["1shot"]
     first["promoter_tate"] = first["promoter_tata"]
     renamed(second, "splice_sites", "promoter_tate")
-    said_of = {pointer: message for rule, pointer, message in said(document) if "unknown" in rule}
+    said_of = {
+        pointer: message for rule, pointer, message in findings_of(document) if "unknown" in rule
+    }
     assert said_of["/results/full/promoter_tate"].endswith('; "promoter_tata" is there already')
     assert "did you mean" not in said_of["/results/1shot/promoter_tate"]
 
@@ -393,11 +401,11 @@ def test_a_task_that_is_there_is_not_suggested(said):
     ("metrics", "where"),
     [(("MCC", "Acc", "F1"), 'all scores of "10shot"'), (("Acc",), 'Acc of "10shot"')],
 )
-def test_one_regime_in_percent_is_one_finding(said, metrics, where):
+def test_one_regime_in_percent_is_one_finding(findings_of, metrics, where):
     document = small("row")
     for scores in document["results"]["10shot"].values():
         scores.update({metric: scores[metric] * 100 for metric in metrics})
-    ((rule, pointer, message),) = said(document)
+    ((rule, pointer, message),) = findings_of(document)
     assert (rule, pointer) == ("percent-scores", "/results/10shot")
     assert message.startswith(f"{where} are in percent: the first cell has ")
 
@@ -494,15 +502,17 @@ def test_each_contradiction_of_a_cell_is_found_with_one_answer(tmp_path, scores,
     task = "InstaDeepAI_nucleotide_transformer_downstream_tasks_promoter_tata"
     document["results"]["full"][task] |= scores
     (tmp_path / "row.json").write_text(json.dumps(document), encoding="utf-8")
-    found = Checker(select(["arithmetic"], [])).check(tmp_path / "row.json").findings
-    assert {finding.rule for finding in found} == rules
-    assert text in found[0].message
+    findings = Checker(select(["arithmetic"], [])).check(tmp_path / "row.json").findings
+    assert {finding.rule for finding in findings} == rules
+    assert text in findings[0].message
 
 
-def test_a_count_in_millions_is_told(said):
+def test_a_count_in_millions_is_told(findings_of):
     document = small_v11("row")
     document["meta"]["params"] = 86
-    messages = [message for rule, _, message in said(document) if rule == "size-against-width"]
+    messages = [
+        message for rule, _, message in findings_of(document) if rule == "size-against-width"
+    ]
     assert [message.rpartition("; ")[2] for message in messages] == ["did you mean 86 million?"]
 
 
@@ -512,6 +522,6 @@ def test_swapped_regimes_are_told(tmp_path, rich):
     results = document["results"]
     results[rich], results["1shot"] = results["1shot"], results[rich]
     (tmp_path / "row.json").write_text(json.dumps(document), encoding="utf-8")
-    found = Checker(select(["regimes-out-of-order"], [])).check(tmp_path / "row.json").findings
-    told = f'The scores of "1shot" and "{rich}" seem to be swapped'
-    assert [finding.fix.partition(":")[0] for finding in found][-1] == told
+    findings = Checker(select(["regimes-out-of-order"], [])).check(tmp_path / "row.json").findings
+    message = f'The scores of "1shot" and "{rich}" seem to be swapped'
+    assert [finding.fix.partition(":")[0] for finding in findings][-1] == message

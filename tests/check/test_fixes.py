@@ -80,8 +80,8 @@ def test_a_rounded_mean_becomes_the_exact_one_and_every_other_byte_stays(board, 
     assert path.read_text(encoding="utf-8") == text, "--diff writes nothing"
     assert main(["check", "--fix", str(path), "--select", "structure"]) == 0
     assert "1 score set to the exact mean of the seeds" in " ".join(capsys.readouterr().err.split())
-    wanted = text.replace(f'"MCC": {rounded!r},', f'"MCC": {exact!r},', 1)
-    assert path.read_text(encoding="utf-8") == wanted + "\n"
+    expected = text.replace(f'"MCC": {rounded!r},', f'"MCC": {exact!r},', 1)
+    assert path.read_text(encoding="utf-8") == expected + "\n"
     path.unlink()
 
 
@@ -101,8 +101,13 @@ def test_a_mean_that_is_no_rounding_and_rounded_seeds_are_left(board):
 def test_what_is_broken_is_left_to_check(board, raw):
     path = board / "submissions/broken.json"
     path.write_bytes(raw)
-    (one,) = geneb_ci.fix(path)
-    assert (one.changes, one.left, one.diff(), path.read_bytes()) == ((), "", "", raw)
+    (fixed_file,) = geneb_ci.fix(path)
+    assert (fixed_file.changes, fixed_file.left, fixed_file.diff(), path.read_bytes()) == (
+        (),
+        "",
+        "",
+        raw,
+    )
     path.unlink()
 
 
@@ -110,16 +115,16 @@ def test_official_and_audited_files_keep_their_bytes(board, monkeypatch, capsys)
     monkeypatch.chdir(PUBLIC)
     official = SUBMISSIONS / "GROVER.json"
     before = official.read_bytes()
-    (found,) = geneb_ci.fix(official)
-    assert (found.left, found.changes) == ("since its scores are official", ())
+    (fixed,) = geneb_ci.fix(official)
+    assert (fixed.left, fixed.changes) == ("since its scores are official", ())
     assert official.read_bytes() == before
-    place = board / "leaderboard/audits/first"
-    place.mkdir(parents=True)
-    (place / "0.json").write_text("{}", encoding="utf-8")
+    path = board / "leaderboard/audits/first"
+    path.mkdir(parents=True)
+    (path / "0.json").write_text("{}", encoding="utf-8")
     monkeypatch.chdir(board)
     assert main(["check", "--fix", "--select", "structure"]) == 0
-    said = capsys.readouterr().err
-    assert said == "not changed, since another file would need another audit: 1 file\n"
+    error_output = capsys.readouterr().err
+    assert error_output == "not changed, since another file would need another audit: 1 file\n"
     shutil.rmtree(board / "leaderboard/audits")
 
 
@@ -127,12 +132,15 @@ def test_a_file_that_changed_meanwhile_is_not_written(board):
     path = board / "submissions/mine.json"
     path.write_text(json.dumps(small("mine")), encoding="utf-8")
     path.chmod(0o600)
-    (one,) = geneb_ci.fix(path, write=False)
+    (fixed_file,) = geneb_ci.fix(path, write=False)
     path.write_text("[]", encoding="utf-8")
     with pytest.raises(geneb_ci.MachineFault, match="changed since it was read"):
-        one.write()
+        fixed_file.write()
     assert path.read_text(encoding="utf-8") == "[]"
-    path.write_text(one.before, encoding="utf-8")
-    one.write()
-    assert (path.read_text(encoding="utf-8"), path.stat().st_mode & 0o777) == (one.after, 0o600)
+    path.write_text(fixed_file.before, encoding="utf-8")
+    fixed_file.write()
+    assert (path.read_text(encoding="utf-8"), path.stat().st_mode & 0o777) == (
+        fixed_file.after,
+        0o600,
+    )
     path.unlink()

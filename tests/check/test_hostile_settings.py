@@ -155,17 +155,19 @@ def test_settings_of_another_place_count_alone(tmp_path):
     base = repository(tmp_path / "base", 'ignore = ["no-run-details"]')
     tree = repository(tmp_path / "tree", 'ignore = ["nothing-known"]')
     (tree / "schemas/benchmark.json").unlink()
-    for place in (base, base / "pyproject.toml"):
-        done = checked(tree, "--config-from", str(place))
+    for path in (base, base / "pyproject.toml"):
+        done = checked(tree, "--config-from", str(path))
         assert (done.returncode, "no-run-details" in done.stdout) == (0, False), done.stderr
         assert "\n1 submission, " in done.stdout
 
 
-@pytest.mark.parametrize("place", ["nowhere", "nowhere/pyproject.toml", "submissions/model.json"])
-def test_settings_of_no_place(tmp_path, place):
+@pytest.mark.parametrize(
+    "setting_path", ["nowhere", "nowhere/pyproject.toml", "submissions/model.json"]
+)
+def test_settings_of_no_place(tmp_path, setting_path):
     root = repository(tmp_path)
-    done = checked(root, "--config-from", place)
-    message = f"geneb-ci: --config-from {place}: there is no such folder or pyproject.toml"
+    done = checked(root, "--config-from", setting_path)
+    message = f"geneb-ci: --config-from {setting_path}: there is no such folder or pyproject.toml"
     fix = "  fix: pass the folder of a trusted checkout or its pyproject.toml: --config-from PATH"
     assert (done.returncode, done.stderr) == (2, f"{message}\n{fix}\n")
 

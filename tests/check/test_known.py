@@ -23,11 +23,11 @@ POLICY = ROOT / "leaderboard/policy"
 @pytest.mark.parametrize("name", NAMES)
 def test_a_shipped_benchmark_is_what_the_typed_model_gives(name):
     raw = (ROOT / "schemas" / name).read_bytes()
-    found = shipped_benchmark(name)
-    assert found.sha256 in shipped.known_files().benchmarks
-    assert found == parse(raw)
-    assert parse(json.dumps(found.document()).encode()).tasks == found.tasks
-    assert list(json.loads(raw).keys() - found.document()) == []
+    benchmark = shipped_benchmark(name)
+    assert benchmark.sha256 in shipped.known_files().benchmarks
+    assert benchmark == parse(raw)
+    assert parse(json.dumps(benchmark.document()).encode()).tasks == benchmark.tasks
+    assert list(json.loads(raw).keys() - benchmark.document()) == []
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_facts_of_each_entry_are_those_of_the_file():
 def test_an_entry_of_other_bytes_is_parsed(tmp_path):
     (tmp_path / "models").mkdir()
     raw = (POLICY / "models/space.toml").read_text(encoding="utf-8")
-    place = tmp_path / "models/space.toml"
+    path = tmp_path / "models/space.toml"
     registry = ModelRegistry(Layout(LayoutKind.GENEB_CI, tmp_path, policy=tmp_path))
-    place.write_text(f"{raw}\nother = 1\n", encoding="utf-8")
+    path.write_text(f"{raw}\nother = 1\n", encoding="utf-8")
     with pytest.raises(BadConfiguration, match="other"):
         registry["space"]
 

@@ -25,12 +25,12 @@ def write(path: Path, value: Any) -> Path:
     return path
 
 
-def said(argument: Path) -> list[tuple[str, str, str]]:
-    found: list[tuple[str, str, str]] = []
+def finding_rows(argument: Path) -> list[tuple[str, str, str]]:
+    finding_texts: list[tuple[str, str, str]] = []
     for result in Checker(RULES).run(files_of([argument])):
         assert isinstance(result, FileResult)
-        found.extend((Path(f.file).name, f.rule, f.message) for f in result.findings)
-    return found
+        finding_texts.extend((Path(f.file).name, f.rule, f.message) for f in result.findings)
+    return finding_texts
 
 
 NOTE = ("no-run-details", "format 1.0 has no run details: this row can only be audited manually")
@@ -40,8 +40,8 @@ def test_a_lone_file_in_an_empty_folder(tmp_path):
     path = Path(shutil.copy(SPLICEBERT, tmp_path / "any-name.json"))
     assert find_layout(tmp_path) == Layout(LayoutKind.ALONE, tmp_path)
     assert benchmark_of(find_layout(tmp_path)) is shipped_benchmark()
-    assert said(path) == [("any-name.json", *NOTE)]
-    assert said(tmp_path) == [("any-name.json", *NOTE)]
+    assert finding_rows(path) == [("any-name.json", *NOTE)]
+    assert finding_rows(tmp_path) == [("any-name.json", *NOTE)]
 
 
 def test_this_repository():
@@ -110,9 +110,9 @@ def test_an_upstream_checkout(tmp_path):
     assert len(official_files(layout)) == 40
     card = 'there is no model card for "splicebert-1024nt"'
     expected = [(SPLICEBERT.name, *NOTE), (SPLICEBERT.name, "missing-card", card)]
-    assert said(tmp_path) == expected
+    assert finding_rows(tmp_path) == expected
     shutil.copy(SUBMISSIONS / "cards/splicebert-1024nt.md", tmp_path / "model_cards")
-    assert said(tmp_path) == expected[:1]
+    assert finding_rows(tmp_path) == expected[:1]
 
 
 def drop(spec: Any, *keys: Any) -> None:
@@ -206,7 +206,7 @@ def test_a_broken_benchmark_names_the_key(tmp_path, key, value, message):
     path = root / "schemas/benchmark.json"
     write(path, json.loads(path.read_bytes()) | {key: value})
     with pytest.raises(BadConfiguration) as caught:
-        said(root)
+        finding_rows(root)
     assert caught.value.message.startswith(f"{path}: {message}")
 
 
@@ -230,7 +230,7 @@ def test_settings_name_folders_and_files(tmp_path):
         ignore=("no-run-details",),
     )
     disagrees = "params is 1,000,000 in the card and 86,000,000 in the submission"
-    assert said(root) == [("a.json", *NOTE), ("a.md", "card-disagrees", disagrees)]
+    assert finding_rows(root) == [("a.json", *NOTE), ("a.md", "card-disagrees", disagrees)]
 
 
 def test_settings_may_be_absolute_and_lead_outside(tmp_path):
@@ -304,7 +304,7 @@ def test_a_table_that_is_none_is_named(tmp_path):
 def test_a_file_that_a_setting_names_must_be_there(tmp_path):
     root = repository(tmp_path, 'benchmark = "no.json"')
     with pytest.raises(BadConfiguration) as caught:
-        said(root)
+        finding_rows(root)
     assert caught.value.message == (
         f"{root}/no.json: cannot be read: No such file or directory "
         f"(set by [tool.geneb-ci] benchmark in {root}/pyproject.toml)"
@@ -325,7 +325,7 @@ def test_a_broken_policy_is_named(tmp_path, official, message):
     root = repository(tmp_path)
     path = write(root / "leaderboard/policy/official.json", official)
     with pytest.raises(BadConfiguration) as caught:
-        said(root)
+        finding_rows(root)
     assert caught.value.message.startswith(f"{path}: {message}")
 
 
@@ -347,7 +347,7 @@ def test_settings_among_the_submissions_do_not_count(tmp_path):
     assert find_layout(rows).root == root
     assert find_layout(rows / "cards").root == root
     assert find_layout(rows / "submissions").root == root
-    assert said(root) == [("model.json", *NOTE)]
+    assert finding_rows(root) == [("model.json", *NOTE)]
 
 
 def test_a_settings_file_of_a_repository_in_a_repository_counts(tmp_path):
@@ -363,7 +363,7 @@ def test_a_linked_row_is_judged_where_it_lies(tmp_path):
     root = repository(tmp_path)
     (root / "submissions/model.json").rename(tmp_path / "elsewhere.json")
     (root / "submissions/model.json").symlink_to(tmp_path / "elsewhere.json")
-    assert said(root) == [("model.json", "irregular-file", "the file is a symbolic link")]
+    assert finding_rows(root) == [("model.json", "irregular-file", "the file is a symbolic link")]
 
 
 def test_an_extractor_path_of_the_contributors_never_leads_out(tmp_path):
@@ -372,7 +372,7 @@ def test_an_extractor_path_of_the_contributors_never_leads_out(tmp_path):
     for path in ("../../../etc/passwd.py", "a" * 300 + ".py", "a\0b.py", "/", "extractors/..py"):
         document = small("model") | {"run": {"extractor": {"path": path, "sha256": "0" * 64}}}
         write(root / "submissions/model.json", document)
-        assert "extractor-mismatch" not in {rule for _, rule, _ in said(root)}
+        assert "extractor-mismatch" not in {rule for _, rule, _ in finding_rows(root)}
 
 
 def test_a_folder_without_submissions_and_a_root_without_its_folder(tmp_path):

@@ -46,10 +46,10 @@ def nan(document: dict[str, Any]) -> None:
 
 def put(*path: str, value: object) -> Change:
     def change(document: dict[str, Any]) -> None:
-        place = document
+        node = document
         for name in path[:-1]:
-            place = place[name]
-        place[path[-1]] = value
+            node = node[name]
+        node[path[-1]] = value
 
     return change
 
@@ -84,11 +84,11 @@ MISTAKES: dict[str, tuple[Change, str, str]] = {
 }
 
 
-def report(place: Path, change: Change, capsys: Any, *options: str) -> str:
+def report(folder: Path, change: Change, capsys: Any, *options: str) -> str:
     document = small_v11("model")
     change(document)
     files = {"submissions/model.json": json.dumps(document, indent=1).encode()}
-    built(files | {"submissions/cards/model.md": CARD.encode()}, place)
+    built(files | {"submissions/cards/model.md": CARD.encode()}, folder)
     assert main(["check", "submissions/model.json", "--no-cache", *options]) == 11
     streams = capsys.readouterr()
     return str(streams.out)

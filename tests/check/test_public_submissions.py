@@ -13,15 +13,15 @@ CONTRIBUTED = "splicebert-1024nt"
 def test_all_that_is_said_of_the_public_submissions():
     results = list(Checker(RULES).run(files_of([SUBMISSIONS])))
     assert len(results) == 41
-    found = [f for r in results if isinstance(r, FileResult) for f in r.findings]
+    findings = [f for r in results if isinstance(r, FileResult) for f in r.findings]
     # Three rows, cell by cell in tests/statistics/plausibility/test_public_rows.py.
-    doubted = [f for f in found if BY_ID[f.rule].family == "plausibility"]
+    doubted = [f for f in findings if BY_ID[f.rule].family == "plausibility"]
     assert {(Path(f.file).stem, f.severity) for f in doubted} == {
         ("BioFM-265M", Severity.WARNING),
         ("LucaOne-default-step36M", Severity.NOTE),
         ("evo-1-131k-base", Severity.WARNING),
     }
-    assert [f for f in found if f not in doubted] == [
+    assert [f for f in findings if f not in doubted] == [
         Finding(
             rule="no-run-details",
             severity=Severity.NOTE,

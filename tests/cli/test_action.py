@@ -24,7 +24,7 @@ ACTION = ACTIONS / "check"
 
 def step(identifier: str) -> dict[str, Any]:
     job = read(ACTION / "action.yml").jobs["action"]
-    return next(found for found in steps(job) if found.get("id") == identifier)
+    return next(step_found for step_found in steps(job) if step_found.get("id") == identifier)
 
 
 @pytest.fixture(scope="module")
@@ -53,22 +53,22 @@ def upstream(tmp_path: Path) -> Path:
 
 
 def run(
-    root: Path, runner: Path, base: Path | None = None, **given: str
+    root: Path, runner: Path, base: Path | None = None, **options: str
 ) -> tuple[int, str, str, dict[str, str]]:
     """Run the check step, and return its exit code, its log, the step summary and the outputs.
 
     `base` is the repository that a pull request is for, called owner/name in a folder of its own.
     """
-    found = step("check")
+    next_step = step("check")
     defaults = yaml.safe_load((ACTION / "action.yml").read_text(encoding="utf-8"))["inputs"]
-    assert found["shell"] == "bash"
+    assert next_step["shell"] == "bash"
     base_ref = "${{ github.base_ref || github.event.merge_group.base_ref }}"
     variables = {name: name.upper().replace("-", "_") for name in defaults}
-    assert found["env"] == {variables[name]: f"${{{{ inputs.{name} }}}}" for name in defaults} | {
-        "BASE_REF": base_ref
-    }
+    assert next_step["env"] == {
+        variables[name]: f"${{{{ inputs.{name} }}}}" for name in defaults
+    } | {"BASE_REF": base_ref}
     values = {
-        variable: given.get(variable.lower(), defaults[name]["default"])
+        variable: options.get(variable.lower(), defaults[name]["default"])
         for name, variable in variables.items()
     }
     summary, outputs = root.parent / "summary.md", root.parent / "outputs"
@@ -85,7 +85,7 @@ def run(
         "GITHUB_REPOSITORY": "owner/name",
     }
     # As the runner starts a step whose shell is bash.
-    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", found["run"]]
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", next_step["run"]]
     done = subprocess.run(
         command, cwd=root, env=environment, capture_output=True, text=True, check=False
     )
@@ -135,9 +135,9 @@ def test_the_action_installs_itself_from_where_the_runner_put_it(upstream, tmp_p
     pip = script(tmp_path / "pip", PIP, calls=calls, python=runner / "geneb-ci/bin/real")
     python = script(tmp_path / "python", PYTHON, python=sys.executable, pip=pip)
     (install,) = (
-        found
-        for found in steps(read(ACTION / "action.yml").jobs["action"])
-        if "PYTHON" in found.get("env", {})
+        step_found
+        for step_found in steps(read(ACTION / "action.yml").jobs["action"])
+        if "PYTHON" in step_found.get("env", {})
     )
     environment = {
         "PATH": os.environ["PATH"],
@@ -157,14 +157,14 @@ def test_the_action_installs_itself_from_where_the_runner_put_it(upstream, tmp_p
     ]
     # What the next step runs is the copy's code, with nothing of the workspace beside it.
     where = "import geneb_ci; print(geneb_ci.__file__)"
-    found = subprocess.run(
+    process = subprocess.run(
         [runner / "geneb-ci/bin/python", "-I", "-c", where],
         cwd=upstream,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert Path(found.stdout.strip()) == ours / "geneb_ci/__init__.py"
+    assert Path(process.stdout.strip()) == ours / "geneb_ci/__init__.py"
 
 
 def test_four_lines_of_the_documentation_are_a_workflow_of_another_repository():
@@ -208,14 +208,14 @@ def test_strict_fails_on_warnings(upstream, interpreter):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("input_text", "message"),
     [
         ({"strict": "yes"}, "the input strict is neither true nor false\n"),
         ({"format": "xml"}, "the input format is neither sarif nor empty\n"),
     ],
 )
-def test_an_input_that_is_none(upstream, interpreter, given, said):
-    assert run(upstream, interpreter, **given) == (2, said, "", {})
+def test_an_input_that_is_none(upstream, interpreter, input_text, message):
+    assert run(upstream, interpreter, **input_text) == (2, message, "", {})
 
 
 HOSTILE = [

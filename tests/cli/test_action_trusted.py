@@ -67,7 +67,7 @@ def pull(board: Path, tmp_path: Path) -> Path:
     return impossible(board, tmp_path / "workspace")
 
 
-def said(root: Path, interpreter: Path, board: Path) -> tuple[Any, ...]:
+def action_result(root: Path, interpreter: Path, board: Path) -> tuple[Any, ...]:
     """Run the action; return exit code, log, summary and outputs without the folder's name."""
     code, log, summary, outputs = run(root, interpreter, board)
     here = str(root.parent)
@@ -77,7 +77,7 @@ def said(root: Path, interpreter: Path, board: Path) -> tuple[Any, ...]:
 @pytest.fixture(scope="module")
 def expected(board, interpreter, tmp_path_factory):
     """Return what the action says of that row where nothing else is changed."""
-    return said(
+    return action_result(
         impossible(board, tmp_path_factory.mktemp("pull") / "workspace"), interpreter, board
     )
 
@@ -211,7 +211,7 @@ def test_no_byte_of_a_pull_request_changes_the_rules_or_the_findings(
     assert expected[0] == 11
     for name in filter(None, (first, second)):
         (SETTINGS | ELSEWHERE)[name](pull)
-    assert said(pull, interpreter, board) == expected
+    assert action_result(pull, interpreter, board) == expected
     assert not list(tmp_path.rglob("ran"))
 
 

@@ -22,7 +22,7 @@ PUBLISHED = hashlib.sha256(bytes.fromhex(KEY)).hexdigest()
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch, capsys) -> Path:
+def repository_folder(tmp_path: Path, monkeypatch, capsys) -> Path:
     """A repository with a commitment `c.json` and the round that decides, `round.json`."""
     repository(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -49,9 +49,9 @@ def test_the_group_lists_what_a_person_types_and_the_steps_apart(capsys):
     assert listed[1] == ["commit", "publish", "plan", "run", "fresh"]
 
 
-def test_commit_prints_the_digest_and_what_to_do_next(place, capsys):
+def test_commit_prints_the_digest_and_what_to_do_next(repository_folder, capsys):
     assert main(["audit", "commit", "submissions/model.json", "--output", "c.json"]) == 0
-    digest = json.loads((place / "c.json").read_text())["sha256"]
+    digest = json.loads((repository_folder / "c.json").read_text())["sha256"]
     out, err = capsys.readouterr()
     assert out == (
         f"commitment {digest}\n"
@@ -63,16 +63,16 @@ def test_commit_prints_the_digest_and_what_to_do_next(place, capsys):
     assert err == "wrote c.json\n"
 
 
-def test_commit_to_standard_output_is_the_file_alone(place, capsys):
+def test_commit_to_standard_output_is_the_file_alone(repository_folder, capsys):
     assert main(["audit", "commit", "submissions/model.json"]) == 0
     out, err = capsys.readouterr()
-    assert out == (place / "c.json").read_text()
+    assert out == (repository_folder / "c.json").read_text()
     assert err.startswith("commitment ")
 
 
-def test_plan_by_a_file(place, capsys):
+def test_plan_by_a_file(repository_folder, capsys):
     assert planned(*BY_FILE) == 0
-    plan = task_plan(place / "plan.json")
+    plan = task_plan(repository_folder / "plan.json")
     check_task_plan(plan)
     assert len(plan.drawn) == 2
     out, err = capsys.readouterr()
@@ -87,7 +87,7 @@ def test_plan_by_a_file(place, capsys):
     assert err == "wrote plan.json\n"
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("repository_folder")
 def test_the_same_draw_gives_the_same_bytes(capsys):
     assert planned("--beacon-file", "round.json") == 0
     first = capsys.readouterr().out
@@ -95,19 +95,19 @@ def test_the_same_draw_gives_the_same_bytes(capsys):
     assert capsys.readouterr().out == first
 
 
-def test_plan_by_a_relay(place):
-    with relay(says("gone", 404)) as (bad, _), relay(says(ROUND_TEXT)) as (good, asked):
+def test_plan_by_a_relay(repository_folder):
+    with relay(says("gone", 404)) as (bad, _), relay(says(ROUND_TEXT)) as (good, requests):
         assert planned("--relay", bad, "--relay", good, "--output", "plan.json") == 0
-    assert len(asked) == 1
-    check_task_plan(task_plan(place / "plan.json"))
+    assert len(requests) == 1
+    check_task_plan(task_plan(repository_folder / "plan.json"))
 
 
-def test_no_relay_at_all_is_exit_3(place, capsys, monkeypatch):
+def test_no_relay_at_all_is_exit_3(repository_folder, capsys, monkeypatch):
     monkeypatch.setattr("geneb_ci.audit.sampling.beacon_source.ATTEMPTS", 1)
     with relay(says("gone", 503)) as (bad, _):
         assert planned("--relay", bad) == 3
     assert f"no relay returned round {ROUND}: {bad}: HTTP 503" in capsys.readouterr().err
-    assert not (place / "plan.json").exists()
+    assert not (repository_folder / "plan.json").exists()
 
 
 WRONG_ROUNDS = {
@@ -118,17 +118,17 @@ WRONG_ROUNDS = {
 
 
 @pytest.mark.parametrize("name", WRONG_ROUNDS)
-def test_a_wrong_round_is_no_audit_that_differs(name, place, capsys):
+def test_a_wrong_round_is_no_audit_that_differs(name, repository_folder, capsys):
     change, words = WRONG_ROUNDS[name]
-    path = place / BY_FILE[1]
+    path = repository_folder / BY_FILE[1]
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     assert planned(*BY_FILE) == 3
     message = capsys.readouterr().err
     assert f"{BY_FILE[1]}: {words}" in message.replace("expected round", "expected")
-    assert not (place / "plan.json").exists()
+    assert not (repository_folder / "plan.json").exists()
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("repository_folder")
 def test_the_table_needs_no_beacon(capsys):
     options = ["--detect", "2", "--confidence", "0.9"]
     assert main(["audit", "plan", "c.json", *options]) == 0
@@ -147,53 +147,55 @@ def test_the_table_needs_no_beacon(capsys):
     )
 
 
-def test_a_wanted_detection_raises_the_sample(place):
+def test_a_wanted_detection_raises_the_sample(repository_folder):
     assert planned(*BY_FILE) == 0
-    committed = task_plan(place / "plan.json").drawn
+    committed = task_plan(repository_folder / "plan.json").drawn
     assert planned(*BY_FILE, "--detect", "1", "--confidence", "0.9") == 0
-    raised = task_plan(place / "plan.json").drawn
+    raised = task_plan(repository_folder / "plan.json").drawn
     assert len(raised) == 3
     assert raised[:2] == committed
     assert planned(*BY_FILE, "--drawn", "3") == 0
-    assert task_plan(place / "plan.json").drawn == raised
+    assert task_plan(repository_folder / "plan.json").drawn == raised
 
 
-def test_a_draw_raised_once_stays_raised(place):
+def test_a_draw_raised_once_stays_raised(repository_folder):
     assert planned(*BY_FILE[:2], "--output", "raised.json", "--drawn", "3") == 0
     assert planned(*BY_FILE, "--earlier", "raised.json") == 0
-    assert len(task_plan(place / "plan.json").drawn) == 3
+    assert len(task_plan(repository_folder / "plan.json").drawn) == 3
     assert planned(*BY_FILE, "--earlier", "raised.json", "--drawn", "2") == 2
 
 
-def test_a_push_is_audited_on_the_union(place):
+def test_a_push_is_audited_on_the_union(repository_folder):
     assert planned(*BY_FILE[:2], "--output", "first.json") == 0
-    first = task_plan(place / "first.json")
-    submission = place / "submissions/model.json"
+    first = task_plan(repository_folder / "first.json")
+    submission = repository_folder / "submissions/model.json"
     submission.write_text(submission.read_text() + "\n")
     assert main(["audit", "commit", "submissions/model.json", "--output", "c.json"]) == 0
     assert planned(*BY_FILE, "--earlier", "first.json") == 0
-    second = task_plan(place / "plan.json")
+    second = task_plan(repository_folder / "plan.json")
     assert second.earlier[0].commitment == first.commitment_sha256
-    assert {*first.drawn, *second.drawn} == {one.task for one in second.chosen}
+    assert {*first.drawn, *second.drawn} == {chosen_task.task for chosen_task in second.chosen}
 
 
-def test_an_earlier_plan_that_was_tampered_with_is_refused(place, capsys):
+def test_an_earlier_plan_that_was_tampered_with_is_refused(repository_folder, capsys):
     assert planned(*BY_FILE[:2], "--output", "first.json") == 0
-    document = json.loads((place / "first.json").read_text())
+    document = json.loads((repository_folder / "first.json").read_text())
     document["chosen"].reverse()
-    (place / "first.json").write_text(json.dumps(document))
+    (repository_folder / "first.json").write_text(json.dumps(document))
     assert planned(*BY_FILE, "--earlier", "first.json") == 11
     assert "geneb-ci: sample: " in capsys.readouterr().err
 
 
-def test_targeted_tasks_stand_apart(place, capsys):
+def test_targeted_tasks_stand_apart(repository_folder, capsys):
     assert planned(*BY_FILE, "--targeted", "3") == 0
     assert "no others look suspicious" in capsys.readouterr().out
-    assert [one.reason for one in task_plan(place / "plan.json").chosen] == ["drawn", "drawn"]
+    assert [
+        chosen_task.reason for chosen_task in task_plan(repository_folder / "plan.json").chosen
+    ] == ["drawn", "drawn"]
 
 
-def test_targeted_tasks_need_the_committed_file(place, capsys):
-    submission = place / "submissions/model.json"
+def test_targeted_tasks_need_the_committed_file(repository_folder, capsys):
+    submission = repository_folder / "submissions/model.json"
     submission.write_text(submission.read_text() + "\n")
     assert planned(*BY_FILE, "--targeted", "1") == 2
     needed = "--targeted needs the committed submission, which is missing"
@@ -203,40 +205,40 @@ def test_targeted_tasks_need_the_committed_file(place, capsys):
     assert "this is not the committed submission" in capsys.readouterr().err
 
 
-def policy_with_key(place: Path) -> None:
-    (place / "leaderboard/policy/policy.toml").write_text(
+def policy_with_key(folder: Path) -> None:
+    (folder / "leaderboard/policy/policy.toml").write_text(
         f'{POLICY}fallback_keys = ["{PUBLISHED}"]\n'
     )
 
 
-def test_the_fallback_is_recorded_with_its_reason(place, capsys):
-    policy_with_key(place)
-    (place / "key").write_text(f"{KEY}\n")
+def test_the_fallback_is_recorded_with_its_reason(repository_folder, capsys):
+    policy_with_key(repository_folder)
+    (repository_folder / "key").write_text(f"{KEY}\n")
     assert planned("--fallback-key-file", "key", "--why", "an outage", "--output", "p.json") == 0
-    source = task_plan(place / "p.json").beacon.model_dump()
+    source = task_plan(repository_folder / "p.json").beacon.model_dump()
     assert (source["kind"], source["key"], source["why"]) == ("hmac", None, "an outage")
     assert (
         "by the fallback key, which is revealed at the end of its epoch" in capsys.readouterr().out
     )
 
 
-def test_the_fallback_needs_a_reason(place, capsys):
-    policy_with_key(place)
-    (place / "key").write_text(KEY)
+def test_the_fallback_needs_a_reason(repository_folder, capsys):
+    policy_with_key(repository_folder)
+    (repository_folder / "key").write_text(KEY)
     assert planned("--fallback-key-file", "key") == 2
     assert "--why is missing: a draw without the beacon needs a reason" in capsys.readouterr().err
 
 
-def test_the_fallback_needs_an_hour_without_beacon(place, capsys):
-    policy_with_key(place)
-    (place / "key").write_text(KEY)
+def test_the_fallback_needs_an_hour_without_beacon(repository_folder, capsys):
+    policy_with_key(repository_folder)
+    (repository_folder / "key").write_text(KEY)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3600))
     options = ["--committed-at", now, "--fallback-key-file", "key", "--why", "an outage"]
     assert main(["audit", "plan", "c.json", *options]) == 3
     assert "is less than an hour overdue" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("repository_folder")
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
@@ -279,7 +281,7 @@ def test_what_cannot_be_drawn(capsys, options, code, message):
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("repository_folder")
 def test_a_plan_needs_a_moment_or_a_question(capsys):
     assert main(["audit", "plan", "c.json"]) == 2
     assert (
@@ -293,7 +295,7 @@ INCOMPLETE = (
 )
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("repository_folder")
 @pytest.mark.parametrize(
     ("options", "message"),
     [

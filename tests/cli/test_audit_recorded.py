@@ -27,7 +27,7 @@ BEFORE = plan_for(submission_bytes(" before"))
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch) -> Path:
+def repository_folder(tmp_path: Path, monkeypatch) -> Path:
     """A repository with the record of an earlier version, and a commitment to the one of now."""
     repository(tmp_path)
     put(tmp_path, outcome_of(BEFORE, submission_bytes(" before")))
@@ -42,24 +42,24 @@ def planned(at: int = SECOND) -> int:
     return main(["audit", "plan", "c.json", *options, "--output", "plan.json"])
 
 
-def test_a_recorded_draw_is_audited_again(place):
+def test_a_recorded_draw_is_audited_again(repository_folder):
     assert planned() == 0
-    plan = task_plan(place / "plan.json")
-    assert [one.model_dump() for one in plan.earlier] == [
+    plan = task_plan(repository_folder / "plan.json")
+    assert [draw.model_dump() for draw in plan.earlier] == [
         {"commitment": BEFORE.commitment_sha256, "drawn": BEFORE.drawn}
     ]
-    assert {one.task for one in plan.chosen} >= {*plan.drawn, *BEFORE.drawn}
+    assert {chosen_task.task for chosen_task in plan.chosen} >= {*plan.drawn, *BEFORE.drawn}
 
 
-def test_a_commitment_with_a_record_is_not_drawn_for_at_another_time(place, capsys):
-    put(place, outcome_of(plan_for(submission_bytes(), FIRST), submission_bytes()))
+def test_a_commitment_with_a_record_is_not_drawn_for_at_another_time(repository_folder, capsys):
+    put(repository_folder, outcome_of(plan_for(submission_bytes(), FIRST), submission_bytes()))
     assert planned() == 11
-    said = f"this commitment already has a draw, as of {committed_at(FIRST)}"
-    assert said in capsys.readouterr().err
+    message = f"this commitment already has a draw, as of {committed_at(FIRST)}"
+    assert message in capsys.readouterr().err
 
 
-def test_a_record_that_cannot_be_read_stops_the_draw(place, capsys):
-    (path,) = (place / "leaderboard/audits" / MODEL).glob("*.json")
+def test_a_record_that_cannot_be_read_stops_the_draw(repository_folder, capsys):
+    (path,) = (repository_folder / "leaderboard/audits" / MODEL).glob("*.json")
     path.write_bytes(path.read_bytes()[:-10])
     assert planned() == 11
     assert (
@@ -67,16 +67,16 @@ def test_a_record_that_cannot_be_read_stops_the_draw(place, capsys):
     )
 
 
-def test_records_of_other_models_have_no_part(place):
-    (path,) = (place / "leaderboard/audits" / MODEL).glob("*.json")
-    other = place / "leaderboard/audits/other"
+def test_records_of_other_models_have_no_part(repository_folder):
+    (path,) = (repository_folder / "leaderboard/audits" / MODEL).glob("*.json")
+    other = repository_folder / "leaderboard/audits/other"
     other.mkdir()
     path.rename(other / path.name)
     assert planned() == 0
-    assert task_plan(place / "plan.json").earlier == []
+    assert task_plan(repository_folder / "plan.json").earlier == []
 
 
-def test_strata_of_a_maintainers_own_are_no_strata(place, capsys):
+def test_strata_of_a_maintainers_own_are_no_strata(repository_folder, capsys):
     """Whoever could name them could keep tasks out of the sample."""
     policy = {
         "drawn": 2,
@@ -87,7 +87,7 @@ def test_strata_of_a_maintainers_own_are_no_strata(place, capsys):
     raw = submission_bytes()
     plan = plan_for(raw, SECOND, earlier_of(BEFORE), policy=policy)
     check_task_plan(plan)
-    assert main(["audit", "verify", str(put(place, outcome_of(plan, raw)))]) != 0
+    assert main(["audit", "verify", str(put(repository_folder, outcome_of(plan, raw)))]) != 0
     assert (
         "the strata of the sample are not the larger categories of the benchmark"
         in capsys.readouterr().out

@@ -34,10 +34,10 @@ def broken(folder: Path, old: str, new: str) -> Path:
 
 
 def verdict(done: subprocess.CompletedProcess[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    rules_by_severity: dict[str, list[str]] = {}
     for finding in json.loads(done.stdout)["findings"]:
-        found.setdefault(finding["severity"], []).append(finding["rule"])
-    return found
+        rules_by_severity.setdefault(finding["severity"], []).append(finding["rule"])
+    return rules_by_severity
 
 
 def test_version():
@@ -45,7 +45,7 @@ def test_version():
 
 
 def test_all_public_submissions_pass_and_a_repository_needs_no_path():
-    named, found = (
+    named, result = (
         geneb_ci("check", "submissions", "--format", "json"),
         geneb_ci("check", "--jobs", "1", "--format", "json"),  # or it would judge this branch
     )
@@ -55,7 +55,7 @@ def test_all_public_submissions_pass_and_a_repository_needs_no_path():
         "warning": ["implausible-cell"] * 7,
         "note": ["category-crown", "no-run-details"],
     }
-    assert found.stdout == named.stdout
+    assert result.stdout == named.stdout
     assert json.loads(named.stdout)["files"] == 41
 
 
@@ -94,13 +94,13 @@ def test_nothing_checked_exits_3_with_one_clear_line(tmp_path, arguments, line):
     done = geneb_ci("check", *filled)
     assert (done.returncode, done.stderr) == (3, "")
     assert done.stdout.startswith("not checked\n\n")
-    said = f"""
+    message = f"""
         not checked {line.replace("{empty}", str(tmp_path))}
         fix: pass a submission, or a folder with *.json files
         0 submissions, {len(RULES)} rules: 1 path could not be checked
     """
     # A long path is broken between two lines.
-    assert "".join(done.stdout.split()) == "".join(said.split())
+    assert "".join(done.stdout.split()) == "".join(message.split())
 
 
 def test_no_path_outside_a_repository_is_a_question_of_usage(tmp_path):

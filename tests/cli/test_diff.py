@@ -17,8 +17,8 @@ from tests.small import small
 def run(root: Path, monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:
     monkeypatch.chdir(root)
     code = main(["diff", *arguments])
-    said = capsys.readouterr()
-    return code, said.out, said.err
+    captured_output = capsys.readouterr()
+    return code, captured_output.out, captured_output.err
 
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -41,9 +41,13 @@ def test_public_rows_added_changed_removed_and_moved(tmp_path, update_golden):
     policy = json.loads(official.read_bytes())
     del policy["files"]["deepgene"]
     official.write_text(json.dumps(policy), encoding="utf-8")
-    found = compare(find_layout(root), "main")
+    comparison = compare(find_layout(root), "main")
     for name, writer in WRITERS.items():
-        out = writer(found).replace(found.commit, "COMMIT").replace(found.commit[:12], "COMMIT")
+        out = (
+            writer(comparison)
+            .replace(comparison.commit, "COMMIT")
+            .replace(comparison.commit[:12], "COMMIT")
+        )
         path = GOLDEN / f"diff.{name}"
         if update_golden:
             path.write_text(out, encoding="utf-8")
@@ -68,16 +72,20 @@ def test_json_has_all_of_it(rows, monkeypatch, capsys):
     put(rows, "e")
     (rows / "submissions/b.json").unlink()
     code, out, _ = run(rows, monkeypatch, capsys, "--base", "HEAD", "--format", "json")
-    found = json.loads(out)
+    document = json.loads(out)
     assert code == 0
-    assert list(found) == [
+    assert list(document) == [
         *("format_version", "base", "commit", "added", "removed", "changed", "moved", "pushed"),
         *("refused", "refused_before"),
     ]
-    assert [row["model"] for row in found["added"]] == ["e"]
-    assert [row["model"] for row in found["removed"]] == ["b"]
-    assert [place["regime"] for place in found["added"][0]["places"]] == ["full", "10shot", "1shot"]
-    assert found["moved"] == found["changed"] == found["refused"] == []
+    assert [row["model"] for row in document["added"]] == ["e"]
+    assert [row["model"] for row in document["removed"]] == ["b"]
+    assert [index["regime"] for index in document["added"][0]["places"]] == [
+        "full",
+        "10shot",
+        "1shot",
+    ]
+    assert document["moved"] == document["changed"] == document["refused"] == []
 
 
 def test_a_name_that_would_do_harm_stays_in_its_code_span(rows, monkeypatch, capsys):

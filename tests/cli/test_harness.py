@@ -71,13 +71,13 @@ def test_task_data_are_audited_by_the_harness(tmp_path):
 
 def offered(line: str) -> list[str]:
     """Return what a shell offers after a line whose last word is empty."""
-    asked = {
+    requests = {
         "_GENEB_CI_COMPLETE": "bash_complete",
         "COMP_WORDS": line,
         "COMP_CWORD": str(len(line.split())),
     }
-    done = forked.run("geneb_ci", cwd=PUBLIC, env=os.environ | asked)
-    return [one.removeprefix("plain,") for one in done.stdout.split()]
+    done = forked.run("geneb_ci", cwd=PUBLIC, env=os.environ | requests)
+    return [word.removeprefix("plain,") for word in done.stdout.split()]
 
 
 def test_a_shell_offers_the_subcommands_of_both_programs():
@@ -87,9 +87,9 @@ def test_a_shell_offers_the_subcommands_of_both_programs():
     assert offered("geneb-ci data ") == [*sorted(data), "push"]
     assert offered("geneb-ci extractor ") == sorted(extractors)
     assert offered("geneb-ci extractor check ") == []
-    for words, found in ((DATA_SUBCOMMANDS, data), (EXTRACTOR_SUBCOMMANDS, extractors)):
+    for words, result in ((DATA_SUBCOMMANDS, data), (EXTRACTOR_SUBCOMMANDS, extractors)):
         for name, text in words.items():
-            own = " ".join(found[name].help.partition("\n\n")[0].split())
+            own = " ".join(result[name].help.partition("\n\n")[0].split())
             assert own.startswith(text.removesuffix(".")), name
 
 

@@ -44,12 +44,12 @@ def run(
     """
     if limited:
         more["PYTHONDONTWRITEBYTECODE"] = "1"
-    with Path(out or os.devnull).open("w") as place:
+    with Path(out or os.devnull).open("w") as pull_request:
         done = subprocess.run(
             [sys.executable, "-m", "geneb_ci", *words],
             cwd=cwd,
             env=os.environ | {"PYTHONPATH": str(ROOT)} | (env or {}) | more,
-            stdout=place if out else subprocess.PIPE,
+            stdout=pull_request if out else subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             check=False,
@@ -99,7 +99,7 @@ def test_a_report_and_a_board_on_a_full_disk(tmp_path, row, clone):
 
 
 @pytest.mark.parametrize(
-    ("place", "reason"),
+    ("member_path", "reason"),
     [
         ("/proc/no/such", "No such file or directory"),
         ("/dev/null", "File exists"),
@@ -107,12 +107,12 @@ def test_a_report_and_a_board_on_a_full_disk(tmp_path, row, clone):
         ("x" * 300, "File name too long"),
     ],
 )
-def test_a_folder_that_cannot_be_written(clone, place, reason, monkeypatch, capsys):
+def test_a_folder_that_cannot_be_written(clone, member_path, reason, monkeypatch, capsys):
     monkeypatch.chdir(clone.root)
-    code = main(["build", "--output", place])
+    code = main(["build", "--output", member_path])
     assert (code, capsys.readouterr().err.partition("geneb-ci: ")[2]) == (
         2,
-        f"{place}: cannot be written: {reason}\n  fix: name a folder that you may write to\n",
+        f"{member_path}: cannot be written: {reason}\n  fix: name a folder that you may write to\n",
     )
 
 

@@ -84,16 +84,16 @@ def test_rounded_scores_leave_several(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["--regime", "1shot"], 3, '"1shot" has no scores of single fits on two-class tasks'),
         (["--regime", "5shot"], 2, '"5shot" is not a regime of GENEB'),
         (["--output", "no/such/folder"], 2, "no/such/folder: cannot be written"),
     ],
 )
-def test_what_cannot_be_done_is_said(arguments, code, said, capsys):
+def test_what_cannot_be_done_is_said(arguments, code, message, capsys):
     assert main(["matrices", SPACE, *arguments]) == code
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_output_goes_to_a_file(tmp_path, capsys):

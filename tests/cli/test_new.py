@@ -79,7 +79,7 @@ def hub(tiny, monkeypatch) -> Iterator[ModelHub]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def repository_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Lend a repository of submissions as the current folder."""
     for folder in ("submissions/cards", "submissions/extractors", "leaderboard/policy"):
         (tmp_path / folder).mkdir(parents=True)
@@ -98,17 +98,19 @@ def new(*more: str, repository: str = REPOSITORY, without: str = "") -> int:
 def changed(hub: Hub, tiny: Mapping[str, bytes], name: str, **values: object) -> None:
     """Replace the repository by one whose JSON file has other values."""
     value = json.loads(tiny[name]) | values
-    kept = {key: one for key, one in value.items() if one is not None}
-    hub.create(f"models/{REPOSITORY}", {**tiny, name: json.dumps(kept).encode()})
+    members = {key: member for key, member in value.items() if member is not None}
+    hub.create(f"models/{REPOSITORY}", {**tiny, name: json.dumps(members).encode()})
 
 
-def test_files_of_a_model_by_options(place, hub, tiny, capsys):
+def test_files_of_a_model_by_options(repository_folder, hub, tiny, capsys):
     assert new() == 0
     revision = hub.shelf.repos[f"models/{REPOSITORY}"].head.oid
     out = capsys.readouterr().out
-    said = f"{REPOSITORY} at {revision}: BertModel, width 32, at most {MAX_LENGTH} tokens, float32"
-    assert out.splitlines()[0] == said
-    raw = (place / "leaderboard/policy/models/tiny-dna.toml").read_bytes()
+    message = (
+        f"{REPOSITORY} at {revision}: BertModel, width 32, at most {MAX_LENGTH} tokens, float32"
+    )
+    assert out.splitlines()[0] == message
+    raw = (repository_folder / "leaderboard/policy/models/tiny-dna.toml").read_bytes()
     entry = parse_entry(raw, "tiny-dna.toml").entry
     assert open_points(entry) == []
     assert entry.weights is not None
@@ -122,7 +124,7 @@ def test_files_of_a_model_by_options(place, hub, tiny, capsys):
     )
     assert not any("safetensors" in path for path in hub.served)  # no weights were downloaded
     assert main(["models", "verify", "tiny-dna"]) == 0
-    weights = place / "weights"
+    weights = repository_folder / "weights"
     weights.mkdir()
     for name, content in tiny.items():
         if name in entry.weights.files:
@@ -131,12 +133,12 @@ def test_files_of_a_model_by_options(place, hub, tiny, capsys):
 
 
 @pytest.mark.usefixtures("hub")
-def test_the_card_passes_every_rule_of_cards(place, capsys):
+def test_the_card_passes_every_rule_of_cards(repository_folder, capsys):
     assert new("--model-id", "mine", "--display", "Mine 87M", "--params", "87101793") == 0
     row = json.loads((SUBMISSIONS / "GROVER.json").read_bytes()) | {"model_id": "mine"}
     row["meta"] |= {"display": "Mine 87M", "provenance": "self-reported", "params": 87101793}
     row["meta"] |= {"submitted_by": AUDIT_LABEL["--submitted-by"], "zero_shot": False}
-    (place / "submissions/mine.json").write_text(json.dumps(row))
+    (repository_folder / "submissions/mine.json").write_text(json.dumps(row))
     capsys.readouterr()
     words = ["--select", "card", "--format", "json"]
     assert main(["check", "submissions/mine.json", *words]) == 0
@@ -145,22 +147,24 @@ def test_the_card_passes_every_rule_of_cards(place, capsys):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("way", ["options", "module"])
-def test_the_properties_of_the_extractor_hold(place, hub, tmp_path, way):
+def test_the_properties_of_the_extractor_hold(repository_folder, hub, tmp_path, way):
     """The command of the test that `new` writes passes, with the weights of the Hub."""
     assert new(*(["--module"] if way == "module" else [])) == 0
-    written = (place / "test_tiny_dna.py").read_text(encoding="utf-8")
+    written = (repository_folder / "test_tiny_dna.py").read_text(encoding="utf-8")
     space: dict[str, Any] = {"__name__": "written"}
     exec(compile(written, "test_tiny_dna.py", "exec"), space)  # noqa: S102 (what we wrote)
     done = forked.run(
         *("reference_harness", "extractors", "check", *space["CHECK"]),
-        *("--model", space["MODEL"], *(w for one in TRIED for w in ("--select", one))),
-        cwd=place,
+        *("--model", space["MODEL"], *(w for rule_id in TRIED for w in ("--select", rule_id))),
+        cwd=repository_folder,
         env={"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path / "hf"), "COLUMNS": "120"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_an_encoder_with_a_decoder_is_read_by_a_module(place, hub, tiny, tmp_path, capsys):
+def test_an_encoder_with_a_decoder_is_read_by_a_module(
+    repository_folder, hub, tiny, tmp_path, capsys
+):
     """A T5 with random weights: the states are those of its encoder.
 
     Of what `new` writes, this is checked in the gate, in this process and from a folder. The
@@ -178,45 +182,51 @@ def test_an_encoder_with_a_decoder_is_read_by_a_module(place, hub, tiny, tmp_pat
     weights.mkdir()
     for name, content in {**tiny, **files}.items():
         (weights / name).write_bytes(content)
-    module = place / "submissions/extractors/tiny_dna.py"
+    module = repository_folder / "submissions/extractors/tiny_dna.py"
     subject = Subject(f"{module}:ModelTinyDna", str(weights), "cpu")
     outcomes = [property_result(name, subject) for name in ("loads", "padding")]
-    assert [str(one.outcome) for one in outcomes] == ["holds", "holds"], outcomes
+    assert [str(outcome.outcome) for outcome in outcomes] == ["holds", "holds"], outcomes
 
 
-def test_the_name_is_the_one_that_the_hub_gives(place, hub):
+def test_the_name_is_the_one_that_the_hub_gives(repository_folder, hub):
     """It answers for other letter case, and for a name that a repository had before."""
     hub.told = CARD_DATA | {"id": "Example/Tiny-DNA"}
     assert new() == 0
-    entry = tomllib.loads((place / "leaderboard/policy/models/Tiny-DNA.toml").read_text())
+    entry = tomllib.loads(
+        (repository_folder / "leaderboard/policy/models/Tiny-DNA.toml").read_text()
+    )
     assert entry["weights"]["location"] == "Example/Tiny-DNA"
 
 
-def test_facts_of_a_model_of_several_parts_are_those_of_its_text(place, hub, tiny):
+def test_facts_of_a_model_of_several_parts_are_those_of_its_text(repository_folder, hub, tiny):
     inner = {"hidden_size": 640, "max_position_embeddings": 48}
     lost = dict.fromkeys(("hidden_size", "max_position_embeddings"))
     changed(hub, tiny, "config.json", text_config=inner, **lost)
     assert new() == 0
-    entry = tomllib.loads((place / "leaderboard/policy/models/tiny-dna.toml").read_text())
+    entry = tomllib.loads(
+        (repository_folder / "leaderboard/policy/models/tiny-dna.toml").read_text()
+    )
     assert (entry["embedding_dim"], entry["max_tokens"]) == (640, 48)
 
 
 @pytest.mark.usefixtures("hub")
 @pytest.mark.parametrize("pooling", get_args(Pooling))
-def test_a_module_is_python_that_every_check_of_style_passes(place, pooling):
+def test_a_module_is_python_that_every_check_of_style_passes(repository_folder, pooling):
     assert new("--module", "--pooling", pooling, "--display", 'My """model\\') == 0
-    module = place / "submissions/extractors/tiny_dna.py"
-    test = place / "test_tiny_dna.py"
+    module = repository_folder / "submissions/extractors/tiny_dna.py"
+    test = repository_folder / "test_tiny_dna.py"
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--line-length", "120"]
     command += ["--ignore", "RUF012"]  # attributes of the class are upstream's interface
     done = subprocess.run([*command, module, test], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
-    entry = tomllib.loads((place / "leaderboard/policy/models/tiny-dna.toml").read_text())
+    entry = tomllib.loads(
+        (repository_folder / "leaderboard/policy/models/tiny-dna.toml").read_text()
+    )
     assert entry["run"]["extractor"] == "submissions/extractors/tiny_dna.py:ModelTinyDna"
     assert "options" not in entry["run"]
 
 
-def test_all_that_is_missing_is_named_at_once(place, hub, tiny, capsys):
+def test_all_that_is_missing_is_named_at_once(repository_folder, hub, tiny, capsys):
     hub.told = {}
     changed(hub, tiny, "config.json", max_position_embeddings=None, auto_map={"AutoModel": "m.M"})
     changed_again = json.loads(tiny["tokenizer_config.json"]) | {"model_max_length": 10**30}
@@ -230,59 +240,63 @@ def test_all_that_is_missing_is_named_at_once(place, hub, tiny, capsys):
         " --training-data, --zero-shot or --no-zero-shot, --overlap, --submitted-by,"
         " --trust-remote-code or --no-trust-remote-code"
     )
-    assert list((place / "submissions/cards").iterdir()) == []
+    assert list((repository_folder / "submissions/cards").iterdir()) == []
 
 
 @pytest.mark.usefixtures("hub")
-def test_what_is_missing_is_asked_on_a_terminal(place, monkeypatch):
-    asked = []
+def test_what_is_missing_is_asked_on_a_terminal(repository_folder, monkeypatch):
+    requests = []
 
     def prompt(text: str, **_: object) -> object:
-        asked.append(text)
+        requests.append(text)
         return {"Your name": "Ada"}.get(text, "mean" if "Pooling" in text else "plants")
 
     monkeypatch.setattr(click, "prompt", prompt)
     monkeypatch.setattr(sys, "stdin", Terminal())
     assert main(["new", REPOSITORY, "--zero-shot", "--overlap", "none"]) == 0
-    assert asked == [
+    assert requests == [
         "Pooling of the last hidden states",
         "What the model was trained on",
         "Your name",
     ]
-    card = (place / "submissions/cards/tiny-dna.md").read_text(encoding="utf-8")
+    card = (repository_folder / "submissions/cards/tiny-dna.md").read_text(encoding="utf-8")
     assert "## Training data\n\nplants\n" in card
     assert "- **Zero-shot:** yes\n" in card
 
 
-def test_remote_code_is_run_only_if_its_author_says_so(place, hub, tiny):
+def test_remote_code_is_run_only_if_its_author_says_so(repository_folder, hub, tiny):
     changed(hub, tiny, "config.json", auto_map={"AutoModel": "m.M"})
     assert new(without="--pooling") == 2
     assert new("--trust-remote-code", "--pooling", "cls") == 0
-    entry = tomllib.loads((place / "leaderboard/policy/models/tiny-dna.toml").read_text())
+    entry = tomllib.loads(
+        (repository_folder / "leaderboard/policy/models/tiny-dna.toml").read_text()
+    )
     assert entry["run"]["options"]["trust_remote_code"] == "true"
     assert entry["loading"]["quirks"] == ["own_repository_code"]
 
 
 @pytest.mark.parametrize("form", [(), ("--module",)])
-def test_code_that_is_not_run_is_declared_so(place, hub, tiny, form):
+def test_code_that_is_not_run_is_declared_so(repository_folder, hub, tiny, form):
     changed(hub, tiny, "config.json", auto_map={"AutoModel": "m.M"})
     assert new("--no-trust-remote-code", *form) == 0
     if form:
-        written = (place / "submissions/extractors/tiny_dna.py").read_text()
+        written = (repository_folder / "submissions/extractors/tiny_dna.py").read_text()
         assert '{"revision": REVISION, "trust_remote_code": False}' in written
     else:
-        entry = tomllib.loads((place / "leaderboard/policy/models/tiny-dna.toml").read_text())
+        entry = tomllib.loads(
+            (repository_folder / "leaderboard/policy/models/tiny-dna.toml").read_text()
+        )
         assert entry["run"]["options"]["trust_remote_code"] == "false"
 
 
-@pytest.mark.usefixtures("place", "hub")
+@pytest.mark.usefixtures("repository_folder", "hub")
 def test_a_name_that_begins_with_a_digit():
     assert new("--model-id", "2-mer.v1", "--module") == 0
     assert Path("submissions/extractors/model_2_mer_v1.py").is_file()
     assert "class Model2MerV1(" in Path("submissions/extractors/model_2_mer_v1.py").read_text()
 
 
-@pytest.mark.usefixtures("place", "hub")
+@pytest.mark.usefixtures("repository_folder", "hub")
 def test_files_that_exist_are_kept(capsys):
     assert new() == 0
     assert new() == 2
@@ -319,16 +333,18 @@ REFUSED: dict[str, tuple[dict[str, bytes | None], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_repository_that_cannot_be_described_is_refused(place, hub, tiny, capsys, case):
+def test_a_repository_that_cannot_be_described_is_refused(
+    repository_folder, hub, tiny, capsys, case
+):
     changes, message = REFUSED[case]
     tree = {name: raw for name, raw in {**tiny, **changes}.items() if raw is not None}
     hub.create(f"models/{REPOSITORY}", tree)
     assert new() == 3
     assert message in " ".join(capsys.readouterr().err.split())
-    assert list((place / "submissions/cards").iterdir()) == []
+    assert list((repository_folder / "submissions/cards").iterdir()) == []
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("repository_folder")
 def test_names_and_places_that_do_not_exist(hub, tmp_path, monkeypatch, capsys):
     assert new(repository="example/nothing") == 3
     assert "the Hub has no public model" in capsys.readouterr().err

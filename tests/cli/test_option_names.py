@@ -107,26 +107,32 @@ MODELS |= {("geneb-harness extractors check", "--model")}
 def options(kind: type) -> set[tuple[str, str]]:
     """Return command and option of each parameter of this type."""
     return {
-        (path, one.opts[0])
+        (path, parameter.opts[0])
         for path, command in COMMANDS.items()
-        for one in command.params
-        if type(one.type) is kind and not getattr(one, "is_flag", False)
-    } - {(path, one) for path, one in MODELS}
+        for parameter in command.params
+        if type(parameter.type) is kind and not getattr(parameter, "is_flag", False)
+    } - {(path, option_name) for path, option_name in MODELS}
 
 
 def test_each_option_with_a_text_is_free_or_a_name_with_a_case():
-    cases = {(path, one) for path, found in NAMES.items() for one in found}
-    elsewhere = {(path, one) for path, found in ELSEWHERE.items() for one in found}
-    texts = {one for one in options(type(click.STRING)) if one[1] not in FREE}
+    cases = {(path, option_name) for path, name in NAMES.items() for option_name in name}
+    elsewhere = {
+        (path, option_name) for path, member in ELSEWHERE.items() for option_name in member
+    }
+    texts = {
+        path_and_option
+        for path_and_option in options(type(click.STRING))
+        if path_and_option[1] not in FREE
+    }
     assert texts == cases | elsewhere
 
 
 def test_no_choice_cares_for_letter_case():
     choices = [
-        (path, one.opts[0])
+        (path, parameter.opts[0])
         for path, command in COMMANDS.items()
-        for one in command.params
-        if isinstance(one.type, click.Choice) and one.type.case_sensitive
+        for parameter in command.params
+        if isinstance(parameter.type, click.Choice) and parameter.type.case_sensitive
     ]
     assert len(options(click.Choice)) > 30
     assert choices == []
@@ -158,12 +164,17 @@ def test_an_option_has_one_name_in_all_commands():
 
 
 @pytest.mark.parametrize(
-    ("path", "param"), [one for one in HIDDEN if str(one[1].name).startswith("earlier_")]
+    ("path", "param"),
+    [
+        path_and_option
+        for path_and_option in HIDDEN
+        if str(path_and_option[1].name).startswith("earlier_")
+    ],
 )
 def test_an_earlier_name_of_an_option_stands_for_the_present_one(path, param, capsys):
     """It says the new name, and the command has the value as if that had been typed."""
     words = str(param.help).removeprefix("Earlier name of ").removesuffix(".").split()
-    (present,) = [one for one in COMMANDS[path].params if words[0] in one.opts]
+    (present,) = [parameter for parameter in COMMANDS[path].params if words[0] in parameter.opts]
     context = click.Context(COMMANDS[path])
     param.callback(context, param, words[-1])
     assert f"{param.opts[0]} is now {' '.join(words)}" in capsys.readouterr().err
@@ -171,7 +182,7 @@ def test_an_earlier_name_of_an_option_stands_for_the_present_one(path, param, ca
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def repository_folder(tmp_path_factory):
     root = repository(tmp_path_factory.mktemp("names"))
     git(root, "init", "--quiet", "--initial-branch", "main")
     git(root, "add", "--all")
@@ -180,12 +191,12 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def typed(place, tmp_path, monkeypatch, capfd):
+def typed(repository_folder, tmp_path, monkeypatch, capfd):
     """Run words in the repository, those of the harness elsewhere.
 
     Return the exit code and all that is printed.
     """
-    monkeypatch.chdir(place)
+    monkeypatch.chdir(repository_folder)
     monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.setattr(sys, "argv", sys.argv)
 
@@ -207,7 +218,7 @@ def typed(place, tmp_path, monkeypatch, capfd):
 
 
 @pytest.fixture
-def said(typed):
+def run_with_option(typed):
     """Run a command with an option, and with what else it needs."""
 
     def run(path: str, option: str, value: str) -> tuple[object, str]:
@@ -233,14 +244,16 @@ def test_a_command_runs_by_an_earlier_name(typed, words, code, due):
     assert (result, due in text, "is now --" in text) == (code, True, True), text
 
 
-ALL = [(path, option, *case) for path, found in NAMES.items() for option, case in found.items()]
+ALL = [(path, option, *case) for path, name in NAMES.items() for option, case in name.items()]
 
 
 @pytest.mark.parametrize(("path", "option", "wrong", "due"), ALL)
-def test_a_misspelt_name_gets_a_suggestion(said, monkeypatch, tmp_path, path, option, wrong, due):
+def test_a_misspelt_name_gets_a_suggestion(
+    run_with_option, monkeypatch, tmp_path, path, option, wrong, due
+):
     if path.startswith("geneb-ci models"):
         monkeypatch.chdir(tmp_path)  # the registry that is shipped has models
-    code, text = said(path, option, wrong)
+    code, text = run_with_option(path, option, wrong)
     assert code == 2, text
     assert due in text
 
@@ -259,14 +272,16 @@ def test_a_misspelt_name_gets_a_suggestion(said, monkeypatch, tmp_path, path, op
         ("geneb-harness fresh", "--tasks", "MINI_HISTONE", "out.csv"),
     ],
 )
-def test_letter_case_does_not_matter(said, path, option, value, due):
-    code, text = said(path, option, value)
+def test_letter_case_does_not_matter(run_with_option, path, option, value, due):
+    code, text = run_with_option(path, option, value)
     assert (code, due in text) == (0, True), text
 
 
-def test_many_names_are_counted_and_few_are_listed(said):
-    assert " and 95 more" in said("geneb-harness data pull", "--tasks", "nothing")[1]
-    assert f"no such task: {MINI}" in said("geneb-harness fresh", "--tasks", "nothing")[1]
+def test_many_names_are_counted_and_few_are_listed(run_with_option):
+    assert " and 95 more" in run_with_option("geneb-harness data pull", "--tasks", "nothing")[1]
+    assert (
+        f"no such task: {MINI}" in run_with_option("geneb-harness fresh", "--tasks", "nothing")[1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -280,9 +295,9 @@ def test_many_names_are_counted_and_few_are_listed(said):
     ],
 )
 @pytest.mark.parametrize("command", ["pack", "new"])
-def test_an_id_that_check_refuses_is_refused_at_once(said, command, model_id, due):
+def test_an_id_that_check_refuses_is_refused_at_once(run_with_option, command, model_id, due):
     rest = "a/b" if command == "new" else "."
-    code, text = said(f"geneb-ci {command} {rest}", "--model-id", model_id)
+    code, text = run_with_option(f"geneb-ci {command} {rest}", "--model-id", model_id)
     assert code == 2
     assert due in text
     assert "fix: " in text

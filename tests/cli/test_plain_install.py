@@ -106,40 +106,41 @@ NEEDS = {
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory) -> dict[str, tuple[int, str]]:
+def outputs(tmp_path_factory) -> dict[str, tuple[int, str]]:
     """Run every command line in a repository of one row, with what the core brings alone."""
     root = tmp_path_factory.mktemp("plain")
     for name in ("site", "repository/submissions", "repository/logs", "repository/leaderboard"):
         (root / name).mkdir(parents=True)
     (root / "site/sitecustomize.py").write_text(BLOCKER, encoding="utf-8")
-    place = root / "repository"
-    (place / "submissions/GROVER.json").write_bytes((SUBMISSIONS / "GROVER.json").read_bytes())
+    path = root / "repository"
+    (path / "submissions/GROVER.json").write_bytes((SUBMISSIONS / "GROVER.json").read_bytes())
     for name in ("schemas", "leaderboard/policy"):
-        shutil.copytree(outside_rows(name), place / name)
-    (place / "tasks").mkdir()
+        shutil.copytree(outside_rows(name), path / name)
+    (path / "tasks").mkdir()
     for task in shipped_benchmark().task_ids:
-        (place / f"tasks/{task}.csv").touch()
-    subprocess.run(["git", "init", "--quiet", "."], cwd=place, check=True)
+        (path / f"tasks/{task}.csv").touch()
+    subprocess.run(["git", "init", "--quiet", "."], cwd=path, check=True)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run([*git, "add", "."], cwd=place, check=True)
-    subprocess.run([*git, "commit", "--quiet", "-m", "x"], cwd=place, check=True)
+    subprocess.run([*git, "add", "."], cwd=path, check=True)
+    subprocess.run([*git, "commit", "--quiet", "-m", "x"], cwd=path, check=True)
     env = {"PATH": os.environ["PATH"], "HOME": str(root), "COLUMNS": "80"} | {
         "PYTHONPATH": f"{root / 'site'}{os.pathsep}{ROOT}"
     }
-    command = [sys.executable, "-c", DRIVER, json.dumps([one.split() for one in NEEDS])]
-    done = subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", DRIVER, json.dumps([need.split() for need in NEEDS])]
+    done = subprocess.run(command, cwd=path, env=env, capture_output=True, text=True, check=True)
     return {
-        one: (code, text) for one, (code, text) in zip(NEEDS, json.loads(done.stdout), strict=True)
+        need: (code, text)
+        for need, (code, text) in zip(NEEDS, json.loads(done.stdout), strict=True)
     }
 
 
 def test_every_command_is_tried():
-    assert {one.split()[0] for one in NEEDS} == COMMANDS.keys()
+    assert {need.split()[0] for need in NEEDS} == COMMANDS.keys()
 
 
 @pytest.mark.parametrize("line", NEEDS)
-def test_a_command_works_or_names_the_extra(line, said):
-    code, text = said[line]
+def test_a_command_works_or_names_the_extra(line, outputs):
+    code, text = outputs[line]
     assert "Traceback" not in text
     assert "internal error" not in text
     named = f"geneb-ci[{NEEDS[line]}]"
@@ -150,21 +151,21 @@ def test_a_command_works_or_names_the_extra(line, said):
         assert "geneb-ci[" not in text
 
 
-def test_next_in_a_clone_without_remote_names_the_maintainers_command(said):
-    code, text = said["next"]
+def test_next_in_a_clone_without_remote_names_the_maintainers_command(outputs):
+    code, text = outputs["next"]
     assert code == 0
     assert text.endswith("next: geneb-ci next --as maintainer\n")
     assert "geneb-ci new" not in text
 
 
 @each("line", NEEDS)
-def test_what_it_prints_fits_eighty_columns(line, said):
+def test_what_it_prints_fits_eighty_columns(line, outputs):
     """A pipe that is told of 80 columns, as a dumb terminal is; JSON and words stay whole."""
-    _, text = said[line]
-    wide = [one for one in text.splitlines() if cell_len(one) > 80 and " " in one.strip()]
+    _, text = outputs[line]
+    wide = [line for line in text.splitlines() if cell_len(line) > 80 and " " in line.strip()]
     assert (wide, "\x1b" in text) == ([], False)
 
 
 def test_every_extra_is_one_that_exists():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert {one for one in NEEDS.values() if one} <= {*project["optional-dependencies"]}
+    assert {need for need in NEEDS.values() if need} <= {*project["optional-dependencies"]}

@@ -64,7 +64,7 @@ where nobody waits before a terminal."""
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def repository_folder(tmp_path_factory):
     """Make a board of a few public rows, of which one came in a later commit."""
     root = tmp_path_factory.mktemp("slow")
     board_of_rows(root, *ROWS)
@@ -72,7 +72,7 @@ def place(tmp_path_factory):
 
 
 def test_each_command_is_slow_and_shows_it_or_quick():
-    elsewhere = {one for found in ELSEWHERE.values() for one in found}
+    elsewhere = {command_path for value in ELSEWHERE.values() for command_path in value}
     leaves = {
         path
         for path, command in COMMANDS.items()
@@ -81,14 +81,16 @@ def test_each_command_is_slow_and_shows_it_or_quick():
     assert leaves - {*SHOWN, *elsewhere, *QUICK} == set()
     assert {*SHOWN, *QUICK} <= leaves
     assert {*SHOWN} & {*QUICK, *elsewhere} == set()
-    assert [one for one in ELSEWHERE if not outside_rows(one).exists()] == []
+    assert [
+        folder_name for folder_name in ELSEWHERE if not outside_rows(folder_name).exists()
+    ] == []
 
 
 @pytest.mark.parametrize("path", gated(SHOWN, *list(SHOWN)[::3]))
-def test_a_slow_command_shows_what_is_left(place, tmp_path, monkeypatch, path):
+def test_a_slow_command_shows_what_is_left(repository_folder, tmp_path, monkeypatch, path):
     words, phases = SHOWN[path]
     terminal = Terminal()
-    monkeypatch.chdir(place)
+    monkeypatch.chdir(repository_folder)
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(shared, "SILENT_SECONDS", 0.0)

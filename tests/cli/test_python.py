@@ -80,10 +80,10 @@ def test_findings_are_those_of_the_command_byte_for_byte(corpus, request, tmp_pa
     if corpus == "hostile":
         folder = request.getfixturevalue("hostile_folder") / "lf/reject"
         paths = sorted(folder.glob("*.json"))
-    said = reports(paths, tmp_path)
+    reports_by_path = reports(paths, tmp_path)
     report = geneb_ci.check(*paths, ignore=FAST[1::2])
-    assert {name: report.text(format_=name) for name in FORMATS} == said
-    assert report.to_json() == said["json"]
+    assert {name: report.text(format_=name) for name in FORMATS} == reports_by_path
+    assert report.to_json() == reports_by_path["json"]
     assert len(report.files) > 20
 
 
@@ -106,13 +106,13 @@ def test_rows_that_do_not_pass_are_an_error_with_the_report(here, tmp_path, caps
     shutil.copytree(here, tmp_path / "board")
     put(tmp_path / "board", "third", small("third") | {"harness_version": ""})
     assert main(["build", str(tmp_path / "board"), "--output", str(tmp_path / "out")]) == 11
-    said = capsys.readouterr()
+    captured_output = capsys.readouterr()
     for call in (geneb_ci.build, geneb_ci.board, geneb_ci.recommend):
         with pytest.raises(geneb_ci.SubmissionsRefused) as refused:
             call(tmp_path / "board")
-        assert refused.value.report.text() == said.out
+        assert refused.value.report.text() == captured_output.out
         assert "<td>error</td>" in refused.value.report._repr_html_()
-    assert said.err == "nothing was built: every submission must pass every check\n"
+    assert captured_output.err == "nothing was built: every submission must pass every check\n"
 
 
 def test_a_submission_as_bytes_is_checked_as_a_file_elsewhere(here, tmp_path, monkeypatch, capsys):
@@ -123,8 +123,10 @@ def test_a_submission_as_bytes_is_checked_as_a_file_elsewhere(here, tmp_path, mo
     config = '[tool.geneb-ci]\nbenchmark = "benchmark.json"\n'
     (tmp_path / "pyproject.toml").write_text(config, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    by_file, by_bytes = (geneb_ci.check(one, against=against) for one in ("first.json", raw))
-    assert {one.rule for one in by_file.findings} == {"unknown-field", "no-run-details"}
+    by_file, by_bytes = (
+        geneb_ci.check(submission, against=against) for submission in ("first.json", raw)
+    )
+    assert {finding.rule for finding in by_file.findings} == {"unknown-field", "no-run-details"}
     assert by_bytes.text() == by_file.text().replace("first.json", "-")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
     assert main(["check", "-", "--against", str(against)]) == 11
@@ -169,9 +171,9 @@ def test_a_baseline_leaves_out_what_is_known_and_names_what_is_gone(tmp_path, ca
     path.write_text(json.dumps(small("mine") | {"other": 1, "new": 1}, indent=2), encoding="utf-8")
     assert main([*chosen, "--baseline", str(known), "--format", "json"]) == 11
     shown = capsys.readouterr()
-    assert [one["pointer"] for one in json.loads(shown.out)["findings"]] == ["/new"]
-    said = " ".join(shown.err.split())
-    assert f"not found any more: unknown-field in {path} /extra" in said
+    assert [finding["pointer"] for finding in json.loads(shown.out)["findings"]] == ["/new"]
+    text = " ".join(shown.err.split())
+    assert f"not found any more: unknown-field in {path} /extra" in text
     report = geneb_ci.check(path, select=["coverage"], baseline=known)
     assert (report.known, report.stale) == (0, []), "these rules were not run"
     for wrong in ("{}", "x", '{"findings": [1]}'):
@@ -242,19 +244,19 @@ def test_the_page_has_signature_errors_and_an_example_of(name):
 def parameters(signature: inspect.Signature) -> Iterator[str]:
     """Yield the parameters of a signature as the page writes them: without types."""
     was_named = any(
-        one.kind is one.VAR_POSITIONAL for one in signature.parameters.values()
+        parameter.kind is parameter.VAR_POSITIONAL for parameter in signature.parameters.values()
     )  # what follows `*sources` is by name anyway
-    for name, one in signature.parameters.items():
-        if one.kind is one.VAR_POSITIONAL:
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
             yield f"*{name}"
             continue
-        if one.kind is one.KEYWORD_ONLY and not was_named:
+        if parameter.kind is parameter.KEYWORD_ONLY and not was_named:
             was_named = True
             yield "*"
-        if one.default is one.empty:
+        if parameter.default is parameter.empty:
             yield name
         else:
-            default = "..." if callable(one.default) else json.dumps(one.default)
+            default = "..." if callable(parameter.default) else json.dumps(parameter.default)
             yield f"{name}={PYTHON.get(default, default)}"
 
 
@@ -269,9 +271,9 @@ def test_the_page_has_every_public_attribute_of(name):
         assert re.search(rf"\| `{name}` \| \S", PAGE) or name == "GenebError"
         return
     if issubclass(value(name), enum.Enum):
-        assert {one.value for one in value(name)} <= {*re.findall(r"[\w-]+", PAGE)}
+        assert {choice.value for choice in value(name)} <= {*re.findall(r"[\w-]+", PAGE)}
         return
-    attributes = {one for one in vars(value(name)) if not one.startswith("_")}
+    attributes = {attribute for attribute in vars(value(name)) if not attribute.startswith("_")}
     attributes |= {*getattr(value(name), "__annotations__", {})}
     assert sorted(attributes - page - INTERNAL.get(name, set())) == []
 
@@ -373,7 +375,7 @@ def test_a_wrong_argument_is_a_usage_problem(call, message):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["Rules", "--help"], 0, "Usage: geneb-ci rules"),
         (["AUDIT", "Verify", "--help"], 0, "Usage: geneb-ci audit verify"),
@@ -385,10 +387,10 @@ def test_a_wrong_argument_is_a_usage_problem(call, message):
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_letter_case_does_not_matter_and_a_slip_gets_a_suggestion(words, code, said, capsys):
+def test_letter_case_does_not_matter_and_a_slip_gets_a_suggestion(words, code, message, capsys):
     assert main(words) == code
     shown = capsys.readouterr()
-    assert said in shown.out + shown.err
+    assert message in shown.out + shown.err
 
 
 @pytest.mark.usefixtures("here")
@@ -401,10 +403,14 @@ def test_a_log_of_upstreams_pipeline_is_named_with_the_command_that_collects_it(
 
 
 def test_words_of_the_command_line_are_completed_without_importing_commands():
-    asked = {"_GENEB_CI_COMPLETE": "bash_complete", "COMP_WORDS": "geneb-ci re", "COMP_CWORD": "1"}
+    requests = {
+        "_GENEB_CI_COMPLETE": "bash_complete",
+        "COMP_WORDS": "geneb-ci re",
+        "COMP_CWORD": "1",
+    }
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "geneb_ci"],
-        env=os.environ | asked, capture_output=True, text=True, check=False,
+        env=os.environ | requests, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "plain,recommend\n" in done.stdout
     assert "geneb_ci.cli.recommend" not in done.stderr

@@ -26,9 +26,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return two_models(tmp_path_factory.mktemp("pairs"), WORDS)
 
 
-def two_models(place: Path, words: tuple[str, ...]) -> Path:
+def two_models(board_folder: Path, words: tuple[str, ...]) -> Path:
     """Run 3-mers and 4-mers with receipts; returns the folder."""
-    harness = Harness(place)
+    harness = Harness(board_folder)
     for k in (3, 4):
         name = f"{k}-mer"
         done = harness(
@@ -85,10 +85,10 @@ def test_a_receipt_under_another_name_is_near(folder: Path, tmp_path: Path) -> N
     assert (done.returncode, "has the sha256" in done.stderr) == (11, True)
     changed(folder, "renamed", lambda document: document.update(model_id="renamed"))
     done = receipt(folder, "near", "3-mer", "renamed.json=3-mer", "--format", "json")
-    found = json.loads(done.stdout)
-    assert (found["models"], found["is_near"]) == (["3-mer", "renamed"], True)
-    assert found["why"] == "100.0% of 154 embeddings are within 0.01, as they are"
-    assert found["same_predictions"] == 1.0
+    document = json.loads(done.stdout)
+    assert (document["models"], document["is_near"]) == (["3-mer", "renamed"], True)
+    assert document["why"] == "100.0% of 154 embeddings are within 0.01, as they are"
+    assert document["same_predictions"] == 1.0
 
 
 def test_two_models_are_compared_row_by_row(folder: Path) -> None:
@@ -105,19 +105,19 @@ def test_two_models_are_compared_row_by_row(folder: Path) -> None:
         json.loads((folder / f"{name}.json").read_bytes())["results"] for name in ("3-mer", "4-mer")
     ]
     other = compare(folder, "4-mer", "3-mer", "--format", "json")
-    found = json.loads(other.stdout)["regimes"]
-    for regime, own in found.items():
-        one, (macro, *by_category) = own["paired"], own["scores"]
-        assert macro["difference"] == pytest.approx(one["macro"]["difference"], abs=1e-12)
+    regimes = json.loads(other.stdout)["regimes"]
+    for regime, own in regimes.items():
+        paired, (macro, *by_category) = own["paired"], own["scores"]
+        assert macro["difference"] == pytest.approx(paired["macro"]["difference"], abs=1e-12)
         assert macro["interval"]["low"] < macro["difference"] < macro["interval"]["high"]
         assert len(by_category) == 2
         mine, theirs = (
             sum(cell["MCC"] for cell in result[regime].values()) / 2 for result in results
         )
-        assert one["macro"]["difference"] == pytest.approx(theirs - mine, abs=1e-12)
-        assert one["macro"]["se"] < one["macro"]["unpaired_se"]
-        assert set(one["tasks"]) == {"mini_species", "mini_tf"}
-        assert {len(cell["fits"]) for cell in one["tasks"].values()} == {
+        assert paired["macro"]["difference"] == pytest.approx(theirs - mine, abs=1e-12)
+        assert paired["macro"]["se"] < paired["macro"]["unpaired_se"]
+        assert set(paired["tasks"]) == {"mini_species", "mini_tf"}
+        assert {len(cell["fits"]) for cell in paired["tasks"].values()} == {
             1 if regime == "full" else 5
         }
 
@@ -160,10 +160,10 @@ def plain_bootstrap(
     """Return differences in MCC of one fit, each resample a list of rows drawn with replacement."""
     classes, size = len(task.labels), len(task.truth)
     rows = generator.integers(0, size, (resamples, size))
-    place = np.arange(resamples)[:, None] * classes**2 + task.truth.astype(np.int64)[rows] * classes
+    path = np.arange(resamples)[:, None] * classes**2 + task.truth.astype(np.int64)[rows] * classes
     scores = []
     for (fit,) in (first, second):
-        counts = np.bincount((place + fit[rows]).ravel(), minlength=resamples * classes**2)
+        counts = np.bincount((path + fit[rows]).ravel(), minlength=resamples * classes**2)
         matrices = counts.reshape(resamples, -1)
         scores.append(np.array([mcc_of(counts.tobytes(), classes) for counts in matrices]))
     return scores[0] - scores[1]
@@ -174,8 +174,8 @@ def compared_with_plain(folder: Path, resamples: int, near: float) -> None:
     a, b = (scored_model(str(folder / name)) for name in ("3-mer", "4-mer"))
     assert a.predictions is not None
     assert b.predictions is not None
-    found = compared_regimes(a, b, resamples)["full"]
-    assert found.over == "test sequences"
+    full_regime = compared_regimes(a, b, resamples)["full"]
+    assert full_regime.over == "test sequences"
     weights = macro_weights({
         name: tuple(task for task in tasks if task in a.predictions.tasks)
         for name, tasks in a.benchmark.categories.items()
@@ -185,7 +185,7 @@ def compared_with_plain(folder: Path, resamples: int, near: float) -> None:
         own, other = a.predictions.tasks[task], b.predictions.tasks[task]
         mine, theirs = (predicted.fits[OF_RECORD]["full"] for predicted in (own, other))
         plain += weight * plain_bootstrap(own, mine, theirs, resamples, generator)
-    interval = found.scores[0].interval
+    interval = full_regime.scores[0].interval
     assert interval is not None
     assert interval.low == pytest.approx(np.quantile(plain, 0.025), abs=near)
     assert interval.high == pytest.approx(np.quantile(plain, 0.975), abs=near)

@@ -96,7 +96,7 @@ def test_advice_from_rows_waits_for_nothing_it_does_not_need(tmp_path):
     )
     env = {name: value for name, value in os.environ.items() if name != "GITHUB_ACTIONS"}
     env["XDG_CACHE_HOME"] = str(tmp_path / "cache")
-    said = []
+    messages = []
     for _ in ("computed", "read from the cache"):
         done = subprocess.run(
             [sys.executable, "-c", code, *NOT_FOR_A_BOARD],
@@ -108,19 +108,19 @@ def test_advice_from_rows_waits_for_nothing_it_does_not_need(tmp_path):
         )
         *advice, imported = done.stdout.splitlines()
         assert imported == "[] 0", done.stderr
-        said.append(advice)
-    assert said[0] == said[1]
+        messages.append(advice)
+    assert messages[0] == messages[1]
 
 
 @pytest.mark.parametrize("need", [(), ("--species", "plants", "--regime", "hundreds")])
 def test_a_built_board_decides_as_the_rows_do(built, capsys, need):
     """Published doubles lose nothing: fields and bounds are equal to a bit."""
-    told = []
+    answers = []
     for folder in (PUBLIC, built):
         main(["recommend", str(folder), *need, "--format", "json"])
-        told.append(json.loads(capsys.readouterr().out))
-    assert told[0] == told[1]
-    assert len(told[0]["regimes"]) == (2 if need else 1)
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers[0] == answers[1]
+    assert len(answers[0]["regimes"]) == (2 if need else 1)
 
 
 @pytest.mark.parametrize("need", [(), ("--category", "Promoters", "--margin", "0.02"), SPLICE])
@@ -136,13 +136,17 @@ def test_the_command_as_json_and_without_an_answer(built, capsys, tmp_path):
         ["recommend", str(built), "--max-params", "1K", "--format", "json", "--output", str(path)]
     )
     assert code == 3
-    told = json.loads(path.read_bytes())
-    assert (told["regimes"], told["considered"], told["need"]["max_params"]) == ([], 0, 1000)
+    document = json.loads(path.read_bytes())
+    assert (document["regimes"], document["considered"], document["need"]["max_params"]) == (
+        [],
+        0,
+        1000,
+    )
     assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--max-params", "big"), '"big" is not a number of parameters'),
         (("--category", "x"), '"x" is not a category of the benchmark'),
@@ -151,9 +155,9 @@ def test_the_command_as_json_and_without_an_answer(built, capsys, tmp_path):
         (("--margin", "2"), "Invalid value for '--margin'"),
     ],
 )
-def test_the_command_refuses_what_does_not_exist(built, options, said, capsys):
+def test_the_command_refuses_what_does_not_exist(built, options, message, capsys):
     assert main(["recommend", str(built), *options]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -177,32 +181,34 @@ def test_a_board_of_another_version_is_refused(built, tmp_path, capsys, damage):
     assert "geneb-ci build FOLDER --output DIR" in err
 
 
-def told(capsys, *options: str) -> dict[str, Any]:
+def findings_by_figure(capsys, *options: str) -> dict[str, Any]:
     """Return the findings that the command writes as JSON, by figure."""
     assert main(["figures", *options, "--format", "json"]) == 0
-    return {one["id"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
+    return {finding["id"]: finding for finding in json.loads(capsys.readouterr().out)["findings"]}
 
 
 @pytest.mark.parametrize("scope", ["paper", "board", "exclusions"])
 def test_findings_are_those_of_diagnostics(built, capsys, scope):
     main(["figures", str(built), "--scope", scope, "--format", "json"])
-    found = json.loads(capsys.readouterr().out)
-    assert found["findings"] == [
-        one for one in found_diagnostics()["findings"] if one["scope"] == scope
+    document = json.loads(capsys.readouterr().out)
+    assert document["findings"] == [
+        finding for finding in found_diagnostics()["findings"] if finding["scope"] == scope
     ]
 
 
 @pytest.mark.nightly  # in the gate, the recommendation of both
 def test_findings_of_submissions_and_of_a_built_board_are_the_same(built, capsys):
-    assert told(capsys, str(PUBLIC)) == told(capsys, str(built))
+    assert findings_by_figure(capsys, str(PUBLIC)) == findings_by_figure(capsys, str(built))
 
 
 def test_a_figure_with_other_parameters(built, capsys):
-    asked = ("--figure", "hard-tasks", "--set", "threshold=0.11", "--set", "regime=full")
-    found = told(capsys, str(built), *asked, "--exclude", "space")["hard-tasks"]
-    assert found["parameters"] == {"regime": "full", "threshold": 0.11, "exclude": ["space"]}
-    assert (found["value"], found["rows"]) == (3, 39)
-    assert [one["name"] for one in found["parts"]] == [
+    requests = ("--figure", "hard-tasks", "--set", "threshold=0.11", "--set", "regime=full")
+    hard_tasks = findings_by_figure(capsys, str(built), *requests, "--exclude", "space")[
+        "hard-tasks"
+    ]
+    assert hard_tasks["parameters"] == {"regime": "full", "threshold": 0.11, "exclude": ["space"]}
+    assert (hard_tasks["value"], hard_tasks["rows"]) == (3, 39)
+    assert [part["name"] for part in hard_tasks["parts"]] == [
         "deep4mc_G.subterraneus_4mC",
         "deep4mc_E.coli_4mC",
         "deep4mc_G.pickeringii_4mC",
@@ -218,7 +224,7 @@ def test_findings_fit_eighty_columns(built, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--figure", "hard"), '"hard" is not a figure'),
         (("--set", "threshold=1"), "--set is given without --figure"),
@@ -229,14 +235,14 @@ def test_findings_fit_eighty_columns(built, capsys, monkeypatch):
         (("--scope", "mine"), "Invalid value for '--scope'"),
     ],
 )
-def test_findings_refuses_what_does_not_exist(built, options, said, capsys):
+def test_findings_refuses_what_does_not_exist(built, options, message, capsys):
     assert main(["figures", str(built), *options]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("place", ["built", "rows"])
-def test_a_limit_of_size_counts_trained_weights_without_tables(built, place):
-    folder = built if place == "built" else PUBLIC
+@pytest.mark.parametrize("pointer", ["built", "rows"])
+def test_a_limit_of_size_counts_trained_weights_without_tables(built, pointer):
+    folder = built if pointer == "built" else PUBLIC
     advice = geneb_ci.recommend(folder, regime="full", max_params=7_000_000)
     (group,) = advice.regimes
     shown = {choice.model for choice in group.choices}

@@ -19,8 +19,8 @@ SEVERITY = 'id="no-run-details",\n    severity=Severity.'
 def run(root: Path, monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:
     monkeypatch.chdir(root)
     code = main(["replay", *arguments])
-    said = capsys.readouterr()
-    return code, said.out, said.err
+    captured_output = capsys.readouterr()
+    return code, captured_output.out, captured_output.err
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -81,12 +81,17 @@ def test_json_says_what_would_fail_and_what_would_heal(rows, monkeypatch, capsys
     made = on_a_branch(rows, NOTE, f"{SEVERITY}NOTE", f"{SEVERITY}WARNING")
     edit(rows / "submissions/space.json", '"Acc":0.', '"Acc":7.')  # official no longer
     code, out, _ = run(rows, monkeypatch, capsys, "--rules", "rules", "--format", "json")
-    found = json.loads(out)
+    document = json.loads(out)
     assert code == 0
-    assert (found["commit"], found["rows"], found["fails"], found["heals"]) == (made, 3, [], [])
-    assert {(one["row"], one["rule"]) for one in found["warns"]} == {
-        (row, "no-run-details") for row in ("space", "splicebert-1024nt")
-    }
+    assert (document["commit"], document["rows"], document["fails"], document["heals"]) == (
+        made,
+        3,
+        [],
+        [],
+    )
+    assert {
+        (warned_finding["row"], warned_finding["rule"]) for warned_finding in document["warns"]
+    } == {(row, "no-run-details") for row in ("space", "splicebert-1024nt")}
 
 
 @pytest.mark.nightly  # in the gate, of its text: test_a_rule_that_becomes_an_error
@@ -107,7 +112,10 @@ def test_a_rule_that_is_dropped_heals(rows, monkeypatch, capsys):
 def test_policy_and_benchmark_of_the_commit_count(rows, monkeypatch, capsys):
     on_a_branch(rows, "leaderboard/policy/official.json", '"space": "ea', '"space": "00')
     code, out, _ = run(rows, monkeypatch, capsys, "--rules", "rules", "--format", "json")
-    fails = {(one["row"], one["rule"]) for one in json.loads(out)["fails"]}
+    fails = {
+        (failed_finding["row"], failed_finding["rule"])
+        for failed_finding in json.loads(out)["fails"]
+    }
     assert code == 11
     assert fails >= {("space", "changed-official-file")}
 
@@ -160,9 +168,11 @@ def test_the_other_rules_see_nothing_of_our_environment(rows, monkeypatch, capsy
 def test_a_pipe_among_the_submissions_does_not_hold_us_up(rows, monkeypatch, capsys):
     os.mkfifo(rows / "submissions/pipe.json")
     code, out, _ = run(rows, monkeypatch, capsys, "--rules", "main", "--format", "json")
-    found = json.loads(out)
-    assert (code, found["rows"]) == (0, 4)
-    assert [(one["row"], one["rule"]) for one in found["heals"]] == [("pipe", "irregular-file")]
+    document = json.loads(out)
+    assert (code, document["rows"]) == (0, 4)
+    assert [
+        (healed_finding["row"], healed_finding["rule"]) for healed_finding in document["heals"]
+    ] == [("pipe", "irregular-file")]
 
 
 def test_a_repository_without_rules(tmp_path, monkeypatch, capsys):

@@ -90,12 +90,14 @@ class Flow:
         return code, err
 
     def comment(self, number: int) -> str:
-        (found,) = [one["body"] for one in self.forge.comments[number] if one["user"] == BOT]
-        return str(found)
+        (body,) = [
+            comment["body"] for comment in self.forge.comments[number] if comment["user"] == BOT
+        ]
+        return str(body)
 
     def raw(self, order: audits.AuditOrder) -> bytes:
         path = f"submissions/{order.row}.json"
-        return self.forge.blobs[next(one.blob for one in order.files if one.path == path)]
+        return self.forge.blobs[next(file.blob for file in order.files if file.path == path)]
 
 
 @pytest.fixture(scope="module")
@@ -158,9 +160,9 @@ def flow(committed, tmp_path, monkeypatch: pytest.MonkeyPatch, capsys) -> Iterat
 
 @pytest.fixture
 def hub(flow) -> Iterator[Hub]:
-    found = Hub()
-    flow.patch.setenv("HF_ENDPOINT", found.endpoint)
+    result = Hub()
+    flow.patch.setenv("HF_ENDPOINT", result.endpoint)
     flow.patch.setenv("HF_TOKEN", WRITER)
     flow.patch.setenv("GITHUB_REPOSITORY", REPOSITORY)
-    yield found
-    found.close()
+    yield result
+    result.close()

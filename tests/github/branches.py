@@ -109,7 +109,9 @@ def remote(world: World, case: Case) -> PullVerdict:
     server.open_pull(server.commit(head, server.default_head), server.default_head)
     if case.later:
         server.default_head = server.commit(base | case.later, server.default_head)
-    found = sweep(world.github(), world.layout)
-    assert not found.problems
-    (verdict,) = decode(encode(found.verdict), REPOSITORY).pulls  # the job that writes takes it
+    sweep_result = sweep(world.github(), world.layout)
+    assert not sweep_result.problems
+    (verdict,) = decode(
+        encode(sweep_result.verdict), REPOSITORY
+    ).pulls  # the job that writes takes it
     return verdict

@@ -19,14 +19,19 @@ def key_file() -> dict[str, Any]:
 def rule(server: SettingsServer, kind: str) -> dict[str, Any]:
     """Return a rule of one of the rulesets."""
     return next(
-        one for found in server.rulesets.values() for one in found["rules"] if one["type"] == kind
+        rule_of_set
+        for ruleset in server.rulesets.values()
+        for rule_of_set in ruleset["rules"]
+        if rule_of_set["type"] == kind
     )
 
 
 def without_rule(kind: str) -> Callable[[SettingsServer, Files], None]:
     def broken(server: SettingsServer, _files: Files) -> None:
-        for found in server.rulesets.values():
-            found["rules"] = [one for one in found["rules"] if one["type"] != kind]
+        for ruleset in server.rulesets.values():
+            ruleset["rules"] = [
+                rule_of_set for rule_of_set in ruleset["rules"] if rule_of_set["type"] != kind
+            ]
 
     return broken
 

@@ -64,7 +64,7 @@ def _no_proxy_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @dataclass
-class Place:
+class BoardCheckout:
     """The checkout of the base branch, and the server that has it, too."""
 
     root: Path
@@ -73,14 +73,14 @@ class Place:
     files: Files
     capsys: pytest.CaptureFixture[str]
 
-    def pull(self, changes: Mapping[str, tuple[str, bytes] | None], **said: Any) -> int:
+    def pull(self, changes: Mapping[str, tuple[str, bytes] | None], **options: Any) -> int:
         """Open a pull request that changes these paths; None deletes one."""
         files = dict(self.files)
         for path, entry in changes.items():
             files.pop(path, None)
             if entry is not None:
                 files[path] = entry
-        return self.server.open_pull(self.server.commit(files, self.base), self.base, **said)
+        return self.server.open_pull(self.server.commit(files, self.base), self.base, **options)
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command, and return its exit code and both outputs."""
@@ -111,9 +111,9 @@ class Place:
         return self.comment(number)
 
     def comment(self, number: int) -> str:
-        found = [c["body"] for c in self.server.comments[number] if c["user"] == BOT]
-        assert len(found) == 1
-        return str(found[0])
+        bodies = [c["body"] for c in self.server.comments[number] if c["user"] == BOT]
+        assert len(bodies) == 1
+        return str(bodies[0])
 
     def status(self, number: int) -> tuple[str, str]:
         """Return the state and the description of the verdict on a head."""
@@ -122,17 +122,17 @@ class Place:
         return last["state"], last["description"]
 
 
-def swept(place: Place) -> tuple[int, list[int], str]:
+def swept(board_checkout: BoardCheckout) -> tuple[int, list[int], str]:
     """Run both jobs; return the exit code of the first, the numbers judged, and its text."""
-    code, line, err = place.run("reconcile")
-    place.report(line)
+    code, line, err = board_checkout.run("reconcile")
+    board_checkout.report(line)
     return code, [pull["number"] for pull in json.loads(line)["pulls"]], err
 
 
 @pytest.fixture
-def place(
+def board_checkout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Place]:
+) -> Iterator[BoardCheckout]:
     root = tmp_path / "board"
     files: Files = {}
     for peer in PEERS:
@@ -152,4 +152,4 @@ def place(
         monkeypatch.setenv("GH_TOKEN", TOKEN)
         monkeypatch.setenv("GITHUB_API_URL", server.address)
         monkeypatch.setenv("GITHUB_REPOSITORY", REPOSITORY)
-        yield Place(root, server, server.commit(files), files, capsys)
+        yield BoardCheckout(root, server, server.commit(files), files, capsys)

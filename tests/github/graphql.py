@@ -52,8 +52,8 @@ def _resolve(source: Any, info: GraphQLResolveInfo[Any], **arguments: Any) -> An
     resolver = _RESOLVERS.get(f"{info.parent_type.name}.{info.field_name}")
     if resolver is None:
         return source.get(info.field_name)
-    given = {argument.name.value for argument in info.field_nodes[0].arguments or ()}
-    return resolver(info.root_value, source, **{name: arguments[name] for name in given})
+    argument_names = {argument.name.value for argument in info.field_nodes[0].arguments or ()}
+    return resolver(info.root_value, source, **{name: arguments[name] for name in argument_names})
 
 
 def _repository(server: "GitHubServer", _: Any, owner: str, name: str) -> Node:
@@ -129,13 +129,13 @@ def _closed(server: "GitHubServer", _: Node, first: int, states: list[str], **or
         ["CLOSED"],
         {"orderBy": {"field": "UPDATED_AT", "direction": "DESC"}},
     )
-    found = [
+    pulls = [
         pull
         for pull in server.pulls.values()
         if pull["state"] == "closed" and not pull.get("merged_at")
     ]
-    found.sort(key=lambda pull: (pull["updated_at"], pull["number"]), reverse=True)
-    return {"nodes": [_headed(pull) for pull in found[:first]]}
+    pulls.sort(key=lambda pull: (pull["updated_at"], pull["number"]), reverse=True)
+    return {"nodes": [_headed(pull) for pull in pulls[:first]]}
 
 
 def _labels(_: "GitHubServer", pull: Node, first: int) -> Node:
@@ -179,10 +179,10 @@ def _status(server: "GitHubServer", commit: Node) -> Node | None:
 
 
 def _context(_: "GitHubServer", status: Node, name: str) -> Node | None:
-    found = next((s for s in status["statuses"] if s["context"] == name), None)
-    if found is None:
+    status_found = next((s for s in status["statuses"] if s["context"] == name), None)
+    if status_found is None:
         return None
-    return {"state": found["state"].upper(), "creator": _author(found.get("creator"))}
+    return {"state": status_found["state"].upper(), "creator": _author(status_found.get("creator"))}
 
 
 _RESOLVERS: dict[str, Callable[..., Any]] = {

@@ -53,16 +53,16 @@ class History:
         line = set(self.ancestors(main))
         base = next(sha for sha in self.ancestors(head) if sha in line)
         before, now, after = (self.trees[self.commits[sha][0]] for sha in (base, main, head))
-        found = dict(now)
+        files = dict(now)
         for path in before.keys() | after.keys():
             if after.get(path) in {before.get(path), now.get(path)}:
                 continue
             if before.get(path) != now.get(path):
                 return None
-            found.pop(path, None)
+            files.pop(path, None)
             if path in after:
-                found[path] = after[path]
-        return found
+                files[path] = after[path]
+        return files
 
     def commit_tree(self, tree: dict[str, tuple[str, str]], parent: str | None) -> str:
         """Commit files that are known."""

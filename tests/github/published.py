@@ -59,8 +59,12 @@ def find(verb: str, path: str) -> Operation | None:
 def request_faults(operation: Operation, query: Mapping[str, str], body: Any) -> list[str]:
     """List what GitHub's description does not know of a request, and what it lacks."""
     faults = []
-    parameters = [_resolved(one) for one in operation.described.get("parameters", ())]
-    named = {one["name"]: one["schema"] for one in parameters if one["in"] == "query"}
+    parameters = [_resolved(parameter) for parameter in operation.described.get("parameters", ())]
+    named = {
+        parameter["name"]: parameter["schema"]
+        for parameter in parameters
+        if parameter["in"] == "query"
+    }
     for name, value in query.items():
         if name not in named:
             faults.append(f"there is no parameter {name}")
@@ -144,7 +148,7 @@ def _minimal(schema: Any) -> Any:
 
 def _plainest(schema: Any) -> Any:
     if "anyOf" in schema or "oneOf" in schema:
-        options = [_resolved(one) for one in schema.get("anyOf") or schema["oneOf"]]
+        options = [_resolved(choice) for choice in schema.get("anyOf") or schema["oneOf"]]
         if any(option.get("type") == "null" for option in options):
             return None
         return _plainest(options[0])
@@ -167,7 +171,7 @@ def _branch(schema: Any, value: Any) -> Any:
     kinds = {dict: "object", list: "array", str: "string", type(None): "null"}
     kind = kinds.get(type(value), "")
     resolved = [_branch(_resolved(option), value) for option in options]
-    fitting = [one for one in resolved if one.get("type", "object") == kind] or resolved
+    fitting = [choice for choice in resolved if choice.get("type", "object") == kind] or resolved
     if isinstance(value, dict):
         return max(fitting, key=lambda option: _likeness(option, value))
     return fitting[0]
@@ -177,7 +181,9 @@ def _likeness(schema: Any, value: Mapping[str, Any]) -> int:
     """Return how many members of a schema a value has; a wrong one of a list counts against."""
     members = _members(schema, value)
     named = [_resolved(members[name]) | {"is": value[name]} for name in value if name in members]
-    return sum(1 if one["is"] in one.get("enum", [one["is"]]) else -100 for one in named)
+    return sum(
+        1 if choice["is"] in choice.get("enum", [choice["is"]]) else -100 for choice in named
+    )
 
 
 def _parts(schema: Any, value: Any) -> list[Any]:
@@ -207,8 +213,12 @@ def _typed(text: str) -> list[Any]:
     return [text, *([int(text)] if text.isdecimal() else []), text == "true"]
 
 
-def _required(parameters: list[Any], place: str) -> list[str]:
-    return [one["name"] for one in parameters if one["in"] == place and one.get("required")]
+def _required(parameters: list[Any], path: str) -> list[str]:
+    return [
+        parameter["name"]
+        for parameter in parameters
+        if parameter["in"] == path and parameter.get("required")
+    ]
 
 
 def _is_valid(schema: Any, value: Any) -> bool:
@@ -241,4 +251,4 @@ def _templates() -> list[tuple[str, re.Pattern[str], Any]]:
         pattern = re.sub(r"\{(ref|path|basehead)\}", r"(?P<\1>.+)", template)
         pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern)
         listed.append((template, re.compile(pattern), methods))
-    return sorted(listed, key=lambda one: -len(re.sub(r"\{\w+\}", "", one[0])))
+    return sorted(listed, key=lambda choice: -len(re.sub(r"\{\w+\}", "", choice[0])))

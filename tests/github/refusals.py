@@ -26,9 +26,9 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def invalid(resource: str, said: str) -> Answer:
+def invalid(resource: str, message: str) -> Answer:
     """Refuse what the API calls invalid."""
-    error = {"resource": resource, "code": "custom", "message": said}
+    error = {"resource": resource, "code": "custom", "message": message}
     return Answer(422, {"message": "Validation Failed", "errors": [error]})
 
 
@@ -36,7 +36,7 @@ def wrong_status(body: Any, known: list[dict[str, Any]]) -> str:
     """Return what is wrong with a new status; "" if nothing is."""
     if any(ord(c) > 0xFFFF for c in body["description"]):
         return "description doesn't accept 4-byte Unicode"
-    if sum(one["context"] == body["context"] for one in known) >= STATUSES_MAX:
+    if sum(status["context"] == body["context"] for status in known) >= STATUSES_MAX:
         return "This SHA and context has reached the maximum number of statuses."
     return ""
 

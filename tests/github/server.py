@@ -90,7 +90,7 @@ class GitHubServer(History):
 
     # What a test sets up.
 
-    def open_pull(self, head: str, base: str, **said: Any) -> int:
+    def open_pull(self, head: str, base: str, **options: Any) -> int:
         number = len(self.pulls) + 1
         stamp = f"2026-11-{number // 24 % 28 + 1:02}T{number % 24:02}:00:00Z"
         self.pulls[number] = {
@@ -115,19 +115,19 @@ class GitHubServer(History):
                 "label": "org:main",
                 "repo": {"full_name": self.name, "default_branch": "main"},
             },
-        } | said
+        } | options
         self.comments[number] = []
         return number
 
     def add_comment(self, number: int, user: dict[str, Any], body: str) -> int:
-        count = sum(len(found) for found in self.comments.values())
+        count = sum(len(comment) for comment in self.comments.values())
         comment = {"id": 1000 + count, "user": user, "body": body}
         self.comments[number].append(comment)
         return 1000 + count
 
     def labels(self, number: int) -> list[str]:
-        found = self.thread(number)["labels"]
-        labels = found if isinstance(found, list) else []
+        result = self.thread(number)["labels"]
+        labels = result if isinstance(result, list) else []
         return [str(label.get("name") if isinstance(label, dict) else label) for label in labels]
 
     def writes(self) -> list[tuple[str, str]]:
@@ -161,11 +161,11 @@ class GitHubServer(History):
         query = {name: values[-1] for name, values in parse_qs(url.query).items()}
         self.granted = rights
         self.account = self.accounts.get(token, BOT)
-        found = self._published(verb, url.path, query, json.loads(raw) if raw else None)
+        result = self._published(verb, url.path, query, json.loads(raw) if raw else None)
         if fault is not None:
             return Answer(fault.status, {"message": fault.message}, fault.headers)
         self.charged += 1
-        return found
+        return result
 
     def rights_of(self, token: str) -> frozenset[str] | None:
         """Return what a token may do; None for one that GitHub does not know."""
@@ -251,9 +251,10 @@ class GitHubServer(History):
         return self.trees[self.commits[sha][0]].get(path) if sha else None
 
     def matching_refs(self, _query: dict[str, str], _body: Any, name: str) -> Answer:
-        found = sorted(ref for ref in self.queued if ref.startswith(f"refs/heads/{name}"))
+        queued_refs = sorted(ref for ref in self.queued if ref.startswith(f"refs/heads/{name}"))
         refs = [
-            {"ref": ref, "object": {"type": "commit", "sha": self.queued[ref]}} for ref in found
+            {"ref": ref, "object": {"type": "commit", "sha": self.queued[ref]}}
+            for ref in queued_refs
         ]
         return Answer(200, refs)
 
@@ -265,16 +266,16 @@ class GitHubServer(History):
         if "labels" in query:
             return self._labelled(query)
         assert (query["sort"], query["direction"]) == ("created", "asc")
-        found = [issue for issue in self.issues.values() if issue["state"] == query["state"]]
+        issues = [issue for issue in self.issues.values() if issue["state"] == query["state"]]
         if "creator" in query:
-            found = [issue for issue in found if issue["user"]["login"] == query["creator"]]
-        return self._page(found, f"/repos/{REPOSITORY}/issues", query)
+            issues = [issue for issue in issues if issue["user"]["login"] == query["creator"]]
+        return self._page(issues, f"/repos/{REPOSITORY}/issues", query)
 
     def _labelled(self, query: dict[str, str]) -> Answer:
         """List what has a label: pull requests are issues, too."""
         assert (query["state"], query["sort"], query["direction"]) == ("all", "created", "desc")
-        found = [n for n in (*self.pulls, *self.issues) if query["labels"] in self.labels(n)]
-        numbered = [{"number": number} for number in sorted(found, reverse=True)]
+        numbers = [n for n in (*self.pulls, *self.issues) if query["labels"] in self.labels(n)]
+        numbered = [{"number": number} for number in sorted(numbers, reverse=True)]
         return self._page(numbered, f"/repos/{REPOSITORY}/issues", query)
 
     def post_issue(self, _query: dict[str, str], body: Any) -> Answer:
@@ -301,13 +302,13 @@ class GitHubServer(History):
 
     def list_pulls(self, query: dict[str, str], _body: Any) -> Answer:
         assert query["state"] == "open"
-        found = [p for p in self.pulls.values() if p["state"] != "closed"]
+        pulls = [p for p in self.pulls.values() if p["state"] != "closed"]
         if "head" in query:
-            found = [p for p in found if f"org:{p['head']['ref']}" == query["head"]]
-            return Answer(200, found)
+            pulls = [p for p in pulls if f"org:{p['head']['ref']}" == query["head"]]
+            return Answer(200, pulls)
         assert (query["sort"], query["direction"]) == ("updated", "desc")
-        found.sort(key=lambda pull: str(pull["updated_at"]), reverse=True)
-        return self._page(found, f"/repos/{REPOSITORY}/pulls", query)
+        pulls.sort(key=lambda pull: str(pull["updated_at"]), reverse=True)
+        return self._page(pulls, f"/repos/{REPOSITORY}/pulls", query)
 
     def get_pull(self, _query: dict[str, str], _body: Any, number: str) -> Answer:
         pull = self.pulls.get(int(number))
@@ -362,21 +363,21 @@ class GitHubServer(History):
 
     def patch_comment(self, _query: dict[str, str], body: Any, comment: str) -> Answer:
         assert 0 < len(body["body"]) <= 65_536
-        for found in self.comments.values():
-            for one in found:
-                if one["id"] == int(comment):
-                    if one["user"]["id"] != BOT["id"]:
+        for comments in self.comments.values():
+            for stored_comment in comments:
+                if stored_comment["id"] == int(comment):
+                    if stored_comment["user"]["id"] != BOT["id"]:
                         return Answer(403, {"message": "Resource not accessible by integration"})
-                    one["body"] = body["body"]
-                    return Answer(200, one)
+                    stored_comment["body"] = body["body"]
+                    return Answer(200, stored_comment)
         return Answer(404, {"message": "Not Found"})
 
     def post_labels(self, _query: dict[str, str], body: Any, number: str) -> Answer:
         if refusal := unknown_labels(body["labels"], self.known_labels):
             return refusal
         known = self.labels(int(number))
-        found = self.thread(int(number))["labels"]
-        labels = found if isinstance(found, list) else []
+        result = self.thread(int(number))["labels"]
+        labels = result if isinstance(result, list) else []
         labels += [{"name": name} for name in body["labels"] if name not in known]
         self.thread(int(number))["labels"] = labels
         return Answer(200, labels)
@@ -392,9 +393,9 @@ class GitHubServer(History):
         labels = self.thread(int(number))["labels"]
         if unquote(name) not in self.labels(int(number)):
             return Answer(404, {"message": "Label does not exist"})
-        kept = [label for label in labels if label != {"name": unquote(name)}]
-        self.thread(int(number))["labels"] = kept
-        return Answer(200, kept)
+        remaining_labels = [label for label in labels if label != {"name": unquote(name)}]
+        self.thread(int(number))["labels"] = remaining_labels
+        return Answer(200, remaining_labels)
 
     def list_statuses(self, query: dict[str, str], _body: Any, sha: str) -> Answer:
         path = f"/repos/{REPOSITORY}/commits/{sha}/statuses"

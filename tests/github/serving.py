@@ -49,12 +49,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(given: GitHubServer | None = None) -> Iterator[GitHubServer]:
+def serving(git_hub_server: GitHubServer | None = None) -> Iterator[GitHubServer]:
     """Serve a repository, by default an empty one, on a free port of loopback.
 
     Raises AssertionError at the end where a request or an answer was not as GitHub publishes it.
     """
-    state = given or GitHubServer()
+    state = git_hub_server or GitHubServer()
     handler = type("Handler", (_Handler,), {"github": state})
     with loopback(handler) as state.address:
         yield state

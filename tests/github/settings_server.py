@@ -42,8 +42,8 @@ def missing() -> Answer:
     return Answer(404, {"message": "Not Found"})
 
 
-def invalid(said: str) -> Answer:
-    return Answer(422, {"message": f"Invalid request.\n\n{said}"})
+def invalid(message: str) -> Answer:
+    return Answer(422, {"message": f"Invalid request.\n\n{message}"})
 
 
 class SettingsServer(GitHubServer):
@@ -110,9 +110,16 @@ class SettingsServer(GitHubServer):
 
     def snapshot(self) -> Any:
         """Return a copy of all settings."""
-        kept = ("repository", "objects", "reports", "label_names", "rulesets", "environments")
+        member_names = (
+            "repository",
+            "objects",
+            "reports",
+            "label_names",
+            "rulesets",
+            "environments",
+        )
         more = ("policies", "variables", "secrets", "workflow_states")
-        return copy.deepcopy({name: getattr(self, name) for name in (*kept, *more)})
+        return copy.deepcopy({name: getattr(self, name) for name in (*member_names, *more)})
 
     def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:
         """Answer for the whole of GitHub, too: an App is sold once for a code."""
@@ -184,11 +191,11 @@ class SettingsServer(GitHubServer):
         return Answer(200, {"total_count": 1 + self.runners, "runners": [audits]})
 
     def list_workflows(self, _query: Any, _body: Any) -> Answer:
-        found = [
+        workflows = [
             {"id": number, "path": path, "state": state}
             for number, (path, state) in enumerate(self.workflow_states.items(), 1)
         ]
-        return Answer(200, {"total_count": len(found), "workflows": found})
+        return Answer(200, {"total_count": len(workflows), "workflows": workflows})
 
     def enable_workflow(self, _query: Any, _body: Any, number: str) -> Answer:
         path = list(self.workflow_states)[int(number) - 1]
@@ -206,8 +213,8 @@ class SettingsServer(GitHubServer):
         return self._page(people, f"/repos/{REPOSITORY}/collaborators", query)
 
     def list_labels(self, query: Any, _body: Any) -> Answer:
-        found = [{"name": name, "color": "ededed"} for name in self.label_names]
-        return self._page(found, f"/repos/{REPOSITORY}/labels", query)
+        labels = [{"name": name, "color": "ededed"} for name in self.label_names]
+        return self._page(labels, f"/repos/{REPOSITORY}/labels", query)
 
     def create_label(self, _query: Any, body: Any) -> Answer:
         if body["name"].casefold() in {name.casefold() for name in self.label_names}:
@@ -216,15 +223,17 @@ class SettingsServer(GitHubServer):
         return Answer(201, body)
 
     def list_rulesets(self, query: Any, _body: Any) -> Answer:
-        found = [{"id": number, "name": one["name"]} for number, one in self.rulesets.items()]
-        return self._page(found, f"/repos/{REPOSITORY}/rulesets", query)
+        rulesets = [
+            {"id": number, "name": ruleset["name"]} for number, ruleset in self.rulesets.items()
+        ]
+        return self._page(rulesets, f"/repos/{REPOSITORY}/rulesets", query)
 
     def get_ruleset(self, _query: Any, _body: Any, number: str) -> Answer:
-        found = self.rulesets.get(int(number))
-        if found is None:
+        rulesets = self.rulesets.get(int(number))
+        if rulesets is None:
             return missing()
         hidden = () if "administration:write" in self.granted else ("bypass_actors",)
-        return Answer(200, {key: value for key, value in found.items() if key not in hidden})
+        return Answer(200, {key: value for key, value in rulesets.items() if key not in hidden})
 
     def put_ruleset(self, _query: Any, body: Any, number: str = "") -> Answer:
         if not {"name", "enforcement", "target", "rules", "conditions"} <= set(body):
@@ -235,21 +244,21 @@ class SettingsServer(GitHubServer):
         return Answer(200 if number else 201, self.rulesets[key])
 
     def list_rules(self, query: Any, _body: Any) -> Answer:
-        found = [
+        rules = [
             rule | {"ruleset_id": number}
-            for number, one in self.rulesets.items()
-            if one["enforcement"] == "active"
+            for number, ruleset in self.rulesets.items()
+            if ruleset["enforcement"] == "active"
             and {"refs/heads/main", "~DEFAULT_BRANCH"}
-            & set(one["conditions"]["ref_name"]["include"])
-            for rule in one["rules"]
+            & set(ruleset["conditions"]["ref_name"]["include"])
+            for rule in ruleset["rules"]
         ]
-        return self._page(found, f"/repos/{REPOSITORY}/rules/branches/main", query)
+        return self._page(rules, f"/repos/{REPOSITORY}/rules/branches/main", query)
 
     # Environments, variables, secrets.
 
     def get_environment(self, _query: Any, _body: Any, name: str) -> Answer:
-        found = self.environments.get(name)
-        return Answer(200, found) if found else missing()
+        environments = self.environments.get(name)
+        return Answer(200, environments) if environments else missing()
 
     def put_environment(self, _query: Any, body: Any, name: str) -> Answer:
         rules: list[dict[str, Any]] = []
@@ -257,7 +266,8 @@ class SettingsServer(GitHubServer):
             rules.append({"type": "wait_timer", "wait_timer": body["wait_timer"]})
         if body.get("reviewers"):
             reviewers = [
-                {"type": one["type"], "reviewer": {"id": one["id"]}} for one in body["reviewers"]
+                {"type": reviewer["type"], "reviewer": {"id": reviewer["id"]}}
+                for reviewer in body["reviewers"]
             ]
             rules.append({"type": "required_reviewers", "reviewers": reviewers})
         policy = body.get("deployment_branch_policy")
@@ -277,8 +287,8 @@ class SettingsServer(GitHubServer):
     def list_policies(self, _query: Any, _body: Any, name: str) -> Answer:
         if name not in self.environments:
             return missing()
-        found = self.policies.get(name, [])
-        return Answer(200, {"total_count": len(found), "branch_policies": found})
+        policies = self.policies.get(name, [])
+        return Answer(200, {"total_count": len(policies), "branch_policies": policies})
 
     def create_policy(self, _query: Any, body: Any, name: str) -> Answer:
         if name not in self.environments:
@@ -289,18 +299,20 @@ class SettingsServer(GitHubServer):
         return Answer(200, made)
 
     def delete_policy(self, _query: Any, _body: Any, name: str, number: str) -> Answer:
-        self.policies[name] = [one for one in self.policies[name] if one["id"] != int(number)]
+        self.policies[name] = [
+            policy for policy in self.policies[name] if policy["id"] != int(number)
+        ]
         return NOTHING
 
-    def _held(self, place: str) -> str:
-        return "" if place == "/actions" else place.removeprefix("/environments/")
+    def _held(self, path: str) -> str:
+        return "" if path == "/actions" else path.removeprefix("/environments/")
 
-    def get_variable(self, _query: Any, _body: Any, place: str, name: str) -> Answer:
-        value = self.variables.get(self._held(place), {}).get(name)
+    def get_variable(self, _query: Any, _body: Any, path: str, name: str) -> Answer:
+        value = self.variables.get(self._held(path), {}).get(name)
         return missing() if value is None else Answer(200, {"name": name, "value": value})
 
-    def create_variable(self, _query: Any, body: Any, place: str) -> Answer:
-        held = self.variables.get(self._held(place))
+    def create_variable(self, _query: Any, body: Any, path: str) -> Answer:
+        held = self.variables.get(self._held(path))
         if held is None:
             return missing()
         if body["name"] in held:
@@ -308,27 +320,27 @@ class SettingsServer(GitHubServer):
         held[body["name"]] = body["value"]
         return Answer(201, {})
 
-    def patch_variable(self, _query: Any, body: Any, place: str, name: str) -> Answer:
-        self.variables[self._held(place)][name] = body["value"]
+    def patch_variable(self, _query: Any, body: Any, path: str, name: str) -> Answer:
+        self.variables[self._held(path)][name] = body["value"]
         return NOTHING
 
     def get_public_key(self, _query: Any, _body: Any, _place: str) -> Answer:
         return Answer(200, {"key_id": "1", "key": SEALED})
 
-    def put_secret(self, _query: Any, body: Any, place: str, name: str) -> Answer:
-        if self._held(place) not in self.secrets:
+    def put_secret(self, _query: Any, body: Any, path: str, name: str) -> Answer:
+        if self._held(path) not in self.secrets:
             return missing()
         if set(body) != {"encrypted_value", "key_id"} or len(body["encrypted_value"]) < 100:
             return invalid("a member is missing")
-        self.secrets[self._held(place)].add(name)
+        self.secrets[self._held(path)].add(name)
         self.sealed[name] = body["encrypted_value"]
         return Answer(201, {})
 
     def get_installation(self, _query: Any, _body: Any) -> Answer:
         return Answer(200, {"id": 3, "app_id": 7}) if self.is_installed else missing()
 
-    def get_secret(self, _query: Any, _body: Any, place: str, name: str) -> Answer:
-        known = name in self.secrets.get(self._held(place), set())
+    def get_secret(self, _query: Any, _body: Any, path: str, name: str) -> Answer:
+        known = name in self.secrets.get(self._held(path), set())
         return Answer(200, {"name": name}) if known else missing()
 
 

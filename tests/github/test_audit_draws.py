@@ -77,14 +77,14 @@ def test_a_draw_counts_in_every_later_pull_request_of_the_model(flow):
     flow.forge.pulls[number]["state"] = "closed"
     flow.propose(corrected(files), "again")
     again = late(flow)
-    assert [one.commitment for one in again.plan.earlier] == [first.plan.commitment_sha256]
+    assert [draw.commitment for draw in again.plan.earlier] == [first.plan.commitment_sha256]
 
 
 def test_a_draw_that_cannot_be_read_is_not_passed_over(flow):
     files = row.sound(flow.checkout)
     number = flow.propose(files)
     flow.opened()
-    (ours,) = [one for one in flow.forge.comments[number] if one["user"] == BOT]
+    (ours,) = [comment for comment in flow.forge.comments[number] if comment["user"] == BOT]
     ours["body"] = f"{audits.MARKER}zlib:AAAA -->\n"
     flow.forge.pulls[number]["state"] = "closed"
     flow.propose(corrected(files), "again")

@@ -28,15 +28,15 @@ def test_a_locked_conversation_stops_no_other_audit(flow):
 
 def test_one_that_is_locked_meanwhile_has_its_label(flow):
     number = flow.propose(row.sound(flow.checkout))
-    said = "Unable to create comment because issue is locked."
-    flow.forge.faults.append(Fault("POST", f"/issues/{number}/comments", 403, message=said))
+    message = "Unable to create comment because issue is locked."
+    flow.forge.faults.append(Fault("POST", f"/issues/{number}/comments", 403, message=message))
     code, _, err = flow.run(*OPEN, flow.relay)
     assert (code, "the conversation is locked" in err) == (2, True)
     assert flow.forge.labels(number) == ["by hand", report.FAILED]
     # Locked while the audit runs: the label says so where no comment can.
     flow.forge.pulls[number]["labels"] = [{"name": report.AUDIT_LABEL}]
     order = flow.opened()
-    flow.forge.faults.append(Fault("PATCH", "/issues/comments/", 403, message=said, times=2))
+    flow.forge.faults.append(Fault("PATCH", "/issues/comments/", 403, message=message, times=2))
     code, err = flow.delivered(order, outcome_of(order.plan, flow.raw(order)))
     assert (code, "the conversation is locked" in err) == (2, True)
     assert flow.forge.labels(number) == [report.FAILED]

@@ -62,11 +62,11 @@ def test_a_label_leads_to_a_pull_request_with_the_row_and_its_record(flow):
     assert code == 0, err
     (verdict,) = json.loads(out)["pulls"]
     assert (verdict["outcome"], verdict["model"]) == ("passed", MODEL)
-    assert [one["path"].split("/")[1] for one in verdict["files"]].count("audits") == 2
+    assert [file["path"].split("/")[1] for file in verdict["files"]].count("audits") == 2
     # Once it is merged, the row is verified.
-    place = flow.checkout.parent / "after"
-    clone(flow.forge.repository, place, pull["head"]["sha"], depth=1)
-    flow.patch.chdir(place)
+    path = flow.checkout.parent / "after"
+    clone(flow.forge.repository, path, pull["head"]["sha"], depth=1)
+    flow.patch.chdir(path)
     assert flow.run("explain", MODEL)[1].startswith(f"{MODEL}  audited: audit ")
     # Run again, deliver writes nothing twice.
     flow.patch.chdir(flow.checkout)
@@ -78,8 +78,8 @@ def test_a_row_of_format_1_0_is_audited_by_its_registry_entry(flow):
     files = row.sound(flow.checkout, OLD)
     path = f"submissions/{OLD}.json"
     document = json.loads(files[path])
-    kept = ("model_id", "harness_version", "meta", "results")
-    old = {"schema_version": "1.0"} | {name: document[name] for name in kept}
+    member_names = ("model_id", "harness_version", "meta", "results")
+    old = {"schema_version": "1.0"} | {name: document[name] for name in member_names}
     number = flow.propose(files | {path: json.dumps(old).encode()}, OLD)
     order = flow.opened()
     commitment = order.plan.commitment
@@ -105,7 +105,7 @@ def _of_another_plan(order, outcome):
 
 
 def _raised(order, outcome):
-    tasks = [one.model_copy(update={"verdict": "differs"}) for one in outcome.tasks]
+    tasks = [task.model_copy(update={"verdict": "differs"}) for task in outcome.tasks]
     return order, outcome.model_copy(update={"tasks": tasks})
 
 
@@ -134,7 +134,7 @@ def _nothing(order, _outcome):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (_of_another_plan, "the plan of the outcome differs from that of the audit order"),
         (_raised, "comparison: "),
@@ -145,12 +145,12 @@ def _nothing(order, _outcome):
         (_nothing, "ended without an outcome"),
     ],
 )
-def test_a_forged_replayed_or_foreign_outcome_makes_no_record(flow, change: Change, said: str):
+def test_a_forged_replayed_or_foreign_outcome_makes_no_record(flow, change: Change, message: str):
     number = flow.propose(row.sound(flow.checkout))
     order = flow.opened()
     code, err = flow.delivered(*change(order, outcome_of(order.plan, flow.raw(order))))
     assert code in {2, 11}
-    assert said in err
+    assert message in err
     assert (
         change in {_early, _other_claims, _foreign}
         or f"gh workflow run audit.yml -f pr={number}" in err
@@ -199,7 +199,7 @@ def test_a_draw_without_a_record_counts_for_the_next_head(flow):
     with relay(says(rounds)) as (address, _):
         flow.relay = address
         again = flow.opened()
-    assert [one.commitment for one in again.plan.earlier] == [first.plan.commitment_sha256]
+    assert [draw.commitment for draw in again.plan.earlier] == [first.plan.commitment_sha256]
 
 
 def test_the_job_refuses_to_run_beside_a_token(flow, tmp_path):
@@ -220,9 +220,9 @@ def test_the_job_refuses_to_run_beside_a_token(flow, tmp_path):
     assert (code, "~/.netrc" in err) == (2, True)
     (home / ".netrc").unlink()
     # Without one it fetches the row's files, with no credential, and gets as far as the sandbox.
-    asked = len(flow.forge.requests)
+    request_count = len(flow.forge.requests)
     code, _, err = flow.run("audit", "job", "--data", str(home), "--level", "4")
-    assert len(flow.forge.requests) == asked
+    assert len(flow.forge.requests) == request_count
     assert (code, "--throw-away-machine" in err) == (2, True), err
 
 
@@ -236,7 +236,7 @@ def test_a_job_of_the_hub_has_no_token_and_answers_in_its_log(flow, hub):
     cost = "l4x1 (8 vCPU, 30 GB, 1 x L4 24 GB), at most 1.50 h, at most $1.20: only the time"
     code, out, err = flow.run(*SEND, "--dry-run")
     assert (code, out, err.startswith(cost), hub.shelf.jobs.specs) == (0, "", True, {})
-    asked = len(flow.forge.requests)
+    request_count = len(flow.forge.requests)
     code, out, err = flow.run(*SEND, "--poll", "0.05")
     assert code == 0, err
     assert err.startswith(cost)  # before it started
@@ -256,7 +256,7 @@ def test_a_job_of_the_hub_has_no_token_and_answers_in_its_log(flow, hub):
         *passed,
     }
     assert not {WRITER, JOB, APP_TOKEN} & set(seen.values())
-    assert len(flow.forge.requests) == asked  # it asked no address that takes a token
+    assert len(flow.forge.requests) == request_count  # it asked no address that takes a token
     assert sorted(path.name for path in (log.parent / "home").iterdir()) == ["board", "seen"]
     outcome = decode(out, AuditOutcome, "the outcome", audits.RETRY_FIX)
     assert outcome.plan == order.plan
@@ -266,12 +266,12 @@ def test_a_job_of_the_hub_has_no_token_and_answers_in_its_log(flow, hub):
 def test_what_the_hub_cannot_do_is_said_before_it_costs(flow, hub):
     flow.propose(row.sound(flow.checkout))
     flow.patch.setenv("AUDIT_ORDER", encode(flow.opened(), audits.RETRY_FIX))
-    for words, said in (
+    for words, message in (
         (("--max-cost", "1"), " dollars, more than --max-cost 1.00"),
         (("--flavor", "h900"), "the Hub has no machine 'h900'"),
     ):
         code, _, err = flow.run(*SEND, *words)
-        assert (code, said in err) == (2, True)
+        assert (code, message in err) == (2, True)
     flow.patch.setenv("HF_TOKEN", READER)
     code, _, err = flow.run(*SEND)
     assert (code, "the Hub refused the token in HF_TOKEN (403)" in err) == (2, True)
@@ -348,10 +348,10 @@ def test_from_the_label_to_the_level_there_is_one_merge(flow):
     folder = merged(flow, proposed)
     assert len(list(folder.iterdir())) == 2
     (start,) = folder.glob(f"*{STARTED_SUFFIX}")
-    (found,) = read(flow.checkout).verifications()
-    assert found.holds
+    (verification,) = read(flow.checkout).verifications()
+    assert verification.holds
     head = flow.forge.pulls[number]["head"]["sha"]
-    assert step(found)[1] == (
+    assert step(verification)[1] == (
         f"GitHub dates the commitment: its digest is in a status of commit {head[:12]}"
     )
     assert name_of(start) not in heads_of(flow.checkout)

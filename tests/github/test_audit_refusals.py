@@ -42,7 +42,7 @@ def test_a_row_with_errors_has_a_comment_that_says_so(flow):
 
 
 @pytest.mark.parametrize(
-    ("variables", "said"),
+    ("variables", "message"),
     [
         ({"AUDIT_KEY": ""}, "AUDIT_KEY is not set: there is no key to sign with"),
         ({"AUDIT_KEY": "ssh-ed25519 AAAA"}, "AUDIT_KEY is not an Ed25519 private key in PEM"),
@@ -50,10 +50,10 @@ def test_a_row_with_errors_has_a_comment_that_says_so(flow):
     ],
     ids=["no key", "no PEM", "a token that has ended"],
 )
-def test_a_secret_that_is_wrong_is_named_before_the_rerun(flow, variables, said):
+def test_a_secret_that_is_wrong_is_named_before_the_rerun(flow, variables, message):
     """It failed after hours of GPU time, and the message named another variable."""
     code, _, err = flow.run("audit", "ready", **variables)
-    assert (code, said in err) == (2, True), err
+    assert (code, message in err) == (2, True), err
     assert "of the environment geneb-audit" in err
     assert "GH_TOKEN" not in err.replace("rejected the token in GH_TOKEN", "")
 
@@ -80,8 +80,8 @@ def test_without_a_token_one_command_proposes_the_record(flow, shift):
     flow.patch.setenv("AUDIT_TOKEN", "")
     outcome = outcome_of(order.plan, flow.raw(order), shift=shift)
     assert flow.delivered(order, outcome)[0] == 0
-    said, attached = (one["body"] for one in flow.forge.comments[number])
-    assert f"`geneb-ci audit propose {number}`" in said
+    message, attached = (comment["body"] for comment in flow.forge.comments[number])
+    assert f"`geneb-ci audit propose {number}`" in message
     assert "part 1 of 1" in attached
     assert list(flow.forge.pulls) == [number]
     # Run again, it attaches nothing twice.

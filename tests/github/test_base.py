@@ -36,17 +36,25 @@ def test_ranks_are_those_of_the_board(board):
     own = board.rows[0]
     decided = board.decision_function(own)
     entries = [entry(row, TrustLevel.OFFICIAL) for row in board.rows]
-    found = intervals(entries, board.benchmark)
-    for regime, known in found.items():
-        stood, told = known.macro[own.model_id], decided(regime)
-        assert (told.rank_low, told.rank_high) == (stood["rank_low"], stood["rank_high"])
+    interval_list = intervals(entries, board.benchmark)
+    for regime, known in interval_list.items():
+        stood, decided_standing = known.macro[own.model_id], decided(regime)
+        assert (decided_standing.rank_low, decided_standing.rank_high) == (
+            stood["rank_low"],
+            stood["rank_high"],
+        )
         above = better(known.board.scores["macro"], known.board.critical)
-        place = known.board.models.index(own.model_id)
-        assert (told.better_than, told.worse_than) == (above[place].sum(), above[:, place].sum())
+        index = known.board.models.index(own.model_id)
+        assert (decided_standing.better_than, decided_standing.worse_than) == (
+            above[index].sum(),
+            above[:, index].sum(),
+        )
         could = [models[own.model_id]["could_be_best"] for models in known.categories.values()]
-        assert (told.best_in, told.categories) == (sum(could), 13)
-    told = standings(own, board.rows, board.benchmark, decided)
-    assert [one.decided for one in told] == [decided(r) for r in board.benchmark.regimes]
+        assert (decided_standing.best_in, decided_standing.categories) == (sum(could), 13)
+    standing_list = standings(own, board.rows, board.benchmark, decided)
+    assert [standing.decided for standing in standing_list] == [
+        decided(r) for r in board.benchmark.regimes
+    ]
 
 
 def test_a_row_is_shown_beside_the_two_most_similar_and_the_best():
@@ -92,8 +100,8 @@ def test_a_row_with_a_gap_stands_in_the_other_regimes_alone():
     own = MODELS["1.1"].model_validate(document)
     board = [MODELS["1.0"].model_validate(small("other"))]
     places = standings(own, board, BENCHMARK)
-    assert [place.regime for place in places] == ["full", "1shot"]
-    assert [(place.rows, place.before) for place in places] == [(2, None), (2, None)]
+    assert [standing.regime for standing in places] == ["full", "1shot"]
+    assert [(standing.rows, standing.before) for standing in places] == [(2, None), (2, None)]
 
 
 def test_nothing_is_decided_without_sizes_of_tasks(tmp_path):

@@ -142,11 +142,11 @@ def test_a_head_that_adds_nothing_has_no_verdict(clone, capsys):
     out, err = capsys.readouterr()
     assert "5 submissions" in out
     assert "verdict on the pull request" not in out + err
-    said = " ".join(err.split())
+    text = " ".join(err.split())
     assert "\x1b" not in err
-    assert said.startswith("note: HEAD has no commit that origin/main lacks")
-    assert "submissions/new.json (untracked)" in said
-    assert "all submissions of the working tree are checked" in said
+    assert text.startswith("note: HEAD has no commit that origin/main lacks")
+    assert "submissions/new.json (untracked)" in text
+    assert "all submissions of the working tree are checked" in text
     for words in (["check", "submissions"], ["check", "--select", "card"]):
         assert main(words) == 0
         assert "note:" not in capsys.readouterr().err
@@ -210,8 +210,8 @@ def test_a_branch_without_a_row_passes_in_no_format(clone, capsys):
         assert main(["check", "--format", name]) == 3
         shown[name], err = capsys.readouterr()
         assert "verdict on the pull request: a maintainer decides\n" in shown["text"] + err
-    told = json.loads(shown["json"])
-    assert (told["verdict"], told["pull_request"]["status"]) == ("not-checked", "pending")
+    document = json.loads(shown["json"])
+    assert (document["verdict"], document["pull_request"]["status"]) == ("not-checked", "pending")
     (run,) = json.loads(shown["sarif"])["runs"]
     assert not run["invocations"][0]["executionSuccessful"]
     for name in ("text", "junit", "github", "markdown"):
@@ -225,10 +225,13 @@ def test_a_crash_is_a_verdict_that_does_not_pass(clone, capsys, monkeypatch):
     monkeypatch.setattr(PullChecker, "judge", judge)
     assert clone.is_dir()
     assert main(["check", "--format", "json"]) == 3
-    told = json.loads(capsys.readouterr().out)
-    assert [finding["rule"] for finding in told["findings"]] == ["check-crashed"]
-    assert (told["verdict"], told["pull_request"]["title"]) == ("not-checked", "not checked")
-    assert told["pull_request"]["description"] == "1 failed rule"
+    document = json.loads(capsys.readouterr().out)
+    assert [finding["rule"] for finding in document["findings"]] == ["check-crashed"]
+    assert (document["verdict"], document["pull_request"]["title"]) == (
+        "not-checked",
+        "not checked",
+    )
+    assert document["pull_request"]["description"] == "1 failed rule"
 
 
 def test_text_and_json_say_the_same_on_both_streams(clone, capsys):
@@ -236,8 +239,8 @@ def test_text_and_json_say_the_same_on_both_streams(clone, capsys):
     commit(clone, "Remove the card")
     assert main(["check", "--format", "json"]) == 11
     out, err = capsys.readouterr()
-    told = json.loads(out)
-    assert (told["verdict"], told["pull_request"]["status"]) == ("errors", "failure")
+    document = json.loads(out)
+    assert (document["verdict"], document["pull_request"]["status"]) == ("errors", "failure")
     assert main(["check"]) == 11
     text, nothing = capsys.readouterr()
     assert nothing == ""

@@ -66,7 +66,7 @@ def rule(name: str, faults: int) -> ChangeRule:
     return ChangeRule(name, Severity.ERROR, "what", "why", "fix", check)
 
 
-def found(name: str, file: str, message: str, what: str, expected: str) -> Finding:
+def finding_of(name: str, file: str, message: str, what: str, expected: str) -> Finding:
     return Finding(name, Severity.ERROR, message, file, "", 1, 1, what, expected, "fix")
 
 
@@ -85,13 +85,15 @@ def test_a_rule_that_crashes_is_a_finding_and_hides_no_other():
     )
     assert change_findings(Change(()), [rule("a", 1), rule("b", -1), rule("c", 1)]) == [
         crash,
-        found("a", "00", "m", "f", "e"),
-        found("c", "00", "m", "f", "e"),
+        finding_of("a", "00", "m", "f", "e"),
+        finding_of("c", "00", "m", "f", "e"),
     ]
 
 
 def test_more_paths_than_are_listed_are_counted():
-    listed = [found("a", f"{number:02}", "m", "f", "e") for number in range(PATHS_MAX)]
-    more = found("a", "", "2 more findings of a are not listed", f"{PATHS_MAX + 2} paths", "none")
+    listed = [finding_of("a", f"{number:02}", "m", "f", "e") for number in range(PATHS_MAX)]
+    more = finding_of(
+        "a", "", "2 more findings of a are not listed", f"{PATHS_MAX + 2} paths", "none"
+    )
     assert change_findings(Change(()), [rule("a", PATHS_MAX)]) == listed
     assert change_findings(Change(()), [rule("a", PATHS_MAX + 2)]) == [more, *listed]

@@ -14,9 +14,9 @@ MAINTAINER = {"id": 50, "login": "maintainer"}
 
 @pytest.fixture
 def world(tmp_path) -> World:
-    found = World(tmp_path / "board")
-    found.server.rights |= {"maintainer": "write", "reader": "read"}
-    return found
+    new_world = World(tmp_path / "board")
+    new_world.server.rights |= {"maintainer": "write", "reader": "read"}
+    return new_world
 
 
 def say(world: World, number: int, body: str, **user: object) -> None:
@@ -164,8 +164,8 @@ def test_comments_of_others_hide_no_command(world, others, has_command):
     # Read once: our comment notes how far, and a sweep with nothing new asks for no comment.
     before = len(world.server.requests)
     world.sweep()
-    asked = world.server.requests[before:]
-    assert [path for _, path in asked if path.split("?")[0].endswith("/comments")] == []
+    requests = world.server.requests[before:]
+    assert [path for _, path in requests if path.split("?")[0].endswith("/comments")] == []
 
 
 def test_many_comments_before_ours_hide_no_command(world):
@@ -187,14 +187,14 @@ def test_commands_of_strangers_cost_requests_once(world):
     number = world.open(sound())
     world.sweep()
 
-    def asked() -> int:
+    def permission_requests() -> int:
         before = len(world.server.requests)
         world.sweep()
         return sum("/collaborators/" in path for _, path in world.server.requests[before:])
 
     for n in range(REFUSED_MAX + 1):
         say(world, number, "/dispute x", id=100 + n, login=f"stranger-{n}")
-    assert [asked(), asked()] == [REFUSED_MAX + 1, 0]
+    assert [permission_requests(), permission_requests()] == [REFUSED_MAX + 1, 0]
     assert world.state(number) == "success"
 
 

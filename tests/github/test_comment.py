@@ -10,12 +10,12 @@ from geneb_ci.github.comment import comment, marker_line, read_verdict
 from geneb_ci.github.verdict.model import CategoryScores, Command, CommandName, RowComparison
 from geneb_ci.render.markdown import CHARACTERS_MAX
 from tests.github.conftest import ADDRESS
-from tests.github.test_handover import found, many, pull_of
+from tests.github.test_handover import made_up_findings, many, pull_of
 from tests.github.text import calm
 from tests.render.hostile import texts
 
 
-@given(findings=st.lists(found(), max_size=5), named=texts)
+@given(findings=st.lists(made_up_findings(), max_size=5), named=texts)
 def test_no_comment_commands_moves_or_pings(findings, named):
     pull = pull_of(findings)
     # Past the schema: a category's name is ours, but the comment does not rely on it.

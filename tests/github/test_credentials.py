@@ -62,9 +62,9 @@ def test_a_folder_that_was_moved_is_looked_at(tmp_path):
         ("XDG_CACHE_HOME", "huggingface/stored_tokens"),
         ("XDG_CONFIG_HOME", "git/credentials"),
     ):
-        place = tmp_path / variable
-        path = made(place, name)
-        assert refused(home | {variable: str(place)}).endswith(f" credential: {path}")
+        file = tmp_path / variable
+        path = made(file, name)
+        assert refused(home | {variable: str(file)}).endswith(f" credential: {path}")
 
 
 @pytest.mark.parametrize(

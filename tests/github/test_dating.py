@@ -26,7 +26,7 @@ from tests.audit.recorded import (
     submission_bytes,
     write_keys,
 )
-from tests.github.conftest import REGULAR, Place
+from tests.github.conftest import REGULAR, BoardCheckout
 from tests.github.history import Files
 from tests.small import BENCHMARK
 
@@ -38,8 +38,8 @@ NOW = "2026-11-20T08:30:00Z"
 class Board:
     """A board on loopback, and the checkout of its maintainer."""
 
-    def __init__(self, place: Place, root: Path) -> None:
-        self.place, self.root, self.commit = place, root, ""
+    def __init__(self, board_checkout: BoardCheckout, root: Path) -> None:
+        self.place, self.root, self.commit = board_checkout, root, ""
 
     def push(self, suffix: str = ".committed.json", further: Files | None = None) -> str:
         """Have main be what the checkout is; of its audits, what ends so. Returns the commit."""
@@ -77,7 +77,9 @@ class Board:
 
 
 @pytest.fixture
-def board(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> Iterator[Board]:
+def board(
+    board_checkout: BoardCheckout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> Iterator[Board]:
     root = repository(tmp_path / "maintainer")
     module = root / "submissions/extractors/model.py"
     module.parent.mkdir()
@@ -88,7 +90,7 @@ def board(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys)
     assert main(["audit", "keygen", "--output", "key.pem", "--owner", "a maintainer"]) == 0
     entry = json.loads(capsys.readouterr().out)
     write_keys(root, [entry | {"valid_from": "2023-01-01T00:00:00Z"}])
-    yield Board(place, root)
+    yield Board(board_checkout, root)
     monkeypatch.chdir(here)
 
 

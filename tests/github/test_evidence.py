@@ -16,22 +16,24 @@ from tests.audit.recorded import (
     repository,
     submission_bytes,
 )
-from tests.github.conftest import REGULAR, Place, sound
+from tests.github.conftest import REGULAR, BoardCheckout, sound
 from tests.github.history import Files
 
 
 @pytest.fixture
-def board(place: Place, tmp_path: Path) -> Place:
+def board(board_checkout: BoardCheckout, tmp_path: Path) -> BoardCheckout:
     """Return a place whose main has a row that can be audited, a commitment, and keys."""
     root = repository(tmp_path / "audited")
     committed(root, commitment(submission_bytes()))
-    place.files = {
+    board_checkout.files = {
         str(path.relative_to(root)): (REGULAR, path.read_bytes())
         for path in sorted(root.rglob("*"))
         if path.is_file()
     }
-    place.base = place.server.default_head = place.server.commit(place.files)
-    return place
+    board_checkout.base = board_checkout.server.default_head = board_checkout.server.commit(
+        board_checkout.files
+    )
+    return board_checkout
 
 
 FOLDER = f"leaderboard/audits/{MODEL}"

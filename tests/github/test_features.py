@@ -178,10 +178,17 @@ def test_each_broken_state_is_named_with_its_cure(name, sound, files):
     broken(sound, files)
     if name == "no Space named":
         sound.variables[""] = HUB
-    found = {one.name: one for one in features_of(observed(sound))}
-    assert (found[feature].state, because in found[feature].reason) == (state, True), found
-    assert fix in found[feature].fix
-    others = {one.state for one in found.values() if one.name != feature}
+    features_by_name = {feature.name: feature for feature in features_of(observed(sound))}
+    assert (features_by_name[feature].state, because in features_by_name[feature].reason) == (
+        state,
+        True,
+    ), features_by_name
+    assert fix in features_by_name[feature].fix
+    others = {
+        feature_found.state
+        for feature_found in features_by_name.values()
+        if feature_found.name != feature
+    }
     assert name == "Actions off" or others == {WORKS}
     assert sound.writes() == []
 
@@ -195,7 +202,7 @@ def test_a_board_with_everything_works(sound, capsys):
     # Broken is an exit code of its own kind; what nobody set up is not.
     sound.secrets["geneb-audit"].discard("AUDIT_KEY")
     code, out, _ = doctor(capsys, "--format", "json")
-    (audits,) = (one for one in json.loads(out)["features"] if one["id"] == "audits")
+    (audits,) = (feature for feature in json.loads(out)["features"] if feature["id"] == "audits")
     assert (code, audits["state"]) == (11, "broken, because")
     sound.variables[""] = RESOURCE
     assert doctor(capsys)[0] == 0
@@ -204,7 +211,7 @@ def test_a_board_with_everything_works(sound, capsys):
 def test_what_is_left_to_do_by_hand_is_said_of_what_works(sound):
     ready(sound, AUDIT_FLAVOR="", AUDIT_RUNNER="gpu-box")
     sound.secrets["geneb-audit"] = {"AUDIT_KEY"}
-    (audits,) = (one for one in features_of(observed(sound)) if one.name == "audits")
+    (audits,) = (feature for feature in features_of(observed(sound)) if feature.name == "audits")
     assert (audits.state, audits.reason) == (
         WORKS,
         "records are attached; `geneb-ci audit propose` proposes them",
@@ -220,20 +227,26 @@ def test_a_workflow_that_a_maintainer_disabled_stays_so(sound, capsys):
 
 def test_a_maintainer_alone_bypasses_on_pull_requests_alone(sound, files):
     """One approval, and nobody approves his own: such a board locked itself."""
-    given = BoardAnswers(REPOSITORY, SPACE, "@me", is_alone=True)
-    sound.push(files | {ANSWERS_FILE: ("100644", given.text.encode())})
+    board_answers = BoardAnswers(REPOSITORY, SPACE, "@me", is_alone=True)
+    sound.push(files | {ANSWERS_FILE: ("100644", board_answers.text.encode())})
     sound.rulesets.clear()
     sound.writers = ["me"]
     apply_all(sound)
-    (guard,) = (one for one in sound.rulesets.values() if one["name"] == GUARD)
+    (guard,) = (ruleset for ruleset in sound.rulesets.values() if ruleset["name"] == GUARD)
     actor = {"actor_id": 5, "actor_type": "RepositoryRole", "bypass_mode": "pull_request"}
     assert guard["bypass_actors"] == [actor]
-    settings = {one.setting.id: one.state for one in diagnoses_of(observed(sound))}
+    settings = {
+        diagnosis.setting.id: diagnosis.state for diagnosis in diagnoses_of(observed(sound))
+    }
     assert set(settings.values()) == {SettingState.FINE}
-    (merging,) = (one for one in features_of(observed(sound)) if one.name == "merging")
+    (merging,) = (feature for feature in features_of(observed(sound)) if feature.name == "merging")
     assert (merging.state, "weaker" in merging.reason) == (WORKS, True)
     guard["bypass_actors"] = [actor | {"bypass_mode": "always"}]
-    (wrong,) = (one for one in diagnoses_of(observed(sound)) if one.state != SettingState.FINE)
+    (wrong,) = (
+        diagnosis
+        for diagnosis in diagnoses_of(observed(sound))
+        if diagnosis.state != SettingState.FINE
+    )
     assert wrong.setting.id == "main-no-bypass"
 
 
@@ -246,24 +259,24 @@ def test_a_maintainer_alone_bypasses_on_pull_requests_alone(sound, files):
     ],
 )
 def test_an_organisation_is_no_code_owner(owner, is_refused):
-    given = BoardAnswers("lab/board", SPACE, "@lab", is_alone=True)
+    board_answers = BoardAnswers("lab/board", SPACE, "@lab", is_alone=True)
     if not is_refused:
-        refuse_organisation(given, owner)
+        refuse_organisation(board_answers, owner)
         return
     with pytest.raises(UsageProblem, match="@lab is an organisation") as refused:
-        refuse_organisation(given, owner)
+        refuse_organisation(board_answers, owner)
     assert "--maintainers @lab/TEAM" in refused.value.fix
 
 
 def test_what_jobs_read_is_derived_from_their_files():
     """A secret or a variable that a workflow begins to read is asked for without a change here."""
-    found = {
+    secrets_read = {
         (job.workflow, name, job.environment)
         for path in FOLDER.glob("*.yml")
         for job in reads_of(path.stem, path.read_text("utf-8"))
         for name in job.secrets
     }
-    assert found == {
+    assert secrets_read == {
         ("audit", "AUDIT_APP_KEY", "geneb-audit"),
         ("audit", "AUDIT_KEY", "geneb-audit"),
         ("audit", "AUDIT_TOKEN", "geneb-audit"),

@@ -36,7 +36,7 @@ rules = st.sampled_from(ALL)
 
 
 @st.composite
-def found(draw: st.DrawFn) -> Finding:
+def made_up_findings(draw: st.DrawFn) -> Finding:
     rule = draw(rules)
     return Finding(
         rule.id,
@@ -54,7 +54,7 @@ def found(draw: st.DrawFn) -> Finding:
 
 
 def pull_of(
-    findings: list[Finding], number: int = 1, model: str = "model", **said: Any
+    findings: list[Finding], number: int = 1, model: str = "model", **options: Any
 ) -> PullVerdict:
     """Return a verdict on a pull request with these findings."""
     places = shown_places_of(findings)
@@ -103,11 +103,11 @@ def pull_of(
             "fabricated": 20,
             "detection": 0.956,
         },
-    } | said
+    } | options
     return PullVerdict.model_validate_json(json.dumps(value))
 
 
-def verdict_of(*pulls: PullVerdict, **said: Any) -> Verdicts:
+def verdict_of(*pulls: PullVerdict, **options: Any) -> Verdicts:
     values = {
         "format_version": "1.0",
         "repository": REPOSITORY,
@@ -115,11 +115,11 @@ def verdict_of(*pulls: PullVerdict, **said: Any) -> Verdicts:
         "pulls": list(pulls),
         "waiting": 0,
     }
-    return Verdicts.model_validate(values | said)
+    return Verdicts.model_validate(values | options)
 
 
 @example(findings=[Finding(ALL[0].id, ALL[0].severity, *("\u2800",) * 3, 1, 1, *("\u3164",) * 3)])
-@given(findings=st.lists(found(), max_size=5))
+@given(findings=st.lists(made_up_findings(), max_size=5))
 def test_hostile_text_comes_through_as_it_was_and_commands_nothing(findings):
     verdict = verdict_of(pull_of(findings))
     line = encode(verdict)
@@ -145,10 +145,11 @@ def test_a_flood_of_findings_is_cut_and_counted(text):
         assert pull.places == {"missing-task": 300}
         listed = len(pull.findings)
         assert 0 < listed <= PLACES_MAX
-        told = comment(pull, ADDRESS)
-        assert f"### Error: `missing-task`, 300 places, the first {listed}\n" in told
+        comment_text = comment(pull, ADDRESS)
+        assert f"### Error: `missing-task`, 300 places, the first {listed}\n" in comment_text
         assert (
-            f"**{300 - listed} more** are not listed here; `geneb-ci check` lists them all." in told
+            f"**{300 - listed} more** are not listed here; `geneb-ci check` lists them all."
+            in comment_text
         )
 
 

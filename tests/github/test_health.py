@@ -5,31 +5,31 @@ from tests.github.server import BOT, STRANGER
 RUN = "https://github.com/org/board/actions/runs/1"
 
 
-def test_one_issue_is_opened_updated_and_closed(place):
-    said = []
+def test_one_issue_is_opened_updated_and_closed(board_checkout):
+    messages = []
     for result in ("success", "failure", "failure", "success", "success", "failure"):
-        code, _, err = place.run("report", "--health", result, "--run", RUN)
+        code, _, err = board_checkout.run("report", "--health", result, "--run", RUN)
         assert code == 0, err
-        said.append(err.strip())
+        messages.append(err.strip())
     nothing = "nothing to write"
-    assert said == [
+    assert messages == [
         *(nothing, "issue opened", "issue updated", "issue closed", nothing, "issue opened")
     ]
-    states = [issue["state"] for issue in place.server.issues.values()]
+    states = [issue["state"] for issue in board_checkout.server.issues.values()]
     assert states == ["closed", "open"]
-    (_, last) = place.server.issues.values()
+    (_, last) = board_checkout.server.issues.values()
     assert RUN in last["body"]
 
 
-def test_an_issue_of_a_stranger_is_not_taken_for_ours(place):
+def test_an_issue_of_a_stranger_is_not_taken_for_ours(board_checkout):
     body = "<!-- geneb-ci:health:1 -->\nmine"
-    place.server.issues[1] = {
+    board_checkout.server.issues[1] = {
         "number": 1,
         "user": STRANGER,
         "state": "open",
         "body": body,
         "title": "",
     }
-    assert place.run("report", "--health", "failure")[0] == 0
-    assert place.server.issues[1]["body"] == body
-    assert [issue["user"] for issue in place.server.issues.values()] == [STRANGER, BOT]
+    assert board_checkout.run("report", "--health", "failure")[0] == 0
+    assert board_checkout.server.issues[1]["body"] == body
+    assert [issue["user"] for issue in board_checkout.server.issues.values()] == [STRANGER, BOT]

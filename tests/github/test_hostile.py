@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tests.github.conftest import CARD_PATH, REGULAR, ROW, Place, encoded, sound
+from tests.github.conftest import CARD_PATH, REGULAR, ROW, BoardCheckout, encoded, sound
 from tests.github.text import CONTROL, calm, commands, outside_code
 from tests.render.hostile import texts
 from tests.small import CARD, small
@@ -46,28 +46,28 @@ def submissions(draw: st.DrawFn) -> dict[str, tuple[str, bytes]]:
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=submissions(), title=hostile, branch=hostile)
 def test_rows_19_and_20_no_output_of_any_command_obeys_a_stranger(
-    place: Place, changes: dict[str, tuple[str, bytes]], title: str, branch: str
+    board_checkout: BoardCheckout, changes: dict[str, tuple[str, bytes]], title: str, branch: str
 ) -> None:
     """Threats 19, 20: standard output and error, the job's output, comment, status and labels."""
-    number = place.pull(changes, title=title)
-    place.server.pulls[number]["head"] |= {"ref": branch, "label": branch}
-    code, line, told = place.run("reconcile", "--pr", str(number))
+    number = board_checkout.pull(changes, title=title)
+    board_checkout.server.pulls[number]["head"] |= {"ref": branch, "label": branch}
+    code, line, error_text = board_checkout.run("reconcile", "--pr", str(number))
     assert code == 0
     assert line.isascii()
     assert line.count("\n") == 1
-    code, out, err = place.report(line)
+    code, out, err = board_checkout.report(line)
     assert (code, out) == (0, "")
-    assert calm(place.comment(number))
-    assert place.comment(number).count("<!--") == 1
-    assert set(place.server.labels(number)) <= {
+    assert calm(board_checkout.comment(number))
+    assert board_checkout.comment(number).count("<!--") == 1
+    assert set(board_checkout.server.labels(number)) <= {
         *("geneb: passed", "geneb: warnings", "geneb: changes needed", "needs-maintainer"),
     }
     queues = [
-        place.run("triage", "--no-cache", *style)[1]
+        board_checkout.run("triage", "--no-cache", *style)[1]
         for style in ([], ["--format", "markdown"], ["--format", "json"])
     ]
-    place.server.pulls[number]["state"] = "closed"
-    for text in (line, told, err, place.status(number)[1], *queues):
+    board_checkout.server.pulls[number]["state"] = "closed"
+    for text in (line, error_text, err, board_checkout.status(number)[1], *queues):
         assert commands(text) == []
         assert CONTROL.search(text) is None
     assert "@e" not in outside_code(queues[1])

@@ -28,106 +28,112 @@ def rules(verdict: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.parametrize("target", [b"/etc/passwd", b"alpha.json"])
-def test_37_a_row_that_is_a_link_is_never_followed(place, target):
-    number = place.pull(sound() | {ROW: (LINK, target)})
-    verdict = place.verdict(number)
+def test_37_a_row_that_is_a_link_is_never_followed(board_checkout, target):
+    number = board_checkout.pull(sound() | {ROW: (LINK, target)})
+    verdict = board_checkout.verdict(number)
     assert (verdict["outcome"], rules(verdict)) == ("changes-needed", {"symbolic-link"})
-    link = place.server.trees[place.server.commits[verdict["head_sha"]][0]][ROW][1]
-    assert not any(link in path for _, path in place.server.requests)
+    link = board_checkout.server.trees[board_checkout.server.commits[verdict["head_sha"]][0]][ROW][
+        1
+    ]
+    assert not any(link in path for _, path in board_checkout.server.requests)
 
 
 @pytest.mark.parametrize(
-    ("path", "entry", "found"),
+    ("path", "entry", "expected"),
     [
         ("submissions/extractors/lib", ("160000", COMMIT), {"git-submodule", "foreign-file"}),
         (ROW, ("160000", COMMIT), {"git-submodule"}),
     ],
 )
-def test_38_submodules(place, path, entry, found):
-    assert rules(place.verdict(place.pull(sound() | {path: entry}))) == found
+def test_38_submodules(board_checkout, path, entry, expected):
+    assert rules(board_checkout.verdict(board_checkout.pull(sound() | {path: entry}))) == expected
 
 
 @pytest.mark.parametrize(
     "path", [".github/workflows/verdict.yml", "pyproject.toml", "submissions/cards/alpha.md"]
 )
-def test_39_another_file_needs_a_maintainer(place, path):
-    number = place.pull(sound() | {path: (REGULAR, b"changed\n")})
-    verdict = place.verdict(number)
+def test_39_another_file_needs_a_maintainer(board_checkout, path):
+    number = board_checkout.pull(sound() | {path: (REGULAR, b"changed\n")})
+    verdict = board_checkout.verdict(number)
     assert (verdict["outcome"], rules(verdict)) == ("needs-maintainer", {"foreign-file"})
 
 
-def test_39_another_row_beside_ones_own_needs_a_maintainer(place):
+def test_39_another_row_beside_ones_own_needs_a_maintainer(board_checkout):
     alpha = small("alpha")
     alpha["meta"]["params"] = 1
-    number = place.pull(sound() | {"submissions/alpha.json": (REGULAR, encoded(alpha))})
-    verdict = place.verdict(number)
+    number = board_checkout.pull(sound() | {"submissions/alpha.json": (REGULAR, encoded(alpha))})
+    verdict = board_checkout.verdict(number)
     assert (verdict["outcome"], verdict["model"]) == ("needs-maintainer", "model")
     assert rules(verdict) == {"several-models"}
 
 
-def test_40_a_rename_and_a_deletion_need_a_maintainer(place):
-    moved = place.files["submissions/alpha.json"]
-    number = place.pull({"submissions/alpha.json": None, "submissions/old/alpha.json": moved})
-    verdict = place.verdict(number)
+def test_40_a_rename_and_a_deletion_need_a_maintainer(board_checkout):
+    moved = board_checkout.files["submissions/alpha.json"]
+    number = board_checkout.pull(
+        {"submissions/alpha.json": None, "submissions/old/alpha.json": moved}
+    )
+    verdict = board_checkout.verdict(number)
     assert verdict["outcome"] == "needs-maintainer"
     assert {"deleted-file", "foreign-file"} <= rules(verdict)
 
 
-def test_41_a_flood_and_a_truncated_tree_fail_closed(place):
+def test_41_a_flood_and_a_truncated_tree_fail_closed(board_checkout):
     flood = {f"submissions/extractors/f{n}.py": (REGULAR, b"x\n") for n in range(3001)}
-    verdict = place.verdict(place.pull(sound() | flood))
+    verdict = board_checkout.verdict(board_checkout.pull(sound() | flood))
     assert verdict["outcome"] == "needs-maintainer"
     assert "too-many-files" in rules(verdict)
     assert verdict["files"] == []
 
-    number = place.pull(sound())
-    place.server.truncated.add(place.server.pulls[number]["head"]["sha"])
-    verdict = place.verdict(number)
+    number = board_checkout.pull(sound())
+    board_checkout.server.truncated.add(board_checkout.server.pulls[number]["head"]["sha"])
+    verdict = board_checkout.verdict(number)
     assert (verdict["outcome"], verdict["files"]) == ("needs-maintainer", [])
     assert rules(verdict) == {"truncated-tree"}
-    assert not any("/git/blobs/" in path for _, path in place.server.requests)
+    assert not any("/git/blobs/" in path for _, path in board_checkout.server.requests)
 
 
 @pytest.mark.parametrize("text", HOSTILE_NAMES)
-def test_42_a_hostile_title_and_branch_change_nothing(place, text):
-    number = place.pull(sound())
-    pull = place.server.pulls[number]
+def test_42_a_hostile_title_and_branch_change_nothing(board_checkout, text):
+    number = board_checkout.pull(sound())
+    pull = board_checkout.server.pulls[number]
     pull |= {"title": text, "body": text, "head": pull["head"] | {"ref": text, "label": text}}
-    assert place.verdict(number)["outcome"] == "passed"
-    code, out, err = place.run("reconcile", "--head-sha", pull["head"]["sha"])
+    assert board_checkout.verdict(number)["outcome"] == "passed"
+    code, out, err = board_checkout.run("reconcile", "--head-sha", pull["head"]["sha"])
     assert (code, json.loads(out)["pulls"][0]["outcome"]) == (0, "passed")
     assert calm(out + err)
-    code, out, err = place.run("triage", "--no-cache")
+    code, out, err = board_checkout.run("triage", "--no-cache")
     assert code == 0
     assert calm(out + err)
 
 
-def test_43_the_head_moves_between_reading_and_writing(place):
-    number = place.pull(sound())
-    code, line, _ = place.run("reconcile", "--pr", str(number))
+def test_43_the_head_moves_between_reading_and_writing(board_checkout):
+    number = board_checkout.pull(sound())
+    code, line, _ = board_checkout.run("reconcile", "--pr", str(number))
     assert code == 0
-    old = place.server.pulls[number]["head"]["sha"]
-    new = place.server.commit(place.files | sound() | {CARD_PATH: (REGULAR, b"other")}, place.base)
-    place.server.pulls[number]["head"]["sha"] = new
-    code, out, err = place.report(line)
+    old = board_checkout.server.pulls[number]["head"]["sha"]
+    new = board_checkout.server.commit(
+        board_checkout.files | sound() | {CARD_PATH: (REGULAR, b"other")}, board_checkout.base
+    )
+    board_checkout.server.pulls[number]["head"]["sha"] = new
+    code, out, err = board_checkout.report(line)
     assert (code, out) == (4, "")
     assert err == (f"geneb-ci: 1: pull request 1 has the new head {new}\n  fix: {QUEUED_FIX}\n")
-    assert place.server.writes() == []
-    code, _, err = place.run("reconcile", "--head-sha", old)
+    assert board_checkout.server.writes() == []
+    code, _, err = board_checkout.run("reconcile", "--head-sha", old)
     assert code == 4
     assert f"no open pull request has the head {old}" in err
     # Queued again: the sweep takes the new head.
-    code, out, _ = place.run("reconcile")
+    code, out, _ = board_checkout.run("reconcile")
     assert [pull["head_sha"] for pull in json.loads(out)["pulls"]] == [new]
 
 
-def test_44_bytes_that_are_not_those_of_their_name(place):
-    number = place.pull(sound())
-    sha = place.server.trees[place.server.commits[place.server.pulls[number]["head"]["sha"]][0]][
-        ROW
-    ][1]
-    place.server.lies[sha] = encoded(small("other"))
-    code, out, err = place.run("reconcile", "--pr", str(number))
+def test_44_bytes_that_are_not_those_of_their_name(board_checkout):
+    number = board_checkout.pull(sound())
+    sha = board_checkout.server.trees[
+        board_checkout.server.commits[board_checkout.server.pulls[number]["head"]["sha"]][0]
+    ][ROW][1]
+    board_checkout.server.lies[sha] = encoded(small("other"))
+    code, out, err = board_checkout.run("reconcile", "--pr", str(number))
     assert (code, out) == (3, "")
     assert f"blob {sha}: GitHub sent bytes with the id " in err
 
@@ -164,18 +170,18 @@ TEXTS = {
     ids=["quiet", "loud"],
 )
 def test_45_to_52_hostile_text_in_a_row_is_neutralised(
-    place, tmp_path, monkeypatch, text, fields, outcome
+    board_checkout, tmp_path, monkeypatch, text, fields, outcome
 ):
-    number = place.pull(row(**dict.fromkeys(fields, text)))
+    number = board_checkout.pull(row(**dict.fromkeys(fields, text)))
     output = tmp_path / "output"
     monkeypatch.setenv("GITHUB_OUTPUT", str(output))
-    code, line, err = place.run("reconcile", "--pr", str(number))
+    code, line, err = board_checkout.run("reconcile", "--pr", str(number))
     assert code == 0
     assert output.read_text(encoding="utf-8") == f"verdict={line}"
     assert line.isascii()
     assert calm(line + err)
-    assert place.report(line)[0] == 0
-    comment = place.comment(number)
+    assert board_checkout.report(line)[0] == 0
+    comment = board_checkout.comment(number)
     assert calm(comment)
     assert comment.count("<!--") == 1
     assert json.loads(line)["pulls"][0]["outcome"] == outcome
@@ -191,46 +197,50 @@ def test_45_to_52_hostile_text_in_a_row_is_neutralised(
         "https://xn--gthub-n4a.com/x",
     ],
 )
-def test_46_a_url_that_leads_elsewhere(place, url):
-    verdict = place.verdict(place.pull(row(url=url)))
+def test_46_a_url_that_leads_elsewhere(board_checkout, url):
+    verdict = board_checkout.verdict(board_checkout.pull(row(url=url)))
     assert (verdict["outcome"], rules(verdict)) == ("changes-needed", {"bad-url"})
 
 
-def test_50_a_text_of_70000_characters(place):
-    number = place.pull(row(training_data="x" * 70_000) | {CARD_PATH: (REGULAR, b"y" * 70_000)})
-    comment = place.both(number)
+def test_50_a_text_of_70000_characters(board_checkout):
+    number = board_checkout.pull(
+        row(training_data="x" * 70_000) | {CARD_PATH: (REGULAR, b"y" * 70_000)}
+    )
+    comment = board_checkout.both(number)
     assert len(comment) <= 60_000
-    assert place.status(number)[0] == "failure"
+    assert board_checkout.status(number)[0] == "failure"
 
 
-def test_53_the_marker_in_anothers_comment(place):
-    number = place.pull(sound())
-    place.both(number)
-    ours = place.comment(number)
-    other = place.pull(sound("other"))
+def test_53_the_marker_in_anothers_comment(board_checkout):
+    number = board_checkout.pull(sound())
+    board_checkout.both(number)
+    ours = board_checkout.comment(number)
+    other = board_checkout.pull(sound("other"))
     for user in (STRANGER, {"id": 8, "login": "github-actions[bot]"}, None):
-        place.server.add_comment(other, user, ours)
-    place.both(other)
-    assert [c["user"] for c in place.server.comments[other]][3:] == [BOT]
-    assert [c["body"] for c in place.server.comments[other]][:3] == [ours] * 3
+        board_checkout.server.add_comment(other, user, ours)
+    board_checkout.both(other)
+    assert [c["user"] for c in board_checkout.server.comments[other]][3:] == [BOT]
+    assert [c["body"] for c in board_checkout.server.comments[other]][:3] == [ours] * 3
     # A comment of the same account without the marker is another program's.
-    third = place.pull(sound("third"))
-    place.server.add_comment(third, BOT, "a comment of another workflow")
-    code, line, _ = place.run("reconcile", "--pr", str(third))
-    assert place.report(line)[0] == code == 0
-    assert place.server.comments[third][0]["body"] == "a comment of another workflow"
-    assert len(place.server.comments[third]) == 2
+    third = board_checkout.pull(sound("third"))
+    board_checkout.server.add_comment(third, BOT, "a comment of another workflow")
+    code, line, _ = board_checkout.run("reconcile", "--pr", str(third))
+    assert board_checkout.report(line)[0] == code == 0
+    assert board_checkout.server.comments[third][0]["body"] == "a comment of another workflow"
+    assert len(board_checkout.server.comments[third]) == 2
 
 
-def test_54_no_artifact_is_ever_asked_for(place):
-    number = place.pull(row(display="x"))
-    place.both(number)
-    assert not any("artifact" in path or "/actions/" in path for _, path in place.server.requests)
-    assert {verb for verb, _ in place.server.requests} <= {"GET", "POST", "PUT", "PATCH"}
+def test_54_no_artifact_is_ever_asked_for(board_checkout):
+    number = board_checkout.pull(row(display="x"))
+    board_checkout.both(number)
+    assert not any(
+        "artifact" in path or "/actions/" in path for _, path in board_checkout.server.requests
+    )
+    assert {verb for verb, _ in board_checkout.server.requests} <= {"GET", "POST", "PUT", "PATCH"}
 
 
-def test_a_card_says_nothing_that_is_not_code(place):
+def test_a_card_says_nothing_that_is_not_code(board_checkout):
     card = CARD.replace("86M", "12M @everyone #1 <script>")
-    number = place.pull(sound() | {CARD_PATH: (REGULAR, card.encode())})
-    assert calm(place.both(number))
-    assert place.status(number)[0] == "failure"
+    number = board_checkout.pull(sound() | {CARD_PATH: (REGULAR, card.encode())})
+    assert calm(board_checkout.both(number))
+    assert board_checkout.status(number)[0] == "failure"

@@ -94,7 +94,7 @@ class Interleaving(RuleBasedStateMachine):
 
     def is_closed_any(self) -> bool:
         pulls = self.world.server.pulls.values()
-        return any(one["state"] == "closed" and not one.get("merged_at") for one in pulls)
+        return any(pull["state"] == "closed" and not pull.get("merged_at") for pull in pulls)
 
     def moved(self) -> None:
         """Main has changed: on GitHub, that starts a run."""
@@ -248,8 +248,8 @@ class Interleaving(RuleBasedStateMachine):
         )
         rows = [name for name in names if f"submissions/{name}.json" in files]
         gone, name = data.draw(st.sampled_from(rows)), self.name(stem, 3)
-        kept = {path: one for path, one in files.items() if Path(path).stem != gone}
-        self.world.restore(kept | self.submission(name, name))
+        files_by_path = {path: file for path, file in files.items() if Path(path).stem != gone}
+        self.world.restore(files_by_path | self.submission(name, name))
         event("row renamed")
         self.moved()
 
@@ -264,7 +264,7 @@ class Interleaving(RuleBasedStateMachine):
         }
         if any(now.get(path) != after.get(path) for path in changed):
             return  # a conflict
-        rest = {path: one for path, one in now.items() if path not in changed}
+        rest = {path: member for path, member in now.items() if path not in changed}
         self.world.restore(rest | {path: before[path] for path in changed if path in before})
         event("merge reverted")
         self.moved()

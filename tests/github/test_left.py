@@ -17,13 +17,13 @@ LATER = {"Retry-After": "900"}
 
 
 @pytest.fixture
-def crowd(place):
+def crowd(board_checkout):
     """Open 110 pull requests that change a file of no submission, and give 50 their verdict."""
-    place.server.is_graphql = False
+    board_checkout.server.is_graphql = False
     for n in range(OPEN):
-        place.pull({f"notes/{n}.md": (REGULAR, b"%d\n" % n)})
-    assert swept(place)[0] == 0
-    return place
+        board_checkout.pull({f"notes/{n}.md": (REGULAR, b"%d\n" % n)})
+    assert swept(board_checkout)[0] == 0
+    return board_checkout
 
 
 def test_a_sweep_that_the_limit_stopped_is_no_success(crowd):
@@ -62,77 +62,87 @@ def test_a_limit_that_is_reached_while_comments_are_read_is_no_success(crowd):
     assert "68 of 110 open pull requests were left: 43 to 110: GitHub's" in err
 
 
-def test_a_full_sweep_says_what_it_leaves_to_the_next(place):
-    place.server.is_graphql = False
+def test_a_full_sweep_says_what_it_leaves_to_the_next(board_checkout):
+    board_checkout.server.is_graphql = False
     for n in range(52):
-        place.pull({f"notes/{n}.md": (REGULAR, b"")})
-    code, numbers, err = swept(place)
+        board_checkout.pull({f"notes/{n}.md": (REGULAR, b"")})
+    code, numbers, err = swept(board_checkout)
     assert (code, len(numbers)) == (0, 50)
     assert err.endswith("52 open pull requests: 50 judged now, 2 are left: 51 to 52\n")
 
 
-def test_without_a_pull_request_there_is_no_verdict_to_speak_of(place):
+def test_without_a_pull_request_there_is_no_verdict_to_speak_of(board_checkout):
     repository = {"full_name": "org/board", "default_branch": "main"}
-    number = place.pull(sound())
-    place.server.pulls[number]["base"] = {"sha": place.base, "ref": "next", "repo": repository}
-    code, _, err = place.run("reconcile")
+    number = board_checkout.pull(sound())
+    board_checkout.server.pulls[number]["base"] = {
+        "sha": board_checkout.base,
+        "ref": "next",
+        "repo": repository,
+    }
+    code, _, err = board_checkout.run("reconcile")
     assert (code, err) == (0, "no pull request is open to main\n")
 
 
-def test_the_report_of_a_limit_names_what_is_not_written(place):
-    numbers = [place.pull(sound(f"model-{n}")) for n in range(3)]
-    line = place.run("reconcile")[1]
-    head = place.server.pulls[numbers[1]]["head"]["sha"]
-    place.server.faults.append(
+def test_the_report_of_a_limit_names_what_is_not_written(board_checkout):
+    numbers = [board_checkout.pull(sound(f"model-{n}")) for n in range(3)]
+    line = board_checkout.run("reconcile")[1]
+    head = board_checkout.server.pulls[numbers[1]]["head"]["sha"]
+    board_checkout.server.faults.append(
         Fault("POST", f"/statuses/{head}", 429, {"Retry-After": "900"}, times=9)
     )
-    code, _, err = place.report(line)
+    code, _, err = board_checkout.report(line)
     assert code == 3
     assert f"geneb-ci: {numbers[1]}, {numbers[2]}: GitHub's rate limit is reached until " in err
 
 
-def test_a_dispute_outlives_a_sweep_that_gave_up_reading(place):
+def test_a_dispute_outlives_a_sweep_that_gave_up_reading(board_checkout):
     """Those whose comments were not read were judged as if nobody had disputed them."""
-    place.server.is_graphql = False
-    place.server.rights = {"maintainer": "write"}
-    failing = [place.pull(sound(f"failing-{n}")) for n in range(FAILED_MAX)]
-    disputed = place.pull(sound())
-    place.server.add_comment(disputed, {"id": 50, "login": "maintainer"}, "/dispute copied")
-    swept(place)
-    assert place.status(disputed)[0] == "pending"
+    board_checkout.server.is_graphql = False
+    board_checkout.server.rights = {"maintainer": "write"}
+    failing = [board_checkout.pull(sound(f"failing-{n}")) for n in range(FAILED_MAX)]
+    disputed = board_checkout.pull(sound())
+    board_checkout.server.add_comment(
+        disputed, {"id": 50, "login": "maintainer"}, "/dispute copied"
+    )
+    swept(board_checkout)
+    assert board_checkout.status(disputed)[0] == "pending"
     numbers = "|".join(map(str, failing))
     fault = Fault("GET", f"/issues/({numbers})/comments", 502, times=999)
-    place.server.faults.append(fault)
-    code, judged, err = swept(place)
+    board_checkout.server.faults.append(fault)
+    code, judged, err = swept(board_checkout)
     assert (code, judged) == (3, [])
     assert f"1 of {FAILED_MAX + 1} open pull requests was left: {disputed}: " in err
-    assert place.status(disputed) == ("pending", "disputed by maintainer: copied")
+    assert board_checkout.status(disputed) == ("pending", "disputed by maintainer: copied")
 
 
 @pytest.mark.parametrize("more", [["--pr"], ["--head-sha"]])
-def test_a_dispute_outlives_a_run_of_one_whose_comments_cannot_be_read(place, more):
+def test_a_dispute_outlives_a_run_of_one_whose_comments_cannot_be_read(board_checkout, more):
     """The verdict was computed as if nobody had disputed it, and passed."""
-    place.server.rights = {"maintainer": "write"}
-    number = place.pull(sound())
-    place.server.add_comment(number, {"id": 50, "login": "maintainer"}, "/dispute copied")
-    swept(place)
-    files = place.files | sound() | {CARD_PATH: (REGULAR, b"New commits.")}
-    head = place.server.pulls[number]["head"]["sha"] = place.server.commit(files, place.base)
-    place.server.is_graphql = False
-    place.server.faults.append(Fault("GET", f"/issues/{number}/comments", 502, times=3))
-    code, out, err = place.run("reconcile", *more, str(number) if more == ["--pr"] else head)
+    board_checkout.server.rights = {"maintainer": "write"}
+    number = board_checkout.pull(sound())
+    board_checkout.server.add_comment(number, {"id": 50, "login": "maintainer"}, "/dispute copied")
+    swept(board_checkout)
+    files = board_checkout.files | sound() | {CARD_PATH: (REGULAR, b"New commits.")}
+    head = board_checkout.server.pulls[number]["head"]["sha"] = board_checkout.server.commit(
+        files, board_checkout.base
+    )
+    board_checkout.server.is_graphql = False
+    board_checkout.server.faults.append(Fault("GET", f"/issues/{number}/comments", 502, times=3))
+    code, out, err = board_checkout.run(
+        "reconcile", *more, str(number) if more == ["--pr"] else head
+    )
     assert (code, out) == (3, "")
     assert err.startswith("geneb-ci: GitHub answered 502\n")
 
 
-def test_a_sweep_keeps_its_reserve_while_it_judges(place):
+def test_a_sweep_keeps_its_reserve_while_it_judges(board_checkout):
     """It looked at what is left before the first pull request, and then used all of it."""
     for n in range(CHUNK):
-        place.pull(sound(f"model-{n}"))
-    place.server.is_graphql = False
-    place.server.limit = 160
-    code, line, err = place.run("reconcile")
+        board_checkout.pull(sound(f"model-{n}"))
+    board_checkout.server.is_graphql = False
+    board_checkout.server.limit = 160
+    code, line, err = board_checkout.run("reconcile")
     assert code == 3
-    assert place.server.charged < place.server.limit - RESERVED_REQUESTS / 3
+    assert board_checkout.server.charged < board_checkout.server.limit - RESERVED_REQUESTS / 3
     assert "requests are left in this hour" in err
     assert 0 < len(json.loads(line)["pulls"]) < CHUNK

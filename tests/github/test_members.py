@@ -9,7 +9,7 @@ import pytest
 from geneb_ci.github.api import connect
 from geneb_ci.github.audit_targets import pull_to_audit
 from tests.github import server
-from tests.github.conftest import REGULAR, Place, sound, swept
+from tests.github.conftest import REGULAR, BoardCheckout, sound, swept
 from tests.github.graphql import graphql
 from tests.github.refusals import Fault
 from tests.github.server import STRANGER
@@ -44,79 +44,91 @@ DECIDING: dict[str, list[Any]] = {
 
 
 @pytest.fixture(autouse=True)
-def _malformed(place: Place) -> None:
-    place.server.excused = "members are null or of another type, as GitHub never describes them"
+def _malformed(board_checkout: BoardCheckout) -> None:
+    board_checkout.server.excused = (
+        "members are null or of another type, as GitHub never describes them"
+    )
 
 
 @pytest.fixture
-def three(place: Place) -> Place:
+def three(board_checkout: BoardCheckout) -> BoardCheckout:
     for name in ("one", "two", "three"):
-        place.pull(sound(name))
-    return place
+        board_checkout.pull(sound(name))
+    return board_checkout
 
 
-def changed(place: Place, table: dict[str, list[Any]]) -> dict[int, str]:
+def changed(board_checkout: BoardCheckout, table: dict[str, list[Any]]) -> dict[int, str]:
     """Open a pull request for each value of a member; return its member by number.
 
     Each member also is null, and of another type.
     """
-    found: dict[int, str] = {}
+    member_by_number: dict[int, str] = {}
     for member, values in table.items():
         for value in (None, OTHER, *values):
-            number = place.pull({f"notes/{len(found)}.md": (REGULAR, b"x")})
-            place.server.pulls[number][member] = copy.deepcopy(value)
-            found[number] = member
-    return found
+            number = board_checkout.pull({f"notes/{len(member_by_number)}.md": (REGULAR, b"x")})
+            board_checkout.server.pulls[number][member] = copy.deepcopy(value)
+            member_by_number[number] = member
+    return member_by_number
 
 
 @pytest.mark.parametrize("is_graphql", [True, False], ids=["graphql", "rest"])
-def test_a_member_that_is_only_shown_stops_no_verdict(place, is_graphql):
+def test_a_member_that_is_only_shown_stops_no_verdict(board_checkout, is_graphql):
     """With `assignees: null` on one pull request, the whole sweep ended."""
-    place.server.is_graphql = is_graphql
-    found = changed(place, SHOWN)
-    code, line, err = place.run("reconcile")
+    board_checkout.server.is_graphql = is_graphql
+    member_by_number = changed(board_checkout, SHOWN)
+    code, line, err = board_checkout.run("reconcile")
     judged = {pull["number"] for pull in json.loads(line)["pulls"]}
-    assert (code, {found[n] for n in found if n not in judged}) == (0, set()), err
-    code, _, err = place.report(line)
+    assert (code, {member_by_number[n] for n in member_by_number if n not in judged}) == (
+        0,
+        set(),
+    ), err
+    code, _, err = board_checkout.report(line)
     assert code == 0, err
-    assert {place.status(n)[0] for n in found} == {"pending"}
-    assert all("needs-maintainer" in place.server.labels(n) for n in found)
-    code, out, err = place.run("triage", "--format", "json", "--no-cache", "--limit", "99")
-    assert (code, {row["number"] for row in json.loads(out)["pulls"]}) == (0, set(found)), err
-    assert place.run("triage", "--no-cache")[0] == 0
-    assert swept(place)[:2] == (0, [])
+    assert {board_checkout.status(n)[0] for n in member_by_number} == {"pending"}
+    assert all("needs-maintainer" in board_checkout.server.labels(n) for n in member_by_number)
+    code, out, err = board_checkout.run("triage", "--format", "json", "--no-cache", "--limit", "99")
+    assert (code, {row["number"] for row in json.loads(out)["pulls"]}) == (
+        0,
+        set(member_by_number),
+    ), err
+    assert board_checkout.run("triage", "--no-cache")[0] == 0
+    assert swept(board_checkout)[:2] == (0, [])
 
 
-def test_a_member_that_decides_stops_the_verdict_on_its_pull_request_alone(place):
-    found = changed(place, DECIDING)
-    sound_ones = [place.pull(sound("one")), place.pull(sound("two"))]
-    code, judged, err = swept(place)
+def test_a_member_that_decides_stops_the_verdict_on_its_pull_request_alone(board_checkout):
+    member_by_number = changed(board_checkout, DECIDING)
+    sound_ones = [board_checkout.pull(sound("one")), board_checkout.pull(sound("two"))]
+    code, judged, err = swept(board_checkout)
     assert (code, judged) == (0, sound_ones)
     assert (
-        f"{len(found) + 2} open pull requests: 2 judged now, {len(found)} cannot be judged, and "
-        f"wait: 1 to {len(found)}" in err
+        f"{len(member_by_number) + 2} open pull requests: 2 judged now, {len(member_by_number)} "
+        "cannot be judged, and "
+        f"wait: 1 to {len(member_by_number)}" in err
     )
     # Nor does the next sweep say that every one has its verdict.
-    code, judged, err = swept(place)
+    code, judged, err = swept(board_checkout)
     assert (code, judged) == (0, [])
     assert "every open pull request has its verdict" not in err
-    code, out, _ = place.run("triage", "--format", "json", "--no-cache")
+    code, out, _ = board_checkout.run("triage", "--format", "json", "--no-cache")
     queue = json.loads(out)
     assert (code, sorted(row["number"] for row in queue["pulls"])) == (3, sound_ones)
-    assert {one["number"] for one in queue["unread"]} == set(found)
-    for one in queue["unread"]:
-        assert one["reason"].startswith(
-            f"unexpected answer of GitHub in the list of pull requests, at {found[one['number']]}"
+    assert {pull_request["number"] for pull_request in queue["unread"]} == set(member_by_number)
+    for unread in queue["unread"]:
+        assert unread["reason"].startswith(
+            "unexpected answer of GitHub in the list of pull requests, at "
+            f"{member_by_number[unread['number']]}"
         )
-    assert f"{len(found)} that cannot be read" in queue["clock"]
-    out = place.run("triage", "--no-cache")[1]
-    assert all(f"#{number} cannot be read: " in " ".join(out.split()) for number in found)
+    assert f"{len(member_by_number)} that cannot be read" in queue["clock"]
+    out = board_checkout.run("triage", "--no-cache")[1]
+    assert all(
+        f"#{number} cannot be read: " in " ".join(out.split()) for number in member_by_number
+    )
 
 
-def test_one_without_a_number_is_an_error_and_nothing_is_judged(place):
+def test_one_without_a_number_is_an_error_and_nothing_is_judged(board_checkout):
     """Nobody could be told, and another would be compared without it."""
-    place.server.pulls[place.pull(sound("one"))]["number"] = None
-    code, out, err = place.run("reconcile")
+    board_checkout.server.pulls[board_checkout.pull(sound("one"))]["number"] = None
+    code, out, err = board_checkout.run("reconcile")
     assert (code, out) == (3, "")
     assert "the list of pull requests: unexpected answer of GitHub, at number" in err
 
@@ -147,9 +159,9 @@ def test_a_head_that_only_one_interface_has_does_not_go_on_passing(three, monkey
 
     def answered(state: server.GitHubServer, query: str) -> dict[str, Any] | None:
         state.pulls[2]["head"]["sha"] = whole
-        found = graphql(state, query)
+        answer = graphql(state, query)
         state.pulls[2]["head"]["sha"] = None
-        return found
+        return answer
 
     monkeypatch.setattr(server, "graphql", answered)
     three.server.pulls[2]["head"]["sha"] = None
@@ -221,11 +233,11 @@ def test_a_part_that_graphql_leaves_out_hides_no_dispute(three, name, monkeypatc
     three.server.add_comment(2, MAINTAINER, "/dispute copied")
 
     def answered(state: server.GitHubServer, query: str) -> dict[str, Any] | None:
-        found = graphql(state, query)
-        talk = (found or {}).get("data", {}).get("repository", {}).get("p2")
+        answer = graphql(state, query)
+        talk = (answer or {}).get("data", {}).get("repository", {}).get("p2")
         if talk:
             MANGLED[name](talk)
-        return found
+        return answer
 
     monkeypatch.setattr(server, "graphql", answered)
     assert swept(three)[:2] == (0, [2])
@@ -239,11 +251,11 @@ def test_one_closed_pull_request_that_cannot_be_read_hides_no_other(three, monke
         three.server.pulls[number]["state"] = "closed"
 
     def answered(state: server.GitHubServer, query: str) -> dict[str, Any] | None:
-        found = graphql(state, query)
-        if found is not None and "c" in found["data"]["repository"]:
-            nodes = found["data"]["repository"]["c"]["nodes"]
+        answer = graphql(state, query)
+        if answer is not None and "c" in answer["data"]["repository"]:
+            nodes = answer["data"]["repository"]["c"]["nodes"]
             nodes[:] = [None if node["number"] == 1 else node for node in nodes]
-        return found
+        return answer
 
     monkeypatch.setattr(server, "graphql", answered)
     assert swept(three)[0] == 0

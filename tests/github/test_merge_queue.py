@@ -43,13 +43,13 @@ def test_a_group_with_audit_records_passes(flow, shift: float):
 
 
 def test_a_group_that_main_overtook_gets_its_verdict_from_the_next_sweep(world):
-    one, two = world.open(sound("one")), world.open(sound("two"))
+    member, two = world.open(sound("one")), world.open(sound("two"))
     world.sweep()
-    first = world.queue(one)
+    first = world.queue(member)
     second = world.queue(two, first)
     world.write(group_verdict(world.github(), world.layout, first))
     late = group_verdict(world.github(), world.layout, second)
-    world.merge_group(first, one)
+    world.merge_group(first, member)
     world.write(late)
     assert world.status(second) == ""
     world.sweep(events=True)  # the push of the merge starts it
@@ -63,13 +63,13 @@ def test_a_group_that_main_overtook_gets_its_verdict_from_the_next_sweep(world):
 
 def test_two_rows_of_one_group_are_compared_with_each_other(world):
     """Both passed when neither knew the other: the group holds what no verdict of one could."""
-    one, two = world.open(sound("copycat")), world.open(sound("CopyCat"))
+    first, two = world.open(sound("copycat")), world.open(sound("CopyCat"))
     world.sweep()
-    world.server.pulls[one]["state"] = "closed"
+    world.server.pulls[first]["state"] = "closed"
     world.sweep()
-    world.server.pulls[one]["state"] = "open"
-    assert (world.state(one), world.state(two)) == ("pending", "success")  # the comment passes
-    group = world.queue(two, world.queue(one))
+    world.server.pulls[first]["state"] = "open"
+    assert (world.state(first), world.state(two)) == ("pending", "success")  # the comment passes
+    group = world.queue(two, world.queue(first))
     world.write(group_verdict(world.github(), world.layout, group))
     assert world.status(group) == "failure"
     assert world.server.statuses[group][0]["description"] == "open-collision"
@@ -77,21 +77,21 @@ def test_two_rows_of_one_group_are_compared_with_each_other(world):
 
 def test_a_pull_request_that_cannot_be_read_stops_no_group(world):
     """One with more comments than can be read kept every group from its verdict."""
-    one, other = world.open(sound("one")), world.open(sound("other"))
+    first, other = world.open(sound("one")), world.open(sound("other"))
     world.sweep()
     for n in range(COMMENTS_PAGES_MAX * 100 + 1):
         world.server.add_comment(other, STRANGER, f"Nice ({n}).")
     ours = next(c for c in world.server.comments[other] if c["user"] == BOT)
     world.server.comments[other].remove(ours)
     world.server.comments[other].append(ours)  # not among the first
-    group = world.queue(one)
+    group = world.queue(first)
     world.write(group_verdict(world.github(), world.layout, group))
     assert world.status(group) == "success"
 
 
 def test_a_group_may_contain_copies(world):
-    one, two = world.open(sound("first")), world.open(copied("second", "first"))
+    first, two = world.open(sound("first")), world.open(copied("second", "first"))
     world.sweep()
-    group = world.queue(two, world.queue(one))
+    group = world.queue(two, world.queue(first))
     world.write(group_verdict(world.github(), world.layout, group))
     assert world.status(group) == "success"

@@ -31,7 +31,7 @@ def rulesets_of(*, alone: bool = False, app: int | None = None) -> dict[int, dic
         server.push(files)
         if app is not None:
             server.variables[""]["VERDICT_APP"] = str(app)
-        settings = [one for one in SETTINGS if one.apply in {"guard", "verdict"}]
+        settings = [setting for setting in SETTINGS if setting.apply in {"guard", "verdict"}]
         client = observed(server)
         apply.settings_applied(client, diagnosis.diagnoses_of(client, settings))
         return server.rulesets

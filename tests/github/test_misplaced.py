@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.github.conftest import MODULE, REGULAR, ROW, Place, sound
+from tests.github.conftest import MODULE, REGULAR, ROW, BoardCheckout, sound
 from tests.github.test_scope import rules
 
 CARD = "submissions/cards/model.md"
@@ -26,10 +26,12 @@ MOVES = {
 
 
 @pytest.mark.parametrize("path", MOVES)
-def test_a_misplaced_file_is_told_where_it_belongs(path: str, place: Place) -> None:
+def test_a_misplaced_file_is_told_where_it_belongs(
+    path: str, board_checkout: BoardCheckout
+) -> None:
     changes = sound()
     changes[path] = changes.pop(MOVES[path])
-    verdict = place.verdict(place.pull(changes))
+    verdict = board_checkout.verdict(board_checkout.pull(changes))
     assert verdict["outcome"] == "changes-needed"
     findings = [f for f in verdict["findings"] if f["rule"] == "misplaced-file"]
     assert [finding["file"] for finding in findings] == [path]
@@ -51,27 +53,33 @@ OTHERS = (
 
 
 @pytest.mark.parametrize("path", OTHERS)
-def test_a_file_of_another_kind_needs_a_maintainer(path: str, place: Place) -> None:
+def test_a_file_of_another_kind_needs_a_maintainer(
+    path: str, board_checkout: BoardCheckout
+) -> None:
     changes = sound() | {path: (REGULAR, b"{}\n")}
-    verdict = place.verdict(place.pull(changes))
+    verdict = board_checkout.verdict(board_checkout.pull(changes))
     assert verdict["outcome"] == "needs-maintainer"
     assert "misplaced-file" not in rules(verdict)
 
 
-def test_a_change_of_a_file_that_is_there_is_no_misplaced_file(place: Place) -> None:
+def test_a_change_of_a_file_that_is_there_is_no_misplaced_file(
+    board_checkout: BoardCheckout,
+) -> None:
     """Only a new file may be meant for another folder."""
-    place.files["results/model.json"] = (REGULAR, b"{}\n")
-    place.base = place.server.default_head = place.server.commit(place.files)
+    board_checkout.files["results/model.json"] = (REGULAR, b"{}\n")
+    board_checkout.base = board_checkout.server.default_head = board_checkout.server.commit(
+        board_checkout.files
+    )
     changes = sound() | {"results/model.json": (REGULAR, b"[]\n")}
-    found = rules(place.verdict(place.pull(changes)))
-    assert "foreign-file" in found
-    assert "misplaced-file" not in found
+    rule_ids = rules(board_checkout.verdict(board_checkout.pull(changes)))
+    assert "foreign-file" in rule_ids
+    assert "misplaced-file" not in rule_ids
 
 
-def test_all_three_in_upstreams_folders(place: Place) -> None:
+def test_all_three_in_upstreams_folders(board_checkout: BoardCheckout) -> None:
     changes = sound()
     changes["model_cards/model.md"] = changes.pop(CARD)
     changes["harness/extractors/model.py"] = changes.pop(MODULE)
     changes["results/model.json"] = changes.pop(ROW)
-    verdict = place.verdict(place.pull(changes))
+    verdict = board_checkout.verdict(board_checkout.pull(changes))
     assert (verdict["outcome"], rules(verdict)) == ("changes-needed", {"misplaced-file"})

@@ -26,8 +26,8 @@ def world(tmp_path) -> World:
     return World(tmp_path / "board")
 
 
-def written_of(world: World, found: SweepResult) -> list[report.WriteResult]:
-    return list(report.write(world.github(), found.verdict))
+def written_of(world: World, sweep_result: SweepResult) -> list[report.WriteResult]:
+    return list(report.write(world.github(), sweep_result.verdict))
 
 
 def copied(name: str, of: str) -> Files:
@@ -48,13 +48,13 @@ def corrected(name: str, score: float) -> Files:
 
 def test_two_ids_that_differ_in_case_never_both_pass(world):
     """Both were green, both were merged, and `build` ended with exit code 11 from then on."""
-    one, two = world.open(sound("copycat")), world.open(copied("CopyCat", "copycat"))
+    first, two = world.open(sound("copycat")), world.open(copied("CopyCat", "copycat"))
     world.sweep()
-    assert (world.state(one), world.state(two)) == ("success", "failure")
-    found = world.kept(two)
-    assert found is not None
-    assert found.rivals == [one]
-    assert world.merge(one)
+    assert (world.state(first), world.state(two)) == ("success", "failure")
+    verdict = world.commented_verdict(two)
+    assert verdict is not None
+    assert verdict.rivals == [first]
+    assert world.merge(first)
     assert not world.merge(two)
     assert world.errors_of_main() == []
     # After it, the other one collides with what is published.
@@ -65,17 +65,17 @@ def test_two_ids_that_differ_in_case_never_both_pass(world):
 def test_pull_requests_with_one_head_have_one_verdict(world):
     """Each found the status to be that of the other, and both were checked in every sweep: 50 of
     them would have left no place for others, and a commit takes 1,000 statuses."""
-    one = world.open(sound("copycat"))
-    head = world.server.pulls[one]["head"]["sha"]
+    pull_request = world.open(sound("copycat"))
+    head = world.server.pulls[pull_request]["head"]["sha"]
     others = [world.server.open_pull(head, world.server.main_sha()) for _ in range(3)]
     for _ in range(3):
         world.sweep()
     assert [status["state"] for status in world.server.statuses[head]] == ["success"]
-    assert [len(world.server.comments[n]) for n in (one, *others)] == [1, 0, 0, 0]
+    assert [len(world.server.comments[n]) for n in (pull_request, *others)] == [1, 0, 0, 0]
     rows = {row.number: row for row in read_queue(world.github()).rows}
-    assert rows[others[0]].action == f"close it: it has the commit of pull request {one}"
-    assert rows[one].action == "review and merge"
-    world.server.pulls[one]["state"] = "closed"
+    assert rows[others[0]].action == f"close it: it has the commit of pull request {pull_request}"
+    assert rows[pull_request].action == "review and merge"
+    world.server.pulls[pull_request]["state"] = "closed"
     world.sweep()
     assert [len(world.server.comments[n]) for n in others] == [1, 0, 0]
 
@@ -83,23 +83,23 @@ def test_pull_requests_with_one_head_have_one_verdict(world):
 @pytest.mark.parametrize("away", [{"state": "closed"}, {"base": {"ref": "dev"}}])
 def test_what_is_open_again_does_not_pass_on_an_old_verdict(world, away):
     """A status stays on its commit: closed, overtaken by main and opened again, it passed."""
-    one, two = world.open(sound("copycat")), world.open(sound("CopyCat"))
+    first, two = world.open(sound("copycat")), world.open(sound("CopyCat"))
     world.sweep()
-    pull = world.server.pulls[one]
+    pull = world.server.pulls[first]
     was = {"state": pull["state"], "base": pull["base"]}
-    world.server.pulls[one] |= away | (
+    world.server.pulls[first] |= away | (
         {"base": pull["base"] | away["base"]} if "base" in away else {}
     )
     world.sweep()
-    assert (world.state(one), world.state(two)) == ("pending", "success")
+    assert (world.state(first), world.state(two)) == ("pending", "success")
     written = len(world.server.writes())
     world.sweep()
     assert len(world.server.writes()) == written
     assert world.merge(two)
-    world.server.pulls[one] |= was
-    assert not world.merge(one)
+    world.server.pulls[first] |= was
+    assert not world.merge(first)
     world.sweep()
-    assert world.state(one) == "failure"
+    assert world.state(first) == "failure"
 
 
 def test_a_commit_with_all_its_statuses_is_named(world):
@@ -122,8 +122,11 @@ def test_a_commit_with_all_its_statuses_is_named(world):
 def test_an_archived_repository_is_named_and_a_second_limit_loses_nothing(world):
     numbers = [world.open(sound(f"model-{n}")) for n in range(4)]
     world.server.archived = True
-    found = sweep(world.github(), world.layout)
-    problems = {str(one.problem and one.problem.message) for one in written_of(world, found)}
+    sweep_result = sweep(world.github(), world.layout)
+    problems = {
+        str(written.problem and written.problem.message)
+        for written in written_of(world, sweep_result)
+    }
     assert problems == {"the repository is archived, so nothing can be written"}
     world.server.archived = False
     world.server.content_max = world.server.content + 2
@@ -144,10 +147,10 @@ def test_a_fork_that_was_deleted_is_judged_all_the_same(world):
 
 
 def test_a_name_is_free_again_when_the_other_pull_request_is_closed(world):
-    one, two = world.open(sound("copycat")), world.open(sound("CopyCat"))
+    first, two = world.open(sound("copycat")), world.open(sound("CopyCat"))
     world.sweep()
     assert world.state(two) == "failure"
-    world.server.pulls[one]["state"] = "closed"
+    world.server.pulls[first]["state"] = "closed"
     world.sweep()
     assert world.state(two) == "success"
 
@@ -167,16 +170,16 @@ def test_a_name_that_a_failing_pull_request_claims_is_free(world):
 
 
 def test_the_same_scores_under_two_ids_are_said_on_both(world):
-    one, two = world.open(sound("first")), world.open(copied("second", "first"))
+    first, two = world.open(sound("first")), world.open(copied("second", "first"))
     world.sweep()
     world.sweep()
-    kept = [world.kept(n) for n in (one, two)]
-    assert [r and (r.outcome, r.rivals) for r in kept] == [
+    verdicts = [world.commented_verdict(n) for n in (first, two)]
+    assert [r and (r.outcome, r.rivals) for r in verdicts] == [
         ("warnings", [two]),
-        ("warnings", [one]),
+        ("warnings", [first]),
     ]
     assert "`pull request 1`" not in world.server.comments[two][0]["body"]
-    assert world.merge(one)
+    assert world.merge(first)
     world.sweep()
     body = world.server.comments[two][0]["body"]
     assert "identical-results" in body
@@ -192,9 +195,9 @@ def test_copies_take_no_place_of_a_collision(world):
     for _ in range(3):
         world.sweep()
     assert (world.state(honest), world.state(late)) == ("success", "failure")
-    found = world.kept(late)
-    assert found is not None
-    assert found.rivals == [*copies, honest]
+    verdict = world.commented_verdict(late)
+    assert verdict is not None
+    assert verdict.rivals == [*copies, honest]
     assert world.merge(honest)
     assert not world.merge(late)
     assert world.errors_of_main() == []
@@ -211,10 +214,10 @@ def test_the_first_of_two_names_passes_among_copies(world):
 
 
 def test_two_edits_of_one_row_never_both_pass(world):
-    one, two = world.open(corrected("alpha", 0.61)), world.open(corrected("alpha", 0.62))
+    first, two = world.open(corrected("alpha", 0.61)), world.open(corrected("alpha", 0.62))
     world.sweep()
-    assert (world.state(one), world.state(two)) == ("success", "failure")
-    assert world.merge(one)
+    assert (world.state(first), world.state(two)) == ("success", "failure")
+    assert world.merge(first)
     world.sweep()
     assert "outdated-branch" in world.server.comments[two][0]["body"]
     again = NOTE.replace("full regime", "whole full regime")
@@ -226,15 +229,15 @@ def test_two_edits_of_one_row_never_both_pass(world):
 
 def test_a_verdict_does_not_outlive_the_main_it_was_compared_with(world):
     """The first run after a merge takes the pass back, and the same run gives the new verdict."""
-    one, two = world.open(sound("one")), world.open(sound("two"))
+    first, two = world.open(sound("one")), world.open(sound("two"))
     world.sweep()
-    before = world.kept(two)
-    assert world.merge(one)
+    before = world.commented_verdict(two)
+    assert world.merge(first)
     assert world.is_stale(two)
     world.sweep(events=True)
     states = [s["state"] for s in world.server.statuses[world.server.pulls[two]["head"]["sha"]]]
     assert states == ["success", "pending", "success"]
-    after = world.kept(two)
+    after = world.commented_verdict(two)
     assert before is not None
     assert after is not None
     assert before.main_digest != after.main_digest
@@ -255,9 +258,9 @@ def test_what_no_verdict_depends_on_makes_none_stale(world):
 
 def test_a_verdict_that_main_overtook_is_not_written(world):
     number = world.open(sound())
-    found = sweep(world.github(), world.layout)
+    sweep_result = sweep(world.github(), world.layout)
     world.change_main({"leaderboard/policy/official.json": (REGULAR, OFFICIAL)})
-    world.write(found)
+    world.write(sweep_result)
     assert world.server.writes() == []
     world.sweep()
     assert world.state(number) == "success"
@@ -274,9 +277,9 @@ def test_a_stacked_pull_request_is_judged_by_what_it_adds(world):
     assert (world.state(parent), world.state(child)) == ("success", "pending")
     assert world.merge(parent)
     world.sweep()
-    kept = world.kept(child)
-    assert kept is not None
-    assert (kept.model, kept.outcome) == ("child", "passed")
+    verdict = world.commented_verdict(child)
+    assert verdict is not None
+    assert (verdict.model, verdict.outcome) == ("child", "passed")
 
 
 def test_locked_conversations_hold_up_no_other_and_pass_at_no_time(world):
@@ -332,8 +335,8 @@ def test_new_commits_end_a_wait(world):
 def test_a_missing_label_stops_nothing_and_is_named(world):
     number = world.open(sound())
     world.server.known_labels = set()
-    found = sweep(world.github(), world.layout)
-    (result,) = report.write(world.github(), found.verdict)
+    sweep_result = sweep(world.github(), world.layout)
+    (result,) = report.write(world.github(), sweep_result.verdict)
     assert world.state(number) == "success"
     assert result.problem is not None
     assert result.problem.message == "the repository has no label 'geneb: passed'"
@@ -349,9 +352,9 @@ def test_without_the_right_to_issues_the_verdicts_are_written_all_the_same(world
 
 
 def test_a_group_of_a_merge_queue_is_checked_as_a_whole(world):
-    one, two = world.open(sound("one")), world.open(sound("two"))
+    first, two = world.open(sound("one")), world.open(sound("two"))
     world.sweep()
-    assert world.merge_by_queue(one)
+    assert world.merge_by_queue(first)
     # No sweep in between: the verdict on the second is stale, the one on the group is not.
     assert world.is_stale(two)
     assert world.merge_by_queue(two)

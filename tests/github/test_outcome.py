@@ -22,14 +22,14 @@ ERROR, WARNING, NOTE = "missing-task", "round-numbers", "no-run-details"
 CRASHED = "check-crashed"
 
 
-def finding(rule: str, place: int = 0) -> Finding:
+def finding(rule: str, index: int = 0) -> Finding:
     severity = BY_ID[rule].severity
-    return Finding(rule, severity, "message", "m.json", "", place, 1, "found", "expected", "fix")
+    return Finding(rule, severity, "message", "m.json", "", index, 1, "found", "expected", "fix")
 
 
 def test_the_examples_are_of_three_severities():
-    found = [BY_ID[rule].severity for rule in (ERROR, WARNING, NOTE)]
-    assert found == [Severity.ERROR, Severity.WARNING, Severity.NOTE]
+    severities = [BY_ID[rule].severity for rule in (ERROR, WARNING, NOTE)]
+    assert severities == [Severity.ERROR, Severity.WARNING, Severity.NOTE]
 
 
 def test_the_whole_table():
@@ -49,11 +49,11 @@ def test_the_whole_table():
 
 
 def test_what_was_not_read_is_for_a_maintainer_unless_more_is_known():
-    found = {
+    outcomes_by_rule = {
         rule: outcome_of({rule: 1}, is_checked=False)
         for rule in (ERROR, CRASHED, WARNING, NOTE, "too-many-files")
     }
-    assert found == {
+    assert outcomes_by_rule == {
         ERROR: PullOutcome.CHANGES_NEEDED,
         CRASHED: PullOutcome.NOT_CHECKED,
         WARNING: PullOutcome.NEEDS_MAINTAINER,
@@ -89,25 +89,25 @@ def test_findings_are_counted_by_rule_and_by_severity():
 
 
 def test_the_first_of_each_rule_is_told_before_the_second_of_any():
-    findings = [finding(rule, place) for rule in (NOTE, WARNING, ERROR) for place in range(7)]
-    findings += [finding("foreign-file", place) for place in range(2)]
+    findings = [finding(rule, index) for rule in (NOTE, WARNING, ERROR) for index in range(7)]
+    findings += [finding("foreign-file", index) for index in range(2)]
     order = ("foreign-file", ERROR, WARNING, NOTE)
-    assert [(one.rule, one.line) for one in important_findings(findings)] == [
-        (rule, place)
-        for place in range(PLACES_MAX)
+    assert [(important.rule, important.line) for important in important_findings(findings)] == [
+        (rule, index)
+        for index in range(PLACES_MAX)
         for rule in order
-        if rule != "foreign-file" or place < 2
+        if rule != "foreign-file" or index < 2
     ]
 
 
 def test_a_crash_of_ours_is_told_after_the_errors_of_the_file():
-    found = important_findings([finding(CRASHED), finding(WARNING), finding(ERROR)])
-    assert [one.rule for one in found] == [ERROR, CRASHED, WARNING]
+    findings = important_findings([finding(CRASHED), finding(WARNING), finding(ERROR)])
+    assert [important.rule for important in findings] == [ERROR, CRASHED, WARNING]
 
 
 def test_the_end_is_cut():
     rules = [rule for rule in BY_ID if BY_ID[rule].severity is Severity.ERROR][:20]
-    found = important_findings(finding(rule, place) for rule in rules for place in range(9))
-    assert len(found) == FINDINGS_MAX == 60
-    assert {one.rule for one in found} == set(rules)
-    assert {one.line for one in found} == {0, 1, 2}
+    findings = important_findings(finding(rule, index) for rule in rules for index in range(9))
+    assert len(findings) == FINDINGS_MAX == 60
+    assert {important.rule for important in findings} == set(rules)
+    assert {important.line for important in findings} == {0, 1, 2}

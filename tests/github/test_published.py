@@ -18,9 +18,9 @@ BOARD = f"/repos/{REPOSITORY}"
 class Wrong(GitHubServer):
     """A server that answers one request as GitHub never does."""
 
-    def __init__(self, given: Answer) -> None:
+    def __init__(self, answer: Answer) -> None:
         super().__init__()
-        self.given = given
+        self.given = answer
 
     def _route(self, *_request):
         return Answer(self.given.status, self.given.body)

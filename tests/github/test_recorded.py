@@ -14,12 +14,12 @@ from tools import replay
 
 
 @pytest.fixture
-def recording(place, tmp_path, monkeypatch):
+def recording(board_checkout, tmp_path, monkeypatch):
     """Record the verdict on one pull request; return the file and what was printed."""
-    number = place.pull(sound())
+    number = board_checkout.pull(sound())
     path = tmp_path / "exchange.jsonl"
     monkeypatch.setenv(LOG, str(path))
-    code, out, _ = place.run("reconcile", "--pr", str(number))
+    code, out, _ = board_checkout.run("reconcile", "--pr", str(number))
     monkeypatch.delenv(LOG)
     assert code == 0
     return path, out
@@ -60,15 +60,17 @@ def test_what_github_answers_otherwise_than_published_is_named(recording, capsys
 def test_a_request_that_was_not_recorded_is_named(recording, capsys, monkeypatch):
     path, _ = recording
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = [line for line in lines if "/comments" not in json.loads(line)["target"]]
-    kept = [line for line in kept if "/git/trees/" not in json.loads(line)["target"]]
-    path.write_text("".join(kept), encoding="utf-8")
+    remaining_lines = [line for line in lines if "/comments" not in json.loads(line)["target"]]
+    recorded_lines = [
+        line for line in remaining_lines if "/git/trees/" not in json.loads(line)["target"]
+    ]
+    path.write_text("".join(recorded_lines), encoding="utf-8")
     code, _, err = replayed(path, capsys, monkeypatch)
     assert code == 1
     assert "not recorded: GET /repos/org/board/git/trees/" in err
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("board_checkout")
 def test_a_recording_has_what_an_earlier_run_knew(tmp_path, monkeypatch):
     path = tmp_path / "exchange.jsonl"
     monkeypatch.setenv(LOG, str(path))

@@ -53,15 +53,15 @@ OF_THE_PULL = {"number", "head_sha", "base_sha"}
 
 def of_rules() -> dict[str, Case]:
     """Return the failing fixture of every rule about files as the addition of one row."""
-    found = {}
+    case_by_name = {}
     for family, pairs in FAMILIES.items():
         for name, (fixture, _) in pairs.items():
             if isinstance(fixture, dict) and OWN[0] in fixture:
                 files: Files = {path: (REGULAR, raw) for path, raw in fixture.items()}
                 own = sound() | {path: files[path] for path in OWN if path in files}
                 rest = {path: entry for path, entry in files.items() if path not in OWN}
-                found[f"{family}-{name}"] = Case(own, rest)
-    return found
+                case_by_name[f"{family}-{name}"] = Case(own, rest)
+    return case_by_name
 
 
 def of_changes() -> dict[str, Case]:
@@ -192,8 +192,10 @@ def test_the_command_of_the_comment_works_in_a_fork_that_is_behind(board, tmp_pa
     text = comment(pull_of(many(1)), repository_address("org/board"))
     fetch, base = re.findall(r"`git (fetch \S+ main) && geneb-ci check --base (\S+)`", text)[0]
     git(fork, *fetch.split())
-    found = judge_branch(Path.cwd(), base).verdict
-    assert (found.outcome, "confusable-name" in found.places) == ("changes-needed", True), found
+    verdict = judge_branch(Path.cwd(), base).verdict
+    assert (verdict.outcome, "confusable-name" in verdict.places) == ("changes-needed", True), (
+        verdict
+    )
 
 
 def test_there_are_enough_of_them():
@@ -205,8 +207,8 @@ def test_there_are_enough_of_them():
 def test_the_verdict_on_this_machine_is_that_of_the_server(board, name, monkeypatch):
     monkeypatch.chdir(board.folder)
     enter(board, name)
-    found = judge_branch(Path.cwd(), f"main-{name}", ranks=True).verdict
-    here = found.model_dump(exclude=OF_THE_PULL)
+    verdict = judge_branch(Path.cwd(), f"main-{name}", ranks=True).verdict
+    here = verdict.model_dump(exclude=OF_THE_PULL)
     there = remote(board, CASES[name]).model_dump(exclude=OF_THE_PULL)
     assert here == there
     if name in CHANGES:  # what is asked for by number is read as here; rules add nothing to that
@@ -228,8 +230,8 @@ def test_an_open_pull_request_is_compared_with_the_others(board, monkeypatch):
     board.sweep()
     second = board.open(sound("ZEBRA"))
     assert judge_pull(first, None).verdict.outcome == "passed"
-    found = judge_pull(second, None).verdict
-    assert (found.outcome, found.rivals) == ("changes-needed", [first])
+    result = judge_pull(second, None).verdict
+    assert (result.outcome, result.rivals) == ("changes-needed", [first])
     for number in (first, second):
         only = board.github().pull(number)
         (verdict,) = sweep(board.github(), board.layout, only).verdict.pulls
@@ -257,7 +259,7 @@ def test_what_a_maintainer_disputes_does_not_pass_here_either(board, monkeypatch
 
 def test_the_command_prints_it_and_ends_with_its_exit_code(board, monkeypatch):
     monkeypatch.chdir(board.folder)
-    for name, code, said in (
+    for name, code, message in (
         ("sound", 0, "passed"),
         ("copy", 0, "passed, with warnings"),
         ("no-card", 11, "changes needed"),
@@ -267,13 +269,13 @@ def test_the_command_prints_it_and_ends_with_its_exit_code(board, monkeypatch):
         arguments = ["--base", f"main-{name}", "--format", "json"]
         done = CliRunner().invoke(check_command, arguments, standalone_mode=False)
         assert done.return_value == code
-        assert f"verdict on the pull request: {said}\n" in done.stderr
+        assert f"verdict on the pull request: {message}\n" in done.stderr
         report = json.loads(done.stdout)
         rules = {finding["rule"] for finding in report["findings"]}
         assert ("row-without-card" in rules) == (name == "no-card")
         assert "missing-card" not in rules, "one card is missed once"
         # Advice that can be followed: this is a repository, and --against is refused.
-        fixes = {one["need"]: one["fix"] for one in report["skipped"]}
+        fixes = {skipped_rule["need"]: skipped_rule["fix"] for skipped_rule in report["skipped"]}
         many = "main has fewer rows: these rules run as soon as it has enough"
         assert fixes.get("many-rows", many) == many
         assert "many-rows" in fixes or name == "two-rows"
@@ -297,10 +299,10 @@ def test_a_repository_that_nothing_would_be_asked_of_is_refused(command, words):
 
 @pytest.mark.parametrize("words", [("--jobs", "2"), ("--no-cache",), ("--against", "none")])
 def test_an_option_that_a_whole_pull_request_does_not_take_is_refused(words):
-    for one in (("--base", "main"), ("--pr", "1")):
+    for outcome in (("--base", "main"), ("--pr", "1")):
         with pytest.raises(UsageProblem, match="--base and --pr check a whole pull request"):
             CliRunner().invoke(
-                check_command, [*one, *words], standalone_mode=False, catch_exceptions=False
+                check_command, [*outcome, *words], standalone_mode=False, catch_exceptions=False
             )
 
 

@@ -33,13 +33,13 @@ from tests.publish.hub import Hub
 
 SPACE = "geneb/board"
 GIVEN = BoardAnswers(REPOSITORY, SPACE, "@org/maintainers")
-BY_HAND = {one.id for one in SETTINGS if not one.apply}
+BY_HAND = {setting.id for setting in SETTINGS if not setting.apply}
 
 
 def board_files() -> Files:
-    found = files_of(GIVEN, benchmark_bytes(None)) | {KEYS: json.dumps(key_file()).encode()}
+    result = files_of(GIVEN, benchmark_bytes(None)) | {KEYS: json.dumps(key_file()).encode()}
     code = ("geneb_ci/", "reference_harness/", "leaderboard/src/")  # which no setting reads
-    return {path: ("100644", raw) for path, raw in found.items() if not path.startswith(code)}
+    return {path: ("100644", raw) for path, raw in result.items() if not path.startswith(code)}
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +93,14 @@ def sound(
     whole: SettingsServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[SettingsServer]:
     """Lend the repository, and restore it afterwards."""
-    kept = {name: copy.deepcopy(getattr(whole, name)) for name in STATE}
+    copied_state = {name: copy.deepcopy(getattr(whole, name)) for name in STATE}
     monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
     monkeypatch.setenv("GH_TOKEN", TOKEN)
     monkeypatch.setenv("GITHUB_API_URL", whole.address)
     whole.requests = []
     capsys.readouterr()
     yield whole
-    for name, value in kept.items():
+    for name, value in copied_state.items():
         setattr(whole, name, value)
 
 
@@ -121,7 +121,7 @@ def doctor(capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, str, st
 
 
 def test_every_setting_can_be_broken():
-    assert list(BREAKS) == [one.id for one in SETTINGS]
+    assert list(BREAKS) == [setting.id for setting in SETTINGS]
     assert len(SETTINGS) > 30
 
 
@@ -166,19 +166,25 @@ def test_a_policy_that_does_not_go_with_the_benchmark(
     assert old in raw
     sound.push(files | {path: ("100644", raw.replace(old, new, 1))})
     code, out, _ = doctor(capsys, "--format", "json")
-    wrong = [one for one in json.loads(out)["settings"] if one["state"] == "wrong"]
-    assert (code, [one["id"] for one in wrong]) == (11, ["policy"])
+    wrong = [setting for setting in json.loads(out)["settings"] if setting["state"] == "wrong"]
+    assert (code, [wrong_setting["id"] for wrong_setting in wrong]) == (11, ["policy"])
     assert message in json.dumps(wrong)
 
 
-@pytest.mark.parametrize("setting", gated(SETTINGS, *SETTINGS[::3]), ids=lambda one: one.id)
+@pytest.mark.parametrize(
+    "setting", gated(SETTINGS, *SETTINGS[::3]), ids=lambda left_out: left_out.id
+)
 def test_a_broken_setting_is_named_and_set_and_nothing_else(setting, sound, files):
     before = settled(sound)
     BREAKS[setting.id](sound, files)
     seen = observed(sound, space="")
-    found = diagnosis.diagnoses_of(seen)
-    code, text = diagnosis.exit_of(found), diagnosis.as_text(REPOSITORY, found, 1000)
-    named = {one.setting.id: one.state for one in found if one.state is not SettingState.FINE}
+    diagnoses = diagnosis.diagnoses_of(seen)
+    code, text = diagnosis.exit_of(diagnoses), diagnosis.as_text(REPOSITORY, diagnoses, 1000)
+    named = {
+        diagnosed.setting.id: diagnosed.state
+        for diagnosed in diagnoses
+        if diagnosed.state is not SettingState.FINE
+    }
     assert sound.writes() == []
     if setting.id == "trusted-publisher":
         assert (code, named) == (3, {setting.id: "unseen"})
@@ -188,20 +194,22 @@ def test_a_broken_setting_is_named_and_set_and_nothing_else(setting, sound, file
         assert f"wrong: {setting.id}: {setting.expected}" in text
         assert f"fix: {setting.hand}" in text
     seen.space = SPACE
-    apply.settings_applied(seen, found)
+    apply.settings_applied(seen, diagnoses)
     assert bool(sound.writes()) == bool(setting.apply)
     if setting.apply:
         left = diagnosis.diagnoses_of(observed(sound))
-        assert {one.state for one in left} == {SettingState.FINE}
+        assert {diagnosed.state for diagnosed in left} == {SettingState.FINE}
         assert settled(sound) == before
 
 
 def settled(server: SettingsServer) -> Any:
     """Return all settings; of labels and policies, order and ids do not count."""
-    found = server.snapshot()
-    found["label_names"].sort()
-    found["policies"] = {k: [one["name"] for one in v] for k, v in found["policies"].items()}
-    return found
+    snapshot = server.snapshot()
+    snapshot["label_names"].sort()
+    snapshot["policies"] = {
+        k: [member["name"] for member in v] for k, v in snapshot["policies"].items()
+    }
+    return snapshot
 
 
 def test_a_new_repository_gets_what_a_token_may_set(files, hub, monkeypatch):
@@ -211,17 +219,17 @@ def test_a_new_repository_gets_what_a_token_may_set(files, hub, monkeypatch):
     with serving(server):
         server.push(files)
         wrong = [
-            one.setting.id
-            for one in diagnosis.diagnoses_of(observed(server))
-            if one.state is SettingState.WRONG
+            diagnosed.setting.id
+            for diagnosed in diagnosis.diagnoses_of(observed(server))
+            if diagnosed.state is SettingState.WRONG
         ]
         assert len(wrong) == 25
         assert not BY_HAND & set(wrong)
         apply_all(server)
         left = {
-            one.setting.id: one.state
-            for one in diagnosis.diagnoses_of(observed(server))
-            if one.state is not SettingState.FINE
+            diagnosed.setting.id: diagnosed.state
+            for diagnosed in diagnosis.diagnoses_of(observed(server))
+            if diagnosed.state is not SettingState.FINE
         }
     assert left == {"trusted-publisher": SettingState.UNSEEN}
 
@@ -229,8 +237,8 @@ def test_a_new_repository_gets_what_a_token_may_set(files, hub, monkeypatch):
 def test_a_merge_queue_is_fine_where_workflows_run_in_it(sound):
     """The workflows of this version do."""
     next(iter(sound.rulesets.values()))["rules"].append({"type": "merge_queue"})
-    found = diagnosis.diagnoses_of(observed(sound))
-    assert {one.state for one in found} == {SettingState.FINE}
+    diagnoses = diagnosis.diagnoses_of(observed(sound))
+    assert {diagnosed.state for diagnosed in diagnoses} == {SettingState.FINE}
 
 
 @pytest.mark.parametrize(
@@ -242,19 +250,21 @@ def test_dependabot_may_move_the_pins_of_workflows(pin, state, sound, files):
     raw = re.sub(rb"@[0-9a-f]{40} # v[0-9.]+", pin.encode(), files[path][1])
     assert raw != files[path][1]
     sound.push(files | {path: ("100644", raw)})
-    (setting,) = (one for one in SETTINGS if one.id == "workflows")
-    assert [one.state for one in diagnosis.diagnoses_of(observed(sound), [setting])] == [state]
+    (setting,) = (setting for setting in SETTINGS if setting.id == "workflows")
+    assert [
+        diagnosed.state for diagnosed in diagnosis.diagnoses_of(observed(sound), [setting])
+    ] == [state]
 
 
 def test_main_takes_verdicts_from_the_app_of_the_board_alone(sound, hub, monkeypatch):
     """Whoever may write can set any status; only the App has the token that counts."""
     monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
     monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
-    (setting,) = (one for one in SETTINGS if one.id == "main-verdict")
+    (setting,) = (setting for setting in SETTINGS if setting.id == "main-verdict")
 
     def look() -> str | None:
-        (found,) = diagnosis.diagnoses_of(observed(sound), [setting])
-        return found.actual
+        (diagnosed,) = diagnosis.diagnoses_of(observed(sound), [setting])
+        return diagnosed.actual
 
     assert not look()
     sound.variables[""]["VERDICT_APP"] = "7"
@@ -273,9 +283,9 @@ def test_main_takes_verdicts_from_the_app_of_the_board_alone(sound, hub, monkeyp
 def test_rules_that_do_not_apply_are_not_said_to_have_no_bypass(sound):
     """Without a rule nobody bypasses one: it was shown as fine."""
     sound.rulesets.clear()
-    (setting,) = (one for one in SETTINGS if one.id == "main-no-bypass")
-    (found,) = diagnosis.diagnoses_of(observed(sound), [setting])
-    assert (found.state, found.actual) == (
+    (setting,) = (setting for setting in SETTINGS if setting.id == "main-no-bypass")
+    (diagnosed,) = diagnosis.diagnoses_of(observed(sound), [setting])
+    assert (diagnosed.state, diagnosed.actual) == (
         SettingState.WRONG,
         "none of these rules applies to main",
     )
@@ -302,49 +312,57 @@ def test_reviewers_of_the_environment_are_kept(sound):
 def test_what_a_token_may_not_read_is_named_with_what_it_takes(sound, capsys):
     sound.permissions = PUBLIC
     code, out, _ = doctor(capsys, "--format", "json")
-    found = {one["id"]: one for one in json.loads(out)["settings"] if one["state"] != "fine"}
+    settings_by_id = {
+        setting["id"]: setting
+        for setting in json.loads(out)["settings"]
+        if setting["state"] != "fine"
+    }
     assert code == 3
-    assert {one["state"] for one in found.values()} == {"unseen"}
-    assert set(found) == {
+    assert {setting["state"] for setting in settings_by_id.values()} == {"unseen"}
+    assert set(settings_by_id) == {
         *("private-reports", "actions-enabled", "actions-allowed", "actions-pinned"),
         *("fork-approval", "token-reads", "token-approves-nothing", "hosted-runners"),
         *("no-stored-token", "main-no-bypass", "main-verdict-bypass", "environment-variable"),
         *("environment-no-token", "repository-variable", "space"),
     }
-    assert [name for name, one in found.items() if one["needs"] not in one["fix"]] == ["space"]
+    assert [
+        name for name, setting in settings_by_id.items() if setting["needs"] not in setting["fix"]
+    ] == ["space"]
 
 
 def test_a_hub_that_does_not_answer_is_not_a_missing_space(sound, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # the port of discard: nobody listens
-    (setting,) = (one for one in SETTINGS if one.id == "space")
-    (found,) = diagnosis.diagnoses_of(observed(sound), [setting])
-    assert (found.state, found.fix) == (SettingState.UNSEEN, "run this again later")
-    assert found.actual.startswith(f"the Hub did not show {SPACE}: ")
+    (setting,) = (setting for setting in SETTINGS if setting.id == "space")
+    (diagnosed,) = diagnosis.diagnoses_of(observed(sound), [setting])
+    assert (diagnosed.state, diagnosed.fix) == (SettingState.UNSEEN, "run this again later")
+    assert diagnosed.actual.startswith(f"the Hub did not show {SPACE}: ")
 
 
 def test_a_token_that_may_only_read_is_told_what_it_cannot_set(sound, files):
     BREAKS["private-reports"](sound, files)
     BREAKS["labels-of-forms"](sound, files)
-    sound.permissions = frozenset(one for one in sound.permissions if one.endswith(":read"))
+    sound.permissions = frozenset(
+        permission for permission in sound.permissions if permission.endswith(":read")
+    )
     sound.permissions |= {"administration:write"}
     seen = observed(sound)
     done = {
-        one.ids: bool(one.error)
-        for one in apply.settings_applied(seen, diagnosis.diagnoses_of(seen))
+        applied.ids: bool(applied.error)
+        for applied in apply.settings_applied(seen, diagnosis.diagnoses_of(seen))
     }
     assert done == {("private-reports",): False, ("labels-of-forms",): True}
 
 
 @pytest.mark.parametrize(
-    ("token", "said"),
+    ("token", "message"),
     [("wrong", "GitHub rejected the token in GH_TOKEN"), ("", "GH_TOKEN is not set")],
 )
-def test_a_token_that_is_wrong_is_one_error(token, said, sound, capsys, monkeypatch):
+def test_a_token_that_is_wrong_is_one_error(token, message, sound, capsys, monkeypatch):
     monkeypatch.setenv("GH_TOKEN", token)
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     code, out, err = doctor(capsys)
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert "fix:" in err
     assert sound.writes() == []
 
@@ -387,7 +405,7 @@ def test_the_labels_of_the_forms_are_those_that_are_created():
         for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")
         if path.name != "config.yml"
     ]
-    (setting,) = (one for one in SETTINGS if one.id == "labels-of-forms")
+    (setting,) = (setting for setting in SETTINGS if setting.id == "labels-of-forms")
     labels = sorted(label for form in forms for label in form["labels"])
     assert sorted(setting.required["labels"]) == labels
 
@@ -410,8 +428,8 @@ def test_a_missing_extra_is_named(words, tmp_path):
         text=True,
         check=False,
     )
-    said = (
+    message = (
         "geneb-ci: github is not installed, and this command needs it\n"
         "  fix: pip install 'geneb-ci[github]'\n"
     )
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)

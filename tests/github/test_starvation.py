@@ -61,9 +61,9 @@ def test_a_verdict_that_contradicts_itself_costs_no_other(world, monkeypatch):
     """A mistake of ours in one verdict is noted on that pull request."""
     wrong, honest = world.open(sound("wrong")), world.open(sound("honest"))
     plain = model.outcome_of
-    found = iter([PullOutcome.CHANGES_NEEDED])
+    outcomes = iter([PullOutcome.CHANGES_NEEDED])
     monkeypatch.setattr(
-        decide, "outcome_of", lambda *one, **two: next(found, None) or plain(*one, **two)
+        decide, "outcome_of", lambda *one, **two: next(outcomes, None) or plain(*one, **two)
     )
     world.sweep()
     assert (world.state(wrong), world.state(honest)) == ("pending", "success")
@@ -75,12 +75,12 @@ def test_a_verdict_that_contradicts_itself_costs_no_other(world, monkeypatch):
 def test_a_mistake_of_ours_about_one_costs_no_other(world, monkeypatch, where):
     """An exception on one of them ended the job."""
     first, honest = world.open(sound("first")), world.open(sound("honest"))
-    plain, found = getattr(*where), iter([ValueError("x\n::error::y")])
+    plain, failures = getattr(*where), iter([ValueError("x\n::error::y")])
 
-    def failing(*given, **named):
-        if (error := next(found, None)) is not None:
+    def failing(*arguments, **named):
+        if (error := next(failures, None)) is not None:
             raise error
-        return plain(*given, **named)
+        return plain(*arguments, **named)
 
     monkeypatch.setattr(*where, failing)
     world.sweep()
@@ -107,6 +107,8 @@ def test_the_list_has_room_for_every_open_pull_request(world):
     assert len(text) <= 65_536
     assert f"{OPEN_MAX - LISTED_MAX} more" in text
     world.server.issues[1] = {"number": 1, "body": text, "user": BOT, "state": "open"}
-    found = read_waits(world.github()).waits
-    assert {n: one.until for n, one in found.items()} == {n: w.until for n, w in waits.items()}
-    assert found[1].reason == waits[1].reason
+    result = read_waits(world.github()).waits
+    assert {n: member.until for n, member in result.items()} == {
+        n: w.until for n, w in waits.items()
+    }
+    assert result[1].reason == waits[1].reason

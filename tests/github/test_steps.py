@@ -33,8 +33,8 @@ HOSTILE = (
 def step(workflow: str, variable: str) -> dict[str, Any]:
     """Return the step of a workflow that is handed a variable."""
     jobs = read(FOLDER / workflow).jobs.values()
-    (found,) = (s for job in jobs for s in steps(job) if variable in s.get("env", {}))
-    return dict(found)
+    (step_found,) = (s for job in jobs for s in steps(job) if variable in s.get("env", {}))
+    return dict(step_found)
 
 
 @pytest.fixture
@@ -96,8 +96,8 @@ def test_row_3_without_a_head_and_a_number_it_sweeps(ran):
 @pytest.mark.parametrize("variable", ["HEAD_SHA", "VERDICT"])
 def test_row_6_a_head_that_moved_is_no_failure_of_ours_and_all_else_is(ran, variable):
     """Threat 6: exit 4 ends the job in silence, with no verdict and so no job that writes."""
-    found = step("verdict.yml", variable)
-    ends = {code: run(ran, found["run"], EXIT=str(code))[0] for code in (0, 1, 2, 3, 4, 11)}
+    next_step = step("verdict.yml", variable)
+    ends = {code: run(ran, next_step["run"], EXIT=str(code))[0] for code in (0, 1, 2, 3, 4, 11)}
     assert {code for code, end in ends.items() if end == 0} == {0, 4}
     report = read(FOLDER / "verdict.yml").jobs["report"]
     condition = "always() && needs.parse.outputs.verdict != ''"  # also what a limit ended

@@ -48,7 +48,7 @@ def pull(number: int, days: float, title: str = "Add a model") -> Pull:
     return parsed(Pull, value, "a pull request")
 
 
-def verdict(number: int, outcome: PullOutcome, **said: Any) -> PullVerdict:
+def verdict(number: int, outcome: PullOutcome, **options: Any) -> PullVerdict:
     values = {
         "number": number,
         "head_sha": HEAD,
@@ -66,14 +66,14 @@ def verdict(number: int, outcome: PullOutcome, **said: Any) -> PullVerdict:
         "neighbour": None,
         "audit": AUDIT,
     }
-    return PullVerdict.model_validate(values | said)
+    return PullVerdict.model_validate(values | options)
 
 
-def foreign(number: int, path: str, **said: Any) -> PullVerdict:
+def foreign(number: int, path: str, **options: Any) -> PullVerdict:
     rule = BY_ID["foreign-file"]
     fault = Finding(rule.id, rule.severity, "m", path, "", 1, 1, "", "", rule.fix)
-    said |= {"places": {rule.id: 1}, "findings": [VerdictFinding.of(fault)]}
-    return verdict(number, PullOutcome.NEEDS_MAINTAINER, **said)
+    options |= {"places": {rule.id: 1}, "findings": [VerdictFinding.of(fault)]}
+    return verdict(number, PullOutcome.NEEDS_MAINTAINER, **options)
 
 
 AUDIT = {"drawn": 13, "tasks": 100, "sequences": 61_000, "fabricated": 20, "detection": 0.9}
@@ -150,12 +150,12 @@ def test_the_first_lines_say_what_to_do_with_which():
     assert shown == ["merge: #1", "ask back: none", "audit: none", ""]
 
 
-def test_who_is_asked_back_is_told_the_rules(place):
+def test_who_is_asked_back_is_told_the_rules(board_checkout):
     document = small_v11("model")
     del document["meta"]["display"], document["results"]["full"]
-    number = place.pull(sound() | {ROW: (REGULAR, encoded(document))})
-    place.both(number)
-    line = place.run("triage")[1].splitlines()[1]
+    number = board_checkout.pull(sound() | {ROW: (REGULAR, encoded(document))})
+    board_checkout.both(number)
+    line = board_checkout.run("triage")[1].splitlines()[1]
     assert line == "ask back: #1 because extractor-mismatch, missing-field and 1 more"
 
 
@@ -183,15 +183,15 @@ def test_who_is_asked_back_is_told_the_rules(place):
         ({}, "close it: it changes nothing that main does not have"),
     ],
 )
-def test_what_is_no_submission_is_named(place, changes, action):
+def test_what_is_no_submission_is_named(board_checkout, changes, action):
     """All of these were "review it: it is not a submission"."""
-    number = place.pull(changes)
-    place.both(number)
-    (row,) = json.loads(place.run("triage", "--format", "json")[1])["pulls"]
+    number = board_checkout.pull(changes)
+    board_checkout.both(number)
+    (row,) = json.loads(board_checkout.run("triage", "--format", "json")[1])["pulls"]
     assert (row["number"], row["turn"], row["action"]) == (number, "maintainer", action)
 
 
-def test_a_row_that_is_not_ranked_is_no_audit_record(place):
+def test_a_row_that_is_not_ranked_is_no_audit_record(board_checkout):
     """A row with declared gaps was said to be an audit record that verifies."""
     document = small_v11("model")
     document["gaps"] = {}
@@ -199,9 +199,11 @@ def test_a_row_that_is_not_ranked_is_no_audit_record(place):
         task = min(cells)
         del cells[task], document["evidence"][regime][task]
         document["gaps"][regime] = {task: REASON}
-    number = place.pull(sound() | {ROW: (REGULAR, encoded(document | of_module(document)))})
-    place.both(number)
-    (row,) = json.loads(place.run("triage", "--format", "json")[1])["pulls"]
+    number = board_checkout.pull(
+        sound() | {ROW: (REGULAR, encoded(document | of_module(document)))}
+    )
+    board_checkout.both(number)
+    (row,) = json.loads(board_checkout.run("triage", "--format", "json")[1])["pulls"]
     assert (row["effect"], row["verdict"]) == ("not ranked", "warnings")
     assert row["action"] == "read the warnings and their answers"
 
@@ -248,16 +250,16 @@ def test_no_submission_waits():
 
 @given(title=texts, width=st.integers(80, 200))
 def test_a_hostile_title_commands_nothing_and_pings_nobody(title, width):
-    found = queue([(pull(1, 1, title=title), PullFacts())], NOW)
+    queue_document = queue([(pull(1, 1, title=title), PullFacts())], NOW)
     for text in (
-        terminal(found, 5, color=False, width=width),
-        markdown(found, 5),
-        as_json(found, 5),
+        terminal(queue_document, 5, color=False, width=width),
+        markdown(queue_document, 5),
+        as_json(queue_document, 5),
     ):
         assert commands(text) == []
         assert CONTROL.search(text) is None
-    assert "@everyone" not in outside_code(markdown(found, 5))
-    assert markdown(found, 5).count("\n") == 12
+    assert "@everyone" not in outside_code(markdown(queue_document, 5))
+    assert markdown(queue_document, 5).count("\n") == 12
 
 
 @pytest.mark.parametrize(
@@ -267,35 +269,44 @@ def test_durations(seconds, text):
     assert duration(seconds) == text
 
 
-def test_triage_over_http_from_comments(place):
-    clean, other = place.pull(sound()), place.pull(sound("other"))
-    place.both(clean)
-    code, out, err = place.run("triage", "--format", "json", "--no-cache")
+def test_triage_over_http_from_comments(board_checkout):
+    clean, other = board_checkout.pull(sound()), board_checkout.pull(sound("other"))
+    board_checkout.both(clean)
+    code, out, err = board_checkout.run("triage", "--format", "json", "--no-cache")
     assert (code, err) == (0, "")
     rows = {row["number"]: row for row in json.loads(out)["pulls"]}
     assert (rows[clean]["verdict"], rows[clean]["turn"]) == ("passed", Turn.MAINTAINER)
     assert (rows[other]["verdict"], rows[other]["name"]) == ("waiting", f"Add a model ({other})")
     # A verdict that was copied to another pull request is not believed.
-    place.server.comments[other] = [place.server.comments[clean][0] | {"id": 5}]
+    board_checkout.server.comments[other] = [board_checkout.server.comments[clean][0] | {"id": 5}]
     rows = {
         row["number"]: row
-        for row in json.loads(place.run("triage", "--format", "json", "--no-cache")[1])["pulls"]
+        for row in json.loads(board_checkout.run("triage", "--format", "json", "--no-cache")[1])[
+            "pulls"
+        ]
     }
     assert rows[other]["verdict"] == "waiting"
     # With new commits, the old verdict does not count.
-    place.server.pulls[clean]["head"]["sha"] = place.server.commit(place.files, place.base)
-    code, out, _ = place.run("triage", "--format", "markdown", "--no-cache")
+    board_checkout.server.pulls[clean]["head"]["sha"] = board_checkout.server.commit(
+        board_checkout.files, board_checkout.base
+    )
+    code, out, _ = board_checkout.run("triage", "--format", "markdown", "--no-cache")
     assert code == 0
     address = f"https://github.com/{REPOSITORY}/pull/{clean}"
     assert f"| [{clean}]({address}) | `model` | `stranger` | " in out
     assert "`waiting`" in out
 
 
-def test_a_flood_of_comments_hides_neither_itself_nor_another(place):
-    flooded, clean = place.pull(sound("flooded"), title="a flood"), place.pull(sound())
-    place.both(clean)
-    place.server.comments[flooded] = [{"id": n, "user": None, "body": "x"} for n in range(3001)]
-    code, out, err = place.run("triage", "--format", "json", "--no-cache")
+def test_a_flood_of_comments_hides_neither_itself_nor_another(board_checkout):
+    flooded, clean = (
+        board_checkout.pull(sound("flooded"), title="a flood"),
+        board_checkout.pull(sound()),
+    )
+    board_checkout.both(clean)
+    board_checkout.server.comments[flooded] = [
+        {"id": n, "user": None, "body": "x"} for n in range(3001)
+    ]
+    code, out, err = board_checkout.run("triage", "--format", "json", "--no-cache")
     assert (code, err) == (0, "")
     rows = {row["number"]: row for row in json.loads(out)["pulls"]}
     assert rows[clean]["verdict"] == "passed"
@@ -307,16 +318,16 @@ def test_a_flood_of_comments_hides_neither_itself_nor_another(place):
     }
 
 
-def test_after_a_limit_nothing_is_printed_and_the_next_run_reads_all(place):
+def test_after_a_limit_nothing_is_printed_and_the_next_run_reads_all(board_checkout):
     for n in range(10):
-        place.pull(sound(f"model-{n}"))
-    place.server.is_graphql = False
-    place.server.limit = 6
-    code, out, err = place.run("triage", "--format", "json")
+        board_checkout.pull(sound(f"model-{n}"))
+    board_checkout.server.is_graphql = False
+    board_checkout.server.limit = 6
+    code, out, err = board_checkout.run("triage", "--format", "json")
     assert (code, out) == (3, "")
     assert err.startswith("geneb-ci: GitHub's rate limit is reached until ")
-    place.server.charged, place.server.limit = 0, 100
-    assert place.run("triage", "--format", "json")[0] == 0
+    board_checkout.server.charged, board_checkout.server.limit = 0, 100
+    assert board_checkout.run("triage", "--format", "json")[0] == 0
 
 
 def test_a_draft_is_its_authors():

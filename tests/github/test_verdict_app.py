@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.github.conftest import CARD_PATH, REGULAR, Place, sound
+from tests.github.conftest import CARD_PATH, REGULAR, BoardCheckout, sound
 from tests.github.server import BOT
 
 APP = {"id": 9, "login": "board[bot]"}
@@ -10,19 +10,19 @@ APP_TOKEN = "ghs_app"  # noqa: S105 (of the loopback server)
 
 
 @pytest.fixture
-def app(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+def app(board_checkout: BoardCheckout, monkeypatch: pytest.MonkeyPatch) -> BoardCheckout:
     """Lend a board whose workflow has minted a token of its App."""
-    place.server.grants[APP_TOKEN] = frozenset({"statuses:write", "metadata:read"})
-    place.server.accounts[APP_TOKEN] = APP
+    board_checkout.server.grants[APP_TOKEN] = frozenset({"statuses:write", "metadata:read"})
+    board_checkout.server.accounts[APP_TOKEN] = APP
     monkeypatch.setenv("VERDICT_BOT", str(APP["id"]))
     monkeypatch.setenv("VERDICT_TOKEN", APP_TOKEN)
-    return place
+    return board_checkout
 
 
-def creators(place: Place, number: int) -> list[dict[str, object]]:
+def creators(board_checkout: BoardCheckout, number: int) -> list[dict[str, object]]:
     """Return who set the statuses of a head, the last first."""
-    head = place.server.pulls[number]["head"]["sha"]
-    return [status["creator"] for status in place.server.statuses.get(head, [])]
+    head = board_checkout.server.pulls[number]["head"]["sha"]
+    return [status["creator"] for status in board_checkout.server.statuses.get(head, [])]
 
 
 def test_the_app_sets_the_status_and_our_own_account_comments(app):
@@ -51,18 +51,18 @@ def test_a_status_that_somebody_else_sets_does_not_count_and_is_replaced(app, st
     assert (app.status(number)[0], creators(app, number)[0]) == (judged, APP)
 
 
-def test_statuses_of_before_the_app_are_set_again(place, monkeypatch):
-    number = place.pull(sound())
-    place.both(number)
-    assert creators(place, number) == [BOT]
-    place.server.grants[APP_TOKEN] = frozenset({"statuses:write", "metadata:read"})
-    place.server.accounts[APP_TOKEN] = APP
+def test_statuses_of_before_the_app_are_set_again(board_checkout, monkeypatch):
+    number = board_checkout.pull(sound())
+    board_checkout.both(number)
+    assert creators(board_checkout, number) == [BOT]
+    board_checkout.server.grants[APP_TOKEN] = frozenset({"statuses:write", "metadata:read"})
+    board_checkout.server.accounts[APP_TOKEN] = APP
     monkeypatch.setenv("VERDICT_BOT", "9")
     monkeypatch.setenv("VERDICT_TOKEN", APP_TOKEN)
-    code, line, err = place.run("reconcile")
+    code, line, err = board_checkout.run("reconcile")
     assert code == 0, err
-    assert place.report(line)[0] == 0
-    assert creators(place, number) == [APP, BOT]
+    assert board_checkout.report(line)[0] == 0
+    assert creators(board_checkout, number) == [APP, BOT]
 
 
 def test_without_a_token_of_the_app_the_comment_comes_and_the_status_does_not(app, monkeypatch):

@@ -58,10 +58,10 @@ class DirectWire(Wire):
         whole = Requester.add_parameters_to_url(url.removeprefix("http://127.0.0.1"), parameters)
         raw = b"" if body is None else json.dumps(body).encode()
         answer = self.server.answer(verb, whole, TOKEN, raw)
-        found = {name.lower(): value for name, value in answer.headers.items()}
+        values_by_header = {name.lower(): value for name, value in answer.headers.items()}
         if answer.status >= 400:
-            self._refuse(Refusal(answer.status, found, answer.body))
-        return found, json.loads(json.dumps(answer.body))
+            self._refuse(Refusal(answer.status, values_by_header, answer.body))
+        return values_by_header, json.loads(json.dumps(answer.body))
 
 
 class World:
@@ -95,11 +95,11 @@ class World:
         tree = self.server.trees[self.server.commits[sha][0]]
         return {path: (mode, self.server.blobs[blob]) for path, (mode, blob) in tree.items()}
 
-    def open(self, changes: Files, **said: Any) -> int:
+    def open(self, changes: Files, **options: Any) -> int:
         """Open a pull request from the present main."""
         main = self.server.main_sha()
         head = self.server.commit(self.files(main) | changes, main)
-        number = self.server.open_pull(head, main, **said)
+        number = self.server.open_pull(head, main, **options)
         stamp = f"{self.clock:%Y-%m-%dT%H:%M:%SZ}"
         self.server.pulls[number] |= {"created_at": stamp, "updated_at": stamp}
         return number
@@ -132,26 +132,26 @@ class World:
 
     def sweep(self, *, events: bool = False) -> SweepResult:
         """Run the two jobs; `events` leaves the clock where it is."""
-        found = sweep(self.github(), self.layout)
-        self.write(found)
+        sweep_result = sweep(self.github(), self.layout)
+        self.write(sweep_result)
         self.clock += dt.timedelta(0) if events else SWEEP
-        return found
+        return sweep_result
 
-    def write(self, found: SweepResult) -> None:
-        verdict = decode(encode(found.verdict), REPOSITORY)
+    def write(self, sweep_result: SweepResult) -> None:
+        verdict = decode(encode(sweep_result.verdict), REPOSITORY)
         for _ in report.write(self.github(), verdict, tuple(further_folders(self.layout))):
             pass
 
     def status(self, sha: str) -> str:
-        found = self.server.statuses.get(sha, [])
-        return str(found[0]["state"]) if found else ""
+        statuses = self.server.statuses.get(sha, [])
+        return str(statuses[0]["state"]) if statuses else ""
 
     def state(self, number: int) -> str:
         """Return the state of the verdict on the head of a pull request."""
         return self.status(self.server.pulls[number]["head"]["sha"])
 
-    def kept(self, number: int) -> PullVerdict | None:
-        comments = [Comment.model_validate(one) for one in self.server.comments[number]]
+    def commented_verdict(self, number: int) -> PullVerdict | None:
+        comments = [Comment.model_validate(comment) for comment in self.server.comments[number]]
         ours = own_comment(comments, ACTIONS_BOT)
         return read_verdict(ours.body) if ours is not None else None
 
@@ -170,21 +170,21 @@ class World:
         """
         head = self.server.pulls[number]["head"]["sha"]
         same = (n for n, pull in self.server.pulls.items() if pull["head"]["sha"] == head)
-        found = [one for one in map(self.kept, same) if one is not None]
+        verdicts = [verdict for verdict in map(self.commented_verdict, same) if verdict is not None]
         now = (head, self.digest())
-        return all((one.head_sha, one.main_digest) != now for one in found)
+        return all((verdict.head_sha, verdict.main_digest) != now for verdict in verdicts)
 
     def open_numbers(self) -> list[int]:
         return [n for n, pull in self.server.pulls.items() if pull["state"] == "open"]
 
     def judged_numbers(self) -> list[int]:
         """Return those that get a verdict: open to main, the first of their head."""
-        found: dict[str, int] = {}
+        number_by_head: dict[str, int] = {}
         for number in self.open_numbers():
             pull = self.server.pulls[number]
             if pull["base"]["ref"] == "main":
-                found.setdefault(pull["head"]["sha"], number)
-        return list(found.values())
+                number_by_head.setdefault(pull["head"]["sha"], number)
+        return list(number_by_head.values())
 
     def is_mergeable(self, number: int) -> bool:
         """Whether GitHub offers to merge it: open to main, no draft, passing, no conflict."""
@@ -233,20 +233,20 @@ class World:
         self.write(group_verdict(self.github(), self.layout, group))
         return self.merge_group(group, number)
 
-    def merge_two_by_queue(self, one: int, two: int) -> list[bool]:
+    def merge_two_by_queue(self, first_number: int, two: int) -> list[bool]:
         """Merge two as a merge queue does: the second group has both, and is checked at once.
 
         Where the first does not pass, the group of the second goes with it.
         """
-        if not (self.is_mergeable(one) and self.is_mergeable(two)):
+        if not (self.is_mergeable(first_number) and self.is_mergeable(two)):
             return [False, False]
-        first = self.queue(one)
+        first = self.queue(first_number)
         if self.server.merged(first, self.server.pulls[two]["head"]["sha"]) is None:
-            return [self.merge_group(first, one), False]
+            return [self.merge_group(first, first_number), False]
         second = self.queue(two, first)
         for group in (first, second):
             self.write(group_verdict(self.github(), self.layout, group))
-        done = self.merge_group(first, one)
+        done = self.merge_group(first, first_number)
         return [done, self.merge_group(second, two) if done else False]
 
     def errors_of_main(self) -> list[str]:
@@ -257,8 +257,8 @@ class World:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(raw)
         rows = sorted((folder / "submissions").glob("*.json"))
-        found = []
+        results = []
         for result in Checker(RULES).run(rows):
             assert isinstance(result, FileResult)
-            found += [f.rule for f in result.findings if f.severity is Severity.ERROR]
-        return found
+            results += [f.rule for f in result.findings if f.severity is Severity.ERROR]
+        return results

@@ -39,9 +39,9 @@ def read(folder: Path, task: str) -> Iterator[np.ndarray]:
             rows = list(csv.DictReader(stream))
         splits = [[row for row in rows if row["split"] == name] for name in ("train", "test")]
     else:
-        place = folder / "tasks" / task
+        path = folder / "tasks" / task
         splits = [
-            list(csv.DictReader((place / f"{name}.csv").read_text("utf-8").splitlines()))
+            list(csv.DictReader((path / f"{name}.csv").read_text("utf-8").splitlines()))
             for name in ("train", "test")
         ]
     for mine in splits:

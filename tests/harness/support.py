@@ -48,9 +48,9 @@ class Harness:
     def __call__(self, *words: object, code: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run to the end; `code`, in an interpreter of its own, replaces the module to run."""
         if code is None:
-            told = map(str, words)
+            arguments = map(str, words)
             return forked.run(
-                "reference_harness", *told, cwd=self.folder, env=self.environment,
+                "reference_harness", *arguments, cwd=self.folder, env=self.environment,
                 timeout=COMMAND_SECONDS,
             )  # fmt: skip
         return self.alone(*words, code=code)
@@ -69,9 +69,14 @@ class Harness:
 
     def start(self, *words: object, code: str | None = None) -> forked.Started:
         """Start in a process group of its own, as a terminal does; `code` replaces the module."""
-        told = map(str, words)
+        arguments = map(str, words)
         return forked.start(
-            "reference_harness", *told, cwd=self.folder, env=self.environment, code=code, group=True
+            "reference_harness",
+            *arguments,
+            cwd=self.folder,
+            env=self.environment,
+            code=code,
+            group=True,
         )
 
     def started_alone(self, *words: object) -> subprocess.Popen[str]:
@@ -109,7 +114,7 @@ class TaskEmbedder:
         """Return what the cache lacks, by digest."""
         named = distinct(data)
         here = self.cache.find(named)
-        return {digest: one for digest, one in named.items() if digest not in here}
+        return {digest: member for digest, member in named.items() if digest not in here}
 
     @property
     def token_budget(self) -> int:
@@ -130,16 +135,16 @@ def write_flat(data: TaskData, folder: Path) -> Path:
 
 def write_remote(data: TaskData, folder: Path) -> Path:
     """Write a task as `tasks/<task_id>/{train,test}.csv`."""
-    place = folder / "tasks" / data.id
-    place.mkdir(parents=True, exist_ok=True)
+    path = folder / "tasks" / data.id
+    path.mkdir(parents=True, exist_ok=True)
 
     def write(name: str, split: Split) -> None:
         rows = [f"{s},{y}" for s, y in zip(split.sequences, split.labels, strict=True)]
-        (place / f"{name}.csv").write_text("\n".join(["text,label", *rows]) + "\n", "utf-8")
+        (path / f"{name}.csv").write_text("\n".join(["text,label", *rows]) + "\n", "utf-8")
 
     write("train", data.train)
     write("test", data.test)
-    return place
+    return path
 
 
 def peak_rss() -> int:
@@ -169,5 +174,5 @@ embedder that was killed are lost with its time."""
 def timeless(value: Any) -> Any:
     """Return a record without what was measured."""
     if isinstance(value, dict):
-        return {key: timeless(one) for key, one in value.items() if key not in MEASURED}
+        return {key: timeless(member) for key, member in value.items() if key not in MEASURED}
     return value

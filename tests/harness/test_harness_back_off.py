@@ -105,8 +105,8 @@ def test_every_row_is_computed_once_in_order_within_memory(
 
     plan = [np.arange(i, min(i + size, len(lengths))) for i in range(0, len(lengths), size)]
     limit = MemoryLimit()
-    found = [row for rows, _ in limit.fitting(plan, lengths, compute) for row in rows]
-    assert done == found == list(range(len(lengths)))
+    rows_embedded = [row for rows, _ in limit.fitting(plan, lengths, compute) for row in rows]
+    assert done == rows_embedded == list(range(len(lengths)))
     assert limit.tokens is None or limit.tokens >= memory // 2
 
 
@@ -145,7 +145,7 @@ def embedder(extractor: object, folder: Path, **batching: Any) -> TaskEmbedder:
 def task(rows: list[str], name: str = "t") -> TaskData:
     half = len(rows) // 2
     splits = (rows[:half], rows[half:])
-    return TaskData(name, *(Split(one, np.arange(len(one)) % 2) for one in splits))
+    return TaskData(name, *(Split(split, np.arange(len(split)) % 2) for split in splits))
 
 
 @pytest.mark.parametrize("raised", [lambda: torch.OutOfMemoryError(SAID), MemoryError])
@@ -154,49 +154,55 @@ def test_what_fits_is_kept_for_the_tasks_that_follow(
     tmp_path: Path, mode: str, raised: Callable[[], Exception]
 ) -> None:
     small = Small(150, raised)
-    one = embedder(small, tmp_path, mode=mode, token_budget=1000)
+    test_embedder = embedder(small, tmp_path, mode=mode, token_budget=1000)
     rows = sequences()
-    one.embed(task(rows[:60]))
+    test_embedder.embed(task(rows[:60]))
     failures = len(small.failed)
     assert failures > 0
-    assert one.limit.tokens is not None
-    assert one.limit.tokens <= 150
-    one.embed(task(rows[60:]))
+    assert test_embedder.limit.tokens is not None
+    assert test_embedder.limit.tokens <= 150
+    test_embedder.embed(task(rows[60:]))
     assert len(small.failed) == failures
     assert small.done == Counter(rows)
-    found = one.cache.read(sequence_digests(rows))
-    assert (found == Small(10**9, raised).extract_embeddings(rows, 1)).all()
-    assert one.cache.token_budgets == {one.limit.tokens}
+    cache = test_embedder.cache.read(sequence_digests(rows))
+    assert (cache == Small(10**9, raised).extract_embeddings(rows, 1)).all()
+    assert test_embedder.cache.token_budgets == {test_embedder.limit.tokens}
 
 
 def test_the_sandbox_backs_off_too(tmp_path: Path) -> None:
     small = Small(150, MemoryError)
     rows = sequences()
-    found = embed_sequences(embedder(small, tmp_path).loaded, Batching(token_budget=1000), rows)
-    assert (found == Small(10**9, MemoryError).extract_embeddings(rows, 1)).all()
+    embeddings = embed_sequences(
+        embedder(small, tmp_path).loaded, Batching(token_budget=1000), rows
+    )
+    assert (embeddings == Small(10**9, MemoryError).extract_embeddings(rows, 1)).all()
     assert small.failed
 
 
 def test_a_measured_budget_is_the_largest_that_did_not_fail(tmp_path: Path) -> None:
     small = Small(150, MemoryError)
-    one = embedder(small, tmp_path)
-    one.limit = MemoryLimit(room_of("cpu"))
+    test_embedder = embedder(small, tmp_path)
+    test_embedder.limit = MemoryLimit(room_of("cpu"))
     rows = sequences()
     longest = max(map(len, rows))  # 59: two rows fit
-    one.embed(task(rows))
+    test_embedder.embed(task(rows))
     assert small.failed == [256 // longest], "no batch of the run failed"
-    assert (one.limit.budget, one.limit.tokens, one.token_budget) == (128, None, 128)
-    one.cache.read(sequence_digests(rows))
-    assert one.cache.token_budgets == {128}
+    assert (test_embedder.limit.budget, test_embedder.limit.tokens, test_embedder.token_budget) == (
+        128,
+        None,
+        128,
+    )
+    test_embedder.cache.read(sequence_digests(rows))
+    assert test_embedder.cache.token_budgets == {128}
     # As if it had been given: the same rows share batches.
-    given, same = Small(150, MemoryError), tmp_path / "given"
-    embedder(given, same, token_budget=128).embed(task(rows))
-    planned = {row for row, count in small.done.items() if count == given.done[row]}
+    arguments, same = Small(150, MemoryError), tmp_path / "given"
+    embedder(arguments, same, token_budget=128).embed(task(rows))
+    planned = {row for row, count in small.done.items() if count == arguments.done[row]}
     assert set(rows) - planned == {max(rows, key=len)}
     # A longer row, in a later task, is measured again; the budget never grows.
-    one.embed(task(["ACGT" * 5, "ACGT" * 35], "long"))
+    test_embedder.embed(task(["ACGT" * 5, "ACGT" * 35], "long"))
     assert small.failed[1:] == [512 // 140]
-    assert one.limit.budget == 128
+    assert test_embedder.limit.budget == 128
 
 
 def test_what_cannot_be_tried_leaves_the_default(tmp_path: Path) -> None:
@@ -221,12 +227,12 @@ def test_what_cannot_be_tried_leaves_the_default(tmp_path: Path) -> None:
 def test_one_row_that_does_not_fit_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
     # In file order, so that rows come before the one that is too long.
     small = Small(100, MemoryError)
-    one = embedder(small, tmp_path, mode="file")
+    test_embedder = embedder(small, tmp_path, mode="file")
     data = task(["ACGT" * 3, "AC" * 4, "CCGG" * 40, "GG"])
     says = f"t: the sequence {('CCGG' * 40)[:60]!r} of 160 letters: one sequence alone does not fit"
     with pytest.raises(EmbeddingError, match=re.escape(says)):
-        one.embed(data)
-    assert list(one.missing(data).values()) == ["CCGG" * 40, "GG"]
+        test_embedder.embed(data)
+    assert list(test_embedder.missing(data).values()) == ["CCGG" * 40, "GG"]
 
 
 def test_a_token_counter_that_fails_is_a_sentence(tmp_path: Path) -> None:
@@ -234,11 +240,11 @@ def test_a_token_counter_that_fails_is_a_sentence(tmp_path: Path) -> None:
         def count_tokens(self, batch: Sequence[str]) -> list[int]:
             return [len(s) for s in batch[1:]]
 
-    one = embedder(Wrong(99, MemoryError), tmp_path)
+    test_embedder = embedder(Wrong(99, MemoryError), tmp_path)
     with pytest.raises(
         EmbeddingError, match="returned 3 numbers for 4 sequences, expected one for"
     ):
-        one.embed(task(["A", "C", "G", "T"]))
+        test_embedder.embed(task(["A", "C", "G", "T"]))
 
 
 @pytest.fixture(scope="module")
@@ -271,15 +277,15 @@ def test_a_built_in_backs_off_within_a_call(bert: Path, tmp_path: Path, batching
     made = [HuggingFaceExtractor(str(bert), batching=batching) for _ in range(2)]
     expected = made[0].extract_embeddings(rows, batch_size=16)
     seen = limited(made[1], tokens=300, first=2)
-    one = embedder(made[1], tmp_path, mode=batching, rows=16)
-    one.embed(task(rows))
-    found = one.cache.read(sequence_digests(rows))
+    test_embedder = embedder(made[1], tmp_path, mode=batching, rows=16)
+    test_embedder.embed(task(rows))
+    cache = test_embedder.cache.read(sequence_digests(rows))
     assert seen["failed"] > 0
     assert seen["rows"] == len(rows), "a row was computed again"
-    assert one.token_budget == made[1].memory.tokens
+    assert test_embedder.token_budget == made[1].memory.tokens
     if batching == "exact":
-        assert (found == expected).all()
-    assert np.abs(found - expected).max() < 1e-5
+        assert (cache == expected).all()
+    assert np.abs(cache - expected).max() < 1e-5
 
 
 def test_a_window_that_does_not_fit_names_its_sequence(bert: Path, tmp_path: Path) -> None:
@@ -311,12 +317,14 @@ def test_a_transformer_gets_the_budget_that_a_limit_leaves_room_for(tmp_path: Pa
     made = [HuggingFaceExtractor(str(folder), batching="exact") for _ in range(2)]
     free = embedder(made[0], tmp_path / "free", mode="exact")
     free.embed(task(rows))
-    one = embedder(made[1], tmp_path / "tight", mode="exact")
-    one.limit = MemoryLimit(room_of("cpu"))
+    test_embedder = embedder(made[1], tmp_path / "tight", mode="exact")
+    test_embedder.limit = MemoryLimit(room_of("cpu"))
     with address_space(160 << 20):
-        one.embed(task(rows))
-    assert one.limit.budget in (256, 512, 1024)
-    assert (one.limit.tokens, made[1].memory.tokens) == (None, None), "memory never ran out"
+        test_embedder.embed(task(rows))
+    assert test_embedder.limit.budget in (256, 512, 1024)
+    assert (test_embedder.limit.tokens, made[1].memory.tokens) == (None, None), (
+        "memory never ran out"
+    )
     digests = sequence_digests(rows)
-    assert (one.cache.read(digests) == free.cache.read(digests)).all()
-    assert one.cache.token_budgets == {one.limit.budget}
+    assert (test_embedder.cache.read(digests) == free.cache.read(digests)).all()
+    assert test_embedder.cache.token_budgets == {test_embedder.limit.budget}

@@ -34,13 +34,13 @@ def some(count: int, dim: int = 3, start: int = 0) -> tuple[list[bytes], np.ndar
 
 @given(st.lists(st.integers(0, 29), min_size=1, max_size=40))
 @settings(max_examples=30, deadline=None)
-def test_reads_any_rows_in_any_order(wanted: list[int]) -> None:
+def test_reads_any_rows_in_any_order(expected: list[int]) -> None:
     digests, rows = some(30)
     with tempfile.TemporaryDirectory() as folder:
         cache = Cache(Path(folder), {"a": 1})
         cache.add(digests[:10], rows[:10])
         cache.add(digests[10:], rows[10:])
-        assert (cache.read([digests[i] for i in wanted]) == rows[wanted]).all()
+        assert (cache.read([digests[i] for i in expected]) == rows[expected]).all()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -269,7 +269,7 @@ def test_embedding_goes_on_while_a_shard_is_written(
     cache, go_on = Cache(tmp_path, {}), threading.Event()
     add = cache.add
     monkeypatch.setattr(store, "SHARD_BYTES", 10)
-    monkeypatch.setattr(cache, "add", lambda *given: go_on.wait(60) and add(*given))
+    monkeypatch.setattr(cache, "add", lambda *arguments: go_on.wait(60) and add(*arguments))
     with ShardWriter(cache) as writer:
         writer.add(*some(2))  # returns, though nothing is written yet
         assert not list(cache.folder.glob("*.shard"))

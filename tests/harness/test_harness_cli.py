@@ -123,15 +123,15 @@ def test_tasks_and_extractors_are_listed(harness: Harness) -> None:
     listed = harness("extractors", "list").stdout.split("\nyours\n")[0].splitlines()
     assert [line.split(maxsplit=1) for line in listed] == [
         ["built", "in"],
-        *([name, one.summary] for name, one in BUILTINS.items()),
+        *([name, builtin.summary] for name, builtin in BUILTINS.items()),
     ]
 
 
 def test_data_audit_speaks_text_and_json(harness: Harness) -> None:
     assert harness("data", "audit").stdout.endswith("0 of 13 tasks have duplicate sequences\n")
-    told = json.loads(harness("data", "audit", "--format", "json").stdout)
-    assert len(told) == 13
-    assert told[0]["train"]["rows"] == 360
+    document = json.loads(harness("data", "audit", "--format", "json").stdout)
+    assert len(document) == 13
+    assert document[0]["train"]["rows"] == 360
 
 
 def test_every_command_and_option_has_a_help_text() -> None:

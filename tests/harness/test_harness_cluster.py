@@ -87,10 +87,10 @@ def records(folder: Path) -> dict[str, Any]:
 NAMES = ("kmer.json", "mine.json")
 
 
-def asked(folder: Path) -> Counter[str]:
-    found = Counter((folder / "asked").read_text().split())
-    del found["ACGT" * 16]
-    return found
+def embedded_counts(folder: Path) -> Counter[str]:
+    counts = Counter((folder / "asked").read_text().split())
+    del counts["ACGT" * 16]
+    return counts
 
 
 def started(harness: Harness, cluster: Cluster) -> subprocess.Popen[str]:
@@ -104,12 +104,12 @@ def test_a_killed_embedder_changes_no_record(
 ) -> None:
     laid(harness)
     (harness.folder / "kill").touch()
-    _, said = (process := started(harness, cluster)).communicate(timeout=SECONDS)
-    assert process.returncode == 0, said
+    _, message = (process := started(harness, cluster)).communicate(timeout=SECONDS)
+    assert process.returncode == 0, message
     assert not (harness.folder / "kill").exists()
-    assert said.count("an embedder died: its process was killed, or its machine left") == 1
+    assert message.count("an embedder died: its process was killed, or its machine left") == 1
     assert records(harness.folder) == local
-    assert set(asked(harness.folder).values()) == {1}
+    assert set(embedded_counts(harness.folder).values()) == {1}
 
 
 @pytest.mark.nightly
@@ -129,8 +129,8 @@ def test_machines_that_leave_and_come_change_no_record(
         if len(finished) > 4 - 2 * len(leaves):
             cluster.remove_node(leaves.pop(), allow_graceful=False)
             cluster.add_node(num_cpus=1)
-    _, said = process.communicate(timeout=SECONDS)
-    assert process.returncode == 0, said
+    _, message = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, message
     assert records(harness.folder) == local
 
 
@@ -165,5 +165,5 @@ def test_a_machine_that_dies_meanwhile_prints_nothing(cluster: Cluster, harness:
 def test_without_ray_one_line_names_the_cure(harness: Harness) -> None:
     code = "import sys; sys.modules['ray'] = None; from reference_harness.cli import main; main()"
     done = harness("run", "--output", "r.json", "--engine", "ray", code=code)
-    said = "error: the package ray is missing: pip install 'geneb-ci[ray]'\n"
-    assert (done.returncode, done.stderr) == (2, said)
+    message = "error: the package ray is missing: pip install 'geneb-ci[ray]'\n"
+    assert (done.returncode, done.stderr) == (2, message)

@@ -141,10 +141,10 @@ def test_strange_files_are_ignored_and_told(tmp_path: Path) -> None:
 
 
 def test_a_definition_with_another_probe_is_refused(tmp_path: Path) -> None:
-    told = json.loads((REPOSITORY / "schemas" / "benchmark-mini.json").read_text())
-    told["protocol"]["logreg"]["C"] = 2.0
+    document = json.loads((REPOSITORY / "schemas" / "benchmark-mini.json").read_text())
+    document["protocol"]["logreg"]["C"] = 2.0
     path = tmp_path / "other.json"
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(document))
     with pytest.raises(OptionError, match="the harness fits with these settings"):
         benchmark.load(path)
 
@@ -159,18 +159,20 @@ def test_cutting_a_split_keeps_classes_in_equal_parts() -> None:
 def test_audit_counts_by_hand() -> None:
     train = Split(["AAC", "aac", "CCG", "CCG", "TTT"], np.array([0, 1, 1, 1, 0]))
     test = Split(["AAC", "CCG", "AAA", "GGG", "GGG"], np.array([1, 0, 0, 1, 1]))
-    found = audit_data.audit(TaskData("t", train, test))
-    assert (found.train.duplicates, found.test.duplicates) == (2, 1)
-    assert (found.train.contradictions, found.test.contradictions) == (2, 0)
-    assert (found.overlap, found.overlap_other_label, found.overlap_reverse) == (2, 1, 1)
-    assert not found.clean
+    outcome = audit_data.audit(TaskData("t", train, test))
+    assert (outcome.train.duplicates, outcome.test.duplicates) == (2, 1)
+    assert (outcome.train.contradictions, outcome.test.contradictions) == (2, 0)
+    assert (outcome.overlap, outcome.overlap_other_label, outcome.overlap_reverse) == (2, 1, 1)
+    assert not outcome.clean
 
 
 def test_audit_finds_what_the_real_tasks_have(real_tasks: Path) -> None:
     bench = benchmark.geneb()
     source = data.Folder(real_tasks, bench)
-    found = {i: audit_data.audit(source.load(bench.by_id[i])) for i in source.available()}
-    short = {key.removeprefix("leannmlindsey_GUE_"): value for key, value in found.items()}
+    reports_by_task = {i: audit_data.audit(source.load(bench.by_id[i])) for i in source.available()}
+    short = {
+        key.removeprefix("leannmlindsey_GUE_"): value for key, value in reports_by_task.items()
+    }
     assert {k: v.overlap for k, v in short.items() if v.overlap} == {
         "human_tf_1": 1, "prom_300_tata": 6, "prom_core_tata": 16,
     }  # fmt: skip

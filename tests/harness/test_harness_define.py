@@ -22,16 +22,16 @@ def test_two_commands_lead_to_a_verified_run(harness: Harness) -> None:
     write_remote(mini.load("mini_enhancer"), harness.folder / "own")
     done = harness("data", "define", "own", "--name", "Mine")
     assert (done.returncode, done.stderr) == (0, "")
-    told = json.loads((harness.folder / "own/benchmark.json").read_text())
+    document = json.loads((harness.folder / "own/benchmark.json").read_text())
     assert done.stdout.splitlines() == [
-        f"wrote own/benchmark.json: 2 tasks, revision {told['dataset']['revision']}",
+        f"wrote own/benchmark.json: 2 tasks, revision {document['dataset']['revision']}",
         (
             "run it: geneb-harness run --data own --benchmark own/benchmark.json "
             "--output record.json"
         ),
     ]
-    assert told["name"] == "Mine"
-    assert told["tasks"] == [
+    assert document["name"] == "Mine"
+    assert document["tasks"] == [
         {
             "id": name, "label": name, "category": "Own tasks", "n_test": 160,
             "test_class_counts": sorted(mini.load(name).test.class_counts.values()),
@@ -126,8 +126,8 @@ def test_a_folder_without_tasks_says_what_belongs_there(tmp_path: Path) -> None:
         define(tmp_path / "none")
 
 
-def load_error(path: Path, told: Any) -> list[str]:
-    path.write_text(json.dumps(told))
+def load_error(path: Path, answer: Any) -> list[str]:
+    path.write_text(json.dumps(answer))
     with pytest.raises(OptionError) as caught:
         benchmark.load(path)
     lines = str(caught.value).splitlines()
@@ -139,25 +139,25 @@ def test_an_empty_definition_names_every_key_and_what_belongs_there(tmp_path: Pa
     """What is said is enough: taken as it stands, it is a definition."""
     *lines, last = load_error(tmp_path / "own.json", {})
     assert last == HOW_TO_DEFINE
-    said = [line.partition(": missing, expected for example ") for line in lines]
-    told = {place: json.loads(example) for place, _, example in said}
-    assert list(told) == [
+    example_parts = [line.partition(": missing, expected for example ") for line in lines]
+    example_by_member = {member: json.loads(example) for member, _, example in example_parts}
+    assert list(example_by_member) == [
         "schema_version", "name", "harness_version", "regimes", "metrics", "primary_metric",
         "protocol", "dataset", "category_order", "tasks",
     ]  # fmt: skip
-    (tmp_path / "own.json").write_text(json.dumps(told))
+    (tmp_path / "own.json").write_text(json.dumps(example_by_member))
     assert benchmark.load(tmp_path / "own.json").name == "GENEB"
 
 
 def test_missing_wrong_and_contradictory_keys_are_said_at_once(tmp_path: Path) -> None:
-    told = json.loads((ROOT / "schemas/benchmark-mini.json").read_text())
-    del told["name"], told["tasks"][1]["label"]
-    told["protocol"]["logreg"]["C"] = 2.0
-    told["protocol"]["feature_scaling"] = "standard"
-    told["regimes"].append("3shot")
-    told["dataset"]["revision"] = "main"
-    told["tasks"][3]["id"] = told["tasks"][2]["id"]
-    assert load_error(tmp_path / "own.json", told) == [
+    document = json.loads((ROOT / "schemas/benchmark-mini.json").read_text())
+    del document["name"], document["tasks"][1]["label"]
+    document["protocol"]["logreg"]["C"] = 2.0
+    document["protocol"]["feature_scaling"] = "standard"
+    document["regimes"].append("3shot")
+    document["dataset"]["revision"] = "main"
+    document["tasks"][3]["id"] = document["tasks"][2]["id"]
+    assert load_error(tmp_path / "own.json", document) == [
         'name: missing, expected for example "GENEB"',
         (
             'protocol/logreg: found {"C": 2.0, "max_iter": 1000, "solver": "lbfgs"}; expected '
@@ -181,6 +181,6 @@ def test_missing_wrong_and_contradictory_keys_are_said_at_once(tmp_path: Path) -
     ]
 
 
-@pytest.mark.parametrize("told", [[], {"tasks": 3}, {"protocol": []}, {"tasks": [[]]}, "GENEB"])
-def test_a_definition_of_another_shape_is_a_sentence(tmp_path: Path, told: Any) -> None:
-    assert load_error(tmp_path / "own.json", told)[-1] == HOW_TO_DEFINE
+@pytest.mark.parametrize("answer", [[], {"tasks": 3}, {"protocol": []}, {"tasks": [[]]}, "GENEB"])
+def test_a_definition_of_another_shape_is_a_sentence(tmp_path: Path, answer: Any) -> None:
+    assert load_error(tmp_path / "own.json", answer)[-1] == HOW_TO_DEFINE

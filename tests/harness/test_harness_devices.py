@@ -110,17 +110,19 @@ def embedded(folder: Path, count: int = 2) -> Iterator[EmbedResult | Notice]:
         raise
     devices.close(None)
     assert not devices.open
-    one = spec.load()
+    load = spec.load()
     for name, named in tasks.items():
-        list(one.embed(EmbedJob(name, [sequence for _, sequence in named], folder / "one", {})))
+        list(load.embed(EmbedJob(name, [sequence for _, sequence in named], folder / "one", {})))
         digests = [digest for digest, _ in named]
-        found = [Cache(folder / place, {}).read(digests).tobytes() for place in ("one", "many")]
-        assert found[0] == found[1]
+        cached_bytes = [
+            Cache(folder / name, {}).read(digests).tobytes() for name in ("one", "many")
+        ]
+        assert cached_bytes[0] == cached_bytes[1]
     assert sum(progress) >= sum(map(len, tasks.values()))
 
 
 def pids(folder: Path, name: str) -> set[int]:
-    return {int(one.name.rpartition("-")[2]) for one in folder.glob(f"{name}-*")} - {os.getpid()}
+    return {int(path.name.rpartition("-")[2]) for path in folder.glob(f"{name}-*")} - {os.getpid()}
 
 
 @pytest.mark.parametrize("is_measured", [False, True])
@@ -143,14 +145,16 @@ def test_the_parts_of_a_task_are_its_calls_or_where_each_device_plans_its_sequen
 @pytest.mark.nightly  # the test below asserts the same where a process is killed
 def test_each_task_is_embedded_once_and_has_the_bytes_of_one_device(tmp_path):
     results = list(embedded(tmp_path))
-    assert all(isinstance(one, EmbedResult) and not one.failure for one in results)
-    assert sorted(one.task_id for one in results if isinstance(one, EmbedResult)) == sorted(TASKS)
+    assert all(isinstance(result, EmbedResult) and not result.failure for result in results)
+    assert sorted(
+        result.task_id for result in results if isinstance(result, EmbedResult)
+    ) == sorted(TASKS)
     assert len(pids(tmp_path, "asked")) == 2
-    assert all(one.letters for one in results if isinstance(one, EmbedResult))
-    asked = [
+    assert all(result.letters for result in results if isinstance(result, EmbedResult))
+    word_counts = [
         len((tmp_path / f"asked-{pid}").read_text().split()) for pid in pids(tmp_path, "asked")
     ]
-    assert min(asked) > max(asked) / 2, "each has about half of every task"
+    assert min(word_counts) > max(word_counts) / 2, "each has about half of every task"
 
 
 @pytest.mark.parametrize(
@@ -167,12 +171,14 @@ def test_each_task_is_embedded_once_and_has_the_bytes_of_one_device(tmp_path):
 def test_what_a_lost_process_had_goes_on_in_another_and_its_device_is_named(tmp_path, what, why):
     (tmp_path / what).touch()
     results = list(embedded(tmp_path))
-    (notice,) = [one.line for one in results if isinstance(one, Notice)]
+    (notice,) = [result.line for result in results if isinstance(result, Notice)]
     assert any(f": embedder {n}: " in notice for n in (1, 2))
     assert why in notice
     assert notice.endswith("; the task continues in another process")
-    assert sorted(one.task_id for one in results if isinstance(one, EmbedResult)) == sorted(TASKS)
-    assert not any(one.failure for one in results if isinstance(one, EmbedResult))
+    assert sorted(
+        result.task_id for result in results if isinstance(result, EmbedResult)
+    ) == sorted(TASKS)
+    assert not any(result.failure for result in results if isinstance(result, EmbedResult))
     assert len(pids(tmp_path, "loaded")) == 3
 
 
@@ -181,14 +187,14 @@ def test_devices_that_always_fail_are_left_one_by_one(tmp_path):
     (tmp_path / "always").touch()
     results: list[EmbedResult | Notice] = []
     with pytest.raises(WorkerDiedError, match=r"^embedder [12]: .*: no embedder is left"):
-        results.extend(one for one in embedded(tmp_path))
-    dead = [one for one in pids(tmp_path, "loaded") if Path(f"/proc/{one}").exists()]
+        results.extend(call for call in embedded(tmp_path))
+    dead = [pid for pid in pids(tmp_path, "loaded") if Path(f"/proc/{pid}").exists()]
     assert not dead
     assert len(pids(tmp_path, "loaded")) <= 2 * ATTEMPTS
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "message"),
     [
         pytest.param("refuse-0", "^embedder 1: .*out of order", marks=pytest.mark.nightly),
         ("refuse-1", "^embedder 2: .*out of order"),
@@ -199,11 +205,11 @@ def test_devices_that_always_fail_are_left_one_by_one(tmp_path):
         ),
     ],
 )
-def test_a_device_that_cannot_load_the_model_as_the_first_is_named(tmp_path, what, said):
+def test_a_device_that_cannot_load_the_model_as_the_first_is_named(tmp_path, what, message):
     (tmp_path / what).touch()
-    with pytest.raises(EmbeddingError, match=said):
+    with pytest.raises(EmbeddingError, match=message):
         OnDevices(spec_of(tmp_path), 2)
-    assert not [one for one in pids(tmp_path, "loaded") if Path(f"/proc/{one}").exists()]
+    assert not [pid for pid in pids(tmp_path, "loaded") if Path(f"/proc/{pid}").exists()]
 
 
 @pytest.mark.parametrize(
@@ -248,10 +254,10 @@ def test_a_run_that_is_killed_goes_on_with_other_embedders_and_has_the_record_of
     done = harness(*several, "--embedders", 2, "--resume")
     assert done.returncode == 0, done.stderr
     assert "embedders: embedder 1, embedder 2" in done.stderr
-    one, many = (record(harness.folder, name) for name in ("one.json", "many.json"))
-    for task in (*one["tasks"].values(), *many["tasks"].values()):
+    one_device, many = (record(harness.folder, name) for name in ("one.json", "many.json"))
+    for task in (*one_device["tasks"].values(), *many["tasks"].values()):
         task.pop("embedded_now")  # what the killed run had saved
         task.pop("embedded_letters", None)
     assert many.pop("resumed") in (True, False)
-    one.pop("resumed")
-    assert one == many
+    one_device.pop("resumed")
+    assert one_device == many

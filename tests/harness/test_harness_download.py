@@ -63,8 +63,8 @@ class Hub:
             if not path.endswith(COMMIT):
                 return 404, {"X-Error-Code": "RevisionNotFound"}, b""
             siblings = [{"rfilename": name} for name in self.files]
-            told = {"id": BENCH.dataset.repo_id, "sha": COMMIT, "siblings": siblings}
-            return 200, {"Content-Type": "application/json"}, json.dumps(told).encode()
+            repository_answer = {"id": BENCH.dataset.repo_id, "sha": COMMIT, "siblings": siblings}
+            return 200, {"Content-Type": "application/json"}, json.dumps(repository_answer).encode()
         if path.startswith(f"/api/{repo}/tree/"):
             tree = [
                 {"type": "file", "path": n, "size": len(c), "oid": git_name(c)}
@@ -81,10 +81,10 @@ class Hub:
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Hub]:
-    place = tmp_path / "there"
+    path = tmp_path / "there"
     for task_id in IDS:
-        write_remote(mini.load(task_id), place)
-    files = {p.relative_to(place).as_posix(): p.read_bytes() for p in place.rglob("*.csv")}
+        write_remote(mini.load(task_id), path)
+    files = {p.relative_to(path).as_posix(): p.read_bytes() for p in path.rglob("*.csv")}
     served = Hub(files | {"README.md": b"not asked for"})
     thread = threading.Thread(target=served.server.serve_forever, daemon=True)
     thread.start()
@@ -182,8 +182,8 @@ def test_a_hub_that_cannot_be_reached_is_named_with_what_to_do():
     """Once, for all tries: the Hub's client logs two lines a try."""
     from huggingface_hub.utils import httpx
 
-    said = storage.reason(httpx.ConnectError("[Errno -2] Name or service not known"))
-    assert said == (
+    reason = storage.reason(httpx.ConnectError("[Errno -2] Name or service not known"))
+    assert reason == (
         "the Hub cannot be reached ([Errno -2] Name or service not known); check the network, or "
         "name a Hub that it reaches with --endpoint; then run the command again: complete files "
         "are not downloaded again"
@@ -196,7 +196,7 @@ def test_a_hub_that_cannot_be_reached_is_named_with_what_to_do():
     ]
     records = [logging.LogRecord("hub", 30, "", 0, line, (), None) for line in lines]
     once = storage._OneLineFilter()
-    assert [one.getMessage() for one in records if once.filter(one)] == [
+    assert [record.getMessage() for record in records if once.filter(record)] == [
         "the Hub does not answer; trying again, for half a minute",
         "Error closing client: none",
     ]

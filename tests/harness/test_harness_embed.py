@@ -52,11 +52,11 @@ def task(train: list[str], test: list[str], name: str = "t") -> TaskData:
 
 def test_identical_sequences_are_embedded_once_across_splits_and_tasks(tmp_path: Path) -> None:
     counts = Counts()
-    one = embedder(counts, tmp_path)
-    first = one.embed(task(["AC", "AC", "GG"], ["AC", "TT"]))
-    second = one.embed(task(["TT", "GG"], ["CC", "GG"]))
-    asked = [s for call, _ in counts.calls for s in call]
-    assert sorted(asked) == ["AC", "CC", "GG", "TT"]
+    test_embedder = embedder(counts, tmp_path)
+    first = test_embedder.embed(task(["AC", "AC", "GG"], ["AC", "TT"]))
+    second = test_embedder.embed(task(["TT", "GG"], ["CC", "GG"]))
+    requests = [s for call, _ in counts.calls for s in call]
+    assert sorted(requests) == ["AC", "CC", "GG", "TT"]
     assert (first, second) == ((3, 3), (3, 1))
 
 
@@ -70,10 +70,10 @@ def test_case_is_not_folded(tmp_path: Path) -> None:
 def test_order_is_restored(tmp_path: Path, mode: str) -> None:
     rng = np.random.RandomState(0)
     train = ["".join(rng.choice(list("ACGT"), n)) for n in rng.randint(1, 90, 60)]
-    one = embedder(Counts(), tmp_path, mode=mode, token_budget=200)
-    one.embed(task(train, ["ACGT"]))
-    found = one.cache.read(sequence_digests(train))
-    assert (found == Counts().extract_embeddings(train, 1)).all()
+    test_embedder = embedder(Counts(), tmp_path, mode=mode, token_budget=200)
+    test_embedder.embed(task(train, ["ACGT"]))
+    cache = test_embedder.cache.read(sequence_digests(train))
+    assert (cache == Counts().extract_embeddings(train, 1)).all()
 
 
 lengths = st.lists(st.integers(1, 50), min_size=1, max_size=40)
@@ -191,16 +191,16 @@ def test_rows_before_a_failure_are_kept(tmp_path: Path) -> None:
                 raise KeyboardInterrupt
             return super().extract_embeddings(sequences, batch_size)
 
-    one = embedder(Fails(), tmp_path, token_budget=4)
+    test_embedder = embedder(Fails(), tmp_path, token_budget=4)
     data = task(["AAAA", "CCCC", "GGGG"], ["TTTT"])
     with pytest.raises(KeyboardInterrupt):
-        one.embed(data)
-    assert len(one.missing(data)) == 2
+        test_embedder.embed(data)
+    assert len(test_embedder.missing(data)) == 2
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64"])
 def test_torch_tensors_are_taken(kind: str) -> None:
     tensor = torch.tensor([[1.5, -2.0]], dtype=getattr(torch, kind), requires_grad=True)
-    found = to_numpy(tensor)
-    assert found.tolist() == [[1.5, -2.0]]
-    assert found.dtype == ("float32" if kind == "bfloat16" else kind)
+    array = to_numpy(tensor)
+    assert array.tolist() == [[1.5, -2.0]]
+    assert array.dtype == ("float32" if kind == "bfloat16" else kind)

@@ -41,13 +41,15 @@ class Calls:
 def test_the_first_task_that_lacks_a_sequence_embeds_it(
     tasks: list[set[str]], here: set[str]
 ) -> None:
-    cache: Any = SimpleNamespace(find=lambda wanted: set(wanted) & set(sequence_digests(here)))
-    named = {f"t{i}": packed_digests(sequence_digests(sorted(one))) for i, one in enumerate(tasks)}
+    cache: Any = SimpleNamespace(find=lambda expected: set(expected) & set(sequence_digests(here)))
+    named = {
+        f"t{i}": packed_digests(sequence_digests(sorted(task))) for i, task in enumerate(tasks)
+    }
     seen: dict[str, str] = {}
     for (task_id, claim), letters in zip(claims(named, cache).items(), tasks, strict=True):
         lacking = sorted(letters - here - seen.keys())
-        source_tasks = {seen[one] for one in letters - here if one in seen}
-        assert [one.tobytes() for one in claim.missing] == sequence_digests(lacking)
+        source_tasks = {seen[letter] for letter in letters - here if letter in seen}
+        assert [digest.tobytes() for digest in claim.missing] == sequence_digests(lacking)
         assert claim.source_tasks == source_tasks
         seen |= dict.fromkeys(lacking, task_id)
 
@@ -66,21 +68,21 @@ def test_the_rest_of_a_killed_job_has_the_batches_it_would_have_had(
         made = Embedder(loaded, facts, Batching(token_budget=256), MemoryLimit())  # type: ignore[arg-type]
         return calls, made, EmbedJob("t", sequences, folder, {})
 
-    whole, one, job = embedder(tmp_path / "whole")
-    *_, done = one.embed(job)
+    whole, claim, job = embedder(tmp_path / "whole")
+    *_, done = claim.embed(job)
     assert isinstance(done, EmbedResult)
     assert len(whole.made) > 5
-    first, one, job = embedder(tmp_path / "killed")
-    steps = one.embed(job)
+    first, claim, job = embedder(tmp_path / "killed")
+    steps = claim.embed(job)
     for _ in range(3):
         assert isinstance(next(steps), Step)
     # A killed process leaves what was flushed, and runs nothing more.
-    rest, one, job = embedder(tmp_path / "killed")
-    list(one.embed(job))
+    rest, claim, job = embedder(tmp_path / "killed")
+    list(claim.embed(job))
     assert first.made[:2] + rest.made in (whole.made, whole.made[:2] + whole.made[3:])
     digests = sequence_digests(sequences)
-    found = [Cache(tmp_path / name, {}).read(digests) for name in ("whole", "killed")]
-    assert found[0].tobytes() == found[1].tobytes()
+    caches = [Cache(tmp_path / name, {}).read(digests) for name in ("whole", "killed")]
+    assert caches[0].tobytes() == caches[1].tobytes()
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +90,10 @@ def sharing(tmp_path_factory: pytest.TempPathFactory) -> Harness:
     """Lay three tasks, of which one is the longest and has sequences of both others."""
     harness = Harness(tmp_path_factory.mktemp("sharing"))
     parts = [mini.load(name).head(30) for name in ("mini_mouse", "mini_tf", "mini_phage")]
-    train = [one.train for one in parts]
-    every = Split([s for one in train for s in one.sequences], np.arange(90) % 2)
-    for one in (*parts[:2], TaskData("mini_phage", every, parts[2].test)):
-        write_flat(one, harness.folder / "data")
+    train = [part.train for part in parts]
+    every = Split([s for task_data in train for s in task_data.sequences], np.arange(90) % 2)
+    for part in (*parts[:2], TaskData("mini_phage", every, parts[2].test)):
+        write_flat(part, harness.folder / "data")
     assert harness("data", "define", "data").returncode == 0
     return harness
 
@@ -110,17 +112,17 @@ def test_the_order_of_tasks_changes_no_record(sharing: Harness) -> None:
         process = sharing.start(
             *words, "--output", f"{name}.json", "--cache", name, "--quiet", code=ordered
         )
-        _, said = process.communicate(COMMAND_SECONDS)
-        assert process.returncode == 0, said
+        _, message = process.communicate(COMMAND_SECONDS)
+        assert process.returncode == 0, message
         records.append(timeless(json.loads((sharing.folder / f"{name}.json").read_text())))
     assert records[0] == records[1]
-    assert {name: one["embedded_now"] for name, one in records[0]["tasks"].items()} == {
+    assert {name: task["embedded_now"] for name, task in records[0]["tasks"].items()} == {
         "mini_mouse": 60, "mini_phage": 90, "mini_tf": 30
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "expected tables [[run]] and nothing else"),
         ("[[run]", "not a TOML file"),
@@ -131,12 +133,14 @@ def test_the_order_of_tasks_changes_no_record(sharing: Harness) -> None:
         ('[[run]]\noutput = "a"\n' * 2, "run 1: a is named twice"),
     ],
 )
-def test_a_list_of_models_that_is_wrong_is_refused(harness: Harness, text: str, said: str) -> None:
+def test_a_list_of_models_that_is_wrong_is_refused(
+    harness: Harness, text: str, message: str
+) -> None:
     (harness.folder / "models.toml").write_text(text)
     done = harness("run", "--from", "models.toml")
     assert done.returncode == 2
     assert done.stderr.startswith("error: models.toml: ")
-    assert said in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

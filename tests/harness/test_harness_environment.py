@@ -44,7 +44,7 @@ def install(folder: Path, version: str) -> None:
 
 def test_an_upgrade_of_what_a_forward_pass_imports_is_another_cache(harness: Harness) -> None:
     (harness.folder / "lazy.py").write_text(LAZY)
-    found = {}
+    records_by_number = {}
     for number, version in enumerate(("1.0", "1.0", "1.1")):
         install(harness.folder, version)
         done = harness(
@@ -53,11 +53,11 @@ def test_an_upgrade_of_what_a_forward_pass_imports_is_another_cache(harness: Har
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         record = json.loads((harness.folder / f"{number}.json").read_text())
-        found[number] = (
+        records_by_number[number] = (
             record["packages"]["state-space-kernels"],
             record["tasks"]["mini_tf"]["embedded_now"] > 0,
         )
-    assert found == {0: ("1.0", True), 1: ("1.0", False), 2: ("1.1", True)}
+    assert records_by_number == {0: ("1.0", True), 1: ("1.0", False), 2: ("1.1", True)}
 
 
 def test_what_moves_files_and_text_is_left_out() -> None:
@@ -65,11 +65,11 @@ def test_what_moves_files_and_text_is_left_out() -> None:
     importlib.import_module("tqdm")  # the Hub's client requires it
 
     started = time.process_time()
-    found = environment.packages_of(KmerExtractor(""))
+    packages = environment.packages_of(KmerExtractor(""))
     assert time.process_time() - started < CPU_SECONDS_MAX
-    assert found.items() >= environment.packages().items()
-    assert not found.keys() & {"geneb-ci", "click", "pydantic", "rich", "tqdm", "filelock"}
-    assert found["pytest"] == importlib.metadata.version("pytest")
+    assert packages.items() >= environment.packages().items()
+    assert not packages.keys() & {"geneb-ci", "click", "pydantic", "rich", "tqdm", "filelock"}
+    assert packages["pytest"] == importlib.metadata.version("pytest")
 
 
 def test_an_extractor_that_refuses_the_short_sequence_is_measured(
@@ -98,7 +98,7 @@ SETTINGS = (
 def model(tmp_path, monkeypatch):
     """Save a model; what is set of torch, which is global, is undone after the test."""
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
-    before = [getattr(*one) for one in SETTINGS]
+    before = [getattr(*setting) for setting in SETTINGS]
     yield str(save("bert", tmp_path / "model"))
     torch.set_float32_matmul_precision("highest")
     for (where, name), value in zip(SETTINGS, before, strict=True):
@@ -201,5 +201,5 @@ def test_a_run_says_why_its_record_names_no_commit(
     done = harness("run", "--tasks", "mini_tf", "--regimes", "1shot", "--output", "r.json")
     assert done.returncode == 0, done.stderr
     assert json.loads((harness.folder / "r.json").read_text())["harness"]["commit"] is None
-    said = " ".join(done.stderr.split())
-    assert f"the record names no commit of the harness, as git failed: {DUBIOUS}" in said
+    text = " ".join(done.stderr.split())
+    assert f"the record names no commit of the harness, as git failed: {DUBIOUS}" in text

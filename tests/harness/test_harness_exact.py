@@ -104,12 +104,12 @@ def above(folder: Path) -> EmbedderSpec:
 
 
 def test_results_that_depend_on_the_batch_give_a_limit_and_the_bits_of_batches_of_one(tmp_path):
-    one = above(tmp_path).load()
-    assert {limit.rows for limit in one.facts.exact_limits} == {4, 2}  # 1,024 tokens: two of them
-    alone = embed_sequences(one.extractor, Batching("file", rows=1), SEQUENCES)
-    measured = embed_sequences(one.extractor, one.batching, SEQUENCES)
+    load = above(tmp_path).load()
+    assert {limit.rows for limit in load.facts.exact_limits} == {4, 2}  # 1,024 tokens: two of them
+    alone = embed_sequences(load.extractor, Batching("file", rows=1), SEQUENCES)
+    measured = embed_sequences(load.extractor, load.batching, SEQUENCES)
     assert measured.tobytes() == alone.tobytes()
-    as_before = embed_sequences(one.extractor, Batching("exact"), SEQUENCES)
+    as_before = embed_sequences(load.extractor, Batching("exact"), SEQUENCES)
     assert as_before.tobytes() != alone.tobytes()
 
 
@@ -123,10 +123,10 @@ def test_a_run_whose_limit_is_measured_has_the_scores_of_batches_of_one(harness:
     measured, alone = (json.loads((harness.folder / f"{n}.json").read_text()) for n in "ab")
     assert measured["batching"]["exact_rows"][0] == {"tokens": 16, "rows": 4}
     assert "exact_rows" not in alone["batching"]
-    for regime, found in measured["tasks"]["mini_tf"]["regimes"].items():
+    for regime, member in measured["tasks"]["mini_tf"]["regimes"].items():
         other = alone["tasks"]["mini_tf"]["regimes"][regime]
-        assert found["predictions_sha256"] == other["predictions_sha256"]
-        assert found["scores"] == other["scores"]
+        assert member["predictions_sha256"] == other["predictions_sha256"]
+        assert member["scores"] == other["scores"]
 
 
 def test_a_model_of_transformers_keeps_its_limits(tmp_path):
@@ -139,20 +139,20 @@ def test_a_model_of_transformers_keeps_its_limits(tmp_path):
         batching=Batching("exact"),
         measures_budget=False,
     )
-    one = spec.load()
-    extractor = one.extractor.extractor
+    load = spec.load()
+    extractor = load.extractor.extractor
     assert isinstance(extractor, HuggingFaceExtractor)
-    assert extractor.exact_limits == one.facts.exact_limits != EXACT_LIMITS
-    assert [limit.tokens for limit in one.facts.exact_limits] == [16, 32, 64]
+    assert extractor.exact_limits == load.facts.exact_limits != EXACT_LIMITS
+    assert [limit.tokens for limit in load.facts.exact_limits] == [16, 32, 64]
     extractor.exact_limits = (RowLimit(16, 1),)
     alone = extractor.extract_embeddings(SEQUENCES)
-    extractor.exact_limits = one.facts.exact_limits
+    extractor.exact_limits = load.facts.exact_limits
     assert extractor.extract_embeddings(SEQUENCES).tobytes() == alone.tobytes()
 
 
 def test_a_run_says_where_embedded_alone_a_sequence_has_other_bits(tmp_path):
-    one = above(tmp_path).load()
-    state: Any = one.extractor.extractor
+    load = above(tmp_path).load()
+    state: Any = load.extractor.extractor
     embed = state.extract_embeddings
 
     def drifting(sequences: list[str], batch_size: int = 8) -> np.ndarray:
@@ -161,9 +161,9 @@ def test_a_run_says_where_embedded_alone_a_sequence_has_other_bits(tmp_path):
         return rows + np.float32(state.seen)
 
     job = EmbedJob("t", SEQUENCES, tmp_path / "cache", {})
-    *_, calm = one.embed(job)
+    *_, calm = load.embed(job)
     state.extract_embeddings = drifting
-    *_, moved = one.embed(EmbedJob("t", SEQUENCES, tmp_path / "other", {}))
+    *_, moved = load.embed(EmbedJob("t", SEQUENCES, tmp_path / "other", {}))
     assert isinstance(calm, EmbedResult)
     assert isinstance(moved, EmbedResult)
     assert not calm.notes

@@ -64,7 +64,7 @@ def mine(harness: Harness) -> Harness:
     return harness
 
 
-def told(harness: Harness, name: str = "record.json") -> dict[str, Any]:
+def record_of(harness: Harness, name: str = "record.json") -> dict[str, Any]:
     record: dict[str, Any] = json.loads((harness.folder / name).read_text())
     return record
 
@@ -76,7 +76,7 @@ def digests(record: dict[str, Any]) -> dict[str, list[str]]:
     }
 
 
-def asked(harness: Harness) -> Counter[str]:
+def embedded_counts(harness: Harness) -> Counter[str]:
     """Count the sequences that were embedded for a task.
 
     Not the one that loads what a forward pass does, nor those of which letters were changed, nor
@@ -125,15 +125,15 @@ def test_a_task_that_fails_does_not_end_the_others(mine: Harness) -> None:
 
     # 2. Resumed under another budget, only the one that failed runs.
     (mine.folder / "bad").unlink()
-    before = asked(mine)
+    before = embedded_counts(mine)
     done = mine(*THREE, "--token-budget", 512, "--resume")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("finished in the stopped run") == 2
-    new = asked(mine) - before
+    new = embedded_counts(mine) - before
     assert bad in new
     assert set(new) <= {*data.train.sequences, *data.test.sequences}
-    assert max(asked(mine).values()) == 1
-    record = told(mine)
+    assert max(embedded_counts(mine).values()) == 1
+    record = record_of(mine)
     assert list(record["tasks"]) == list(TASKS)
     assert record["batching"] == {
         "mode": "budget", "token_budget": 512, "measured": False, "rows": 8
@@ -146,8 +146,8 @@ def test_a_task_that_fails_does_not_end_the_others(mine: Harness) -> None:
     done = mine(*RUN, "--tasks", "mini_tf", "--token-budget", "auto", "--output", "again.json")
     assert done.returncode == 0, done.stderr
     assert "memory allows batches" not in done.stderr
-    assert told(mine, "again.json")["tasks"]["mini_tf"]["embedded_now"] == 0
-    assert told(mine, "again.json")["tasks"]["mini_tf"]["token_budgets"] == [8192]
+    assert record_of(mine, "again.json")["tasks"]["mini_tf"]["embedded_now"] == 0
+    assert record_of(mine, "again.json")["tasks"]["mini_tf"]["token_budgets"] == [8192]
 
 
 def test_a_measured_budget_is_in_the_record(mine: Harness) -> None:
@@ -158,7 +158,7 @@ def test_a_measured_budget_is_in_the_record(mine: Harness) -> None:
     measured = 4 * (1 << (longest - 1).bit_length())
     done = mine(*RUN, "--tasks", "mini_tf", "--token-budget", "auto", "--quiet")
     assert done.returncode == 0, done.stderr
-    record = told(mine)
+    record = record_of(mine)
     assert record["batching"] == {
         "mode": "budget", "token_budget": measured, "measured": True, "rows": 8
     }  # fmt: skip
@@ -194,14 +194,14 @@ def test_lack_of_memory_changes_no_prediction_under_exact_batching(
     done = mine(*exact, code=UNMEASURED)
     assert done.returncode == 0, done.stderr
     assert "memory ran out; batches have at most " in done.stderr
-    assert digests(told(mine)) == digests(told(undisturbed))
-    assert asked(mine) == asked(undisturbed)
-    assert set(asked(mine).values()) == {1}
+    assert digests(record_of(mine)) == digests(record_of(undisturbed))
+    assert embedded_counts(mine) == embedded_counts(undisturbed)
+    assert set(embedded_counts(mine).values()) == {1}
     calls = (mine.folder / "asked").read_text().splitlines()
     assert max(len(call.split()) for call in calls[3:]) <= 5 < len(calls[2].split())
-    budgets = told(mine)["tasks"]["mini_tf"]["token_budgets"]
+    budgets = record_of(mine)["tasks"]["mini_tf"]["token_budgets"]
     assert len(budgets) == 1
-    assert budgets[0] < told(mine)["batching"]["token_budget"]
+    assert budgets[0] < record_of(mine)["batching"]["token_budget"]
 
 
 @pytest.mark.parametrize(
@@ -219,8 +219,10 @@ def test_a_damaged_cache_repairs_itself(mine: Harness, at: int) -> None:
     done = mine(*THREE, "--output", "again.json")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count(f"renamed to {shard.name}.damaged, its embeddings are computed") == 1
-    assert digests(told(mine, "again.json")) == digests(told(mine))
-    now = {name: task["embedded_now"] for name, task in told(mine, "again.json")["tasks"].items()}
+    assert digests(record_of(mine, "again.json")) == digests(record_of(mine))
+    now = {
+        name: task["embedded_now"] for name, task in record_of(mine, "again.json")["tasks"].items()
+    }
     assert sorted(now.values())[:2] == [0, 0]
     assert max(now.values()) > 0
 
@@ -230,12 +232,12 @@ def test_a_killed_worker_costs_no_task(mine: Harness) -> None:
     process = mine.start(*THREE, "--jobs", 2)
     worker = first_worker(process)
     os.kill(worker, signal.SIGKILL)
-    _, said = process.communicate(timeout=ENDS_SECONDS)
-    assert process.returncode == 0, said
-    assert "a worker process was killed, probably out of memory" in said
-    assert "with --jobs 1" in said
-    assert sorted(told(mine)["tasks"]) == sorted(TASKS)
-    assert max(asked(mine).values()) == 1
+    _, message = process.communicate(timeout=ENDS_SECONDS)
+    assert process.returncode == 0, message
+    assert "a worker process was killed, probably out of memory" in message
+    assert "with --jobs 1" in message
+    assert sorted(record_of(mine)["tasks"]) == sorted(TASKS)
+    assert max(embedded_counts(mine).values()) == 1
 
 
 def first_worker(process: Started) -> int:

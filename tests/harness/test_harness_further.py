@@ -20,8 +20,8 @@ EXTRACTOR = KmerExtractor(k=2)
 
 
 def run(*words: str) -> None:
-    found = CliRunner().invoke(cli, list(words), catch_exceptions=False, standalone_mode=False)
-    assert found.exit_code == 0
+    result = CliRunner().invoke(cli, list(words), catch_exceptions=False, standalone_mode=False)
+    assert result.exit_code == 0
 
 
 def problem() -> probe.Problem:
@@ -32,7 +32,7 @@ def problem() -> probe.Problem:
 def files(folder: Path, rows: list[dict[str, object]]) -> FurtherFiles:
     """Write rows with their embeddings."""
     (folder / "rows.json").write_text(json.dumps({"schema_version": "1.0", "rows": rows}))
-    values = EXTRACTOR.extract_embeddings([str(one["sequence"]) for one in rows])
+    values = EXTRACTOR.extract_embeddings([str(row_read["sequence"]) for row_read in rows])
     np.save(folder / "rows.npy", values)
     return FurtherFiles(folder / "rows.json", folder / "rows.npy")
 
@@ -50,25 +50,25 @@ def test_rows_as_published_change_no_decision(tmp_path):
         for i, (s, label) in enumerate(zip(DATA.test.sequences, DATA.test.labels, strict=True))
     ]
     whole = problem()
-    found = decide(whole, read_further_embeddings(files(tmp_path, rows), whole))
+    decision = decide(whole, read_further_embeddings(files(tmp_path, rows), whole))
     count = len(DATA.test.labels)
-    assert found.kinds["same"].model_dump() == {"rows": count, "worse": 0, "better": 0}
-    assert found.training is not None
-    assert found.training.model_dump() == {"rows": count, "worse": 0, "better": 0}
-    assert found.fresh == found.public
+    assert decision.kinds["same"].model_dump() == {"rows": count, "worse": 0, "better": 0}
+    assert decision.training is not None
+    assert decision.training.model_dump() == {"rows": count, "worse": 0, "better": 0}
+    assert decision.fresh == decision.public
 
 
 def test_a_fresh_set_alone_has_no_variants(tmp_path):
     whole = problem()
     rows = [row("fresh", 0, "ACGTACGTAC", label=0)]
-    found = decide(whole, read_further_embeddings(files(tmp_path, rows), whole))
-    assert (found.kinds, found.training) == ({}, None)
-    assert found.fresh is not None
-    assert found.fresh.rows == 1
+    decision = decide(whole, read_further_embeddings(files(tmp_path, rows), whole))
+    assert (decision.kinds, decision.training) == ({}, None)
+    assert decision.fresh is not None
+    assert decision.fresh.rows == 1
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ([row("fresh", 0, "ACGT", label=7)], "sequence 0: the task has no label 7"),
         ([row("fresh", 0, "ACGT")], "sequence 0: the task has no label None"),
@@ -78,8 +78,8 @@ def test_a_fresh_set_alone_has_no_variants(tmp_path):
         ),
     ],
 )
-def test_a_row_that_the_task_does_not_have_is_refused(tmp_path, rows, said):
-    with pytest.raises(DataError, match=said):
+def test_a_row_that_the_task_does_not_have_is_refused(tmp_path, rows, message):
+    with pytest.raises(DataError, match=message):
         read_further_embeddings(files(tmp_path, rows), problem())
 
 
@@ -99,7 +99,9 @@ def test_the_commands_write_what_is_read(tmp_path):
     path = tmp_path / "v.json"
     run("variants", "--task", "mini_splice", "--seed", "s", "--rows", "5", "--output", str(path))
     first = path.read_bytes()
-    assert [one.split for one in read_further(path)] == ["test"] * 15 + ["train"] * 5
+    assert [further_row.split for further_row in read_further(path)] == ["test"] * 15 + [
+        "train"
+    ] * 5
     run("variants", "--task", "mini_splice", "--seed", "s", "--rows", "5", "--output", str(path))
     assert path.read_bytes() == first
     run("fresh", "--seed", "7", "--tasks", "mini_splice,mini_tf", "--output", str(path))
@@ -111,14 +113,14 @@ def test_the_commands_write_what_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--seed", str(mini.SEED)), "generates the public sequences: pass another seed"),
         (("--seed", "7", "--tasks", "mini_x"), "GENEB-mini has no such task"),
     ],
 )
-def test_a_fresh_set_that_is_none_is_refused(tmp_path, words, said):
-    with pytest.raises(OptionError, match=said):
+def test_a_fresh_set_that_is_none_is_refused(tmp_path, words, message):
+    with pytest.raises(OptionError, match=message):
         run("fresh", *words, "--output", str(tmp_path / "f.csv"))
 
 

@@ -21,7 +21,9 @@ def word_counts(task_id: str) -> probe.Problem:
     )
 
 
-def found(problem: probe.Problem, regime: str) -> tuple[list[probe.Fit], list[list[np.ndarray]]]:
+def fits_and_predictions(
+    problem: probe.Problem, regime: str
+) -> tuple[list[probe.Fit], list[list[np.ndarray]]]:
     rows = probe.fit_indices(problem.train_labels, regime, SEEDS, {"10shot": 10, "1shot": 1})
     fits = probe.run(problem, rows)
     return fits, halts.predictions_at_halts(problem, rows, fits)
@@ -29,7 +31,7 @@ def found(problem: probe.Problem, regime: str) -> tuple[list[probe.Fit], list[li
 
 def test_the_first_is_the_stock_fit_in_float64() -> None:
     problem = word_counts("mini_splice")
-    _, stops = found(problem, "full")
+    _, stops = fits_and_predictions(problem, "full")
     stock = LogisticRegression(max_iter=1000).fit(
         problem.train.astype(np.float64), problem.train_labels
     )
@@ -41,7 +43,7 @@ def test_a_fit_stuck_by_rounding_has_an_outcome_far_off() -> None:
 
     One jittered copy in fifty went on, and changed 15 of 160 predictions.
     """
-    fits, stops = found(word_counts("mini_methylation"), "10shot")
+    fits, stops = fits_and_predictions(word_counts("mini_methylation"), "10shot")
     flips = [
         max(int((p != f.predictions).sum()) for p in s) for f, s in zip(fits, stops, strict=True)
     ]
@@ -53,22 +55,22 @@ def test_features_of_usual_size_leave_nothing_to_rounding() -> None:
     x = rng.standard_normal((600, 64)).astype(np.float32)
     y = (x[:, :4].sum(axis=1) + rng.standard_normal(600) > 0).astype(np.int64)
     problem = probe.Problem(x[:300], y[:300], x[300:], y[300:])
-    fits, stops = found(problem, "10shot")
+    fits, stops = fits_and_predictions(problem, "10shot")
     for fit, outcomes in zip(fits, stops, strict=True):
         assert outcomes
-        assert all((one != fit.predictions).sum() <= 1 for one in outcomes)
+        assert all((outcome != fit.predictions).sum() <= 1 for outcome in outcomes)
 
 
 def test_long_fits_are_left_to_their_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(halts, "STEPS_MAX", 2)
-    fits, stops = found(word_counts("mini_splice"), "full")
+    fits, stops = fits_and_predictions(word_counts("mini_splice"), "full")
     assert fits[0].iterations > 2
     assert stops == [[]]
 
 
 def test_what_cannot_be_fitted_is_said() -> None:
     problem = word_counts("mini_splice")
-    fits, _ = found(problem, "full")
+    fits, _ = fits_and_predictions(problem, "full")
     one_class = np.flatnonzero(problem.train_labels == problem.train_labels[0])
     with pytest.raises(ProbeError, match=r"the probe cannot be fitted: ValueError: .* 2 classes"):
         halts.predictions_at_halts(problem, [one_class], fits)

@@ -13,13 +13,13 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 
 def imported(path: Path) -> set[str]:
-    found = set()
+    result = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {name.name.partition(".")[0] for name in node.names}
+            result |= {name.name.partition(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.partition(".")[0])
-    return found
+            result.add(node.module.partition(".")[0])
+    return result
 
 
 @each("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
@@ -45,8 +45,8 @@ def test_the_process_that_starts_the_workers_loads_no_scikit_learn(harness: Harn
 
 
 def test_the_wheel_carries_what_is_read_at_run_time() -> None:
-    told = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-    carried = told["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    document = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    carried = document["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     for name in ("benchmark.json", "benchmark-mini.json"):
         assert carried[f"schemas/{name}"] == f"reference_harness/_shipped/schemas/{name}"
     assert sys.version_info >= (3, 11)

@@ -101,9 +101,9 @@ def measured(folder: Path, name: str, sequences: Sequence[str] = SEQUENCES) -> A
     ],
 )  # fmt: skip
 def test_letters_are_seen_by_changing_them_whatever_an_extractor_says(tmp_path, name, read, cut):
-    found = measured(tmp_path, name).read
-    assert (found.method, found.sequences, found.given) == ("changed letters", 3, GIVEN)
-    assert (found.read, found.cut) == (read, cut)
+    content = measured(tmp_path, name).read
+    assert (content.method, content.sequences, content.given) == ("changed letters", 3, GIVEN)
+    assert (content.read, content.cut) == (read, cut)
 
 
 def test_a_maximum_hides_few_letters(tmp_path):
@@ -128,19 +128,19 @@ def test_of_many_sequences_a_few_are_looked_at(tmp_path):
 )
 def test_k_mers_read_what_is_in_a_window_that_is_counted(sequence, read):
     extractor = KmerExtractor(k=4)
-    found = extractor.read_letters([sequence])
-    assert (found.given, found.read) == (len(sequence), read)
+    reading = extractor.read_letters([sequence])
+    assert (reading.given, reading.read) == (len(sequence), read)
     counted = round(float(extractor.extract_embeddings([sequence]).sum()))
-    assert (found.tokens > found.unknown) == bool(counted)
+    assert (reading.tokens > reading.unknown) == bool(counted)
 
 
 def test_built_in_extractors_count_every_sequence():
     many = [word * 30 for word in ("ACGT", "AACC", "NNNN")] * 1000
-    found = letters_of(load("kmer"), many).read
-    assert found is not None
-    assert (found.method, found.sequences) == ("tokens", 3000)
-    assert (found.given, found.read, found.unknown) == (360_000, 240_000, 117_000)
-    assert Reading(*KmerExtractor().read_letters(many)).read == found.read
+    content = letters_of(load("kmer"), many).read
+    assert content is not None
+    assert (content.method, content.sequences) == ("tokens", 3000)
+    assert (content.given, content.read, content.unknown) == (360_000, 240_000, 117_000)
+    assert Reading(*KmerExtractor().read_letters(many)).read == content.read
 
 
 def facts(rows: Any, digests: Sequence[bytes] | None = None) -> Any:
@@ -150,18 +150,20 @@ def facts(rows: Any, digests: Sequence[bytes] | None = None) -> Any:
 
 
 def test_rows_are_measured_as_they_are_scored():
-    found = facts([[3.0, 4.0], [3.0, 4.0], [-3.0, -4.0], [0.0, 10.0]])
-    assert (found.count, found.distinct, found.most_repeated) == (4, 3, 2)
-    assert found.norm == 5.0
+    letters_read = facts([[3.0, 4.0], [3.0, 4.0], [-3.0, -4.0], [0.0, 10.0]])
+    assert (letters_read.count, letters_read.distinct, letters_read.most_repeated) == (4, 3, 2)
+    assert letters_read.norm == 5.0
     mean, norms = np.array([0.75, 3.5]), np.array([5, 5, 5, 10])
     rows = np.array([[3, 4], [3, 4], [-3, -4], [0, 10]])
-    assert found.spread == pytest.approx(np.median(np.linalg.norm(rows - mean, axis=1)) / 5, 1e-5)
-    assert found.norm_spread == pytest.approx(norms.std() / 5, 1e-5)
+    assert letters_read.spread == pytest.approx(
+        np.median(np.linalg.norm(rows - mean, axis=1)) / 5, 1e-5
+    )
+    assert letters_read.norm_spread == pytest.approx(norms.std() / 5, 1e-5)
 
 
 def test_a_sequence_that_occurs_twice_counts_once():
-    found = facts([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0]], [b"a", b"a", b"b"])
-    assert (found.count, found.distinct, found.most_repeated) == (2, 2, 1)
+    letters_read = facts([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0]], [b"a", b"a", b"b"])
+    assert (letters_read.count, letters_read.distinct, letters_read.most_repeated) == (2, 2, 1)
 
 
 @pytest.mark.parametrize("columns", [1, 2, 5, 64])
@@ -169,8 +171,8 @@ def test_a_sequence_that_occurs_twice_counts_once():
 def test_embeddings_that_differ_in_one_number_are_told_apart(columns, changed):
     rows = np.ones((2000, columns), dtype=np.float32)
     rows[:, changed] = np.arange(2000) % 700
-    found = facts(rows, [number.to_bytes(2) for number in range(2000)])
-    assert (found.distinct, found.most_repeated) == (700, 3)
+    letters_read = facts(rows, [number.to_bytes(2) for number in range(2000)])
+    assert (letters_read.distinct, letters_read.most_repeated) == (700, 3)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 3e4])
@@ -182,8 +184,13 @@ def test_nearly_constant_rows_show_at_any_scale(scale):
 
 
 def test_rows_of_zeros_are_measured():
-    found = facts(np.zeros((3, 4)))
-    assert (found.distinct, found.most_repeated, found.norm, found.spread) == (1, 3, 0.0, 0.0)
+    letters_read = facts(np.zeros((3, 4)))
+    assert (
+        letters_read.distinct,
+        letters_read.most_repeated,
+        letters_read.norm,
+        letters_read.spread,
+    ) == (1, 3, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("factor", [1e-3, 30.0, 100.0])
@@ -273,9 +280,9 @@ def test_extractors_without_a_fault_are_not_warned_of_their_scale(
 def test_a_run_says_which_letters_were_cut(harness: Harness) -> None:
     (harness.folder / "reads.py").write_text(READS)
     record = record_of(harness, "--extractor", "reads.py:First")
-    said = " ".join(record["stderr"].split())
+    text = " ".join(record["stderr"].split())
     assert (
         "of letters are read, and 8 of 8 sequences examined are cut at max_length=512: raise "
         "max_length, or declare the truncation"
-    ) in said
+    ) in text
     assert record["tasks"]["mini_splice"]["measured"]["letters"]["cut"] == 8

@@ -121,13 +121,15 @@ def test_a_budget_keeps_to_the_room(row: int, free: int, each: int) -> None:
         space.now = rows * row * each
         return space.now <= free
 
-    found = fitting_budget(space, row, run)
-    assert found is not None
-    assert 1 <= found <= 2048
-    assert found & (found - 1) == 0
-    rows = found // row
+    budget = fitting_budget(space, row, run)
+    assert budget is not None
+    assert 1 <= budget <= 2048
+    assert budget & (budget - 1) == 0
+    rows = budget // row
     assert rows <= 1 or row > 1024 or rows * row * each <= 0.8 * free
-    assert all(one == 1 or one * row * each <= 0.8 * free for one in tried), "the trials, too"
+    assert all(rows_tried == 1 or rows_tried * row * each <= 0.8 * free for rows_tried in tried), (
+        "the trials, too"
+    )
 
 
 class Gpu:
@@ -168,7 +170,7 @@ class Gpu:
 
 def test_the_room_of_a_gpu_counts_what_its_allocator_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     """One row has 100 tokens of 64 KiB: 81 rows are half of 1,024 MiB, 163 would be all of it."""
-    for name in [one for one in vars(Gpu) if not one.startswith("_")]:
+    for name in [name for name in vars(Gpu) if not name.startswith("_")]:
         assert callable(getattr(torch.cuda, name))
     gpu = Gpu()
     monkeypatch.setattr(torch, "cuda", gpu)
@@ -186,10 +188,10 @@ def test_the_room_of_a_gpu_counts_what_its_allocator_keeps(monkeypatch: pytest.M
 
 
 def test_the_room_of_control_groups(tmp_path: Path) -> None:
-    def group(place: str, **files: object) -> None:
-        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+    def group(path: str, **files: object) -> None:
+        (tmp_path / path).mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            (tmp_path / place / name.replace("__", ".")).write_text(f"{content}\n")
+            (tmp_path / path / name.replace("__", ".")).write_text(f"{content}\n")
 
     group("", memory__current=9)  # the root of version 2 has no limit
     group("a", memory__max=1000, memory__current=300, memory__stat="anon 5\ninactive_file 50")

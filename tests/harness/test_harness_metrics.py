@@ -25,12 +25,12 @@ def test_equals_scikit_learn(rows: list[tuple[int, int]]) -> None:
     classes = np.arange(7)
     matrix = metrics.confusion_matrix(truth, predicted, classes)
     assert (matrix == confusion_matrix(truth, predicted, labels=classes)).all()
-    found = metrics.scores(matrix)
+    score_values = metrics.scores(matrix)
     f1 = f1_score(truth, predicted, average="macro")
-    assert abs(found.F1 - f1) <= TOLERANCE
-    assert found.Acc == accuracy_score(truth, predicted)
+    assert abs(score_values.F1 - f1) <= TOLERANCE
+    assert score_values.Acc == accuracy_score(truth, predicted)
     if len(set(truth) | set(predicted)) > 1:  # of one label scikit-learn warns, and gives 0
-        assert abs(found.MCC - matthews_corrcoef(truth, predicted)) <= TOLERANCE
+        assert abs(score_values.MCC - matthews_corrcoef(truth, predicted)) <= TOLERANCE
 
 
 def test_labels_need_not_be_small_or_positive() -> None:
@@ -44,8 +44,8 @@ def test_one_class_predicted_gives_mcc_zero() -> None:
 
 
 def test_perfect_is_one() -> None:
-    found = metrics.scores(np.diag([123_457, 99_991, 7]))
-    assert tuple(found) == (1.0, 1.0, 1.0)
+    score_values = metrics.scores(np.diag([123_457, 99_991, 7]))
+    assert tuple(score_values) == (1.0, 1.0, 1.0)
 
 
 def test_nothing_to_score_is_an_error() -> None:

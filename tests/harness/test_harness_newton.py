@@ -39,13 +39,13 @@ def centred(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 def distance(x: npt.NDArray[np.float32], y: npt.NDArray[np.int64]) -> float:
     """Return the largest difference of decision values from scikit-learn's, relative."""
-    found = newton.minimise(x, y, len(np.unique(y)))
+    minimum = newton.minimise(x, y, len(np.unique(y)))
     wide = x.astype(np.float64)
     with warnings.catch_warnings():
         # Where its line search ends, scikit-learn goes on by lbfgs, at the same tolerance.
         warnings.simplefilter("ignore", ConvergenceWarning)
         other = LogisticRegression(solver="newton-cholesky", tol=1e-10).fit(wide, y)
-    mine = centred(wide @ found.weights + found.intercepts)
+    mine = centred(wide @ minimum.weights + minimum.intercepts)
     theirs = centred(wide @ other.coef_.T + other.intercept_)
     return float(np.abs(mine - theirs).max() / np.abs(theirs).max())
 
@@ -80,13 +80,13 @@ def test_what_is_accepted_lies_within_what_is_promised(
     """By columns and by embeddings, in float32 and, for a column far from 0, in float64."""
     x, y = problem(rows, dim, classes)
     x[:, 3] += np.float32(offset)
-    found = newton.minimise(x, y, classes)
+    minimum = newton.minimise(x, y, classes)
     promised = newton.CHANGE_ACCEPTED
     monkeypatch.setattr(newton, "CHANGE_ACCEPTED", 1e-13)
     monkeypatch.setattr(newton, "NOISE_MAX", 0.0)
     exact = newton.minimise(x, y, classes)
     wide = x.astype(np.float64)
-    first, second = (centred(wide @ each.weights + each.intercepts) for each in (found, exact))
+    first, second = (centred(wide @ each.weights + each.intercepts) for each in (minimum, exact))
     rounding = 1e-14 * offset  # of a sum with a term of that size
     assert np.abs(first - second).max() <= (promised + rounding) * np.abs(second).max()
 

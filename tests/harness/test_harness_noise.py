@@ -12,16 +12,16 @@ ROWS = np.random.RandomState(4).standard_normal((300, 64)).astype(np.float32) * 
 PLAIN = noise.Noise("float32", 11, 0)
 
 
-def moved(told: noise.Noise, rows: np.ndarray = ROWS) -> np.ndarray:
-    found: np.ndarray = noise.jitter(rows, told, "task").astype(np.float64) - rows
-    return found
+def moved(noise_used: noise.Noise, rows: np.ndarray = ROWS) -> np.ndarray:
+    noise_added: np.ndarray = noise.jitter(rows, noise_used, "task").astype(np.float64) - rows
+    return noise_added
 
 
 @given(st.integers(1, 300), st.integers(0, 5))
 def test_noise_of_the_first_rows_does_not_hang_on_the_others(count: int, copy: int) -> None:
-    told = noise.Noise("bfloat16", 11, copy)
-    whole = noise.jitter(ROWS, told, "task")
-    assert (noise.jitter(ROWS[:count], told, "task") == whole[:count]).all()
+    noise_used = noise.Noise("bfloat16", 11, copy)
+    whole = noise.jitter(ROWS, noise_used, "task")
+    assert (noise.jitter(ROWS[:count], noise_used, "task") == whole[:count]).all()
 
 
 @pytest.mark.parametrize("cells", [7 * 64, 64 - 1])
@@ -34,8 +34,8 @@ def test_pieces_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch, cells
 
 def test_each_seed_task_copy_and_multiple_has_noise_of_its_own() -> None:
     made = [
-        noise.jitter(ROWS, told, task).tobytes()
-        for told, task in (
+        noise.jitter(ROWS, noise_used, task).tobytes()
+        for noise_used, task in (
             (PLAIN, "task"),
             (PLAIN, "other"),
             (noise.Noise("float32", 12, 0), "task"),
@@ -51,35 +51,35 @@ def test_each_seed_task_copy_and_multiple_has_noise_of_its_own() -> None:
 def test_deviation_is_what_the_formula_says(dtype: Dtype) -> None:
     rows = ROWS.astype(np.float64)
     rows[:, 0] = 40.0  # a column that stands out, as language models have
-    found = moved(noise.Noise(dtype, 11, 0), rows)
+    noise_added = moved(noise.Noise(dtype, 11, 0), rows)
     mean_square = np.mean(rows * rows, axis=1, keepdims=True)
     expected = noise.UNITS[dtype] * noise.UNIT_ROUNDOFF[dtype] * np.sqrt(rows * rows + mean_square)
     if dtype == "float64":  # the sum is rounded to float64, which adds a little
-        assert np.std(found / expected) == pytest.approx(1, rel=0.1)
+        assert np.std(noise_added / expected) == pytest.approx(1, rel=0.1)
     else:
-        assert np.std(found / expected) == pytest.approx(1, rel=0.03)
-        assert abs(np.mean(found / expected)) < 0.03
+        assert np.std(noise_added / expected) == pytest.approx(1, rel=0.03)
+        assert abs(np.mean(noise_added / expected)) < 0.03
 
 
 def test_float32_covers_what_another_batch_does() -> None:
     """Measured on random BERTs at a root mean square of 0.6: 8e-8 in the mean, 1.2e-6 at most."""
-    found = np.abs(moved(PLAIN) - moved(noise.Noise("float32", 11, 1)))
-    assert found.mean() == pytest.approx(8e-8, rel=0.1)
+    noise_difference = np.abs(moved(PLAIN) - moved(noise.Noise("float32", 11, 1)))
+    assert noise_difference.mean() == pytest.approx(8e-8, rel=0.1)
     assert np.abs(moved(noise.Noise("float32", 11, 0, noise.STRESS))).max() > 1.2e-6
 
 
 def test_bfloat16_covers_what_float32_instead_does() -> None:
     """Measured: up to 4e-3 in the mean."""
-    one, other = (moved(noise.Noise("bfloat16", 11, copy)) for copy in (0, 1))
-    assert np.abs(one - other).mean() == pytest.approx(4e-3, rel=0.1)
+    first, other = (moved(noise.Noise("bfloat16", 11, copy)) for copy in (0, 1))
+    assert np.abs(first - other).mean() == pytest.approx(4e-3, rel=0.1)
 
 
 def test_the_type_of_the_features_is_kept_and_none_becomes_infinite() -> None:
     largest = np.full((4, 8), np.finfo(np.float16).max, dtype=np.float16)
-    found = noise.jitter(largest, noise.Noise("float16", 11, 0, noise.STRESS), "task")
-    assert found.dtype == np.float16
-    assert np.isfinite(found).all()
-    assert (found != largest).any()
+    noisy = noise.jitter(largest, noise.Noise("float16", 11, 0, noise.STRESS), "task")
+    assert noisy.dtype == np.float16
+    assert np.isfinite(noisy).all()
+    assert (noisy != largest).any()
 
 
 def test_a_row_of_zeros_stays() -> None:
@@ -100,8 +100,8 @@ def test_the_noise_of_an_audit_is_the_same_in_every_version(
 ) -> None:
     """Numbers of a record are compared with those of a rerun: each has the same copies."""
     rows = np.array([[1.0, -2.0, 0.5], [0.25, 8.0, -0.125]])
-    found = noise.jitter(rows, noise.Noise(dtype, 11, 3, 8.0), "task") - rows
-    assert found.ravel()[:5] == pytest.approx(moves, rel=1e-4)
+    noise_added = noise.jitter(rows, noise.Noise(dtype, 11, 3, 8.0), "task") - rows
+    assert noise_added.ravel()[:5] == pytest.approx(moves, rel=1e-4)
 
 
 def test_the_units_of_noise_are_those_of_the_tolerance() -> None:

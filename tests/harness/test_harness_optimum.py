@@ -74,11 +74,11 @@ def test_both_solvers_agree_on_real_tasks(real_tasks: Path) -> None:
     for task_id in ("leannmlindsey_GUE_mouse_3", "leannmlindsey_GUE_prom_core_tata"):
         task = source.load(bench.by_id[task_id])
         train, test = features(task)
-        found = [
+        predictions = [
             optimum.solve(train, task.train.labels, solver).predict(test)
             for solver in ("newton-cg", "lbfgs")
         ]
-        assert (found[0] != found[1]).sum() <= FLIPS_MAX
+        assert (predictions[0] != predictions[1]).sum() <= FLIPS_MAX
 
 
 def test_solving_in_the_span_of_the_rows_is_exact() -> None:

@@ -58,14 +58,14 @@ def assert_stock(record: dict[str, Any], real_tasks: Path, task: str) -> None:
     done = forked.run("tests.harness.oracle", str(real_tasks), task_id, cwd=ROOT, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     for regime, stock in json.loads(done.stdout).items():
-        found = record["tasks"][task_id]["regimes"][regime]
-        assert found["predictions_sha256"] == stock["predictions_sha256"], regime
+        regime_record = record["tasks"][task_id]["regimes"][regime]
+        assert regime_record["predictions_sha256"] == stock["predictions_sha256"], regime
         for column, name in enumerate(("MCC", "Acc", "F1")):
             expected = [triple[column] for triple in stock["triples"]]
             np.testing.assert_allclose(
-                found["per_seed"][name], expected, rtol=0, atol=SCORE_TOLERANCE
+                regime_record["per_seed"][name], expected, rtol=0, atol=SCORE_TOLERANCE
             )
-            assert abs(found["scores"][name] - np.mean(expected)) <= SCORE_TOLERANCE
+            assert abs(regime_record["scores"][name] - np.mean(expected)) <= SCORE_TOLERANCE
 
 
 @pytest.mark.nightly  # in the gate, all predictions of two tasks

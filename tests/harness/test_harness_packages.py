@@ -87,19 +87,19 @@ def test_bytes_that_are_no_text_are_refused():
 def test_an_installer_gets_the_pins_alone(tmp_path, monkeypatch):
     """What it might read otherwise, as where a comment ends for it earlier, is not there."""
     lock = read_lock(f"x==1 {HASH} # \r--index-url //example.org\n".encode(), "mine.lock.txt")
-    given: list[str] = []
+    arguments: list[str] = []
 
     def run(words: list[str], **_: object) -> "subprocess.CompletedProcess[str]":
-        given.append(Path(words[-1]).read_text(encoding="utf-8"))
+        arguments.append(Path(words[-1]).read_text(encoding="utf-8"))
         Path(words[words.index("--target") + 1]).mkdir()
         assert {"--require-hashes", "--only-binary", "--no-deps", "--no-config"} <= {*words}
         return subprocess.CompletedProcess(words, 0, "", "")
 
     monkeypatch.setattr(subprocess, "run", run)
     folder = install(lock, tmp_path / "cache")
-    assert given == [f"x==1 {HASH}\n"]
+    assert arguments == [f"x==1 {HASH}\n"]
     assert install(lock, tmp_path / "cache") == folder
-    assert len(given) == 1, "what is there is not installed again"
+    assert len(arguments) == 1, "what is there is not installed again"
 
 
 def test_extractors_of_one_command_have_one_lock():

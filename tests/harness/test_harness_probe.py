@@ -64,7 +64,7 @@ def test_few_shot_draws_as_upstream(labels: list[int], k: int, seed: int) -> Non
     rng = np.random.RandomState(seed)
     expected: list[int] = []
     for label in sorted(set(labels)):
-        indices = [i for i, one in enumerate(labels) if one == label]
+        indices = [i for i, row_label in enumerate(labels) if row_label == label]
         expected += list(rng.choice(indices, min(k, len(indices)), replace=False))
     drawn = probe.few_shot_indices(values, k, seed)
     assert drawn.tolist() == expected
@@ -180,7 +180,7 @@ def test_torch_tensors_go_through_the_array_api() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("device_options", "says"),
     [
         ({}, ""),
         ({"jobs": 1}, ""),
@@ -193,7 +193,7 @@ def test_torch_tensors_go_through_the_array_api() -> None:
     ids=["default", "one", "several", "cluster"],
 )
 def test_one_process_alone_uses_an_accelerator(
-    monkeypatch: pytest.MonkeyPatch, given: dict[str, object], says: str
+    monkeypatch: pytest.MonkeyPatch, device_options: dict[str, object], says: str
 ) -> None:
     """Each would take a context, and memory, on a device that the embedder has, too."""
     monkeypatch.setattr(command, "_named_by_torch", lambda name: (name, ""))
@@ -204,7 +204,7 @@ def test_one_process_alone_uses_an_accelerator(
         "embedders": None,
         "fail_fast": False,
     }
-    options |= given
+    options |= device_options
     if says:
         with pytest.raises(OptionError, match=f"^{says}$"):
             command._probe_device(options)
@@ -236,9 +236,9 @@ def test_a_full_device_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("name", "wrong"), [("cpu", ""), ("meta", "Tensor.item() cannot be")])
 def test_torch_is_asked_for_a_device_elsewhere(name: str, wrong: str) -> None:
     """In float64, in a process that ends: this one takes no memory there."""
-    device, said = command._named_by_torch(name)
-    assert said.startswith(wrong)
-    assert bool(said) == bool(wrong)
+    device, message = command._named_by_torch(name)
+    assert message.startswith(wrong)
+    assert bool(message) == bool(wrong)
     assert wrong or device == name
 
 
@@ -247,6 +247,6 @@ def test_the_device_of_the_probe_is_no_part_of_the_embeddings(harness: Harness) 
     run = ("run", "--tasks", "mini_tf", "--regimes", "1shot", "--output")
     assert harness(*run, "a.json").returncode == 0
     assert harness(*run, "b.json", "--probe-device", "torch-cpu").returncode == 0
-    found = json.loads((harness.folder / "b.json").read_bytes())
-    assert found["tasks"]["mini_tf"]["embedded_now"] == 0
-    assert found["probe"].items() >= {"array_api": True, "least_numbers": 1 << 22}.items()
+    document = json.loads((harness.folder / "b.json").read_bytes())
+    assert document["tasks"]["mini_tf"]["embedded_now"] == 0
+    assert document["probe"].items() >= {"array_api": True, "least_numbers": 1 << 22}.items()

@@ -42,8 +42,8 @@ def example() -> tuple[list[list[str]], str]:
     """Return the commands of the page's example, in words, and what it says they print."""
     block = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)[0]
     lines = block.replace("\\\n", " ").splitlines()
-    told = [line.split()[1:] for line in lines if line.startswith("$ ")]
-    return told, "\n".join(line for line in lines if not line.startswith("$ ")) + "\n"
+    words = [line.split()[1:] for line in lines if line.startswith("$ ")]
+    return words, "\n".join(line for line in lines if not line.startswith("$ ")) + "\n"
 
 
 def run_example(folder: Path, runs: int, *more: str) -> Harness:
@@ -66,12 +66,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Harness:
 def test_a_part_of_the_example_of_the_page(made: Harness) -> None:
     """The same words with fewer tasks and receipts: the table has the page's heading and shape."""
     commands, expected = example()
-    words = [one for one in commands[-1][1:] if not one.endswith(".json")]
+    words = [word for word in commands[-1][1:] if not word.endswith(".json")]
     done = made(*words, "3-mer.json", "4-mer.json", "--tasks", "mini_tf")
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("2 receipts, 1 task, 3 kinds of probe: ")
-    found, shown = ([one.split() for one in each.splitlines()] for each in (done.stdout, expected))
-    assert found[2] == shown[2]
+    words_printed, shown = (
+        [line.split() for line in each.splitlines()] for each in (done.stdout, expected)
+    )
+    assert words_printed[2] == shown[2]
 
 
 @pytest.mark.nightly  # of the gate is the part above
@@ -81,8 +83,10 @@ def test_the_example_of_the_page(tmp_path: Path) -> None:
     done = run_example(tmp_path, 4)(*commands[-1][1:])
     assert done.returncode == 0, done.stderr
     assert NUMBER.sub("N", done.stdout) == NUMBER.sub("N", expected)
-    found, told = ([float(one) for one in NUMBER.findall(each)] for each in (done.stdout, expected))
-    assert found == pytest.approx(told, abs=TOLERANCE)
+    numbers_printed, numbers_expected = (
+        [float(match) for match in NUMBER.findall(each)] for each in (done.stdout, expected)
+    )
+    assert numbers_printed == pytest.approx(numbers_expected, abs=TOLERANCE)
     assert done.stderr.startswith("4 receipts, 13 tasks, 3 kinds of probe: 73.5 MB to read, ")
 
 
@@ -98,10 +102,10 @@ def test_all_of_it_as_json(made: Harness) -> None:
         "--regimes", "full", "--format", "json", "--output", "probes.json", "--quiet",
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    found = json.loads((made.folder / "probes.json").read_bytes())
-    jsonschema.validate(found, json.loads((ROOT / "schemas/probes.schema.json").read_bytes()))
-    assert found["kinds"] == list(KINDS)
-    for name, receipt in found["receipts"].items():
+    document = json.loads((made.folder / "probes.json").read_bytes())
+    jsonschema.validate(document, json.loads((ROOT / "schemas/probes.schema.json").read_bytes()))
+    assert document["kinds"] == list(KINDS)
+    for name, receipt in document["receipts"].items():
         submission = json.loads((made.folder / f"{name}.json").read_bytes())
         assert receipt["root"] == submission["receipt"]["root"]
         _, entries = receipt_in(made.folder / f"{name}.json")
@@ -125,7 +129,7 @@ def copied(made: Harness, folder: Path, **changes: Any) -> Path:
 
 
 def test_what_cannot_be_probed_is_refused_by_name(made: Harness, tmp_path: Path) -> None:
-    place = copied(made, tmp_path)
+    folder = copied(made, tmp_path)
     submission = json.loads((tmp_path / "X.json").read_bytes())
     bare = tmp_path / "bare.json"
     bare.write_text(json.dumps({key: submission[key] for key in ("model_id", "results", "run")}))
@@ -133,14 +137,14 @@ def test_what_cannot_be_probed_is_refused_by_name(made: Harness, tmp_path: Path)
     run = submission["run"] | {"benchmark": {"name": "other", "sha256": "0" * 64}}
     other.write_text(json.dumps(submission | {"run": run}))
     cases: dict[str, tuple[tuple[object, ...], int]] = {
-        f"{bare}: not a submission with a receipt": ((f"{bare}={place}",), 2),
+        f"{bare}: not a submission with a receipt": ((f"{bare}={folder}",), 2),
         f"{tmp_path / 'no.json'}: no such file": ((tmp_path / "no",), 2),
-        f"{tmp_path / 'no'}: no such folder": ((f"{place}.json={tmp_path / 'no'}",), 2),
-        "two receipts have the model_id '3-mer'": ((place, made.folder / "3-mer"), 2),
-        f"3-mer: its benchmark definition has the sha256 {'0' * 64}": ((f"{other}={place}",), 2),
-        "--tasks 'mini_no': expected one of mini_splice": ((place, "--tasks", "mini_no"), 2),
-        "--regimes '5shot': expected one of full": ((place, "--regimes", "5shot"), 2),
-        "--seeds '-1': expected whole numbers": ((place, "--seeds", "1,-1"), 2),
+        f"{tmp_path / 'no'}: no such folder": ((f"{folder}.json={tmp_path / 'no'}",), 2),
+        "two receipts have the model_id '3-mer'": ((folder, made.folder / "3-mer"), 2),
+        f"3-mer: its benchmark definition has the sha256 {'0' * 64}": ((f"{other}={folder}",), 2),
+        "--tasks 'mini_no': expected one of mini_splice": ((folder, "--tasks", "mini_no"), 2),
+        "--regimes '5shot': expected one of full": ((folder, "--regimes", "5shot"), 2),
+        "--seeds '-1': expected whole numbers": ((folder, "--seeds", "1,-1"), 2),
     }
     for message, (words, code) in cases.items():
         done = made("probe", *words)
@@ -148,9 +152,9 @@ def test_what_cannot_be_probed_is_refused_by_name(made: Harness, tmp_path: Path)
 
 
 def test_files_that_are_not_the_receipts_are_refused(made: Harness, tmp_path: Path) -> None:
-    place = copied(made, tmp_path)
-    file = place / "mini_tf.f16"
-    words = ("probe", place, "--tasks", "mini_tf", "--kind", "knn", "--quiet")
+    folder = copied(made, tmp_path)
+    file = folder / "mini_tf.f16"
+    words = ("probe", folder, "--tasks", "mini_tf", "--kind", "knn", "--quiet")
     raw = bytearray(file.read_bytes())
     raw[0] ^= 1
     file.write_bytes(raw)
@@ -172,8 +176,8 @@ CENTRES = RNG.normal(size=(CLASSES, 12)) * 4
 def rows(labels: np.ndarray, seed: int, constant: float = 1000.0) -> WidenedEmbeddings:
     """Return rows around the centre of each class, with a large constant column."""
     noise = np.random.default_rng(seed).normal(size=(len(labels), 12))
-    found = np.hstack([CENTRES[labels] + noise, np.full((len(labels), 1), constant)])
-    return WidenedEmbeddings(found.astype(np.float16), -3)
+    features = np.hstack([CENTRES[labels] + noise, np.full((len(labels), 1), constant)])
+    return WidenedEmbeddings(features.astype(np.float16), -3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -195,17 +199,17 @@ def test_one_row_of_each_class_is_enough(kind: str) -> None:
     train = rows(LABELS, 1, 4.0)
     part = TrainingData(WidenedEmbeddings(train.values[drawn], train.scale_log2), LABELS[drawn])
     test = rows(LABELS, 2, 4.0)
-    found = predict(kind, part, test, columns_of(train), seed=1, shot=1)
-    assert (found == LABELS).mean() > 0.5
+    predictions = predict(kind, part, test, columns_of(train), seed=1, shot=1)
+    assert (predictions == LABELS).mean() > 0.5
 
 
 def test_columns_are_standardised_and_constant_ones_left() -> None:
     train = rows(LABELS, 1)
-    found = columns_of(train).standardised(train)
-    assert found.dtype == np.float32
-    assert np.abs(found.mean(axis=0)).max() < 1e-3
-    assert found[:, :12].std(axis=0) == pytest.approx(np.ones(12), abs=1e-3)
-    assert not found[:, 12].any()
+    standardised = columns_of(train).standardised(train)
+    assert standardised.dtype == np.float32
+    assert np.abs(standardised.mean(axis=0)).max() < 1e-3
+    assert standardised[:, :12].std(axis=0) == pytest.approx(np.ones(12), abs=1e-3)
+    assert not standardised[:, 12].any()
 
 
 def test_what_scikit_learn_refuses_names_the_kind() -> None:
@@ -240,15 +244,17 @@ def test_tau_and_swapped_pairs(values: list[tuple[int, int]]) -> None:
         kind: {str(n): Standing(macro=pair[i] / 4, rank=1) for n, pair in enumerate(values)}
         for i, kind in enumerate(("a", "b"))
     }
-    (found,) = agreement(by_kind)
+    (rank_agreement,) = agreement(by_kind)
     pairs = list(itertools.combinations(values, 2))
-    assert found.pairs == len(pairs)
-    assert found.swapped == sum((a - c) * (b - d) < 0 for (a, b), (c, d) in pairs)
+    assert rank_agreement.pairs == len(pairs)
+    assert rank_agreement.swapped == sum((a - c) * (b - d) < 0 for (a, b), (c, d) in pairs)
     expected = kendalltau(*zip(*values, strict=True)).statistic if len(values) > 1 else np.nan
-    assert found.tau == (None if np.isnan(expected) else pytest.approx(expected))
+    assert rank_agreement.tau == (None if np.isnan(expected) else pytest.approx(expected))
     (exchanged,) = agreement({kind: by_kind[kind] for kind in ("b", "a")})
-    assert exchanged.swapped == found.swapped
-    assert exchanged.tau == (found.tau if found.tau is None else pytest.approx(found.tau))
+    assert exchanged.swapped == rank_agreement.swapped
+    assert exchanged.tau == (
+        rank_agreement.tau if rank_agreement.tau is None else pytest.approx(rank_agreement.tau)
+    )
 
 
 HOSTILE = "a|[red]<b>" + "x" * 118
@@ -301,19 +307,19 @@ def test_tables_keep_to_their_width_and_their_cells() -> None:
 
 def test_the_cost_grows_with_the_work_and_is_said_in_a_sentence() -> None:
     bench = benchmark.mini()
-    said = TaskReceipt(
+    task_receipt = TaskReceipt(
         train=20_000, test=2_000, dim=768, scale_log2=0, bytes=2 * 768 * 22_000, sha256="0" * 64,
         root="0" * 64,
     )  # fmt: skip
-    work = [TaskOfReceipt("mini_tf", said)]
-    one, two = (cost(work * n, bench, KINDS, has_full_regime=True, seeds=5) for n in (1, 2))
+    work = [TaskOfReceipt("mini_tf", task_receipt)]
+    first, two = (cost(work * n, bench, KINDS, has_full_regime=True, seeds=5) for n in (1, 2))
     assert (two.seconds, two.file_bytes, two.memory_bytes) == (
-        2 * one.seconds,
-        2 * one.file_bytes,
-        one.memory_bytes,
+        2 * first.seconds,
+        2 * first.file_bytes,
+        first.memory_bytes,
     )
     assert cost(work, bench, KINDS, has_full_regime=False, seeds=5).seconds == 0
-    assert sentence(one, 1, 1, 4, 2) == (
+    assert sentence(first, 1, 1, 4, 2) == (
         "1 receipt, 1 task, 4 kinds of probe: 33.8 MB to read, 135 MB of memory per worker, "
         "about 26 s with 2 workers (rough: up to three times more or less)"
     )

@@ -43,7 +43,7 @@ def test_a_quick_run_says_what_it_predicts_with_its_error() -> None:
 def test_the_list_is_what_the_public_rows_choose() -> None:
     values, whole = scores()
     chosen = chosen_tasks(values, whole)
-    assert [GENEB.task_ids[place] for place in chosen] == QUICK.tasks
+    assert [GENEB.task_ids[chosen_task] for chosen_task in chosen] == QUICK.tasks
     line = line_of(values, whole, chosen)
     assert line == pytest.approx((QUICK.slope, QUICK.intercept), abs=1e-4)
     assert len(whole) == QUICK.rows

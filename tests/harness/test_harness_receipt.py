@@ -70,16 +70,21 @@ def test_the_leaf_of_a_task_holds_all_that_names_it() -> None:
 )
 @example(np.array([[0.0, 65489.0]], np.float32))
 def test_rounding_is_the_nearest_half_and_never_a_negative_zero(x: Any) -> None:
-    found = rounded([x])
-    assert found.values.dtype == np.float16
-    assert np.isfinite(found.values).all()
-    assert not np.signbit(found.values[found.values == 0]).any()
-    exact = np.ldexp(x.astype(np.float64), -found.scale_log2)
-    back = found.values.astype(np.float64)
+    rounded_rows = rounded([x])
+    assert rounded_rows.values.dtype == np.float16
+    assert np.isfinite(rounded_rows.values).all()
+    assert not np.signbit(rounded_rows.values[rounded_rows.values == 0]).any()
+    exact = np.ldexp(x.astype(np.float64), -rounded_rows.scale_log2)
+    back = rounded_rows.values.astype(np.float64)
     # From 2**15 on, all have one spacing; that of the largest overflows.
-    half = np.spacing(np.minimum(np.abs(found.values), np.float16(2**15))).astype(np.float64) / 2
+    half = (
+        np.spacing(np.minimum(np.abs(rounded_rows.values), np.float16(2**15))).astype(np.float64)
+        / 2
+    )
     assert (np.abs(exact - back) <= half).all()
-    assert np.array_equal(widened(found.values, found.scale_log2), WidenedEmbeddings(*found)[:])
+    assert np.array_equal(
+        widened(rounded_rows.values, rounded_rows.scale_log2), WidenedEmbeddings(*rounded_rows)[:]
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,9 +130,11 @@ def test_a_run_writes_what_its_submission_says(made: Harness) -> None:
         assert hashlib.sha256(raw).hexdigest() == task["sha256"]
         rows = np.frombuffer(raw, "<f2").reshape(-1, receipt["dim"])
         assert len(rows) == task["train"] + task["test"]
-        found = merkle.Tree(merkle.embedding_leaf(row.data, i) for i, row in enumerate(rows)).root()
-        assert found.hex() == task["root"]
-        leaves.append(merkle.task_leaf(name, len(rows), 256, task["scale_log2"], found))
+        tree_root = merkle.Tree(
+            merkle.embedding_leaf(row.data, i) for i, row in enumerate(rows)
+        ).root()
+        assert tree_root.hex() == task["root"]
+        leaves.append(merkle.task_leaf(name, len(rows), 256, task["scale_log2"], tree_root))
     assert merkle.Tree(leaves).root().hex() == receipt["root"]
 
 
@@ -147,13 +154,13 @@ def test_a_submission_says_what_embedding_took(made: Harness, tmp_path: Path) ->
 def test_what_a_receipt_takes_is_said_before_it_is_spent(tmp_path: Path) -> None:
     """Rows at once, bytes and time with the first of the tasks."""
     words = [word for word in WRITTEN if word != "--quiet"]
-    said = Harness(tmp_path)(*words, "--jobs", "1").stderr.splitlines()
+    lines = Harness(tmp_path)(*words, "--jobs", "1").stderr.splitlines()
     rows = "receipt: 1,040 embeddings of 2 tasks"
-    before, after = (place for place, line in enumerate(said) if line.startswith(rows))
-    assert (before, said[0]) == (0, f"{rows}, 2 bytes per number")
+    before, after = (index for index, line in enumerate(lines) if line.startswith(rows))
+    assert (before, lines[0]) == (0, f"{rows}, 2 bytes per number")
     assert re.fullmatch(
         rf"{rows}, 256 numbers each: 0\.5 MB; about 1 min left at the speed of mini_(tf|splice)",
-        said[after],
+        lines[after],
     )
     assert after == 2, "before the second task is finished"
 
@@ -167,9 +174,9 @@ def test_the_cells_of_the_files_are_those_of_the_run(made: Harness) -> None:
     cells, submission = read(made.folder / "cells.json"), read(made.folder / "sub.json")
     evidence, results = submission["evidence"], submission["results"]
     assert cells["unequal"] == []
-    for task, found in cells["tasks"].items():
-        assert found["regimes"] == {}, "no canonical score is claimed"
-        for regime, cell in found["record"].items():
+    for task, member in cells["tasks"].items():
+        assert member["regimes"] == {}, "no canonical score is claimed"
+        for regime, cell in member["record"].items():
             claim = evidence[regime][task]
             for key in ("confusion", "predictions_sha256", "per_seed"):
                 assert cell[key] == claim[key]
@@ -199,19 +206,25 @@ def test_the_rounded_rows_are_what_is_scored(made: Harness, tmp_path: Path) -> N
 
 def test_equal_sequences_with_unequal_rows_are_counted() -> None:
     def named(sequences: list[int], rows: list[int]) -> DigestPairs:
-        one, two = (np.array([[n] * 16 for n in each], np.uint8) for each in (sequences, rows))
-        return DigestPairs(one, two)
+        first, two = (np.array([[n] * 16 for n in each], np.uint8) for each in (sequences, rows))
+        return DigestPairs(first, two)
 
-    said = {
+    task_receipts_by_name = {
         name: TaskReceipt(
             train=1, test=1, dim=1, scale_log2=scale, bytes=4, sha256="0" * 64, root="0" * 64
         )
         for name, scale in (("a", 0), ("b", 0), ("c", 1))
     }
-    found = {"a": named([1, 1], [5, 5]), "b": named([1, 2], [5, 6]), "c": named([1, 3], [9, 9])}
-    assert unequal_embeddings(found, said) == []
-    found["b"] = named([1, 2], [6, 6])
-    assert unequal_embeddings(found, said) == ["1 sequence has embeddings that differ, in a, b"]
+    receipts_by_task = {
+        "a": named([1, 1], [5, 5]),
+        "b": named([1, 2], [5, 6]),
+        "c": named([1, 3], [9, 9]),
+    }
+    assert unequal_embeddings(receipts_by_task, task_receipts_by_name) == []
+    receipts_by_task["b"] = named([1, 2], [6, 6])
+    assert unequal_embeddings(receipts_by_task, task_receipts_by_name) == [
+        "1 sequence has embeddings that differ, in a, b"
+    ]
 
 
 def test_a_stopped_run_goes_on_and_repairs_what_is_gone(tmp_path: Path) -> None:
@@ -227,8 +240,8 @@ def test_a_stopped_run_goes_on_and_repairs_what_is_gone(tmp_path: Path) -> None:
         "KeyboardInterrupt()); from reference_harness.cli import main; main()"
     )
     process = harness.start(*WRITTEN, code=code)
-    _, said = process.communicate(COMMAND_SECONDS)
-    assert process.returncode == 130, said
+    _, message = process.communicate(COMMAND_SECONDS)
+    assert process.returncode == 130, message
     damaged = tmp_path / "receipt" / "mini_tf.f16"
     damaged.write_bytes(b"\x00" * damaged.stat().st_size)
     done = harness(*WRITTEN, "--resume")

@@ -81,7 +81,7 @@ def test_scores_of_an_earlier_run_are_kept(
     done = harness(*RUN, *words)
     assert (done.returncode, done.stderr) == (2, f"error: {says}\n")
     assert json.loads(path.read_text()) == held
-    assert [one.name for one in harness.folder.iterdir()] == [name]
+    assert [path.name for path in harness.folder.iterdir()] == [name]
 
 
 EMPTY = ("", "[]", '{"tasks": [], "results": {"full": 1}}', '{"tasks": {"mini_tf": 1}}')

@@ -41,17 +41,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def words(tasks: tuple[str, ...] = TASKS, embeddings: str = "e.npy") -> list[str]:
-    told = {
+    document = {
         "--tasks": ",".join(tasks), "--sequences": "sequences.txt", "--embeddings": embeddings,
         "--noise": "float16", "--seed": "7", "--jobs": "2",
     }  # fmt: skip
-    return ["rescore", *(word for pair in told.items() for word in pair)]
+    return ["rescore", *(word for pair in document.items() for word in pair)]
 
 
 @pytest.fixture(scope="module")
 def made(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "rescored.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((folder / "rescored.json").read_text())
+    return document
 
 
 def test_sequences_are_distinct_unlabelled_and_in_an_order_that_tells_nothing(folder: Path) -> None:
@@ -127,24 +127,24 @@ def test_a_regime_alone_has_the_scores_that_it_has_among_all(
         *("--output", "v.json"),
     )
     assert varied.returncode == 0, varied.stderr
-    given = json.loads((folder / "v.json").read_text())["rows"]
-    rows = [one["sequence"] for one in given]
+    arguments = json.loads((folder / "v.json").read_text())["rows"]
+    rows = [argument["sequence"] for argument in arguments]
     np.save(folder / "v.npy", load("kmer").extractor.extract_embeddings(rows))
     further = ("--further", "v.json", "--further-embeddings", "v.npy", "--other-draws", "s")
     some = ("--regimes", "1shot", "--copies", COPIES, *further, "--output", "one.json")
     done = harness(*words_of_it, *some)
     assert done.returncode == 0, done.stderr
-    found = json.loads((folder / "one.json").read_text())["tasks"][TASKS[0]]
-    alone, among = found["regimes"], made["tasks"][TASKS[0]]["regimes"]
+    task = json.loads((folder / "one.json").read_text())["tasks"][TASKS[0]]
+    alone, among = task["regimes"], made["tasks"][TASKS[0]]["regimes"]
     assert list(alone) == ["1shot"]
     base = among["1shot"]["base"] | {"seconds": alone["1shot"]["base"]["seconds"]}
     assert alone["1shot"] == among["1shot"] | {"base": base}
-    decided = found["decisions"]
+    decided = task["decisions"]
     assert set(decided["others"]) == {"10shot, record", "1shot, record"}
     labels = mini.load(TASKS[0]).train.labels
     bench = benchmark.mini().protocol
     drawn = [few_shot_indices(labels, k, s) for k in bench.few_shot_k.values() for s in bench.seeds]
-    supported = [one["row"] for one in given if one["split"] == "support"]
+    supported = [argument["row"] for argument in arguments if argument["split"] == "support"]
     assert supported == sorted({int(row) for fit in drawn for row in fit})
     for name, fits in decided["few_shot"].items():
         published = among[name]["base"]["per_seed"]["MCC"]

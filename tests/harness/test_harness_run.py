@@ -86,8 +86,8 @@ def test_mini_needs_an_output_file_and_seconds(harness: Harness) -> None:
     assert record["model_id"] == "4-mer-frequency"
     assert len(record["tasks"]) == 13
     assert record["dataset"]["verified"] is True
-    assert {one["threads"] for one in record["probe"]["libraries"]} == {1}
-    assert any(one["library"] == "openblas" for one in record["probe"]["libraries"])
+    assert {library["threads"] for library in record["probe"]["libraries"]} == {1}
+    assert any(library["library"] == "openblas" for library in record["probe"]["libraries"])
     assert done.stderr.splitlines()[-1] == "wrote record.json: 13 tasks, model_id 4-mer-frequency"
     assert sorted(p.name for p in harness.folder.iterdir()) == ["cache", "record.json"]
 
@@ -145,18 +145,18 @@ def test_a_stopped_run_resumes(harness: Harness, clean: Scores, how: str) -> Non
         os.killpg(process.pid, signal.SIGINT)  # a terminal signals every process
     else:
         process.send_signal(signal.SIGTERM if how == "sigterm" else signal.SIGKILL)
-    _, said = process.communicate(timeout=STOP_SECONDS)
+    _, message = process.communicate(timeout=STOP_SECONDS)
     assert group_ends(process.pid), "a worker outlived its parent"
-    assert "Traceback" not in said
+    assert "Traceback" not in message
     if how != "kill -9":
         assert process.returncode == 130
-        assert said.endswith("stopped; finished work is kept: continue with --resume\n")
+        assert message.endswith("stopped; finished work is kept: continue with --resume\n")
 
     # 1. No half-written file, and no record that looks whole.
     assert not (harness.folder / "record.json").exists()
     partial = harness.folder / "record.json.partial"
-    kept = {p.name for p in partial.glob("task-*.json")}
-    assert len(kept) >= 3
+    remaining_names = {p.name for p in partial.glob("task-*.json")}
+    assert len(remaining_names) >= 3
     for path in partial.glob("*.json"):
         json.loads(path.read_text())
 
@@ -166,7 +166,7 @@ def test_a_stopped_run_resumes(harness: Harness, clean: Scores, how: str) -> Non
     (harness.folder / "quick").touch()  # only what is stopped has to be slow
     done = harness(*RUN, "--resume")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("finished in the stopped run") == len(kept)
+    assert done.stderr.count("finished in the stopped run") == len(remaining_names)
     after = (harness.folder / "asked").read_text().splitlines()[len(before) :]
     assert len(set(before) & set(after)) <= 200
     assert len(after) < len(before + after)
@@ -196,7 +196,7 @@ def stopped(stopped_run: Path, harness: Harness) -> Harness:
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "message"),
     [
         ("--model-id other", "model_id 'Slow', but this one has 'other'"),
         pytest.param(
@@ -206,10 +206,10 @@ def stopped(stopped_run: Path, harness: Harness) -> Harness:
         ),
     ],
 )
-def test_another_run_does_not_resume(stopped: Harness, option: str, said: str) -> None:
+def test_another_run_does_not_resume(stopped: Harness, option: str, message: str) -> None:
     done = stopped(*RUN, "--resume", *option.split())
     assert done.returncode == 3
-    assert f"the stopped run had {said}" in done.stderr
+    assert f"the stopped run had {message}" in done.stderr
     assert "Traceback" not in done.stderr
 
 

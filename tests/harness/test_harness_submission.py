@@ -40,11 +40,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("name", "version"), [("one.json", "1.1"), ("old.json", "1.0")])
 def test_is_valid(folder: Path, name: str, version: str) -> None:
-    found = MODELS[version].model_validate_json((folder / name).read_bytes())
-    assert found.model_id == "4-mer-frequency"
-    assert found.meta.provenance == "self-reported"
-    assert list(found.results) == ["full", "10shot", "1shot"]
-    assert list(found.results["full"]) == [task.id for task in benchmark.mini().tasks]
+    submission = MODELS[version].model_validate_json((folder / name).read_bytes())
+    assert submission.model_id == "4-mer-frequency"
+    assert submission.meta.provenance == "self-reported"
+    assert list(submission.results) == ["full", "10shot", "1shot"]
+    assert list(submission.results["full"]) == [task.id for task in benchmark.mini().tasks]
 
 
 def test_1_0_has_upstreams_keys_alone(folder: Path) -> None:
@@ -53,8 +53,8 @@ def test_1_0_has_upstreams_keys_alone(folder: Path) -> None:
     assert list(old) == list(theirs)
     assert list(old["meta"]) == list(theirs["meta"])
     assert (old["meta"]["display"], old["meta"]["zero_shot"]) == ("Words of four", False)
-    one = json.loads((folder / "one.json").read_text())
-    assert one["results"] == old["results"]
+    document = json.loads((folder / "one.json").read_text())
+    assert document["results"] == old["results"]
 
 
 def test_1_1_says_what_ran(folder: Path) -> None:
@@ -70,12 +70,12 @@ def test_1_1_says_what_ran(folder: Path) -> None:
 
 
 def test_submission_is_the_records_projection(folder: Path) -> None:
-    one = json.loads((folder / "one.json").read_text())
+    document = json.loads((folder / "one.json").read_text())
     made = json.loads((folder / "record.json").read_text())
-    for regime, tasks in one["results"].items():
+    for regime, tasks in document["results"].items():
         for task_id, cell in tasks.items():
             known = made["tasks"][task_id]["regimes"][regime]
-            evidence = one["evidence"][regime][task_id]
+            evidence = document["evidence"][regime][task_id]
             assert cell == known["scores"]
             assert evidence["per_seed"] == known["per_seed"]
             assert evidence["predictions_sha256"] == known["predictions_sha256"]
@@ -126,13 +126,13 @@ def test_gaps_say_what_is_missing(folder: Path) -> None:
         "--tasks", "mini_tf", "--regimes", "full,1shot",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found = json.loads((folder / "part-sub.json").read_text())
-    MODELS["1.1"].model_validate(found)
-    assert list(found["results"]) == ["full", "1shot"]
-    assert found["gaps"]["full"] == dict.fromkeys(
+    document = json.loads((folder / "part-sub.json").read_text())
+    MODELS["1.1"].model_validate(document)
+    assert list(document["results"]) == ["full", "1shot"]
+    assert document["gaps"]["full"] == dict.fromkeys(
         (t.id for t in benchmark.mini().tasks if t.id != "mini_tf"), "not asked for"
     )
-    assert found["gaps"]["10shot"]["mini_tf"] == "regime not asked for"
+    assert document["gaps"]["10shot"]["mini_tf"] == "regime not asked for"
 
 
 def test_ten_lines_are_an_extractor_once_their_length_is_declared(harness: Harness) -> None:
@@ -145,13 +145,13 @@ def test_ten_lines_are_an_extractor_once_their_length_is_declared(harness: Harne
     assert not (harness.folder / "r.json").exists(), "refused after the work"
     declared = [
         word
-        for said in ("max_length=none", "truncation=none", "dtype=float32", "source=none")
-        for word in ("--declare", said)
+        for name in ("max_length=none", "truncation=none", "dtype=float32", "source=none")
+        for word in ("--declare", name)
     ]
     done = harness(*words, "--submission", "s.json", *declared)
     assert done.returncode == 0, done.stderr
-    found = MODELS["1.1"].model_validate_json((harness.folder / "s.json").read_bytes())
-    assert found.model_id == "Composition"
+    submission = MODELS["1.1"].model_validate_json((harness.folder / "s.json").read_bytes())
+    assert submission.model_id == "Composition"
 
 
 @pytest.mark.parametrize(
@@ -216,8 +216,8 @@ def test_a_submission_with_every_matrix_is_what_check_reads(tmp_path: Path) -> N
             size = next((n for end, n in classes.items() if name.endswith(end)), 0)
             if size:
                 cell["classes"] = list(range(size))
-                for place in (cell, cell["canonical"]):
-                    place["confusion"] = draw.integers(1000, size=(5, size, size)).tolist()
+                for cell_member in (cell, cell["canonical"]):
+                    cell_member["confusion"] = draw.integers(1000, size=(5, size, size)).tolist()
     task = {"train": 40_000, "test": 10_000, "scale_log2": 0, "bytes": 76_800_000}
     document["receipt"] = {
         "version": "1",
@@ -236,5 +236,5 @@ def test_a_submission_with_every_matrix_is_what_check_reads(tmp_path: Path) -> N
     path = tmp_path / "model.json"
     path.write_bytes(raw)
     result = Checker(select(["structure"], [])).check(path)
-    assert [one.message for one in result.findings] == []
+    assert [finding.message for finding in result.findings] == []
     assert isinstance(result.submission, SubmissionV12)

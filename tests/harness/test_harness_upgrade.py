@@ -86,12 +86,12 @@ def test_a_record_supplies_what_is_needed(made: Path, version: str) -> None:
     assert (done.returncode, done.stderr) == (
         0, "wrote new.json: format 1.2, with its receipt\n",
     )  # fmt: skip
-    found, expected = read(made / "new.json"), read(made / "1.2.json")
+    content, expected = read(made / "new.json"), read(made / "1.2.json")
     if version == "1.1":
-        assert found["gaps"]["full"]["mini_histone"] == "a reason of mine"
-        expected["gaps"] = found["gaps"]
-    assert found == expected
-    SubmissionV12.model_validate(found)
+        assert content["gaps"]["full"]["mini_histone"] == "a reason of mine"
+        expected["gaps"] = content["gaps"]
+    assert content == expected
+    SubmissionV12.model_validate(content)
 
 
 def other_score(document: Any) -> None:

@@ -30,39 +30,43 @@ def hub() -> Iterator[Hub]:
     hub.close()
 
 
-def served(hub: Hub, folder: Path, definition: str, place: Path) -> Path:
+def served(hub: Hub, folder: Path, definition: str, task_folder: Path) -> Path:
     """Put a folder of tasks on the Hub; return a benchmark that pins it as it is there."""
     tree = {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*.csv")}
     repo = hub.create(f"datasets/{NAME}", tree)
     text = (ROOT / f"schemas/{definition}").read_text()
     text = re.sub(r'("repo_id": )"[^"]*"', rf'\1"{NAME}"', text, count=1)
-    path = place / "pinned.json"
+    path = task_folder / "pinned.json"
     path.write_text(re.sub(r'("revision": )"[0-9a-f]{40}"', rf'\1"{repo.head.oid}"', text))
     return path
 
 
-def run(hub: Hub, place: Path, pinned: Path, pins: Path, **more: str) -> tuple[int, list[str], str]:
+def run(
+    hub: Hub, folder: Path, pinned: Path, pins: Path, **more: str
+) -> tuple[int, list[str], str]:
     """Run the tool as make does; return its exit code, lines and what it gave to the next step."""
     code = (
         "import sys; from pathlib import Path; from tools.real_tasks import main;"
         "sys.exit(main(Path('real'), ['--benchmark', sys.argv[1]], Path(sys.argv[2])))"
     )
-    output = place / "output"
+    output = folder / "output"
     output.touch()
-    env = environment(hub, place / "home", HF_HUB_DISABLE_XET="1", GITHUB_OUTPUT=str(output))
+    env = environment(hub, folder / "home", HF_HUB_DISABLE_XET="1", GITHUB_OUTPUT=str(output))
     words = ("tools.real_tasks", str(pinned), str(pins))
-    process = forked.start(*words, cwd=place, env=env | more, code=code)
-    said, _ = process.communicate(PATIENCE)
-    return process.returncode, said.splitlines(), output.read_text()
+    process = forked.start(*words, cwd=folder, env=env | more, code=code)
+    message, _ = process.communicate(PATIENCE)
+    return process.returncode, message.splitlines(), output.read_text()
 
 
 @pytest.fixture
 def small(hub: Hub, tmp_path: Path) -> tuple[Path, Path]:
     """Serve two tasks of mini; return the benchmark that pins them and the file of digests."""
-    for one in IDS:
-        write_remote(mini.load(one), tmp_path / "there")
+    for model_id in IDS:
+        write_remote(mini.load(model_id), tmp_path / "there")
     pins = tmp_path / "pins.json"
-    pins.write_text(json.dumps({"tasks": {one: mini.load(one).sha256 for one in IDS}}))
+    pins.write_text(
+        json.dumps({"tasks": {model_id: mini.load(model_id).sha256 for model_id in IDS}})
+    )
     return served(hub, tmp_path / "there", "benchmark-mini.json", tmp_path), pins
 
 
@@ -95,8 +99,8 @@ ABSENT = (
 @pytest.mark.parametrize(("fork", "code", "then"), gated(ABSENT, ABSENT[1]))
 def test_a_hub_that_has_them_not_stops_upstreams_job_alone(hub, small, tmp_path, fork, code, then):
     hub.shelf.repos.clear()
-    found, lines, output = run(hub, tmp_path, *small, FORK=fork)
-    assert (found, output) == (code, "")
+    result, lines, output = run(hub, tmp_path, *small, FORK=fork)
+    assert (result, output) == (code, "")
     assert lines[-1] == (f"real tasks: they could not be fetched (see above); {then}")
 
 
@@ -104,8 +108,8 @@ def test_a_hub_that_has_them_not_stops_upstreams_job_alone(hub, small, tmp_path,
 def test_the_real_tasks_come_from_a_hub_as_pinned(hub, real_tasks, tmp_path):
     bench = benchmark.geneb()
     source = data.Folder(real_tasks, bench)
-    for one in PINNED:
-        write_remote(source.load(bench.by_id[one]), tmp_path / "there")
+    for pinned_task in PINNED:
+        write_remote(source.load(bench.by_id[pinned_task]), tmp_path / "there")
     pinned = served(hub, tmp_path / "there", "benchmark.json", tmp_path)
     code, lines, _ = run(hub, tmp_path, pinned, ROOT / "tests/real_tasks.json")
     assert (code, lines[-1]) == (0, "real tasks: 6 in real, as pinned")
@@ -124,8 +128,8 @@ def suite(nowhere: Path, **environment: str) -> tuple[int, str]:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "GENEB_"))}
     words = ("pytest", str(nowhere), ONE)
     process = forked.start(*words, cwd=ROOT, env=clean | environment, code=code)
-    said, _ = process.communicate(PATIENCE)
-    return process.returncode, said
+    message, _ = process.communicate(PATIENCE)
+    return process.returncode, message
 
 
 def test_without_the_tasks_a_run_passes_and_says_how_many_did_not_run(tmp_path):

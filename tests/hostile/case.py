@@ -104,8 +104,8 @@ def field(
 ) -> Case:
     """Return a case that has a text in place of a member; `value` is the inside of the quotes."""
     marked = Raw(f'{MARK * len(says)}"{value}"')
-    found = tuple(Says(rule, f"/{path}", message) for rule, message in says)
-    return Case(number, name, edited(name, path, marked), found, also)
+    expected_findings = tuple(Says(rule, f"/{path}", message) for rule, message in says)
+    return Case(number, name, edited(name, path, marked), expected_findings, also)
 
 
 def model_id(number: int, name: str, value: str, *rules: str) -> Case:

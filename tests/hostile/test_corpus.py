@@ -53,18 +53,18 @@ def test_marks_are_removed_and_their_places_kept():
     assert unmarked(text) == ("a\r\nbc\n", [Place(1, 1), Place(2, 2), Place(2, 2), Place(3, 1)])
 
 
-def agree(name: str, found: tuple[Finding, ...], newline: str) -> None:
+def agree(name: str, findings: tuple[Finding, ...], newline: str) -> None:
     """Compare all that was found with what the case lists."""
     case = corpus.BY_FILE[name]
     expected = [
-        (*says, *place) for says, place in zip(case.says, case.places(newline), strict=True)
+        (*says, *index) for says, index in zip(case.says, case.places(newline), strict=True)
     ]
-    rest = [f for f in found if f.rule not in case.also]
+    rest = [f for f in findings if f.rule not in case.also]
     assert sorted((f.rule, f.pointer, f.message, f.line, f.column) for f in rest) == sorted(
         expected
     )
-    assert sorted({f.rule for f in found} - {f.rule for f in rest}) == sorted(case.also)
-    errors = {f.rule for f in found if f.severity is Severity.ERROR}
+    assert sorted({f.rule for f in findings} - {f.rule for f in rest}) == sorted(case.also)
+    errors = {f.rule for f in findings if f.severity is Severity.ERROR}
     assert bool(errors) == name.startswith("reject/")
 
 
@@ -80,11 +80,11 @@ def test_layout_of_the_text_changes_the_place_and_nothing_else(hostile_folder, n
 
 
 def run(folder: Path) -> dict[str, tuple[Finding, ...]]:
-    found = {}
+    findings_by_name = {}
     for result in Checker(RULES).run(files_of([folder])):
         assert isinstance(result, FileResult)
-        found[Path(result.document.name).name] = result.findings
-    return found
+        findings_by_name[Path(result.document.name).name] = result.findings
+    return findings_by_name
 
 
 ALIKE = [
@@ -105,8 +105,8 @@ def test_one_bad_file_hides_no_other(hostile_folder, folder):
     twins = ["seventeen-digits.json", "shortest-form.json"]
     due = {name: {"confusable-name"} for name in ALIKE}
     due |= {name: {"confusable-name", "identical-results"} for name in twins}
-    for name, found in together.items():
-        more = set(found) - set(findings(hostile_folder / "lf" / folder / name))
+    for name, member in together.items():
+        more = set(member) - set(findings(hostile_folder / "lf" / folder / name))
         assert {f.rule for f in more} == due.get(name, set())
 
 
@@ -132,8 +132,8 @@ def test_minus_zero_is_read_as_zero(hostile_folder):
 
 def test_ids_that_differ_in_case_and_separators_collide(hostile_folder):
     assert {
-        name: [f.message for f in found if f.rule == "model-id-collision"]
-        for name, found in run(hostile_folder / "lf/collision").items()
+        name: [f.message for f in member if f.rule == "model-id-collision"]
+        for name, member in run(hostile_folder / "lf/collision").items()
     } == {
         "DNABERT_2.json": ['model_id "DNABERT_2" collides with "dnabert-2.json"'],
         "dnabert-2.json": ['model_id "dnabert-2" collides with "DNABERT_2.json"'],
@@ -147,8 +147,8 @@ def test_files_that_differ_in_case_collide(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3, "this file system knows no letter case"
     assert {
         (name, f.message)
-        for name, found in run(tmp_path).items()
-        for f in found
+        for name, member in run(tmp_path).items()
+        for f in member
         if f.rule == "model-id-collision"
     } == {
         ("DNABERT-2.json", 'model_id "DNABERT-2" collides with "dnabert-2.json"'),

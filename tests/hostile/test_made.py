@@ -24,8 +24,8 @@ SECONDS_MAX = 10.0  # a hang, or a cost that grows with the square; speed is for
 BYTES_OF_MEMORY_MAX = 150_000_000
 
 
-def said(found: tuple[Finding, ...]) -> list[tuple[str, str, int, int, str]]:
-    return [(f.rule, f.pointer, f.line, f.column, f.message) for f in found]
+def finding_rows(findings: tuple[Finding, ...]) -> list[tuple[str, str, int, int, str]]:
+    return [(f.rule, f.pointer, f.line, f.column, f.message) for f in findings]
 
 
 def check(path: Path) -> tuple[Finding, ...]:
@@ -136,12 +136,15 @@ def _warm(tmp_path_factory):
 
 def is_counted(findings: tuple[Finding, ...]) -> None:
     """Raise AssertionError unless the last finding of a flood says how many more there are."""
-    found = [f for f in findings if f.rule == "wrong-type"]
-    assert len(found) == 1_000
-    assert found[-1].message == (
+    wrong_types = [f for f in findings if f.rule == "wrong-type"]
+    assert len(wrong_types) == 1_000
+    assert wrong_types[-1].message == (
         "23,001 more findings of wrong-type are not listed; this is the first of them"
     )
-    assert (found[-1].pointer, found[-1].found) == ("/results/full/k000999", "24,000 findings")
+    assert (wrong_types[-1].pointer, wrong_types[-1].found) == (
+        "/results/full/k000999",
+        "24,000 findings",
+    )
 
 
 @pytest.mark.parametrize("name", LARGE)
@@ -150,12 +153,12 @@ def test_a_large_input_is_answered_quickly(tmp_path, name):
     path = tmp_path / "large.json"
     path.write_bytes(make())
     started = time.process_time()  # of this process alone: the machine may be busy
-    found = check(path)
+    report = check(path)
     seconds = time.process_time() - started
-    assert expected in said(found)
+    assert expected in finding_rows(report)
     assert seconds < SECONDS_MAX
     if name == FLOOD:
-        is_counted(found)
+        is_counted(report)
 
 
 @pytest.mark.nightly  # tracing takes seconds; in the gate, the system is asked below
@@ -211,11 +214,11 @@ def test_invalid_matrices_are_read_within_the_limits_of_memory(tmp_path, matrice
     path = tmp_path / "negative.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     tracemalloc.start()
-    found = check(path)
+    report = check(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < BYTES_OF_MEMORY_MAX
-    (fault,) = (f for f in found if f.rule == "score-out-of-range")
+    (fault,) = (f for f in report if f.rule == "score-out-of-range")
     assert fault.pointer.endswith("/confusion/0/0/0"), "the first stands for all"
 
 
@@ -235,12 +238,12 @@ def test_a_file_that_is_none_is_a_finding_and_hides_no_other(tmp_path):
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / ".hidden.json").touch()
     (tmp_path / "notes.txt").touch()
-    found = {}
+    findings_by_name = {}
     for result in Checker(RULES).run(files_of([tmp_path])):
         assert isinstance(result, FileResult)
         name = Path(result.document.name).name
-        found[name] = [f.message for f in result.findings if f.rule == "irregular-file"]
-    assert found == {
+        findings_by_name[name] = [f.message for f in result.findings if f.rule == "irregular-file"]
+    assert findings_by_name == {
         "broken-link.json": [LINK],
         "folder.json": [OTHER],
         "good.json": [],
@@ -253,7 +256,7 @@ def test_a_file_that_is_none_is_a_finding_and_hides_no_other(tmp_path):
 
 
 def test_a_device_is_a_finding():
-    assert said(check(Path("/dev/null"))) == [("irregular-file", "", 1, 1, OTHER)]
+    assert finding_rows(check(Path("/dev/null"))) == [("irregular-file", "", 1, 1, OTHER)]
 
 
 NOWHERE = {
@@ -290,7 +293,7 @@ def test_a_file_that_cannot_be_opened_is_told_and_hides_no_other(tmp_path):
 def test_a_file_without_the_ending_is_checked_when_it_is_named(tmp_path):
     path = tmp_path / "submission.txt"
     path.write_text("[]", encoding="utf-8")
-    assert said(check(path)) == [("not-an-object", "", 1, 1, "the document is an array")]
+    assert finding_rows(check(path)) == [("not-an-object", "", 1, 1, "the document is an array")]
 
 
 def test_names_of_files_may_be_bytes_of_any_kind(tmp_path):
@@ -309,7 +312,8 @@ def peak() -> str:
 
 
 @pytest.mark.parametrize(
-    "shape", ["flood", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("deep", "sound"))]
+    "shape",
+    ["flood", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("deep", "sound"))],
 )
 def test_memory_of_a_process_stays_small(tmp_path, shape):
     """Ask the system, which also counts what is not Python's."""

@@ -18,7 +18,7 @@ FOLDER = "$(AREA:%=tests/%)"
 
 def written(root: Path, files: Iterable[Path]) -> set[str]:
     """Return `file::name` of each test that stands in the source, and `file` where none does."""
-    found: set[str] = set()
+    tests_found: set[str] = set()
     for path in files:
         names = {
             f"{path.as_posix()}::{node.name}"
@@ -26,8 +26,8 @@ def written(root: Path, files: Iterable[Path]) -> set[str]:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             and node.name.startswith("test_")
         }
-        found |= names or {path.as_posix()}
-    return found
+        tests_found |= names or {path.as_posix()}
+    return tests_found
 
 
 def options(root: Path, target: str) -> list[str]:

@@ -44,5 +44,5 @@ def run(folder: Path, *arguments: str, show: bool = False) -> tuple[int, str]:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-rows-") as place:
-        sys.exit(run(enlarged(Path(place), int(sys.argv[1])), *sys.argv[2:], show=True)[0])
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-rows-") as folder:
+        sys.exit(run(enlarged(Path(folder), int(sys.argv[1])), *sys.argv[2:], show=True)[0])

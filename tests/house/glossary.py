@@ -69,11 +69,11 @@ def table(text: str, heading: str) -> list[TableRow]:
 def members(path: Path) -> frozenset[str]:
     """Return the names at the top of a module, and those in its classes as `Class.name`."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = set(_names(tree.body))
+    names_defined = set(_names(tree.body))
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}.{name}" for name in _names(node.body)}
-    return frozenset(found)
+            names_defined |= {f"{node.name}.{name}" for name in _names(node.body)}
+    return frozenset(names_defined)
 
 
 def _names(body: list[ast.stmt]) -> Iterator[str]:
@@ -83,24 +83,26 @@ def _names(body: list[ast.stmt]) -> Iterator[str]:
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
         elif isinstance(node, ast.Assign):
-            yield from (one.id for one in node.targets if isinstance(one, ast.Name))
+            yield from (
+                target_task.id for target_task in node.targets if isinstance(target_task, ast.Name)
+            )
 
 
 def wrong_references(text: str) -> list[str]:
     """Name the entries without exactly one place in the code, and the places that do not exist."""
-    found = []
+    results = []
     for entry in table(text, "Terms"):
         places = REFERENCE.findall(entry.cells[1])
         if len(places) != 1:
-            found.append(f"{entry.word}: {len(places)} places in the code, expected one")
-    for place in REFERENCE.findall(text):
-        file, _, name = place.partition(":")
+            results.append(f"{entry.word}: {len(places)} places in the code, expected one")
+    for match in REFERENCE.findall(text):
+        file, _, name = match.partition(":")
         path = ROOT / file
         if not path.exists():
-            found.append(f"{place}: there is no such file")
+            results.append(f"{match}: there is no such file")
         elif name and name not in members(path):
-            found.append(f"{place}: {file} has no {name}{_moved(name)}")
-    return found
+            results.append(f"{match}: {file} has no {name}{_moved(name)}")
+    return results
 
 
 def _moved(name: str) -> str:
@@ -111,21 +113,21 @@ def _moved(name: str) -> str:
 
 def wrong_order(text: str) -> list[str]:
     """Name the terms that stand twice or not in alphabetical order."""
-    found = []
-    words = [one.word.lower() for one in table(text, "Terms")]
+    results = []
+    words = [table_row.word.lower() for table_row in table(text, "Terms")]
     for before, after in itertools.pairwise(words):
         if after <= before:
             wrong = "stands twice" if after == before else f"belongs before {before}"
-            found.append(f"{after} {wrong}")
-    return found
+            results.append(f"{after} {wrong}")
+    return results
 
 
 def wrong_values(text: str) -> list[str]:
     """Name the values of the code without an entry, and the entries without a value."""
     listed = {
-        (one.word, value)
-        for one in table(text, "Values")
-        for value in re.findall(r"`([^`]+)`", one.cells[0])
+        (table_row.word, value)
+        for table_row in table(text, "Values")
+        for value in re.findall(r"`([^`]+)`", table_row.cells[0])
         if not value.startswith("-")  # an option
     }
     known = {
@@ -164,8 +166,8 @@ def discouraged(text: str, *where: str) -> list[Discouraged]:
                 re.IGNORECASE,
             ),
         )
-        for place in where
-        for word, instead in listed[place].items()
+        for path in where
+        for word, instead in listed[path].items()
     ]
 
 
@@ -180,9 +182,9 @@ def prose(text: str) -> str:
 def wrong_words(page: str, text: str) -> list[str]:
     """Name the discouraged words of a page, each with the words around it."""
     body = prose(text)
-    found = []
-    for one in discouraged((ROOT / WORDS).read_text(encoding="utf-8"), EVERYWHERE, PAGES):
-        for match in one.pattern.finditer(body):
+    results = []
+    for word_found in discouraged((ROOT / WORDS).read_text(encoding="utf-8"), EVERYWHERE, PAGES):
+        for match in word_found.pattern.finditer(body):
             around = " ".join(body[max(0, match.start() - 30) : match.end() + 30].split())
-            found.append(f"{page}: {one.word!r}: {around}")
-    return found
+            results.append(f"{page}: {word_found.word!r}: {around}")
+    return results

@@ -38,12 +38,12 @@ END = {"|", "&&", ">>", ">", "#", ";"}
 
 def pages() -> list[str]:
     """Name the pages: Markdown of ours, and the forms on GitHub."""
-    found = [
+    page_paths = [
         path.as_posix()
         for path in ours()
         if path.suffix == ".md" or path.parts[:2] == (".github", "ISSUE_TEMPLATE")
     ]
-    return [name for name in found if not NOT_OURS.match(name)]
+    return [name for name in page_paths if not NOT_OURS.match(name)]
 
 
 def without_blocks(text: str) -> str:
@@ -54,12 +54,12 @@ def without_blocks(text: str) -> str:
 def anchors(text: str) -> set[str]:
     """Return the anchors that GitHub makes of the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", without_blocks(text), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def wrong_links(page: str, text: str) -> list[str]:
     """Name the links of a page to files or headings of the repository that do not exist."""
-    found = []
+    results = []
     for target in LINK.findall(re.sub(r"`[^`]*`", "", without_blocks(text))):
         if re.match(r"[a-z]+:", target):
             continue
@@ -67,22 +67,22 @@ def wrong_links(page: str, text: str) -> list[str]:
         path = (ROOT / page).parent / file
         if file and not path.exists():
             if path.resolve().relative_to(ROOT).as_posix() not in GENERATED:
-                found.append(f"{page}: {target}: there is no such file")
+                results.append(f"{page}: {target}: there is no such file")
         elif anchor:
             there = path.read_text(encoding="utf-8") if file else text
             if anchor not in anchors(there):
-                found.append(f"{page}: {target}: no heading makes this anchor")
-    return found
+                results.append(f"{page}: {target}: no heading makes this anchor")
+    return results
 
 
 def wrong_places(page: str, text: str) -> list[str]:
     """Name the files and folders that a page names in code and that do not exist."""
-    found = []
+    results = []
     for match in PLACE.finditer(text):
-        place = match[1]
-        if text[match.end()] in "`:" and place not in GENERATED and not (ROOT / place).exists():
-            found.append(f"{page}: {place}: there is no such file")
-    return found
+        anchor = match[1]
+        if text[match.end()] in "`:" and anchor not in GENERATED and not (ROOT / anchor).exists():
+            results.append(f"{page}: {anchor}: there is no such file")
+    return results
 
 
 def wrong_tests(page: str, text: str) -> list[str]:
@@ -116,7 +116,7 @@ def _wrong_command(line: str) -> Iterator[str]:
     for pattern, harnessed in HANDED_OVER:
         line = pattern.sub(harnessed, line)
     words = shlex.split(line.replace("\\|", "|"), comments=True)
-    program, *rest = words[: next((at for at, one in enumerate(words) if one in END), None)]
+    program, *rest = words[: next((at for at, word in enumerate(words) if word in END), None)]
     command = PROGRAMS[program]
     while isinstance(command, click.Group) and rest and re.fullmatch(r"[a-z]+(-[a-z]+)*", rest[0]):
         step = command.get_command(click.Context(command), rest[0])
@@ -127,7 +127,9 @@ def _wrong_command(line: str) -> Iterator[str]:
     # click keeps the option of help that it makes now, also for the man page of the same process.
     context = click.Context(command, help_option_names=HELP)
     known = {
-        name for one in command.get_params(context) for name in (*one.opts, *one.secondary_opts)
+        name
+        for parameter in command.get_params(context)
+        for name in (*parameter.opts, *parameter.secondary_opts)
     }
     for word in rest:
         if word.startswith("-") and word != "-" and word.partition("=")[0] not in known:

@@ -20,20 +20,20 @@ PLACES = sorted(
 
 def names(path: Path) -> set[str]:
     """Return the functions, classes and constants at the top of a module."""
-    found = set()
+    names_defined = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
+            names_defined.add(node.name)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found.add(node.target.id)
+            names_defined.add(node.target.id)
         elif isinstance(node, ast.Assign):
-            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return found
+            names_defined |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return names_defined
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_each_place_it_names_exists(place):
-    file, _, name = place.partition(":")
+@pytest.mark.parametrize("module_path", PLACES)
+def test_each_place_it_names_exists(module_path):
+    file, _, name = module_path.partition(":")
     path = ROOT / file
     assert path.exists()
     assert not name or name in names(path)

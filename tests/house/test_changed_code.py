@@ -42,7 +42,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(begun: Path, tmp_path: Path) -> Path:
+def repository_folder(begun: Path, tmp_path: Path) -> Path:
     return shutil.copytree(begun, tmp_path / "place")
 
 
@@ -108,45 +108,47 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_push_or_a_group(place: Path, name: str):
+def test_a_push_or_a_group(repository_folder: Path, name: str):
     change, expected = CHANGES[name]
-    before = git(place, "rev-parse", "HEAD")
-    change(place)
-    commit(place)
-    said = {event: says(place, event, before) for event in ("push", "merge_group")}
-    assert said == dict.fromkeys(said, f"code={expected}")
+    before = git(repository_folder, "rev-parse", "HEAD")
+    change(repository_folder)
+    commit(repository_folder)
+    answers_by_event = {
+        event: says(repository_folder, event, before) for event in ("push", "merge_group")
+    }
+    assert answers_by_event == dict.fromkeys(answers_by_event, f"code={expected}")
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_pull_request_of_two_commits(place: Path, name: str):
+def test_a_pull_request_of_two_commits(repository_folder: Path, name: str):
     """Main moves on meanwhile; the last commit of the pull request is a row."""
     change, expected = CHANGES[name]
-    git(place, "checkout", "--quiet", "-b", "theirs")
-    change(place)
-    before = commit(place)
+    git(repository_folder, "checkout", "--quiet", "-b", "theirs")
+    change(repository_folder)
+    before = commit(repository_folder)
     if name not in {"nothing", "a-file-instead-of-the-folder"}:
-        write(place, "submissions/last.json", "{}")
-        commit(place)
-    git(place, "checkout", "--quiet", "--force", "main")
-    write(place, "tools/new.py", "")
-    commit(place)
-    git(place, "merge", "--quiet", "--no-ff", "--message", "as GitHub merges", "theirs")
-    assert says(place, "pull_request", before) == f"code={expected}"
+        write(repository_folder, "submissions/last.json", "{}")
+        commit(repository_folder)
+    git(repository_folder, "checkout", "--quiet", "--force", "main")
+    write(repository_folder, "tools/new.py", "")
+    commit(repository_folder)
+    git(repository_folder, "merge", "--quiet", "--no-ff", "--message", "as GitHub merges", "theirs")
+    assert says(repository_folder, "pull_request", before) == f"code={expected}"
 
 
 @pytest.mark.parametrize("before", ["", "0" * 40, "1" * 40, "no-such", "HEAD:submissions"])
-def test_a_push_after_nobody_knows_what(place: Path, before: str):
-    write(place, "submissions/b.json", "{}")
-    commit(place)
-    assert says(place, "push", before) == "code=true"
+def test_a_push_after_nobody_knows_what(repository_folder: Path, before: str):
+    write(repository_folder, "submissions/b.json", "{}")
+    commit(repository_folder)
+    assert says(repository_folder, "push", before) == "code=true"
 
 
 @pytest.mark.parametrize("event", ["pull_request", "workflow_dispatch", ""])
-def test_what_is_no_merge_commit_and_no_push_runs_all(place: Path, event: str):
-    before = git(place, "rev-parse", "HEAD")
-    write(place, "submissions/b.json", "{}")
-    commit(place)
-    assert says(place, event, before) == "code=true"
+def test_what_is_no_merge_commit_and_no_push_runs_all(repository_folder: Path, event: str):
+    before = git(repository_folder, "rev-parse", "HEAD")
+    write(repository_folder, "submissions/b.json", "{}")
+    commit(repository_folder)
+    assert says(repository_folder, event, before) == "code=true"
 
 
 CI = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))

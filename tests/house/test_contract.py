@@ -47,8 +47,8 @@ def test_the_worker_reads_the_options_that_the_sandbox_writes(spec, tmp_path):
         json.loads(raw), json.loads((ROOT / "schemas/worker-options.schema.json").read_bytes())
     )
     (tmp_path / "options.json").write_bytes(raw)
-    found = read_options(tmp_path / "options.json")
-    assert found.model_dump() == json.loads(raw)
+    options = read_options(tmp_path / "options.json")
+    assert options.model_dump() == json.loads(raw)
     assert list(json.loads(raw)) == list(WorkerOptions.model_fields)
 
 
@@ -63,8 +63,8 @@ def test_sandbox_and_worker_agree_on_defaults_and_on_the_header_of_embeddings():
 
 
 def test_a_submission_is_a_projection_of_a_run_record():
-    kept = set(run_record.RunRecord.model_fields) & set(Run.model_fields)
-    assert kept == set(Run.model_fields)
+    common_fields = set(run_record.RunRecord.model_fields) & set(Run.model_fields)
+    assert common_fields == set(Run.model_fields)
     for name in ("benchmark", "dataset", "harness", "extractor", "model", "embedding", "hardware"):
         mine: Any = Run.model_fields[name].annotation
         theirs: Any = run_record.RunRecord.model_fields[name].annotation
@@ -75,16 +75,16 @@ def test_a_submission_is_a_projection_of_a_run_record():
 @pytest.mark.parametrize("data", [None, Path("data")])
 @pytest.mark.parametrize("jobs", [None, 2])
 def test_the_harness_knows_each_option_that_an_audit_passes(data, jobs, tmp_path, monkeypatch):
-    asked: list[list[str]] = []
-    monkeypatch.setattr(HarnessProcess, "call", lambda _, words, *__: asked.append(words))
+    requests: list[list[str]] = []
+    monkeypatch.setattr(HarnessProcess, "call", lambda _, words, *__: requests.append(words))
     source = TaskSource(data, Path("benchmark.json") if data else None)
     scoring.sequences_of(["a", "b"], source, tmp_path, HarnessProcess())
     np.save(tmp_path / "e.npy", np.ones((3, 2)))
     how = scoring.Scoring("float32", 1, 16, jobs, ("full", "1shot"))
     with pytest.raises(NothingChecked):  # nobody wrote the scores
         scoring.rescored("a", source, tmp_path / "s", tmp_path / "e.npy", how, HarnessProcess())
-    assert [words[0] for words in asked] == ["sequences", "rescore"]
-    for name, *words in asked:
+    assert [words[0] for words in requests] == ["sequences", "rescore"]
+    for name, *words in requests:
         command = cli.commands[name]
         command.make_context(name, words)
 

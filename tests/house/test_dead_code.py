@@ -84,7 +84,7 @@ ALLOWED_NAMES = {
     "__array__": "NumPy calls it",
     "dont_write_bytecode": "the interpreter reads it",
     "peak_rss": "programs in texts import it: tests/harness/test_harness_memory.py",
-} | {one.class_name: "extractors.BUILTINS names it" for one in BUILTINS.values()}
+} | {builtin.class_name: "extractors.BUILTINS names it" for builtin in BUILTINS.values()}
 ROUTES = ("tests/publish/hub_answers.py", "tests/publish/hub_cas.py")
 """Answers of the stand-in Hub, looked up by the name of their route."""
 
@@ -116,34 +116,40 @@ def fields() -> set[tuple[str, str]]:
 def unused(*folders: str) -> list[tuple[str, str]]:
     """Return file and name of what vulture finds no use of."""
     paths = [path for path in python_files(*folders) if path.name != "__init__.py"]
-    found = vulture.Vulture(ignore_decorators=DECORATORS)
-    found.scavenge([ROOT / path for path in paths])
+    scanner = vulture.Vulture(ignore_decorators=DECORATORS)
+    scanner.scavenge([ROOT / path for path in paths])
     return [
-        (str(Path(one.filename).relative_to(ROOT)), one.name)
-        for one in found.get_unused_code(min_confidence=60)
-        if one.typ != "unreachable_code"
+        (str(Path(unused_item.filename).relative_to(ROOT)), unused_item.name)
+        for unused_item in scanner.get_unused_code(min_confidence=60)
+        if unused_item.typ != "unreachable_code"
     ]
 
 
 @pytest.fixture(scope="module")
-def found() -> list[tuple[str, str]]:
+def unused_names() -> list[tuple[str, str]]:
     """Return what is unused in the packages, tests or not, and what is unused anywhere."""
-    packages = [one for one in unused(*PRODUCT, "tools") if one[0].startswith(PRODUCT)]
-    others = [one for one in unused() if not one[0].startswith(PRODUCT)]
+    packages = [
+        path_and_name
+        for path_and_name in unused(*PRODUCT, "tools")
+        if path_and_name[0].startswith(PRODUCT)
+    ]
+    others = [
+        path_and_name for path_and_name in unused() if not path_and_name[0].startswith(PRODUCT)
+    ]
     known = fields()
-    return [one for one in [*packages, *others] if one not in known]
+    return [package for package in [*packages, *others] if package not in known]
 
 
-def test_nothing_is_unused(found):
+def test_nothing_is_unused(unused_names):
     left = [
         f"{path}: {name}"
-        for path, name in found
+        for path, name in unused_names
         if not is_allowed(name) and path not in ROUTES
         if not any(fnmatch(path, pattern) for pattern in LOADED_BY_NAME)
     ]
     assert left == [], "delete these, or say in ALLOWED_NAMES who uses them"
 
 
-def test_the_allow_list_has_no_entry_too_many(found):
-    names = {name for _, name in found}
+def test_the_allow_list_has_no_entry_too_many(unused_names):
+    names = {name for _, name in unused_names}
     assert [p for p in ALLOWED_NAMES if not any(fnmatch(name, p) for name in names)] == []

@@ -31,8 +31,11 @@ def imported(folder: str) -> set[str]:
 def declared() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = {k: v for k, v in project["optional-dependencies"].items() if k not in {"dev", "all"}}
-    wanted = [*project["dependencies"], *(one for extra in extras.values() for one in extra)]
-    return {normal(re.split(r"[<>=!\[; ]", one)[0]) for one in wanted}
+    expected = [
+        *project["dependencies"],
+        *(requirement for extra in extras.values() for requirement in extra),
+    ]
+    return {normal(re.split(r"[<>=!\[; ]", requirement)[0]) for requirement in expected}
 
 
 def normal(name: str) -> str:
@@ -41,10 +44,10 @@ def normal(name: str) -> str:
 
 @pytest.mark.parametrize("folder", sorted(OURS))
 def test_every_import_is_of_a_declared_dependency(folder):
-    found = packages_distributions()
+    packages_by_module = packages_distributions()
     missing = {
         name
         for name in imported(folder)
-        if not {normal(one) for one in found.get(name, [name])} & declared()
+        if not {normal(package) for package in packages_by_module.get(name, [name])} & declared()
     }
     assert missing == set()

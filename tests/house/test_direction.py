@@ -68,11 +68,11 @@ def known(name: str) -> bool:
     return name in (*LAYERS, *DOORS)
 
 
-def may_import(importer: str, wanted: str) -> bool:
+def may_import(importer: str, expected: str) -> bool:
     """Say whether one part may import another."""
-    if wanted == "__init__" or importer in {wanted, "__main__"}:
+    if expected == "__init__" or importer in {expected, "__main__"}:
         return True
-    return LAYERS.index(wanted) < LAYERS.index(importer)
+    return LAYERS.index(expected) < LAYERS.index(importer)
 
 
 def test_every_file_belongs_to_a_part_that_is_known():
@@ -154,11 +154,11 @@ def impure(path: Path) -> Iterator[str]:
 
 
 def test_a_rule_reads_no_file_no_clock_no_network_and_never_prints():
-    assert [found for path in RULES for found in impure(path)] == []
+    assert [result for path in RULES for result in impure(path)] == []
 
 
 @pytest.mark.parametrize(
-    ("importer", "wanted", "allowed"),
+    ("importer", "expected", "allowed"),
     [
         ("submission", "check", False),
         ("check", "submission", True),
@@ -179,5 +179,5 @@ def test_a_rule_reads_no_file_no_clock_no_network_and_never_prints():
         ("__main__", "cli", True),
     ],
 )
-def test_the_directions_themselves(importer, wanted, allowed):
-    assert may_import(importer, wanted) == allowed
+def test_the_directions_themselves(importer, expected, allowed):
+    assert may_import(importer, expected) == allowed

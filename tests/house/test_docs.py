@@ -51,9 +51,9 @@ def test_each_attack_has_an_outcome_and_what_shows_it():
     )
     for line in table.splitlines():
         _, _, *outcomes, shown, _ = (cell.strip() for cell in line.split("|"))
-        assert all(re.match("found|fresh set|not found|not tried|-$", one) for one in outcomes), (
-            line
-        )
+        assert all(
+            re.match("found|fresh set|not found|not tried|-$", outcome) for outcome in outcomes
+        ), line
         assert pages.TESTS.search(shown) or "research/" in shown or shown == "the same test", line
 
 
@@ -119,7 +119,7 @@ def test_an_issue_form_has_what_github_needs(page):
         assert field["attributes"]["label"]
         options = field["attributes"].get("options")
         assert (field["type"] == "dropdown") == bool(options)
-        assert options is None or all(isinstance(one, str) for one in options)
+        assert options is None or all(isinstance(option, str) for option in options)
 
 
 def test_each_issue_form_that_a_page_names_exists():
@@ -145,12 +145,15 @@ def test_the_table_of_speed_has_lines_that_the_bench_measures(monkeypatch):
     monkeypatch.setattr(bench_scale, "write_rows", lambda *_: None)
     for name in ("run_cost", "build_cost"):
         monkeypatch.setattr(bench_scale, name, lambda *_, **__: nothing)
-    place = Path("nowhere")
+    path = Path("nowhere")
     measured = [
-        *bench_scale.small_measurements(place, 1),
-        *bench_scale.large_measurements(place, bench_scale.ROWS[0]),
+        *bench_scale.small_measurements(path, 1),
+        *bench_scale.large_measurements(path, bench_scale.ROWS[0]),
     ]
-    known = {tuple(bench_scale.table_row(one).split(" | ")[::3]) for one in measured}
+    known = {
+        tuple(bench_scale.table_row(measured_command).split(" | ")[::3])
+        for measured_command in measured
+    }
     table = text_of("docs/developer/scale.md").split(bench_scale.BEGIN)[1].split(bench_scale.END)[0]
     shown = [tuple(line.split(" | ")[::3]) for line in table.splitlines() if line[:3] == "| `"]
     assert shown
@@ -180,7 +183,7 @@ def test_the_pages_are_those_that_readers_see():
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("[a](nowhere.md)", ["docs/x.md: nowhere.md: there is no such file"]),
         (
@@ -193,12 +196,12 @@ def test_the_pages_are_those_that_readers_see():
         ("`[a](nowhere.md)`", []),
     ],
 )
-def test_a_dead_link_is_found(text, found):
-    assert pages.wrong_links("docs/x.md", text) == found
+def test_a_dead_link_is_found(text, expected):
+    assert pages.wrong_links("docs/x.md", text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("`geneb_ci/nowhere.py`", ["x.md: geneb_ci/nowhere.py: there is no such file"]),
         ("`docs/nowhere.md`", ["x.md: docs/nowhere.md: there is no such file"]),
@@ -207,8 +210,8 @@ def test_a_dead_link_is_found(text, found):
         ("`geneb_ci/check/rules/<family>.py`", []),
     ],
 )
-def test_a_file_that_does_not_exist_is_found(text, found):
-    assert pages.wrong_places("x.md", text) == found
+def test_a_file_that_does_not_exist_is_found(text, expected):
+    assert pages.wrong_places("x.md", text) == expected
 
 
 @pytest.mark.parametrize(

@@ -46,26 +46,26 @@ def test_workers_share_a_server_which_ends_with_the_last_of_them(tmp_path):
         )
         for number in numbers
     ]  # fmt: skip
-    said = []
+    messages = []
     for worker in workers:
         assert worker.stdin is not None
         assert worker.stdout is not None
         worker.stdin.write("\n")
         worker.stdin.flush()
-        said.append(worker.stdout.readline().split())
+        messages.append(worker.stdout.readline().split())
     assert workers[0].stdin is not None
     workers[0].stdin.close()  # it waits for the other
-    said.append(workers[1].communicate("\n", timeout=forked.HANG_SECONDS)[0].split())
+    messages.append(workers[1].communicate("\n", timeout=forked.HANG_SECONDS)[0].split())
     with workers[0]:
         assert [workers[0].wait(forked.HANG_SECONDS), workers[1].returncode] == [0, 0]
-    assert [int(number) for _, number in said] == [*numbers, numbers[1]]
-    (server,) = {number for number, _ in said}
+    assert [int(number) for _, number in messages] == [*numbers, numbers[1]]
+    (server,) = {number for number, _ in messages}
     assert not Path(f"/proc/{server}").exists()
 
 
 def test_a_fork_has_folder_environment_streams_and_exit_code_of_its_own(tmp_path):
-    told = "import os, sys; print(os.getcwd(), sys.argv, dict(os.environ), sys.stdin.read())"
-    (tmp_path / "asked.py").write_text(f"{told}\nprint('bad', file=sys.stderr)\nsys.exit(7)\n")
+    message = "import os, sys; print(os.getcwd(), sys.argv, dict(os.environ), sys.stdin.read())"
+    (tmp_path / "asked.py").write_text(f"{message}\nprint('bad', file=sys.stderr)\nsys.exit(7)\n")
     done = forked.run("asked", "a", cwd=tmp_path, env={"ONE": "1"})
     assert (done.returncode, done.stderr) == (7, "bad\n")
     assert done.stdout == f"{tmp_path} [{str(tmp_path / 'asked.py')!r}, 'a'] {{'ONE': '1'}} \n"

@@ -38,7 +38,7 @@ TYPES = "geneb_ci/common/types.py"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "found"),
+    ("old", "new", "expected"),
     [
         (
             AUDIT,
@@ -70,22 +70,22 @@ TYPES = "geneb_ci/common/types.py"
     ],
     ids=["name", "file", "member", "moved", "none", "two"],
 )
-def test_a_wrong_reference_is_found(old, new, found):
+def test_a_wrong_reference_is_found(old, new, expected):
     assert old in TEXT
-    assert glossary.wrong_references(TEXT.replace(old, new, 1)) == found
+    assert glossary.wrong_references(TEXT.replace(old, new, 1)) == expected
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "found"),
+    ("old", "new", "expected"),
     [
         ("\n| audit |", "\n| zebra |", ["audit record belongs before zebra"]),
         ("\n| audit record |", "\n| audit |", ["audit stands twice"]),
     ],
     ids=["unsorted", "doubled"],
 )
-def test_a_wrong_order_is_found(old, new, found):
+def test_a_wrong_order_is_found(old, new, expected):
     assert old in TEXT
-    assert glossary.wrong_order(TEXT.replace(old, new, 1)) == found
+    assert glossary.wrong_order(TEXT.replace(old, new, 1)) == expected
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,10 @@ def test_a_new_discouraged_word_counts_at_once():
     words = (ROOT / glossary.WORDS).read_text(encoding="utf-8")
     wider = words.replace('"at hand" = "available"', '"at hand" = "available"\nyonder = "there"')
     before, after = (
-        {one.word for one in glossary.discouraged(text, glossary.EVERYWHERE)}
+        {
+            discouraged_word.word
+            for discouraged_word in glossary.discouraged(text, glossary.EVERYWHERE)
+        }
         for text in (words, wider)
     )
     assert after - before == {"yonder"}

@@ -42,8 +42,8 @@ def test_the_commands_of_both_programs_are_found():
 @each("path", COMMANDS)
 def test_every_option_has_a_help_text(path):
     command = COMMANDS[path]
-    options = [one for one in command.params if isinstance(one, click.Option)]
-    lacking = [one.opts[0] for one in options if not one.help]
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    lacking = [option.opts[0] for option in options if not option.help]
     assert (bool(command.help), lacking) == (True, [])
 
 
@@ -69,7 +69,9 @@ def test_help_lists_few_options_and_help_all_the_rest(path):
     assert len(listed) - sum("--help" in line for line in listed) <= MOST.get(path, 12)
     hidden = [line for line in help_of(command, path, whole=True) if line.startswith("  --")]
     named = {word.rstrip(",") for line in hidden for word in line.split() if word[:2] == "--"}
-    assert {one.opts[-1] for one in command.params if not getattr(one, "hidden", True)} <= named
+    assert {
+        parameter.opts[-1] for parameter in command.params if not getattr(parameter, "hidden", True)
+    } <= named
 
 
 def test_commands_are_listed_by_who_uses_them():

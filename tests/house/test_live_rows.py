@@ -31,22 +31,22 @@ ROWS = 100
 
 def readers() -> dict[str, list[str]]:
     """Name the files of tests that may reach the live folder, with the places where they do."""
-    found = {}
+    places_by_path = {}
     for path in python_files("tests"):
         places = reaches(path, (ROOT / path).read_text(encoding="utf-8"))
         if places and not path.as_posix().startswith((*KNOWN, HARNESS)):
-            found[path.as_posix()] = places
-    return found
+            places_by_path[path.as_posix()] = places
+    return places_by_path
 
 
 def test_the_fixed_population_is_the_41_public_rows():
     files = sorted(path for path in SUBMISSIONS.rglob("*") if path.is_file())
-    told = b"".join(
+    text = b"".join(
         path.relative_to(SUBMISSIONS).as_posix().encode() + b"\0" + path.read_bytes()
         for path in files
     )
     assert len(list(SUBMISSIONS.glob("*.json"))) == 41
-    assert hashlib.sha256(told).hexdigest() == PUBLIC_ROWS
+    assert hashlib.sha256(text).hexdigest() == PUBLIC_ROWS
 
 
 def test_the_live_folder_has_rows():

@@ -53,7 +53,7 @@ def run(monkeypatch, checkout: Path, *words: str, lacking: str = "-", digit: str
 
 
 def texts(checkout: Path) -> list[str]:
-    return [(checkout / one.name).read_text(encoding="utf-8") for one in LOCKS]
+    return [(checkout / lock_file.name).read_text(encoding="utf-8") for lock_file in LOCKS]
 
 
 def test_locks_are_written_once_and_then_left(checkout, monkeypatch, capsys):
@@ -66,7 +66,7 @@ def test_locks_are_written_once_and_then_left(checkout, monkeypatch, capsys):
     assert run(monkeypatch, checkout, "--check") == 0
     assert run(monkeypatch, checkout, "--check", digit="1") == 1
     assert capsys.readouterr().err.splitlines() == [
-        f"{one.name} is out of date: run `make lock`" for one in LOCKS
+        f"{lock_file.name} is out of date: run `make lock`" for lock_file in LOCKS
     ]
     assert texts(checkout) == written
 
@@ -102,36 +102,36 @@ def test_an_altered_hash_is_seen(checkout):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("one", [*LOCKS, TORCH], ids=lambda one: one.name)
-def test_each_lock_installs_on_every_python_and_system(one):
-    assert lock.missing_wheels(ROOT, [one]) == []
+@pytest.mark.parametrize("lock_file", [*LOCKS, TORCH], ids=lambda lock_file: lock_file.name)
+def test_each_lock_installs_on_every_python_and_system(lock_file):
+    assert lock.missing_wheels(ROOT, [lock_file]) == []
 
 
 @pytest.mark.nightly
 def test_a_removed_package_is_seen(checkout):
-    (action,) = (one for one in LOCKS if one.name.endswith("action.txt"))
+    (action,) = (lock_file for lock_file in LOCKS if lock_file.name.endswith("action.txt"))
     text = action.read()
     start = text.index("\npycparser==") + 1
     end = text.index("\n", text.rindex("--hash", start, text.index("==", start + 20)))
     (checkout / action.name).write_text(text[:start] + text[end + 1 :], encoding="utf-8")
     (fault, *_) = lock.missing_wheels(checkout, [action])
-    said = " ".join(fault.split())  # uv wraps its lines
-    assert "no trusted hash was provided for: `pycparser`" in said
+    one_line = " ".join(fault.split())  # uv wraps its lines
+    assert "no trusted hash was provided for: `pycparser`" in one_line
 
 
 def environments() -> dict[str, Environment]:
     """Return the environment of each model that has one."""
-    found = {}
+    environment_by_model = {}
     for path in sorted(POLICY.glob("models/*.toml")):
         run = parse_entry(path.read_bytes(), path.name).entry.run
         if run is not None and run.environment is not None:
-            found[path.stem] = run.environment
-    return found
+            environment_by_model[path.stem] = run.environment
+    return environment_by_model
 
 
 def test_every_lock_of_an_environment_is_that_of_a_model():
     names = {path.name for path in POLICY.glob("environments/*.txt")}
-    assert {one.lock for one in environments().values()} == names
+    assert {value.lock for value in environments().values()} == names
 
 
 @pytest.mark.nightly
@@ -139,23 +139,23 @@ def test_an_environment_installs_on_the_pythons_that_its_entry_allows():
     """An audit installs wheels alone; a Python without one has to be refused by the entry."""
     locks = {
         Lock(
-            f"leaderboard/policy/environments/{one.lock}",
+            f"leaderboard/policy/environments/{value.lock}",
             (),
             LINUX,
-            PYTHONS if one.python is None else (one.python,),
+            PYTHONS if value.python is None else (value.python,),
             ("--require-hashes", "--no-deps"),
         )
-        for one in environments().values()
+        for value in environments().values()
     }
     assert lock.missing_wheels(ROOT, locks) == []
 
 
 def test_all_that_a_cpu_build_of_torch_needs_is_locked():
-    needed = [Requirement(one) for one in requires("torch") or []]
+    needed = [Requirement(requirement) for requirement in requires("torch") or []]
     names = {
-        canonicalize_name(one.name)
-        for one in needed
-        if one.marker is None or one.marker.evaluate({"extra": ""})
+        canonicalize_name(requirement.name)
+        for requirement in needed
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
     }
     cuda = {name for name in names if name.startswith(("cuda-", "nvidia-", "triton"))}
     text = (ROOT / "requirements/dev.txt").read_text(encoding="utf-8")

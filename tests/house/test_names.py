@@ -31,10 +31,10 @@ def test_no_module_imports_itself_by_way_of_others():
     modules = {dotted(path): path for path in TOOLKIT}
     graph: dict[str, set[str]] = {}
     for name, path in modules.items():
-        wanted = {w if w in modules else w.rpartition(".")[0] for w in imported(path)}
-        graph[name] = (wanted & modules.keys()) - {name, name.rpartition(".")[0]}
+        expected = {w if w in modules else w.rpartition(".")[0] for w in imported(path)}
+        graph[name] = (expected & modules.keys()) - {name, name.rpartition(".")[0]}
     left = dict(graph)
-    while free := [name for name, wanted in left.items() if not wanted & left.keys()]:
+    while free := [name for name, member in left.items() if not member & left.keys()]:
         for name in free:
             del left[name]
     assert sorted(left) == []
@@ -54,12 +54,12 @@ def test_no_module_imports_a_thing_twice():
 @functools.cache
 def known() -> dict[str, set[str]]:
     """Return the names in each module and class, by its last name."""
-    found: dict[str, set[str]] = {}
+    names_by_owner: dict[str, set[str]] = {}
     for path in python_files():
         for name in members(ROOT / path):
             owner, _, inner = name.rpartition(".")
-            found.setdefault(owner or dotted(path).rpartition(".")[2], set()).add(inner)
-    return found
+            names_by_owner.setdefault(owner or dotted(path).rpartition(".")[2], set()).add(inner)
+    return names_by_owner
 
 
 def wrong_names(path: Path, text: str) -> Iterator[str]:
@@ -67,9 +67,9 @@ def wrong_names(path: Path, text: str) -> Iterator[str]:
     for match in NAME.finditer(text):
         if match[2] not in known().get(match[1], ()):
             yield f"{path}: {match[0]}: no module or class has it"
-    for place in FILE.findall(text) if path.parts[0] != MADE_UP else ():
-        if not (ROOT / place).exists():
-            yield f"{path}: {place}: there is no such file"
+    for folder in FILE.findall(text) if path.parts[0] != MADE_UP else ():
+        if not (ROOT / folder).exists():
+            yield f"{path}: {folder}: there is no such file"
 
 
 def test_docstrings_and_comments_name_what_exists():

@@ -36,18 +36,18 @@ def test_a_package_names_what_others_may_use_or_is_internal(package):
 
 def private(text: str) -> list[str]:
     """Return what the Python of a page imports of ours though it is not public."""
-    found = []
+    results = []
     for node in (
         n for block in BLOCK.findall(text) for n in ast.walk(ast.parse(textwrap.dedent(block)))
     ):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-            found += [name for name in names if "." in name and name.startswith(OURS)]
+            results += [name for name in names if "." in name and name.startswith(OURS)]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(OURS):
             public = getattr(importlib.import_module(str(node.module)), "__all__", ())
             names = [alias.name for alias in node.names]
-            found += [f"{node.module}.{name}" for name in names if name not in public]
-    return found
+            results += [f"{node.module}.{name}" for name in names if name not in public]
+    return results
 
 
 @pytest.mark.parametrize(

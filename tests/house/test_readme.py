@@ -48,7 +48,7 @@ def test_it_answers(question):
 
 def test_it_leads_to_a_tutorial_for_each_reader():
     pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("tutorial.md")}
-    assert pages == {one for one in LINK.findall(README) if "tutorial" in one}
+    assert pages == {match for match in LINK.findall(README) if "tutorial" in match}
 
 
 BY_DAY = {"check", "recommend"}
@@ -57,26 +57,32 @@ BY_DAY = {"check", "recommend"}
 
 @pytest.mark.parametrize("name", gated(recordings.RECORDINGS, *BY_DAY))
 def test_a_recording_is_what_the_command_prints(name):
-    kept = (recordings.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    stored_text = (recordings.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
     compared = recordings.RECORDINGS[name].compared
-    assert compared(kept) == compared(recordings.recorded(name)), "run `make pictures`, and look"
+    assert compared(stored_text) == compared(recordings.recorded(name)), (
+        "run `make pictures`, and look"
+    )
 
 
 @pytest.mark.parametrize("name", recordings.RECORDINGS)
 def test_a_recording_is_small_and_fits_its_terminal(name):
-    kept = (recordings.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
-    assert len(kept) <= RECORDING_BYTES_MAX
-    lines = [html.unescape(one) for one in re.findall(r"<text[^>]*>([^<]*)</text>", kept)]
+    stored_text = (recordings.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    assert len(stored_text) <= RECORDING_BYTES_MAX
+    lines = [
+        html.unescape(match) for match in re.findall(r"<text[^>]*>([^<]*)</text>", stored_text)
+    ]
     assert lines
-    assert [one for one in lines if len(one) > recordings.WIDTH] == []
+    assert [line for line in lines if len(line) > recordings.WIDTH] == []
 
 
 @pytest.mark.parametrize("name", recordings.RECORDINGS)
 def test_a_recording_asks_no_server_and_runs_nothing(name):
-    kept = (recordings.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
-    drawn = re.sub(r"<text[^>]*>[^<]*</text>", "", kept)  # an address that is read is no link
+    stored_text = (recordings.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    drawn = re.sub(
+        r"<text[^>]*>[^<]*</text>", "", stored_text
+    )  # an address that is read is no link
     assert re.findall(r"https?://[^\s\"]+", drawn) == ["http://www.w3.org/2000/svg"]
-    assert not re.search("@import|@font-face|<script|<foreignObject", kept)
+    assert not re.search("@import|@font-face|<script|<foreignObject", stored_text)
 
 
 def test_the_picture_of_the_board_is_small():

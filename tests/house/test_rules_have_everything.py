@@ -36,18 +36,26 @@ def test_each_rule_stands_once_in_the_registry():
 
 
 def test_each_rule_with_logic_is_a_constant_of_a_module_of_its_family():
-    found = {
+    rules_held = {
         (module.split("_")[0], name, rule.check.__name__)
         for module, held in HELD.items()
         for name, rule in vars(held).items()
         if isinstance(rule, AnyRule) and rule not in TEXT_ONLY
     }
-    slugs = {(one.family, one.id.replace("-", "_")) for one in ALL if one not in TEXT_ONLY}
-    assert found == {(family, slug.upper(), slug) for family, slug in slugs if family != "internal"}
+    slugs = {
+        (registered.family, registered.id.replace("-", "_"))
+        for registered in ALL
+        if registered not in TEXT_ONLY
+    }
+    assert rules_held == {
+        (family, slug.upper(), slug) for family, slug in slugs if family != "internal"
+    }
 
 
 def test_the_registry_names_each_module_once():
-    modules = [one for name in FAMILIES for one in registry.MODULES.get(name, (name,))]
+    modules = [
+        module_name for name in FAMILIES for module_name in registry.MODULES.get(name, (name,))
+    ]
     assert sorted({*modules}) == sorted(HELD)
 
 
@@ -114,7 +122,7 @@ def test_select_by_id_and_family():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "unwanted", "message"),
+    ("expected", "unwanted", "message"),
     [
         (
             ["mising-task"],
@@ -128,7 +136,7 @@ def test_select_by_id_and_family():
         ([], FAMILIES, "these options leave no rule to run"),
     ],
 )
-def test_select_refuses_what_does_not_exist_and_what_leaves_nothing(wanted, unwanted, message):
+def test_select_refuses_what_does_not_exist_and_what_leaves_nothing(expected, unwanted, message):
     with pytest.raises(UsageProblem) as caught:
-        select(wanted, unwanted)
+        select(expected, unwanted)
     assert caught.value.message == message

@@ -67,10 +67,10 @@ def bad_submission() -> bytes:
 
 def without_texts(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = value.keys() - TEXTS - {VERSION}
+        compared_keys = value.keys() - TEXTS - {VERSION}
         if isinstance(value.get(RULES_RUN), int):  # SARIF has a list of that name
-            kept -= {RULES_RUN}
-        return {key: without_texts(inner) for key, inner in value.items() if key in kept}
+            compared_keys -= {RULES_RUN}
+        return {key: without_texts(inner) for key, inner in value.items() if key in compared_keys}
     return [without_texts(inner) for inner in value] if isinstance(value, list) else value
 
 
@@ -101,9 +101,9 @@ def test_findings_without_their_texts(what, form, tmp_path, monkeypatch, capsys)
         path = "bad.json"
         (tmp_path / path).write_bytes(bad_submission())
     main(["check", path, "--format", form])
-    found = json.loads(capsys.readouterr().out)
-    canonical = json.dumps(without_texts(found), sort_keys=True).encode()
-    assert sha256(canonical) == FINDINGS[what, form], without_texts(found)
+    document = json.loads(capsys.readouterr().out)
+    canonical = json.dumps(without_texts(document), sort_keys=True).encode()
+    assert sha256(canonical) == FINDINGS[what, form], without_texts(document)
 
 
 def signed(tmp_path: Path) -> dict[str, bytes]:

@@ -15,11 +15,11 @@ MAIN = "https://github.com/OWNER/geneb-ci/{}/main"
 
 def named(entries: list[dict[str, object]]) -> list[str]:
     """Return the pages of a navigation, in order."""
-    found: list[str] = []
+    page_names: list[str] = []
     for entry in entries:
         for target in entry.values():
-            found += named(target) if isinstance(target, list) else [str(target)]
-    return found
+            page_names += named(target) if isinstance(target, list) else [str(target)]
+    return page_names
 
 
 def test_every_page_is_in_the_navigation_once():

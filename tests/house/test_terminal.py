@@ -143,7 +143,7 @@ def test_each_command_has_a_case():
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def repository_folder(tmp_path_factory):
     """Make a repository with an audit that holds, and a record that was changed."""
     root = repository(tmp_path_factory.mktemp("wide"))
     raw = submission_bytes()
@@ -179,19 +179,19 @@ def run(path: str, words: str) -> int | str | None:
     ("path", "words", "code"), [(path, *case) for path, cases in CASES.items() for case in cases]
 )
 def test_output_fits_the_terminal_without_escape_sequences(
-    place, path, words, code, monkeypatch, capfd
+    repository_folder, path, words, code, monkeypatch, capfd
 ):
-    monkeypatch.chdir(place)
+    monkeypatch.chdir(repository_folder)
     monkeypatch.setattr(sys, "argv", sys.argv)
     for name in [name for name in os.environ if name.startswith(("GITHUB_", "GH_", "HF_"))]:
         monkeypatch.delenv(name)
     for name, value in TERMINAL.items():
         monkeypatch.setenv(name, value)
-    found = run(path, words)
+    output = run(path, words)
     shown = capfd.readouterr()
     lines = (shown.out + shown.err).splitlines()
     assert [line for line in lines if cell_len(line) > COLUMNS and not is_data(line)] == []
     assert lines
     assert "\x1b" not in shown.out + shown.err
     assert "Traceback" not in shown.err
-    assert found == code, shown.err
+    assert output == code, shown.err

@@ -37,31 +37,31 @@ CASES = (
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def repository_folder(tmp_path_factory):
     """Make a board of public rows, of which one came later, and a folder of upstream's logs."""
     root = tmp_path_factory.mktemp("wide")
     board_of_rows(root, *ROWS)
     (root / "logs").mkdir()
     cells = json.loads((root / ROW).read_bytes())["results"]["full"]
     for task, cell in list(cells.items())[:5]:
-        said = zip(("mcc", "accuracy", "f1_score"), cell.values(), strict=True)
-        log = {name: {"mean": value} for name, value in said}
+        names_and_values = zip(("mcc", "accuracy", "f1_score"), cell.values(), strict=True)
+        log = {name: {"mean": value} for name, value in names_and_values}
         (root / f"logs/results_x_{task}_y.json").write_text(json.dumps(log))
     return root
 
 
 @pytest.mark.parametrize(("words", "code"), gated(CASES, *CASES[::2]))
-def test_output_of_real_rows_fits_the_terminal(place, words, code, monkeypatch, capfd):
-    monkeypatch.chdir(place)
+def test_output_of_real_rows_fits_the_terminal(repository_folder, words, code, monkeypatch, capfd):
+    monkeypatch.chdir(repository_folder)
     monkeypatch.setattr(sys, "argv", sys.argv)
     for name, value in TERMINAL.items():
         monkeypatch.setenv(name, value)
     program = "geneb-harness" if words.startswith("data ") else "geneb-ci"
-    found = run(program, words)
+    output = run(program, words)
     shown = capfd.readouterr()
     lines = (shown.out + shown.err).splitlines()
     assert len(lines) <= LINES_MAX
     assert [line for line in lines if cell_len(line) > COLUMNS and not is_data(line)] == []
     assert "\x1b" not in shown.out + shown.err
     assert lines
-    assert found == code, shown.err
+    assert output == code, shown.err

@@ -33,8 +33,8 @@ def text(page: str) -> str:
 def test_a_table_has_each_once(page: str, head: str, kind: type[enum.StrEnum]):
     table = re.search(TABLE.format(head), (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert table is not None, f"{page} has no table of {head}"
-    found = re.findall(r"^\| `([a-z-]+)` \|", table[1], re.MULTILINE)
-    assert sorted(found) == sorted(map(str, kind)), f"{page}: describe each {head} once"
+    matches = re.findall(r"^\| `([a-z-]+)` \|", table[1], re.MULTILINE)
+    assert sorted(matches) == sorted(map(str, kind)), f"{page}: describe each {head} once"
 
 
 @pytest.mark.parametrize(

@@ -46,32 +46,32 @@ def discouraged(text: str) -> list[str]:
     begun = BEGINNINGS.match(text)
     first = [f"{begun.group()!r}: write 'Return'"] if begun else []
     return first + [
-        f"{match.group()!r}: write {one.instead!r}"
-        for one in WORDS
-        for match in one.pattern.finditer(text)
+        f"{match.group()!r}: write {word.instead!r}"
+        for word in WORDS
+        for match in word.pattern.finditer(text)
     ]
 
 
 def modules() -> list[str]:
     """Return the modules that are held to the list, relative to the root."""
-    found = (
+    module_paths = (
         p.relative_to(ROOT).as_posix() for name in PACKAGES for p in (ROOT / name).rglob("*.py")
     )
-    return sorted(name for name in found if not name.startswith(UNCHANGED))
+    return sorted(name for name in module_paths if not name.startswith(UNCHANGED))
 
 
 def test_texts_use_plain_words() -> None:
-    found = [
+    discouraged_texts = [
         f"{name}:{line}: {what}"
         for name in modules()
         for line, text in texts(ROOT / name)
         for what in discouraged(text)
     ]
-    assert not found, "\n".join(found)
+    assert not discouraged_texts, "\n".join(discouraged_texts)
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("mend the file", ["'mend': write 'fix'"]),
         ("Give the value.", ["'Give the': write 'Return'"]),
@@ -82,5 +82,5 @@ def test_texts_use_plain_words() -> None:
         ),
     ],
 )
-def test_a_discouraged_word_is_found(text: str, found: list[str]) -> None:
-    assert discouraged(text) == found
+def test_a_discouraged_word_is_found(text: str, expected: list[str]) -> None:
+    assert discouraged(text) == expected

@@ -65,12 +65,12 @@ def shipped(name: str) -> Workflow:
 
 
 def test_row_26_each_job_has_exactly_these_permissions():
-    found = {
+    rights_by_job = {
         workflow.name: {name: rights(job) for name, job in workflow.jobs.items()}
         for workflow in SHIPPED
         if not workflow.is_action
     }
-    assert found == PERMISSIONS
+    assert rights_by_job == PERMISSIONS
 
 
 def test_each_workflow_starts_on_exactly_these_events():
@@ -306,7 +306,7 @@ def test_each_action_is_pinned_to_one_commit_everywhere():
     for workflow in SHIPPED:
         for action, pin in re.findall(r"uses: ([\w./-]+)@(\S+ # \S+)", workflow.text):
             pins.setdefault(action, set()).add(pin)
-    assert {action: len(found) for action, found in pins.items()} == dict.fromkeys(pins, 1)
+    assert {action: len(pin) for action, pin in pins.items()} == dict.fromkeys(pins, 1)
     assert set(pins) == {
         *("actions/attest", "actions/checkout", "actions/setup-python"),
         "actions/create-github-app-token",

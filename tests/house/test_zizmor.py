@@ -15,12 +15,12 @@ from tests.paths import ROOT
 
 def zizmor() -> str:
     beside = Path(sys.executable).with_name("zizmor")
-    found = str(beside) if beside.exists() else shutil.which("zizmor")
-    if found is None:
+    program = str(beside) if beside.exists() else shutil.which("zizmor")
+    if program is None:
         if os.environ.get("CI"):
             pytest.fail("zizmor is missing: make installs it")
         pytest.skip("zizmor is not installed")
-    return found
+    return program
 
 
 @pytest.mark.parametrize(

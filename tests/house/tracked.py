@@ -17,17 +17,17 @@ def tracked() -> tuple[Path, ...]:
         command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
         names = sorted(set(done.stdout.decode().split("\0")) - {""})
-        found = tuple(Path(name) for name in names if (ROOT / name).is_file())
+        paths = tuple(Path(name) for name in names if (ROOT / name).is_file())
     else:
-        found = tuple(
+        paths = tuple(
             path.relative_to(ROOT)
             for path in sorted(ROOT.rglob("*"))
             if path.is_file()
             and not _SKIPPED & set(path.relative_to(ROOT).parts)
             and path.relative_to(ROOT).parts[0] not in _OUTPUTS
         )
-    assert len(found) > 100, "the repository has more files than that"
-    return found
+    assert len(paths) > 100, "the repository has more files than that"
+    return paths
 
 
 def ours() -> tuple[Path, ...]:

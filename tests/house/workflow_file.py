@@ -63,8 +63,8 @@ def parsed(text: str) -> dict[str, Any]:
 
 def rights(job: dict[str, Any]) -> dict[str, str]:
     """Return the permissions of a job; a shorthand such as write-all is a right of that name."""
-    given = job.get("permissions", {})
-    return {"*": given} if isinstance(given, str) else dict(given)
+    permissions = job.get("permissions", {})
+    return {"*": permissions} if isinstance(permissions, str) else dict(permissions)
 
 
 def steps(job: dict[str, Any], uses: str = "") -> list[dict[str, Any]]:

@@ -46,8 +46,8 @@ def row_01_pwn_request(workflow: Workflow) -> Iterator[str]:
         return
     for name, job in workflow.jobs.items():
         for step in steps(job, "actions/checkout"):
-            if given := set(inputs(step)) & {"ref", "repository", "allow-unsafe-pr-checkout"}:
-                yield f"{name}: checks out something else than main: {sorted(given)}"
+            if arguments := set(inputs(step)) & {"ref", "repository", "allow-unsafe-pr-checkout"}:
+                yield f"{name}: checks out something else than main: {sorted(arguments)}"
         if any(step["uses"].startswith(("./", "$/")) for step in steps(job) if "uses" in step):
             yield f"{name}: runs an action from the tree"
         if _FETCHES.search(runs(job)) and not is_bare(job):
@@ -94,8 +94,10 @@ def row_04_forged_check(workflow: Workflow) -> Iterator[str]:
             yield f"{name}: can read or write the results of other runs"
         if "id-token" in rights(job) and not deploys_pages(job):
             first = workflow.jobs.get(job.get("needs", ""), {})
-            given = {"GENERATION": "${{ needs.build.outputs.generation }}"}
-            taken = [step for step in steps(job) if given.items() <= step.get("env", {}).items()]
+            arguments = {"GENERATION": "${{ needs.build.outputs.generation }}"}
+            taken = [
+                step for step in steps(job) if arguments.items() <= step.get("env", {}).items()
+            ]
             pushed = [line for line in runs(job).splitlines() if "geneb_ci publish" in line]
             held = all(line.endswith('publish --expect "$GENERATION"') for line in pushed)
             if "geneb_ci build --at" not in runs(first) or not (taken and pushed and held):
@@ -125,11 +127,11 @@ def row_06_moved_head(workflow: Workflow) -> Iterator[str]:
         yield f"takes {sorted(taken)} from the event"
     for name, job in workflow.jobs.items():
         if "write" in rights(job).values():
-            given = {key for step in steps(job) for key in step.get("env", {})}
-            if given != {"GH_TOKEN", "VERDICT", "VERDICT_TOKEN"} or "geneb_ci report" not in runs(
+            keys = {key for step in steps(job) for key in step.get("env", {})}
+            if keys != {"GH_TOKEN", "VERDICT", "VERDICT_TOKEN"} or "geneb_ci report" not in runs(
                 job
             ):
-                yield f"{name}: writes, and sees {sorted(given)}"
+                yield f"{name}: writes, and sees {sorted(keys)}"
 
 
 def _on(workflow: Workflow) -> dict[str, Any]:

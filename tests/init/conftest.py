@@ -54,10 +54,10 @@ def written(tmp_path_factory, identity) -> Iterator[Board]:
         patch.chdir(root)
         patch.setenv("HOME", str(identity))
         patch.setenv("XDG_CONFIG_HOME", str(identity))
-        said = run(FIRST, root, identity, err="")
+        message = run(FIRST, root, identity, err="")
     git(root, "gc", "--quiet")  # one file in place of 700 for each copy
     before = contents(root)
-    yield Board(root, said)
+    yield Board(root, message)
     assert contents(root) == before
 
 
@@ -127,8 +127,8 @@ class Forge(SettingsServer):
         if not self.pushed and git(self.folder, "for-each-ref", "refs/heads/main"):
             bare = GitRepository(self.folder)
             entries = bare.tree("main", ())
-            blobs = dict(bare.blobs(one.blob for one in entries))
-            self.push({one.path: (one.mode, blobs[one.blob]) for one in entries})
+            blobs = dict(bare.blobs(entry.blob for entry in entries))
+            self.push({entry.path: (entry.mode, blobs[entry.blob]) for entry in entries})
         return self.pushed
 
 
@@ -139,8 +139,8 @@ class Servers(NamedTuple):
     hub: Hub
 
     def environment(self, home: Path) -> dict[str, str]:
-        kept = environment(self.hub, home, HOME=str(home), XDG_CONFIG_HOME=str(home))
-        return kept | {
+        environment_of_home = environment(self.hub, home, HOME=str(home), XDG_CONFIG_HOME=str(home))
+        return environment_of_home | {
             **SAFE,
             "GH_TOKEN": TOKEN,
             "HF_TOKEN": WRITER,

@@ -137,8 +137,8 @@ def test_before_the_app_is_installed_main_takes_verdicts_as_before(forge, capsys
     code, _, out, _ = run(capsys, f"code={CODE}&state={{state}}")
     assert code == 0
     assert (forge.variables[""], required(forge)) == ({}, [])
-    said = " ".join(out.split())
-    assert "gh variable set VERDICT_APP --body 7; gh variable set VERDICT_BOT" in said
+    text = " ".join(out.split())
+    assert "gh variable set VERDICT_APP --body 7; gh variable set VERDICT_BOT" in text
 
 
 def test_where_the_status_cannot_be_pinned_the_commands_that_do_it_are_named(forge, capsys):
@@ -146,9 +146,9 @@ def test_where_the_status_cannot_be_pinned_the_commands_that_do_it_are_named(for
     forge.permissions -= {"variables:write"}
     code, _, _, err = run(capsys, f"code={CODE}&state={{state}}")
     assert code == 2
-    said = " ".join(err.split())
-    assert "the App board-audits is installed, but main still accepts verdicts from others" in said
-    assert "fix: gh variable set VERDICT_APP --body 7" in said
+    text = " ".join(err.split())
+    assert "the App board-audits is installed, but main still accepts verdicts from others" in text
+    assert "fix: gh variable set VERDICT_APP --body 7" in text
     assert required(forge) == []
 
 

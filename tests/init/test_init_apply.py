@@ -41,7 +41,9 @@ def test_three_commands_lead_from_an_empty_folder_to_a_published_board(
     assert [row["model"] for row in rows] == ["kmer-baseline"]
     assert {"index.html", "board.js", "manifest.json", "README.md"} <= set(tree)
 
-    assert sum(len(("geneb-ci", *one)) for one in (FIRST, SECOND, THIRD)) == 13  # words in all
+    assert (
+        sum(len(("geneb-ci", *command)) for command in (FIRST, SECOND, THIRD)) == 13
+    )  # words in all
 
     # Again: no request that writes, no other byte.
     writes, before = len(servers.forge.writes()), contents(root)
@@ -53,7 +55,9 @@ def test_three_commands_lead_from_an_empty_folder_to_a_published_board(
     assert main(["doctor", "--github", REPOSITORY]) == 0
     assert main(["doctor", "--github", REPOSITORY, "--space", SPACE, "--format", "json"]) == 0
     _, brace, report = capsys.readouterr().out.partition("{")
-    assert {one["state"] for one in json.loads(brace + report)["settings"]} == {SettingState.FINE}
+    assert {setting["state"] for setting in json.loads(brace + report)["settings"]} == {
+        SettingState.FINE
+    }
 
 
 @pytest.mark.usefixtures("board")
@@ -78,7 +82,7 @@ def test_a_token_that_may_only_read_leaves_a_checklist(servers, identity, monkey
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
     servers.forge.permissions = frozenset(
-        one for one in servers.forge.permissions if one.endswith(":read")
+        permission for permission in servers.forge.permissions if permission.endswith(":read")
     )
     assert main(list(SECOND)) == 11
     out = " ".join(capsys.readouterr().out.split())
@@ -110,16 +114,16 @@ REFUSED = {
 def test_what_can_be_refused_is_refused_before_anything_is_written(
     board, servers, identity, monkeypatch, capsys, case, more
 ):
-    said, given, due = REFUSED[case]
-    for name, value in (servers.environment(identity) | given).items():
+    message, arguments, due = REFUSED[case]
+    for name, value in (servers.environment(identity) | arguments).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
-    if "remote" in given:
-        git(board.root, "remote", "add", "origin", given["remote"])
-    if said is None:
+    if "remote" in arguments:
+        git(board.root, "remote", "add", "origin", arguments["remote"])
+    if message is None:
         monkeypatch.setattr(servers.forge, "repository", None)
     else:
-        servers.forge.repository |= said
+        servers.forge.repository |= message
     before = contents(board.root)
     assert main([*SECOND, *more]) in {2, 3}
     assert due in capsys.readouterr().err

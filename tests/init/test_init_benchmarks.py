@@ -79,9 +79,9 @@ def board(tmp_path, monkeypatch, identity):
         (root / EXTRACTOR).write_bytes(MODULE)
         known = with_classes(benchmark)
         for document in (small("a", known), of_own_code(small_v12("b", known))):
-            place = root / f"submissions/{document['model_id']}.json"
-            place.write_text(json.dumps(document), encoding="utf-8")
-            (root / f"submissions/cards/{place.stem}.md").write_text(CARD, encoding="utf-8")
+            path = root / f"submissions/{document['model_id']}.json"
+            path.write_text(json.dumps(document), encoding="utf-8")
+            (root / f"submissions/cards/{path.stem}.md").write_text(CARD, encoding="utf-8")
         git(root, "add", "--all")
         git(root, "commit", "--quiet", "--message", "Two rows")
         monkeypatch.chdir(root)
@@ -94,10 +94,10 @@ def board(tmp_path, monkeypatch, identity):
 def with_classes(benchmark: Benchmark) -> Benchmark:
     """Return a benchmark that knows two classes of each task of which it knows the size alone."""
     halves = [
-        replace(one, test_class_counts=[one.n_test // 2, one.n_test - one.n_test // 2])
-        if one.n_test is not None and one.test_class_counts is None
-        else one
-        for one in benchmark.tasks
+        replace(task, test_class_counts=[task.n_test // 2, task.n_test - task.n_test // 2])
+        if task.n_test is not None and task.test_class_counts is None
+        else task
+        for task in benchmark.tasks
     ]
     return replace(benchmark, tasks=halves)
 
@@ -163,9 +163,9 @@ def test_an_unusual_benchmark_works_from_init_to_the_plan_of_an_audit(board, cap
     assert policy.regimes == benchmark.regimes == read_commitment(Path("c.json")).regimes
     assert len(task_plan(Path("plan.json")).drawn) == drawn
     for regime, category in itertools.product(benchmark.regimes, benchmark.category_order):
-        found = geneb_ci.recommend("out", regime=regime, category=category)
-        assert found.tasks == list(benchmark.categories[category])
-        assert [own.regime for own in found.regimes] == [regime]
+        recommendation = geneb_ci.recommend("out", regime=regime, category=category)
+        assert recommendation.tasks == list(benchmark.categories[category])
+        assert [own.regime for own in recommendation.regimes] == [regime]
 
 
 @pytest.mark.nightly  # in the gate: tests/harness/test_harness_define.py
@@ -210,8 +210,8 @@ PLACES = ("--data", "../own", "--receipt", "../receipt")
 
 def unusual() -> dict[str, Any]:
     """Return members of a definition: five examples of a class, drawn by three seeds."""
-    found = definition(**shots(5, seeds=[0, 7, 9]))
-    return {name: found[name] for name in ("regimes", "protocol")}
+    definition_made = definition(**shots(5, seeds=[0, 7, 9]))
+    return {name: definition_made[name] for name in ("regimes", "protocol")}
 
 
 def test_hostile_names_are_text_in_pages_and_data_elsewhere_has_no_link(board, capsys):
@@ -246,7 +246,7 @@ def test_without_sizes_only_what_needs_them_is_refused(board, capsys):
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("number", "message"),
     [
         (1, "drawn = 1               # tasks of the guaranteed sample: all of them"),
         (12, "drawn = 12              # tasks of the guaranteed sample: all of them"),
@@ -258,14 +258,16 @@ def test_without_sizes_only_what_needs_them_is_refused(board, capsys):
         ),
     ],
 )
-def test_the_policy_says_what_its_sample_includes(tmp_path, number, said):
+def test_the_policy_says_what_its_sample_includes(tmp_path, number, message):
     own, listed = tmp_path / "own.json", tasks(number)
-    order = [name for name in CATEGORIES if any(one["category"] == name for one in listed)]
+    order = [
+        name for name in CATEGORIES if any(task_row["category"] == name for task_row in listed)
+    ]
     own.write_text(json.dumps(definition(tasks=listed, category_order=order)), encoding="utf-8")
     text = policy_text(load_benchmark(own))
-    assert said in text
+    assert message in text
     assert f"\nminimum_drawn = {min(13, number)} " in text
-    sequences = sum(one["n_test"] for one in listed)
+    sequences = sum(task_row["n_test"] for task_row in listed)
     assert f"\nminimum_rows = {min(1500, sequences)} " in text
 
 

@@ -50,15 +50,15 @@ def test_the_plan_comes_first_and_the_next_commands_last(written):
 
 
 def test_the_keys_are_private_and_listed(written):
-    found = KeyFile.model_validate_json(
+    key_file = KeyFile.model_validate_json(
         (written.root / "leaderboard/policy/keys.json").read_bytes()
     )
     path = written.root / "keys/audit.pem"
     assert path.stat().st_mode & 0o777 == 0o600
     audit = private_key(path).public_key().public_bytes_raw()
-    assert [one.raw for one in found.keys] == [audit]
-    assert found.log is None
-    assert sorted(one.name for one in path.parent.iterdir()) == [".gitignore", "audit.pem"]
+    assert [key.raw for key in key_file.keys] == [audit]
+    assert key_file.log is None
+    assert sorted(file.name for file in path.parent.iterdir()) == [".gitignore", "audit.pem"]
 
 
 def test_names_are_filled_in(written):
@@ -106,8 +106,8 @@ def test_its_pages_link_to_the_repository_and_the_space(written):
     ],
 )
 def test_the_commands_for_contributors_are_whole(definition, options, fetched):
-    asked = BoardAnswers(REPOSITORY, "org/a.board", "@org/maintainers")
-    files = files_of(asked, shipped("schemas", definition).read_bytes())
+    board_answers = BoardAnswers(REPOSITORY, "org/a.board", "@org/maintainers")
+    files = files_of(board_answers, shipped("schemas", definition).read_bytes())
     text = files["submissions/README.md"].decode()
     (command,) = re.findall(r"^\$ geneb-ci run (.+?)\n\$ ", text, re.DOTALL | re.MULTILINE)
     words = shlex.split(command.replace("\\\n", " "))
@@ -121,11 +121,11 @@ def test_the_commands_for_contributors_are_whole(definition, options, fetched):
 
 def test_a_second_run_changes_nothing(board, identity):
     before, head = contents(board.root), git(board.root, "rev-parse", "HEAD")
-    said = run(("init",), board.root, identity)
+    message = run(("init",), board.root, identity)
     assert contents(board.root) == before
     assert git(board.root, "rev-parse", "HEAD") == head
-    assert [line for line in said.splitlines() if line.startswith(("  write", "  keep"))] == []
-    assert "made the first commit" not in said
+    assert [line for line in message.splitlines() if line.startswith(("  write", "  keep"))] == []
+    assert "made the first commit" not in message
 
 
 def test_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys, identity):
@@ -178,7 +178,7 @@ def test_a_link_out_of_the_folder_is_refused(name, tmp_path, monkeypatch, capsys
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("init",), "pass --repo OWNER/NAME"),
         (("init", "--repo", "board"), "write --repo OWNER/NAME"),
@@ -203,19 +203,19 @@ def test_a_link_out_of_the_folder_is_refused(name, tmp_path, monkeypatch, capsys
     ],
 )
 def test_what_is_missing_is_said_before_anything_is_written(
-    words, said, tmp_path, monkeypatch, capsys
+    words, message, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
     assert main(list(words)) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_benchmark_of_ones_own_needs_rows_of_its_own(tmp_path, monkeypatch, capsys, identity):
     root = tmp_path / "board"
     own = tmp_path / "own.json"
-    found = shipped_benchmark().document() | {"name": "OWN"}
-    own.write_text(json.dumps(found), encoding="utf-8")
+    document = shipped_benchmark().document() | {"name": "OWN"}
+    own.write_text(json.dumps(document), encoding="utf-8")
     monkeypatch.setenv("HOME", str(identity))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(identity))
     assert main([*FIRST[:1], str(root), *FIRST[1:], "--benchmark", str(own)]) == 0
@@ -256,7 +256,7 @@ def test_without_a_name_for_commits_git_is_what_is_missing(tmp_path, monkeypatch
 def test_what_can_be_refused_is_refused_before_a_file_is_written(
     tmp_path, monkeypatch, capsys, identity, case
 ):
-    place = tmp_path / "board"
+    path = tmp_path / "board"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(identity))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(identity))
@@ -293,5 +293,5 @@ def test_what_can_be_refused_is_refused_before_a_file_is_written(
         due = "is not a code owner"
     assert main(words) == 2
     assert due in capsys.readouterr().err
-    assert not place.exists()
+    assert not path.exists()
     assert not (tmp_path / "other/submissions").exists()

@@ -19,20 +19,22 @@ def workflows(root: Path) -> list[Workflow]:
     return [read(path) for path in sorted(places)]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("rule", RULES, ids=lambda function: function.__name__)
 def test_its_workflows_keep_the_rules_of_the_house(rule, written):
-    found = workflows(written.root)
-    assert len(found) > 4
-    assert [said for workflow in found for said in rule(workflow)] == []
+    workflow_list = workflows(written.root)
+    assert len(workflow_list) > 4
+    assert [message for workflow in workflow_list for message in rule(workflow)] == []
 
 
 def test_its_jobs_have_exactly_the_permissions_of_the_house(written):
-    found = {
+    rights_by_job = {
         workflow.name: {name: rights(job) for name, job in workflow.jobs.items()}
         for workflow in workflows(written.root)
         if not workflow.is_action
     }
-    assert found == {name: jobs for name, jobs in PERMISSIONS.items() if name not in OWN_WORKFLOWS}
+    assert rights_by_job == {
+        name: jobs for name, jobs in PERMISSIONS.items() if name not in OWN_WORKFLOWS
+    }
 
 
 def test_zizmor_finds_nothing_in_it(written):
@@ -47,9 +49,9 @@ def test_zizmor_finds_nothing_in_it(written):
 
 
 def test_each_file_that_a_workflow_names_is_there(written):
-    found = "\n".join(one.text for one in workflows(written.root))
-    assert len([one for one in workflows(written.root) if not one.is_action]) == 4
-    assert "tools/" not in found.replace("tools/install-locked", "").replace("tools/audit-job", "")
+    text = "\n".join(workflow.text for workflow in workflows(written.root))
+    assert len([workflow for workflow in workflows(written.root) if not workflow.is_action]) == 4
+    assert "tools/" not in text.replace("tools/install-locked", "").replace("tools/audit-job", "")
     for name in ("tools/install-locked", "requirements/action.txt", "tools/audit-job"):
-        assert name in found
+        assert name in text
         assert (written.root / name).is_file()

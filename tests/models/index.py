@@ -37,19 +37,23 @@ def lock(name: str, version: str, raw: bytes) -> str:
 
 
 def handler(
-    wheels: Mapping[str, bytes], asked: list[str] | None = None
+    wheels: Mapping[str, bytes], requests: list[str] | None = None
 ) -> type[BaseHTTPRequestHandler]:
     """Return the handler of an index with these wheels; `asked` gets the paths requested."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            if asked is not None:
-                asked.append(self.path)
+            if requests is not None:
+                requests.append(self.path)
             name = self.path.rstrip("/").rpartition("/")[2]
             if name in wheels:
                 self._send(wheels[name], "application/octet-stream")
                 return
-            links = [f'<a href="/files/{one}">{one}</a>' for one in wheels if one.startswith(name)]
+            links = [
+                f'<a href="/files/{wheel_name}">{wheel_name}</a>'
+                for wheel_name in wheels
+                if wheel_name.startswith(name)
+            ]
             if not links:
                 self.send_error(404)
                 return

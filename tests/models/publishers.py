@@ -46,8 +46,8 @@ class Shelf:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                wanted = self.headers.get("Range")
-                shelf.asked.append((self.path, wanted))
+                expected = self.headers.get("Range")
+                shelf.asked.append((self.path, expected))
                 content = shelf.files.get(_key(self.path))
                 if shelf.redirect:
                     self.send_response(302)
@@ -57,7 +57,7 @@ class Shelf:
                 if content is None:
                     self.send_error(404)
                     return
-                start = int(re.sub(r"\D", "", wanted)) if wanted else 0
+                start = int(re.sub(r"\D", "", expected)) if expected else 0
                 if start >= len(content) > 0:
                     self.send_error(416)
                     return

@@ -34,9 +34,9 @@ def test_every_public_row_has_an_entry():
 
 @each("model_id", PUBLIC)
 def test_the_entry_of_a_public_row_is_whole(model_id):
-    found = REGISTRY.entry(model_id)
-    assert found is not None
-    entry = found.entry
+    entry_lookup = REGISTRY.entry(model_id)
+    assert entry_lookup is not None
+    entry = entry_lookup.entry
     assert None not in (entry.params, entry.architecture, entry.embedding_dim, entry.published)
     assert entry.weights is not None
     assert entry.run is not None
@@ -177,8 +177,8 @@ ADDRESSES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", ADDRESSES)
 def test_the_address_of_a_file(name):
     fields, address = ADDRESSES[name]
-    found = WeightsSource.model_validate({**fields, "files": {"a.bin": SHA}})
-    assert addresses(found) == {"a.bin": address}
+    weights_source = WeightsSource.model_validate({**fields, "files": {"a.bin": SHA}})
+    assert addresses(weights_source) == {"a.bin": address}
 
 
 def test_a_name_that_is_no_id_has_no_entry(tmp_path):
@@ -188,7 +188,7 @@ def test_a_name_that_is_no_id_has_no_entry(tmp_path):
     assert len(ModelRegistry(find_layout(tmp_path))) == len(REGISTRY), "the shipped one"
 
 
-def said(*arguments: str, code: int = 0) -> str:
+def command_output(*arguments: str, code: int = 0) -> str:
     done = CliRunner().invoke(cli, ["models", *arguments], standalone_mode=False)
     assert (done.exit_code, done.return_value or 0) == (0, code), done.output
     return done.output
@@ -211,43 +211,45 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     )
     (folder / "open.toml").write_text('schema_version = "1.0"\nparams = 86000000\n')
     find_layout.cache_clear()
-    assert said("list") == (
+    assert command_output("list") == (
         "model  weights  run by               open\n"
         "open            -                    no weights; no extractor\n"
         "ready  url      builtin:huggingface  nothing\n"
         "2 models; `geneb-ci models show MODEL` prints one\n"
     )
-    assert "https://x.org/m/model.bin" in said("show", "ready")
-    assert json.loads(said("show", "ready", "--format", "json"))["weights"]["kind"] == "url"
-    assert said("verify").endswith("2 models: 0 wrong, 1 ready for an audit\n")
-    found = said("verify", "ready", "--weights", "weights", code=11)
-    assert f", expected sha256 {digest}\n" in found
-    assert found.endswith("ready: 0 of 1 file as pinned\n1 model: 1 wrong, 0 ready for an audit\n")
+    assert "https://x.org/m/model.bin" in command_output("show", "ready")
+    assert (
+        json.loads(command_output("show", "ready", "--format", "json"))["weights"]["kind"] == "url"
+    )
+    assert command_output("verify").endswith("2 models: 0 wrong, 1 ready for an audit\n")
+    output = command_output("verify", "ready", "--weights", "weights", code=11)
+    assert f", expected sha256 {digest}\n" in output
+    assert output.endswith("ready: 0 of 1 file as pinned\n1 model: 1 wrong, 0 ready for an audit\n")
     (folder / "typos.toml").write_text(
         'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nextractor = "mine.py:Model"\n'
         f'[run.environment]\nlock = "absent.txt"\nsha256 = "{SHA}"\n'
     )
-    typos = said("verify", "typos", code=11)
+    typos = command_output("verify", "typos", code=11)
     assert "typos: wrong: there is no extractor mine.py; " in typos
     assert "absent.txt: cannot be read: No such file" in typos
     (folder / "typos.toml").write_text(
         'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nextractor = "builtin:nope"\n'
     )
-    assert "builtin:nope: not found in the harness" in said("verify", "typos", code=11)
+    assert "builtin:nope: not found in the harness" in command_output("verify", "typos", code=11)
     (folder / "broken.toml").write_text("params = 1")
-    assert "ready" in said("list"), "one that is broken does not hide the others"
-    assert "broken.toml: schema_version: Field required" in said("verify", code=11)
+    assert "ready" in command_output("list"), "one that is broken does not hide the others"
+    assert "broken.toml: schema_version: Field required" in command_output("verify", code=11)
 
 
 @each("model_id", PUBLIC)
 def test_the_general_extractor_knows_every_option_of_an_entry(model_id):
-    found = REGISTRY.entry(model_id)
-    assert found is not None
-    assert found.entry.run is not None
-    if found.entry.run.extractor == "builtin:huggingface":
-        chosen = parse(values(found.entry.options))
-        assert chosen.dtype == found.entry.run.dtype
-        loading = found.entry.loading
+    entry = REGISTRY.entry(model_id)
+    assert entry is not None
+    assert entry.entry.run is not None
+    if entry.entry.run.extractor == "builtin:huggingface":
+        chosen = parse(values(entry.entry.options))
+        assert chosen.dtype == entry.entry.run.dtype
+        loading = entry.entry.loading
         assert loading is not None
         assert loading.remote_code in (None, chosen.trust_remote_code)
 
@@ -266,9 +268,9 @@ GENERAL = (
 def test_a_model_without_a_module_of_its_own_is_described_by_options_alone():
     assert len(GENERAL) == 17
     for model_id in GENERAL:
-        found = REGISTRY.entry(model_id)
-        assert found is not None
-        run = found.entry.run
+        entry = REGISTRY.entry(model_id)
+        assert entry is not None
+        run = entry.entry.run
         assert run is not None
         assert (run.extractor, run.missing) == ("builtin:huggingface", None), model_id
         assert not run.options.get("auto_class", "").startswith(("own:", "package:")), model_id
@@ -279,14 +281,18 @@ def test_the_table_says_of_every_model_what_was_exercised_and_what_not():
     page = (ROOT / "docs/reference/models.md").read_text(encoding="utf-8")
     table = page.split("<!-- models -->")[1].split("<!-- /models -->")[0]
     rows = re.findall(r"^\| (\S.*?) \| (\S*) ?\| (.+) \|$", table, re.MULTILINE)
-    said = {name: (lock, text) for names, lock, text in rows for name in names.split(", ")}
-    assert set(PUBLIC) <= said.keys()
+    lock_and_text_by_name = {
+        name: (lock, text) for names, lock, text in rows for name in names.split(", ")
+    }
+    assert set(PUBLIC) <= lock_and_text_by_name.keys()
     for model_id in PUBLIC:
-        found = REGISTRY.entry(model_id)
-        assert found is not None
-        assert found.entry.run is not None
-        assert said[model_id][1] == in_short(found.entry.run, said[model_id][0])
-        text = found.entry.run.exercised or found.entry.run.missing or ""
+        entry = REGISTRY.entry(model_id)
+        assert entry is not None
+        assert entry.entry.run is not None
+        assert lock_and_text_by_name[model_id][1] == in_short(
+            entry.entry.run, lock_and_text_by_name[model_id][0]
+        )
+        text = entry.entry.run.exercised or entry.entry.run.missing or ""
         tried, comma, open_ = text.partition("not tried with these weights")
         assert tried.strip("; "), f"{model_id}: what was exercised"
         assert comma + open_, f"{model_id}: what was not"
@@ -294,10 +300,10 @@ def test_the_table_says_of_every_model_what_was_exercised_and_what_not():
 
 @each("model_id", PUBLIC)
 def test_the_lock_of_an_entry_is_the_one_beside_it(model_id):
-    found = REGISTRY.entry(model_id)
-    assert found is not None
-    assert found.entry.run is not None
-    environment = found.entry.run.environment
+    entry = REGISTRY.entry(model_id)
+    assert entry is not None
+    assert entry.entry.run is not None
+    environment = entry.entry.run.environment
     if environment is not None:
         raw = (REGISTRY.folder.parent / "environments" / environment.lock).read_bytes()
         assert hashlib.sha256(raw).hexdigest() == environment.sha256
@@ -310,18 +316,20 @@ HARNESS_HAS = {"numpy", "torch"}
 @each("model_id", PUBLIC)
 def test_an_environment_has_what_the_model_was_loaded_with(model_id):
     """The code of DNABERT imports einops, which neither transformers nor the harness brings."""
-    found = REGISTRY.entry(model_id)
-    assert found is not None
-    assert found.entry.run is not None
-    environment, loading = found.entry.run.environment, found.entry.loading
+    entry = REGISTRY.entry(model_id)
+    assert entry is not None
+    assert entry.entry.run is not None
+    environment, loading = entry.entry.run.environment, entry.entry.loading
     if environment is None:
         return
     assert loading is not None
     lock = REGISTRY.folder.parent / "environments" / environment.lock
     has = set(re.findall(r"^([a-z0-9-]+)==", lock.read_text(encoding="utf-8"), re.MULTILINE))
-    loaded_with = {one.partition("==")[0] for one in loading.loaded_with}
+    loaded_with = {requirement.partition("==")[0] for requirement in loading.loaded_with}
     assert loaded_with - HARNESS_HAS <= has
-    needed = {re.fullmatch(r"([a-z0-9-]+)(?: \([0-9.x]+\))?", one) for one in loading.packages}
-    lacking = {one[1] for one in needed if one is not None} - has
-    said = found.entry.run.exercised or ""
-    assert all(name in said for name in lacking), f"how to get {lacking} is not said"
+    needed = {
+        re.fullmatch(r"([a-z0-9-]+)(?: \([0-9.x]+\))?", package) for package in loading.packages
+    }
+    lacking = {package[1] for package in needed if package is not None} - has
+    message = entry.entry.run.exercised or ""
+    assert all(name in message for name in lacking), f"how to get {lacking} is not said"

@@ -22,11 +22,11 @@ def layout(tmp_path, text: str) -> Layout:
 
 def test_every_task_of_the_benchmark_is_described():
     notes = task_notes(find_layout(ROOT))
-    found = {task: notes.of(task) for task in shipped_benchmark().task_ids}
-    assert [task for task, note in found.items() if note is None or not note.asks] == []
-    assert [task for task, note in found.items() if note and "{" in note.asks] == []
+    notes_by_task = {task: notes.of(task) for task in shipped_benchmark().task_ids}
+    assert [task for task, note in notes_by_task.items() if note is None or not note.asks] == []
+    assert [task for task, note in notes_by_task.items() if note and "{" in note.asks] == []
     mini = shipped_benchmark("benchmark-mini.json").task_ids
-    used = {note.match for note in found.values() if note}
+    used = {note.match for note in notes_by_task.values() if note}
     used |= {note.match for task in mini if (note := notes.of(task))}
     assert {note.match for note in notes.tasks} == used
 
@@ -68,12 +68,12 @@ def test_a_visitor_finds_the_tasks_of_his_species():
     ],
 )
 def test_a_note_is_about_the_tasks_that_fit(match, task, rest):
-    found = TaskNote(match=match, asks="whether {}", species="{}").of(task)
+    question = TaskNote(match=match, asks="whether {}", species="{}").of(task)
     if rest is None:
-        assert found is None
+        assert question is None
     else:
-        assert found is not None
-        assert (found.asks, found.species) == (f"whether {rest}", rest)
+        assert question is not None
+        assert (question.asks, question.species) == (f"whether {rest}", rest)
 
 
 def test_without_a_file_nothing_is_known(tmp_path):
@@ -83,7 +83,7 @@ def test_without_a_file_nothing_is_known(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("x =", "not TOML: "),
         ("", "schema_version: Field required"),
@@ -93,10 +93,10 @@ def test_without_a_file_nothing_is_known(tmp_path):
         (HEAD + '[papers.a]\ntitle = "t"\naddress = "http://a"\n', "papers/a/address: "),
     ],
 )
-def test_a_file_that_cannot_be_used_is_named(tmp_path, text, said):
+def test_a_file_that_cannot_be_used_is_named(tmp_path, text, message):
     with pytest.raises(BadConfiguration) as caught:
         task_notes(layout(tmp_path, text))
-    assert said in caught.value.message
+    assert message in caught.value.message
     assert str(tmp_path / "tasks.toml") in caught.value.message
     assert caught.value.fix == "correct the file; docs/maintainer/models.md explains each key"
 

@@ -38,8 +38,8 @@ def by_entry(path: Path) -> tuple[Document, bytes]:
 
 def without(value: Any) -> Any:
     """Return a document without what upgrading adds."""
-    kept = {key: one for key, one in value.items() if key != "registry_entry"}
-    return kept | {"schema_version": "1.0"}
+    members = {key: member for key, member in value.items() if key != "registry_entry"}
+    return members | {"schema_version": "1.0"}
 
 
 @each("path", ROWS, ids=lambda path: path.stem)
@@ -48,7 +48,7 @@ def test_a_public_row_is_upgraded_losslessly(path: Path) -> None:
     new = parse_document(raw, path, path.name)
     assert downgraded(new) == old.text
     assert (new.origin, old.origin) == (old.sha256, old.sha256)
-    numbers = [json.loads(one.text, parse_float=str, parse_int=str) for one in (old, new)]
+    numbers = [json.loads(document.text, parse_float=str, parse_int=str) for document in (old, new)]
     assert without(numbers[1]) == numbers[0]
     assert list(numbers[1])[:-1] == list(numbers[0])
     submission, faults = check_structure(new.value)
@@ -61,15 +61,18 @@ def test_every_public_row_has_the_findings_that_it_had() -> None:
     checker = Checker(RULES)
     for path in ROWS:
         old, raw = by_entry(path)
-        place = checker._folder(path.parent)
-        found = [
-            checker.result(checker.context_in(parse_document(one, path, path.name), place))
-            for one in (old.text.encode(), raw)
+        folder = checker._folder(path.parent)
+        check_results = [
+            checker.result(checker.context_in(parse_document(raw_text, path, path.name), folder))
+            for raw_text in (old.text.encode(), raw)
         ]
-        rules = [[(one.rule, one.severity) for one in each.findings] for each in found]
+        rules = [
+            [(finding.rule, finding.severity) for finding in each.findings]
+            for each in check_results
+        ]
         assert rules[1] == rules[0], path.stem
         assert not {Severity.ERROR} & {severity for _, severity in rules[1]}
-        assert found[1].official == found[0].official
+        assert check_results[1].official == check_results[0].official
 
 
 @pytest.fixture
@@ -106,14 +109,14 @@ def test_an_upgraded_row_is_committed_to_as_the_old_one_was(board: Path) -> None
 def test_its_evidence_and_level_are_those_of_the_old_one(
     board: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = []
+    messages = []
     for _ in range(2):
         assert main(["trust", str(board), "--format", "json"]) == 0
-        said.append(json.loads(capsys.readouterr().out))
+        messages.append(json.loads(capsys.readouterr().out))
         for path in (board / "submissions").glob("*.json"):
             assert main(["upgrade", str(path), "--output", str(path), "--quiet"]) == 0
-    assert said[0] == said[1]
-    levels = {row["model_id"]: row["level"] for row in said[0]["rows"]}
+    assert messages[0] == messages[1]
+    levels = {row["model_id"]: row["level"] for row in messages[0]["rows"]}
     assert levels == {
         "GROVER": "official", "space": "official", "splicebert-1024nt": "self-reported",
     }  # fmt: skip
@@ -133,9 +136,9 @@ def test_an_entry_that_changes_is_said_and_refused(
     assert main(["check", str(path), "--select", "provenance"]) == 0
     assert 'the entry of "GROVER" has another digest now' in capsys.readouterr().out
     assert main(["audit", "commit", str(path), "--output", str(board / "c.json")]) == 11
-    said = capsys.readouterr().err
-    assert "the submission names the entry " in said
-    assert "fix: upgrade the file again" in said
+    error_output = capsys.readouterr().err
+    assert "the submission names the entry " in error_output
+    assert "fix: upgrade the file again" in error_output
     assert main(["upgrade", str(path), "--output", str(path)]) == 0
     assert main(["audit", "commit", str(path), "--output", str(board / "c.json")]) == 0
     entry.unlink()
@@ -199,9 +202,9 @@ def test_an_entry_that_does_not_suffice_is_refused(
     entry_of(board).write_text(f'schema_version = "1.0"\n{text}\n')
     path, new = board / "submissions/GROVER.json", board / "new.json"
     assert main(["upgrade", str(path), "--output", str(new)]) == code
-    said = capsys.readouterr().err
-    assert message in said
-    assert "\n  fix: " in said
+    error_output = capsys.readouterr().err
+    assert message in error_output
+    assert "\n  fix: " in error_output
     assert not new.exists()
 
 
@@ -246,9 +249,9 @@ def test_a_file_that_was_reformatted_has_lost_the_old_one(
         capsys.readouterr().err
     )
     assert main(["check", str(path), "--select", "provenance"]) == 11
-    said = capsys.readouterr().out
-    assert "wrong-upgrade" in said
-    assert "changed-official-file" in said
+    output = capsys.readouterr().out
+    assert "wrong-upgrade" in output
+    assert "changed-official-file" in output
 
 
 def test_a_folder_and_no_file_are_refused(board: Path, capsys: pytest.CaptureFixture[str]) -> None:

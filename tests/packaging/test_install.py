@@ -39,12 +39,12 @@ def test_uvx_finds_a_command_of_the_package_s_own_name():
 
 
 def test_a_check_installs_as_few_packages_as_the_page_says():
-    names = {Requirement(one).name for one in PROJECT["dependencies"]}
+    names = {Requirement(dependency).name for dependency in PROJECT["dependencies"]}
     assert not names & {"numpy", "torch", "transformers", "huggingface_hub"}
     text = (ROOT / "requirements/check.txt").read_text(encoding="utf-8")
     locked = set(re.findall(r"^([\w.-]+)==", text, re.MULTILINE))
-    (said,) = re.findall(r"needs (\d+) small\s+packages", PAGE)
-    assert 10 < len(locked) <= int(said)
+    (match,) = re.findall(r"needs (\d+) small\s+packages", PAGE)
+    assert 10 < len(locked) <= int(match)
 
 
 def test_every_extra_that_the_page_names_exists():
@@ -54,9 +54,9 @@ def test_every_extra_that_the_page_names_exists():
 
 def test_the_hook_of_the_page_is_the_one_that_exists():
     (block,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    (asked,) = yaml.safe_load(block)["repos"][0]["hooks"]
+    (requests,) = yaml.safe_load(block)["repos"][0]["hooks"]
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-    assert asked == {"id": hook["id"]}
+    assert requests == {"id": hook["id"]}
 
 
 def test_the_image_is_of_a_supported_python():
@@ -68,9 +68,9 @@ def test_the_image_is_of_a_supported_python():
 
 def test_the_image_copies_what_exists_and_installs_from_locks():
     sources = {source for line in steps("COPY") for source in line.split()[:-1]} - {"."}
-    assert [one for one in sorted(sources) if not outside_rows(one).exists()] == []
+    assert [source for source in sorted(sources) if not outside_rows(source).exists()] == []
     installs = re.findall(r"pip install [^&]*", " && ".join(steps("RUN")))
-    assert [re.findall(r"-r (\S+)|(--editable)", one) for one in installs] == [
+    assert [re.findall(r"-r (\S+)|(--editable)", install) for install in installs] == [
         [("requirements/dev.txt", "")], [("requirements/torch.txt", "")], [("", "--editable")],
     ]  # fmt: skip
     assert "--require-hashes --no-deps" in installs[0]

@@ -40,16 +40,16 @@ def run(*words: str | Path, cwd: Path) -> str:
 @pytest.mark.parametrize("version", PYTHONS)
 def test_it_installs_and_checks(kind, version, releases, tmp_path):
     """Run the program away from the checkout, with the packages that it asks for alone."""
-    uv, place = find_uv_bin(), tmp_path / "environment"
-    run(uv, "venv", "--quiet", "--python", find(version), place, cwd=tmp_path)
-    python = place / "bin/python"
+    uv, path = find_uv_bin(), tmp_path / "environment"
+    run(uv, "venv", "--quiet", "--python", find(version), path, cwd=tmp_path)
+    python = path / "bin/python"
     run(uv, "pip", "install", "--quiet", "--python", python, releases[kind], cwd=tmp_path)
-    (packages,) = place.glob("lib/python*")
+    (packages,) = path.glob("lib/python*")
     assert packages.name == f"python{version}"
-    program = place / "bin/geneb-ci"
+    program = path / "bin/geneb-ci"
     assert run(program, "--version", cwd=tmp_path) == f"geneb-ci {__version__}\n"
-    said = run(program, "check", SUBMISSIONS / "GROVER.json", "--format", "github", cwd=tmp_path)
-    assert "error" not in said
+    message = run(program, "check", SUBMISSIONS / "GROVER.json", "--format", "github", cwd=tmp_path)
+    assert "error" not in message
     assert run(program, "rules", "--all", cwd=tmp_path).count("\n") > 100
     code = "import geneb_ci; print(geneb_ci.check('missing.json').verdict)"
     assert run(python, "-c", code, cwd=tmp_path) == "not-checked\n"
@@ -57,7 +57,7 @@ def test_it_installs_and_checks(kind, version, releases, tmp_path):
 
 def test_a_wheel_of_the_archive_is_that_of_the_checkout(releases, tmp_path):
     def contents(wheel: Path) -> dict[str, int]:
-        return {one.filename: one.CRC for one in zipfile.ZipFile(wheel).infolist()}
+        return {member.filename: member.CRC for member in zipfile.ZipFile(wheel).infolist()}
 
     run(sys.executable, "-m", "tarfile", "-e", releases["archive"], tmp_path, cwd=tmp_path)
     (unpacked,) = tmp_path.iterdir()

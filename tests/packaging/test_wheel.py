@@ -26,8 +26,8 @@ def test_it_carries_schemas_policy_and_page(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     shipped = {
         f"geneb_ci/_shipped/{folder}/{path.name}"
-        for folder, place in (("schemas", "schemas"), ("policy", "leaderboard/policy"))
-        for path in (ROOT / place).glob("*.json")
+        for folder, repository_folder in (("schemas", "schemas"), ("policy", "leaderboard/policy"))
+        for path in (ROOT / repository_folder).glob("*.json")
     }
     shipped |= {
         f"geneb_ci/_shipped/page/{path.relative_to(ROOT / 'leaderboard').as_posix()}"
@@ -66,13 +66,13 @@ def test_it_writes_the_same_board_as_a_checkout(wheel, tmp_path):
         "print(json.dumps({p: hashlib.sha256(r).hexdigest() for p, r in"
         " n.files_of(g, n.benchmark_bytes(None)).items()}))"
     )
-    found = [
+    outputs = [
         subprocess.run(
             [sys.executable, "-c", lines], cwd=tmp_path, capture_output=True, text=True, check=True
         ).stdout
         for lines in (code, code.replace("sys.path.insert(0, 'site'); ", ""))
     ]
-    assert json.loads(found[0]) == json.loads(found[1])
+    assert json.loads(outputs[0]) == json.loads(outputs[1])
 
 
 def test_every_requirement_but_torch_is_locked_with_hashes():

@@ -24,19 +24,19 @@ def installed(folder: Path) -> Path:
     What the wheel needs is seen where it is installed already, so that nothing is downloaded: the
     packages of the checkout's own environment, behind those of this one, and ruff, a program.
     """
-    place = folder / "environment"
-    venv.create(place, symlinks=True)
-    python = place / "bin/python"
+    path = folder / "environment"
+    venv.create(path, symlinks=True)
+    python = path / "bin/python"
     command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
     command += ["--no-deps", "--no-index", str(built(folder))]
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
     subprocess.run(command, check=True, env=plain | {"PIP_CONFIG_FILE": os.devnull})
-    (packages,) = place.glob("lib/python*/site-packages")
+    (packages,) = path.glob("lib/python*/site-packages")
     (packages / "needs.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
-    (place / "bin/ruff").symlink_to(Path(sysconfig.get_path("scripts"), "ruff"))
+    (path / "bin/ruff").symlink_to(Path(sysconfig.get_path("scripts"), "ruff"))
     code = "import geneb_ci, reference_harness as h; print(geneb_ci.__file__, h.__file__)"
-    said = subprocess.run(
+    output = subprocess.run(
         [python, "-E", "-c", code], cwd=folder, capture_output=True, text=True, check=True
     ).stdout
-    assert all(one.startswith(str(place)) for one in said.split()), said
-    return place / "bin"
+    assert all(word.startswith(str(path)) for word in output.split()), output
+    return path / "bin"

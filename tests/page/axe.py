@@ -39,7 +39,7 @@ def violations(
     page.evaluate(CUT, ROWS)
     if not page.evaluate("'axe' in globalThis"):
         page.evaluate(Axe().axe_script)
-    found = []
+    results = []
     for width, scheme in looks:
         page.set_viewport_size({"width": width, "height": HEIGHT})
         page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
@@ -49,5 +49,5 @@ def violations(
             options["runOnly"] = [CONTRAST]
         elif width != DESK and not thorough:
             options["rules"] = {CONTRAST: {"enabled": False}}
-        found += [f"{width} {scheme}: {text}" for text in page.evaluate(RUN, options)]
-    return found
+        results += [f"{width} {scheme}: {text}" for text in page.evaluate(RUN, options)]
+    return results

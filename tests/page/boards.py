@@ -78,7 +78,7 @@ def table_files() -> dict[str, bytes]:
 @functools.cache
 def known() -> AdviceFacts:
     """Return what advice on the public rows is made from."""
-    boards = {regime: found.board for regime, found in found_intervals().items()}
+    boards = {regime: member.board for regime, member in found_intervals().items()}
     return advice_facts_of(
         entries(), boards, shipped_benchmark(), task_notes(find_layout(ROOT / "schemas"))
     )
@@ -102,8 +102,10 @@ def public_scripts(
     events: Iterable[dict[str, Any]] | None = None, rows: list[Entry] | None = None
 ) -> dict[str, bytes]:
     """Return the data of the page of the public rows, or of `rows` with the same scores."""
-    told = None if events is None else list(events)
-    return dict(page_scripts(values(), rows or entries(), shipped_benchmark(), told, advice()))
+    event_list = None if events is None else list(events)
+    return dict(
+        page_scripts(values(), rows or entries(), shipped_benchmark(), event_list, advice())
+    )
 
 
 def public(folder: Path) -> None:
@@ -165,7 +167,7 @@ def crowd(folder: Path, copies: int = 25) -> int:
         return [[score + shift[i] for score in rows[i % own]] for i in places]
 
     base["facts"]["covered"] = [[] for _ in range(REGIMES)]
-    base["ranked"] = [[found[i % own] for i in places] for found in base["ranked"]]
+    base["ranked"] = [[result[i % own] for i in places] for result in base["ranked"]]
     by_place = [shift[i] / 1e6 for i in places]
     for regime in range(REGIMES):
         name = f"scores-{regime}"
@@ -201,8 +203,8 @@ def _ranked(column: list[list[float]], shift: list[float]) -> list[list[float | 
     moved = [score + by for (score, *_), by in zip(column, shift, strict=True)]
     errors = np.array([error for _, error, *_ in column])
     scores = ScoreColumn(np.array(moved), errors * errors, np.full(len(moved), np.inf))
-    found = ranks(scores, critical_value(rounded_up(len(moved))))
+    rank_table = ranks(scores, critical_value(rounded_up(len(moved))))
     return [
-        [score, float(error), None, *(int(part[k]) for part in found)]
+        [score, float(error), None, *(int(part[k]) for part in rank_table)]
         for k, (score, error) in enumerate(zip(moved, errors, strict=True))
     ]

@@ -92,8 +92,8 @@ def evaluated(browser) -> Iterator[Callable[..., Any]]:
 def call(evaluated) -> Callable[..., object]:
     """Call a function of a module below src/pure in the browser."""
 
-    def called(place: str, *arguments: object) -> object:
-        part, name = place.split(".")
+    def called(path: str, *arguments: object) -> object:
+        part, name = path.split(".")
         return evaluated(CALL, [part, name, list(arguments)])
 
     return called

@@ -44,10 +44,10 @@ def main(folder: Path) -> None:
         for prefix, board in boards.items():
             for look, options in LOOKS.items():
                 with opened(browser, f"{board.as_uri()}/index.html", **options) as tab:
-                    for name, place in VIEWS.items():
+                    for name, view_address in VIEWS.items():
                         if prefix and name not in {"table", "plots", "overview"}:
                             continue
-                        page = tab.go(place)
+                        page = tab.go(view_address)
                         height = page.evaluate("document.documentElement.scrollHeight")
                         width = page.viewport_size["width"] if page.viewport_size else 0
                         clip = {"x": 0, "y": 0, "width": width, "height": min(height, TALL_MAX)}

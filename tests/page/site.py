@@ -31,9 +31,9 @@ EVENTS = (
 
 def layout(**more: Any) -> Layout:
     """Return the layout of the public rows, with the addresses that a setting gives."""
-    found: dict[str, Any] = {"submissions": SUBMISSIONS, "repository": REPOSITORY}
-    found |= {"site": ADDRESS, "space": SPACE, "root": PUBLIC}
-    return Layout(LayoutKind.GENEB_CI, policy=POLICY, **found | more)
+    arguments: dict[str, Any] = {"submissions": SUBMISSIONS, "repository": REPOSITORY}
+    arguments |= {"site": ADDRESS, "space": SPACE, "root": PUBLIC}
+    return Layout(LayoutKind.GENEB_CI, policy=POLICY, **arguments | more)
 
 
 def public_site(rows: list[Entry] | None = None, **more: Any) -> Site:
@@ -44,9 +44,9 @@ def public_site(rows: list[Entry] | None = None, **more: Any) -> Site:
 def small_site(rows: list[Entry], **more: Any) -> Site:
     """Return the pages' inputs of made-up rows on three tasks, without diagnostics."""
     categories, tasks = leaderboards(rows, BENCHMARK)
-    found = {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
+    files = {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
     built = Built(COMMIT, "2026-11-20T08:30:00Z", more.pop("events", ()))
-    return site_of(rows, found, BENCHMARK, layout(**more), built)
+    return site_of(rows, files, BENCHMARK, layout(**more), built)
 
 
 def write_site(folder: Path, rows: list[Entry] | None = None, **more: Any) -> Site:
@@ -76,7 +76,7 @@ class Tags(HTMLParser):
         self.data.append(data)
 
     def values(self, tag: str, name: str) -> list[str]:
-        return [attrs[name] for found, attrs in self.found if found == tag and name in attrs]
+        return [attrs[name] for result, attrs in self.found if result == tag and name in attrs]
 
 
 @functools.cache
@@ -87,6 +87,6 @@ def tags_of(text: str) -> Tags:
 
 def json_ld(text: str) -> str:
     """Return the description of a page for search engines, as it stands there."""
-    found = re.search(r'<script type="application/ld\+json">(.*?)</script>', text, re.DOTALL)
-    assert found
-    return found[1]
+    script_match = re.search(r'<script type="application/ld\+json">(.*?)</script>', text, re.DOTALL)
+    assert script_match
+    return script_match[1]

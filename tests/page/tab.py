@@ -68,21 +68,21 @@ class Tab:
         self.faults.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
-    def go(self, place: str = "#/overview") -> Page:
+    def go(self, path: str = "#/overview") -> Page:
         """Go to a place of the board, which may be open already, and wait until it is drawn.
 
         What is drawn for the width of the window is drawn anew.
         """
         is_open = self.page.url.partition("#")[0] == self.home
-        if not (is_open and self.page.evaluate(WALK, place)):
-            return self.load(place)
+        if not (is_open and self.page.evaluate(WALK, path)):
+            return self.load(path)
         self.drawn()
         return self.page
 
-    def load(self, place: str = "#/overview") -> Page:
+    def load(self, path: str = "#/overview") -> Page:
         """Open a place of the board afresh, and wait until it is drawn."""
         self.page.goto("about:blank")
-        self.page.goto(f"{self.home}{place}")
+        self.page.goto(f"{self.home}{path}")
         self.drawn()
         return self.page
 
@@ -123,9 +123,9 @@ SIZE = {"width": 1280, "height": 720}
 def _idle_page(browser: Browser, home: str) -> Page:
     """Return a page that is at `home` if there is one, or else another that nobody uses."""
     idle = _idle.setdefault(browser, [])
-    for place, page in enumerate(idle):
+    for index, page in enumerate(idle):
         if page.url.partition("#")[0] == home:
-            return idle.pop(place)
+            return idle.pop(index)
     return browser.new_context().new_page() if len(idle) < IDLE_MAX else idle.pop(0)
 
 

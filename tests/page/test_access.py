@@ -44,18 +44,18 @@ A4_WIDE = int((297 - 2 * 10) / 25.4 * 96)  # pixels between the margins of print
 TEXT_CONTRAST = 4.5  # WCAG 2.2, 1.4.3
 
 
-@pytest.mark.parametrize("place", gated([*VIEWS, *MORE], *CONTENTS, "#/model/space"))
-def test_axe_finds_nothing(tab, place):
-    page = tab.go(place)
+@pytest.mark.parametrize("view_address", gated([*VIEWS, *MORE], *CONTENTS, "#/model/space"))
+def test_axe_finds_nothing(tab, view_address):
+    page = tab.go(view_address)
     page.evaluate(OPENED)
-    looks = (*LOOKS, MIDDLE) if place == MORE[0] else LOOKS
-    assert violations(page, looks, thorough=place in MORE) == []
+    looks = (*LOOKS, MIDDLE) if view_address == MORE[0] else LOOKS
+    assert violations(page, looks, thorough=view_address in MORE) == []
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("place", [*VIEWS, *MORE])
-def test_axe_finds_nothing_at_any_width_in_any_colours(tab, place):
-    page = tab.go(place)
+@pytest.mark.parametrize("view_address", [*VIEWS, *MORE])
+def test_axe_finds_nothing_at_any_width_in_any_colours(tab, view_address):
+    page = tab.go(view_address)
     page.evaluate(OPENED)
     looks = [(width, scheme) for width in WIDTHS for scheme in ("light", "dark")]
     assert violations(page, looks, thorough=True) == []
@@ -71,10 +71,10 @@ BROKEN = (
 def test_axe_sees_what_is_wrong(tab, rule, broken):
     page = tab.load("#/model/nobody")
     page.locator("main").evaluate(broken)
-    found = violations(page, thorough=True)
-    assert {one.split(": ")[1] for one in found} == {rule}
+    violation_list = violations(page, thorough=True)
+    assert {violation.split(": ")[1] for violation in violation_list} == {rule}
     seen = [f"{w} {s}" for w, s in LOOKS if s == "light" or rule == "color-contrast"]
-    assert [one.split(": ")[0] for one in found] == seen
+    assert [violation.split(": ")[0] for violation in violation_list] == seen
     page.locator("main").evaluate("(main) => main.removeAttribute('style')")
 
 
@@ -94,9 +94,9 @@ CONTROLS = """
 """
 
 
-@pytest.mark.parametrize("place", gated([*VIEWS, *MORE], CONTENTS[0]))
-def test_the_tab_key_reaches_every_control(tab, place):
-    few = place.replace("#/table?", "#/table?size=25000000&").replace("#/findings", FIGURE)
+@pytest.mark.parametrize("view_address", gated([*VIEWS, *MORE], CONTENTS[0]))
+def test_the_tab_key_reaches_every_control(tab, view_address):
+    few = view_address.replace("#/table?", "#/table?size=25000000&").replace("#/findings", FIGURE)
     page = tab.load(few.replace("&m=DNABERT-S", ""))
     controls = page.evaluate(CONTROLS)
     reached: set[str | None] = set()
@@ -113,17 +113,17 @@ def test_the_tab_key_reaches_every_control(tab, place):
 CHARTS = (("size", "plot=sizes&"), ("ranges", ""))
 
 
-@pytest.mark.parametrize(("chart", "asked"), gated(CHARTS, CHARTS[0]))
-def test_arrow_keys_walk_through_a_chart_and_enter_opens_a_model(tab, chart, asked):
-    page = tab.go(f"#/plots?{asked}size=100000000")
+@pytest.mark.parametrize(("chart", "view_options"), gated(CHARTS, CHARTS[0]))
+def test_arrow_keys_walk_through_a_chart_and_enter_opens_a_model(tab, chart, view_options):
+    page = tab.go(f"#/plots?{view_options}size=100000000")
     parts = page.locator(f"#chart-{chart} .part")
     count = parts.count()
     page.locator(f"#chart-{chart} .part[tabindex='0']").focus()
     seen = []
     for _ in range(count):
-        told = page.evaluate("document.activeElement.getAttribute('aria-label')")
-        assert page.inner_text(f"#pointed-{chart}") == told
-        seen.append(told)
+        page_values = page.evaluate("document.activeElement.getAttribute('aria-label')")
+        assert page.inner_text(f"#pointed-{chart}") == page_values
+        seen.append(page_values)
         page.keyboard.press("ArrowRight")
     assert len(set(seen)) == count == 14
     page.keyboard.press("ArrowLeft")
@@ -219,10 +219,10 @@ def test_a_screen_reader_is_told_what_changed(tab):
 def test_nothing_is_wider_than_a_phone(browser, board):
     size = {"width": 360, "height": 740}
     with opened(browser, f"{board.as_uri()}/index.html", viewport=size) as tab:
-        for place in (*VIEWS, *MORE):
-            page = tab.go(place)
+        for folder in (*VIEWS, *MORE):
+            page = tab.go(folder)
             width = page.evaluate("document.documentElement.scrollWidth")
-            assert (place, width) == (place, 360)
+            assert (folder, width) == (folder, 360)
 
 
 def test_print_has_the_whole_table_and_no_controls(tab):
@@ -239,10 +239,10 @@ def test_print_has_the_whole_table_and_no_controls(tab):
 def test_a_sheet_of_paper_is_wide_enough(browser, board):
     sheet = {"width": A4_WIDE, "height": 700}
     with opened(browser, f"{board.as_uri()}/index.html", viewport=sheet) as tab:
-        for place in ("#/table", "#/overview", "#/model/space", "#/plots"):
-            page = tab.go(place)
+        for path in ("#/table", "#/overview", "#/model/space", "#/plots"):
+            page = tab.go(path)
             page.emulate_media(media="print")
-            assert page.evaluate("document.documentElement.scrollWidth") <= A4_WIDE, place
+            assert page.evaluate("document.documentElement.scrollWidth") <= A4_WIDE, path
             page.emulate_media(media="screen")
 
 

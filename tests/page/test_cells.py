@@ -14,14 +14,14 @@ SCORES = st.floats(-1, 1) | st.sampled_from([-0.0, -0.0004, 0.0005, -0.0005, 0.9
 ROWS = st.lists(st.tuples(SCORES, SCORES, SCORES), min_size=1, max_size=5)
 
 
-@given(rows=ROWS, known=st.booleans(), place=st.integers(0, 2))
-def test_cells_of_many_are_those_of_each(rows, known, place):
+@given(rows=ROWS, known=st.booleans(), view_address=st.integers(0, 2))
+def test_cells_of_many_are_those_of_each(rows, known, view_address):
     columns = tuple(zip(*rows, strict=True))[: 3 if known else 1]
     each = [score_cell(RankedScore(*(row if known else row[:1])), FULL_SCALE) for row in rows]
     missing = score_cell(None)
     order = sorted(range(len(rows)), key=lambda k: rows[k])
-    regimes = [columns if k == place else None for k in range(3)]
-    beside = [each if k == place else [missing] * len(rows) for k in range(3)]
+    regimes = [columns if k == view_address else None for k in range(3)]
+    beside = [each if k == view_address else [missing] * len(rows) for k in range(3)]
     whole = ["".join(cells) for cells in zip(*beside, strict=True)]
     assert task_cells(regimes, order) == [whole[k] for k in order]
     names = [f"m{k}" for k in range(len(rows))]

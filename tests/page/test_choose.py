@@ -24,38 +24,42 @@ def plain(sentence: str, models: list[str]) -> str:
     return without_backticks(sentence).replace("[", "").replace("]", "")
 
 
-def says_what_python_says(tab: Tab, **asked: str | None) -> None:
+def says_what_python_says(tab: Tab, **options: str | None) -> None:
     """Hold that the page shows what `recommend` gives for species, kind, examples and memory."""
-    given = {key: value for key, value in asked.items() if value is not None}
-    tab.go(f"#/overview?{urlencode(given)}" if given else "#/overview")
-    memory = asked.get("memory")
-    found = advice(
-        asked.get("examples") or "full",
-        asked.get("species"),
-        asked.get("kind"),
+    options_by_key = {key: value for key, value in options.items() if value is not None}
+    tab.go(f"#/overview?{urlencode(options_by_key)}" if options_by_key else "#/overview")
+    memory = options.get("memory")
+    row_advice = advice(
+        options.get("examples") or "full",
+        options.get("species"),
+        options.get("kind"),
         float(memory) if memory else None,
         None,
-        float(asked.get("loss") or 0.03),
+        float(options.get("loss") or 0.03),
     )
-    models = [choice.model for choice in found.regimes[0].choices]
-    assert tab.texts(".why li") == [plain(reason, models) for reason in found.why], asked
+    models = [choice.model for choice in row_advice.regimes[0].choices]
+    assert tab.texts(".why li") == [plain(reason, models) for reason in row_advice.why], options
     rows = [row.split("\n") for row in tab.texts(".ranges tbody tr")]
     assert len(rows) == min(len(models), SHOWN)
-    for number, choice in enumerate(found.regimes[0].choices[:SHOWN]):
+    for number, choice in enumerate(row_advice.regimes[0].choices[:SHOWN]):
         row = " ".join(rows[number]).replace("\t", " ")
-        others = [next(c for c in own.choices if c.model == choice.model) for own in found.regimes]
+        others = [
+            next(c for c in own.choices if c.model == choice.model) for own in row_advice.regimes
+        ]
         assert row.startswith(display(choice.model))
         for own in others:
             numbers = f"{shown(own.score)} {shown(own.low)}{DASH}{shown(own.high)}"
             assert numbers in row
             bound = math.inf if own.loss_bound is None else own.loss_bound
-            lost = bound_text(bound) if bound <= found.margin else f"over {found.margin:g}"
-            assert lost in row.partition(numbers)[2], (asked, row)
+            lost = (
+                bound_text(bound) if bound <= row_advice.margin else f"over {row_advice.margin:g}"
+            )
+            assert lost in row.partition(numbers)[2], (options, row)
         assert choice.authorship in row
         for defect in choice.defects:
             assert defect in row
     enough = tab.page.locator(".ranges .enough .model").all_inner_texts()
-    assert sorted(enough) == sorted(map(display, found.smaller))
+    assert sorted(enough) == sorted(map(display, row_advice.smaller))
 
 
 def test_the_page_says_what_the_command_says(tab):
@@ -106,18 +110,23 @@ def test_every_sentence_that_the_page_can_say_is_that_of_python(tab, examples):
     """Of every combination of the three questions."""
     names = ("species", "kind", "examples", "memory")
     memories = [str(memory) if memory else None for memory in MEMORIES]
-    asked = [
+    requests = [
         dict(zip(names, (*question, examples, memory), strict=True))
         for question, memory in itertools.product(QUESTIONS, memories)
     ]
-    given = [{name: value for name, value in one.items() if value is not None} for one in asked]
+    questions = [
+        {name: value for name, value in request.items() if value is not None}
+        for request in requests
+    ]
     page = tab.go("#/table")
-    said = page.evaluate(SAID, [f"#/overview?{urlencode(one)}" for one in given])
-    for one, sentences in zip(asked, said, strict=True):
-        memory = float(one["memory"]) if one["memory"] else None
-        found = advice(examples, one["species"], one["kind"], memory)
-        models = [choice.model for choice in found.regimes[0].choices]
-        assert sentences == [plain(reason, models) for reason in found.why], one
+    page_values = page.evaluate(
+        SAID, [f"#/overview?{urlencode(values_by_name)}" for values_by_name in questions]
+    )
+    for request, sentences in zip(requests, page_values, strict=True):
+        memory = float(request["memory"]) if request["memory"] else None
+        row_advice = advice(examples, request["species"], request["kind"], memory)
+        models = [choice.model for choice in row_advice.regimes[0].choices]
+        assert sentences == [plain(reason, models) for reason in row_advice.why], request
 
 
 DRAWN = """
@@ -133,11 +142,11 @@ DRAWN = """
 )
 def test_intervals_are_drawn_where_python_has_them(tab, examples, species):
     """To the last digit: ends and means, between the least and the greatest end of all."""
-    found = advice(examples, species)
+    row_advice = advice(examples, species)
     page = tab.go(f"#/overview?{urlencode({'examples': examples, 'species': species or ''})}")
     drawn = page.locator(".ranges tbody tr").evaluate_all(DRAWN)
-    by_model = [{choice.model: choice for choice in own.choices} for own in found.regimes]
-    ends = [end for own in by_model for one in own.values() for end in (one.low, one.high)]
+    by_model = [{choice.model: choice for choice in own.choices} for own in row_advice.regimes]
+    ends = [end for own in by_model for value in own.values() for end in (value.low, value.high)]
     least, most = min(ends), max(ends)
     for model, bars in zip(by_model[0], drawn, strict=True):
         for own, bar in zip(by_model, bars, strict=True):

@@ -53,8 +53,8 @@ def test_the_table_has_the_columns_in_their_order(tab):
     page = tab.go("#/table")
     heads = page.locator(".scores thead th button")
     assert [
-        (text.strip("▼▲ \n"), heads.nth(place).get_attribute("title"))
-        for place, text in enumerate(heads.all_inner_texts()[: len(TABLE)])
+        (text.strip("▼▲ \n"), heads.nth(index).get_attribute("title"))
+        for index, text in enumerate(heads.all_inner_texts()[: len(TABLE)])
     ] == [(column.label, column.table.title) for column in TABLE if column.table]
 
 
@@ -66,8 +66,8 @@ def test_a_column_sorts(tab, key):
     head = page.locator(".scores thead th button").nth(TABLE.index(column))
     for direction in (column.table.first, {"up": "down", "down": "up"}[column.table.first]):
         head.click()
-        said = "lowest first" if direction == "up" else "highest first"
-        assert page.inner_text("#status").endswith(f", by {column.table.said}, {said}")
+        text = "lowest first" if direction == "up" else "highest first"
+        assert page.inner_text("#status").endswith(f", by {column.table.said}, {text}")
         assert f"sort={column.table.sort}" in tab.address()
         rows = {row["disp"]: row for row in FULL if column.key in row}
         shown = [name for name in tab.names() if name in rows]
@@ -108,12 +108,12 @@ def test_a_download_has_the_columns(tab):
     with page.expect_download() as waiting:
         page.click("#csv")
     head, *rows = csv.reader(io.StringIO(waiting.value.path().read_text("utf-8"), newline=""))
-    wanted = [column for column in COLUMNS if column.download]
-    assert head[: len(wanted)] == [column.download for column in wanted]
+    expected = [column for column in COLUMNS if column.download]
+    assert head[: len(expected)] == [column.download for column in expected]
     entry_of = {entry.submission.model_id: entry for entry in entries()}
     for row in rows:
         entry = entry_of[row[0]]
-        for column, field in zip(wanted, row, strict=False):
+        for column, field in zip(expected, row, strict=False):
             if column.kind not in {"audit", "warnings", "defects"}:  # in words
                 value = column.value(entry)
                 text = json.dumps(value) if isinstance(value, bool) else str(value)
@@ -154,14 +154,16 @@ def test_cells_that_were_recomputed_are_said_beside_evidence_that_they_do_not_ra
 ):
     scripts = dict(page_scripts(values(), entries(), shipped_benchmark()))
     base = value_in(scripts[name_of("data", scripts)])
-    (own,) = (one for one in base["models"] if one["model"] == "space")
+    (own,) = (model for model in base["models"] if model["model"] == "space")
     own["recomputed"] = DONE
     changed_part(scripts, "data", base)
     write_page(tmp_path, with_data(page_files(), scripts) | scripts)
     with opened(browser, f"{tmp_path.as_uri()}/index.html") as tab:
         page = tab.go("#/table?density=comfortable")
         (mark,) = (
-            one for one in page.locator(".scores .trust").all() if "cells" in one.inner_text()
+            cell_locator
+            for cell_locator in page.locator(".scores .trust").all()
+            if "cells" in cell_locator.inner_text()
         )
         short = "not rerun; cells recomputed from published embeddings"
         assert mark.inner_text().split("\n") == ["checked", short]
@@ -169,8 +171,11 @@ def test_cells_that_were_recomputed_are_said_beside_evidence_that_they_do_not_ra
         with page.expect_download() as waiting:
             page.click("#csv")
         rows = csv.DictReader(waiting.value.path().read_text("utf-8").splitlines())
-        said = {row["model"]: row for row in rows}
-        assert (said["space"]["evidence"], said["space"]["recomputed"]) == ("checked", DONE)
+        rows_by_model = {row["model"]: row for row in rows}
+        assert (rows_by_model["space"]["evidence"], rows_by_model["space"]["recomputed"]) == (
+            "checked",
+            DONE,
+        )
         tab.go("#/model/space")
         assert tab.texts(".facts .trust") == [f"checked, not rerun; {DONE}"]
 
@@ -199,4 +204,6 @@ def test_a_narrow_screen_says_the_columns_below_the_name(browser, board):
         assert set(seen.locator(".name .model").all_inner_texts()) == {
             row["disp"] for row in FULL if "defects" in row or "warnings" in row
         }
-        assert all(one.is_visible() for one in page.locator(".narrow-mark a").all())
+        assert all(
+            link_locator.is_visible() for link_locator in page.locator(".narrow-mark a").all()
+        )

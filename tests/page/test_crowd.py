@@ -14,8 +14,8 @@ FIRST_LOAD_MAX = 150_000  # bytes
 
 @pytest.fixture
 def tab(browser, crowded):
-    with opened(browser, f"{crowded.as_uri()}/index.html") as found:
-        yield found
+    with opened(browser, f"{crowded.as_uri()}/index.html") as opened_tab:
+        yield opened_tab
 
 
 def test_the_table_comes_in_pages(tab):
@@ -62,11 +62,11 @@ PLACES = (
 )
 
 
-@pytest.mark.parametrize("place", gated(PLACES, "overview", "plots"))
-def test_every_other_view_draws(tab, place):
-    page = tab.go(f"#/{place}")
+@pytest.mark.parametrize("view_address", gated(PLACES, "overview", "plots"))
+def test_every_other_view_draws(tab, view_address):
+    page = tab.go(f"#/{view_address}")
     assert page.locator(".fault").count() == 0
-    if place == "plots":
+    if view_address == "plots":
         assert page.locator("#chart-ranges .part").count() == 50
         assert page.inner_text(".pager span") == "1 to 50 of 1,025"
         page = tab.go("#/plots?plot=sizes")

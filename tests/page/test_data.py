@@ -40,7 +40,7 @@ def test_every_score_of_the_board_is_in_the_scripts(scripts):
         [e.submission.model_id for e in entries()],
     )
     assert sorted(model["model"] for model in base["models"]) == sorted(ids)
-    place = {model["model"]: index for index, model in enumerate(base["models"])}
+    index_by_model = {model["model"]: index for index, model in enumerate(base["models"])}
     benchmark = shipped_benchmark()
     for number, regime in enumerate(benchmark.regimes):
         tasks = value_in(scripts[name_of(f"tasks-{number}", scripts)])["scores"]
@@ -49,11 +49,13 @@ def test_every_score_of_the_board_is_in_the_scripts(scripts):
             for row in values()["leaderboard.json"]["data"][regime]:
                 exact = [row[f"macro_{metric}"], row[f"micro_{metric}"]]
                 exact += row[f"cat_{metric}"].values()
-                assert means[metric][place[row["model"]]] == [millionths(score) for score in exact]
+                assert means[metric][index_by_model[row["model"]]] == [
+                    millionths(score) for score in exact
+                ]
             for row in values()["leaderboard_tasks.json"]["data"][regime]:
                 exact = list(row[f"task_{metric}"].values())
                 is_exact = metric == benchmark.primary_metric
-                assert tasks[metric][place[row["model"]]] == (
+                assert tasks[metric][index_by_model[row["model"]]] == (
                     exact if is_exact else list(map(millionths, exact))
                 )
 
@@ -64,10 +66,10 @@ def test_matrices_give_the_scores_they_were_recovered_from(scripts):
     rows = {row["model"]: row for row in values()["leaderboard_tasks.json"]["data"]["full"]}
     models = value_in(scripts[name_of("data", scripts)])["models"]
     looked = 0
-    for model, found in zip(models, part["regimes"]["full"], strict=True):
-        for order, place in enumerate(part["tasks"]):
-            task = benchmark.tasks[place]
-            count, small, large = found[3 * order : 3 * order + 3]
+    for model, result in zip(models, part["regimes"]["full"], strict=True):
+        for order, folder in enumerate(part["tasks"]):
+            task = benchmark.tasks[folder]
+            count, small, large = result[3 * order : 3 * order + 3]
             assert count >= 1
             accuracy = (small + large) / sum(task.test_class_counts)
             assert accuracy == pytest.approx(rows[model["model"]]["task_Acc"][task.id], abs=1e-4)

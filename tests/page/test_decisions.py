@@ -55,11 +55,11 @@ def rows_of(scores: ScoreColumn) -> list[list[float | None]]:
     ]
 
 
-def same_relation(told, scores: ScoreColumn, c: float) -> bool:
+def same_relation(answer, scores: ScoreColumn, c: float) -> bool:
     """Say whether the page decides each pair, in each of its views, as Python does."""
     above = better(scores, c)
     own = (above.tolist(), (above | above.T).tolist())
-    return (told["pairs"], told["significant"]) == own
+    return (answer["pairs"], answer["significant"]) == own
 
 
 @pytest.mark.parametrize("regime", gated(REGIMES, "10shot"))
@@ -69,13 +69,13 @@ def test_all_pairs(evaluated, regime):
     pairs = 0
     for name in NAMES:
         scores = board.scores[name]
-        told = evaluated(EVERY, [rows_of(scores), board.critical, None, STEP])
-        assert same_relation(told, scores, board.critical)
+        relations = evaluated(EVERY, [rows_of(scores), board.critical, None, STEP])
+        assert same_relation(relations, scores, board.critical)
         places = range(len(board.models))
         mine = [
             [compare_pair(scores, i, j, board.critical)[:4] for j in places] for i in places[::STEP]
         ]
-        assert np.abs(np.array(told["found"]) - np.array(mine)).max() <= 2e-9
+        assert np.abs(np.array(relations["found"]) - np.array(mine)).max() <= 2e-9
         pairs += len(places) * (len(places) - 1) // 2
     assert pairs == 820 * 15
 
@@ -88,10 +88,10 @@ def test_pairs_of_rows_with_predictions(evaluated):
     shared = 0.7 * np.outer(sizes, sizes) * (1 - np.eye(40))
     scores = scores._replace(variance=np.square(np.sqrt(scores.variance)))
     paired = scores._replace(shared=shared)
-    told = evaluated(EVERY, [rows_of(scores), critical_value(50), shared.tolist()])
-    assert same_relation(told, paired, critical_value(50))
-    assert not same_relation(told, scores, critical_value(50))
-    assert told["found"][3][7] == pytest.approx(
+    relations = evaluated(EVERY, [rows_of(scores), critical_value(50), shared.tolist()])
+    assert same_relation(relations, paired, critical_value(50))
+    assert not same_relation(relations, scores, critical_value(50))
+    assert relations["found"][3][7] == pytest.approx(
         compare_pair(paired, 3, 7, critical_value(50))[:4], abs=2e-9
     )
 
@@ -147,38 +147,41 @@ def test_every_bound_and_probability_is_written_as_python_writes_it(call):
 
 def test_compare_says_what_the_relation_says(tab):
     ids = ["GENERator-eukaryote-3b-base", "LucaOne-default-step36M", "space", "GROVER"]
-    page = tab.go(f"#/compare?{'&'.join(f'm={one}' for one in ids)}")
+    page = tab.go(f"#/compare?{'&'.join(f'm={model_id}' for model_id in ids)}")
     board = found_intervals()["full"].board
-    place = {model: k for k, model in enumerate(board.models)}
+    index_by_model = {model: k for k, model in enumerate(board.models)}
     sentences = []
     best = display(ids[0])
     for other in ids[1:]:
-        found = compare_pair(board.scores["macro"], place[ids[0]], place[other], board.critical)
+        comparison = compare_pair(
+            board.scores["macro"], index_by_model[ids[0]], index_by_model[other], board.critical
+        )
         low = display(other)
-        if found.is_significant:
+        if comparison.is_significant:
             sentences.append(
                 f"{best} is significantly better than {low} on the mean of all categories: "
-                f"{shown(found.difference)} higher (95 % interval {shown(found.low)} to "
-                f"{shown(found.high)}, corrected for all pairs)."
+                f"{shown(comparison.difference)} higher (95 % interval {shown(comparison.low)} to "
+                f"{shown(comparison.high)}, corrected for all pairs)."
             )
         else:
             sentences.append(
-                f"{best} scores {shown(found.difference)} higher than {low} on the mean of all "
+                f"{best} scores {shown(comparison.difference)} higher than {low} on the mean of "
+                "all "
                 "categories; the difference is not significant after correction for all pairs. "
-                f"Probability that {best} is better: {probability_text(found.probability)}."
+                f"Probability that {best} is better: {probability_text(comparison.probability)}."
             )
     assert tab.texts(".compared-why li") == sentences
     rows = page.locator(".comparison tbody tr")
     for row, name in zip(rows.all(), NAMES, strict=True):
         scores = board.scores[name]
-        first = max(ids, key=lambda one: scores.values[place[one]])
+        first = max(ids, key=lambda model_id: scores.values[index_by_model[model_id]])
         words = row.locator(".verdict").all_inner_texts()
-        wanted = [
+        expected = [
             "significantly lower"
-            if better(scores, board.critical)[place[first], place[one]]
+            if better(scores, board.critical)[index_by_model[first], index_by_model[model_id]]
             else "not significant"
-            for one in ids
-            if one != first
+            for model_id in ids
+            if model_id != first
         ]
-        assert words == wanted
+        assert words == expected
     assert MINUS not in "".join(words)

@@ -24,8 +24,8 @@ SAVED = {
 WITH = {"scores": "COLUMN", "compare": "MODEL"}
 
 
-def saved(tab: Tab, place: str) -> tuple[str, list[list[str]]]:
-    page = tab.go(place)
+def saved(tab: Tab, path: str) -> tuple[str, list[list[str]]]:
+    page = tab.go(path)
     with page.expect_download() as waiting:
         page.click("#csv")
     name = waiting.value.suggested_filename
@@ -40,25 +40,25 @@ def test_the_codebook_has_every_column_that_a_view_saves(tab, table):
     mark = WITH.get(table.name, "-")
     known = [re.compile(re.escape(column.name).replace(mark, ".+")) for column in table.columns]
     own = head[head.index("rank by Macro") :] if table.name == "scores" else head
-    assert [one for one in own if not any(form.fullmatch(one) for form in known)] == []
-    assert [form for form in known if not any(form.fullmatch(one) for one in own)] == []
+    assert [address for address in own if not any(form.fullmatch(address) for form in known)] == []
+    assert [form for form in known if not any(form.fullmatch(address) for address in own)] == []
 
 
 def test_the_first_page_saves_the_three_questions_with_their_answer(tab):
     _, [head, *rows] = saved(tab, SAVED["choose"])
-    found = advice("hundreds", "plants", memory=16, margin=0.1)
+    row_advice = advice("hundreds", "plants", memory=16, margin=0.1)
     lines = [dict(zip(head, row, strict=True)) for row in rows]
-    asked = {"plants", "hundreds", "16", "0.1"}
-    assert all(asked <= set(line.values()) for line in lines)
-    for own in found.regimes:
+    requests = {"plants", "hundreds", "16", "0.1"}
+    assert all(requests <= set(line.values()) for line in lines)
+    for own in row_advice.regimes:
         part = [line for line in lines if line["regime"] == own.regime]
-        assert [line["model"] for line in part] == [one.model for one in own.choices]
+        assert [line["model"] for line in part] == [choice.model for choice in own.choices]
         for line, choice in zip(part, own.choices, strict=True):
             assert line["display"] == display(choice.model)
             error = float(line["standard_error"])
             assert abs(float(line["mean"]) - choice.score) <= error / 18
             assert (line["loses_at_most"] == "") is (choice.loss_bound is None)
-            assert (line["qualifies"] == "true") is (choice.model in found.smaller)
+            assert (line["qualifies"] == "true") is (choice.model in row_advice.smaller)
 
 
 def test_a_model_is_saved_in_every_regime_task_by_task(tab):
@@ -67,7 +67,7 @@ def test_a_model_is_saved_in_every_regime_task_by_task(tab):
     regimes = values()["leaderboard_tasks.json"]["data"]
     assert len(lines) == len(regimes) * (2 + 13 + 100)
     for regime, models in regimes.items():
-        exact = next(one for one in models if one["model"] == "space")["task_MCC"]
+        exact = next(model for model in models if model["model"] == "space")["task_MCC"]
         own = {line["name"]: line for line in lines if line["regime"] == regime}
         for task, score in exact.items():
             line = own[task]

@@ -112,7 +112,10 @@ def letters_of(text: str) -> str:
 def test_print_takes_two_sheets_each_with_the_names_of_the_columns(tab):
     page = tab.go("#/table")
     raw = page.pdf(format="A4", prefer_css_page_size=True)
-    sheets = [one.get_textpage().get_text_range() for one in pypdfium2.PdfDocument(io.BytesIO(raw))]
+    sheets = [
+        pdf_page.get_textpage().get_text_range()
+        for pdf_page in pypdfium2.PdfDocument(io.BytesIO(raw))
+    ]
     assert len(sheets) == 2
     for text in sheets:
         letters = "".join(text.split())
@@ -152,8 +155,8 @@ def test_a_category_that_is_cut_spans_what_is_printed(browser, board, tmp_path, 
     shutil.copytree(board, tmp_path / "board")
     data = tmp_path / "board" / name_of("data", board)
     base = value_in(data.read_bytes())
-    for place, task in enumerate(base["benchmark"]["tasks"]):
-        task["category"] = int(place >= first)
+    for index, task in enumerate(base["benchmark"]["tasks"]):
+        task["category"] = int(index >= first)
     data.write_bytes(script("base", base))
     with opened(browser, f"{(tmp_path / 'board').as_uri()}/index.html") as tab:
         page = tab.go("#/table?columns=tasks")
@@ -253,13 +256,13 @@ FAULTY = dict(zip(PLACES, ("broken", "empty", "missing", "missing"), strict=True
 )
 def test_a_part_that_cannot_be_read_is_reported_with_what_to_do(browser, copied, faults):
     with opened(browser, f"{copied.as_uri()}/index.html") as tab:
-        for part, place in PLACES.items():
+        for part, index in PLACES.items():
             tab.load("#/about")
             name = part if "/" in part else name_of(part, copied)
             sound = (copied / name).read_bytes()
             for content in map(CONTENTS.get, faults[part]):
                 put(copied / name, content)
-                tab.go(place)
+                tab.go(index)
                 reported(tab, name)
                 tab.go("#/about")
             put(copied / name, sound)

@@ -46,7 +46,9 @@ def outer(browser: Browser, folder: Path) -> Iterator[Page]:
         page.goto(SPACE)
         yield page
         # What Chromium says of the sandbox that the Hub chose.
-        assert [one for one in complaints if "can escape its sandboxing" not in one] == []
+        assert [
+            complaint for complaint in complaints if "can escape its sandboxing" not in complaint
+        ] == []
 
 
 def inside(page: Page) -> FrameLocator:

@@ -28,7 +28,7 @@ LATE = sorted((row["model"] for row in FULL), key=str.lower)[3]
 @cache
 def files_of(*left_out: str) -> dict[str, bytes]:
     """Return the page of the public rows but some, as a build without diagnostics writes it."""
-    rows = [one for one in entries() if one.submission.model_id not in left_out]
+    rows = [entry for entry in entries() if entry.submission.model_id not in left_out]
     categories, tasks = leaderboards(rows, shipped_benchmark())
     values = {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
     scripts = page_scripts(values, rows, shipped_benchmark())
@@ -47,7 +47,7 @@ def scripts_in(folder: Path) -> set[str]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def board_folder(tmp_path: Path) -> Path:
     """Write the board before a row was added."""
     put(tmp_path, LATE)
     return tmp_path
@@ -57,9 +57,9 @@ def scores_are_right(tab: Tab, count: int) -> None:
     """Hold that every model stands beside its own score."""
     rows = tab.page.locator(".scores tbody tr").all()
     scores = [row.locator("td.heat").first.inner_text().split("\n")[0] for row in rows]
-    told = dict(zip(tab.names(), scores, strict=True))
-    assert told == {name: MACRO[name] for name in told}
-    assert len(told) == count
+    score_by_name = dict(zip(tab.names(), scores, strict=True))
+    assert score_by_name == {name: MACRO[name] for name in score_by_name}
+    assert len(score_by_name) == count
 
 
 def says_updated(tab: Tab) -> None:
@@ -95,23 +95,23 @@ def caching(folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("where", gated(["disk", "server"], "server"))
-def test_a_row_published_meanwhile_is_told_and_a_reload_shows_it(browser, place, where):
-    with serving(place) as server:
-        home = server if where == "server" else f"{place.as_uri()}/index.html"
+def test_a_row_published_meanwhile_is_told_and_a_reload_shows_it(browser, board_folder, where):
+    with serving(board_folder) as server:
+        home = server if where == "server" else f"{board_folder.as_uri()}/index.html"
         with opened(browser, home) as tab:
             page = tab.go()
-            put(place)
+            put(board_folder)
             page.click("nav >> text=Scores")
             says_updated(tab)
             scores_are_right(tab, 41)
             assert tab.address() == "/table"
 
 
-def test_a_browser_that_kept_the_former_files_never_mixes_them(browser, place):
-    with caching(place) as home, opened(browser, home) as tab:
+def test_a_browser_that_kept_the_former_files_never_mixes_them(browser, board_folder):
+    with caching(board_folder) as home, opened(browser, home) as tab:
         page = tab.go("#/table")
         scores_are_right(tab, 40)
-        put(place)
+        put(board_folder)
         tab.load("#/table")
         scores_are_right(tab, 40)  # all of it from the browser's cache
         page.select_option("#columns", "tasks")
@@ -121,11 +121,11 @@ def test_a_browser_that_kept_the_former_files_never_mixes_them(browser, place):
 
 
 @pytest.mark.nightly  # of the gate is a part that is gone, above
-def test_a_part_of_another_board_under_this_name_is_not_read(browser, place):
+def test_a_part_of_another_board_under_this_name_is_not_read(browser, board_folder):
     former = {name: content for name, content in files_of(LATE).items() if script_part(name)}
     name = name_of("scores-0", former)
-    put(place)
-    with serving(place) as home, opened(browser, home) as tab:
+    put(board_folder)
+    with serving(board_folder) as home, opened(browser, home) as tab:
         tab.page.route(
             "**/board-scores-0.*",
             lambda route: route.fulfill(body=former[name], content_type="text/javascript"),
@@ -138,22 +138,22 @@ def test_a_part_of_another_board_under_this_name_is_not_read(browser, place):
 
 
 @pytest.mark.nightly
-def test_a_former_index_says_that_the_board_was_updated(browser, place):
-    index = (place / "index.html").read_bytes()
-    put(place)
-    now = (place / "index.html").read_bytes()
-    (place / "index.html").write_bytes(index)
-    with serving(place) as home, opened(browser, home) as tab:
+def test_a_former_index_says_that_the_board_was_updated(browser, board_folder):
+    index = (board_folder / "index.html").read_bytes()
+    put(board_folder)
+    now = (board_folder / "index.html").read_bytes()
+    (board_folder / "index.html").write_bytes(index)
+    with serving(board_folder) as home, opened(browser, home) as tab:
         tab.page.goto(f"{home}#/table")
         tab.page.wait_for_selector("main .fault")
-        (place / "index.html").write_bytes(now)
+        (board_folder / "index.html").write_bytes(now)
         says_updated(tab)
         scores_are_right(tab, 41)
 
 
 @pytest.mark.nightly  # in the gate: a part that cannot be had, in test_views.py
-def test_a_network_that_fails_is_told_otherwise_and_asked_again(browser, place):
-    with serving(place) as home, opened(browser, home) as tab:
+def test_a_network_that_fails_is_told_otherwise_and_asked_again(browser, board_folder):
+    with serving(board_folder) as home, opened(browser, home) as tab:
         page = tab.go()
         page.context.set_offline(True)
         page.click("nav >> text=Scores")
@@ -167,25 +167,27 @@ def test_a_network_that_fails_is_told_otherwise_and_asked_again(browser, place):
         tab.faults.clear()
 
 
-def test_a_build_leaves_no_script_of_a_former_board(place):
-    before = scripts_in(place)
-    put(place)
-    after = scripts_in(place)
+def test_a_build_leaves_no_script_of_a_former_board(board_folder):
+    before = scripts_in(board_folder)
+    put(board_folder)
+    after = scripts_in(board_folder)
     assert len(before) == len(after) == 9
     assert before.isdisjoint(after)
-    put(place, LATE)
-    assert scripts_in(place) == before  # the same rows, the same names
-    assert {name: (place / name).read_bytes() for name in before}.items() <= files_of(LATE).items()
+    put(board_folder, LATE)
+    assert scripts_in(board_folder) == before  # the same rows, the same names
+    assert {name: (board_folder / name).read_bytes() for name in before}.items() <= files_of(
+        LATE
+    ).items()
 
 
 @pytest.mark.nightly  # in the gate the names of scripts change with the rows, below
-def test_a_page_of_another_version_is_not_taken_from_a_cache(browser, place):
+def test_a_page_of_another_version_is_not_taken_from_a_cache(browser, board_folder):
     """Old code would read new data by the old encoding."""
-    with caching(place) as home, opened(browser, home) as tab:
+    with caching(board_folder) as home, opened(browser, home) as tab:
         page = tab.go("#/table")
         code = page_files()["board.js"].replace(b"Download these rows as", b"Save as")
         files = files_of(LATE) | {"board.js": code, "index.html": page_files()["index.html"]}
-        write_page(place, with_data(files, files))
+        write_page(board_folder, with_data(files, files))
         page.reload()
         page.wait_for_selector("#csv")
         assert page.inner_text("#csv") == "Save as CSV"

@@ -61,13 +61,13 @@ def texts_of(value: object) -> Iterator[str]:
 
 def corpus() -> list[str]:
     """Return every text of the hostile inputs that are JSON, shortened to what is allowed."""
-    found: set[str] = set()
+    texts_found: set[str] = set()
     for data in inputs().values():
         try:
-            found.update(texts_of(json.loads(data)))
+            texts_found.update(texts_of(json.loads(data)))
         except (ValueError, RecursionError):
             continue
-    return sorted(text[:128] for text in found if text)
+    return sorted(text[:128] for text in texts_found if text)
 
 
 HOSTILE = [*MARKUP, *corpus()]
@@ -101,10 +101,10 @@ def hostile(tmp_path_factory):
 
 @pytest.fixture
 def tab(browser, hostile) -> Iterator[Tab]:
-    with opened(browser, f"{hostile.as_uri()}/index.html") as found:
-        yield found
-        assert found.page.title() != "taken"
-        assert found.page.locator("main script, main img, main b, main style").count() == 0
+    with opened(browser, f"{hostile.as_uri()}/index.html") as opened_tab:
+        yield opened_tab
+        assert opened_tab.page.title() != "taken"
+        assert opened_tab.page.locator("main script, main img, main b, main style").count() == 0
 
 
 def test_the_corpus_is_there():

@@ -114,20 +114,23 @@ def differs(taken: bytes, known: bytes) -> str:
     empty, and a mean over all of it would miss that the rest is gone.
     """
     apart = sum(abs(a - b) for a, b in zip(taken, known, strict=True))
-    ink = sum(abs(shade - statistics.median(one)) for one in (taken, known) for shade in one) / 2
+    ink = (
+        sum(abs(shade - statistics.median(shades)) for shades in (taken, known) for shade in shades)
+        / 2
+    )
     share = apart / max(ink, 1)
     return "" if share <= APART_MAX else f"differs by {share:.2f} of its ink"
 
 
 def compared(name: str, picture: Image.Image, golden: dict[str, str], *, update: bool) -> str:
     taken = thumbnail(picture)
-    found = "not known, run with --update-golden"
+    difference = "not known, run with --update-golden"
     if name in golden:
-        found = differs(taken, bytes.fromhex(golden[name]))
-    if found and update:
+        difference = differs(taken, bytes.fromhex(golden[name]))
+    if difference and update:
         golden[name] = taken.hex()
         return ""
-    return f"{name}: {found}" if found else ""
+    return f"{name}: {difference}" if difference else ""
 
 
 def go(tab: Tab, view: str) -> None:
@@ -170,8 +173,8 @@ def test_a_view_looks_as_it_did_and_nothing_overlaps_or_is_cut(
             wide = page.evaluate("document.documentElement.scrollWidth")
             if wide > width and not (view in {"table", "tasks"} and width == 768):
                 wrong.append(f"{where}: {wide} pixels wide")
-            wrong += [f"{where}: overlap: {one}" for one in page.evaluate(OVERLAPS)]
-            wrong += [f"{where}: cut: {one}" for one in page.evaluate(CUT)]
+            wrong += [f"{where}: overlap: {page_value}" for page_value in page.evaluate(OVERLAPS)]
+            wrong += [f"{where}: cut: {page_value}" for page_value in page.evaluate(CUT)]
             if width != UNKNOWN:
                 name = f"{view} {width} {scheme}"
                 wrong.append(compared(name, still(page), golden, update=update))
@@ -196,7 +199,7 @@ def test_print_looks_as_it_did(browser, folder, golden, request, view, sheets):
         text = "".join(sheet.get_textpage().get_text_range() for sheet in printed)
         letters = "".join(text.split())
         labels = [task.label for task in shipped_benchmark().tasks]
-        assert [one for one in labels if "".join(one.split()) not in letters] == []
+        assert [label for label in labels if "".join(label.split()) not in letters] == []
         assert "models/space.html)" in letters
     pictures = [sheet.render(scale=1).to_pil() for sheet in printed]
     wrong = [

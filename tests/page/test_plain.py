@@ -36,9 +36,9 @@ SEEN = """
 def plain_table(page: Page) -> dict[str, list[str]]:
     """Return what can be read in the table of a page, by the model's name."""
     read = page.locator(".all tbody tr").evaluate_all(SEEN)
-    found = {name: scores for name, *scores in read}
-    assert len(found) == len(read)
-    return found
+    scores_by_name = {name: scores for name, *scores in read}
+    assert len(scores_by_name) == len(read)
+    return scores_by_name
 
 
 def scores_of(regime: str, metric: str) -> dict[str, list[str]]:

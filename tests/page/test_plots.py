@@ -36,14 +36,14 @@ def test_ranges_and_the_front_are_those_of_the_boards_decisions(evaluated):
     sizes = {row["model"]: row["params"] for row in FULL}
     params = [sizes[model] for model in board.models]
     rows = list(zip(scores.values.tolist(), (scores.variance**0.5).tolist(), strict=True))
-    told = evaluated(OWN, [rows, board.critical, params])
+    drawn_sizes = evaluated(OWN, [rows, board.critical, params])
     published = values()["diagnostics.json"]["ranks"]["full"]["macro"]
-    assert told["ranges"] == [
+    assert drawn_sizes["ranges"] == [
         [published[model][name] for name in ("rank", "rank_low", "rank_high")]
         for model in board.models
     ]
     above = better(scores, board.critical)
-    assert set(told["front"]) == {
+    assert set(drawn_sizes["front"]) == {
         own
         for own, size in enumerate(params)
         if size and not any(above[other][own] and params[other] <= size for other in range(ALL))
@@ -55,9 +55,9 @@ def ranks_of(regime: str, score: str) -> dict[str, str]:
     ranks = values()["diagnostics.json"]["ranks"][regime]
     own = ranks[score] if score == "macro" else ranks["categories"][score]
     written = {}
-    for model, one in own.items():
-        ends = dict.fromkeys((one["rank_low"], one["rank_high"]))
-        written[display(model)] = f"{one['rank']} ({DASH.join(map(str, ends))})"
+    for model, member in own.items():
+        ends = dict.fromkeys((member["rank_low"], member["rank_high"]))
+        written[display(model)] = f"{member['rank']} ({DASH.join(map(str, ends))})"
     return written
 
 
@@ -85,8 +85,8 @@ def test_ranges_of_ranks_are_published_ones_whatever_is_filtered(tab):
     assert spans == len(REGIMES)
     page = tab.go("#/plots?kind=lncRNA&size=25000000&m=space")
     few = {row["disp"] for row in FULL if row.get("params_trained", row["params"]) <= 25_000_000}
-    for regime, told in zip(reversed(REGIMES), drawn_ranks(page), strict=True):
-        assert told == {n: r for n, r in ranks_of(regime, "lncRNA").items() if n in few}
+    for regime, drawn_rank in zip(reversed(REGIMES), drawn_ranks(page), strict=True):
+        assert drawn_rank == {n: r for n, r in ranks_of(regime, "lncRNA").items() if n in few}
     page.locator("#chart-ranges .part").first.click()
     tab.drawn()
     assert "/model/" in tab.address()
@@ -107,7 +107,7 @@ def test_the_front_counts_what_is_distinguishable(tab):
     assert page.locator("#chart-size .whiskers line").count() == ALL
     marked = {name for name, *_, front in figures(page, "size") if front == "yes"}
     steps = values()["diagnostics.json"]["size"]["full"]["pareto"]
-    assert {display(one["model"]) for one in steps} < marked
+    assert {display(step["model"]) for step in steps} < marked
     assert page.locator("#chart-size .on-front").count() == len(marked)
     page.locator("#chart-size .on-front").first.hover()
     assert page.inner_text("#pointed-size").partition(":")[0] in marked
@@ -122,17 +122,17 @@ def test_without_intervals_a_plot_says_that_it_rests_on_scores_alone(tab, plot):
 
 
 def test_curves_are_the_means_that_advice_rests_on(tab):
-    asked = {"species": "plants", "category": "Promoters"}
+    requests = {"species": "plants", "category": "Promoters"}
     page = tab.go("#/plots?plot=curves&species=plants&kind=Promoters&m=space&m=GROVER")
-    wanted = []
+    expected = []
     for model in ("space", "GROVER"):
-        told = [display(model)]
+        answers = [display(model)]
         for regime in reversed(REGIMES):
-            choices = advice(regime, **asked).regimes[0].choices
-            own = next(one for one in choices if one.model == model)
-            told.append(f"{shown(own.score)} ({shown(own.low)} to {shown(own.high)})")
-        wanted.append(told)
-    assert figures(page, "curves") == wanted
+            choices = advice(regime, **requests).regimes[0].choices
+            own = next(choice for choice in choices if choice.model == model)
+            answers.append(f"{shown(own.score)} ({shown(own.low)} to {shown(own.high)})")
+        expected.append(answers)
+    assert figures(page, "curves") == expected
     assert "over 3 tasks (plants, Promoters), each counting alike" in page.inner_text("figcaption")
     page = tab.go("#/plots?plot=curves&metric=F1&species=plants")
     assert page.locator("#chart-curves .curve").count() == 4
@@ -146,8 +146,8 @@ REAL = "leannmlindsey_GUE_mouse_0"
 def test_one_task_has_a_dot_for_each_model_and_its_baselines(tab):
     page = tab.go(f"#/plots?plot=task&task={REAL}&m=space")
     rows = figures(page, "task")
-    told = {name: score for name, score, _ in rows[:ALL]}
-    assert told == scores_of(REAL)
+    scores_by_name = {name: score for name, score, _ in rows[:ALL]}
+    assert scores_by_name == scores_of(REAL)
     assert [name for name, *_ in rows[ALL:]] == [
         f"{name}, a baseline" for name in ("kmer-4", "kmer-6", "random-init")
     ]
@@ -172,11 +172,11 @@ def scores_of(task: str) -> dict[str, str]:
 
 def test_dots_in_a_heap_do_not_cover_each_other(call):
     places = [float(x) for x in np.random.default_rng(3).normal(300, 60, 200)]
-    found = call("heaps.heaped", places, 10, 2.5, 240)
-    dots = sorted(zip(found["heights"], places, strict=True))
+    page_result = call("heaps.heaped", places, 10, 2.5, 240)
+    dots = sorted(zip(page_result["heights"], places, strict=True))
     for (level, x), (other, y) in itertools.pairwise(dots):
-        assert level != other or y - x >= found["width"]
-    assert (found["highest"] + 1) * found["width"] <= 240
+        assert level != other or y - x >= page_result["width"]
+    assert (page_result["highest"] + 1) * page_result["width"] <= 240
     assert call("heaps.heaped", [1, 1, 1], 10, 2.5, 240)["heights"] == [0, 1, 2]
 
 
@@ -184,11 +184,11 @@ def test_correlations_are_spearmans_and_alike_columns_stand_together(call):
     rng = np.random.default_rng(5)
     two = rng.normal(size=(2, 30))
     columns = [np.round(two[k % 2] + rng.normal(size=30) / 4, 1) for k in range(8)]
-    found = np.array(call("likeness.rankCorrelations", [own.tolist() for own in columns]))
-    assert found == pytest.approx(spearmanr(np.array(columns), axis=1).statistic, abs=1e-12)
-    order = call("likeness.alikeOrder", found.tolist())
+    array = np.array(call("likeness.rankCorrelations", [own.tolist() for own in columns]))
+    assert array == pytest.approx(spearmanr(np.array(columns), axis=1).statistic, abs=1e-12)
+    order = call("likeness.alikeOrder", array.tolist())
     assert sorted(order) == list(range(8))
-    assert [place % 2 for place in order] in ([0] * 4 + [1] * 4, [1] * 4 + [0] * 4)
+    assert [path % 2 for path in order] in ([0] * 4 + [1] * 4, [1] * 4 + [0] * 4)
     assert call("likeness.alikeOrder", [[1]]) == [0]
 
 
@@ -202,17 +202,17 @@ def test_tasks_are_correlated_where_they_are_few_and_categories_elsewhere(tab):
     assert sorted(labels[name] for name in names) == sorted(tasks)
     rows = {row["model"]: row for row in values()["leaderboard_tasks.json"]["data"]["10shot"]}
     own = [[row["task_MCC"][labels[name]] for row in rows.values()] for name in names[:2]]
-    wanted = f"{spearmanr(*own).statistic:.2f}".replace("0.", ".").replace("-", MINUS)
-    assert page.locator(".likeness tbody tr").first.locator("td").nth(1).inner_text() == wanted
+    expected = f"{spearmanr(*own).statistic:.2f}".replace("0.", ".").replace("-", MINUS)
+    assert page.locator(".likeness tbody tr").first.locator("td").nth(1).inner_text() == expected
     page = tab.go("#/plots?plot=likeness&q=grover")
     assert "Fewer than three models have no correlation." in page.inner_text("main")
 
 
 def test_strips_have_the_differences_of_the_relation(tab):
     ids = ["space", "GROVER", "MutBERT"]
-    page = tab.go(f"#/compare?species=plants&{'&'.join(f'm={one}' for one in ids)}")
+    page = tab.go(f"#/compare?species=plants&{'&'.join(f'm={model_id}' for model_id in ids)}")
     board = found_intervals()["full"].board
-    first, *others = (board.models.index(one) for one in ids)
+    first, *others = (board.models.index(model_id) for model_id in ids)
     labels = {task.label: task.id for task in shipped_benchmark().tasks}
     means = []
     rows = figures(page, "strips")
@@ -220,12 +220,13 @@ def test_strips_have_the_differences_of_the_relation(tab):
     filled = 0
     for label, _, *numbers in rows:
         scores = board.tasks[labels[label]]
-        found = [compare_pair(scores, other, first, board.critical) for other in others]
+        comparisons = [compare_pair(scores, other, first, board.critical) for other in others]
         assert [text.replace("\n", " ") for text in numbers[3:]] == [
-            f"{shown(one.difference)} {shown(one.low)} to {shown(one.high)}" for one in found
+            f"{shown(comparison.difference)} {shown(comparison.low)} to {shown(comparison.high)}"
+            for comparison in comparisons
         ]
-        means.append(sum(one.difference for one in found))
-        filled += sum(one.is_significant for one in found)
+        means.append(sum(comparison.difference for comparison in comparisons))
+        filled += sum(comparison.is_significant for comparison in comparisons)
     assert means == sorted(means, reverse=True)
     assert page.locator("#chart-strips svg").count() == 1
     assert page.locator("#chart-strips .mark").count() == 3 + 2 * len(rows)

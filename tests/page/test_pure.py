@@ -25,7 +25,7 @@ BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
 
 
 @pytest.mark.parametrize(
-    ("place", "arguments", "wanted"),
+    ("view_address", "arguments", "expected"),
     [
         ("words.scoreText", [-0.0004], "0.000"),
         ("words.scoreText", [-0.0126], f"{MINUS}0.013"),
@@ -110,16 +110,16 @@ BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
         ("rows.paged", [[], 2, 1], {"pages": 1, "page": 1, "first": 0, "pageItems": []}),
     ],
 )
-def test_a_function_gives_what_it_says(call, place, arguments, wanted):
-    assert call(place, *arguments) == wanted
+def test_a_function_gives_what_it_says(call, view_address, arguments, expected):
+    assert call(view_address, *arguments) == expected
 
 
 def test_the_front_is_that_of_diagnostics(call):
     places = list(range(len(FULL)))
     scores = [row["macro_MCC"] for row in FULL]
-    found = call("ranks.frontOf", places, [row["params"] for row in FULL], scores)
+    page_result = call("ranks.frontOf", places, [row["params"] for row in FULL], scores)
     front = values()["diagnostics.json"]["size"]["full"]["pareto"]
-    assert [FULL[place]["disp"] for place in found] == [display(one["model"]) for one in front]
+    assert [FULL[path]["disp"] for path in page_result] == [display(row["model"]) for row in front]
 
 
 def test_scores_are_written_as_python_writes_them(call):
@@ -133,15 +133,15 @@ AUDIT = {"tasks": 13, "of": 100, "sandbox": 2, "date": "2026-11-20", "verdict": 
 
 def test_evidence_is_said_with_its_audits(call):
     audited = {"evidence": "audited", "audit": AUDIT}
-    said = "audited: rerun 13 of 100 tasks, sandbox level 2, 2026-11-20"
-    assert call("words.evidenceText", audited) == said
+    message = "audited: rerun 13 of 100 tasks, sandbox level 2, 2026-11-20"
+    assert call("words.evidenceText", audited) == message
     assert call("words.auditText", audited) == "13 of 100, 2026-11-20"
     rows = AUDIT | {"tasks": 0, "cells": "299/300", "rows": 10_300, "verdict": "differs"}
     by_receipt = {"evidence": "disputed", "audit": rows}
     assert call("words.auditText", by_receipt) == "299/300 cells, 10300 embeddings, 2026-11-20"
     disputed = {"evidence": "disputed", "audit": AUDIT | {"verdict": "differs"}}
-    said = "disputed: rerun, with other scores, 13 of 100 tasks, sandbox level 2, 2026-11-20"
-    assert call("words.evidenceText", disputed) == said
+    message = "disputed: rerun, with other scores, 13 of 100 tasks, sandbox level 2, 2026-11-20"
+    assert call("words.evidenceText", disputed) == message
     score: dict[str, object] = {"task": "promoters", "regime": "full", "metric": "MCC"}
     score |= {"claimed": 0.9, "rerun": 0.70004, "tolerance": 0.01}
     dispute = {"record": "0a", "signer": "A", "date": "2026-11-20", "why": ["1 of 2 tasks"]}
@@ -158,8 +158,8 @@ def test_evidence_is_said_with_its_audits(call):
     done = "cells recomputed from published embeddings: 300/300, 9,300 embeddings computed again"
     recomputed = checked | {"recomputed": done}
     assert call("words.evidenceText", recomputed) == f"checked, not rerun; {done}"
-    said = "not rerun; cells recomputed from published embeddings"
-    assert call("words.auditText", recomputed) == said
+    message = "not rerun; cells recomputed from published embeddings"
+    assert call("words.auditText", recomputed) == message
     assert call("words.auditText", audited | {"recomputed": done}) == (
         "13 of 100, 2026-11-20; cells recomputed from published embeddings"
     )
@@ -174,8 +174,8 @@ def test_a_csv_gives_texts_back_and_runs_none(call):
     text = str(call("csv.csvText", rows))
     head, *lines = list(csv.reader(io.StringIO(text, newline="")))
     assert head == ["model", "score"]
-    wanted = [f"'{text}" for text in FORMULAS] + PLAIN
-    assert lines == [[text, "-0.25"] for text in wanted]
+    expected = [f"'{text}" for text in FORMULAS] + PLAIN
+    assert lines == [[text, "-0.25"] for text in expected]
     assert call("csv.csvText", []) == '"model"\r\n'
 
 
@@ -220,9 +220,9 @@ def test_names_in_a_chart_cover_neither_each_other_nor_a_point(call, given_names
         {"text": "x" * length, "at": point, "isNeeded": is_needed}
         for point, length, is_needed in given_names
     ]
-    found = call("labels.placed", names, dots, room)
-    assert len(found) <= len(names)
-    boxes = [(x, y, x + 6.8 * len(text), text) for x, y, text in found]
+    page_result = call("labels.placed", names, dots, room)
+    assert len(page_result) <= len(names)
+    boxes = [(x, y, x + 6.8 * len(text), text) for x, y, text in page_result]
     for left, y, right, _ in boxes:
         assert room["left"] < left
         assert right < room["right"]

@@ -83,16 +83,16 @@ def take(page: Page, step: str) -> None:
     elif verb == "type":
         page.fill(f"#{name}", value)
     else:
-        wanted = re.compile(rf"^\s*{re.escape(step)}\s*(\(\d+\))?$")
-        shown = page.locator("a, button, summary").filter(has_text=wanted, visible=True)
+        expected = re.compile(rf"^\s*{re.escape(step)}\s*(\(\d+\))?$")
+        shown = page.locator("a, button, summary").filter(has_text=expected, visible=True)
         shown.first.click()
     page.wait_for_selector("main:not([aria-busy]) > :is(h1, h2)", state="attached")
 
 
-@pytest.mark.parametrize("asked", gated(ASKED, *list(ASKED)[::10]))
-def test_a_question_is_answered(browser, folder, asked):
-    steps, answer = ASKED[asked]
-    assert len(steps) <= STEPS_MAX, asked
+@pytest.mark.parametrize("question", gated(ASKED, *list(ASKED)[::10]))
+def test_a_question_is_answered(browser, folder, question):
+    steps, answer = ASKED[question]
+    assert len(steps) <= STEPS_MAX, question
     with opened(browser, f"{folder.as_uri()}/index.html") as tab:
         page = tab.go("")
         for step in steps:

@@ -48,9 +48,9 @@ def biologist(reader: Reader) -> None:
     """He has 200 labelled sequences and a GPU of 16 GB."""
     reader.choose("examples", "hundreds")
     reader.choose("memory", "16")
-    found = advice("hundreds", memory=16)
+    row_advice = advice("hundreds", memory=16)
     reader.sees("nothing was measured in the gap")
-    models = [one.model for one in found.regimes[0].choices if one.model != DISPUTED]
+    models = [choice.model for choice in row_advice.regimes[0].choices if choice.model != DISPUTED]
     assert reader.board.locator(".ranges tbody .model").first.inner_text() == display(models[0])
     assert reader.board.locator(".ranges tbody .bars").count() == 2 * len(models)
 
@@ -59,10 +59,10 @@ def plant_biologist(reader: Reader) -> None:
     """She works on plants."""
     reader.choose("species", "plants")
     reader.sees("Mean MCC over 10 tasks (plants), each counting alike")
-    found = advice("full", "plants")
-    first = display(found.regimes[0].choices[0].model)
+    row_advice = advice("full", "plants")
+    first = display(row_advice.regimes[0].choices[0].model)
     assert reader.board.locator(".ranges tbody .model").first.inner_text() == first
-    assert reader.board.locator(".matching li").count() == len(found.tasks)
+    assert reader.board.locator(".matching li").count() == len(row_advice.tasks)
 
 
 def reviewer(reader: Reader) -> None:
@@ -92,8 +92,8 @@ def maintainer(reader: Reader) -> None:
     difference = score["claimed"] - score["rerun"]
     assert f"{difference:.4f}" in row.inner_text()
     link = reader.board.locator("#disputed ~ p a").first
-    place = f"audits/{DISPUTED}/{DISPUTE['record']}.json"
-    assert link.get_attribute("href") == f"{REPOSITORY}/blob/{COMMIT}/{place}"
+    path = f"audits/{DISPUTED}/{DISPUTE['record']}.json"
+    assert link.get_attribute("href") == f"{REPOSITORY}/blob/{COMMIT}/{path}"
     assert link.get_attribute("target") == "_blank"
 
 
@@ -161,10 +161,10 @@ def folder(tmp_path_factory) -> Path:
     record.parent.mkdir(parents=True)
     record.write_text("{}")
     rows = [
-        replace(one, evidence=Evidence.DISPUTED, disputes=(DISPUTE,))
-        if one.submission.model_id == DISPUTED
-        else one
-        for one in entries()
+        replace(entry, evidence=Evidence.DISPUTED, disputes=(DISPUTE,))
+        if entry.submission.model_id == DISPUTED
+        else entry
+        for entry in entries()
     ]
     write_site(root / "site", rows, root=root, audits=root / "audits")
     return root / "site"

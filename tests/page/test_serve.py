@@ -85,8 +85,8 @@ def test_the_page_is_shown_until_it_is_stopped(repository, browser):
             tab.go("#/table")
             assert sorted(tab.names()) == ["Model first", "Model second"]
             assert page.locator(".fault, .scores .badge, .heat small").count() == 0
-            for place in ("#/plots", "#/compare?m=first&m=second", "#/model/first", "#/about"):
-                page = tab.go(place)
+            for path in ("#/plots", "#/compare?m=first&m=second", "#/model/first", "#/about"):
+                page = tab.go(path)
                 assert page.locator(".fault").count() == 0
         answers(int(address[2]))
         process.send_signal(signal.SIGTERM)  # as a service manager does; Ctrl-C is below

@@ -51,7 +51,7 @@ def pages(folder) -> dict[str, str]:
 def test_every_model_task_and_category_has_a_page(folder, pages):
     benchmark = shipped_benchmark()
     names = slugs(benchmark.category_order).values()
-    wanted = {
+    expected = {
         *(f"models/{e.submission.model_id}.html" for e in entries()),
         *(f"tasks/{task}.html" for task in benchmark.task_ids),
         *(f"categories/{name}.html" for name in names),
@@ -64,7 +64,7 @@ def test_every_model_task_and_category_has_a_page(folder, pages):
             f"v/{COMMIT}/index.html",
         ),
     }
-    assert set(pages) == wanted
+    assert set(pages) == expected
     assert {path.stem for path in (folder / "badges").iterdir()} == {
         e.submission.model_id for e in entries()
     }
@@ -93,10 +93,10 @@ def test_every_page_says_what_it_is_and_what_it_was_built_from(pages):
         assert metas["description"] == metas["og:description"] == described["description"]
         assert metas["og:image"] == f"{ADDRESS}/social.png"
         assert text.count("<h1>") == 1
-        said = " ".join(tags.data)
+        page_text = " ".join(tags.data)
         for fact in (COMMIT[:12], "2026-11-20T08:30:00Z", "Apache License 2.0", "4edd705be573"):
-            assert fact in said, (name, fact)
-        assert "@misc{geneb-" in said
+            assert fact in page_text, (name, fact)
+        assert "@misc{geneb-" in page_text
 
 
 def test_every_link_leads_somewhere(folder, pages):
@@ -104,36 +104,36 @@ def test_every_link_leads_somewhere(folder, pages):
     marks = {a["id"] for _, a in tags_of(pages["marks.html"]).found if "id" in a}
     for name, text in pages.items():
         tags = tags_of(text)
-        found = {
+        addresses = {
             *tags.values("a", "href"),
             *tags.values("img", "src"),
             *tags.values("link", "href"),
         }
         ids = {a["id"] for _, a in tags.found if "id" in a}
-        for address in found:
+        for address in addresses:
             parts = urlsplit(address)
             if parts.scheme == "data":
                 continue
             if parts.scheme:
                 assert safe_address(address) == address, (name, address)
                 continue
-            place = (
+            path = (
                 normpath(str(PurePosixPath(name).parent / unquote(parts.path)))
                 if parts.path
                 else name
             )
-            assert (folder / place).is_file(), (name, address)
-            if place == name and parts.fragment and name != "index.html":
+            assert (folder / path).is_file(), (name, address)
+            if path == name and parts.fragment and name != "index.html":
                 assert parts.fragment in ids, (name, address)
-            if place == "marks.html" and parts.fragment:
+            if path == "marks.html" and parts.fragment:
                 assert parts.fragment in marks, (name, address)
 
 
 def test_a_model_page_has_many_links(pages):
-    for one in entries():
-        tags = tags_of(pages[f"models/{one.submission.model_id}.html"])
+    for entry in entries():
+        tags = tags_of(pages[f"models/{entry.submission.model_id}.html"])
         outside = {a for a in tags.values("a", "href") if a.startswith("https://")}
-        assert len(outside) >= LINKS_MIN, (one.submission.model_id, sorted(outside))
+        assert len(outside) >= LINKS_MIN, (entry.submission.model_id, sorted(outside))
     space = tags_of(pages["models/space.html"]).values("a", "href")
     assert {
         f"{REPOSITORY}/blob/{COMMIT}/submissions/space.json",
@@ -153,12 +153,12 @@ def test_the_figures_are_those_of_the_board(pages):
         cells = re.findall(r'<td class="heat h\d+">([^<]+)</td>', pages[name])
         order = re.findall(r'<a href="(?:\.\./)?models/([^"]+)\.html"><bdi>', pages[name])
         assert order == sorted(rows, key=lambda m: -rows[m]["macro_MCC"])
-        wanted = [
+        expected = [
             score_text(score)
             for row in (rows[model] for model in order)
             for score in (row["macro_MCC"], row["micro_MCC"], *row["cat_MCC"].values())
         ]
-        assert cells == wanted
+        assert cells == expected
     standing = values()["diagnostics.json"]["ranks"]["full"]["macro"]["space"]
     page = pages["models/space.html"]
     assert f"{standing['low']:.3f} to {standing['high']:.3f}" in page
@@ -176,18 +176,22 @@ def test_each_mark_stands_on_its_row_everywhere_and_leads_to_what_it_means(pages
     ids = {a["id"] for _, a in marks.found if "id" in a}
     tables = [n for n in pages if n.startswith(("scores/", "tasks/", "categories/"))]
     marked = 0
-    for one in entries():
-        model, defects, warnings = one.submission.model_id, one.marks.defects, one.marks.warnings
-        wanted = [f"defect-{defect.id}" for defect in defects]
-        wanted += [f"rule-{rule}" for rule, _ in warnings]
+    for entry in entries():
+        model, defects, warnings = (
+            entry.submission.model_id,
+            entry.marks.defects,
+            entry.marks.warnings,
+        )
+        expected = [f"defect-{defect.id}" for defect in defects]
+        expected += [f"rule-{rule}" for rule, _ in warnings]
         own = tags_of(pages[f"models/{model}.html"]).values("a", "href")
         assert [a for a in own if a.startswith("../marks.html#")] == [
-            f"../marks.html#{name}" for name in wanted
+            f"../marks.html#{name}" for name in expected
         ]
-        assert set(wanted) <= ids
-        marked += bool(wanted)
+        assert set(expected) <= ids
+        marked += bool(expected)
         # A row has one link for its defects and one for its warnings, each to the first of them.
-        firsts = wanted[:1] if defects else []
+        firsts = expected[:1] if defects else []
         firsts += [f"rule-{warnings[0][0]}"] if warnings else []
         for name in (*tables, "index.html", f"v/{GENERATION}/index.html"):
             rows = re.findall(rf'models/{re.escape(model)}\.html"><bdi>.*?</th>', pages[name])
@@ -232,13 +236,13 @@ def test_words_for_tex_numbers_and_files():
 def test_the_feed_is_atom_and_newest_first(folder):
     feed = ET.fromstring((folder / "feed.xml").read_bytes())  # noqa: S314 (our own)
     space = {"a": "http://www.w3.org/2005/Atom"}
-    titles = [one.text for one in feed.findall("a:entry/a:title", space)]
+    titles = [match.text for match in feed.findall("a:entry/a:title", space)]
     assert titles == ["relabel: space (checked to audited)", "include: space (audited)"]
     for part in ("id", "updated", "title", "author/a:name", "link"):
         assert all(
-            one.find(f"a:{part}", space) is not None for one in feed.findall("a:entry", space)
+            match.find(f"a:{part}", space) is not None for match in feed.findall("a:entry", space)
         )
-    ids = [one.text for one in feed.findall("a:entry/a:id", space)]
+    ids = [match.text for match in feed.findall("a:entry/a:id", space)]
     assert len(set(ids)) == len(ids)
 
 
@@ -262,11 +266,15 @@ def test_the_snippet_is_python_with_options_that_the_harness_takes(model):
     assert isinstance(assigned, ast.Assign)
     assert isinstance(assigned.value, ast.Call)
     assert isinstance(used, ast.Assign)
-    given = {k.arg: ast.literal_eval(k.value) for k in assigned.value.keywords if k.arg}
-    assert given.pop("device") == "cuda"
-    parse(given)
-    given.pop("revision", None)
-    assert given == harness_values({k: v for k, v in known.options.items() if k != "revision"})
+    values_by_argument = {
+        k.arg: ast.literal_eval(k.value) for k in assigned.value.keywords if k.arg
+    }
+    assert values_by_argument.pop("device") == "cuda"
+    parse(values_by_argument)
+    values_by_argument.pop("revision", None)
+    assert values_by_argument == harness_values(
+        {k: v for k, v in known.options.items() if k != "revision"}
+    )
 
 
 def test_only_plain_https_addresses_are_links():
@@ -287,11 +295,11 @@ The gate has the page of a model, which has each kind of part."""
 
 
 @pytest.mark.nightly  # in the gate, axe on the page itself
-@pytest.mark.parametrize("place", gated([*PLACES, *MORE], PLACES[0]))
-def test_axe_finds_nothing_at_any_width(browser, folder, place):
+@pytest.mark.parametrize("page_path", gated([*PLACES, *MORE], PLACES[0]))
+def test_axe_finds_nothing_at_any_width(browser, folder, page_path):
     with opened(browser, f"{folder.as_uri()}/") as tab:
         page = tab.page
-        page.goto(f"{tab.home}{place}")
+        page.goto(f"{tab.home}{page_path}")
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             wide = page.evaluate("document.documentElement.scrollWidth")

@@ -101,20 +101,20 @@ def registered(text: str) -> tuple[ModelEntry, TaskNote, Defect]:
 
 @pytest.mark.parametrize("text", MARKUP, ids=ascii)
 def test_hostile_texts_of_registry_tasks_and_defects_stay_text(text, monkeypatch):
-    def files(told: str) -> dict[str, bytes]:
+    def files(answer: str) -> dict[str, bytes]:
         # These files are UTF-8, which has no halves of surrogate pairs.
-        known, note, defect = registered(told.encode("utf-8", "replace").decode())
+        known, note, defect = registered(answer.encode("utf-8", "replace").decode())
         monkeypatch.setattr(Site, "model_entry", lambda *_: known)
-        papers = {"p": Paper.model_construct(title=told, address=told)}
+        papers = {"p": Paper.model_construct(title=answer, address=answer)}
         notes = TaskNotes.model_construct(schema_version="1.0", tasks=[note], papers=papers)
         monkeypatch.setattr("geneb_ci.board.site.inputs.task_notes", lambda _: notes)
         marked = dataclasses.replace(
-            hostile(told), marks=Marks((("implausible-cell", 1),), (defect,))
+            hostile(answer), marks=Marks((("implausible-cell", 1),), (defect,))
         )
         return site_files(small_site([marked]))
 
-    found, usual = files(text), files("calm")
-    for name, content in found.items():
+    result, usual = files(text), files("calm")
+    for name, content in result.items():
         if not name.endswith(".html"):
             continue
         tags = tags_of(content.decode())

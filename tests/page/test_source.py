@@ -80,10 +80,10 @@ def test_every_import_is_used_and_every_part_is_reached():
     for name, text in SCRIPTS.items():
         body = re.sub(r"^import .*$", "", text, flags=re.MULTILINE)
         for names in re.findall(r"^import \{(.*)\}", text, re.MULTILINE):
-            for one in names.split(","):
-                assert re.search(rf"\b{re.escape(one.strip())}\b", body), (name, one)
-        for one in re.findall(r"^export \w+ (\w+)", text, re.MULTILINE):
-            assert used[one] > 1, (name, one)
+            for imported in names.split(","):
+                assert re.search(rf"\b{re.escape(imported.strip())}\b", body), (name, imported)
+        for exported in re.findall(r"^export \w+ (\w+)", text, re.MULTILINE):
+            assert used[exported] > 1, (name, exported)
     style, pages = page_files()["board.css"].decode(), pages_style().decode()
     for name, text in PARTS.items():
         ours = name.endswith(".js") or name in {"src/main.css", "src/pages.css"}
@@ -112,7 +112,7 @@ MAIN = b'import { a } from "./a.js";\na();\n'
 
 
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "message"),
     [
         ({"main.js": MAIN}, "src/a.js is missing"),
         ({"main.js": MAIN, "a.js": b"const a = 1;\n"}, "imports a, which src/a.js does not export"),
@@ -132,10 +132,10 @@ MAIN = b'import { a } from "./a.js";\na();\n'
         ({"main.css": b'@import "./a.css";\n'}, "src/a.css is missing"),
     ],
 )
-def test_a_source_that_does_not_fit_together_is_refused(parts, said):
+def test_a_source_that_does_not_fit_together_is_refused(parts, message):
     with pytest.raises(BrokenInstallation) as caught:
         assembled_files({f"src/{name}": text for name, text in parts.items()})
-    assert said in caught.value.message
+    assert message in caught.value.message
     assert caught.value.fix
 
 

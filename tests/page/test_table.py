@@ -21,26 +21,26 @@ def test_the_table_shows_scores_as_they_are(tab):
     assert tab.names() == BY_MACRO
     rows = {row["disp"]: row for row in FULL}
     cells = [text.split("\n")[0] for text in tab.texts(".scores td.heat")]
-    wanted = [
+    expected = [
         shown(score)
         for row in (rows[name] for name in tab.names())
         for score in (row["macro_MCC"], row["micro_MCC"], *row["cat_MCC"].values())
     ]
-    assert cells == wanted
+    assert cells == expected
 
 
 def test_ranks_and_badges_are_those_of_diagnostics(tab):
     page = tab.go("#/table?sort=category:Splice+Sites&intervals=sorted&density=comfortable")
     ranks = values()["diagnostics.json"]["ranks"]["full"]["categories"]["Splice Sites"]
-    said = [text.split() for text in tab.texts(".scores tbody .rank")]
-    found = list(zip(said, tab.texts(".scores tbody .badge"), strict=True))
-    wanted = []
+    rank_words = [text.split() for text in tab.texts(".scores tbody .rank")]
+    ranks_and_badges = list(zip(rank_words, tab.texts(".scores tbody .badge"), strict=True))
+    expected = []
     for standing in ranks.values():
         low, high = standing["rank_low"], standing["rank_high"]
         could = str(low) if low == high else f"{low}{DASH}{high}"
         words = [could, "by", "score", f"#{standing['rank']}"]
-        wanted.append((words, "yes" if standing["could_be_best"] else ""))
-    assert sorted(found) == sorted(wanted)
+        expected.append((words, "yes" if standing["could_be_best"] else ""))
+    assert sorted(ranks_and_badges) == sorted(expected)
     first = next(iter(ranks.values()))
     cell = page.locator(".scores tbody tr").first.locator(".heat small")
     assert cell.all_inner_texts() == [f"{first['low']:.3f}{DASH}{first['high']:.3f}"]
@@ -53,31 +53,34 @@ def test_a_filter_changes_neither_ranks_nor_what_could_be_best(tab):
     assert tab.names() == [display(last)]
     low, high = standing["rank_low"], standing["rank_high"]
     assert low > 1
-    told = tab.texts(".scores tbody .rank")[0].split("\n")[0]
-    assert told == (str(low) if low == high else f"{low}{DASH}{high}")
+    rank_text = tab.texts(".scores tbody .rank")[0].split("\n")[0]
+    assert rank_text == (str(low) if low == high else f"{low}{DASH}{high}")
     assert tab.texts(".scores tbody .badge") == [""]
     assert "Filters change neither ranks nor this mark" in page.inner_text("main")
     head, row, _ = csv.reader([*downloaded(tab, "#csv").splitlines(), ""])
-    told = dict(zip(head, row, strict=True))
-    assert (told["rank by Macro"], told["ranked models"]) == (str(standing["rank"]), "41")
-    assert (told["rank from"], told["rank to"]) == (str(low), str(high))
-    assert told["could be best"] == "false"
+    values_by_column = dict(zip(head, row, strict=True))
+    assert (values_by_column["rank by Macro"], values_by_column["ranked models"]) == (
+        str(standing["rank"]),
+        "41",
+    )
+    assert (values_by_column["rank from"], values_by_column["rank to"]) == (str(low), str(high))
+    assert values_by_column["could be best"] == "false"
 
 
 def test_a_species_leaves_its_tasks_and_means_of_them(tab):
     page = tab.go("#/table?species=plants")
-    found = advice("10shot", "plants")
+    row_advice = advice("10shot", "plants")
     assert page.locator(".scores thead .score button").all_inner_texts() == [
-        f"Mean of {len(found.tasks)} tasks▼",
+        f"Mean of {len(row_advice.tasks)} tasks▼",
         *("Promoters", "DNA Methyl.", "lncRNA"),
     ]
     tab.choose("regime", "10shot")
-    (own,) = found.regimes
+    (own,) = row_advice.regimes
     assert tab.names() == [display(choice.model) for choice in own.choices]
     cells = [text.split("\n")[0] for text in tab.texts(".scores tbody td.heat:nth-of-type(6)")]
     assert cells == [shown(choice.score) for choice in own.choices]
     page.select_option("#columns", "tasks")
-    assert page.locator(".scores thead .score").count() == 1 + len(found.tasks)
+    assert page.locator(".scores thead .score").count() == 1 + len(row_advice.tasks)
     assert tab.address() == "/table?regime=10shot&columns=tasks&species=plants"
     page.click("#reset")
     assert page.locator(".scores thead .score").count() == 2 + 100
@@ -94,8 +97,8 @@ def test_regime_and_metric(tab, regime, metric):
     tab.choose("regime", regime)
     tab.choose("metric", metric)
     rows = values()["leaderboard.json"]["data"][regime]
-    wanted = sorted(rows, key=lambda row: -row[f"macro_{metric}"])
-    assert tab.names() == [row["disp"] for row in wanted]
+    expected = sorted(rows, key=lambda row: -row[f"macro_{metric}"])
+    assert tab.names() == [row["disp"] for row in expected]
     assert tab.page.locator(".scores th.badge").count() == (metric == "MCC")
     assert (tab.page.locator(".heat small").count() > 0) == (metric == "MCC")
 

@@ -64,13 +64,13 @@ const line = (row, metric, kind, keys) => ({
 
 @pytest.fixture(scope="module")
 def read(browser, board, tmp_path_factory):
-    place = tmp_path_factory.mktemp("reader")
+    folder = tmp_path_factory.mktemp("reader")
     for name in ("leaderboard.json", "leaderboard_tasks.json"):
-        shutil.copy(board / name, place)
-    (place / "index.html").write_text(READER, encoding="utf-8")
-    (place / "reader.js").write_text(SCRIPT, encoding="utf-8")
+        shutil.copy(board / name, folder)
+    (folder / "index.html").write_text(READER, encoding="utf-8")
+    (folder / "reader.js").write_text(SCRIPT, encoding="utf-8")
     # Our own policy lets nothing fetch; upstream's page has none.
-    with serving(place) as home, opened(browser, home, bypass_csp=True) as tab:
+    with serving(folder) as home, opened(browser, home, bypass_csp=True) as tab:
         tab.page.goto(home)
         tab.page.wait_for_selector("#out:not(:empty)")
         return json.loads(tab.page.inner_text("#out"))

@@ -32,8 +32,8 @@ VIEWS = {
 
 
 def shows_every_view(visit: Callable[[str], Page]) -> None:
-    for place, title in VIEWS.items():
-        page = visit(place)
+    for folder, title in VIEWS.items():
+        page = visit(folder)
         assert page.inner_text("h2") == title
         assert page.title().endswith("· GENEB leaderboard")
         assert page.locator(".fault").count() == 0
@@ -81,10 +81,10 @@ ADDRESSES = (
 those of a single view."""
 
 
-@pytest.mark.parametrize("place", gated(ADDRESSES, *ADDRESSES[:3]))
-def test_an_address_brings_back_what_it_shows(tab, place):
-    page = tab.load(f"#{place}")
-    path, _, query = place.partition("?")
+@pytest.mark.parametrize("view_address", gated(ADDRESSES, *ADDRESSES[:3]))
+def test_an_address_brings_back_what_it_shows(tab, view_address):
+    page = tab.load(f"#{view_address}")
+    path, _, query = view_address.partition("?")
     for name, value in parse_qsl(query):
         if name in {"regime", "metric"}:
             assert page.locator(f"input[name={name}]:checked").input_value() == value
@@ -92,17 +92,17 @@ def test_an_address_brings_back_what_it_shows(tab, place):
             assert page.locator(control).input_value() == value
     # A link of another view takes along what was set, so the page has read all of it.
     link = page.locator("#views [data-view=table]").get_attribute("href")
-    kept = [(name, value) for name, value in parse_qsl(query) if name != "page"]
-    assert sorted(parse_qsl(link.partition("?")[2])) == sorted(kept)
+    parameters = [(name, value) for name, value in parse_qsl(query) if name != "page"]
+    assert sorted(parse_qsl(link.partition("?")[2])) == sorted(parameters)
     before = page.inner_text("main")
     tab.go("#/about")
-    tab.go(f"#{place}")
+    tab.go(f"#{view_address}")
     assert page.inner_text("main") == before
     assert tab.address() == f"{path}?{query}"
 
 
 def test_an_address_that_makes_no_sense_shows_what_is_usual(tab):
-    for place in (
+    for path in (
         "#/nowhere?regime=none&metric=__proto__&size=-1&evidence=constructor&sort=toString",
         "#/table?regime=&page=-5&q=%E0%A4%A&columns=tasks:none&order=sideways",
         "#table",
@@ -111,9 +111,9 @@ def test_an_address_that_makes_no_sense_shows_what_is_usual(tab):
         "#/compare?m=nobody&m=__proto__&m=space&m=space",
         "#/plots?plot=task:x&species=x",
     ):
-        page = tab.go(place)
-        assert (place, page.locator("h2").count()) == (place, 1)
-        assert (place, page.locator(".fault").count()) == (place, 0)
+        page = tab.go(path)
+        assert (path, page.locator("h2").count()) == (path, 1)
+        assert (path, page.locator(".fault").count()) == (path, 0)
 
 
 def test_a_model_that_is_not_there(tab):
@@ -176,11 +176,11 @@ def test_published_defects_and_warnings_are_marked(tab):
         )
         for row in marked.all()
     }
-    wanted = {
+    expected = {
         row["disp"]: [
             f"marks.html#{kind}-{name}"
             for kind, names in (
-                ("defect", [one["id"] for one in row.get("defects", [])]),
+                ("defect", [defect["id"] for defect in row.get("defects", [])]),
                 ("rule", list(row.get("warnings", {}))),
             )
             for name in names[:1]
@@ -188,36 +188,42 @@ def test_published_defects_and_warnings_are_marked(tab):
         for row in FULL
         if row["disp"] in rows
     }
-    assert shown == wanted
-    assert max(map(len, wanted.values())) == 2
+    assert shown == expected
+    assert max(map(len, expected.values())) == 2
     assert "BioFM-265M" in tab.go("#/about").inner_text("main")
 
 
 @pytest.mark.parametrize("scope", gated(["paper", "board", "exclusions"], "board"))
 def test_findings_are_those_of_diagnostics(tab, scope):
     page = tab.go(f"#/findings?scope={scope}")
-    figures = [one for one in values()["diagnostics.json"]["findings"] if one["scope"] == scope]
+    figures = [
+        finding for finding in values()["diagnostics.json"]["findings"] if finding["scope"] == scope
+    ]
     assert page.input_value("#scope") == scope
     heads = []
-    for one in figures:
-        value = one["value"]
-        number = "not known" if value is None else f"{shown(value)} ({one['unit']})"
-        counts = one["unit"] in {"tasks", "categories", "pairs"}
-        heads.append(f"{f'{value:.0f} ' + one['unit'] if counts else number} {one['id']}")
+    for figure_text in figures:
+        value = figure_text["value"]
+        number = "not known" if value is None else f"{shown(value)} ({figure_text['unit']})"
+        counts = figure_text["unit"] in {"tasks", "categories", "pairs"}
+        heads.append(
+            f"{f'{value:.0f} ' + figure_text['unit'] if counts else number} {figure_text['id']}"
+        )
     assert tab.texts("main .value") == heads
     drawn = [
-        one
-        for one in figures
-        if one["parts"] or (one["unit"] == "MCC" and one["value"] is not None)
+        figure
+        for figure in figures
+        if figure["parts"] or (figure["unit"] == "MCC" and figure["value"] is not None)
     ]
-    for one, table in zip(drawn, page.locator(".findings").all(), strict=True):
-        kept = [part["value"] for part in one["parts"][:FIGURE_PARTS]] or [one["value"]]
+    for figure_text, table in zip(drawn, page.locator(".findings").all(), strict=True):
+        shown_parts = [part["value"] for part in figure_text["parts"][:FIGURE_PARTS]] or [
+            figure_text["value"]
+        ]
         texts = table.locator("tbody .number").all_inner_texts()
-        assert texts == [shown(value) for value in kept if value is not None]
+        assert texts == [shown(value) for value in shown_parts if value is not None]
         assert table.locator(".part-bar").count() == len(texts)
-        if not one["parts"]:  # bars of single figures can be compared: 1 is full width
+        if not figure_text["parts"]:  # bars of single figures can be compared: 1 is full width
             width = table.locator(".part-bar rect").get_attribute("width")
-            assert float(width) == pytest.approx(200 * max(one["value"], 0), abs=1)
+            assert float(width) == pytest.approx(200 * max(figure_text["value"], 0), abs=1)
     page.locator("main h3 a").nth(1).click()
     assert (
         tab.address()

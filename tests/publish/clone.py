@@ -55,10 +55,10 @@ class Folder:
         return self.write(f"submissions/{model}.json", document)
 
     def _note(self) -> str:
-        place = self.root / ".git"
-        head = (place / "HEAD").read_text().strip()  # `git rev-parse` is a process more
+        path = self.root / ".git"
+        head = (path / "HEAD").read_text().strip()  # `git rev-parse` is a process more
         branch = head.removeprefix("ref: ")
-        self.commits.append(head if branch == head else (place / branch).read_text().strip())
+        self.commits.append(head if branch == head else (path / branch).read_text().strip())
         return self.commits[-1]
 
 

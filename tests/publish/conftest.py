@@ -98,5 +98,7 @@ def made(clone: Folder, commit: str = "HEAD") -> Generation:
     resolved = repository.resolve(commit)
     if resolved not in _MADE:
         _MADE[resolved] = generate(repository, resolved)
-    found = _MADE[resolved]
-    return dataclasses.replace(found, files=dict(found.files), editions=dict(found.editions))
+    space_made = _MADE[resolved]
+    return dataclasses.replace(
+        space_made, files=dict(space_made.files), editions=dict(space_made.editions)
+    )

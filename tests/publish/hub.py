@@ -117,8 +117,8 @@ def _handler(  # noqa: C901 (one class, that knows its hub)
             step, resource, name, revision, path = route(unquote(address.path))
             token = self.headers.get("Authorization", "").removeprefix("Bearer ")
             query = parse_qs(address.query)
-            asked = self.headers.get("Range", "")
-            call = Call(token, resource, name, revision, path, query, self._body(), asked)
+            byte_range = self.headers.get("Range", "")
+            call = Call(token, resource, name, revision, path, query, self._body(), byte_range)
             if step == OTHER:
                 self._send(404, {}, b"{}")
                 return
@@ -161,11 +161,11 @@ def _handler(  # noqa: C901 (one class, that knows its hub)
             *,
             whole: bool = True,
         ) -> None:
-            told = {"RateLimit": '"api";r=499;t=60', **headers}
-            told["Content-Length"] = str(len(content))
+            all_headers = {"RateLimit": '"api";r=499;t=60', **headers}
+            all_headers["Content-Length"] = str(len(content))
             try:
                 self.send_response(status)
-                for key, value in told.items():
+                for key, value in all_headers.items():
                     self.send_header(key, value)
                 self.end_headers()
                 if self.command != "HEAD":

@@ -60,10 +60,10 @@ class Shelf:
         return repo
 
     def _commit_of(self, call: Call) -> Commit:
-        found = self._repo(call).at(call.revision)
-        if found is None:
+        commit_found = self._repo(call).at(call.revision)
+        if commit_found is None:
             raise Refusal(404, X_Error_Code="RevisionNotFound")
-        return found
+        return commit_found
 
     def _whoami(self, call: Call) -> Answer:
         role = self.tokens.get(call.token)
@@ -73,11 +73,11 @@ class Shelf:
 
     def _create(self, call: Call) -> Answer:
         """Make a Space, as its owner may."""
-        asked = json.loads(call.body)
+        document = json.loads(call.body)
         if self.tokens.get(call.token) != self.tokens[WRITER]:
             raise Refusal(403)
-        name = f"{asked['organization']}/{asked['name']}"
-        assert (asked["type"], asked["sdk"]) == ("space", "static")
+        name = f"{document['organization']}/{document['name']}"
+        assert (document["type"], document["sdk"]) == ("space", "static")
         if f"spaces/{name}" in self.repos:
             raise Refusal(409)
         made = self.repos[f"spaces/{name}"] = Repo(f"spaces/{name}")
@@ -88,12 +88,12 @@ class Shelf:
         commit, repo = self._commit_of(call), self._repo(call)
         siblings = []
         for name, content in sorted(commit.tree.items()):
-            one: dict[str, Any] = {"rfilename": name}
+            member: dict[str, Any] = {"rfilename": name}
             if "blobs" in call.query:
-                one |= {"size": len(content), "blobId": git_name(content)}
+                member |= {"size": len(content), "blobId": git_name(content)}
                 if repo.is_large(name, content):
-                    one["lfs"] = _pointer(content) | {"sha256": _sha256(content)}
-            siblings.append(one)
+                    member["lfs"] = _pointer(content) | {"sha256": _sha256(content)}
+            siblings.append(member)
         info: dict[str, Any] = {
             "id": repo.renamed or call.name,
             "sha": commit.oid,
@@ -119,25 +119,25 @@ class Shelf:
         repo, tree = self._repo(call), self._commit_of(call).tree
         files = []
         for name, content in sorted(tree.items()):
-            one = {"type": "file", "path": name, "size": len(content), "oid": git_name(content)}
+            member = {"type": "file", "path": name, "size": len(content), "oid": git_name(content)}
             if repo.is_large(name, content):
-                one["lfs"] = _pointer(content) | {"oid": _sha256(content)}
+                member["lfs"] = _pointer(content) | {"oid": _sha256(content)}
                 if repo.xet:
-                    one["xetHash"] = self._stored(content)
-            files.append(one)
+                    member["xetHash"] = self._stored(content)
+            files.append(member)
         return as_json(files)
 
     def _commits(self, call: Call) -> Answer:
         self._commit_of(call)
         listed = [
             {
-                "id": one.oid,
-                "title": one.title,
-                "message": one.message,
+                "id": commit.oid,
+                "title": commit.title,
+                "message": commit.message,
                 "authors": [{"user": "tester"}],
                 "date": "2026-11-20T12:00:00.000Z",
             }
-            for one in reversed(self._repo(call).commits)
+            for commit in reversed(self._repo(call).commits)
         ]
         return as_json(listed)
 
@@ -171,14 +171,16 @@ class Shelf:
         return self._storage_token()
 
     def _storage_token(self) -> Answer:
-        place, until = self.storage.endpoint, int(time.time()) + self.lives_s
-        status, headers, body = as_json({"casUrl": place, "exp": until, "accessToken": CAS_TOKEN})
-        headers |= {"X-Xet-Cas-Url": place, "X-Xet-Access-Token": CAS_TOKEN}
+        endpoint, until = self.storage.endpoint, int(time.time()) + self.lives_s
+        status, headers, body = as_json(
+            {"casUrl": endpoint, "exp": until, "accessToken": CAS_TOKEN}
+        )
+        headers |= {"X-Xet-Cas-Url": endpoint, "X-Xet-Access-Token": CAS_TOKEN}
         return status, headers | {"X-Xet-Token-Expiration": str(until)}, body
 
     def _validate_yaml(self, call: Call) -> Answer:
-        asked = json.loads(call.body)
-        content, space = asked["content"], asked["repoType"] == "space"
+        document = json.loads(call.body)
+        content, space = document["content"], document["repoType"] == "space"
         header = content.partition("\n---\n")[0] if content.startswith("---\n") else ""
         if space and "\nsdk: " not in header:
             error = {"errors": [{"message": '"sdk" is required'}], "warnings": []}
@@ -205,10 +207,10 @@ class Shelf:
     def _lfs_batch(self, call: Call) -> Answer:
         repo = self._repo(call, write=True)
         objects = []
-        for one in json.loads(call.body)["objects"]:
-            actions = {"upload": {"href": f"{self.endpoint}/lfs/{call.resource}/{one['oid']}"}}
-            entry = {"oid": one["oid"], "size": one["size"]}
-            objects.append(entry if one["oid"] in repo.large else entry | {"actions": actions})
+        for member in json.loads(call.body)["objects"]:
+            actions = {"upload": {"href": f"{self.endpoint}/lfs/{call.resource}/{member['oid']}"}}
+            entry = {"oid": member["oid"], "size": member["size"]}
+            objects.append(entry if member["oid"] in repo.large else entry | {"actions": actions})
         return as_json({"transfer": "basic", "objects": objects})
 
     def _lfs_put(self, call: Call) -> Answer:
@@ -261,8 +263,8 @@ class Shelf:
         return as_json({"value": f"identity for {call.query['audience'][0]}"})
 
     def _exchange(self, call: Call) -> Answer:
-        asked = json.loads(call.body)
-        if self.trusted.get(asked["subject_token"]) != asked["resource"]:
+        document = json.loads(call.body)
+        if self.trusted.get(document["subject_token"]) != document["resource"]:
             raise Refusal(403)
         return as_json({"access_token": WRITER, "token_type": "bearer", "expires_in": 3600})
 

@@ -107,8 +107,8 @@ class Storage:
     def _fetch(self, call: Call) -> Answer:
         xorb = self.xorbs[call.path]
         first, last = _range(call.range, len(xorb))
-        told = {"Content-Range": f"bytes {first}-{last}/{len(xorb)}"}
-        return 206, told, xorb[first : last + 1]
+        headers = {"Content-Range": f"bytes {first}-{last}/{len(xorb)}"}
+        return 206, headers, xorb[first : last + 1]
 
     def _bridge(self, call: Call) -> Answer:
         """Send a whole file to who knows nothing of Xet; a token has no business here."""
@@ -118,11 +118,11 @@ class Storage:
         return 200, {}, content
 
 
-def _range(asked: str, size: int) -> tuple[int, int]:
+def _range(request: str, size: int) -> tuple[int, int]:
     """Return the first and the last byte of a Range header, of all bytes without one."""
-    if not asked:
+    if not request:
         return 0, size - 1
-    first, _, last = asked.removeprefix("bytes=").partition("-")
+    first, _, last = request.removeprefix("bytes=").partition("-")
     if int(first) >= size:
         raise Refusal(416)
     return int(first), min(int(last or size), size - 1)

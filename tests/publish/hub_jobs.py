@@ -76,15 +76,15 @@ class Jobs:
     def _start(self, spec: dict[str, Any]) -> str:
         """Run the command where nothing is but its own folder, with nothing but its environment."""
         job = f"{len(self.specs):024x}"
-        place = Path(self.folder.name, job)
-        self.specs[job], self.logs[job] = spec, place / "log"
-        (place / "home").mkdir(parents=True)
-        environment = {"PATH": self.path, "HOME": str(place / "home"), "LANG": "C.UTF-8"}
+        path = Path(self.folder.name, job)
+        self.specs[job], self.logs[job] = spec, path / "log"
+        (path / "home").mkdir(parents=True)
+        environment = {"PATH": self.path, "HOME": str(path / "home"), "LANG": "C.UTF-8"}
         environment |= {"JOB_ID": job, **spec["environment"], **spec.get("secrets", {})}
         with self.logs[job].open("wb") as log:
             self.running[job] = subprocess.Popen(
                 [*spec["command"], *spec["arguments"]],
-                cwd=place / "home",
+                cwd=path / "home",
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -112,7 +112,7 @@ class Jobs:
 
     def close(self) -> None:
         """End what still runs."""
-        for one in self.running.values():
-            one.kill()
-            one.wait()
+        for value in self.running.values():
+            value.kill()
+            value.wait()
         self.folder.cleanup()

@@ -49,7 +49,7 @@ class Repo:
     def at(self, revision: str) -> Commit | None:
         if revision == "main":
             return self.head
-        return next((one for one in self.commits if one.oid == revision), None)
+        return next((commit for commit in self.commits if commit.oid == revision), None)
 
     def add(self, tree: dict[str, bytes], title: str, message: str = "") -> Commit:
         parent = self.commits[-1].oid if self.commits else None

@@ -24,10 +24,10 @@ def main(endpoint: str, file: str) -> None:
         space = Space(name, token=WRITER, endpoint=endpoint)
         intent = PublishIntent(generations[which], GitRepository(root))
         try:
-            said = str(push(space, intent, clock=Patience()).outcome)
+            outcome = str(push(space, intent, clock=Patience()).outcome)
         except NotFastForward:
-            said = "overtaken"
-        sys.stdout.write(f"{said}\n")
+            outcome = "overtaken"
+        sys.stdout.write(f"{outcome}\n")
         sys.stdout.flush()
 
 

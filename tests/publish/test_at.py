@@ -124,8 +124,8 @@ def test_each_of_the_last_ten_boards_is_what_was_published_then(
         }
         for f in published.values()
     ]
-    assert [one["model"] for one in levels] == ["verified"] * 5 + ["self-reported"] * 7
-    assert [one.get("model-b") for one in levels] == [
+    assert [level["model"] for level in levels] == ["verified"] * 5 + ["self-reported"] * 7
+    assert [level.get("model-b") for level in levels] == [
         *(None, *["self-reported"] * 5, *["official"] * 5, None),
     ]
 
@@ -133,10 +133,10 @@ def test_each_of_the_last_ten_boards_is_what_was_published_then(
 def test_a_name_of_a_commit_will_do_and_no_other(clone, tmp_path, monkeypatch):
     monkeypatch.chdir(clone.root)
     _, output = build("main", tmp_path / "out")
-    found = made(clone)
+    installation = made(clone)
     assert output == (
-        f"built {len(found.published)} files in {tmp_path / 'out'}: "
-        f"generation {found.manifest.generation} "
+        f"built {len(installation.published)} files in {tmp_path / 'out'}: "
+        f"generation {installation.manifest.generation} "
         f"of commit {clone.commits[0]}, 1 model\n"
     )
     for name in ("no-such", "--help", "HEAD:submissions", "0" * 40, ""):

@@ -39,12 +39,12 @@ def named(generation: Generation) -> str:
 
 def places(generation: Generation, model: str) -> dict[str, str]:
     """Return score and rank of a row by regime, as a reader sees them."""
-    found = {}
+    texts_by_regime = {}
     for regime, rows in json.loads(generation.files["leaderboard.json"])["data"].items():
         ranked = sorted(rows, key=lambda row: -row["macro_MCC"])
         rank, row = next((n, row) for n, row in enumerate(ranked, 1) if row["model"] == model)
-        found[regime] = f"{row['macro_MCC']:.4f} (#{rank})"
-    return found
+        texts_by_regime[regime] = f"{row['macro_MCC']:.4f} (#{rank})"
+    return texts_by_regime
 
 
 def test_publish_says_what_it_did(run, repo, clone):
@@ -126,7 +126,7 @@ def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
         + places(now, "model-a")["full"],
         *(
             f"  {sign} {model}: authorship contributed; evidence checked; "
-            + "; ".join(f"{regime} {place}" for regime, place in places(board, model).items())
+            + "; ".join(f"{regime} {member}" for regime, member in places(board, model).items())
             for sign, model, board in (("+", "model-b", now), ("-", "model-c", old))
         ),
         "",
@@ -176,8 +176,8 @@ def test_a_submission_with_an_error_publishes_nothing(run, repo, clone):
     ],
 )
 def test_errors_say_what_to_do(run, repo, arguments, setting, code, message):
-    got, output, errors = run("publish", *arguments, **setting)
-    assert (got, output) == (code, "")
+    exit_code, output, errors = run("publish", *arguments, **setting)
+    assert (exit_code, output) == (code, "")
     assert message in errors
     assert "\n  fix: " in errors
     assert len(repo.commits) == 1
@@ -297,8 +297,8 @@ def test_verify_looks_at_what_visitors_get(run, repo, clone, changes, line):
         setattr(repo, name, value)
     code, output, errors = run("publish", "--space", NAME, "--verify")
     assert (code, errors) == (11, "")
-    assert [one for one in output.splitlines() if one.startswith("the Space ")] == [
-        one for one in output.splitlines() if one.startswith(line)
+    assert [line for line in output.splitlines() if line.startswith("the Space ")] == [
+        output_line for output_line in output.splitlines() if output_line.startswith(line)
     ]
     assert line in output
     assert "visitors get this generation" not in output

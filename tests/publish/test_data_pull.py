@@ -26,10 +26,10 @@ KILLED_AT = 13  # files, of which the client fetches eight at once: five are who
 @pytest.fixture
 def repo(hub, tmp_path):
     """Put all tasks of mini on the Hub."""
-    place = tmp_path / "there"
-    for one in IDS:
-        write_remote(mini.load(one), place)
-    tree = {p.relative_to(place).as_posix(): p.read_bytes() for p in place.rglob("*.csv")}
+    path = tmp_path / "there"
+    for model_id in IDS:
+        write_remote(mini.load(model_id), path)
+    tree = {p.relative_to(path).as_posix(): p.read_bytes() for p in path.rglob("*.csv")}
     return hub.create(f"datasets/{NAME}", tree | {"flat/x.csv": b"not fetched", "README.md": b""})
 
 
@@ -61,8 +61,8 @@ def held(folder: Path) -> dict[str, bytes]:
 @pytest.mark.nightly  # in the gate, of an audit: tests/audit/test_audit_kills.py
 def test_a_download_that_is_killed_goes_on_where_it_was(hub, repo, run, pinned, tmp_path):
     here = tmp_path / "here"
-    wanted = {name: raw for name, raw in repo.head.tree.items() if name.startswith("tasks/")}
-    halves, guard, killed = iter(range(len(wanted))), threading.Lock(), threading.Event()
+    expected = {name: raw for name, raw in repo.head.tree.items() if name.startswith("tasks/")}
+    halves, guard, killed = iter(range(len(expected))), threading.Lock(), threading.Event()
 
     def kill(step, when):
         if (step, when) == ("resolve", "half"):
@@ -83,8 +83,8 @@ def test_a_download_that_is_killed_goes_on_where_it_was(hub, repo, run, pinned, 
     process.communicate(60)
     assert (killed.wait(30), process.returncode) == (True, -signal.SIGKILL)
     whole = held(here)
-    assert 0 < len(whole) < len(wanted)
-    assert whole.items() <= wanted.items(), "no file is in its place by halves"
+    assert 0 < len(whole) < len(expected)
+    assert whole.items() <= expected.items(), "no file is in its place by halves"
     # The client notes a file after it has put it in its place: at the kill, one may be there whose
     # note is not, or is empty. A note has commit, ETag and time.
     notes = {name: here / f".cache/huggingface/download/{name}.metadata" for name in whole}
@@ -99,8 +99,8 @@ def test_a_download_that_is_killed_goes_on_where_it_was(hub, repo, run, pinned, 
     again.close()
     assert code == 0
     assert output == f"{here}: {len(IDS)} tasks, {2 * len(IDS)} files at {repo.head.oid}\n"
-    assert sorted(again.served) == sorted(wanted.keys() - noted)
-    assert held(here) == wanted
+    assert sorted(again.served) == sorted(expected.keys() - noted)
+    assert held(here) == expected
 
 
 def test_what_was_pulled_is_verified_and_its_manifest_says_the_same(repo, run, tmp_path):
@@ -123,15 +123,15 @@ def test_what_was_pulled_is_verified_and_its_manifest_says_the_same(repo, run, t
 def test_a_local_layout_is_used_in_place(run, tmp_path):
     """One file a task, as somebody has them: described where they lie, nothing is copied."""
     here = tmp_path / "flat"
-    for one in IDS:
-        write_flat(mini.load(one), here)
+    for model_id in IDS:
+        write_flat(mini.load(model_id), here)
     before = {path.name for path in here.iterdir()}
     code, output, errors = run("manifest", here)
     assert (code, errors) == (0, "")
-    told = json.loads(output)
-    assert sorted(told["files"]) == sorted(before)
-    assert {name: facts["sha256"] for name, facts in told["tasks"].items()} == {
-        one: mini.load(one).sha256 for one in IDS
+    document = json.loads(output)
+    assert sorted(document["files"]) == sorted(before)
+    assert {name: facts["sha256"] for name, facts in document["tasks"].items()} == {
+        model_id: mini.load(model_id).sha256 for model_id in IDS
     }
     assert {path.name for path in here.iterdir()} == before
 

@@ -22,15 +22,15 @@ MINI = benchmark.mini()
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """Write all tasks of mini, in both layouts and gzipped in parts."""
-    place = tmp_path_factory.mktemp("written") / "data"
+    data_folder = tmp_path_factory.mktemp("written") / "data"
     for number, task in enumerate(mini.TASKS):
         if number % 2:
-            write_remote(mini.load(task.id), place)
+            write_remote(mini.load(task.id), data_folder)
         else:
-            path = write_flat(mini.load(task.id), place)
+            path = write_flat(mini.load(task.id), data_folder)
             path.with_suffix(".csv.gz").write_bytes(gzip.compress(path.read_bytes()))
             path.unlink()
-    return place
+    return data_folder
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_push_then_pull_gives_the_same_tasks(hub, run, folder, tmp_path, way, st
     assert sorted(repo.head.tree) == sorted(
         [
             *("LICENSE", "README.md"),
-            *(f"flat/{one}.csv" for one in ids),
-            *(f"tasks/{one}/{split}.csv" for one in ids for split in ("train", "test")),
+            *(f"flat/{model_id}.csv" for model_id in ids),
+            *(f"tasks/{model_id}/{split}.csv" for model_id in ids for split in ("train", "test")),
         ]
     )
     assert len(repo.commits) == 2
@@ -85,8 +85,8 @@ def test_push_then_pull_gives_the_same_tasks(hub, run, folder, tmp_path, way, st
     pinned = benchmark.load(definition)
     pulled = ("pull", str(tmp_path / "back"), "--benchmark", str(definition))
     code, output, _ = run(*pulled, **way)
-    asked = {step for step in hub.calls if step.startswith(("xet", "cas", "lfs"))}
-    assert asked >= steps
+    calls = {step for step in hub.calls if step.startswith(("xet", "cas", "lfs"))}
+    assert calls >= steps
     assert (code, output) == (
         0,
         f"{tmp_path / 'back'}: {len(ids)} tasks, {2 * len(ids)} files at {repo.head.oid}\n",

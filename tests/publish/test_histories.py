@@ -16,12 +16,12 @@ from tests.paths import ROOT
 from tests.publish.clone import Clone
 
 
-def found(clone: Clone) -> Ledger:
+def ledger_of(clone: Clone) -> Ledger:
     return ledger(GitRepository(clone.root), clone.git("rev-parse", "HEAD"))
 
 
 def newest(clone: Clone, number: int = 1) -> list[Event]:
-    return found(clone).events[-number:]
+    return ledger_of(clone).events[-number:]
 
 
 def brief(events: list[Event]) -> list[tuple[str, str, str]]:
@@ -53,7 +53,7 @@ def test_a_merge_is_one_step_with_what_it_brought_to_main(clone):
     (event,) = newest(clone)
     assert (event.kind, event.model, event.why) == ("include", "model-b", "a new row")
     assert event.commit == clone.commits[-1]
-    assert len(found(clone).events) == 3
+    assert len(ledger_of(clone).events) == 3
 
 
 def test_what_a_merge_itself_changes_is_told(clone):
@@ -86,7 +86,7 @@ def test_a_revert_is_a_change_back(clone):
     clone.commit("Change")
     clone.git("revert", "--no-edit", "HEAD")
     assert (clone.root / "submissions/model-a.json").read_bytes() == before
-    events = found(clone).events
+    events = ledger_of(clone).events
     assert [event.kind for event in events] == ["include", "change", "change"]
     assert events[0].evidence == events[2].evidence
 
@@ -117,9 +117,9 @@ def test_names_of_files_do_not_break_out(clone, monkeypatch):
     clone.commit("Names")
     (clone.root / "submissions" / "\udcff.json").write_bytes(b"{}")
     clone.commit("A name that is no UTF-8")
-    told = found(clone)
-    assert {event.model for event in told.events} == {"model-a", *NAMES, r"\xff"}
-    raw = encode("ledger.json", told.model_dump(mode="json"))
+    answer = ledger_of(clone)
+    assert {event.model for event in answer.events} == {"model-a", *NAMES, r"\xff"}
+    raw = encode("ledger.json", answer.model_dump(mode="json"))
     schema = json.loads((ROOT / "schemas/ledger.schema.json").read_bytes())
     Draft202012Validator(schema).validate(json.loads(raw))
     monkeypatch.chdir(clone.root)
@@ -132,7 +132,7 @@ def test_the_ledger_is_the_same_from_any_clone_of_the_commit(clone, tmp_path):
     clone.add("model-b")
     clone.commit("Add model-b")
     commit = clone.git("rev-parse", "HEAD")
-    before = found(clone)
+    before = ledger_of(clone)
     clone.add("model-c")
     clone.commit("Add model-c")
     clone.git("gc", "--quiet", "--aggressive")

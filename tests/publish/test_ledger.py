@@ -28,7 +28,7 @@ def sha256(clone: Clone, name: str) -> str:
     return hashlib.sha256((clone.root / name).read_bytes()).hexdigest()
 
 
-def told(clone: Clone, commit: str = "HEAD", levels: Levels = level_at) -> list[Event]:
+def events_of(clone: Clone, commit: str = "HEAD", levels: Levels = level_at) -> list[Event]:
     repository = GitRepository(clone.root)
     return ledger(repository, repository.resolve(commit), levels).events
 
@@ -67,7 +67,7 @@ def lively(clone: Clone) -> Clone:
 
 
 def test_every_event_with_who_and_why(lively):
-    assert brief(told(lively)) == [
+    assert brief(events_of(lively)) == [
         ("include", "model-a", None, SELF, ME, GROUND),
         ("include", "model-b", None, SELF, "@b-author", "a new row"),
         ("correction", "model-b", SELF, SELF, "R. Eviewer", "params was wrong"),
@@ -79,7 +79,7 @@ def test_every_event_with_who_and_why(lively):
 
 
 def test_when_which_commit_and_what_evidence(lively):
-    events = told(lively)
+    events = events_of(lively)
     assert [event.commit for event in events] == [lively.commits[n] for n in (0, 1, 2, 3, 4, 6, 7)]
     assert [event.when for event in events[:2]] == ["2026-11-18T11:06:40Z", "2026-11-18T12:06:40Z"]
     evidence = {event.kind: event.evidence for event in events}
@@ -94,9 +94,9 @@ def test_when_which_commit_and_what_evidence(lively):
 
 
 def test_an_earlier_ledger_is_the_beginning_of_a_later_one(lively):
-    whole = told(lively)
+    whole = events_of(lively)
     for number, commit in enumerate(lively.commits):
-        part = told(lively, commit)
+        part = events_of(lively, commit)
         assert part == whole[: len(part)]
         assert [e.commit for e in whole[len(part) :]] == [
             e.commit for e in whole if lively.commits.index(e.commit) > number
@@ -109,21 +109,21 @@ def disputed_by_audit(standing: RowAtCommit) -> str | None:
 
 
 def test_levels_come_from_a_function_and_disputes_from_levels(clone):
-    place = "leaderboard/audits/model-a"
-    clone.write(f"{place}/one.json", {"payload": "agrees"})
+    path = "leaderboard/audits/model-a"
+    clone.write(f"{path}/one.json", {"payload": "agrees"})
     clone.commit("Audit one")
-    clone.write(f"{place}/two.json", {"payload": "differs"})
+    clone.write(f"{path}/two.json", {"payload": "differs"})
     clone.commit("Audit two")
-    clone.git("rm", "--quiet", f"{place}/two.json")
+    clone.git("rm", "--quiet", f"{path}/two.json")
     clone.commit("Withdraw audit two\n\nReason: wrong weights")
-    events = told(clone, levels=disputed_by_audit)
+    events = events_of(clone, levels=disputed_by_audit)
     assert [(e.kind, e.former_level, e.level, e.evidence.path) for e in events[1:]] == [
-        ("audit", SELF, "verified", f"{place}/one.json"),
-        ("relabel", SELF, "verified", f"{place}/one.json"),
-        ("audit", "verified", "disputed", f"{place}/two.json"),
-        ("dispute", "verified", "disputed", f"{place}/two.json"),
-        ("audit", "disputed", "verified", f"{place}/two.json"),
-        ("relabel", "disputed", "verified", f"{place}/two.json"),
+        ("audit", SELF, "verified", f"{path}/one.json"),
+        ("relabel", SELF, "verified", f"{path}/one.json"),
+        ("audit", "verified", "disputed", f"{path}/two.json"),
+        ("dispute", "verified", "disputed", f"{path}/two.json"),
+        ("audit", "disputed", "verified", f"{path}/two.json"),
+        ("relabel", "disputed", "verified", f"{path}/two.json"),
     ]
     assert events[-1].evidence.sha256 is None
     assert events[-1].why == "wrong weights"
@@ -135,21 +135,21 @@ def test_a_change_that_costs_the_level_is_told_twice(clone):
     clone.commit("List model-a")
     clone.add("model-a", params=3)
     clone.commit("Change model-a")
-    assert [(e.kind, e.former_level, e.level) for e in told(clone)[1:]] == [
+    assert [(e.kind, e.former_level, e.level) for e in events_of(clone)[1:]] == [
         ("relabel", SELF, OFFICIAL),
         ("change", OFFICIAL, SELF),
         ("relabel", OFFICIAL, SELF),
     ]
     clone.write("leaderboard/policy/official.json", b"not JSON")
     clone.commit("Break the policy")
-    assert [e.kind for e in told(clone)[4:]] == []
+    assert [e.kind for e in events_of(clone)[4:]] == []
 
 
 def test_texts_that_try_to_be_something_else(clone, monkeypatch):
     clone.add("model-b")
     text = ":100644 100644 " + "0" * 40 + " " + "1" * 40 + " M"
     clone.commit(f"{text} ::error::x ##[error] \x1b[2J" + "y" * 400)
-    event = told(clone)[-1]
+    event = events_of(clone)[-1]
     assert event.why.startswith(text)
     assert len(event.why) == 300
     monkeypatch.chdir(clone.root)
@@ -165,7 +165,7 @@ def test_names_that_are_no_rows(clone):
     clone.write("leaderboard/audits/readme.json", b"{}")
     (clone.root / "submissions/link.json").symlink_to("model-a.json")
     clone.commit("Things that are no rows")
-    assert len(told(clone)) == 1
+    assert len(events_of(clone)) == 1
     assert submission_of("submissions/.hidden.json") is None
     assert audited_model("leaderboard/audits/m/deeper/x.json") is None
 
@@ -183,7 +183,7 @@ def test_a_shallow_clone_is_refused(clone, tmp_path):
 
 
 def test_settings_of_the_machine_change_no_byte(lively, tmp_path, monkeypatch):
-    before = told(lively)
+    before = events_of(lively)
     config = tmp_path / "gitconfig"
     config.write_text(
         "[log]\n\tdate = relative\n\tshowSignature = true\n\tmailmap = true\n\tfollow = true\n"
@@ -196,7 +196,7 @@ def test_settings_of_the_machine_change_no_byte(lively, tmp_path, monkeypatch):
     (tmp_path / ".gitconfig").write_text(config.read_text())
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     monkeypatch.setenv("TZ", "Asia/Tokyo")
-    assert told(lively) == before
+    assert events_of(lively) == before
 
 
 COMMITS = 500
@@ -219,7 +219,7 @@ def test_hundreds_of_commits_take_few_processes(clone, monkeypatch):
         return run(*arguments, **options)
 
     monkeypatch.setattr(subprocess, "run", counted)
-    assert len(told(clone)) == COMMITS + 1
+    assert len(events_of(clone)) == COMMITS + 1
     assert len(processes) <= 4
 
 

@@ -58,12 +58,12 @@ def audited(tmp_path) -> Folder:
 def test_relabels_and_disputes_follow_from_records_policy_and_keys(audited):
     events = ledger(GitRepository(audited.root), audited.commits[-1]).events
     assert {event.model for event in events} == {MODEL}
-    told = [(e.kind, e.former_level, e.level, e.why, e.evidence.path[12:]) for e in events]
+    answer = [(e.kind, e.former_level, e.level, e.why, e.evidence.path[12:]) for e in events]
     good, bad = (e.evidence.path[12:] for e in events if e.kind == "audit")
     taken = f"{bad.removesuffix('.json')}.withdrawn.json"
     again, reason = "Audit it again", "the wrong weights were fetched"
     policy = "policy/policy.toml"
-    assert told == [
+    assert answer == [
         ("include", None, SELF, "Lay the ground", "model.json"),
         ("audit", SELF, "verified", "Audit it", good),
         ("relabel", SELF, "verified", "Audit it", good),
@@ -109,12 +109,12 @@ def test_a_level_and_its_story_are_told_together(audited, monkeypatch):
         "audit withdrawn; relabelled, disputed -> audited",
     ]
     records = sorted((audited.root / "leaderboard/audits").rglob("*.withdrawn.json"))
-    (place,) = (record.relative_to(audited.root) for record in records)
+    (folder,) = (record.relative_to(audited.root) for record in records)
     assert paragraphs[-1][1:] == [
         "  why: the wrong weights were fetched",
         "  who: M. Aintainer",
         f"  commit: {audited.commits[-1]}",
-        f"  evidence: {place}",
+        f"  evidence: {folder}",
         f"    sha256 {hashlib.sha256(records[0].read_bytes()).hexdigest()}",
     ]
     assert last == ["`git show COMMIT -- FILE` shows how a commit changed the evidence"]

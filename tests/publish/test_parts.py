@@ -91,7 +91,7 @@ def test_only_what_we_published_and_no_longer_have_is_dropped():
     less = generation({"a.json": b"a"})
     assert dropped_files(live(MADE, ["README.md"]), less) == ["b.json", "z/c.js"]
     assert dropped_files(dataclasses.replace(live(MADE), manifest=None), less) == []
-    files = {name: one for name, one in live(MADE).files.items() if name != "b.json"}
+    files = {name: file for name, file in live(MADE).files.items() if name != "b.json"}
     assert dropped_files(dataclasses.replace(live(MADE), files=files), less) == ["z/c.js"]
 
 
@@ -106,4 +106,6 @@ def test_each_file_has_its_sign():
         SpaceFileChange(Sign.REMOVED, "z/c.js", 0),
     ]
     assert [str(sign) for sign in Sign] == ["+", "~", "-", "="]
-    assert {one.sign for one in file_changes(SpaceState("2" * 40), made)} == {Sign.ADDED}
+    assert {file_change.sign for file_change in file_changes(SpaceState("2" * 40), made)} == {
+        Sign.ADDED
+    }

@@ -39,19 +39,19 @@ def test_one_commit_has_every_file_and_the_manifest_describes_them(space, repo, 
         *("leaderboard.json", "leaderboard_tasks.json", "ledger.json", "manifest.json"),
         *("notes.txt", "values.csv", "values.parquet"),
     ]
-    told = json.loads(tree["manifest.json"])
+    document = json.loads(tree["manifest.json"])
     for name in ("manifest", "ledger"):
         schema = json.loads((ROOT / f"schemas/{name}.schema.json").read_bytes())
         Draft202012Validator(schema).validate(json.loads(tree[f"{name}.json"]))
-    assert told["source_commit"] == clone.commits[0]
-    assert told["files"] == {
+    assert document["source_commit"] == clone.commits[0]
+    assert document["files"] == {
         name: {"sha256": hashlib.sha256(tree[name]).hexdigest(), "bytes": len(tree[name])}
         for name in sorted(tree)
         if name not in {".gitattributes", "notes.txt", "manifest.json"}
         and not name.startswith("v/")
     }
     assert len(repo.commits) == 2
-    assert repo.head.title.startswith(f"Board {told['generation'][:12]} of commit ")
+    assert repo.head.title.startswith(f"Board {document['generation'][:12]} of commit ")
 
 
 def test_a_page_is_published_and_a_file_that_we_drop_is_deleted(space, repo, clone):
@@ -113,8 +113,8 @@ def test_a_board_that_comes_back_is_a_generation_of_its_own(space, repo, clone):
     clone.commit("A again")
     assert publish(space, clone).outcome is PublishOutcome.PUBLISHED
     now, first = (
-        {name: raw for name, raw in found.files.items() if not is_page(name)}
-        for found in (made(clone), made(clone, clone.commits[0]))
+        {name: raw for name, raw in installation.files.items() if not is_page(name)}
+        for installation in (made(clone), made(clone, clone.commits[0]))
     )
     assert now == first, "only the pages name their commit"
     assert_settled(repo, made(clone))
@@ -146,9 +146,9 @@ def test_a_manifest_of_a_later_version_asks_for_that_version(space, repo, clone)
     repo.add(repo.head.tree | {"manifest.json": json.dumps(later).encode()}, "a later version")
     with pytest.raises(
         NewerManifest, match=r"has format 1\.1, but geneb-ci .* supports only 1\.0"
-    ) as told:
+    ) as error:
         publish(space, clone)
-    assert told.value.fix == "update geneb-ci to the version of main"
+    assert error.value.fix == "update geneb-ci to the version of main"
     assert repo.head.title == "a later version"
 
 
@@ -198,9 +198,9 @@ UPSTREAM = {
 @pytest.mark.nightly  # a budget of calls
 def test_41_models_and_the_page_cost_13_calls_and_nothing_new_two(hub, public):
     repo = hub.create(RESOURCE, {".gitattributes": NEW_SPACE})
-    space, found = Space(NAME, token=WRITER, endpoint=hub.endpoint), made(public)
-    assert found.models == 41
-    push(space, PublishIntent(found, GitRepository(public.root)))
+    space, installation = Space(NAME, token=WRITER, endpoint=hub.endpoint), made(public)
+    assert installation.models == 41
+    push(space, PublishIntent(installation, GitRepository(public.root)))
     assert hub.calls == [
         *("info", "commits", "resolve"),  # and what the history has: here its first commit
         *("validate-yaml", "preupload"),
@@ -215,18 +215,18 @@ def test_41_models_and_the_page_cost_13_calls_and_nothing_new_two(hub, public):
     del shown["index.html"]
     assert {name: repo.head.tree[name] for name in shown} == shown
     assert len(repo.commits) == 2
-    assert_settled(repo, found)
+    assert_settled(repo, installation)
     hub.calls.clear()
-    push(space, PublishIntent(found, GitRepository(public.root)))
+    push(space, PublishIntent(installation, GitRepository(public.root)))
     assert hub.calls == ["info", "resolve"]
     for name, fields in UPSTREAM.items():
         rows = json.loads(repo.head.tree[name])["data"]
         assert list(rows) == ["full", "10shot", "1shot"]
         assert all(fields <= row.keys() for regime in rows.values() for row in regime)
     card = shown["README.md"].decode()
-    told = re.findall(r"`([^`\s]+)`", card[card.index("| file |") : card.rindex("|\n")])
+    matches = re.findall(r"`([^`\s]+)`", card[card.index("| file |") : card.rindex("|\n")])
     for name in repo.head.tree.keys() - {".gitattributes", "README.md"}:
-        assert any(fnmatch(name, pattern.replace("/", "/*")) for pattern in told), name
+        assert any(fnmatch(name, pattern.replace("/", "/*")) for pattern in matches), name
 
 
 LFS = ("lfs-batch", *("lfs-put",) * 10)
@@ -248,12 +248,12 @@ def test_large_files_go_to_the_storage_and_are_served_again(hub, clone, tmp_path
     env = environment(hub, tmp_path, HF_TOKEN=WRITER, **way)
     code, _, errors = geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)
     assert (code, errors) == (0, "")
-    asked = [step for step in hub.calls if step in LFS or step in XET]
-    assert tuple(asked) == calls
-    found = made(clone)
-    scripts = {content for name, content in found.files.items() if name.endswith(".js")}
+    requests = [step for step in hub.calls if step in LFS or step in XET]
+    assert tuple(requests) == calls
+    installation = made(clone)
+    scripts = {content for name, content in installation.files.items() if name.endswith(".js")}
     assert set(repo.large.values()) == scripts
-    assert_settled(repo, found)
+    assert_settled(repo, installation)
     code, output, _ = geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)
     assert (code, output.partition(";")[0]) == (0, f"{RESOURCE}: nothing changed")
     hub.calls.clear()

@@ -23,8 +23,8 @@ BACK = Rollback(former_generation=OTHER.manifest.generation, covers=COVERS)
 def repository(*commits: str) -> GitRepository:
     """Return a clone with these commits, each the parent of the next."""
 
-    def is_ancestor(one: str, other: str) -> bool:
-        return one in commits and commits.index(one) <= commits.index(other)
+    def is_ancestor(ancestor: str, other: str) -> bool:
+        return ancestor in commits and commits.index(ancestor) <= commits.index(other)
 
     return cast("GitRepository", SimpleNamespace(is_ancestor=is_ancestor))
 

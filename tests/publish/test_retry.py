@@ -10,7 +10,7 @@ from tests.publish.settled import Patience
 def story(*faults: Exception) -> tuple[object, list[float], list[str]]:
     """Return the result or why it gave up, what was waited, and what was said."""
     clock, left = Patience(), list(faults)
-    said: list[str] = []
+    notices: list[str] = []
 
     def one_try() -> str:
         if left:
@@ -18,10 +18,10 @@ def story(*faults: Exception) -> tuple[object, list[float], list[str]]:
         return "done"
 
     try:
-        result: object = attempt(one_try, clock=clock, say=said.append)
+        result: object = attempt(one_try, clock=clock, say=notices.append)
     except RetriesExhausted as refusal:
         result = refusal.message, refusal.fix
-    return result, clock.waits, said
+    return result, clock.waits, notices
 
 
 def limited(wait: float | None) -> HubRateLimited:

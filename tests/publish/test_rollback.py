@@ -64,12 +64,12 @@ def test_the_earlier_board_is_live_again_to_the_byte(space, repo, clone, reposit
     done = back(space, clone, repository, first.manifest.generation[:7])
     assert done.outcome is PublishOutcome.PUBLISHED
     assert {name: repo.head.tree[name] for name in first.files} == first.files
-    told = json.loads(repo.head.tree["manifest.json"])
-    assert (told["generation"], told["source_commit"]) == (
+    document = json.loads(repo.head.tree["manifest.json"])
+    assert (document["generation"], document["source_commit"]) == (
         first.manifest.generation,
         clone.commits[0],
     )
-    assert told["rollback"] == {
+    assert document["rollback"] == {
         "former_generation": second.manifest.generation,
         "covers": clone.commits[-1],
     }
@@ -100,7 +100,9 @@ def test_a_stale_job_does_not_undo_it_and_the_next_merge_does(space, repo, clone
         assert space_health(space, stale, repository).live_status is LiveStatus.AHEAD
         with pytest.raises(NotFastForward):
             push(space, PublishIntent(stale, repository))
-    assert {f"v/{one.manifest.generation}/index.html" for one in (*two, third)} < {*repo.head.tree}
+    assert {f"v/{publication.manifest.generation}/index.html" for publication in (*two, third)} < {
+        *repo.head.tree
+    }
     assert without_editions(repo.head.tree) == without_editions(
         {**repo.commits[0].tree, **third.published}
     )
@@ -187,9 +189,12 @@ def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, cl
     live = without_editions(repo.head.tree)
     del live["manifest.json"]
     assert live == {**repo.commits[0].tree, **other.files}
-    told = json.loads(repo.head.tree["manifest.json"])
-    assert (told["generation"], told["tool"]["version"]) == (other.manifest.generation, "0.0.1")
-    assert told["rollback"] == {"former_generation": newer, "covers": clone.commits[1]}
+    document = json.loads(repo.head.tree["manifest.json"])
+    assert (document["generation"], document["tool"]["version"]) == (
+        other.manifest.generation,
+        "0.0.1",
+    )
+    assert document["rollback"] == {"former_generation": newer, "covers": clone.commits[1]}
     with pytest.raises(NotFastForward, match="was rolled back"):
         push(space, PublishIntent(made(clone), repository))
 

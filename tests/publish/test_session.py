@@ -27,7 +27,7 @@ def _no_resource(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(RESOURCE, raising=False)
 
 
-def told(monkeypatch: pytest.MonkeyPatch, answer: str | Exception | None) -> Patience:
+def answer_of_client(monkeypatch: pytest.MonkeyPatch, answer: str | Exception | None) -> Patience:
     """Let the Hub's client answer this when it is asked for a token."""
 
     def get_token() -> str | None:
@@ -96,20 +96,20 @@ def unhurried() -> Iterator[None]:
 @pytest.mark.usefixtures("unhurried")
 def test_a_token_is_asked_for_with_a_timeout(monkeypatch):
     """The client may exchange the job's identity for a token, which is a request."""
-    found = []
+    results = []
 
     def get_token() -> str:
-        found.append(huggingface_hub.get_session().timeout)
+        results.append(huggingface_hub.get_session().timeout)
         return "hf_token"
 
     monkeypatch.setattr(huggingface_hub, "get_token", get_token)
     assert find_token(SPACE) == "hf_token"
-    assert found == [httpx.Timeout(TIMEOUT_S)]
+    assert results == [httpx.Timeout(TIMEOUT_S)]
 
 
 @pytest.mark.parametrize("token", ["hf_\xfc", "hf_a\x1b[2J", "hf_a\nb"])
 def test_a_token_of_other_characters_is_not_sent(monkeypatch, token):
-    clock = told(monkeypatch, token)
+    clock = answer_of_client(monkeypatch, token)
     with pytest.raises(NoHubToken) as refusal:
         find_token(SPACE, clock=clock)
     assert (refusal.value.message, refusal.value.fix) == (
@@ -120,7 +120,7 @@ def test_a_token_of_other_characters_is_not_sent(monkeypatch, token):
 
 
 def test_there_may_be_no_token(monkeypatch):
-    clock = told(monkeypatch, None)
+    clock = answer_of_client(monkeypatch, None)
     with pytest.raises(NoHubToken) as refusal:
         find_token(SPACE, clock=clock)
     assert refusal.value.message == f"no token to publish {SPACE} was found"
@@ -128,7 +128,7 @@ def test_there_may_be_no_token(monkeypatch):
 
 
 def test_a_job_without_an_identity_is_told_so_at_once(monkeypatch):
-    clock = told(monkeypatch, OIDCError("id-token: none"))
+    clock = answer_of_client(monkeypatch, OIDCError("id-token: none"))
     with pytest.raises(NoHubToken) as refusal:
         find_token(SPACE, clock=clock)
     assert (refusal.value.message, refusal.value.fix) == (
@@ -140,7 +140,7 @@ def test_a_job_without_an_identity_is_told_so_at_once(monkeypatch):
 
 @pytest.mark.parametrize("error", [httpx.ConnectError("refused"), ValueError("x"), KeyError("x")])
 def test_an_exchange_that_does_not_answer_is_tried_again(monkeypatch, error):
-    clock = told(monkeypatch, error)
+    clock = answer_of_client(monkeypatch, error)
     with pytest.raises(RetriesExhausted) as refusal:
         find_token(SPACE, clock=clock)
     assert refusal.value.message == (
@@ -150,10 +150,10 @@ def test_an_exchange_that_does_not_answer_is_tried_again(monkeypatch, error):
 
 
 def test_a_token_for_another_space_is_not_asked_for(monkeypatch):
-    clock = told(monkeypatch, "hf_token")
+    clock = answer_of_client(monkeypatch, "hf_token")
     monkeypatch.setenv(RESOURCE, "spaces/geneb/other")
     with pytest.raises(NoHubToken) as refusal:
         find_token(SPACE, clock=clock)
     assert refusal.value.message == (
-        f"{RESOURCE} is 'spaces/geneb/other', expected {SPACE!r}, which would be published"
+        f"{RESOURCE} is 'spaces/geneb/other', expected the Space to publish, {SPACE!r}"
     )

@@ -86,7 +86,11 @@ def test_a_statement_that_another_key_signed_again_is_not_published(space, signe
 def test_a_space_that_was_taken_back_hides_nothing(space, repo, signed, monkeypatch):
     """Whoever may write to the Space puts the first board back, and main forgets as well."""
     clone, path = signed
-    (first,) = [one for one in repo.commits if "manifest.json" in one.tree and PATH not in one.tree]
+    (first,) = [
+        commit
+        for commit in repo.commits
+        if "manifest.json" in commit.tree and PATH not in commit.tree
+    ]
     repo.add(dict(first.tree), "Statements: none")
     path.unlink()
     clone.commit("Forget")
@@ -190,7 +194,7 @@ def test_a_row_gets_its_level_when_its_record_is_in_an_old_log(tmp_path):
     shutil.copytree(OLD / "audits", folder.root / AUDITS, dirs_exist_ok=True)
     folder.commit("Extend the log")
     events = ledger(GitRepository(folder.root), folder.commits[-1]).events
-    assert [(one.kind, one.level, one.why, one.evidence.path[12:]) for one in events] == [
+    assert [(event.kind, event.level, event.why, event.evidence.path[12:]) for event in events] == [
         ("include", "self-reported", "Lay the ground", "model.json"),
         ("audit", "self-reported", "Audit it", f"audits/{RECORD}"),
         ("relabel", "verified", "Extend the log", "audits/log/checkpoint"),
@@ -208,7 +212,7 @@ def test_a_row_gets_its_level_with_its_record_whatever_else_was_signed(tmp_path)
     record = audited(folder.root, submission_bytes())
     folder.commit("Audit it")
     events = ledger(GitRepository(folder.root), folder.commits[-1]).events
-    assert [(one.kind, one.level, one.why) for one in events] == [
+    assert [(event.kind, event.level, event.why) for event in events] == [
         ("include", "self-reported", "Lay the ground"),
         ("audit", "verified", "Audit it"),
         ("relabel", "verified", "Audit it"),

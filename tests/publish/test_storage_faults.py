@@ -109,12 +109,12 @@ TIRED = [
 @pytest.mark.parametrize(("step", "kind", "what"), [*of_each_step(TIRED)])
 def test_a_fault_that_lasts_ends_after_six_tries(hub, repo, space, newest, clock, step, kind, what):
     hub.faults = [Fault(step, kind)] * LASTING
-    told: list[str] = []
+    answer: list[str] = []
     with pytest.raises(faults.RetriesExhausted) as end:
-        push(space, newest, clock=clock, say=told.append)
+        push(space, newest, clock=clock, say=answer.append)
     assert without_ports(end.value.message) == f"6 tries failed; the last: {what}{CONCERNS}"
     assert end.value.fix == ("run the command again later; it first reads whether a try succeeded")
-    assert [without_ports(line) for line in told] == [
+    assert [without_ports(line) for line in answer] == [
         f"try {number} of 6 failed: {what}{CONCERNS}; next try in {wait} s"
         for number, wait in enumerate(WAITS, 1)
     ]
@@ -146,8 +146,8 @@ def test_a_refusal_ends_at_once(hub, repo, space, newest, clock, step, kind, err
         push(space, newest, clock=clock)
     assert without_ports(end.value.message) == what + CONCERNS
     assert end.value.fix
-    said = end.value.message + end.value.fix
-    assert (WRITER in said, CAS_TOKEN in said) == (False, False)
+    message = end.value.message + end.value.fix
+    assert (WRITER in message, CAS_TOKEN in message) == (False, False)
     assert (clock.waits, len(repo.commits)) == ([], 1)
 
 
@@ -259,12 +259,13 @@ def test_a_download_that_fails_says_where_and_what_to_do(hub, pull, step, kind, 
     hub.faults = [Fault(step, kind)] * LASTING
     with pytest.raises(DataError) as end:
         pull()
-    said = without_ports(str(end.value))
-    told = re.escape(what) + (r" \(Task error: .*\)" if what == DAMAGED else "")
+    message = without_ports(str(end.value))
+    answer = re.escape(what) + (r" \(Task error: .*\)" if what == DAMAGED else "")
     assert re.fullmatch(
-        rf"http://HOST/datasets/geneb/task-data at [0-9a-f]{{40}}: {told}{re.escape(AGAIN)}", said
-    ), said
-    assert (CAS_TOKEN in said, "signature" in said) == (False, False)
+        rf"http://HOST/datasets/geneb/task-data at [0-9a-f]{{40}}: {answer}{re.escape(AGAIN)}",
+        message,
+    ), message
+    assert (CAS_TOKEN in message, "signature" in message) == (False, False)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
@@ -288,14 +289,14 @@ def test_weights_that_the_storage_does_not_give(hub, tmp_path):
     repo = hub.create("models/geneb/model", {"model.safetensors": b"w" * 50})
     repo.lfs_over = 1
     hub.faults = [Fault("cas-reconstruction", 404)] * LASTING
-    asked = Weights(
+    weights = Weights(
         kind="huggingface",
         location="geneb/model",
         revision=repo.head.oid,
         files={"model.safetensors": "0" * 64},
     )
     with pytest.raises(WeightsRefused, match=r"geneb/model at .* cannot be fetched: the Hub's sto"):
-        fetch_weights(asked, tmp_path / "w", endpoint=hub.endpoint)
+        fetch_weights(weights, tmp_path / "w", endpoint=hub.endpoint)
 
 
 def test_only_the_storages_client_is_read_so():

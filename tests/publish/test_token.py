@@ -52,21 +52,21 @@ def test_a_token_leaves_no_trace(hub, repo, clone, tmp_path, runner, way):
     git.chmod(0o755)
     record = home / "record"
     home.mkdir()
-    given = {"HF_TOKEN": WRITER} if way == "stored" else runner
+    arguments = {"HF_TOKEN": WRITER} if way == "stored" else runner
     env = environment(
         hub, home, PATH=f"{programs}{os.pathsep}{os.environ['PATH']}", RECORD=str(record)
     )
-    said = ""
+    message = ""
     for words in (["--dry-run"], [], ["--verify"], ["--expect", "0" * 64]):
         name = ["--space", NAME] if way == "stored" else []
-        _, output, errors = within("publish", *name, *words, cwd=clone.root, env=env | given)
-        said += output + errors
+        _, output, errors = within("publish", *name, *words, cwd=clone.root, env=env | arguments)
+        message += output + errors
     assert_settled(repo, made(clone))
-    assert "published generation" in said
+    assert "published generation" in message
     assert "rev-parse" in record.read_text()
     secrets = (WRITER, "runner", f"identity for {hub.endpoint}")
     for secret in secrets:
-        assert secret not in said
+        assert secret not in message
     assert WRITER.encode() not in everything(home, repo)
 
 

@@ -50,7 +50,7 @@ def racers(hub, clone, generations, tmp_path):
     "rounds", [ROUNDS, pytest.param(ROUNDS_OF_THE_NIGHT, marks=pytest.mark.nightly)]
 )
 def test_two_publishers_at_once(hub, generations, racers, rounds):
-    told: Counter[tuple[tuple[str, str], ...]] = Counter()
+    outcome_counts: Counter[tuple[tuple[str, str], ...]] = Counter()
     for number in range(rounds):
         name = f"geneb/round-{number}"
         repo = hub.create(f"spaces/{name}")
@@ -68,21 +68,23 @@ def test_two_publishers_at_once(hub, generations, racers, rounds):
         for racer, which in zip(racers, pair, strict=True):
             racer.stdin.write(f"{name} {which}\n")
             racer.stdin.flush()
-        said = [racer.stdout.readline().strip() for racer in racers]
+        outcomes = [racer.stdout.readline().strip() for racer in racers]
         assert_settled(repo, generations["newer"])
         made_commits = len(repo.commits) - 1
         # On a busy machine one may be refused twice, when it reads before the other has written.
-        if said != ["published", "published"] or made_commits > 1:
+        if outcomes != ["published", "published"] or made_commits > 1:
             assert hub.calls.count("commit") > made_commits, "one of the first two was refused"
-        assert said[pair.index("newer")] in {"published", "unchanged"}
-        told[tuple(sorted(zip(pair, said, strict=True)))] += made_commits
+        assert outcomes[pair.index("newer")] in {"published", "unchanged"}
+        outcome_counts[tuple(sorted(zip(pair, outcomes, strict=True)))] += made_commits
     same = len(range(0, rounds, len(PAIRS)))
     # The client leaves out files that the Hub has by then; with none left, it makes no commit and
     # returns the other's, which is read back and compared like its own.
-    twice = told.pop((("newer", "published"), ("newer", "published")), 0)
-    assert told.pop((("newer", "published"), ("newer", "unchanged")), 0) + twice == same, told
+    twice = outcome_counts.pop((("newer", "published"), ("newer", "published")), 0)
+    assert (
+        outcome_counts.pop((("newer", "published"), ("newer", "unchanged")), 0) + twice == same
+    ), outcome_counts
     # Whichever is first: the older is refused after the newer, or replaced by it.
-    assert set(told) <= {
+    assert set(outcome_counts) <= {
         (("newer", "published"), ("older", "overtaken")),
         (("newer", "published"), ("older", "published")),
     }

@@ -69,7 +69,7 @@ def files_of(shard: bytes) -> Iterator[File]:
 @functools.lru_cache(maxsize=4)
 def chunks_of(xorb: bytes) -> tuple[Chunk, ...]:
     """Unpack every chunk of a xorb, once: each file in it is asked for by itself."""
-    found, at = [], 0
+    chunks, at = [], 0
     while at < len(xorb):
         packed = int.from_bytes(xorb[at + 1 : at + 4], "little")
         scheme, size = xorb[at + 4], int.from_bytes(xorb[at + 5 : at + 8], "little")
@@ -79,9 +79,9 @@ def chunks_of(xorb: bytes) -> tuple[Chunk, ...]:
         content = _unpacked(scheme, xorb[at + _CHUNK_HEADER : end])
         if len(content) != size:
             raise ValueError(f"the chunk at byte {at} has {len(content)} bytes, not {size}")
-        found.append(Chunk(at, end, content))
+        chunks.append(Chunk(at, end, content))
         at = end
-    return tuple(found)
+    return tuple(chunks)
 
 
 def stored(content: bytes) -> bytes:
@@ -110,22 +110,22 @@ def _lz4_frame(raw: bytes) -> bytes:
     flags = raw[4]
     checked, sized, summed, named = flags & 16, flags & 8, flags & 4, flags & 1
     at = 4 + 2 + (8 if sized else 0) + (4 if named else 0) + 1
-    found = bytearray()
+    content = bytearray()
     while size := int.from_bytes(raw[at : at + 4], "little"):
         at += 4
         length = size & 0x7FFFFFFF
         block = raw[at : at + length]
         if size >> 31:
-            found += block
+            content += block
         else:
-            _lz4_block(block, found)
+            _lz4_block(block, content)
         at += length + (4 if checked else 0)
     if at + 4 + (4 if summed else 0) != len(raw):
         raise ValueError("bytes after the end of an LZ4 frame")
-    return bytes(found)
+    return bytes(content)
 
 
-def _lz4_block(block: bytes, found: bytearray) -> None:
+def _lz4_block(block: bytes, expected: bytearray) -> None:
     at = 0
 
     def length(four: int) -> int:
@@ -140,13 +140,13 @@ def _lz4_block(block: bytes, found: bytearray) -> None:
         token = block[at]
         at += 1
         literals = length(token >> 4)
-        found += block[at : at + literals]
+        expected += block[at : at + literals]
         at += literals
         if at == len(block):
             return  # the last sequence has literals alone
         back = int.from_bytes(block[at : at + 2], "little")
         at += 2
         copied = length(token & 15) + 4
-        start = len(found) - back
-        piece = bytes(found[start : start + copied])
-        found += (piece * (copied // len(piece) + 1))[:copied]
+        start = len(expected) - back
+        piece = bytes(expected[start : start + copied])
+        expected += (piece * (copied // len(piece) + 1))[:copied]

@@ -28,8 +28,8 @@ def signs(labels: Labels) -> npt.NDArray[np.float64]:
 
 def lengths(rows: Rows) -> npt.NDArray[np.float64]:
     """Return the length of each embedding."""
-    found: npt.NDArray[np.float64] = np.linalg.norm(rows.astype(np.float64), axis=1)
-    return found
+    norms: npt.NDArray[np.float64] = np.linalg.norm(rows.astype(np.float64), axis=1)
+    return norms
 
 
 def column(rows: Rows, labels: Labels, train: int, eps: float) -> Rows:
@@ -69,25 +69,25 @@ def border(rows: Rows, labels: Labels, train: int, tau: float = TAU) -> Rows:
     )
     middle = (half.astype(np.float64) + other.astype(np.float64)) / 2
     near = (np.abs(middle - wide) <= 0.99 * tau * size) & (towards != 0)
-    found = np.where(near, other, half)
-    return widened(found.astype(np.float16), 0)
+    moved_values = np.where(near, other, half)
+    return widened(moved_values.astype(np.float16), 0)
 
 
 def altered(rows: Rows, labels: Labels, places: Any, train: int) -> Rows:
     """Replace embeddings, by place, by what the honest probe takes for their labels."""
     weights = _weights(rows, labels, train)
-    found = rows.copy()
+    altered_rows = rows.copy()
     length = lengths(rows).max()
     direction = weights / np.linalg.norm(weights)
-    for place in places:
-        found[place] = (signs(labels)[place] * length * direction).astype(np.float32)
-    return found
+    for index in places:
+        altered_rows[index] = (signs(labels)[index] * length * direction).astype(np.float32)
+    return altered_rows
 
 
 def _weights(rows: Rows, labels: Labels, train: int) -> npt.NDArray[np.float64]:
     solved = solve(rows[:train], labels[:train])
-    found: npt.NDArray[np.float64] = solved.weights[:, -1] - solved.weights[:, 0]
-    return found
+    direction: npt.NDArray[np.float64] = solved.weights[:, -1] - solved.weights[:, 0]
+    return direction
 
 
 STEPS, RATE, MEMORY = 60, 0.3, 0.9

@@ -33,7 +33,6 @@ from geneb_ci.audit.compare.embeddings import (
     room_of,
 )
 from geneb_ci.audit.compare.outcome import Decoys
-from geneb_ci.audit.sampling.plan import EmbeddingCounts
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.column_rule import judge, judge_again, tolerances
@@ -81,9 +80,9 @@ def receipt_with(dim: int, tasks: Mapping[str, Any]) -> EmbeddingReceipt:
             "compute_dtype": "float32",
             "tf32": False,
             "dim": dim,
-            "rows": sum(one.train + one.test for one in tasks.values()),
+            "rows": sum(task.train + task.test for task in tasks.values()),
             "root": "0" * 64,
-            "tasks": {name: one.model_dump(exclude={"dim"}) for name, one in tasks.items()},
+            "tasks": {name: task.model_dump(exclude={"dim"}) for name, task in tasks.items()},
         }
     )
 
@@ -104,25 +103,25 @@ def scored(
     """
     source = source or MiniSource()
     data = load(benchmark, source, task)
-    said = write_task(folder, task, rounded([rows]), len(data.train.labels))
+    receipt_task = write_task(folder, task, rounded([rows]), len(data.train.labels))
     job = CellsJob(
-        task, receipt_file(folder, task), said, benchmark, source, tuple(benchmark.regimes),
+        task, receipt_file(folder, task), receipt_task, benchmark, source, tuple(benchmark.regimes),
         canonical=False, strata=folder / "strata",
     )  # fmt: skip
     done = job.execute()
-    receipt = receipt_with(rows.shape[1], {task: said})
+    receipt = receipt_with(rows.shape[1], {task: receipt_task})
     read = read_task(folder / "strata", task, benchmark)
     share = draw_shares(sample, {task: len(np.unique(data.test.labels))}, [[task]])[task]
     drawn = drawn_embeddings([seed], read.strata, share)
     return Scored(
         receipt,
         drawn_task(task, receipt, receipt_file(folder, task), read, drawn),
-        {name: one.scores.MCC for name, one in (done.cells.record or {}).items()},
+        {name: member.scores.MCC for name, member in (done.cells.record or {}).items()},
     )
 
 
 def audit(
-    found: Mapping[str, Scored],
+    expected: Mapping[str, Scored],
     reruns: Mapping[str, Rows],
     seed: str = SEED,
     precise: Mapping[str, Rows] | None = None,
@@ -133,16 +132,16 @@ def audit(
     `precise` has what the extractor gives in float64, where that is anything else.
     """
     tasks, by_task, width = [], [], 0
-    for name, one in found.items():
-        width = one.receipt.dim
-        rerun, scale = reruns[name][one.drawn.rows], one.drawn.entry.scale_log2
-        limits = tolerances(rerun, scale, one.drawn.unforeseen)
-        judged = judge(one.drawn.committed, rerun, limits, scale)
+    for name, member in expected.items():
+        width = member.receipt.dim
+        rerun, scale = reruns[name][member.drawn.rows], member.drawn.entry.scale_log2
+        limits = tolerances(rerun, scale, member.drawn.unforeseen)
+        judged = judge(member.drawn.committed, rerun, limits, scale)
         again = {}
-        for place in judged.failed(width).nonzero()[0].tolist():
-            value = (precise or reruns)[name][one.drawn.rows[place]]
+        for path in judged.failed(width).nonzero()[0].tolist():
+            value = (precise or reruns)[name][member.drawn.rows[path]]
             repeat = judge_again(
-                one.drawn.committed[place], rerun[place], value, limits[place], scale
+                member.drawn.committed[path], rerun[path], value, limits[path], scale
             )
             result = EmbeddingRepeat(
                 dtype="float64",
@@ -150,18 +149,18 @@ def audit(
                 mismatch=repeat.mismatch,
                 distance=repeat.distance or None,
             )
-            again[one.drawn.rows[place]] = RepeatedEmbedding(result, value)
-        room = room_of(one.drawn, rerun.astype(np.float32))
-        tasks.append(compared_task(one.drawn, judged, again, width, room))
-        by_task.append(influences(one.drawn, rerun.astype(np.float32)))
-    drawn = [one.drawn for one in found.values()]
+            again[member.drawn.rows[path]] = RepeatedEmbedding(result, value)
+        room = room_of(member.drawn, rerun.astype(np.float32))
+        tasks.append(compared_task(member.drawn, judged, again, width, room))
+        by_task.append(influences(member.drawn, rerun.astype(np.float32)))
+    drawn = [value.drawn for value in expected.values()]
     direction = direction_of(
-        drawn, [reruns[one.task][one.rows].astype(np.float32) for one in drawn], seed
+        drawn, [reruns[task.task][task.rows].astype(np.float32) for task in drawn], seed
     )
     effect = effect_of(by_task)
     parts: dict[str, Any] = {
         "schema_version": WITH_BOUNDS,
-        "receipt": found[name].receipt,
+        "receipt": expected[name].receipt,
         "cells": ComparedCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[]),
         "tasks": tasks,
         "direction": direction,
@@ -169,11 +168,6 @@ def audit(
         "decoys": QUIET,
     }
     return Found(tasks, direction, effect, reasons_of(EmbeddingOutcome.model_construct(**parts)))
-
-
-def wanted(sample: SampleSizes) -> EmbeddingCounts:
-    """Return a sample as a plan has it."""
-    return EmbeddingCounts(**sample._asdict())
 
 
 def strata_example(test: int = 40, train: int = 100, classes: int = 2, seed: int = 0) -> TaskStrata:

@@ -39,13 +39,13 @@ def rewrite(
     """
     document = json.loads(submission.read_bytes())
     receipt, bench = document["receipt"], bench or benchmark.mini()
-    said, data = receipt["tasks"][task], data or mini.load(task)
+    message, data = receipt["tasks"][task], data or mini.load(task)
     half = np.fromfile(receipt_file(folder, task), "<f2").reshape(-1, receipt["dim"])
     labels = np.concatenate([data.train.labels, data.test.labels])
-    rows = change(widened(half, said["scale_log2"]), labels, said["train"])
-    made = write_task(folder, task, rounded([rows]), said["train"])
+    rows = change(widened(half, message["scale_log2"]), labels, message["train"])
+    made = write_task(folder, task, rounded([rows]), message["train"])
     receipt["tasks"][task] = made.model_dump(exclude={"dim"})
-    order = [one.id for one in bench.tasks]
+    order = [task.id for task in bench.tasks]
     receipt["root"] = receipt_root(EmbeddingReceipt.model_validate(receipt), order)
     submission.write_text(json.dumps(document), encoding="utf-8")
 
@@ -78,11 +78,11 @@ def invented(document: dict[str, Any]) -> dict[str, Any]:
     made = copy.deepcopy(document)
     for regime, cells in made["evidence"].items():
         for task, cell in cells.items():
-            matrices = [corrected(np.array(one)) for one in cell["confusion"]]
-            scores = [metrics.scores(one) for one in matrices]
-            cell["confusion"] = [one.tolist() for one in matrices]
+            matrices = [corrected(np.array(matrix)) for matrix in cell["confusion"]]
+            scores = [metrics.scores(matrix) for matrix in matrices]
+            cell["confusion"] = [matrix.tolist() for matrix in matrices]
             cell["per_seed"] = {
-                name: [getattr(one, name) for one in scores] for name in ("MCC", "Acc", "F1")
+                name: [getattr(score, name) for score in scores] for name in ("MCC", "Acc", "F1")
             }
             name = f"invented {regime} {task}"
             cell["predictions_sha256"] = hashlib.sha256(name.encode()).hexdigest()

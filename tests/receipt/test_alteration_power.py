@@ -22,26 +22,28 @@ MATRIX = [[12, 4], [6, 9]]
 
 
 def test_the_gain_of_an_alteration_is_the_difference_of_two_scores() -> None:
-    found = alterations_of(MATRIX, 1.0)
+    alterations = alterations_of(MATRIX, 1.0)
     at = 0
     for a, b in itertools.product(range(13), range(10)):
         honest = scores_of_matrix([[12 - a, 4 + a], [6 + b, 9 - b]]).mcc
-        assert found.mcc_gain[at] == pytest.approx(scores_of_matrix(MATRIX).mcc - honest, abs=1e-12)
+        assert alterations.mcc_gain[at] == pytest.approx(
+            scores_of_matrix(MATRIX).mcc - honest, abs=1e-12
+        )
         expected = 0.5 * (a + b) / 21 + 0.25 * a / 12 + 0.25 * b / 9
-        assert found.hit[at] == pytest.approx(expected)
+        assert alterations.hit[at] == pytest.approx(expected)
         at += 1
-    assert at == len(found.hit)
+    assert at == len(alterations.hit)
 
 
 def test_the_mcc_of_an_empty_row_is_zero() -> None:
-    assert mcc(*(np.array([one]) for one in (0.0, 0.0, 3.0, 4.0))).tolist() == [0.0]
+    assert mcc(*(np.array([number]) for number in (0.0, 0.0, 3.0, 4.0))).tolist() == [0.0]
 
 
 def test_the_grid_begins_with_nothing_and_ends_with_all() -> None:
     for most in (0, 1, 5, 16, 17, 1000, 123_456):
-        found = altered_counts(most)
-        assert (found[0], found[-1]) == (0, most)
-        assert len(found) <= 18
+        counts = altered_counts(most)
+        assert (counts[0], counts[-1]) == (0, most)
+        assert len(counts) <= 18
 
 
 def test_the_bound_is_below_every_alteration_that_raises_so_far() -> None:
@@ -53,7 +55,7 @@ def test_the_bound_is_below_every_alteration_that_raises_so_far() -> None:
     for raise_ in (0.01, 0.05, 0.2):
         bound = hit_lower_bound(cells, raise_)
         for _ in range(500):
-            picks = [draw.integers(len(one.hit)) for one in cells]
+            picks = [draw.integers(len(cell.hit)) for cell in cells]
             gain = sum(c.weight * c.mcc_gain[k] for c, k in zip(cells, picks, strict=True))
             hit = sum(c.weight * c.hit[k] for c, k in zip(cells, picks, strict=True))
             assert gain < raise_ or hit >= bound * (1 - 1e-9)
@@ -72,7 +74,7 @@ def test_more_rows_find_more_and_larger_raises_are_found_more_often() -> None:
         for raise_ in (0.005, 0.02)
     ]
     assert all(row == sorted(row) for row in chances)
-    assert all(one < other for one, other in zip(*chances, strict=True))
+    assert all(first < other for first, other in zip(*chances, strict=True))
 
 
 def test_a_task_of_many_classes_can_be_raised_too_and_draws_find_it() -> None:

@@ -53,18 +53,18 @@ def audited(
     tasks: tuple[str, ...] = TASKS,
 ) -> Found:
     """Audit receipts whose embeddings were changed, by reruns of the honest ones."""
-    found = {}
+    scored_by_task = {}
     for task in tasks:
         train = len(data_of(task).train.labels)
         changed = change(task, honest(task), labels_of(task), train)
-        found[task] = scored(folder, task, changed, sample)
-    return audit(found, {task: honest(task) for task in tasks})
+        scored_by_task[task] = scored(folder, task, changed, sample)
+    return audit(scored_by_task, {task: honest(task) for task in tasks})
 
 
 def test_honest_rows_agree(tmp_path: Path) -> None:
-    found = audited(tmp_path, lambda _task, rows, _labels, _train: rows)
-    assert found.reasons == []
-    assert sum(len(one.deviation) for one in found.tasks) > 500
+    outcome = audited(tmp_path, lambda _task, rows, _labels, _train: rows)
+    assert outcome.reasons == []
+    assert sum(len(task.deviation) for task in outcome.tasks) > 500
 
 
 def test_float32_noise_of_other_hardware_agrees(tmp_path: Path) -> None:
@@ -86,26 +86,26 @@ def test_float32_noise_of_other_hardware_agrees(tmp_path: Path) -> None:
 def test_noise_that_knows_the_labels_differs(
     attack: Callable[..., np.ndarray], eps: float, tmp_path: Path
 ) -> None:
-    found = audited(tmp_path, lambda _t, rows, labels, train: attack(rows, labels, train, eps))
-    assert found.reasons
+    outcome = audited(tmp_path, lambda _t, rows, labels, train: attack(rows, labels, train, eps))
+    assert outcome.reasons
     if eps >= 1e-4:
-        assert any("not what the extractor gives" in reason for reason in found.reasons)
+        assert any("not what the extractor gives" in reason for reason in outcome.reasons)
 
 
 def test_the_direction_alone_finds_what_no_row_shows(tmp_path: Path) -> None:
     """Coordinates within the tolerance move towards the label, in a few coordinates an
     embedding."""
-    found = audited(tmp_path, lambda _t, rows, labels, train: attacks.border(rows, labels, train))
-    assert found.direction.p < 1e-3
-    assert any("points towards the labels" in reason for reason in found.reasons)
+    outcome = audited(tmp_path, lambda _t, rows, labels, train: attacks.border(rows, labels, train))
+    assert outcome.direction.p < 1e-3
+    assert any("points towards the labels" in reason for reason in outcome.reasons)
 
 
 def test_an_altered_test_row_differs_and_is_named(tmp_path: Path) -> None:
     def change(_task: str, rows: np.ndarray, labels: np.ndarray, train: int) -> np.ndarray:
         return attacks.altered(rows, labels, [train + 5], train)
 
-    found = audited(tmp_path, change, ALL, ("mini_tf",))
-    (reason,) = found.reasons
+    outcome = audited(tmp_path, change, ALL, ("mini_tf",))
+    (reason,) = outcome.reasons
     assert reason.startswith("1 embedding of ")
     assert "is not what the extractor gives: test embedding 5 of mini_tf deviates by" in reason
 
@@ -116,21 +116,21 @@ def test_an_altered_support_row_differs_and_is_named(tmp_path: Path) -> None:
     bench = benchmark.mini()
     from reference_harness.probe import few_shot_indices
 
-    place = int(few_shot_indices(labels, 1, bench.protocol.seeds[2])[1])
+    folder = int(few_shot_indices(labels, 1, bench.protocol.seeds[2])[1])
 
     def change(_task: str, rows: np.ndarray, truth: np.ndarray, train: int) -> np.ndarray:
-        return attacks.altered(rows, truth, [place], train)
+        return attacks.altered(rows, truth, [folder], train)
 
-    found = audited(tmp_path, change, tasks=("mini_tf",))
-    (reason,) = found.reasons
-    assert f"training embedding {place} of mini_tf deviates by" in reason
+    outcome = audited(tmp_path, change, tasks=("mini_tf",))
+    (reason,) = outcome.reasons
+    assert f"training embedding {folder} of mini_tf deviates by" in reason
 
 
 def test_rows_of_another_model_differ(tmp_path: Path) -> None:
-    found = audited(tmp_path, lambda task, _rows, _labels, _train: honest(task, seed=4))
-    assert "embeddings of" in found.reasons[0]
-    total = sum(len(one.deviation) for one in found.tasks)
-    assert sum(len(one.failed) for one in found.tasks) == total
+    outcome = audited(tmp_path, lambda task, _rows, _labels, _train: honest(task, seed=4))
+    assert "embeddings of" in outcome.reasons[0]
+    total = sum(len(task.deviation) for task in outcome.tasks)
+    assert sum(len(task.failed) for task in outcome.tasks) == total
 
 
 def test_rows_of_other_options_differ(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def test_rows_of_other_options_differ(tmp_path: Path) -> None:
     sequences = [*data.train.sequences, *data.test.sequences]
     four = KmerExtractor(k=4).extract_embeddings(sequences)
     three = np.repeat(KmerExtractor(k=3).extract_embeddings(sequences) / 4, 4, axis=1)
-    found = audit({"mini_tf": scored(tmp_path, "mini_tf", three, SAMPLE)}, {"mini_tf": four})
-    assert len(found.tasks[0].failed) == len(found.tasks[0].deviation)
+    outcome = audit({"mini_tf": scored(tmp_path, "mini_tf", three, SAMPLE)}, {"mini_tf": four})
+    assert len(outcome.tasks[0].failed) == len(outcome.tasks[0].deviation)
 
 
 @pytest.mark.parametrize("size", gated([3e-3, 1e-4], 1e-4))
@@ -166,8 +166,8 @@ def test_a_stochastic_extractor_differs_and_its_noise_widens_no_tolerance(
         )
         for task in TASKS
     }
-    found = audit(written, {task: noisy(task) for task in TASKS})
-    assert "not what the extractor gives" in found.reasons[0]
+    outcome = audit(written, {task: noisy(task) for task in TASKS})
+    assert "not what the extractor gives" in outcome.reasons[0]
 
 
 def test_a_receipt_of_an_extractor_that_does_not_repeat_itself_is_weak(tmp_path: Path) -> None:
@@ -187,13 +187,15 @@ def test_a_receipt_of_an_extractor_that_does_not_repeat_itself_is_weak(tmp_path:
     result = EmbeddingRepeat(dtype="float64", deviation=judged.deviation[worst], mismatch=0)
     again = {task: {drawn.rows[worst]: RepeatedEmbedding(result, rerun[worst])}}
 
-    def found(repeat: np.ndarray) -> str:
+    def noise_text(repeat: np.ndarray) -> str:
         return own_noise(
             [drawn], [rerun], [judged], again, zip(drawn.sequences, repeat, strict=True)
         )
 
-    assert found(noisy()[drawn.rows]).startswith("in another batch the extractor gives the same ")
-    assert found(rerun) == ""
+    assert noise_text(noisy()[drawn.rows]).startswith(
+        "in another batch the extractor gives the same "
+    )
+    assert noise_text(rerun) == ""
     assert own_noise([drawn], [rerun], [judged], {}, ()) == ""
 
 
@@ -205,7 +207,7 @@ def test_rows_computed_in_bfloat16_differ_whatever_is_declared(tmp_path: Path) -
         model = NetworkExtractor(random_convolution(3), torch.bfloat16)
         return model.extract_embeddings([*data.train.sequences, *data.test.sequences])
 
-    found = audited(tmp_path, change)
-    failed = sum(len(one.failed) for one in found.tasks)
-    assert failed > 0.99 * sum(len(one.deviation) for one in found.tasks)
-    assert "not what the extractor gives" in found.reasons[0]
+    outcome = audited(tmp_path, change)
+    failed = sum(len(task.failed) for task in outcome.tasks)
+    assert failed > 0.99 * sum(len(task.deviation) for task in outcome.tasks)
+    assert "not what the extractor gives" in outcome.reasons[0]

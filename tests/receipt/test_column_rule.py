@@ -123,9 +123,9 @@ def test_what_moves_within_a_tolerance_of_a_border_breaks_the_share_that_may_dif
         middle = (other.astype(np.float64) + honest.values) / 2
         near = np.abs(middle - wide) <= 5e-5  # more than the rule lets move
         moved[near] = other[near]
-    found = compared(RoundedEmbeddings(moved, honest.scale_log2), values)
-    assert found.failed(WIDTH).all()
-    assert found.mismatch.min() > mismatch_limit(WIDTH)
+    comparison = compared(RoundedEmbeddings(moved, honest.scale_log2), values)
+    assert comparison.failed(WIDTH).all()
+    assert comparison.mismatch.min() > mismatch_limit(WIDTH)
 
 
 def test_the_limit_itself_passes_and_above_it_fails() -> None:
@@ -139,9 +139,9 @@ def test_a_row_of_zeros_is_compared() -> None:
     zeros = np.zeros((1, 8), np.float16)
     limits = tolerances(zeros.astype(np.float32), 0)
     assert not judge(zeros, -zeros.astype(np.float32), limits, 0).failed(8).any()
-    one = zeros.copy()
-    one[0, 0] = 1
-    assert judge(one, zeros.astype(np.float32), limits, 0).failed(8).all()
+    ones_row = zeros.copy()
+    ones_row[0, 0] = 1
+    assert judge(ones_row, zeros.astype(np.float32), limits, 0).failed(8).all()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -150,9 +150,9 @@ def test_one_coordinate_that_is_no_number_fails(value: float) -> None:
     values = rows()
     receipt = rounded([values])
     values[4, 3] = value
-    found = compared(receipt, values)
-    assert found.failed(WIDTH).nonzero()[0].tolist() == [4]
-    assert np.isfinite(found.deviation).all()
+    comparison = compared(receipt, values)
+    assert comparison.failed(WIDTH).nonzero()[0].tolist() == [4]
+    assert np.isfinite(comparison.deviation).all()
     again = judge_again(receipt.values[4], values[4], rows()[4], tolerances(values, 0)[4], 0)
     assert again.distance > 1e300
 

@@ -28,9 +28,9 @@ def by_the_text(seed: bytes, stratum: str, draw: int, size: int) -> int:
     """Return a draw as the documentation has it, written anew."""
     for attempt in range(1000):
         text = seed + b"\0" + stratum.encode() + b"\0" + struct.pack(">Q", draw) + b"\0"
-        found = int(hashlib.sha256(text + struct.pack(">Q", attempt)).hexdigest(), 16)
-        if found < (2**256 // size) * size:
-            return found % size
+        number = int(hashlib.sha256(text + struct.pack(">Q", attempt)).hexdigest(), 16)
+        if number < (2**256 // size) * size:
+            return number % size
     raise AssertionError
 
 
@@ -65,13 +65,13 @@ def test_a_size_close_to_all_numbers_is_drawn_again() -> None:
 
 def test_test_rows_are_right_ones_and_half_are_by_class() -> None:
     strata = strata_example(test=400, seed=3)
-    found = drawn_embeddings([SEED], strata, SHARE._replace(test=3000))
+    draw = drawn_embeddings([SEED], strata, SHARE._replace(test=3000))
     for regime in ("full", "10shot", "1shot"):
-        rows = [row - strata.train for row in found.rows[f"test {regime}"]]
+        rows = [row - strata.train for row in draw.rows[f"test {regime}"]]
         assert len(rows) == 3000
         right = (strata.predicted[regime] == strata.labels).any(axis=0)
         assert right[rows].all()
-    sizes = {name: size for name, size in found.sizes.items() if name.startswith("test full")}
+    sizes = {name: size for name, size in draw.sizes.items() if name.startswith("test full")}
     right = strata.right_rows("full", 0)
     assert sizes == {
         "test full 0 right": len(right),
@@ -91,18 +91,18 @@ def test_a_rare_class_is_drawn_far_more_often_than_its_share() -> None:
 
 def test_support_rows_of_one_shot_are_all_drawn() -> None:
     strata = strata_example()
-    found = drawn_embeddings([SEED], strata, SHARE)
-    one, ten = (strata.support[name].tolist() for name in ("1shot", "10shot"))
-    assert found.rows["support 1shot"] == one
-    assert len(found.rows["support 10shot"]) == SHARE.support
-    assert set(found.rows["support 10shot"]) <= set(ten) - set(one)
+    draw = drawn_embeddings([SEED], strata, SHARE)
+    one_row, ten = (strata.support[name].tolist() for name in ("1shot", "10shot"))
+    assert draw.rows["support 1shot"] == one_row
+    assert len(draw.rows["support 10shot"]) == SHARE.support
+    assert set(draw.rows["support 10shot"]) <= set(ten) - set(one_row)
 
 
 def test_a_full_draw_has_every_row_of_a_small_task_and_every_support_row() -> None:
     strata = strata_example()
-    found = drawn_embeddings([SEED], strata, SHARE._replace(whole=True))
-    assert found.rows["training"] == list(range(strata.train))
-    assert set(found.rows["support 10shot"]) | set(found.rows["support 1shot"]) == set(
+    draw = drawn_embeddings([SEED], strata, SHARE._replace(whole=True))
+    assert draw.rows["training"] == list(range(strata.train))
+    assert set(draw.rows["support 10shot"]) | set(draw.rows["support 1shot"]) == set(
         strata.support["10shot"].tolist()
     )
     large = strata_example(train=SMALL_TASK)
@@ -115,8 +115,8 @@ def test_a_larger_sample_only_adds_rows(few: int, more: int) -> None:
     strata = strata_example()
     small = SHARE._replace(test=few, training=few, support=few)
     large = SHARE._replace(test=few + more, training=few + more, support=few + more)
-    one, other = drawn_embeddings([SEED], strata, small), drawn_embeddings([SEED], strata, large)
-    for part, rows in one.rows.items():
+    first, other = drawn_embeddings([SEED], strata, small), drawn_embeddings([SEED], strata, large)
+    for part, rows in first.rows.items():
         taken = other.rows[part]
         assert taken[: len(rows)] == rows or set(rows) <= set(taken)
 
@@ -124,11 +124,11 @@ def test_a_larger_sample_only_adds_rows(few: int, more: int) -> None:
 def test_rows_of_earlier_draws_are_drawn_too() -> None:
     strata = strata_example()
     before = drawn_embeddings(["11" * 32], strata, SHARE)
-    found = drawn_embeddings([SEED, "11" * 32], strata, SHARE)
+    draw = drawn_embeddings([SEED, "11" * 32], strata, SHARE)
     own = drawn_embeddings([SEED], strata, SHARE)
-    assert set(found.rows["earlier"]) == set(before.distinct_rows)
-    assert found.distinct_rows == sorted({*own.distinct_rows, *before.distinct_rows})
-    assert {part: rows for part, rows in found.rows.items() if part != "earlier"} == own.rows
+    assert set(draw.rows["earlier"]) == set(before.distinct_rows)
+    assert draw.distinct_rows == sorted({*own.distinct_rows, *before.distinct_rows})
+    assert {part: rows for part, rows in draw.rows.items() if part != "earlier"} == own.rows
 
 
 def test_a_task_without_right_predictions_has_no_test_rows() -> None:
@@ -140,18 +140,18 @@ def test_a_task_without_right_predictions_has_no_test_rows() -> None:
 def test_shares_are_by_the_macro_for_test_rows_and_by_classes_for_support_rows() -> None:
     classes = {f"t{i}": 2 for i in range(6)} | {"many": 25}
     categories = [["t0"], ["t1", "t2", "many", "elsewhere"], ["t3", "t4", "t5"], ["elsewhere"]]
-    found = draw_shares(SampleSizes(test=1500, training=30, support=1500), classes, categories)
-    assert [one.test for one in found.values()] == [500, *[167] * 6]
-    assert Counter(one.training for one in found.values()) == {30: 7}
-    assert found["many"].support == 1014
-    assert found["t0"].support == 82
+    shares = draw_shares(SampleSizes(test=1500, training=30, support=1500), classes, categories)
+    assert [share.test for share in shares.values()] == [500, *[167] * 6]
+    assert Counter(share.training for share in shares.values()) == {30: 7}
+    assert shares["many"].support == 1014
+    assert shares["t0"].support == 82
 
 
 @pytest.mark.parametrize("classes", [2, 5])
 def test_probes_take_turns(classes: int) -> None:
     strata = strata_example(test=200, classes=classes, seed=5)
-    found = drawn_embeddings([SEED], strata, SHARE._replace(test=30))
-    probes = {name.split()[2] for name in found.sizes if name.startswith("test 10shot")}
+    draw = drawn_embeddings([SEED], strata, SHARE._replace(test=30))
+    probes = {name.split()[2] for name in draw.sizes if name.startswith("test 10shot")}
     assert probes == set("01234")
 
 

@@ -29,13 +29,13 @@ DIM = 2
 @pytest.fixture(name="written")
 def _written(tmp_path: Path) -> ReceiptTask:
     """A file as the harness writes it, of three training and two test embeddings."""
-    found = write_task(tmp_path, "task", RoundedEmbeddings(VALUES, 0), 3)
-    return ReceiptTask(**found.model_dump(exclude={"dim"}))
+    task = write_task(tmp_path, "task", RoundedEmbeddings(VALUES, 0), 3)
+    return ReceiptTask(**task.model_dump(exclude={"dim"}))
 
 
-def refusal(folder: Path, said: ReceiptTask) -> tuple[str, str]:
+def refusal(folder: Path, receipt_task: ReceiptTask) -> tuple[str, str]:
     with pytest.raises(EmbeddingsRefused) as error:
-        read_embeddings(receipt_file(folder, "task"), said, DIM)
+        read_embeddings(receipt_file(folder, "task"), receipt_task, DIM)
     return error.value.step, str(error.value)
 
 
@@ -44,14 +44,14 @@ def test_a_file_of_the_harness_is_read(
     tmp_path: Path, written: ReceiptTask, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
     monkeypatch.setattr(embeddings, "BLOCK_BYTES", block)
-    found = read_embeddings(receipt_file(tmp_path, "task"), written, DIM)
-    assert found == FileDigests(written.sha256, bytes.fromhex(written.root))
+    embeddings_read = read_embeddings(receipt_file(tmp_path, "task"), written, DIM)
+    assert embeddings_read == FileDigests(written.sha256, bytes.fromhex(written.root))
 
 
 def test_the_published_vector(tmp_path: Path) -> None:
     made = write_task(tmp_path, "task", RoundedEmbeddings(VALUES[:3], 0), 2)
-    said = ReceiptTask(**made.model_dump(exclude={"dim"}))
-    assert read_embeddings(receipt_file(tmp_path, "task"), said, DIM).root.hex() == VECTOR
+    receipt_task = ReceiptTask(**made.model_dump(exclude={"dim"}))
+    assert read_embeddings(receipt_file(tmp_path, "task"), receipt_task, DIM).root.hex() == VECTOR
 
 
 @pytest.mark.parametrize("rows", range(2, 71))
@@ -59,8 +59,10 @@ def test_files_of_every_small_size(tmp_path: Path, rows: int) -> None:
     """Both programs have a tree of their own: that of the harness grows leaf by leaf."""
     values = np.arange(1, 1 + rows * DIM, dtype=np.float16).reshape(rows, DIM)
     made = write_task(tmp_path, "task", RoundedEmbeddings(values, 0), 1)
-    said = ReceiptTask(**made.model_dump(exclude={"dim"}))
-    assert read_embeddings(receipt_file(tmp_path, "task"), said, DIM).root.hex() == made.root
+    receipt_task = ReceiptTask(**made.model_dump(exclude={"dim"}))
+    assert (
+        read_embeddings(receipt_file(tmp_path, "task"), receipt_task, DIM).root.hex() == made.root
+    )
 
 
 @given(st.integers(0, 8 * VALUES.nbytes - 1))
@@ -70,8 +72,8 @@ def test_a_flipped_bit_is_refused(tmp_path_factory: pytest.TempPathFactory, bit:
     raw = bytearray(VALUES.astype("<f2").tobytes())
     raw[bit // 8] ^= 1 << bit % 8
     receipt_file(folder, "task").write_bytes(raw)
-    said = ReceiptTask(**made.model_dump(exclude={"dim"}))
-    step, _ = refusal(folder, said)
+    receipt_task = ReceiptTask(**made.model_dump(exclude={"dim"}))
+    step, _ = refusal(folder, receipt_task)
     assert step in {"files", "values"}
 
 
@@ -107,9 +109,9 @@ def test_other_rows_are_refused_by_name(
     tmp_path: Path, written: ReceiptTask, altered: np.ndarray, step: str, message: str
 ) -> None:
     receipt_file(tmp_path, "task").write_bytes(altered.astype("<f2").tobytes())
-    found = refusal(tmp_path, written)
-    assert found[0] == step
-    assert found[1].startswith(message)
+    refusal_text = refusal(tmp_path, written)
+    assert refusal_text[0] == step
+    assert refusal_text[1].startswith(message)
 
 
 @given(st.floats(2.0**-100, 2.0**100), st.lists(st.floats(-1, 1), min_size=4, max_size=4))
@@ -119,25 +121,27 @@ def test_every_scale_that_the_harness_takes_is_accepted(
     folder = tmp_path_factory.mktemp("scaled")
     rows = rounded([largest * np.array([[1, parts[0]], parts[1:3], [parts[3], 0]])])
     made = write_task(folder, "task", rows, 1)
-    said = ReceiptTask(**made.model_dump(exclude={"dim"}))
-    assert read_embeddings(receipt_file(folder, "task"), said, DIM).root.hex() == made.root
+    receipt_task = ReceiptTask(**made.model_dump(exclude={"dim"}))
+    assert read_embeddings(receipt_file(folder, "task"), receipt_task, DIM).root.hex() == made.root
 
 
 @pytest.mark.parametrize("largest", [2.0**-6, np.nextafter(2.0**-6, 0), 65504, 65504.01, 65536])
 def test_the_scale_at_its_borders(tmp_path: Path, largest: float) -> None:
     made = write_task(tmp_path, "task", rounded([np.array([[largest, 0], [0, -largest]])]), 1)
-    said = ReceiptTask(**made.model_dump(exclude={"dim"}))
-    assert read_embeddings(receipt_file(tmp_path, "task"), said, DIM).root.hex() == made.root
+    receipt_task = ReceiptTask(**made.model_dump(exclude={"dim"}))
+    assert (
+        read_embeddings(receipt_file(tmp_path, "task"), receipt_task, DIM).root.hex() == made.root
+    )
 
 
 def test_another_root_is_refused(tmp_path: Path, written: ReceiptTask) -> None:
-    said = written.model_copy(update={"root": "0" * 64})
-    step, message = refusal(tmp_path, said)
+    changed_receipt = written.model_copy(update={"root": "0" * 64})
+    step, message = refusal(tmp_path, changed_receipt)
     assert (step, message) == (
         "tree",
         (
             f"the embeddings of task.f16 have the Merkle root {written.root}; expected "
-            f"{said.root}, as in the receipt"
+            f"{changed_receipt.root}, as in the receipt"
         ),
     )
 

@@ -19,10 +19,10 @@ def test_records_of_version_1_measure_by_the_size_of_the_row() -> None:
     moved = committed.copy()
     moved[0, 1] += np.float16(1 / 128)
     size = np.sqrt(np.mean(np.square(rerun / 128.0)))
-    found = judge(moved, rerun, 7)
-    assert found.mismatch.tolist() == [1]
-    assert 0 < found.deviation[0] < TAU
-    assert found.deviation[0] == rounded_for_record((1 - 2**-11) / 128 / np.array([size]))[0]
+    judgement = judge(moved, rerun, 7)
+    assert judgement.mismatch.tolist() == [1]
+    assert 0 < judgement.deviation[0] < TAU
+    assert judgement.deviation[0] == rounded_for_record((1 - 2**-11) / 128 / np.array([size]))[0]
 
 
 def test_a_rerun_that_float16_cannot_hold_is_infinite() -> None:
@@ -44,6 +44,6 @@ def test_a_probe_decides_as_in_the_harness_ties_too(classes: int, seed: int) -> 
     labels = np.arange(classes, dtype=np.int64) * 3
     weights = draw.integers(-2, 3, size=(8, classes)) / 3
     features = draw.integers(0, 3, size=(40, 8)) / 7
-    found = Probe(weights, np.zeros(classes), labels).predict(features)
+    predictions = Probe(weights, np.zeros(classes), labels).predict(features)
     due = SolvedProbe(weights, np.zeros(classes), labels, "", 0).predict(features)
-    assert found.tolist() == due.tolist()
+    assert predictions.tolist() == due.tolist()

@@ -79,22 +79,22 @@ def test_an_extractor_that_mixes_its_columns_hides_no_influence(classes: int) ->
     """A short search names others as the strongest: beside H^-1 of the gradient, by all of H."""
     rows, labels = mixed(classes)
     _, probe = probe_of(rows.astype(np.float32), labels)
-    found, short = (
+    result, short = (
         influence_of(rows, 0, TRAIN, labels, probe, by_steps=by_steps) for by_steps in (False, True)
     )
-    features = np.hstack([rows.astype(np.float64) - found.centre, np.ones((len(rows), 1))])
-    decision = features[:, :-1] @ probe.weights + probe.intercepts + found.centre @ probe.weights
+    features = np.hstack([rows.astype(np.float64) - result.centre, np.ones((len(rows), 1))])
+    decision = features[:, :-1] @ probe.weights + probe.intercepts + result.centre @ probe.weights
     chances, residual = residuals(decision, labels, probe.classes)
     gradient = features[TRAIN:].T @ residual[TRAIN:] / (len(rows) - TRAIN)
-    h = np.vstack([found.weights, found.intercepts])
+    h = np.vstack([result.weights, result.intercepts])
     moved = features[:TRAIN] @ h
     bent = chances[:TRAIN] * (moved - (chances[:TRAIN] * moved).sum(axis=1, keepdims=True))
-    product = features[:TRAIN].T @ bent + np.vstack([found.weights, 0 * found.intercepts])
+    product = features[:TRAIN].T @ bent + np.vstack([result.weights, 0 * result.intercepts])
     free = slice(int(classes == 2), None)
     assert product[:, free] == pytest.approx(gradient[:, free], abs=1e-4 * np.abs(gradient).max())
     by_short, strongest = (
         set(strongest_embeddings(rows[:TRAIN], 0, labels[:TRAIN], own, probe).rows)
-        for own in (short, found)
+        for own in (short, result)
     )
     assert len(strongest - by_short) > STRONGEST // 5
 

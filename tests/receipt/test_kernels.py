@@ -61,17 +61,20 @@ def computed(written: Written, kernel: str) -> Any:
 
 @pytest.mark.nightly  # in the gate, settings from outside and digests of record
 def test_predictions_are_equal_label_by_label(of_mini: Written) -> None:
-    found = {kernel: computed(of_mini, kernel) for kernel in KERNELS}
+    cells_by_kernel = {kernel: computed(of_mini, kernel) for kernel in KERNELS}
     used = {
-        kernel: [found[kernel][str(number)]["blas"] for number in THREADS] for kernel in KERNELS
+        kernel: [cells_by_kernel[kernel][str(number)]["blas"] for number in THREADS]
+        for kernel in KERNELS
     }
     if os.cpu_count() == 1:
         pytest.fail("two threads need two processors")
     for kernel in KERNELS:
         for number, blas in zip(THREADS, used[kernel], strict=True):
             assert blas
-            assert all(one == [kernel, number] for one in blas), "each is really another"
-    first = found[KERNELS[0]]["1"]["cells"]
+            assert all(kernel_and_threads == [kernel, number] for kernel_and_threads in blas), (
+                "each is really another"
+            )
+    first = cells_by_kernel[KERNELS[0]]["1"]["cells"]
     for kernel in KERNELS:
         for number in THREADS:
-            assert found[kernel][str(number)]["cells"] == first
+            assert cells_by_kernel[kernel][str(number)]["cells"] == first

@@ -48,10 +48,10 @@ def noise(relative: float) -> Any:
 
 
 def altered(share: float) -> Any:
-    found = ROWS @ ROTATION
+    rotated_rows = ROWS @ ROTATION
     hit = RNG.random(COUNT) < share
-    found[hit] = 3 * RNG.normal(size=found[hit].shape)
-    return found
+    rotated_rows[hit] = 3 * RNG.normal(size=rotated_rows[hit].shape)
+    return rotated_rows
 
 
 SEEN = {
@@ -88,37 +88,39 @@ NOT_SEEN = {
 @pytest.mark.parametrize("name", SEEN)
 def test_what_is_seen_through(name: str) -> None:
     rows, how = SEEN[name]
-    found = nearness_of(sample(ROWS), sample(rows))
-    assert found.rows == COUNT
-    assert found.is_near
-    assert found.close[how] > 0.5
-    first = next(key for key, share in found.close.items() if share > 0.5)
-    assert found.why.endswith(f"of {COUNT} embeddings are within {CLOSE:g}, {first}")
+    nearness = nearness_of(sample(ROWS), sample(rows))
+    assert nearness.rows == COUNT
+    assert nearness.is_near
+    assert nearness.close[how] > 0.5
+    first = next(key for key, share in nearness.close.items() if share > 0.5)
+    assert nearness.why.endswith(f"of {COUNT} embeddings are within {CLOSE:g}, {first}")
 
 
 @pytest.mark.parametrize("name", NOT_SEEN)
 def test_what_rows_do_not_tell(name: str) -> None:
-    found = nearness_of(sample(ROWS), sample(NOT_SEEN[name]))
-    assert (found.is_near, found.why, found.same_predictions) == (False, "", None)
-    assert max(found.close.values()) < 0.05
+    nearness = nearness_of(sample(ROWS), sample(NOT_SEEN[name]))
+    assert (nearness.is_near, nearness.why, nearness.same_predictions) == (False, "", None)
+    assert max(nearness.close.values()) < 0.05
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(0, 0.05), st.integers(3, 40))
 def test_it_is_the_same_whichever_comes_first(seed: int, size: float, width: int) -> None:
     rng = np.random.default_rng(seed)
-    one = rng.normal(size=(EMBEDDINGS_MIN, width))
-    two = one @ np.linalg.qr(rng.normal(size=(width, width)))[0] + size * rng.normal(size=one.shape)
+    first_rows = rng.normal(size=(EMBEDDINGS_MIN, width))
+    two = first_rows @ np.linalg.qr(rng.normal(size=(width, width)))[0] + size * rng.normal(
+        size=first_rows.shape
+    )
     places = PLACES[:EMBEDDINGS_MIN]
-    a, b = Sample(places, one), Sample(places, two)
+    a, b = Sample(places, first_rows), Sample(places, two)
     first, second = nearness_of(a, b), nearness_of(b, a)
     assert first.is_near == second.is_near
     assert first.close == pytest.approx(second.close, abs=0.1)  # an embedding may be at the border
 
 
 def test_rows_that_are_all_alike_are_not_aligned() -> None:
-    found = nearness_of(sample(np.ones((COUNT, 3))), sample(np.full((COUNT, 4), 2.0)))
-    assert not found.is_near
+    nearness = nearness_of(sample(np.ones((COUNT, 3))), sample(np.full((COUNT, 4), 2.0)))
+    assert not nearness.is_near
 
 
 def test_receipts_without_common_rows_are_refused() -> None:
@@ -131,28 +133,30 @@ def predictions(share: float) -> Predictions:
     truth = np.zeros(1000, dtype=np.uint16)
     fits = np.tile(truth, (5, 1))
     fits[:, : round(1000 * share)] = 1
-    one = TaskPredictions((0, 1), truth, {CANONICAL: {"10shot": fits, "full": fits[:1]}})
-    return Predictions("0" * 64, {"task": one})
+    task_predictions = TaskPredictions(
+        (0, 1), truth, {CANONICAL: {"10shot": fits, "full": fits[:1]}}
+    )
+    return Predictions("0" * 64, {"task": task_predictions})
 
 
 @pytest.mark.parametrize(("share", "is_near"), [(0.0, True), (0.03, True), (0.04, False)])
 def test_equal_predictions_are_near_whatever_the_rows_are(share: float, is_near: bool) -> None:
-    one = sample(ROWS)._replace(predictions=predictions(0.0))
+    changed_sample = sample(ROWS)._replace(predictions=predictions(0.0))
     two = sample(NOT_SEEN["any linear map"])._replace(predictions=predictions(share))
-    found = nearness_of(one, two)
-    assert found.same_predictions == pytest.approx(1 - share)
-    assert found.is_near == is_near == (1 - share >= NEAR_PREDICTIONS)
-    assert not is_near or found.why == f"{1 - share:.2%} of the predictions are equal"
+    nearness = nearness_of(changed_sample, two)
+    assert nearness.same_predictions == pytest.approx(1 - share)
+    assert nearness.is_near == is_near == (1 - share >= NEAR_PREDICTIONS)
+    assert not is_near or nearness.why == f"{1 - share:.2%} of the predictions are equal"
 
 
 def test_predictions_of_other_rows_do_not_count() -> None:
-    one, two = predictions(0.0), predictions(0.0)
+    first, two = predictions(0.0), predictions(0.0)
     other = two.tasks["task"]._replace(truth=np.ones(1000, dtype=np.uint16))
-    found = nearness_of(
-        sample(ROWS)._replace(predictions=one),
+    nearness = nearness_of(
+        sample(ROWS)._replace(predictions=first),
         sample(NOT_SEEN["another model"])._replace(predictions=two._replace(tasks={"task": other})),
     )
-    assert found.same_predictions is None
+    assert nearness.same_predictions is None
 
 
 def receipt(**rows: int) -> EmbeddingReceipt:
@@ -182,10 +186,10 @@ def test_the_rows_are_fixed_by_benchmark_and_data_alone() -> None:
         hashlib.sha256(bytes.fromhex(MINI.sha256) + b"mini_tf\x00" + j.to_bytes(8, "big")).digest()
         for j in range(3)
     ]
-    assert of_task[:3] == [int.from_bytes(one, "big") % 500 for one in drawn]
+    assert of_task[:3] == [int.from_bytes(digest, "big") % 500 for digest in drawn]
 
 
 def test_nearness_is_plain_data() -> None:
-    found = Nearness(60, {"as they are": 0.75}, None)
-    assert found.why == "75.0% of 60 embeddings are within 0.01, as they are"
-    assert json.loads(json.dumps(found._asdict()))["rows"] == 60
+    nearness = Nearness(60, {"as they are": 0.75}, None)
+    assert nearness.why == "75.0% of 60 embeddings are within 0.01, as they are"
+    assert json.loads(json.dumps(nearness._asdict()))["rows"] == 60

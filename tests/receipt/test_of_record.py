@@ -74,11 +74,11 @@ def test_a_receipt_gives_every_stock_field_of_the_run_that_wrote_it(of_mini: Wri
 def test_the_predictions_of_record_are_those_of_every_python_and_machine(of_mini: Written) -> None:
     """Written down with Python 3.11; 3.12 and 3.13 gave the same."""
     tasks = record_in(of_mini.folder)["tasks"]
-    found = {
+    scores_by_task = {
         task: {name: ran["predictions_sha256"][:12] for name, ran in tasks[task]["regimes"].items()}
         for task in TASKS
     }
-    assert found == OF_RECORD
+    assert scores_by_task == OF_RECORD
 
 
 def test_settings_from_outside_change_no_bit_of_a_record(of_mini: Written, tmp_path: Path) -> None:
@@ -118,14 +118,14 @@ def test_a_run_without_a_receipt_scores_the_same_rows(of_mini: Written, tmp_path
 def test_a_machine_without_the_scorer_says_so_and_another_one_scores_its_receipt(
     of_mini: Written, tmp_path: Path
 ) -> None:
-    code, said = elsewhere(
+    code, message = elsewhere(
         tmp_path,
         *("run", "--model-id", MODEL, "--tasks", ",".join(TASKS), "--output", "record.json"),
         *("--submission", f"{MODEL}.json", "--receipt", "receipt"),
     )
-    assert code == 0, said
+    assert code == 0, message
     reason = "this is not the scorer of record: it has Linux aarch64, expected Linux x86_64: "
-    assert f"scores are not of record: {reason}" in " ".join(said.split())
+    assert f"scores are not of record: {reason}" in " ".join(message.split())
     scorer = record_in(tmp_path)["scorer"]
     assert scorer["digest"] is None
     assert scorer["reason"].startswith(reason)
@@ -160,11 +160,11 @@ def test_a_machine_without_the_scorer_is_refused_by_name(
         "receipt-cells": ("--submission", written.file.name, "--tasks", TASKS[0]),
         "receipt-rescore": ("--record", str(of_mini.folder / "record.json")),
     }[command]
-    code, said = elsewhere(
+    code, message = elsewhere(
         tmp_path, command, *words, "--receipt", "receipt", "--output", "out.json", "--quiet"
     )
     assert code == 3
-    assert said.startswith("error: this is not the scorer of record: it has Linux aarch64, ")
+    assert message.startswith("error: this is not the scorer of record: it has Linux aarch64, ")
     assert not (tmp_path / "out.json").exists()
 
 
@@ -173,11 +173,11 @@ def test_cells_of_an_earlier_submission_need_no_scorer(of_mini: Written, tmp_pat
     document = written.document
     del document["run"]["scorer"]
     written.says(document)
-    code, said = elsewhere(
+    code, message = elsewhere(
         tmp_path, "receipt-cells", "--submission", written.file.name, "--tasks", TASKS[0],
         "--receipt", "receipt", "--output", "out.json", "--quiet",
     )  # fmt: skip
-    assert (code, said) == (0, "")
+    assert (code, message) == (0, "")
     cells = record_in(tmp_path, "out.json")
     assert cells["scorer"]["reason"].startswith("this is not the scorer of record")
     assert cells["tasks"][TASKS[0]]["record"] is None

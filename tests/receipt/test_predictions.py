@@ -59,12 +59,13 @@ def with_bytes(raw: bytes, at: int, new: bytes) -> bytes:
 
 def open_benchmark(sizes: list[int]) -> Benchmark:
     """Return mini's first tasks, without what is known of their test splits."""
-    told = MINI.document()
-    told["tasks"] = [
-        one | {"n_test": None, "test_class_counts": None} for one in told["tasks"][: len(sizes)]
+    document = MINI.document()
+    document["tasks"] = [
+        task | {"n_test": None, "test_class_counts": None}
+        for task in document["tasks"][: len(sizes)]
     ]
-    told["category_order"] = [one["category"] for one in told["tasks"]]
-    return parse_benchmark(json.dumps(told).encode(), "mini")
+    document["category_order"] = [task["category"] for task in document["tasks"]]
+    return parse_benchmark(json.dumps(document).encode(), "mini")
 
 
 @given(
@@ -91,14 +92,17 @@ def test_what_is_written_is_read(
     raw = harness.encoded(theirs, [n for n in FITS if n in regimes], sections)
     if is_of_earlier_run:
         raw = with_bytes(raw, SETS_AT, bytes([harness.OF_RECORD | harness.CANONICAL]))
-    found = decode_predictions(raw, bench)
-    assert found.sha256 == hashlib.sha256(raw).hexdigest()
+    predictions = decode_predictions(raw, bench)
+    assert predictions.sha256 == hashlib.sha256(raw).hexdigest()
     for task_id, drawn in written.items():
-        one = found.tasks[task_id]
-        known = np.asarray(one.labels)
-        codes = [one.truth, *(row for by in one.fits.values() for f in by.values() for row in f)]
+        decoded_task = predictions.tasks[task_id]
+        known = np.asarray(decoded_task.labels)
+        codes = [
+            decoded_task.truth,
+            *(row for by in decoded_task.fits.values() for f in by.values() for row in f),
+        ]
         assert np.array_equal(known[np.stack(codes)], drawn)
-        assert {name: list(by) for name, by in one.fits.items()} == {
+        assert {name: list(by) for name, by in decoded_task.fits.items()} == {
             name: [regime for regime in FITS if regime in regimes] for name in sets
         }
 
@@ -117,22 +121,22 @@ def raw(made: Path) -> bytes:
 
 
 def submission(made: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((made / "sub.json").read_bytes())
-    return found
+    document: dict[str, Any] = json.loads((made / "sub.json").read_bytes())
+    return document
 
 
 def test_matrices_and_digests_of_a_run_follow_from_its_predictions(made: Path) -> None:
     document = submission(made)
     typed = SubmissionV12.model_validate(document)
     assert typed.receipt is not None
-    found = read_predictions(made / "receipt" / toolkit.FILE, MINI, typed.receipt.predictions)
-    assert list(found.tasks) == ["mini_tf", "mini_species"]
+    predictions = read_predictions(made / "receipt" / toolkit.FILE, MINI, typed.receipt.predictions)
+    assert list(predictions.tasks) == ["mini_tf", "mini_species"]
     assert {
         (name, regime): codes.shape
-        for name, by in found.tasks["mini_tf"].fits.items()
+        for name, by in predictions.tasks["mini_tf"].fits.items()
         for regime, codes in by.items()
     } == {(name, regime): (FITS[regime], 160) for name in [OF_RECORD] for regime in FITS}
-    assert contradictions(typed, found, MINI) == []
+    assert contradictions(typed, predictions, MINI) == []
     record = json.loads((made / "record.json").read_bytes())
     assert record["predictions"] == document["receipt"]["predictions"]
 
@@ -158,7 +162,7 @@ def other_classes(cell: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (moved_count, f"{CELL}the confusion matrix of seed 5 (of record) is [["),
         (other_digest, f"{CELL}predictions_sha256 (of record) is {'0' * 64}; the predictions"),
@@ -167,14 +171,14 @@ def other_classes(cell: Any) -> None:
     ],
 )
 def test_what_does_not_follow_is_named(
-    made: Path, raw: bytes, change: Callable[[Any], None], said: str
+    made: Path, raw: bytes, change: Callable[[Any], None], message: str
 ) -> None:
     document = submission(made)
     change(document["evidence"]["1shot"]["mini_tf"])
-    found = contradictions(
+    contradiction_list = contradictions(
         SubmissionV12.model_validate(document), decode_predictions(raw, MINI), MINI
     )
-    assert [line[: len(said)] for line in found] == [said]
+    assert [line[: len(message)] for line in contradiction_list] == [message]
 
 
 def test_cells_on_one_side_alone_are_named(made: Path, raw: bytes) -> None:
@@ -250,10 +254,10 @@ def test_any_other_bytes_are_refused_or_read_as_other_predictions(
     new = data.draw(st.binary(min_size=1, max_size=8))
     changed = with_bytes(raw, at, new)[: data.draw(st.integers(0, len(raw) + 8))]
     try:
-        found = decode_predictions(changed, MINI)
+        predictions = decode_predictions(changed, MINI)
     except PredictionsRefused:
         return
-    same = found.sha256 == decode_predictions(raw, MINI).sha256
+    same = predictions.sha256 == decode_predictions(raw, MINI).sha256
     assert same == (changed == raw)
 
 
@@ -275,7 +279,7 @@ def test_pairs_of_published_predictions_are_noted(made: Path, tmp_path: Path) ->
 
     So is one that cannot be read, of which nothing was said.
     """
-    place = Harness(tmp_path)
+    path = Harness(tmp_path)
     for folder in ("schemas", "leaderboard/policy", "submissions"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(ROOT / "schemas/benchmark-mini.json", tmp_path / "schemas/benchmark.json")
@@ -288,7 +292,7 @@ def test_pairs_of_published_predictions_are_noted(made: Path, tmp_path: Path) ->
         shutil.copy(made / "receipt" / toolkit.FILE, tmp_path / "receipts" / name)
     (tmp_path / "submissions/unread.json").write_text('{"model_id": "unread", "results": {}}')
     done = forked.run(
-        "geneb_ci", "receipt", "pairs", "--receipts", "receipts", "--write", cwd=place.folder
+        "geneb_ci", "receipt", "pairs", "--receipts", "receipts", "--write", cwd=path.folder
     )
     assert done.returncode == 11, done.stderr
     assert "unread.json: cannot be read; `geneb-ci check " in done.stdout

@@ -109,21 +109,21 @@ def test_what_was_pushed_is_pulled_and_verified(
 def test_a_pull_goes_on_and_takes_nothing_wrong(of_small: Written, tmp_path: Path) -> None:
     shelf = served(of_small)
     right, broken = files_of(of_small.receipt), f"/rows/{SMALL[1]}.f16"
-    place = tmp_path / "cache"
-    place.mkdir()
-    (place / f"{SMALL[0]}.f16").write_bytes(right[f"{SMALL[0]}.f16"])
-    (place / f"{SMALL[3]}.f16").write_bytes(b"\0" * len(right[f"{SMALL[3]}.f16"]))
-    said: list[str] = []
+    path = tmp_path / "cache"
+    path.mkdir()
+    (path / f"{SMALL[0]}.f16").write_bytes(right[f"{SMALL[0]}.f16"])
+    (path / f"{SMALL[3]}.f16").write_bytes(b"\0" * len(right[f"{SMALL[3]}.f16"]))
+    notices: list[str] = []
     with loopback(shelf.handler()) as server:
         mirror = f"{server}/rows"
-        files = receipt_files(receipt_of(of_small), mirror=mirror, cache=place, say=said.append)
+        files = receipt_files(receipt_of(of_small), mirror=mirror, cache=path, say=notices.append)
         with files:
             files.file(SMALL[0])
             assert shelf.asked == []  # what is there is not asked for
             shelf.break_after = 30_000
             with pytest.raises(NothingChecked, match=r"cannot be fetched: .* bytes are missing"):
                 files.file(SMALL[1])
-            assert not (place / f"{SMALL[1]}.f16").exists()
+            assert not (path / f"{SMALL[1]}.f16").exists()
             files.file(SMALL[1])
             assert shelf.asked == [(broken, None), (broken, "bytes=30000-")]
             shelf.files[f"/rows/{SMALL[2]}.f16"] = b"\1" + right[f"{SMALL[2]}.f16"][1:]
@@ -141,12 +141,12 @@ def test_a_pull_goes_on_and_takes_nothing_wrong(of_small: Written, tmp_path: Pat
             with pytest.raises(EmbeddingsRefused, match=r"predictions\.bin: sha256 "):
                 files.predictions()
             shelf.files[f"/rows/{predicted}"] = right[predicted]
-            assert files.predictions() == place / predicted
+            assert files.predictions() == path / predicted
             del shelf.files[f"/rows/{predicted}"]
-            assert files.predictions() == place / predicted  # what is there is not asked for
-    assert files_of(place) == right
-    assert [line for line in said if "fetched again" in line] == [
-        next(line for line in said if line.startswith("fourth.f16 has the sha256 "))
+            assert files.predictions() == path / predicted  # what is there is not asked for
+    assert files_of(path) == right
+    assert [line for line in notices if "fetched again" in line] == [
+        next(line for line in notices if line.startswith("fourth.f16 has the sha256 "))
     ]
 
 
@@ -164,8 +164,8 @@ def test_a_download_that_cannot_be_continued_begins_again(
         files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
         with files:
             assert files.file(SMALL[0]).read_bytes() == right
-    asked = [] if way == "too long" else ["bytes=300-"]
-    assert shelf.asked == [(f"/rows/{name}", one) for one in [*asked, None]]
+    requests = [] if way == "too long" else ["bytes=300-"]
+    assert shelf.asked == [(f"/rows/{name}", answer) for answer in [*requests, None]]
 
 
 def test_a_server_that_trickles_is_left(
@@ -256,15 +256,15 @@ def test_an_answer_without_an_end_has_one(of_small: Written, tmp_path: Path, wha
 
 def test_the_file_changed_between_two_ranges(of_small: Written, tmp_path: Path) -> None:
     """The server has another version, by its ETag, when it is asked for the rest."""
-    right, asked = files_of(of_small.receipt)[f"{SMALL[0]}.f16"], []
+    right, requests = files_of(of_small.receipt)[f"{SMALL[0]}.f16"], []
     (tmp_path / f"{SMALL[0]}.f16.part").write_bytes(b"\1" * 300)
 
     class Changing(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.headers.get("Range"))
-            start = 300 if asked[-1] else 0
+            requests.append(self.headers.get("Range"))
+            start = 300 if requests[-1] else 0
             self.send_response(206 if start else 200)
-            self.send_header("ETag", f'"{len(asked)}"')
+            self.send_header("ETag", f'"{len(requests)}"')
             self.send_header("Content-Length", str(len(right) - start))
             self.end_headers()
             self.wfile.write(right[start:])
@@ -276,13 +276,13 @@ def test_the_file_changed_between_two_ranges(of_small: Written, tmp_path: Path) 
         files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
         with files:
             assert files.file(SMALL[0]).read_bytes() == right
-    assert asked == ["bytes=300-", None]
+    assert requests == ["bytes=300-", None]
 
 
 def test_two_that_fetch_the_same_file_at_once(of_small: Written, tmp_path: Path) -> None:
     """The second is told so while the first has not ended, and the first is not disturbed."""
     right, name = files_of(of_small.receipt)[f"{SMALL[0]}.f16"], f"{SMALL[0]}.f16"
-    half, told = threading.Event(), threading.Event()
+    half, event = threading.Event(), threading.Event()
 
     class Halting(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -291,7 +291,7 @@ def test_two_that_fetch_the_same_file_at_once(of_small: Written, tmp_path: Path)
             self.end_headers()
             self.wfile.write(right[:1000])
             half.set()
-            told.wait(60)
+            event.wait(60)
             self.wfile.write(right[1000:])
 
         def log_message(self, *_: object) -> None:
@@ -308,7 +308,7 @@ def test_two_that_fetch_the_same_file_at_once(of_small: Written, tmp_path: Path)
         assert half.wait(60)
         with pytest.raises(NothingChecked, match="another process is fetching this file"):
             fetch()
-        told.set()
+        event.set()
         assert first.result(60) == right
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -324,7 +324,7 @@ def test_what_is_fetched_to_a_temporary_place_is_one_task(
         for task in SMALL:
             path = files.file(task)
             assert files.file(task) == path
-            assert [one.name for one in path.parent.iterdir()] == [f"{task}.f16"]
+            assert [file.name for file in path.parent.iterdir()] == [f"{task}.f16"]
             files.release(task)
     assert list(tmp_path.iterdir()) == []
 
@@ -352,8 +352,10 @@ def test_places_that_a_submission_may_not_name(name: str) -> None:
 
 
 def test_addresses_of_files() -> None:
-    place = ReceiptLocation(kind="url", address="https://example.org/rows", revision=None)
-    assert published_folder(place).address("a") == "https://example.org/rows/a.f16"
+    receipt_location = ReceiptLocation(
+        kind="url", address="https://example.org/rows", revision=None
+    )
+    assert published_folder(receipt_location).address("a") == "https://example.org/rows/a.f16"
     assert mirror_folder("https://example.org/x/").address("a") == "https://example.org/x/a.f16"
     for origin, revision in (
         (hub_folder("o/n", "1" * 40), "1" * 40),

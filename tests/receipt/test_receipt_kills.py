@@ -35,7 +35,7 @@ Moment = tuple[str, str]
 
 def killed(moments: Sequence[object], *places: int) -> pytest.MarkDecorator:
     """Kill at the moments in these places of the list, and by night at all of them."""
-    some = [moments[place] for place in places]
+    some = [moments[index] for index in places]
     night = pytest.param(moments, id="all", marks=pytest.mark.nightly)
     return pytest.mark.parametrize("moments", [pytest.param(some, id="some"), night])
 
@@ -112,28 +112,28 @@ def test_a_pull_that_is_killed_goes_on(
     right = files_of(of_small.receipt)
     repo = hub.create(RESOURCE, right)
     repo.lfs_over = 20_000
-    place = tmp_path / "place"
+    path = tmp_path / "place"
     env = environment(hub, tmp_path / "home")
-    words = ("receipt", "pull", str(of_small.file), "--output", str(place), "--mirror", NAME)
+    words = ("receipt", "pull", str(of_small.file), "--output", str(path), "--mirror", NAME)
 
     def begin() -> Started:
         return start(*words, *of_small.options[2:], cwd=tmp_path, env=env)
 
     for number, moment in enumerate(moments):
         if number == len(moments) // 2:  # the first file is whole by now, the second half there
-            place.mkdir(exist_ok=True)
-            (place / f"{SMALL[0]}.f16").write_bytes(right[f"{SMALL[0]}.f16"])
-            (place / f"{SMALL[0]}.f16.part").unlink(missing_ok=True)  # renamed by a whole download
-            (place / f"{SMALL[1]}.f16.part").write_bytes(right[f"{SMALL[1]}.f16"][:20_000])
+            path.mkdir(exist_ok=True)
+            (path / f"{SMALL[0]}.f16").write_bytes(right[f"{SMALL[0]}.f16"])
+            (path / f"{SMALL[0]}.f16.part").unlink(missing_ok=True)  # renamed by a whole download
+            (path / f"{SMALL[1]}.f16.part").write_bytes(right[f"{SMALL[1]}.f16"][:20_000])
         killed_at(hub, moment, begin)
-        for name, raw in files_of(place).items() if place.exists() else ():
+        for name, raw in files_of(path).items() if path.exists() else ():
             if name.endswith(".f16"):
                 assert raw == right[name], "what has its name is whole"
     output, errors = begin().communicate(timeout=PATIENCE)
     fetched = "4 files, and predictions.bin, each with the sha256 that the receipt states"
-    summary = f"{place}: {fetched}\n"
+    summary = f"{path}: {fetched}\n"
     assert output.startswith(f"{summary}next: geneb-ci receipt verify "), errors
-    assert files_of(place) == right
+    assert files_of(path) == right
 
 
 ORDER = sorted(SMALL)
@@ -152,13 +152,13 @@ def test_a_verification_that_is_killed_goes_on(
     of_small: Written, tmp_path: Path, moments: list[str]
 ) -> None:
     right = files_of(of_small.receipt)
-    place, scratch = tmp_path / "cache", tmp_path / "scratch"
+    path, scratch = tmp_path / "cache", tmp_path / "scratch"
     scratch.mkdir()  # what is killed leaves a folder
     env = os.environ | {"TMPDIR": str(scratch)}
     with loopback(served(of_small).handler()) as server:
         words = (
             *("receipt", "verify", str(of_small.file), "--mirror", f"{server}/rows"),
-            *("--cache", str(place), *of_small.options, "--format", "json"),
+            *("--cache", str(path), *of_small.options, "--format", "json"),
         )
         for stage in moments:
             # The harness is a process of its own by night, and where it is at work.
@@ -174,7 +174,7 @@ def test_a_verification_that_is_killed_goes_on(
                     break
             output, _ = process.communicate(PATIENCE)
             assert (process.returncode, output) == (-signal.SIGKILL, ""), stage
-            for name, raw in files_of(place).items() if place.exists() else ():
+            for name, raw in files_of(path).items() if path.exists() else ():
                 if name.endswith(".f16"):
                     assert raw == right[name]
         process = forked.start("geneb_ci", *words, cwd=tmp_path, before=UNBOXED)
@@ -182,8 +182,8 @@ def test_a_verification_that_is_killed_goes_on(
     assert process.returncode == 0, errors
     assert json.loads(output)["cells"] == {"computed": 12, "equal": 12, "filled": 0}
     assert ".f16" not in errors
-    kept = (".f16", "predictions.bin")
-    assert files_of(place) == {name: raw for name, raw in right.items() if name.endswith(kept)}
+    endings = (".f16", "predictions.bin")
+    assert files_of(path) == {name: raw for name, raw in right.items() if name.endswith(endings)}
 
 
 @pytest.fixture
@@ -239,5 +239,5 @@ def test_a_run_that_is_killed_while_it_writes_goes_on(
     done = harness(*words, "--resume")
     assert (done.returncode, done.stderr) == (0, "")
     assert {name: (receipt / name).read_bytes() for name in whole} == whole
-    found = json.loads((tmp_path / f"{MODEL}.json").read_text())["receipt"]
-    assert found["tasks"] == of_small.document["receipt"]["tasks"]
+    receipt_document = json.loads((tmp_path / f"{MODEL}.json").read_text())["receipt"]
+    assert receipt_document["tasks"] == of_small.document["receipt"]["tasks"]

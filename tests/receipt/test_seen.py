@@ -43,8 +43,8 @@ def published(written: Written, revision: str) -> None:
 def repository(written: Written, folder: Path) -> Path:
     """Lay out a repository of one row, on a board of the small tasks."""
     root = folder / "board"
-    for place in ("submissions/cards", "leaderboard/policy", "schemas"):
-        (root / place).mkdir(parents=True)
+    for path in ("submissions/cards", "leaderboard/policy", "schemas"):
+        (root / path).mkdir(parents=True)
     shutil.copy(written.file, root / "submissions")
     (root / f"submissions/cards/{MODEL}.md").write_text(CARD)
     shutil.copy(written.options[3], root / "schemas/benchmark.json")

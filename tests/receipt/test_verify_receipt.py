@@ -92,16 +92,16 @@ def test_other_benchmarks_hold(kind: str, request: pytest.FixtureRequest) -> Non
     written: Written = request.getfixturevalue(f"of_{kind}")
     done = written.verify("--quiet", "--format", "json")
     assert (done.returncode, done.stderr) == (0, "")
-    found = json.loads(done.stdout)
+    document = json.loads(done.stdout)
     tasks = list(SMALL) if kind == "small" else [REAL]
     cells = 3 * len(tasks)
-    assert (found["verified"], found["refused_at"], found["weak"]) == (True, None, None)
-    assert found["cells"] == {"computed": cells, "equal": cells, "filled": 0}
-    assert sorted(found["tasks"]) == sorted(tasks)
-    assert [(one["step"], one["state"]) for one in found["steps"]] == [
+    assert (document["verified"], document["refused_at"], document["weak"]) == (True, None, None)
+    assert document["cells"] == {"computed": cells, "equal": cells, "filled": 0}
+    assert sorted(document["tasks"]) == sorted(tasks)
+    assert [(step["step"], step["state"]) for step in document["steps"]] == [
         (step, "held") for step in STEPS
     ]
-    assert found["recomputed"]["unequal"] == found["differences"] == []
+    assert document["recomputed"]["unequal"] == document["differences"] == []
 
 
 @pytest.mark.parametrize("name", ALTERED)
@@ -113,10 +113,10 @@ def test_altered_rows_are_refused_by_name(
     written = request.getfixturevalue(f"of_{kind}").copied(tmp_path)
     task = TASK if kind == "mini" else REAL
     written.put(task, change(written.rows(task)))
-    found = written.refused()
-    assert found[0] == step
-    assert found[1].startswith(f"{task}.f16 has ")
-    assert message in found[1]
+    refusal = written.refused()
+    assert refusal[0] == step
+    assert refusal[1].startswith(f"{task}.f16 has ")
+    assert message in refusal[1]
 
 
 @pytest.mark.parametrize("name", RESEALED)
@@ -126,8 +126,8 @@ def test_values_are_refused_although_every_digest_fits(
     change, step, message = RESEALED[name]
     written = of_mini.copied(tmp_path)
     written.sealed(TASK, change(written.rows(TASK)))
-    found = f"{TASK}.f16 {message}; a receipt holds finite numbers, and 0.0 for zero"
-    assert written.refused() == (step, found)
+    refusal_text = f"{TASK}.f16 {message}; a receipt holds finite numbers, and 0.0 for zero"
+    assert written.refused() == (step, refusal_text)
 
 
 @pytest.mark.parametrize(("scale", "times"), [(1, 1), (-3, 1), (-21, 2.0**15), (1, 2.0**15)])
@@ -137,19 +137,19 @@ def test_a_scale_that_does_not_follow_from_the_values_is_refused(
     written = of_mini.copied(tmp_path)
     rows = (written.rows(TASK).astype(np.float64) * times).astype(np.float16)
     written.sealed(TASK, rows, scale)
-    step, found = written.refused()
-    said = f"{TASK}.f16 has the scale 2^{scale} for values up to "
-    assert (step, found[: len(said)]) == ("values", said)
+    step, refusal_text = written.refused()
+    message = f"{TASK}.f16 has the scale 2^{scale} for values up to "
+    assert (step, refusal_text[: len(message)]) == ("values", message)
 
 
 def test_the_first_of_several_files_is_named(of_mini: Written, tmp_path: Path) -> None:
     written = of_mini.copied(tmp_path)
     written.put("mini_splice", put(0, 0, np.nan)(written.rows("mini_splice")))
     written.put(TASK, swapped(written.rows(TASK)))
-    step, found = written.refused()
+    step, refusal_text = written.refused()
     assert step == "files"
-    assert found.startswith("mini_tf.f16 has the sha256 ")
-    assert found.endswith("; 1 other file refused as well")
+    assert refusal_text.startswith("mini_tf.f16 has the sha256 ")
+    assert refusal_text.endswith("; 1 other file refused as well")
 
 
 @pytest.mark.parametrize("kind", ["small", "real"])
@@ -163,19 +163,19 @@ def test_unequal_rows_of_equal_sequences(
     row = 59 if kind == "small" else int(first[np.argmax(counts > 1)])
     rows[row] *= 2
     written.sealed(task, rows)
-    step, found = written.refused()
+    step, refusal_text = written.refused()
     assert step == "equality"
     where = "first, second" if kind == "small" else REAL
-    assert found == f"1 sequence has embeddings that differ, in {where}"
+    assert refusal_text == f"1 sequence has embeddings that differ, in {where}"
 
 
 def test_rows_that_the_data_have_not(of_small: Written, tmp_path: Path) -> None:
     written = of_small.copied(tmp_path)
     changed(written, lambda document: document["receipt"]["tasks"]["first"].update(train=61))
     written.sealed("first", np.vstack([written.rows("first")[:1], written.rows("first")]))
-    step, found = written.refused(apart=True)
+    step, refusal_text = written.refused(apart=True)
     assert step == "cells"
-    assert "has 61 training and 41 test embeddings, expected 60 and 41 by the data" in found
+    assert "has 61 training and 41 test embeddings, expected 60 and 41 by the data" in refusal_text
 
 
 def another_row(written: Written) -> None:
@@ -197,7 +197,7 @@ def matrix(document: Any) -> None:
 
 
 def recomputed(document: Any, claim: Any) -> None:
-    triples = [scores(np.array(one)) for one in claim["confusion"]]
+    triples = [scores(np.array(item)) for item in claim["confusion"]]
     claim["per_seed"] = {
         name: [getattr(triple, name) for triple in triples] for name in ("MCC", "Acc", "F1")
     }
@@ -207,8 +207,8 @@ def recomputed(document: Any, claim: Any) -> None:
 def cell(document: Any) -> None:
     """Claim another matrix for every seed of one cell, and the scores that follow."""
     claim = document["evidence"]["10shot"][TASK]
-    for one in claim["confusion"]:
-        one[0].reverse()
+    for seed_matrix in claim["confusion"]:
+        seed_matrix[0].reverse()
     recomputed(document, claim)
 
 
@@ -268,36 +268,40 @@ INCONSISTENT: dict[str, tuple[Callable[[Any], None], str]] = {
 
 @pytest.mark.parametrize("name", INCONSISTENT)
 def test_a_file_that_contradicts_itself(of_mini: Written, name: str, tmp_path: Path) -> None:
-    change, place = INCONSISTENT[name]
+    change, folder = INCONSISTENT[name]
     written = of_mini.copied(tmp_path)
     changed(written, change)
-    step, found = written.refused()
+    step, refusal_text = written.refused()
     assert step == "claims"
-    assert found.startswith(place)
+    assert refusal_text.startswith(folder)
 
 
 def test_predictions_of_other_rows_and_other_true_classes(of_mini: Written, tmp_path: Path) -> None:
     """Two embeddings of equal predictions change their classes: no count and no digest shows it."""
     written = of_mini.copied(tmp_path)
-    place = written.receipt / PREDICTIONS
-    found = decode_predictions(place.read_bytes(), MINI).tasks["mini_tf"]
-    fits = np.concatenate([f for by in found.fits.values() for f in by.values()])
-    zeros = {fits[:, i].tobytes(): i for i in np.flatnonzero(found.truth == 0)}
-    one = next(i for i in np.flatnonzero(found.truth == 1) if fits[:, i].tobytes() in zeros)
-    other = zeros[fits[:, one].tobytes()]
+    path = written.receipt / PREDICTIONS
+    task_predictions = decode_predictions(path.read_bytes(), MINI).tasks["mini_tf"]
+    fits = np.concatenate([f for by in task_predictions.fits.values() for f in by.values()])
+    zeros = {fits[:, i].tobytes(): i for i in np.flatnonzero(task_predictions.truth == 0)}
+    index = next(
+        i for i in np.flatnonzero(task_predictions.truth == 1) if fits[:, i].tobytes() in zeros
+    )
+    other = zeros[fits[:, index].tobytes()]
 
     def sealed(raw: bytes) -> None:
-        place.write_bytes(raw)
+        path.write_bytes(raw)
         document = written.document
-        said = {"bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
-        document["receipt"]["predictions"] = said
+        file_digest = {"bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
+        document["receipt"]["predictions"] = file_digest
         written.says(document)
 
-    raw = place.read_bytes()
-    codes = np.packbits(np.concatenate([found.truth, fits.ravel()]).astype(np.uint8)).tobytes()
+    raw = path.read_bytes()
+    codes = np.packbits(
+        np.concatenate([task_predictions.truth, fits.ravel()]).astype(np.uint8)
+    ).tobytes()
     assert raw.count(codes) == 1
-    truth = found.truth.copy()
-    truth[[one, other]] = truth[[other, one]]
+    truth = task_predictions.truth.copy()
+    truth[[index, other]] = truth[[other, index]]
     swapped = np.packbits(np.concatenate([truth, fits.ravel()]).astype(np.uint8)).tobytes()
     sealed(raw.replace(codes, swapped))
     step, text = written.refused()
@@ -315,12 +319,12 @@ def test_predictions_that_are_not_the_receipt_s_are_found_before_any_cell(
     of_mini: Written, tmp_path: Path
 ) -> None:
     written = of_mini.copied(tmp_path)
-    place = written.receipt / PREDICTIONS
-    place.write_bytes(place.read_bytes()[:-1] + b"?")
-    step, found = written.refused()
-    assert (step, found.split(": ")[0]) == ("files", str(place))
-    assert "bytes, sha256" in found
-    place.unlink()
+    path = written.receipt / PREDICTIONS
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    step, refusal_text = written.refused()
+    assert (step, refusal_text.split(": ")[0]) == ("files", str(path))
+    assert "bytes, sha256" in refusal_text
+    path.unlink()
     done = written.verify("--quiet")
     assert (done.returncode, done.stdout) == (3, "")
     assert "there is no such file, but the receipt has one for the predictions" in done.stderr

@@ -75,15 +75,15 @@ class Written:
     def sealed(self, task: str, rows: np.ndarray, scale_log2: int = 0) -> None:
         """Write the embeddings of a task, with every digest and root that follows from them."""
         document = self.document
-        said = document["receipt"]["tasks"]
+        tasks = document["receipt"]["tasks"]
         made = write_task(
-            self.receipt, task, RoundedEmbeddings(rows, scale_log2), said[task]["train"]
+            self.receipt, task, RoundedEmbeddings(rows, scale_log2), tasks[task]["train"]
         )
-        said[task] = made.model_dump(exclude={"dim"})
+        tasks[task] = made.model_dump(exclude={"dim"})
         document["receipt"]["root"] = root_over(
-            {name: ReceiptTask(**one) for name, one in said.items()}, document["receipt"]["dim"]
+            {name: ReceiptTask(**task) for name, task in tasks.items()}, document["receipt"]["dim"]
         )
-        document["receipt"]["rows"] = sum(one["train"] + one["test"] for one in said.values())
+        document["receipt"]["rows"] = sum(task["train"] + task["test"] for task in tasks.values())
         self.says(document)
 
     def verify(
@@ -103,10 +103,10 @@ class Written:
         """Verify, and return the step that was refused and what was found."""
         done = self.verify("--quiet", "--format", "json", apart=apart)
         assert (done.returncode, done.stderr) == (11, ""), done.stdout + done.stderr
-        found = json.loads(done.stdout)
-        assert found["verified"] is False
-        (step,) = [one for one in found["steps"] if one["state"] == "refused"]
-        assert step["step"] == found["refused_at"]
+        document = json.loads(done.stdout)
+        assert document["verified"] is False
+        (step,) = [step for step in document["steps"] if step["state"] == "refused"]
+        assert step["step"] == document["refused_at"]
         assert step["fix"]
         return step["step"], step["found"]
 

@@ -50,7 +50,7 @@ def test_value(text, value):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("github.reff", "'reff' does not exist"),
         ("steps.bild.outputs.generation", "'bild' does not exist"),
@@ -66,10 +66,10 @@ def test_value(text, value):
         ('"double"', "unknown text '\"double\"'"),
     ],
 )
-def test_what_is_not_known_is_an_error(text, said):
+def test_what_is_not_known_is_an_error(text, message):
     with pytest.raises(ExpressionError) as caught:
         evaluate(text, CONTEXTS)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_text():

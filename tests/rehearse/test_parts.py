@@ -147,18 +147,18 @@ def test_interpreters():
 
 
 def test_an_environment_that_was_written_into_is_not_used_again(tmp_path):
-    environments, place = Environments(tmp_path / "kept"), tmp_path / "tools"
+    environments, path = Environments(tmp_path / "kept"), tmp_path / "tools"
     for _ in range(2):
-        environments.bare(CURRENT_INTERPRETER, place, pip=False)
-        assert (place / "bin/python").is_symlink()
-    assert environments.restore("another key", [place]) is None
-    environments.keep("key", "a.job", [place])
-    assert environments.restore("key", [place]) == "a.job"
-    (place / "pyvenv.cfg").write_text("home = elsewhere\n")
+        environments.bare(CURRENT_INTERPRETER, path, pip=False)
+        assert (path / "bin/python").is_symlink()
+    assert environments.restore("another key", [path]) is None
+    environments.keep("key", "a.job", [path])
+    assert environments.restore("key", [path]) == "a.job"
+    (path / "pyvenv.cfg").write_text("home = elsewhere\n")
     with pytest.raises(RuntimeError, match=r"a job wrote into its environment: 0/pyvenv\.cfg"):
-        environments.restore("key", [place])
+        environments.restore("key", [path])
     with pytest.raises(RuntimeError, match=r"a job wrote into its environment"):
-        environments.bare(CURRENT_INTERPRETER, place, pip=False)
+        environments.bare(CURRENT_INTERPRETER, path, pip=False)
 
 
 def test_an_install_is_known_by_all_that_it_depends_on(tmp_path):

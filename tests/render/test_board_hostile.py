@@ -30,16 +30,16 @@ COMMANDS = re.compile(
 
 @st.composite
 def comparisons(draw):
-    one, other, text = draw(texts), draw(texts), draw(texts)
+    first, other, text = draw(texts), draw(texts), draw(texts)
     diff = BoardDiff(
-        added=(OneSidedRow(one, (PLACE,)),),
+        added=(OneSidedRow(first, (PLACE,)),),
         removed=(OneSidedRow(other, (PLACE,)),),
-        changed=(ChangedRow(one, (ChangedFact("disp", text, other),), ()),),
-        moves=(RankMove(text, PLACE, PLACE, (one, other, text), (), inside_noise=True),),
+        changed=(ChangedRow(first, (ChangedFact("disp", text, other),), ()),),
+        moves=(RankMove(text, PLACE, PLACE, (first, other, text), (), inside_noise=True),),
         pushed={"full": 3},
     )
     return Comparison(
-        text, "0" * 40, diff, (RejectedSubmission(one, 1),), (RejectedSubmission(other, 0),)
+        text, "0" * 40, diff, (RejectedSubmission(first, 1),), (RejectedSubmission(other, 0),)
     )
 
 
@@ -98,6 +98,6 @@ def test_a_table_keeps_its_columns(value):
 
 
 @given(comparisons(), replays())
-def test_json_reads_back(one, other):
-    assert json.loads(comparison.as_json(one))["pushed"] == {"full": 3}
+def test_json_reads_back(board_row, other):
+    assert json.loads(comparison.as_json(board_row))["pushed"] == {"full": 3}
     assert json.loads(comparison.replay_json(other))["rows"] == 41

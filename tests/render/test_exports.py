@@ -56,7 +56,7 @@ def site(entries: list[Entry], benchmark: Benchmark = small.BENCHMARK, **more: A
 @pytest.fixture(scope="module")
 def public() -> Site:
     documents = [json.loads(path.read_bytes()) for path in sorted(SUBMISSIONS.glob("*.json"))]
-    return site([read(one) for one in documents], shipped_benchmark())
+    return site([read(document) for document in documents], shipped_benchmark())
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def narrow(public: Site) -> Site:
     whole = public.benchmark
     first = {tasks[0] for tasks in whole.categories.values()}
     benchmark = replace(whole, tasks=[task for task in whole.tasks if task.id in first])
-    kept = [
+    results_of_rows = [
         {
             regime: {task: cells[task] for task in benchmark.task_ids}
             for regime, cells in entry.submission.results.items()
@@ -73,8 +73,8 @@ def narrow(public: Site) -> Site:
         for entry in public.entries
     ]
     entries = [
-        replace(one, submission=one.submission.model_copy(update={"results": results}))
-        for one, results in zip(public.entries, kept, strict=True)
+        replace(entry, submission=entry.submission.model_copy(update={"results": results}))
+        for entry, results in zip(public.entries, results_of_rows, strict=True)
     ]
     return site(entries, benchmark)
 
@@ -131,10 +131,10 @@ def csv_scores(files: dict[str, bytes]) -> dict[tuple[str, ...], float]:
 def test_csv_gives_every_score_and_text_of_the_public_rows_back(narrow: Site) -> None:
     files = dict(csv_files(narrow))
     assert csv_scores(files) == scores_of(narrow)
-    said = {line["model"]: line for line in unmarked(files["models.csv"])}
-    assert len(said) == len(narrow.entries)
+    line_by_model = {line["model"]: line for line in unmarked(files["models.csv"])}
+    assert len(line_by_model) == len(narrow.entries)
     for entry in narrow.entries:
-        submission, line = entry.submission, said[entry.submission.model_id]
+        submission, line = entry.submission, line_by_model[entry.submission.model_id]
         meta = submission.meta.model_dump() | {"format": "1.0"}
         texts = {name: str(meta[name]) for name in meta if name != "zero_shot"}
         assert {name: line[name] for name in texts} == texts
@@ -146,9 +146,14 @@ def test_csv_has_seeds_records_and_hostile_texts(audited: Site) -> None:
     assert csv_scores(files) == scores_of(audited)
     first, second, third = unmarked(files["models.csv"])
     assert (first["display"], first["training_data"]) == ("@SUM(A1)", HOSTILE)
-    assert [one["records"] for one in (first, second, third)] == ["", "", LINK]
+    assert [record_set["records"] for record_set in (first, second, third)] == ["", "", LINK]
     cells = csv.reader(io.StringIO(files["models.csv"].decode(), newline=""))
-    assert not [one for line in cells for one in line if FORMULA.match(one) and one[0] != MARK]
+    assert not [
+        cell_text
+        for line in cells
+        for cell_text in line
+        if FORMULA.match(cell_text) and cell_text[0] != MARK
+    ]
     seeds = unmarked(files["scores.csv"])[-1]["MCC_per_seed"]
     assert json.loads(seeds) == list(third_evidence(audited).per_seed.MCC)
 
@@ -168,8 +173,8 @@ def test_every_value_stands_in_one_long_table_with_the_digits_of_its_error(narro
         # Half of the last digit: of two digits of the error, or the sixth decimal.
         most = float(line["standard_error"]) / 18 if known else 0.51e-6
         assert abs(float(line["value"]) - exact[key]) <= most
-    said = {entry.submission.model_id: str(entry.evidence) for entry in narrow.entries}
-    assert {line["model"]: line["evidence"] for line in lines} == said
+    evidence_by_model = {entry.submission.model_id: str(entry.evidence) for entry in narrow.entries}
+    assert {line["model"]: line["evidence"] for line in lines} == evidence_by_model
     book = json.loads(files["codebook.json"])
     for name, table in book.items():
         header = next(csv.reader(io.StringIO(files[f"{name}.csv"].decode(), newline="")))
@@ -186,14 +191,25 @@ def test_no_text_becomes_a_formula_and_each_comes_back(texts: list[str]) -> None
     columns = tuple(TableColumn(f"c{n}", "text", "") for n in range(len(texts)))
     content = csv_bytes(Table("t", "", columns, lambda: [tuple(texts)])).decode()
     (_, line) = csv.reader(io.StringIO(content, newline=""))
-    assert [one for one in line if one[:1] in set("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")] == []
-    assert [one[1:] if one.startswith(MARK) else one for one in line] == texts
+    assert [
+        cell_text
+        for cell_text in line
+        if cell_text[:1] in set("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+    ] == []
+    assert [
+        cell_text[1:] if cell_text.startswith(MARK) else cell_text for cell_text in line
+    ] == texts
 
 
 def values_of(content: bytes) -> dict[str, float]:
-    found = parse_eval_result_entries(yaml.load(content, yaml.CSafeLoader))
-    assert len({one.task_id for one in found}) == len(found)
-    return {one.task_id: one.value for one in found}
+    eval_result_entries = parse_eval_result_entries(yaml.load(content, yaml.CSafeLoader))
+    assert len({eval_result_entry.task_id for eval_result_entry in eval_result_entries}) == len(
+        eval_result_entries
+    )
+    return {
+        eval_result_entry.task_id: eval_result_entry.value
+        for eval_result_entry in eval_result_entries
+    }
 
 
 def test_eval_results_give_every_score_and_mean_of_the_public_rows_back(narrow: Site) -> None:
@@ -233,7 +249,7 @@ def test_eval_results_have_only_tokens_that_were_given_and_link_the_record(audit
 def document_of(log: dict[str, Any]) -> dict[str, Any]:
     """Return the submission that a log of Every Eval Ever was made from."""
     source, model = (log[k]["additional_details"] for k in ("source_metadata", "model_info"))
-    found: dict[str, Any] = {
+    submission: dict[str, Any] = {
         "schema_version": source["submission_format"],
         "model_id": model["model_id"],
         "harness_version": log["eval_library"]["version"],
@@ -250,18 +266,18 @@ def document_of(log: dict[str, Any]) -> dict[str, Any]:
     }
     run = log["eval_library"]["additional_details"].get("run")
     if run is not None:
-        found |= {"run": json.loads(run), "gaps": json.loads(source.get("gaps", "{}"))}
-        found |= {"evidence": {}}
-    for one in log["evaluation_results"]:
-        task, regime, metric = one["evaluation_result_id"].split("/")
-        cell = found["results"].setdefault(regime, {}).setdefault(task, {})
-        cell[metric] = one["score_details"]["score"]
-        details = one["score_details"].get("details", {})
+        submission |= {"run": json.loads(run), "gaps": json.loads(source.get("gaps", "{}"))}
+        submission |= {"evidence": {}}
+    for evaluation_result in log["evaluation_results"]:
+        task, regime, metric = evaluation_result["evaluation_result_id"].split("/")
+        cell = submission["results"].setdefault(regime, {}).setdefault(task, {})
+        cell[metric] = evaluation_result["score_details"]["score"]
+        details = evaluation_result["score_details"].get("details", {})
         if "per_seed" in details:
-            said = found["evidence"].setdefault(regime, {}).setdefault(task, {})
-            said |= json.loads(details.get("cell", "{}"))
-            said.setdefault("per_seed", {})[metric] = json.loads(details["per_seed"])
-    return found
+            cell_members = submission["evidence"].setdefault(regime, {}).setdefault(task, {})
+            cell_members |= json.loads(details.get("cell", "{}"))
+            cell_members.setdefault("per_seed", {})[metric] = json.loads(details["per_seed"])
+    return submission
 
 
 EEE = """
@@ -293,7 +309,9 @@ def test_logs_of_every_eval_ever_are_valid_and_lose_nothing(
         for log in logs.values()
         if "audit_records" in log["source_metadata"]["additional_details"]
     ]
-    assert [one["source_metadata"]["source_organization_url"] for one in linked] == [LINK]
+    assert [
+        linked_record["source_metadata"]["source_organization_url"] for linked_record in linked
+    ] == [LINK]
 
     write_page(tmp_path / "out", files)
     schema, reports = validated(EEE, tmp_path / "out")
@@ -343,18 +361,18 @@ def test_croissant_describes_tables_and_task_data_so_that_they_can_be_read(
     (data / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     plain = replace(audited, entries=audited.entries[2:])
     write_page(out, dict(croissant_files(plain, data)))
-    said, issues, models, scores, rows = validated(CROISSANT, out, data / names[0])
+    message, issues, models, scores, rows = validated(CROISSANT, out, data / names[0])
     lacking = 'GENEB-small tasks)] Property "https://schema.org/license" is recommended'
-    assert (len(said), issues[0], issues[1].count("  -  "), lacking in issues[1]) == (
+    assert (len(message), issues[0], issues[1].count("  -  "), lacking in issues[1]) == (
         1,
         "",
         1,
         True,
     )
-    assert [one["models/records"] for one in models] == [LINK]
+    assert [model["models/records"] for model in models] == [LINK]
     assert {
-        ("c", one["scores/regime"], one["scores/task"], metric): one[f"scores/{metric}"]
-        for one in scores
+        ("c", score["scores/regime"], score["scores/task"], metric): score[f"scores/{metric}"]
+        for score in scores
         for metric in small.METRICS
     } == scores_of(plain)
     assert rows == [
@@ -362,7 +380,7 @@ def test_croissant_describes_tables_and_task_data_so_that_they_can_be_read(
         {"splice_sites/train/text": "TTTT", "splice_sites/train/label": 1},
     ]
     described = json.loads((out / "tasks-croissant.json").read_bytes())
-    assert [one["contentUrl"] for one in described["distribution"]] == [
+    assert [distribution["contentUrl"] for distribution in described["distribution"]] == [
         f"https://huggingface.co/datasets/{pinned.repo_id}/resolve/{pinned.revision}/{name}"
         for name in sorted(names)
     ]
@@ -374,9 +392,9 @@ def test_parquet_gives_every_row_back_and_the_same_bytes_again(
     files = dict(parquet_files(audited))
     assert files == dict(parquet_files(audited))
     write_page(tmp_path / "out", files)
-    found = validated(PARQUET, tmp_path / "out")
+    document = validated(PARQUET, tmp_path / "out")
     for table in tables(audited):
-        types, rows = found[table.name]
+        types, rows = document[table.name]
         names = {"text": "string", "number": "double", "count": "int64", "flag": "bool"}
         names["numbers"] = "list<element: double>"
         assert types == {column.name: names[column.type] for column in table.columns}

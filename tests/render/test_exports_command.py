@@ -43,10 +43,10 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_command_writes_what_was_asked_for(board: Path, capsys: Any) -> None:
-    said = export(capsys, "--format", "csv", "--output", "out", "--model", "m2")
-    assert said == (0, "wrote 4 files to out: 1 model\n", "")
+    exported = export(capsys, "--format", "csv", "--output", "out", "--model", "m2")
+    assert exported == (0, "wrote 4 files to out: 1 model\n", "")
     assert [line["model"] for line in unmarked((board / "out/models.csv").read_bytes())] == ["m2"]
-    said = export(
+    exported = export(
         capsys,
         "--format",
         "eval-results",
@@ -57,7 +57,7 @@ def test_the_command_writes_what_was_asked_for(board: Path, capsys: Any) -> None
         "--time",
         WHEN,
     )
-    assert said == (0, "wrote 4 files to hub: 2 models\n", "")
+    assert exported == (0, "wrote 4 files to hub: 2 models\n", "")
     texts = {p.parts[1]: p.read_text() for p in sorted(Path("hub").rglob("geneb.yaml"))}
     assert {name: "verifyToken: tok" in text for name, text in texts.items()} == {
         "m1": True,
@@ -66,7 +66,7 @@ def test_the_command_writes_what_was_asked_for(board: Path, capsys: Any) -> None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--format", "csv", "--output", "submissions"], "submissions is not empty"),
         (["--format", "every-eval-ever"], "a log of Every Eval Ever needs a time"),
@@ -90,12 +90,12 @@ def test_the_command_writes_what_was_asked_for(board: Path, capsys: Any) -> None
     ],
 )
 def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
-    arguments: list[str], said: str, board: Path, capsys: Any
+    arguments: list[str], message: str, board: Path, capsys: Any
 ) -> None:
     out = [] if "--output" in arguments else ["--output", "out"]
     code, printed, error = export(capsys, *arguments, *out)
     assert (code, printed, (board / "out").exists()) == (2, "", False)
-    assert error.startswith(f"geneb-ci: {said}")
+    assert error.startswith(f"geneb-ci: {message}")
     assert "\n  fix: " in error
 
 
@@ -125,14 +125,21 @@ def results_of_mteb(folder: Path) -> dict[str, dict[str, float]]:
     (folder / "model_meta.json").write_text(json.dumps(meta))
     cells = small.small("x")["results"]["full"]
     for task, cell in cells.items():
-        said = {"mcc": cell["MCC"], "accuracy": cell["Acc"], "f1": cell["F1"], "main_score": 1.0}
+        scores_of_cell = {
+            "mcc": cell["MCC"],
+            "accuracy": cell["Acc"],
+            "f1": cell["F1"],
+            "main_score": 1.0,
+        }
         if task == "promoter_notata":
-            del said["mcc"]
+            del scores_of_cell["mcc"]
         result = {
             "dataset_revision": small.BENCHMARK.dataset.revision,
             "task_name": task,
             "mteb_version": "2.26.24",
-            "scores": {"test": [said | {"hf_subset": "default", "languages": ["eng-Latn"]}]},
+            "scores": {
+                "test": [scores_of_cell | {"hf_subset": "default", "languages": ["eng-Latn"]}]
+            },
             "evaluation_time": 1.5,
         }
         (folder / f"{task}.json").write_text(json.dumps(result))
@@ -155,10 +162,10 @@ def before_1_11(result: dict[str, Any], *, subsets: bool) -> dict[str, Any]:
 def test_results_of_mteb_before_version_1_11_are_imported(
     board: Path, capsys: Any, *, subsets: bool
 ) -> None:
-    place = board / "results/my-model"
-    cells = results_of_mteb(place)
-    (place / "model_meta.json").unlink()
-    for path in place.glob("*.json"):
+    results_folder = board / "results/my-model"
+    cells = results_of_mteb(results_folder)
+    (results_folder / "model_meta.json").unlink()
+    for path in results_folder.glob("*.json"):
         old = before_1_11(json.loads(path.read_bytes()), subsets=subsets)
         path.write_text(json.dumps(old))
     named = ("--model-id", "x", "--display", "X", "--params", "5", "--output", "old.json")
@@ -171,24 +178,26 @@ def test_results_of_mteb_1_12_and_of_part_of_the_tasks_are_imported(
     board: Path, capsys: Any
 ) -> None:
     """Version 1.12 wrote an emission beside the time, 2 a model whose revision is null."""
-    place = board / "results/org__My-Model/no_revision_available"
-    cells = results_of_mteb(place)
-    path = place / "promoter_tata.json"
+    results_folder = board / "results/org__My-Model/no_revision_available"
+    cells = results_of_mteb(results_folder)
+    path = results_folder / "promoter_tata.json"
     result = json.loads(path.read_bytes()) | {"mteb_version": "1.12.0", "kg_co2_emissions": None}
     path.write_text(json.dumps(result))
-    (place / "splice_sites.json").unlink()
+    (results_folder / "splice_sites.json").unlink()
     assert main(["pack", "results", "--params", "5", "--output", "part.json"]) == 11
-    said = capsys.readouterr().err
-    assert "full: 2 missing: promoter_notata, splice_sites\n" in said
+    error_output = capsys.readouterr().err
+    assert "full: 2 missing: promoter_notata, splice_sites\n" in error_output
     imported = json.loads((board / "part.json").read_bytes())
     assert imported["results"]["full"] == {"promoter_tata": cells["promoter_tata"]}
 
 
-@pytest.mark.parametrize("place", ["results_2026-11-25T12-00-00.json", "org__m/results_2026.json"])
+@pytest.mark.parametrize(
+    "location", ["results_2026-11-25T12-00-00.json", "org__m/results_2026.json"]
+)
 def test_a_result_of_the_lm_evaluation_harness_is_refused_in_a_sentence(
-    board: Path, capsys: Any, place: str
+    board: Path, capsys: Any, location: str
 ) -> None:
-    path = board / "lm" / place
+    path = board / "lm" / location
     path.parent.mkdir(parents=True)
     result = {
         "results": {"promoter_tata": {"alias": "promoter_tata", "acc,none": 0.5, "mcc,none": 0.1}},
@@ -197,9 +206,9 @@ def test_a_result_of_the_lm_evaluation_harness_is_refused_in_a_sentence(
     path.write_text(json.dumps(result))
     named = ("--model-id", "x", "--display", "X", "--params", "5", "--output", "lm.json")
     assert main(["pack", "lm", *named]) == 3
-    said = " ".join(capsys.readouterr().err.split())
+    text = " ".join(capsys.readouterr().err.split())
     assert (
-        f'"{path.name}" cannot be used: it is a result of the LM Evaluation Harness, which' in said
+        f'"{path.name}" cannot be used: it is a result of the LM Evaluation Harness, which' in text
     )
     assert not (board / "lm.json").exists()
 
@@ -218,12 +227,12 @@ def documented() -> list[tuple[str, str]]:
     """Return each command of docs/reader/exports.md and what the page says that it prints."""
     page = (ROOT / "docs/reader/exports.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
-    found = [
+    command_and_text = [
         part.partition("\n")
         for block in blocks
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)
     ]
-    return [(command, said) for command, _, said in found if command]
+    return [(command, text) for command, _, text in command_and_text if command]
 
 
 def test_the_examples_of_the_page_print_what_it_says(board: Path, capsys: Any) -> None:
@@ -234,14 +243,14 @@ def test_the_examples_of_the_page_print_what_it_says(board: Path, capsys: Any) -
         (board / f"submissions/cards/{name}.md").write_text(small.CARD)
     cells = results_of_mteb(board / "results/org__My-Model/0123abcd")
     formats = set()
-    for command, said in documented():
+    for command, message in documented():
         program, *words = shlex.split(command)
         assert program == "geneb-ci"
         formats |= {words[words.index("--format") + 1]} if "--format" in words else set()
         main(words)
         output = capsys.readouterr()
         printed = output.err + output.out
-        assert printed == said, command
+        assert printed == message, command
     assert formats == set(FORMATS)
     imported = json.loads((board / "imported.json").read_bytes())
     assert imported["results"] == {"full": cells, "10shot": {}, "1shot": {}}
@@ -258,11 +267,11 @@ def test_a_name_becomes_a_folder_that_every_system_takes(name: str, folder: str)
 
 
 def test_the_citation_file_has_the_form_of_its_format() -> None:
-    found = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    place = Path(validated(SITE_PACKAGES), "cffconvert/schemas/1.2.0/schema.json")
-    schema = json.loads(place.read_bytes())
-    jsonschema.Draft7Validator(schema).validate(found)
-    assert (found["title"], found["license"]) == ("geneb-ci", "Apache-2.0")
+    document = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    path = Path(validated(SITE_PACKAGES), "cffconvert/schemas/1.2.0/schema.json")
+    schema = json.loads(path.read_bytes())
+    jsonschema.Draft7Validator(schema).validate(document)
+    assert (document["title"], document["license"]) == ("geneb-ci", "Apache-2.0")
 
 
 def test_an_entry_has_the_records_that_its_evidence_rests_on() -> None:
@@ -293,9 +302,9 @@ def test_parquet_of_a_build_has_the_scores_of_its_json(
     monkeypatch.chdir(PUBLIC)
     out = tmp_path / "board"
     assert main(["build", "--parquet", "--no-cache", "--output", str(out)]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "models.parquet and scores.parquet: 41 models" in said
-    found = validated(PARQUET, out)
+    text = " ".join(capsys.readouterr().out.split())
+    assert "models.parquet and scores.parquet: 41 models" in text
+    document = validated(PARQUET, out)
     published = json.loads((out / "leaderboard_tasks.json").read_bytes())["data"]
     expected = {
         (row["model"], regime, task, metric): score
@@ -304,7 +313,7 @@ def test_parquet_of_a_build_has_the_scores_of_its_json(
         for metric in ("MCC", "Acc", "F1")
         for task, score in row[f"task_{metric}"].items()
     }
-    _, scores = found["scores"]
+    _, scores = document["scores"]
     given_scores = {
         (row["model"], row["regime"], row["task"], metric): row[metric]
         for row in scores
@@ -312,6 +321,6 @@ def test_parquet_of_a_build_has_the_scores_of_its_json(
     }
     assert given_scores == expected
     assert len(scores) == 41 * 3 * 100
-    _, models = found["models"]
+    _, models = document["models"]
     ids = sorted({row["model"] for rows in published.values() for row in rows}, key=str.lower)
     assert [row["model"] for row in models] == ids

@@ -69,7 +69,7 @@ def test_every_module_that_renders_a_report_is_a_format():
             r"^def render\(report: Report", outside_rows(path).read_text("utf-8"), re.MULTILINE
         )
     }
-    assert modules == {one.module for one in FORMATS.values()}
+    assert modules == {value.module for value in FORMATS.values()}
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -81,6 +81,6 @@ def test_what_a_format_escapes_is_tested_on_hostile_reports(name):
 
 
 def test_the_help_of_check_says_what_each_format_is_for():
-    [option] = [one for one in check_command.params if one.name == "formats"]
+    [option] = [parameter for parameter in check_command.params if parameter.name == "formats"]
     assert isinstance(option, click.Option)
-    assert all(f"{name}: {one.what}" in str(option.help) for name, one in FORMATS.items())
+    assert all(f"{name}: {member.what}" in str(option.help) for name, member in FORMATS.items())

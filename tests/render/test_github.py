@@ -46,15 +46,15 @@ def command(finding: Finding) -> Command:
 @BRIEF
 @given(report=reports())
 def test_one_command_a_finding_which_reads_back(report):
-    found = list(parse(render("github", report)))
+    commands = list(parse(render("github", report)))
     first = len(report.unreadable)
-    last = len(found) - bool(why_nothing(report))
-    assert sorted(map(repr, found[first:last])) == sorted(
+    last = len(commands) - bool(why_nothing(report))
+    assert sorted(map(repr, commands[first:last])) == sorted(
         repr(command(finding)) for finding in sorted_findings(report)
     )
     assert all(
         (name, properties) == ("error", {"title": "not checked"})
-        for name, properties, _ in (*found[:first], *found[last:])
+        for name, properties, _ in (*commands[:first], *commands[last:])
     )
 
 

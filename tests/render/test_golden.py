@@ -9,7 +9,7 @@ from geneb_ci.render.formats import FORMATS, render
 from tests.render import examples
 
 GOLDEN = Path(__file__).parent / "golden"
-FILES = {name: f"{name}.{one.suffix}" for name, one in FORMATS.items()}
+FILES = {name: f"{name}.{member.suffix}" for name, member in FORMATS.items()}
 REPORTS = {
     "mixed": examples.mixed,
     "clean": examples.clean,

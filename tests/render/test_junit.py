@@ -44,8 +44,8 @@ def test_it_parses_and_counts(report):
 def test_every_finding_says_what_it_is(report):
     root = parse(report)
     cases = root.findall("testsuite/testcase")
-    found = [case for case in cases if len(case)][: len(report.findings)]
-    for case, finding in zip(found, sorted_findings(report), strict=True):
+    failed_cases = [case for case in cases if len(case)][: len(report.findings)]
+    for case, finding in zip(failed_cases, sorted_findings(report), strict=True):
         assert case.get("classname") == visible(finding.file)
         verdict = case[0]
         if finding.rule == "check-crashed":

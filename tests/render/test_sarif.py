@@ -41,17 +41,17 @@ def test_it_validates_and_names_every_place(report):
     rules = run["tool"]["driver"]["rules"]
     assert run["invocations"][0]["executionSuccessful"] == is_complete(report)
     for result, item in zip(run["results"], sorted_findings(report), strict=True):
-        place = result["locations"][0]
+        location = result["locations"][0]
         text = f"{sentence(item)}. {item.fix}".rstrip()
         assert result["message"]["text"] == escape(text)
         assert result["level"] == item.severity
         assert rules[result["ruleIndex"]]["id"] == result["ruleId"] == visible(item.rule)
-        assert unquote(place["physicalLocation"]["artifactLocation"]["uri"]) == uri(item.file)
-        assert place["physicalLocation"]["region"] == {
+        assert unquote(location["physicalLocation"]["artifactLocation"]["uri"]) == uri(item.file)
+        assert location["physicalLocation"]["region"] == {
             "startLine": item.line,
             "startColumn": item.column,
         }
-        names = [logical["fullyQualifiedName"] for logical in place.get("logicalLocations", ())]
+        names = [logical["fullyQualifiedName"] for logical in location.get("logicalLocations", ())]
         assert names == ([well_formed(item.pointer)] if item.pointer else [])
 
 
@@ -93,8 +93,8 @@ def test_a_fingerprint_outlives_an_edit_of_the_line():
 
 
 def test_fingerprints_in_one_line_differ():
-    found = prints(*(score(2, column) for column in range(1, 9)))
-    assert len(set(found.values())) == 8
+    fingerprints = prints(*(score(2, column) for column in range(1, 9)))
+    assert len(set(fingerprints.values())) == 8
     same = [finding("placeholder-in-card", "c.md", "x", line=line, column=line) for line in (1, 2)]
     assert [print_.split(":")[1] for print_ in prints(*same).values()] == ["1", "2"]
 
@@ -112,5 +112,5 @@ def test_fingerprints_in_one_line_differ():
 )
 def test_a_path_is_a_uri(file, expected):
     report = Report(files=[file], rules=1, findings=[finding("empty-file", file, "m")])
-    place = run_of(report)["results"][0]["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"] == {"uri": expected}
+    physical_location = run_of(report)["results"][0]["locations"][0]["physicalLocation"]
+    assert physical_location["artifactLocation"] == {"uri": expected}

@@ -63,7 +63,7 @@ def test_verdict_and_line(report, expected, line):
 
 
 @pytest.mark.parametrize(
-    ("message", "found", "expected", "said"),
+    ("message", "result", "expected", "text"),
     [
         ("MCC is 1.7", "1.7", "at most 1", "MCC is 1.7; expected at most 1"),
         ("a gap", "2 gaps", "no gap", "a gap; found 2 gaps, expected no gap"),
@@ -80,19 +80,19 @@ def test_verdict_and_line(report, expected, line):
         ("1 of 2 seeds", "nothing", "2", "1 of 2 seeds; expected 2"),
     ],
 )
-def test_each_is_said_once(message, found, expected, said):
-    item = finding("missing-task", "a.json", message, found=found, expected=expected)
-    assert sentence(item) == said
+def test_each_is_said_once(message, result, expected, text):
+    item = finding("missing-task", "a.json", message, found=result, expected=expected)
+    assert sentence(item) == text
 
 
 def test_the_score_of_a_finding_is_not_taken_for_a_score_of_the_submission():
     item = finding("missing-task", "a.json", "MCC is off", found="0.3063", expected="about 0.792")
-    said = "MCC is off; found 0.3063, expected about 0.792 (finding score 1.4)"
-    assert sentence(dataclasses.replace(item, score=1.4)) == said
+    message = "MCC is off; found 0.3063, expected about 0.792 (finding score 1.4)"
+    assert sentence(dataclasses.replace(item, score=1.4)) == message
 
 
 @pytest.mark.parametrize(
-    ("share", "said"),
+    ("share", "message"),
     [
         (0, "0 %"),
         (1, "100 %"),
@@ -102,15 +102,16 @@ def test_the_score_of_a_finding_is_not_taken_for_a_score_of_the_submission():
         (1 / 300, "0.4 %"),
     ],
 )
-def test_only_all_are_100_percent(share, said):
-    assert percent(share) == said
+def test_only_all_are_100_percent(share, message):
+    assert percent(share) == message
 
 
 @pytest.mark.parametrize(
-    ("number", "said"), [(0, "0 errors"), (1, "1 error"), (2, "2 errors"), (1234, "1,234 errors")]
+    ("number", "message"),
+    [(0, "0 errors"), (1, "1 error"), (2, "2 errors"), (1234, "1,234 errors")],
 )
-def test_counted(number, said):
-    assert plural(number, "error") == said
+def test_counted(number, message):
+    assert plural(number, "error") == message
 
 
 def of_many_files() -> Report:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.rules.fixtures import FAMILIES
-from tests.rules.place import Row, digest, found
+from tests.rules.place import Row, digest, rows_found
 
 FOLDER = Path(__file__).with_name("expected")
 VERDICTS = ("fail", "pass")
@@ -32,7 +32,7 @@ def computed() -> Table:
     """Return what the code finds in every fixture today."""
     return {
         family: {
-            f"{rule}/{verdict}": Expectation(digest(fixture), found(fixture))
+            f"{rule}/{verdict}": Expectation(digest(fixture), rows_found(fixture))
             for rule, pair in pairs.items()
             for verdict, fixture in zip(VERDICTS, pair, strict=True)
         }

@@ -71,7 +71,7 @@ def _write(files: Tree, root: Path) -> Path:
     return root / files.checked
 
 
-def found(fixture: Fixture, rules: tuple[Rule, ...] = RULES) -> list[Row]:
+def rows_found(fixture: Fixture, rules: tuple[Rule, ...] = RULES) -> list[Row]:
     """Return all findings of a fixture."""
     if isinstance(fixture, Change):
         return [shown(finding, "") for finding in change_findings(fixture)]

@@ -5,7 +5,7 @@ import pytest
 from geneb_ci.submission.placeholders import placeholder_in, placeholder_name
 from tests.each import each
 from tests.rules.deltas import card_with, put, v10, v11
-from tests.rules.place import found
+from tests.rules.place import rows_found
 
 ZEROS = "0" * 40
 MODEL = {
@@ -26,9 +26,11 @@ FIELDS = {
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_placeholder_pins_no_weights(name):
-    place, value, placeholder = FIELDS[name]
+    folder, value, placeholder = FIELDS[name]
     messages = [
-        row["message"] for row in found(v11(put(place, value))) if row["rule"] == "unpinned-model"
+        row["message"]
+        for row in rows_found(v11(put(folder, value)))
+        if row["rule"] == "unpinned-model"
     ]
     assert len(messages) == 1
     assert f'"{placeholder}' in messages[0]
@@ -36,7 +38,7 @@ def test_a_placeholder_pins_no_weights(name):
 
 
 def test_a_link_of_format_1_0_is_looked_at_too():
-    rows = found(v10(put("meta/url", "https://huggingface.co/OWNER/NAME")))
+    rows = rows_found(v10(put("meta/url", "https://huggingface.co/OWNER/NAME")))
     assert [row["pointer"] for row in rows if row["rule"] == "unpinned-model"] == ["/meta/url"]
 
 
@@ -64,7 +66,7 @@ CARDS = {
 @each("text", CARDS)
 def test_a_placeholder_of_a_card(text):
     assert placeholder_in(text) == CARDS[text]
-    rows = found(v10(card_text=card_with("BERT encoder", text)))
+    rows = rows_found(v10(card_text=card_with("BERT encoder", text)))
     own = [row for row in rows if row["rule"] == "placeholder-in-card"]
     assert len(own) == bool(CARDS[text])
 
@@ -74,7 +76,7 @@ def test_a_placeholder_outside_of_the_fields_is_named_once():
         card_with("BERT encoder", "BERT")
         + "\nSee https://huggingface.co/OWNER/MODEL, OWNER/MODEL\n"
     )
-    own = [row for row in found(v10(card_text=text)) if row["rule"] == "placeholder-in-card"]
+    own = [row for row in rows_found(v10(card_text=text)) if row["rule"] == "placeholder-in-card"]
     assert len(own) == 1
 
 

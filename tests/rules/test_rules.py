@@ -12,7 +12,7 @@ from tests.rules.deltas import SOUND
 from tests.rules.expectations import FOLDER as EXPECTED
 from tests.rules.expectations import NOTHING, VERDICTS, read, text_of
 from tests.rules.fixtures import FAMILIES, fixture
-from tests.rules.place import digest, found
+from tests.rules.place import digest, rows_found
 
 TABLE = read()
 EXPECTATIONS = {
@@ -41,12 +41,14 @@ def test_the_files_of_expectations_are_those_that_the_command_writes(family):
 @pytest.mark.parametrize("case", CASES)
 def test_a_fixture_has_exactly_the_findings_expected(case):
     rule, verdict = case.split("/")
-    expected, rows = EXPECTATIONS.get(case, NOTHING), found(fixture(case))
+    expected, rows = EXPECTATIONS.get(case, NOTHING), rows_found(fixture(case))
     assert rows == expected.findings, f"{UPDATE} {rule}"
     assert digest(fixture(case)) == expected.input, f"the input changed: {UPDATE} {rule}"
-    wanted = verdict == "fail" and rule != CRASHED  # sound: the next test puts a failing rule in
-    assert (rule in {row["rule"] for row in rows}) == wanted, (
-        f"the {verdict}ing fixture must {'' if wanted else 'not '}have the finding {rule}"
+    expected_value = (
+        verdict == "fail" and rule != CRASHED
+    )  # sound: the next test puts a failing rule in
+    assert (rule in {row["rule"] for row in rows}) == expected_value, (
+        f"the {verdict}ing fixture must {'' if expected_value else 'not '}have the finding {rule}"
     )
 
 
@@ -87,4 +89,4 @@ def test_a_rule_that_raises_is_an_error_and_the_others_still_run(check, message)
         "column": 1,
         "message": message,
     }
-    assert found(SOUND, rules) == [crash, *EXPECTATIONS[f"{CRASHED}/fail"].findings]
+    assert rows_found(SOUND, rules) == [crash, *EXPECTATIONS[f"{CRASHED}/fail"].findings]

@@ -30,12 +30,12 @@ def differences(old: Table, new: Table) -> dict[tuple[str, str], list[str]]:
     cases = {
         (family, case): None for table in (new, old) for family in table for case in table[family]
     }
-    found = {}
+    lines_by_case = {}
     for family, case in cases:
         before, after = old.get(family, {}).get(case), new.get(family, {}).get(case)
         if before != after:
-            found[family, case] = _lines(before, after)
-    return found
+            lines_by_case[family, case] = _lines(before, after)
+    return lines_by_case
 
 
 def _lines(before: Expectation | None, after: Expectation | None) -> list[str]:
@@ -49,10 +49,10 @@ def _lines(before: Expectation | None, after: Expectation | None) -> list[str]:
     return [f"  {what}"] * bool(what) + [f"  {line}" for line in lines]
 
 
-def shown(found: dict[tuple[str, str], list[str]]) -> str:
+def shown(expected: dict[tuple[str, str], list[str]]) -> str:
     """Return the differences as text; cases that differ the same way stand together."""
     groups: dict[tuple[str, ...], list[str]] = {}
-    for (_, case), lines in found.items():
+    for (_, case), lines in expected.items():
         groups.setdefault(tuple(lines), []).append(case)
     return "".join(
         f"{', '.join(cases)}\n" + "".join(f"{line}\n" for line in lines)
@@ -114,8 +114,8 @@ def _unknown(name: str, known: Collection[str]) -> str:
     return f"{name} is not a rule" + (f"; did you mean {near[0]}?" if near else "")
 
 
-def _count(found: dict[tuple[str, str], list[str]]) -> str:
-    count = len(found)
+def _count(expected: dict[tuple[str, str], list[str]]) -> str:
+    count = len(expected)
     return f"{count} expectation{'s' * (count != 1)}"
 
 

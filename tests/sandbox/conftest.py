@@ -47,8 +47,8 @@ def landlock_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandb
 def sandbox(request: pytest.FixtureRequest) -> Sandbox:
     """Return the sandbox of level 2, then that of level 1: each has one trial a session."""
     name = {2: "bubblewrap_sandbox", 1: "landlock_sandbox"}[request.param]
-    found: Sandbox = request.getfixturevalue(name)
-    return found
+    sandbox_of_level: Sandbox = request.getfixturevalue(name)
+    return sandbox_of_level
 
 
 @pytest.fixture
@@ -65,9 +65,9 @@ def nothing_left(sandbox: Sandbox) -> Iterator[None]:
 def started_for(folder: Path) -> list[str]:
     """Return the command lines of the processes that name a folder."""
     lines = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # it has ended meanwhile
-            lines.append(place.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+            lines.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
     return [line for line in lines if str(folder) in line]
 
 

@@ -18,9 +18,9 @@ Options = list[str]
 
 def test_every_attempt_is_refused(sandbox: Sandbox):
     escapes = run_escape_suite(sandbox)
-    assert [one.name for one in escapes] == list(ESCAPE_NAMES)
+    assert [escape.name for escape in escapes] == list(ESCAPE_NAMES)
     assert len(ESCAPE_NAMES) >= 20
-    assert [(one.name, one.detail) for one in escapes if not one.refused] == []
+    assert [(escape.name, escape.detail) for escape in escapes if not escape.refused] == []
     refuse_leaks(sandbox, escapes)
 
 
@@ -75,7 +75,7 @@ def test_a_missing_guard_is_noticed(bubblewrap_sandbox: Sandbox, monkeypatch, ch
     sound = mounts.bubblewrap_options
     monkeypatch.setattr(mounts, "bubblewrap_options", lambda *a: change(sound(*a)))
     escapes = run_escape_suite(bubblewrap_sandbox)
-    assert noticed <= {one.name for one in escapes if not one.refused}
+    assert noticed <= {escape.name for escape in escapes if not escape.refused}
     with pytest.raises(SandboxLeaks, match="from the sandbox succeeded"):
         refuse_leaks(bubblewrap_sandbox, escapes)
 
@@ -84,7 +84,9 @@ def test_a_writable_folder_of_the_host_is_noticed(bubblewrap_sandbox: Sandbox, m
     change = with_more("--bind", str(bubblewrap_sandbox.scratch), "/var")
     sound = mounts.bubblewrap_options
     monkeypatch.setattr(mounts, "bubblewrap_options", lambda *a: change(sound(*a)))
-    open_ones = {one.name for one in run_escape_suite(bubblewrap_sandbox) if not one.refused}
+    open_ones = {
+        attempt.name for attempt in run_escape_suite(bubblewrap_sandbox) if not attempt.refused
+    }
     (bubblewrap_sandbox.scratch / "written-by-the-probe-suite").unlink()
     assert open_ones == {"planted-label", "write-system"}
 
@@ -93,14 +95,16 @@ def test_a_writable_folder_of_the_host_is_noticed(bubblewrap_sandbox: Sandbox, m
 def test_a_writable_proc_under_root_is_noticed(bubblewrap_sandbox: Sandbox, monkeypatch):
     sound, change = mounts.bubblewrap_options, without_pair("--remount-ro", "/proc")
     monkeypatch.setattr(mounts, "bubblewrap_options", lambda *a: change(sound(*a)))
-    open_ones = {one.name for one in run_escape_suite(bubblewrap_sandbox) if not one.refused}
+    open_ones = {
+        attempt.name for attempt in run_escape_suite(bubblewrap_sandbox) if not attempt.refused
+    }
     assert "write-kernel-settings" in open_ones
 
 
 def test_a_missing_filter_is_noticed(sandbox: Sandbox, monkeypatch):
     allow_all = seccomp._INSTRUCTION.pack(seccomp.RETURN, 0, 0, seccomp.ALLOW)
     monkeypatch.setattr(seccomp, "program", lambda: allow_all)
-    open_ones = {one.name for one in run_escape_suite(sandbox) if not one.refused}
+    open_ones = {attempt.name for attempt in run_escape_suite(sandbox) if not attempt.refused}
     assert {"trace", "rare-system-calls"} <= open_ones
 
 
@@ -111,7 +115,9 @@ def test_a_secret_in_the_launchers_environment_is_noticed(bubblewrap_sandbox, mo
         return start(*words, **{**options, "env": dict(os.environ)})
 
     monkeypatch.setattr(subprocess, "Popen", careless)
-    open_ones = {one.name for one in run_escape_suite(bubblewrap_sandbox) if not one.refused}
+    open_ones = {
+        attempt.name for attempt in run_escape_suite(bubblewrap_sandbox) if not attempt.refused
+    }
     assert open_ones == {"planted-secret"}
 
 
@@ -123,7 +129,9 @@ def test_an_inherited_descriptor_is_noticed(bubblewrap_sandbox: Sandbox, monkeyp
             return start(*words, pass_fds=[*pass_fds, more.fileno()], **options)
 
     monkeypatch.setattr(subprocess, "Popen", careless)
-    open_ones = {one.name for one in run_escape_suite(bubblewrap_sandbox) if not one.refused}
+    open_ones = {
+        attempt.name for attempt in run_escape_suite(bubblewrap_sandbox) if not attempt.refused
+    }
     assert open_ones == {"inherited-descriptors"}
 
 

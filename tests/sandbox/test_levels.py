@@ -60,8 +60,8 @@ def test_packages_of_a_models_own_environment_come_first(bubblewrap_sandbox, tmp
     (tmp_path / "packages/tinyformers.py").write_text(source, encoding="utf-8")
     spec = dataclasses.replace(hostile("imports", "OwnPackage"), packages=tmp_path / "packages")
     letters: list[int] = []
-    found = run_in_sandbox(SEQUENCES, spec, bubblewrap_sandbox, SMALL, letters.append)
-    assert found.values.tolist() == [[3]] * 3
+    sandbox_run = run_in_sandbox(SEQUENCES, spec, bubblewrap_sandbox, SMALL, letters.append)
+    assert sandbox_run.values.tolist() == [[3]] * 3
     assert letters == [18]
 
 
@@ -241,16 +241,20 @@ def test_processes_of_an_earlier_audit_are_refused(tmp_path):
     with subprocess.Popen(command) as process:
         try:
             while not (
-                found := [one for one in descendants(process.pid) if one.parent != process.pid]
+                processes := [
+                    process_found
+                    for process_found in descendants(process.pid)
+                    if process_found.parent != process.pid
+                ]
             ):
                 time.sleep(0.01)
-            save_namespaces(folder, found)
+            save_namespaces(folder, processes)
             with pytest.raises(LeftOver) as caught:
                 open_sandbox(2, folder=folder).__enter__()
         finally:
-            for one in descendants(process.pid):
+            for process_found in descendants(process.pid):
                 with contextlib.suppress(ProcessLookupError):  # the end of pid 1 ends the others
-                    os.kill(one.pid, 9)
+                    os.kill(process_found.pid, 9)
             process.kill()
     assert "processes of an earlier audit still run in its sandbox: " in caught.value.message
 
@@ -277,10 +281,10 @@ def test_no_limit_can_be_switched_off(value):
 
 def test_the_workers_options_are_those_of_the_schema(tmp_path):
     spec = ExtractorSpec("X", HOSTILE / "reach_out.py", weights=tmp_path, options={"layer": "3"})
-    found = json.loads(options(spec, SMALL, lambda place: place))
+    document = json.loads(options(spec, SMALL, lambda folder: folder))
     schema = json.loads((ROOT / "schemas" / "worker-options.schema.json").read_bytes())
-    jsonschema.validate(found, schema)
-    assert found == {
+    jsonschema.validate(document, schema)
+    assert document == {
         "schema_version": "1.0",
         "extractor": "/mnt/extractors/reach_out.py:X",
         "name_model": "/mnt/weights",
@@ -305,10 +309,10 @@ def test_a_measured_budget_keeps_to_the_memory_of_the_sandbox(bubblewrap_sandbox
     with pytest.raises(LimitExceeded):
         run_in_sandbox(sequences, spec, bubblewrap_sandbox, limits)
     spec = dataclasses.replace(spec, token_budget=None)
-    found = run_in_sandbox(sequences, spec, bubblewrap_sandbox, limits)
-    assert found.values.tolist() == [[15]] * 12
-    assert found.token_budget in (64, 128, 256)
-    assert found.peak < 256 * MIB
+    sandbox_run = run_in_sandbox(sequences, spec, bubblewrap_sandbox, limits)
+    assert sandbox_run.values.tolist() == [[15]] * 12
+    assert sandbox_run.token_budget in (64, 128, 256)
+    assert sandbox_run.peak < 256 * MIB
 
 
 def test_the_bundle_for_gvisor(tmp_path):
@@ -319,7 +323,7 @@ def test_the_bundle_for_gvisor(tmp_path):
     assert made["process"]["capabilities"] == {}
     assert made["root"] == {"path": "root", "readonly": True}
     bound = {m["destination"]: m for m in made["mounts"] if m["type"] == "bind"}
-    assert all("ro" in one["options"] for one in bound.values())
+    assert all("ro" in value["options"] for value in bound.values())
     assert Path(bound["/mnt/input/sequences"]["source"]).read_bytes() == b"ACGT\n"
     assert {"/usr", "/mnt/weights", "/mnt/harness/reference_harness"} <= set(bound)
     words = mounts.gvisor_command(tmp_path / "bundle", gpu=True)

@@ -34,5 +34,7 @@ def test_a_cheat_is_given_away(bubblewrap_sandbox: Sandbox, name, order_dependen
     values = embed_in_sandbox(decoyed.sequences, spec, bubblewrap_sandbox, LIMITS)
     again = dataclasses.replace(spec, batching="file")
     apart = embed_in_sandbox(decoyed.second_run, again, bubblewrap_sandbox, LIMITS)
-    found = judge_decoys(decoyed, values, "float32", apart)
-    assert (found.order_dependent, found.memorised) == (order_dependent, memorised), found.detail
+    judgement = judge_decoys(decoyed, values, "float32", apart)
+    assert (judgement.order_dependent, judgement.memorised) == (order_dependent, memorised), (
+        judgement.detail
+    )

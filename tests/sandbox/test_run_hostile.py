@@ -43,13 +43,13 @@ def test_a_server_on_the_host_hears_nothing(sandbox: Sandbox):
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0)
         port = server.getsockname()[1]
-        found = run_in_sandbox(
+        sandbox_run = run_in_sandbox(
             SEQUENCES, hostile("reach_out", "Tcp", port=str(port)), sandbox, SMALL
         )
         with pytest.raises(BlockingIOError):
             server.accept()
-    assert found.values.tolist() == [[0, 0, 0]] * 3
-    assert found.attempts == ["socket.connect", "socket.getaddrinfo"]
+    assert sandbox_run.values.tolist() == [[0, 0, 0]] * 3
+    assert sandbox_run.attempts == ["socket.connect", "socket.getaddrinfo"]
 
 
 def test_a_home_with_keys_is_not_there(sandbox: Sandbox, tmp_path: Path):
@@ -102,7 +102,7 @@ def test_a_full_tmp_is_the_extractors_own_problem(sandbox: Sandbox):
 
 @LEVELS
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("ReturnsObjects", "returned object, expected a NumPy or torch array"),
         ("ReturnsNan", "has NaN or infinity"),
@@ -111,11 +111,11 @@ def test_a_full_tmp_is_the_extractors_own_problem(sandbox: Sandbox):
         ("ReturnsOneDimension", "an array of shape (3,), expected (3, d)"),
     ],
 )
-def test_the_worker_refuses_what_is_no_matrix(sandbox: Sandbox, name, said):
+def test_the_worker_refuses_what_is_no_matrix(sandbox: Sandbox, name, message):
     with pytest.raises(ExtractorFailed) as caught:
         run_in_sandbox(SEQUENCES, hostile("wrong_results", name), sandbox, SMALL)
     assert caught.value.message.startswith("the extractor ended with code 3: ")
-    assert said in caught.value.message
+    assert message in caught.value.message
 
 
 @LEVELS

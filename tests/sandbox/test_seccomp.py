@@ -111,11 +111,15 @@ def test_the_numbers_are_the_kernels(machine, file, pattern):
     header = Path("/usr/include") / file
     if not header.is_file():
         pytest.skip(f"{header} is missing: the kernel's headers are not installed")
-    found = {m[1]: int(m[2]) for m in re.finditer(pattern, header.read_text())}
+    numbers_by_call = {m[1]: int(m[2]) for m in re.finditer(pattern, header.read_text())}
     special = {
         n.lower(): getattr(seccomp, n) for n in ("CLONE", "CLONE3", "SOCKET", "SOCKETPAIR", "IOCTL")
     }
     table = seccomp.REFUSED | special
-    ours = {name: getattr(numbers, machine) for name, numbers in table.items() if name in found}
+    ours = {
+        name: getattr(numbers, machine)
+        for name, numbers in table.items()
+        if name in numbers_by_call
+    }
     assert len(ours) > 50
-    assert ours == {name: found[name] for name in ours}
+    assert ours == {name: numbers_by_call[name] for name in ours}

@@ -21,12 +21,12 @@ def step(now: dt.datetime = NOW, **options: str) -> NextStep:
     """Return the next step in the current folder; it fits ten lines of 80 columns."""
     find_layout.cache_clear()
     before = contents(Path.cwd())
-    found = next_step(now=now, **options)
+    advised_step = next_step(now=now, **options)
     assert contents(Path.cwd()) == before, "it wrote something"
-    lines = found.text().splitlines()
-    assert len(lines) <= LINES_MAX, found.text()
+    lines = advised_step.text().splitlines()
+    assert len(lines) <= LINES_MAX, advised_step.text()
     assert [line for line in lines if len(line) > 80 and " " in line.strip()] == []
-    return found
+    return advised_step
 
 
 def contents(root: Path) -> dict[str, tuple[int, int]]:

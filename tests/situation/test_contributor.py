@@ -70,11 +70,11 @@ def clone(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 def document(code: str = SOUND, version: str = "1.1") -> dict[str, Any]:
     """Return a row whose run names the module."""
-    found = {"1.0": small, "1.1": small_v11, "1.2": small_v12}[version]("gamma")
+    row_document = {"1.0": small, "1.1": small_v11, "1.2": small_v12}[version]("gamma")
     if version != "1.0":
         digest = hashlib.sha256(code.encode()).hexdigest()
-        found["run"]["extractor"] = {"path": MODULE, "class_name": "Gamma", "sha256": digest}
-    return found
+        row_document["run"]["extractor"] = {"path": MODULE, "class_name": "Gamma", "sha256": digest}
+    return row_document
 
 
 def submission(
@@ -539,9 +539,9 @@ CASES = {
 def test_next(name: str, clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case = CASES[name]
     case.make(clone)
-    found = step()
-    assert (found.situation, found.command) == (case.situation, case.line), found.text()
-    assert case.says in " ".join(found.text().split()), found.text()
+    next_step = step()
+    assert (next_step.situation, next_step.command) == (case.situation, case.line), next_step.text()
+    assert case.says in " ".join(next_step.text().split()), next_step.text()
     if not case.leads_to:
         return
     carry_out(case.line, case.edit)
@@ -639,17 +639,17 @@ def test_the_open_pull_request_and_whose_turn_it_is(clone, monkeypatch):
     assert "has no open pull request" in step(repository="org/board").text()
     number = server.open_pull(server.commit({}, server.default_head), server.default_head)
     server.pulls[number]["head"]["sha"] = head
-    found = step(repository="org/board")
-    assert found.situation == "pull-request-open"
-    assert found.command == f"gh pr view {number} --repo org/board --comments"
-    assert found.lines[1].startswith(f"pull request {number}: ")
+    next_step = step(repository="org/board")
+    assert next_step.situation == "pull-request-open"
+    assert next_step.command == f"gh pr view {number} --repo org/board --comments"
+    assert next_step.lines[1].startswith(f"pull request {number}: ")
 
 
 def test_a_command_is_for_the_folder_that_it_was_asked_in(clone, monkeypatch):
     pending(clone)
     monkeypatch.chdir(clone / "submissions/cards")
-    found = step()
-    assert found.command == f"cd ../.. && {ADD}"
+    next_step = step()
+    assert next_step.command == f"cd ../.. && {ADD}"
 
 
 def test_a_name_that_is_no_text_is_shown_escaped(clone):
@@ -672,14 +672,14 @@ def test_who_has_a_key_is_a_maintainer_until_files_of_a_model_are_there(clone, m
     assert step().role == "maintainer"
     assert step(role="contributor").situation == "nothing-changed"
     pending(clone)
-    found = step()
-    assert (found.role, found.situation) == ("contributor", "not-committed")
-    assert found.lines[-1].startswith("you have a key as well: geneb-ci next --as maintainer")
+    next_step = step()
+    assert (next_step.role, next_step.situation) == ("contributor", "not-committed")
+    assert next_step.lines[-1].startswith("you have a key as well: geneb-ci next --as maintainer")
     audits = clone / "leaderboard/audits/alpha"
     audits.mkdir(parents=True)
     (audits / "0123456789abcdef.committed.json").write_text("{}", encoding="utf-8")
-    found = step()
-    assert (found.role, found.situation) == ("maintainer", "setup-incomplete")
+    next_step = step()
+    assert (next_step.role, next_step.situation) == ("maintainer", "setup-incomplete")
 
 
 def test_the_command_prints_what_the_function_returns(clone, capsys):

@@ -486,10 +486,10 @@ def test_next(name: str, board: Path, capsys: pytest.CaptureFixture[str]) -> Non
     case = CASES[name]
     case.make(board)
     options: dict[str, Any] = {"now": case.now} if case.now is not None else {}
-    found = step(role="maintainer", **options)
+    next_step = step(role="maintainer", **options)
     line = filled(board, case.line)
-    assert (found.situation, found.command) == (case.situation, line), found.text()
-    assert case.says in " ".join(found.lines), found.text()
+    assert (next_step.situation, next_step.command) == (case.situation, line), next_step.text()
+    assert case.says in " ".join(next_step.lines), next_step.text()
     if not case.leads_to:
         return
     assert not any(carry_out(line, case.edit)), capsys.readouterr().err
@@ -525,23 +525,23 @@ def test_a_commitment_that_github_shows(board, forge, after, situation, says):
         {"context": AUDIT_CONTEXT, "description": digest, "state": "success", "created_at": moment}
     ]
     now = dt.datetime.fromisoformat(moment) + after
-    found = step(role="maintainer", repository="org/board", now=now)
+    next_step = step(role="maintainer", repository="org/board", now=now)
     path = f"{AUDITS}/{MODEL}/{digest[:16]}{COMMITTED_SUFFIX}"
-    assert found.situation == situation, found.text()
-    assert found.command == (
+    assert next_step.situation == situation, next_step.text()
+    assert next_step.command == (
         f"geneb-ci audit plan {path} --committed-at {moment} --shown-on {commit} "
         f"--output PLAN.json --key {PEM}"
     )
-    assert says in " ".join(found.lines)
+    assert says in " ".join(next_step.lines)
 
 
 def test_a_commitment_that_github_does_not_show(board, forge):
     merged_commitment(board)
     assert forge.statuses == {}
-    found = step(role="maintainer", repository="org/board")
-    assert found.situation == "commitment-not-public"
-    assert found.command.endswith("submissions/model.json --repo org/board")
-    assert "not checked" not in found.text()
+    next_step = step(role="maintainer", repository="org/board")
+    assert next_step.situation == "commitment-not-public"
+    assert next_step.command.endswith("submissions/model.json --repo org/board")
+    assert "not checked" not in next_step.text()
 
 
 def test_a_pull_request_that_waits(board, tmp_path, monkeypatch):
@@ -551,21 +551,23 @@ def test_a_pull_request_that_waits(board, tmp_path, monkeypatch):
     world.sweep()
     monkeypatch.setattr(servers, "connect", lambda _: world.github())
     monkeypatch.setattr(servers, "reached_by_gh", lambda: True)
-    found = step(role="maintainer", repository="org/board")
-    assert found.situation == "pull-request-waits", found.text()
-    assert found.command == f"gh pr view {number} --repo org/board"
-    assert f"pull requests that wait for a maintainer: 1; the oldest is {number}" in found.lines[1]
+    next_step = step(role="maintainer", repository="org/board")
+    assert next_step.situation == "pull-request-waits", next_step.text()
+    assert next_step.command == f"gh pr view {number} --repo org/board"
+    assert (
+        f"pull requests that wait for a maintainer: 1; the oldest is {number}" in next_step.lines[1]
+    )
 
 
 def test_a_pull_request_whose_action_is_a_command_or_a_label():
     pull = WaitingPull(7, "b", "2 d", "review, then set the label audit", 1, is_to_be_audited=True)
     assert pull_command(pull, "org/board") == "gh pr edit 7 --repo org/board --add-label audit"
-    asked = pull._replace(action="gh workflow run verdict.yml -f pr=7")
-    without_gh = asked._replace(address="https://github.com/org/board")
+    verdict_pull = pull._replace(action="gh workflow run verdict.yml -f pr=7")
+    without_gh = verdict_pull._replace(address="https://github.com/org/board")
     assert pull_command(without_gh, "org/board") == (
         "git fetch https://github.com/org/board pull/7/head && git diff HEAD...FETCH_HEAD"
     )
-    assert pull_command(asked, "org/board") == f"{asked.action} --repo org/board"
+    assert pull_command(verdict_pull, "org/board") == f"{verdict_pull.action} --repo org/board"
 
 
 @pytest.fixture
@@ -593,8 +595,8 @@ def test_the_published_board(board, hub, is_there, is_behind, situation, line):
     head = git(board, "rev-parse", "HEAD")
     manifest = manifest_of({}, before if is_behind else head)
     hub.create("spaces/org/board", {NAME: encode_manifest(manifest)} if is_there else {"a": b""})
-    found = step(role="maintainer", space="org/board")
-    assert (found.situation, found.command) == (situation, line), found.text()
+    next_step = step(role="maintainer", space="org/board")
+    assert (next_step.situation, next_step.command) == (situation, line), next_step.text()
 
 
 def test_nothing_is_left_where_all_was_looked_at(board, forge, hub):
@@ -602,9 +604,9 @@ def test_nothing_is_left_where_all_was_looked_at(board, forge, hub):
     confirmed(board)
     manifest = manifest_of({}, git(board, "rev-parse", "HEAD"))
     hub.create("spaces/org/board", {NAME: encode_manifest(manifest)})
-    found = step(role="maintainer", repository="org/board", space="org/board")
-    assert found.command == ""
-    assert found.text() == "maintainer: 1 row, 0 to audit\nnext: nothing\n"
+    next_step = step(role="maintainer", repository="org/board", space="org/board")
+    assert next_step.command == ""
+    assert next_step.text() == "maintainer: 1 row, 0 to audit\nnext: nothing\n"
 
 
 # On a practice board, whose audits need no server.
@@ -613,8 +615,8 @@ def test_nothing_is_left_where_all_was_looked_at(board, forge, hub):
 @pytest.fixture(scope="module")
 def practised(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a board of GENEB-mini with one row."""
-    place = made(tmp_path_factory.mktemp("practice"), tmp_path_factory.mktemp("scratch"))
-    root = place.root
+    installation = made(tmp_path_factory.mktemp("practice"), tmp_path_factory.mktemp("scratch"))
+    root = installation.root
     put_key(root)
     write_keys(root, [entry()])
     (root / ".gitignore").write_text("keys/\n*.record.json\n", encoding="utf-8")
@@ -637,15 +639,15 @@ def practice(practised, tmp_path, monkeypatch) -> Path:
 @pytest.mark.nightly
 @pytest.mark.usefixtures("practice")
 def test_from_a_row_to_its_record(capsys):
-    found = step(role="maintainer")
+    next_step = step(role="maintainer")
     file = f"submissions/{PRACTISED}.json"
-    assert found.situation == "row-to-audit", found.text()
-    assert found.command == f"geneb-ci audit {file} --practice --key {PEM}"
-    assert found.lines[1].startswith(f"audit {PRACTISED} first: no audit confirms it")
-    assert carry_out(found.command) == [0], capsys.readouterr().err
-    found = step(role="maintainer")
-    assert found.situation == "statement-not-committed"
-    carry_out(found.command)
+    assert next_step.situation == "row-to-audit", next_step.text()
+    assert next_step.command == f"geneb-ci audit {file} --practice --key {PEM}"
+    assert next_step.lines[1].startswith(f"audit {PRACTISED} first: no audit confirms it")
+    assert carry_out(next_step.command) == [0], capsys.readouterr().err
+    next_step = step(role="maintainer")
+    assert next_step.situation == "statement-not-committed"
+    carry_out(next_step.command)
     assert step(role="maintainer").situation == "nothing-to-do", step(role="maintainer").text()
 
 
@@ -654,10 +656,12 @@ def test_from_a_row_to_its_record(capsys):
 def test_an_audit_that_was_not_signed_is_signed(capsys):
     assert main(["audit", f"submissions/{PRACTISED}.json", "--practice", "--unsigned"]) == 0
     capsys.readouterr()
-    found = step(role="maintainer")
-    assert found.situation == "record-not-signed"
-    assert found.command == f"geneb-ci audit submissions/{PRACTISED}.json --practice --key {PEM}"
-    assert carry_out(found.command) == [0], capsys.readouterr().err
+    next_step = step(role="maintainer")
+    assert next_step.situation == "record-not-signed"
+    assert (
+        next_step.command == f"geneb-ci audit submissions/{PRACTISED}.json --practice --key {PEM}"
+    )
+    assert carry_out(next_step.command) == [0], capsys.readouterr().err
     assert step(role="maintainer").situation == "statement-not-committed"
 
 
@@ -668,16 +672,16 @@ def test_a_practice_commitment_is_drawn_and_run(practice, capsys):
     capsys.readouterr()
     (practice / "C.json").unlink()
     carry_out(step(role="maintainer").command)
-    found = step(role="maintainer")
-    assert found.situation == "practice-not-drawn", found.text()
-    assert found.command.endswith(f" --practice --output PLAN.json --key {PEM}")
-    assert carry_out(found.command) == [0], capsys.readouterr().err
+    next_step = step(role="maintainer")
+    assert next_step.situation == "practice-not-drawn", next_step.text()
+    assert next_step.command.endswith(f" --practice --output PLAN.json --key {PEM}")
+    assert carry_out(next_step.command) == [0], capsys.readouterr().err
     carry_out(step(role="maintainer").command)
     now = dt.datetime.now(dt.UTC)
-    late, found = (step(role="maintainer", now=now + dt.timedelta(days=days)) for days in (8, 0))
-    assert (late.situation, found.situation) == ("audit-overdue", "audit-not-run")
-    assert late.command == found.command == f"geneb-ci audit run PLAN.json --key {PEM}"
-    assert carry_out(found.command) == [0], capsys.readouterr().err
+    late, in_time = (step(role="maintainer", now=now + dt.timedelta(days=days)) for days in (8, 0))
+    assert (late.situation, in_time.situation) == ("audit-overdue", "audit-not-run")
+    assert late.command == in_time.command == f"geneb-ci audit run PLAN.json --key {PEM}"
+    assert carry_out(in_time.command) == [0], capsys.readouterr().err
     assert step(role="maintainer").situation == "statement-not-committed"
 
 
@@ -689,9 +693,9 @@ def test_a_row_that_can_be_audited(tmp_path, monkeypatch):
     save(root)
     monkeypatch.chdir(root)
     alone(monkeypatch, tmp_path / "cache")
-    found = step(role="maintainer")
-    assert found.situation == "row-to-audit", found.text()
-    assert found.command == "geneb-ci audit submissions/model.json --data DIR --key KEY.pem"
+    next_step = step(role="maintainer")
+    assert next_step.situation == "row-to-audit", next_step.text()
+    assert next_step.command == "geneb-ci audit submissions/model.json --data DIR --key KEY.pem"
 
 
 def test_rows_with_warnings_are_audited_first_and_practice_is_drawn_at_once():
@@ -705,17 +709,17 @@ def test_rows_with_warnings_are_audited_first_and_practice_is_drawn_at_once():
         key=KeyFacts("key.pem"),
         needs_data=False,
     )
-    found = decide(Role.MAINTAINER, state, TABLE)
-    assert found.command == "geneb-ci audit submissions/b.json --practice --key key.pem"
-    assert found.lines[1:4] == (
+    decision = decide(Role.MAINTAINER, state, TABLE)
+    assert decision.command == "geneb-ci audit submissions/b.json --practice --key key.pem"
+    assert decision.lines[1:4] == (
         "audit b first: no audit confirms it; weight of its warnings: 12.5",
         "then c",
         "rows that cannot be audited: 1; a: weights are not pinned",
     )
     begun = OpenAudit("b", "submissions/b.json", "0" * 64, statement="s.json", is_practice=True)
-    found = decide(Role.MAINTAINER, dataclasses.replace(state, audits=(begun,)), TABLE)
-    assert found.situation == "practice-not-drawn"
-    assert found.command == (
+    decision = decide(Role.MAINTAINER, dataclasses.replace(state, audits=(begun,)), TABLE)
+    assert decision.situation == "practice-not-drawn"
+    assert decision.command == (
         "geneb-ci audit plan s.json --practice --output PLAN.json --key key.pem"
     )
 
@@ -733,7 +737,7 @@ LEFT_OTHERWISE = {
 
 def test_every_situation_of_the_table_has_a_case_and_half_of_them_are_left():
     cases = {case.situation for case in CASES.values()} | OTHERWISE | {"statement-in-review"}
-    names = [found.name for found in TABLE]
+    names = [result.name for result in TABLE]
     assert [name for name in names if name not in cases] == []
     left = {case.situation for case in CASES.values() if case.leads_to not in {"", case.situation}}
     assert len(names) >= 12

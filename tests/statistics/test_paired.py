@@ -21,10 +21,10 @@ DRAWS = 3000
 
 def mcc(truth: np.ndarray, fits: np.ndarray, classes: int) -> float:
     matrices = [
-        np.bincount(truth * classes + one, minlength=classes**2).reshape(classes, classes).tolist()
-        for one in fits
+        np.bincount(truth * classes + fit, minlength=classes**2).reshape(classes, classes).tolist()
+        for fit in fits
     ]
-    return math.fsum(scores_of_matrix(one).mcc for one in matrices) / len(matrices)
+    return math.fsum(scores_of_matrix(matrix).mcc for matrix in matrices) / len(matrices)
 
 
 def drawn(
@@ -32,13 +32,13 @@ def drawn(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the predictions of two models that share the difficulty of each row."""
     hard = rng.normal(size=len(truth))
-    found = []
+    results = []
     for model in range(2):
         of_model = 0.6 * hard + 0.4 * rng.normal(size=len(truth))
         noise = of_model + 0.5 * rng.normal(size=(fits, len(truth)))
         wrong = (truth + 1 + rng.integers(0, classes - 1, noise.shape)) % classes
-        found.append(np.where(noise < right - 0.2 * model, truth, wrong))
-    return found[0], found[1]
+        results.append(np.where(noise < right - 0.2 * model, truth, wrong))
+    return results[0], results[1]
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
@@ -55,13 +55,13 @@ def test_exchanging_the_models_changes_the_sign_alone(
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, classes, rows)
     a, b = (rng.integers(0, classes, (fits, rows)) for _ in range(2))
-    one, other = paired_cell(truth, a, b, classes), paired_cell(truth, b, a, classes)
-    assert one.difference == -other.difference
-    assert one.se == other.se
-    assert one.covariance == other.covariance
-    assert [d.p for d in one.discordant] == [d.p for d in other.discordant]
+    first, other = paired_cell(truth, a, b, classes), paired_cell(truth, b, a, classes)
+    assert first.difference == -other.difference
+    assert first.se == other.se
+    assert first.covariance == other.covariance
+    assert [d.p for d in first.discordant] == [d.p for d in other.discordant]
     # A covariance is never more than the two variances allow.
-    assert abs(one.covariance) <= math.sqrt(one.variance_a * one.variance_b) + 1e-12
+    assert abs(first.covariance) <= math.sqrt(first.variance_a * first.variance_b) + 1e-12
     itself = paired_cell(truth, a, a, classes)
     assert itself.difference == 0
     assert sum(d.only_a + d.only_b for d in itself.discordant) == 0
@@ -71,11 +71,11 @@ def test_two_classes_and_one_fit_are_the_closed_form() -> None:
     rng = np.random.default_rng(3)
     truth = np.repeat([1, 0], [300, 500])
     a, b = drawn(rng, truth, 2, 1, 0.8)
-    found = paired_cell(truth, a, b, 2)
+    paired = paired_cell(truth, a, b, 2)
     variances, slopes = [], []
     n1, n0 = 300, 500
-    for one in (a[0], b[0]):
-        recall, specificity = (one[:n1] == 1).mean(), (one[n1:] == 0).mean()
+    for first in (a[0], b[0]):
+        recall, specificity = (first[:n1] == 1).mean(), (first[n1:] == 0).mean()
         p1, p0 = n1 / 800, n0 / 800
         q = p1 * recall + p0 * (1 - specificity)
         d, kappa = math.sqrt(q * (1 - q)), math.sqrt(p1 * p0)
@@ -87,11 +87,11 @@ def test_two_classes_and_one_fit_are_the_closed_form() -> None:
         slopes.append((g1, g0))
     right_a, right_b = a[0] == truth, b[0] == truth
     covariance = 0.0
-    for place, rows in enumerate((slice(None, n1), slice(n1, None))):
-        one, other, both = right_a[rows], right_b[rows], (right_a & right_b)[rows]
-        shared = both.mean() - one.mean() * other.mean()
-        covariance += slopes[0][place] * slopes[1][place] * shared / len(one)
-    assert (found.variance_a, found.variance_b, found.covariance) == pytest.approx(
+    for index, rows in enumerate((slice(None, n1), slice(n1, None))):
+        first, other, both = right_a[rows], right_b[rows], (right_a & right_b)[rows]
+        shared = both.mean() - first.mean() * other.mean()
+        covariance += slopes[0][index] * slopes[1][index] * shared / len(first)
+    assert (paired.variance_a, paired.variance_b, paired.covariance) == pytest.approx(
         (*variances, covariance), rel=1e-9
     )
 
@@ -128,7 +128,10 @@ def test_the_error_is_that_of_a_bootstrap_within_classes() -> None:
     replicates = []
     for _ in range(DRAWS):
         rows = np.concatenate(
-            [rng.choice(np.flatnonzero(truth == one), (truth == one).sum()) for one in range(3)]
+            [
+                rng.choice(np.flatnonzero(truth == index), (truth == index).sum())
+                for index in range(3)
+            ]
         )
         replicates.append(mcc(truth[rows], a[:, rows], 3) - mcc(truth[rows], b[:, rows], 3))
     assert paired_cell(truth, a, b, 3).se == pytest.approx(np.std(replicates), rel=0.06)
@@ -138,10 +141,10 @@ def test_a_class_that_is_always_right_is_not_certain() -> None:
     truth = np.repeat([0, 1], [20, 20])
     perfect = truth[None, :]
     constant = np.zeros((1, 40), dtype=np.int64)
-    found = paired_cell(truth, perfect, constant, 2)
-    assert (found.difference, found.covariance) == (1.0, 0.0)
-    assert found.variance_a > 0
-    assert found.variance_b > 0
+    paired = paired_cell(truth, perfect, constant, 2)
+    assert (paired.difference, paired.covariance) == (1.0, 0.0)
+    assert paired.variance_a > 0
+    assert paired.variance_b > 0
 
 
 def test_a_score_is_a_weighted_sum_of_its_cells() -> None:
@@ -152,12 +155,12 @@ def test_a_score_is_a_weighted_sum_of_its_cells() -> None:
         "b": PairedCell(-0.1, 4e-4, 4e-4, 0.0),
         "c": PairedCell(0.2, 1e-4, 1e-4, 1e-4),
     }
-    found = paired_difference(cells, weights)
-    assert found.difference == pytest.approx(0.1)
-    assert found.se == pytest.approx(math.sqrt((3e-4 + 8e-4) / 16))
-    assert found.unpaired_se == pytest.approx(math.sqrt((9e-4 + 8e-4) / 16 + 2e-4 / 4))
-    assert found.high - found.difference == pytest.approx(1.96 * found.se, rel=1e-4)
-    assert found.probability > 0.99
+    difference = paired_difference(cells, weights)
+    assert difference.difference == pytest.approx(0.1)
+    assert difference.se == pytest.approx(math.sqrt((3e-4 + 8e-4) / 16))
+    assert difference.unpaired_se == pytest.approx(math.sqrt((9e-4 + 8e-4) / 16 + 2e-4 / 4))
+    assert difference.high - difference.difference == pytest.approx(1.96 * difference.se, rel=1e-4)
+    assert difference.probability > 0.99
     same = paired_difference({"a": PairedCell(0.0, 1e-4, 1e-4, 1e-4)}, {"a": 1.0})
     assert (same.se, same.probability) == (0.0, 0.5)
 

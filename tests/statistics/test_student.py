@@ -13,16 +13,16 @@ from tests.each import each
 @each("constant", [1.645, 1.96, 3.16, 4.0])
 def test_it_is_students_quantile_or_little_more(constant, freedom, slack):
     exact = t.isf(norm.sf(constant), freedom)
-    found = float(student_quantile(constant, freedom))
-    assert (0.99 if freedom == 4 else 0.999) * exact < found < (1 + slack) * exact
-    assert as_normal(np.array([found]), np.array([freedom])) == pytest.approx(constant)
+    quantile = float(student_quantile(constant, freedom))
+    assert (0.99 if freedom == 4 else 0.999) * exact < quantile < (1 + slack) * exact
+    assert as_normal(np.array([quantile]), np.array([freedom])) == pytest.approx(constant)
 
 
 def test_many_degrees_of_freedom_are_normal():
-    found = student_quantile(3.0, np.array([16.0, 1e5, np.inf]))
-    assert found[1:].tolist() == [3.0, 3.0]
+    quantiles = student_quantile(3.0, np.array([16.0, 1e5, np.inf]))
+    assert quantiles[1:].tolist() == [3.0, 3.0]
     assert float(student_quantile(3.0, np.inf)) == 3.0
-    assert as_normal(found, np.array([16.0, 1e5, np.inf])) == pytest.approx(3.0)
+    assert as_normal(quantiles, np.array([16.0, 1e5, np.inf])) == pytest.approx(3.0)
 
 
 @each("freedom", [16, 48, 95])

@@ -14,7 +14,7 @@ from geneb_ci.submission.names import parse_card
 from geneb_ci.submission.other_cards import facts_of, repositories_in
 from tests.paths import ROOT, SUBMISSIONS
 from tests.rules.deltas import Files, changed, put, row
-from tests.rules.place import found
+from tests.rules.place import rows_found
 from tests.small import small, small_v11
 
 DIGEST, COMMIT = "ab" * 32, "c" * 40
@@ -51,7 +51,7 @@ def board(beta_card: str, *changes: Any, document: Any = None) -> list[dict[str,
     own = [put(URL, f"{HUB}/lab/beta"), put(TRAINED, "yeasts"), *changes]
     beta = changed(document or small("beta"), *own)
     files: Files = row(alpha, card_text=ALPHA) | row(beta, card_text=beta_card)
-    return [f for f in found(files) if f["file"] == "submissions/cards/beta.md"]
+    return [f for f in rows_found(files) if f["file"] == "submissions/cards/beta.md"]
 
 
 def replaced(**parts: str) -> str:

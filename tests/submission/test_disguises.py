@@ -151,16 +151,16 @@ SIDES = {
 }
 
 
-@pytest.mark.parametrize("place", ["first", "middle", "last"])
+@pytest.mark.parametrize("file_path", ["first", "middle", "last"])
 @pytest.mark.parametrize("path", SIDES)
 @pytest.mark.parametrize("name", ADDED)
 def test_markers_of_a_conflict_are_named_with_their_lines(
-    name, path, place, tmp_path, monkeypatch, capsys
+    name, path, file_path, tmp_path, monkeypatch, capsys
 ):
     text, side = whole()[path].decode(), SIDES[path]
     added = ADDED[name][0].format(a=side, b=side)
     lines = [TEXT if path == ROW else text][0].split("\n")
-    at = {"first": 0, "middle": len(lines) // 2, "last": len(lines)}[place]
+    at = {"first": 0, "middle": len(lines) // 2, "last": len(lines)}[file_path]
     content = "\n".join([*lines[:at], added, *lines[at:]])
     code, errors = findings(whole() | {path: content.encode()}, tmp_path, monkeypatch, capsys)
     assert code == 11

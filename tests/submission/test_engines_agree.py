@@ -60,7 +60,7 @@ SMALL = {
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """List the path of every member of a document."""
-    found = [path] if path else []
+    paths = [path] if path else []
     items = (
         value.items()
         if isinstance(value, dict)
@@ -69,8 +69,8 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         else ()
     )
     for key, inner in items:
-        found.extend(places(inner, (*path, key)))
-    return found
+        paths.extend(places(inner, (*path, key)))
+    return paths
 
 
 VALUES = st.one_of(
@@ -114,7 +114,7 @@ def mutated(draw: st.DrawFn) -> Any:
     return document
 
 
-def said(result: Any) -> set[tuple[Any, ...]]:
+def fault_rows(result: Any) -> set[tuple[Any, ...]]:
     return {(fault.rule, fault.path, fault.found, fault.expected) for fault in result[1]}
 
 
@@ -122,15 +122,15 @@ def said(result: Any) -> set[tuple[Any, ...]]:
 @given(document=mutated())
 def test_models_and_schemas_find_the_same_faults(document):
     by_models, by_schema = check_structure(document), check_by_schema(document)
-    assert said(by_models) == said(by_schema)
+    assert fault_rows(by_models) == fault_rows(by_schema)
     assert by_models[0] == by_schema[0]
 
 
 def test_evidence_that_an_upgraded_row_may_not_have():
     document = SMALL["1.1"] | {"registry_entry": None}
     by_models, by_schema = check_structure(document), check_by_schema(document)
-    assert said(by_models) == said(by_schema)
-    assert ("unknown-field", ("evidence",)) in {fault[:2] for fault in said(by_models)}
+    assert fault_rows(by_models) == fault_rows(by_schema)
+    assert ("unknown-field", ("evidence",)) in {fault[:2] for fault in fault_rows(by_models)}
 
 
 @pytest.mark.parametrize("value", [0, 0.0, -1, False, "x", None, 7])
@@ -138,13 +138,13 @@ def test_a_number_that_may_be_null(value):
     document = copy.deepcopy(SMALL["1.1"])
     document["run"]["embedding"]["max_length"] = value
     by_models, by_schema = check_structure(document), check_by_schema(document)
-    assert said(by_models) == said(by_schema)
-    assert bool(said(by_models)) == (value not in (None, 7))
+    assert fault_rows(by_models) == fault_rows(by_schema)
+    assert bool(fault_rows(by_models)) == (value not in (None, 7))
 
 
 @pytest.mark.parametrize("value", [None, [], "x", 1, True, UNUSABLE, {}])
 def test_other_documents_too(value):
-    assert said(check_structure(value)) == said(check_by_schema(value))
+    assert fault_rows(check_structure(value)) == fault_rows(check_by_schema(value))
 
 
 @pytest.mark.parametrize("version", SCHEMAS)

@@ -22,8 +22,10 @@ def test_a_folder_is_refused(command, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rows").mkdir()
     assert main([*command.split(), "rows"]) == 3
-    said = capsys.readouterr().err
-    assert f"geneb-ci: rows: this is a folder, expected {COMMANDS[command]}\n  fix: " in said
+    error_output = capsys.readouterr().err
+    assert (
+        f"geneb-ci: rows: this is a folder, expected {COMMANDS[command]}\n  fix: " in error_output
+    )
 
 
 def test_a_file_of_the_folder_is_suggested(tmp_path, capsys, monkeypatch):

@@ -94,7 +94,7 @@ PREFIX = "InstaDeepAI_nucleotide_transformer_downstream_tasks_"
 
 
 @pytest.mark.parametrize(
-    ("stem", "found"),
+    ("stem", "expected"),
     [
         (f"results_m_{PREFIX}enhancers_E", (f"{PREFIX}enhancers", "full")),
         (f"results_m_{PREFIX}enhancers_types_E", (f"{PREFIX}enhancers_types", "full")),
@@ -104,8 +104,8 @@ PREFIX = "InstaDeepAI_nucleotide_transformer_downstream_tasks_"
         ("results", (None, "full")),
     ],
 )
-def test_a_name_that_fits_two_tasks_takes_the_longer_id(stem, found):
-    assert identify(stem, shipped_benchmark()) == found
+def test_a_name_that_fits_two_tasks_takes_the_longer_id(stem, expected):
+    assert identify(stem, shipped_benchmark()) == expected
 
 
 def test_an_empty_folder_is_nothing_checked(tmp_path):

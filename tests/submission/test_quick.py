@@ -25,9 +25,9 @@ def alike(text: str) -> bool:
     value = quick_value(text)
     if value is UNUSABLE:
         return False
-    found = scan(text)
+    findings = scan(text)
     # repr: 1 is not 1.0, and -0.0 is not 0.0.
-    assert (repr(value), found.faults) == (repr(found.value), [])
+    assert (repr(value), findings.faults) == (repr(findings.value), [])
     return True
 
 

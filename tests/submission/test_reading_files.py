@@ -10,12 +10,12 @@ from reference_harness.formats.files import TooLarge, read_regular
 
 
 @pytest.mark.parametrize("size", [0, 1, 9, 10, 100_000])
-@pytest.mark.parametrize("told", [0, 1, 10, 1_000_000])
-def test_a_file_is_read_whole_whatever_size_is_told(monkeypatch, tmp_path, size, told):
+@pytest.mark.parametrize("answer", [0, 1, 10, 1_000_000])
+def test_a_file_is_read_whole_whatever_size_is_told(monkeypatch, tmp_path, size, answer):
     path = tmp_path / "file"
     path.write_bytes(raw := os.urandom(size))
     content = files._content
-    monkeypatch.setattr(files, "_content", lambda handle, _, limit: content(handle, told, limit))
+    monkeypatch.setattr(files, "_content", lambda handle, _, limit: content(handle, answer, limit))
     assert read_regular(path, max(size, 10)) == raw
     if size:
         with pytest.raises(TooLarge) as caught:

@@ -51,7 +51,7 @@ def result_of(task: str, regime: str = "full") -> dict[str, Any]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of results of a model, below a repository of the small benchmark."""
     (tmp_path / "schemas").mkdir()
     (tmp_path / "submissions").mkdir()
@@ -112,22 +112,22 @@ LENIENT: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("name", LENIENT)
-def test_what_nobody_uses_is_no_fault(name, place, capsys):
-    lay(place, LENIENT[name])
+def test_what_nobody_uses_is_no_fault(name, results_folder, capsys):
+    lay(results_folder, LENIENT[name])
     code, results, messages = imported(capsys)
     assert results["full"] == CELLS["full"]
     assert "cannot be used" not in messages
     assert code == 11  # the few-shot regimes are missing
 
 
-def test_keys_that_occur_twice_elsewhere_are_no_fault(place, capsys):
+def test_keys_that_occur_twice_elsewhere_are_no_fault(results_folder, capsys):
     text = json.dumps(result_of(TASKS[0]))
-    lay(place, text=text[:-1] + ', "evaluation_time": 1, "task_name": "' + TASKS[0] + '"}')
+    lay(results_folder, text=text[:-1] + ', "evaluation_time": 1, "task_name": "' + TASKS[0] + '"}')
     assert imported(capsys)[1]["full"] == CELLS["full"]
 
 
-def test_a_byte_order_mark_is_no_fault(place, capsys):
-    lay(place, text="\ufeff" + json.dumps(result_of(TASKS[0])))
+def test_a_byte_order_mark_is_no_fault(results_folder, capsys):
+    lay(results_folder, text="\ufeff" + json.dumps(result_of(TASKS[0])))
     assert imported(capsys)[1]["full"] == CELLS["full"]
 
 
@@ -155,9 +155,9 @@ UNUSABLE: dict[str, tuple[Change | str, str]] = {
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_a_fault_of_what_is_used_makes_one_file_unusable(name, place, capsys):
+def test_a_fault_of_what_is_used_makes_one_file_unusable(name, results_folder, capsys):
     what, words = UNUSABLE[name]
-    lay(place, text=what) if isinstance(what, str) else lay(place, what)
+    lay(results_folder, text=what) if isinstance(what, str) else lay(results_folder, what)
     code, results, messages = imported(capsys)
     assert code == 11
     assert results["full"] == {task: CELLS["full"][task] for task in TASKS[1:]}
@@ -184,9 +184,9 @@ OTHER_PROTOCOLS: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("name", OTHER_PROTOCOLS)
-def test_numbers_of_another_protocol_are_refused_by_its_name(name, place, capsys):
+def test_numbers_of_another_protocol_are_refused_by_its_name(name, results_folder, capsys):
     change, words = OTHER_PROTOCOLS[name]
-    lay(place, change)
+    lay(results_folder, change)
     code, results, messages = imported(capsys)
     assert code == 11
     assert results["full"] == {task: CELLS["full"][task] for task in TASKS[1:]}
@@ -194,11 +194,11 @@ def test_numbers_of_another_protocol_are_refused_by_its_name(name, place, capsys
     assert "run the benchmark with geneb-harness" in messages
 
 
-def test_a_whole_folder_of_another_protocol_writes_nothing(place, capsys):
+def test_a_whole_folder_of_another_protocol_writes_nothing(results_folder, capsys):
     for task in TASKS:
         result = result_of(task)
         put("scores_per_experiment", EXPERIMENTS * 10)(result)
-        (place / f"{task}.json").write_text(json.dumps(result), encoding="utf-8")
+        (results_folder / f"{task}.json").write_text(json.dumps(result), encoding="utf-8")
     code, results, messages = imported(capsys)
     assert (code, results) == (3, {})
     assert messages.count("MTEB's default protocol") == 1
@@ -207,21 +207,21 @@ def test_a_whole_folder_of_another_protocol_writes_nothing(place, capsys):
 
 
 @pytest.mark.parametrize(("regime", "samples"), [("10shot", 10), ("1shot", 1)])
-def test_samples_of_a_regime_are_those_of_its_name(regime, samples, place, capsys):
+def test_samples_of_a_regime_are_those_of_its_name(regime, samples, results_folder, capsys):
     for task in TASKS:
         result = result_of(task, regime)
         put("samples_per_label", samples if task != TASKS[0] else 8)(result)
-        (place / f"{task}.json").write_text(json.dumps(result), encoding="utf-8")
+        (results_folder / f"{task}.json").write_text(json.dumps(result), encoding="utf-8")
     _, results, messages = imported(capsys)
     assert results[regime] == {task: CELLS[regime][task] for task in TASKS[1:]}
     assert "trained on 8 samples a label (samples_per_label); " in messages
     assert f'"{regime}" of GENEB-small has {samples} a label and 5 seeds' in messages
 
 
-def test_experiments_beside_the_results_are_left_out_unless_named(place, capsys):
+def test_experiments_beside_the_results_are_left_out_unless_named(results_folder, capsys):
     """MTEB keeps runs with other settings in experiments/NAME, each with a model_meta.json."""
-    lay(place)
-    other = place / "experiments/samples_per_label_8"
+    lay(results_folder)
+    other = results_folder / "experiments/samples_per_label_8"
     other.mkdir(parents=True)
     lay(other)
     meta = {"name": "org/m", "n_parameters": 5, "experiment_kwargs": {"samples_per_label": 8}}
@@ -245,8 +245,8 @@ def test_hundreds_of_files_of_each_layout_are_read(layout, tmp_path, monkeypatch
     count += files.write_experiment(folder, 8) if layout != "old" else 0
     assert count == len([*folder.rglob("*.json")]) - len([*folder.rglob("model_meta.json")])
     assert count >= 307
-    given = ("--model-id", "m", "--display", "M", "--params", "150000000")
-    assert main(["pack", "results", *given, "--output", "out.json"]) == 0
+    arguments = ("--model-id", "m", "--display", "M", "--params", "150000000")
+    assert main(["pack", "results", *arguments, "--output", "out.json"]) == 0
     document = json.loads(Path("out.json").read_bytes())
     assert document["results"] == files.cells
     assert document["meta"]["params"] == 150_000_000
@@ -280,9 +280,9 @@ LOGS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_logs_of_upstream_are_read_alike(name, place, capsys):
+def test_logs_of_upstream_are_read_alike(name, results_folder, capsys):
     log, words = LOGS[name]
-    path = place / f"results_m_{TASKS[0]}_E.json"
+    path = results_folder / f"results_m_{TASKS[0]}_E.json"
     path.write_text(json.dumps(log), encoding="utf-8")
     code, results, messages = imported(capsys)
     assert code == (3 if words else 11)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
-from geneb_ci.common.finding import HIDING, Position
-from geneb_ci.common.finding import KeyPath as Place
+from geneb_ci.common.finding import HIDING, KeyPath, Position
 from geneb_ci.submission.document import Document, parse_document
 from geneb_ci.submission.scanner import DEPTH_MAX, Scan, scan
 from geneb_ci.submission.structure import check_structure
@@ -42,25 +41,25 @@ def depth(value: Any) -> int:
 VALUES = VALUES.filter(lambda value: depth(value) <= DEPTH_MAX)
 
 
-def members(value: Any, place: Place = ()) -> dict[Place, Any]:
-    found = {place: value}
+def members(value: Any, key_path: KeyPath = ()) -> dict[KeyPath, Any]:
+    values_by_path = {key_path: value}
     if isinstance(value, dict | list):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, inner in items:
-            found.update(members(inner, (*place, key)))
-    return found
+            values_by_path.update(members(inner, (*key_path, key)))
+    return values_by_path
 
 
 def spans_hold(text: str, result: Scan, value: Any) -> None:
     """Hold that every member has a span, and that the text there says the member."""
-    wanted = members(value)
-    assert set(result.spans) == set(wanted)
-    for place, member in wanted.items():
-        span = result.spans[place]
+    expected = members(value)
+    assert set(result.spans) == set(expected)
+    for name, member in expected.items():
+        span = result.spans[name]
         assert json.loads(text[span.start : span.end]) == member
-        if place and isinstance(place[-1], str):
+        if name and isinstance(name[-1], str):
             assert (
-                json.loads(text[span.key : text.index(":", _key_end(text, span.key))]) == place[-1]
+                json.loads(text[span.key : text.index(":", _key_end(text, span.key))]) == name[-1]
             )
         else:
             assert span.key == -1
@@ -215,7 +214,7 @@ def test_line_and_column_lead_back_to_the_place(text, share):
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "expected"),
+    ("text", "text_position", "expected"),
     [
         ('{"a":\r\n "\u00e9\U0001f9ec", "b": 1}', ("b",), Position(2, 13)),
         ('{"\U0001f9ec": {"b": 1}}', ("\U0001f9ec", "b"), Position(1, 13)),
@@ -223,9 +222,9 @@ def test_line_and_column_lead_back_to_the_place(text, share):
         ("[\r 1]", (0,), Position(1, 4)),
     ],
 )
-def test_positions_by_hand(text, place, expected):
+def test_positions_by_hand(text, text_position, expected):
     document = parse_document(text.encode(), Path("x"), "x")
-    span = document.span(place)
+    span = document.span(text_position)
     assert span is not None
     assert document.position(span.start) == expected
 

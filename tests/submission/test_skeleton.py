@@ -31,9 +31,9 @@ ALIKE = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), ALIKE)
-def test_names_that_look_alike_share_a_skeleton(one, other):
-    assert skeletons(one) & skeletons(other)
+@pytest.mark.parametrize(("first_name", "other"), ALIKE)
+def test_names_that_look_alike_share_a_skeleton(first_name, other):
+    assert skeletons(first_name) & skeletons(other)
 
 
 def test_the_names_of_the_public_rows_are_unlike():
@@ -63,7 +63,7 @@ def test_plain_names_are_compared_without_the_table():
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "expected"),
     [
         ("Evo 2", set()),
         ("DN\u0410BERT", {"LATIN", "CYRILLIC"}),
@@ -72,8 +72,8 @@ def test_plain_names_are_compared_without_the_table():
         ("GENA\u2013LM", {"LATIN"}),
     ],
 )
-def test_scripts_of_a_name(name, found):
-    assert scripts(name) == found
+def test_scripts_of_a_name(name, expected):
+    assert scripts(name) == expected
 
 
 @pytest.mark.parametrize(
@@ -96,5 +96,5 @@ def test_a_display_name_is_one_line(name, tmp_path):
     (tmp_path / "model.json").write_text(json.dumps(document))
     (result,) = Checker(select(["identity", "structure"], [])).run([tmp_path / "model.json"])
     assert isinstance(result, FileResult)
-    said = {finding.rule for finding in result.findings if "display" in finding.pointer}
-    assert said & {"display-name-form", "forbidden-character"}
+    rules = {finding.rule for finding in result.findings if "display" in finding.pointer}
+    assert rules & {"display-name-form", "forbidden-character"}

@@ -73,8 +73,13 @@ class Block(NamedTuple):
 def blocks(page: str) -> list[Block]:
     """Return the blocks of a page in order."""
     return [
-        Block(found["kind"], found["text"], found["note"] or "", page.count("\n", 0, found.start()))
-        for found in BLOCK.finditer(page)
+        Block(
+            result["kind"],
+            result["text"],
+            result["note"] or "",
+            page.count("\n", 0, result.start()),
+        )
+        for result in BLOCK.finditer(page)
     ]
 
 
@@ -156,7 +161,7 @@ class Session:
         printed = f"{done.stdout}{done.stderr}"  # as on a screen, where the verdict comes last
         if words[0] in PROGRAMS:
             lines = printed.splitlines()
-            self.wide += [one for one in lines if len(one) > COLUMNS and " " in one.strip()]
+            self.wide += [line for line in lines if len(line) > COLUMNS and " " in line.strip()]
         if done.returncode != code:
             raise DiffersError(
                 f"$ {command}\nexit code {done.returncode}, expected {code}\n{printed}"

@@ -47,18 +47,18 @@ def followed(tmp_path, source):
     """Follow a page."""
 
     def follow(text):
-        page, place = tmp_path / "page.md", tmp_path / "place"
+        page, path = tmp_path / "page.md", tmp_path / "place"
         page.write_text(text, encoding="utf-8")
-        place.mkdir()
-        return tutorials.follow(str(page), place, source)
+        path.mkdir()
+        return tutorials.follow(str(page), path, source)
 
     return follow
 
 
 def test_a_page_is_typed_in_an_empty_place(followed):
-    found = followed(PAGE.replace("SHOWN", "Ada Example"))
-    assert (found.commands, found.install) == (2, 0)
-    assert found.processor >= 0  # a quick command takes less than a tick of the clock
+    output = followed(PAGE.replace("SHOWN", "Ada Example"))
+    assert (output.commands, output.install) == (2, 0)
+    assert output.processor >= 0  # a quick command takes less than a tick of the clock
 
 
 def test_another_output_is_refused(followed):
@@ -94,9 +94,9 @@ def test_it_ends_with_1_past_a_limit(tmp_path, monkeypatch, capsys, commands, se
     monkeypatch.setitem(tutorials.COMMANDS_MAX, str(page), commands)
     monkeypatch.setattr(tutorials, "SECONDS_MAX", seconds)
     assert tutorials.main() == 1
-    said = capsys.readouterr().out
-    assert f"{page}: 2 commands; install 0 s, the rest 0 s; 0 processor seconds\n" in said
-    assert f"more than {commands} commands or {seconds} processor seconds" in said
+    output = capsys.readouterr().out
+    assert f"{page}: 2 commands; install 0 s, the rest 0 s; 0 processor seconds\n" in output
+    assert f"more than {commands} commands or {seconds} processor seconds" in output
 
 
 @pytest.mark.parametrize("text", ["", "```console\n$ git --version\ngit...\n```\n"])

@@ -71,7 +71,7 @@ def seen(made: Practice) -> Iterator[tuple[str, bytes]]:
     """Merge, publish and audit rows; yield what commands and servers show, by a name for it."""
     environment = os.environ | made.settings
 
-    def said(*words: str) -> tuple[str, bytes]:
+    def command_output(*words: str) -> tuple[str, bytes]:
         done = geneb_ci(made.board, environment, *words)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         assert done.stdout.count("\n") <= LINES_MAX, words
@@ -85,17 +85,17 @@ def seen(made: Practice) -> Iterator[tuple[str, bytes]]:
         made.sweep()
     git(made.board, "pull", "--quiet")
     for words in READ:
-        yield said(*words)
+        yield command_output(*words)
     keys = made.board / "leaderboard/policy/keys.json"
     past = f'"valid_from": "{COMMITTED_AT}"'
     keys.write_text(re.sub(r'"valid_from": "[^"]+"', past, keys.read_text()))
     (made.folder / "round.json").write_text(json.dumps(ROUND), encoding="utf-8")
     for words in AUDIT:
-        yield said(*words)
+        yield command_output(*words)
     git(made.board, "add", "--all", "leaderboard")
     git(made.board, "commit", "--quiet", "--message", "Audit a row")
-    yield said(*PUBLISH)
-    yield said("build", "--output", "../site")
+    yield command_output(*PUBLISH)
+    yield command_output("build", "--output", "../site")
 
 
 def files_of(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -120,6 +120,6 @@ def test_a_board_of_another_name_is_run_without_a_word_of_geneb(tmp_path: Path) 
     assert b"audited" in texts[f"explain {HONEST}"]
     assert b"<title>Fungi leaderboard</title>" in texts["Space: index.html"]
     assert len(texts) > 200
-    found = {name: OF_GENEB.findall(raw) for name, raw in texts.items()}
-    assert {name: words[:2] for name, words in found.items() if words} == {}
+    matches_by_name = {name: OF_GENEB.findall(raw) for name, raw in texts.items()}
+    assert {name: words[:2] for name, words in matches_by_name.items() if words} == {}
     assert [name for name in texts if name.endswith(".png")] == []

@@ -33,12 +33,12 @@ def test_a_maintainer_sorts_merges_and_publishes(tmp_path: Path) -> None:
         made.sweep()
         environment = os.environ | made.settings
 
-        def said(*words: str) -> str:
+        def command_output(*words: str) -> str:
             done = geneb_ci(made.board, environment, *words)
             assert done.returncode == 0, done.stderr
             return done.stdout
 
-        assert sorted_out(said("triage")) == TRIAGE
+        assert sorted_out(command_output("triage")) == TRIAGE
         assert "open-collision" in made.answer("show 8")
         assert "<!--" not in made.answer("show 8")
         assert "refused: a submission needs a verdict" in made.answer("bypass 3")
@@ -52,16 +52,18 @@ def test_a_maintainer_sorts_merges_and_publishes(tmp_path: Path) -> None:
         assert made.answer("close 9") == "#9: closed"
         assert "#9" not in made.answer("list")
         git(made.board, "pull", "--quiet")
-        levels = said("trust")
+        levels = command_output("trust")
         assert all(f"{model_id}: no audit counts" in levels for model_id in (HONEST, FORGED))
-        assert "--practice" in said("next", "--as", "maintainer")
-        assert "read back and verified" in said("publish", "--space", SPACE)
+        assert "--practice" in command_output("next", "--as", "maintainer")
+        assert "read back and verified" in command_output("publish", "--space", SPACE)
 
         policy = made.board / "leaderboard/policy/policy.toml"
         policy.write_text(policy.read_text("utf-8").replace("drawn = 13", "drawn = 1"), "utf-8")
         git(made.board, "commit", "--quiet", "--all", "--message", "Draw one task in each audit")
-        said("audit", f"submissions/{HONEST}.json", "--practice", "--key", "keys/audit.pem")
+        command_output(
+            "audit", f"submissions/{HONEST}.json", "--practice", "--key", "keys/audit.pem"
+        )
         git(made.board, "add", "leaderboard/audits")
         git(made.board, "commit", "--quiet", "--message", "Audit a row")
-        assert f"{HONEST}: audit" in said("trust")
-        assert "read back and verified" in said("publish", "--space", SPACE)
+        assert f"{HONEST}: audit" in command_output("trust")
+        assert "read back and verified" in command_output("publish", "--space", SPACE)

@@ -134,8 +134,8 @@ def test_what_stops_an_audit_is_what_it_prints(board: Path, sample: str) -> None
     until_started = f"until {started}; do sleep 0.05; done; kill -KILL $!; wait $!; test $? = 137"
     typed(board, f"{audit} --practice & {until_started}")
     typed(board, "git add leaderboard/audits && git commit -m 'Begin' leaderboard/audits")
-    found = typed(board, NEXT_COMMAND)
-    assert found.endswith(f"\nnext: {audit} --practice\n"), found
+    commands = typed(board, NEXT_COMMAND)
+    assert commands.endswith(f"\nnext: {audit} --practice\n"), commands
     done = typed(board, f"{audit} --practice")
     assert done.count("\nnext: ") == 1
     assert "signed by an earlier call" not in done

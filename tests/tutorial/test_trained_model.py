@@ -25,8 +25,8 @@ MODULE = Path("submissions/extractors/spliceai.py")
 
 
 def block(word: str) -> Block:
-    (found,) = (one for one in blocks(PAGE) if word in one.text)
-    return found
+    (block_found,) = (item for item in blocks(PAGE) if word in item.text)
+    return block_found
 
 
 def test_the_extractor_of_the_page_pins_its_weights():
@@ -36,7 +36,7 @@ def test_the_extractor_of_the_page_pins_its_weights():
     compile(code, "spliceai.py", "exec")
 
 
-def asked(*words: str) -> None:
+def check_command(*words: str) -> None:
     """Run what needs a package index; without one the test is skipped."""
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -49,7 +49,7 @@ def weights(folder: Path) -> Path:
         wheel = Path(named)
     else:
         pip = (sys.executable, "-m", "pip", "download", "--no-deps", "--quiet")
-        asked(*pip, "--dest", str(folder), "spliceai==1.3.1")
+        check_command(*pip, "--dest", str(folder), "spliceai==1.3.1")
         (wheel,) = folder.glob("*.whl")
     out = folder / "weights"
     out.mkdir()
@@ -78,7 +78,7 @@ def board(tmp_path: Path) -> Path:
     (root / str(card.file)).write_text(card.text, encoding="utf-8")
     needs = tmp_path / "needs.in"
     needs.write_text("h5py==3.16.0\n", encoding="utf-8")
-    asked(
+    check_command(
         *(sys.executable, "-m", "uv", "pip", "compile", str(needs), "--generate-hashes"),
         *("--universal", "--python-version", "3.11", "--only-binary", ":all:", "--quiet"),
         *("--no-emit-package", "numpy", "-o", str(root / MODULE.with_suffix(".lock.txt"))),
@@ -97,7 +97,7 @@ def commands() -> list[list[str]]:
 def test_a_trained_model_goes_from_its_wheel_to_an_audit(board: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     environment["XDG_CACHE_HOME"] = str(board.parent / "cache")
-    said = {}
+    options_by_name = {}
     for program, *words in commands():
         if words[0] == "audit":
             key = words.index("--key")
@@ -108,15 +108,15 @@ def test_a_trained_model_goes_from_its_wheel_to_an_audit(board: Path) -> None:
             cwd=board, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
-        said[words[0]] = done.stdout + done.stderr
+        options_by_name[words[0]] = done.stdout + done.stderr
         if words[0] == "init":
             policy = board / "leaderboard/policy/policy.toml"
             text = policy.read_text(encoding="utf-8")
             policy.write_text(
                 re.sub(r"(?m)^((?:minimum_)?drawn *= *)\d+", r"\g<1>1", text), "utf-8"
             )
-    assert "all 25 properties hold" in said["extractors"]
-    audited = " ".join(said["audit"].split())
+    assert "all 25 properties hold" in options_by_name["extractors"]
+    audited = " ".join(options_by_name["audit"].split())
     assert "agrees: 1 task rerun" in audited
     assert "environment: lock with sha256" in audited
     record = json.loads((board.parent / "spliceai.record.json").read_bytes())

@@ -47,9 +47,11 @@ def page(name: str) -> list[Block]:
 
 def clean(home: Path) -> dict[str, str]:
     """Return an environment of nobody in particular, whose git knows who commits."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "GITHUB_", "GH_"))}
-    kept["PATH"] = f"{sysconfig.get_path('scripts')}{os.pathsep}{kept['PATH']}"
-    return kept | {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "COLUMNS": "80"}
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "GITHUB_", "GH_"))
+    }
+    environment["PATH"] = f"{sysconfig.get_path('scripts')}{os.pathsep}{environment['PATH']}"
+    return environment | {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "COLUMNS": "80"}
 
 
 def public_rows(folder: Path) -> None:
@@ -76,10 +78,10 @@ def test_from_nothing_to_a_pull_request_that_passes(tmp_path, identity):
     play(session, "contributor/tutorial.md")
     assert session.typed >= COMMANDS_MAX - 1
     typed = [
-        one
+        command
         for block in page("contributor/tutorial.md")
         if block.kind == SHELL
-        for one in block.typed()
+        for command in block.typed()
     ]
     assert len(typed) <= COMMANDS_MAX
 
@@ -135,7 +137,9 @@ def test_each_block_is_run_or_says_why_not(name):
             is_run = is_played or block.test is not None
             assert is_run or block.reason is not None, f"{where}: run it, or say why not"
             named = re.findall(r"(?:tests|docs)/[\w/.-]*\w/?", block.reason or block.test or "")
-            assert [one for one in named if not outside_rows(one).exists()] == [], where
+            assert [
+                folder_name for folder_name in named if not outside_rows(folder_name).exists()
+            ] == [], where
             assert block.reason is None or len(block.reason) >= REASON_MIN, where
             if block.test is not None:  # it reads this page, and so every block of it
                 text = outside_rows(block.test).read_text(encoding="utf-8")

@@ -178,8 +178,10 @@ class PreparedRerun:
         Raises WeightsRefused or AuditRefused, which name the file.
         """
         if self.spec.weights is not None:
-            committed = self.commitment.weights
-            digests = weights.verify_weights(self.spec.weights, committed, self.settings.level)
+            committed_weights = self.commitment.weights
+            digests = weights.verify_weights(
+                self.spec.weights, committed_weights, self.settings.level
+            )
             self.work.pin_weights(digests)
 
 
@@ -286,17 +288,19 @@ def _noise_dtype(subject: AuditSubject, machine: Machine) -> str:
 
 
 def provided_weights(
-    committed: Weights, machine: Machine, work: WorkFolder, level: int, say: Say
+    committed_weights: Weights, machine: Machine, work: WorkFolder, level: int, say: Say
 ) -> tuple[Path | None, dict[str, str]]:
     """Return the folder of weights and the digest of each file; None and {} without weights."""
-    if committed.kind == "none":
+    if committed_weights.kind == "none":
         return None, {}
     folder = machine.weights or work.folder / "weights"
     if machine.weights is None and work.read(FETCHED_MARKER) is None:
-        say(f"fetching the weights: {committed.location}")
-        weights.fetch_weights(committed, folder, say=say)  # continues an interrupted download
+        say(f"fetching the weights: {committed_weights.location}")
+        weights.fetch_weights(
+            committed_weights, folder, say=say
+        )  # continues an interrupted download
         work.keep(FETCHED_MARKER, "")
-    return folder, weights.provide_weights(committed, folder, level, say)
+    return folder, weights.provide_weights(committed_weights, folder, level, say)
 
 
 def _extractor_spec(

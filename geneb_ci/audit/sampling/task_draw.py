@@ -246,18 +246,19 @@ def _due_round(committed_at: str) -> int:
 
 
 def _check_sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
-    committed, drawn = plan.commitment.policy, plan.drawn
-    if len(drawn) < committed.drawn:
+    committed_policy, drawn_tasks = plan.commitment.policy, plan.drawn
+    if len(drawn_tasks) < committed_policy.drawn:
         _refuse(
             SAMPLE,
-            f"{len(drawn)} tasks are drawn, expected the {committed.drawn} committed or more",
+            f"{len(drawn_tasks)} tasks are drawn, expected the {committed_policy.drawn} "
+            "committed or more",
         )
     try:
-        expected = sampled_tasks(ordered_tasks, len(drawn), committed.strata)
+        expected = sampled_tasks(ordered_tasks, len(drawn_tasks), committed_policy.strata)
     except UsageProblem as error:
         _refuse(SAMPLE, error.message)
-    if drawn != expected:
-        first_wrong = next((task for task in drawn if task not in expected), "their order")
+    if drawn_tasks != expected:
+        first_wrong = next((task for task in drawn_tasks if task not in expected), "their order")
         _refuse(SAMPLE, f"the drawn tasks are not those of the smallest tickets: {first_wrong!r}")
     expected_earlier = earlier_tasks(ordered_tasks, expected, plan.earlier)
     listed_earlier = [choice.task for choice in plan.chosen if choice.reason == "earlier"]

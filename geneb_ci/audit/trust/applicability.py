@@ -117,12 +117,12 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             f"the submission has no score in {quoted(commitment.regimes)}",
             "commit again, and audit again",
         ) from error
-    for subject, claimed, committed in (
+    for subject, claimed_names, committed_names in (
         ("regimes", regimes, commitment.regimes),
         ("tasks", tasks, commitment.tasks),
     ):
-        if claimed != committed:
-            differing_names = sorted(set(claimed) ^ set(committed)) or ["their order"]
+        if claimed_names != committed_names:
+            differing_names = sorted(set(claimed_names) ^ set(committed_names)) or ["their order"]
             raise StepMismatch(
                 SUBMISSION,
                 f"the {subject} that may be drawn are not those that the submission claims: "
@@ -161,15 +161,16 @@ def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
             ("revision of the weights", weights.revision, model.revision),
             ("weight files", weights.files, model.weights),
         ]
-    for subject, committed, claimed in pairs:
-        _check_same(subject, committed, claimed)
+    for subject, committed_value, claimed_value in pairs:
+        _check_same(subject, committed_value, claimed_value)
 
 
-def _check_same(subject: str, committed: object, claimed: object) -> None:
-    if committed != claimed:
+def _check_same(subject: str, committed_value: object, claimed_value: object) -> None:
+    if committed_value != claimed_value:
         raise StepMismatch(
             SUBMISSION,
-            f"{subject}: the commitment has {quoted(committed)}, the submission {quoted(claimed)}",
+            f"{subject}: the commitment has {quoted(committed_value)}, the submission "
+            f"{quoted(claimed_value)}",
             "commit again, and audit again",
         )
 
@@ -246,9 +247,9 @@ def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
         raise StepMismatch(
             POLICY, "the sample is not stratified, the policy requires strata", "audit again"
         )
-    committed = plan.commitment
-    strata = strata_of(inputs.benchmark, committed.tasks) if committed.policy.stratified else []
-    if committed.policy.strata != strata:
+    commitment = plan.commitment
+    strata = strata_of(inputs.benchmark, commitment.tasks) if commitment.policy.stratified else []
+    if commitment.policy.strata != strata:
         raise StepMismatch(
             POLICY,
             "the strata of the sample are not the larger categories of the benchmark",

@@ -84,7 +84,9 @@ def roformer(t: Tensors, tokens: Tensor, heads: int, layers: int) -> Tensor:
     x = norm(t, f"{at}.LayerNorm", x, 1e-12)
     for n in range(layers):
         at = f"roformer.encoder.layer.{n}"
-        q, k, v = (linear(t, f"{at}.attention.self.{one}", x) for one in ("query", "key", "value"))
+        q, k, v = (
+            linear(t, f"{at}.attention.self.{name}", x) for name in ("query", "key", "value")
+        )
         mixed = attend(rotate(q, heads), rotate(k, heads), v, heads)
         out = linear(t, f"{at}.attention.output.dense", mixed)
         x = norm(t, f"{at}.attention.output.LayerNorm", out + x, 1e-12)
@@ -132,7 +134,7 @@ def mamba(t: Tensors, at: str, x: Tensor) -> Tensor:
     return linear(t, f"{at}.out_proj", torch.stack(rows) * f.silu(gate))
 
 
-def janus(t: Tensors, tokens: Tensor, kept: int, heads: int, layers: int) -> Tensor:
+def janus(t: Tensors, tokens: Tensor, kept_count: int, heads: int, layers: int) -> Tensor:
     """Return the states (t, width) of padded tokens, the first `kept` of which are letters."""
     length, ways = len(tokens), {}
     for way, mixer in (("fwd", "mamba_fwd"), ("bwd", "mamba_rev")):
@@ -142,10 +144,10 @@ def janus(t: Tensors, tokens: Tensor, kept: int, heads: int, layers: int) -> Ten
             if f"layers.{n}.attn.input_layernorm_fwd.weight" in t:
                 at = f"layers.{n}.attn"
                 own = f"{at}.self_attn_{way}"
-                normed = rms(t, f"{at}.input_layernorm_{way}", x)[:kept]
-                q, k, v = (linear(t, f"{own}.{one}_proj", normed) for one in "qkv")
-                mixed = linear(t, f"{own}.o_proj", attend(q, k, v, heads, causal(kept)))
-                x = x + f.pad(mixed, (0, 0, 0, length - kept))
+                normed = rms(t, f"{at}.input_layernorm_{way}", x)[:kept_count]
+                q, k, v = (linear(t, f"{own}.{letter}_proj", normed) for letter in "qkv")
+                mixed = linear(t, f"{own}.o_proj", attend(q, k, v, heads, causal(kept_count)))
+                x = x + f.pad(mixed, (0, 0, 0, length - kept_count))
             else:
                 x = x + mamba(t, f"{at}.{mixer}", rms(t, f"{at}.input_layernorm_{way}", x))
             normed = rms(t, f"{at}.pre_ff_layernorm_{way}", x)
@@ -161,7 +163,7 @@ def janus(t: Tensors, tokens: Tensor, kept: int, heads: int, layers: int) -> Ten
         torch.where(near[0], b >= a + 2, a >= b + 2),
     )
     normed = rms(t, f"{at}.input_layernorm", x)
-    q, k, v = (linear(t, f"{at}.self_attn.{one}_proj", normed) for one in "qkv")
+    q, k, v = (linear(t, f"{at}.self_attn.{letter}_proj", normed) for letter in "qkv")
     # Scores are scaled by heads of 32, whatever the width of a head.
     q = q * (q.shape[1] / heads / 32) ** 0.5
     mask = torch.where(seen, 0.0, -torch.inf)

@@ -32,8 +32,8 @@ def save(folder: Path, sizes: dict[str, Any]) -> Any:
         model = Janus(JanusConfig(**sizes))
         for weight in model.parameters():
             torch.nn.init.normal_(weight, std=0.4)
-    made = {name: one.detach().clone() for name, one in model.state_dict().items()}
-    state = {f"model.model.{name}": one for name, one in made.items()}
+    made = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+    state = {f"model.model.{name}": member for name, member in made.items()}
     state |= {"model.lm_head.weight": torch.ones(16, 12)}
     state |= {"train_torchmetrics.num_tokens.count": torch.tensor(5)}
     content = {
@@ -49,8 +49,8 @@ def row(made: Any, sequence: str) -> np.ndarray:
     """Average the states of the letters of a sequence that is padded to the published length."""
     ids = [LETTERS.index(letter) for letter in sequence]
     tokens = torch.tensor(ids + [1] * (LENGTH - len(ids)))
-    found = by_hand.janus(made, tokens, len(ids), SIZES["num_attention_heads"], 3)
-    return np.asarray(found[: len(ids)].mean(dim=0))
+    states = by_hand.janus(made, tokens, len(ids), SIZES["num_attention_heads"], 3)
+    return np.asarray(states[: len(ids)].mean(dim=0))
 
 
 def janus(**more: Any) -> Lookalike:

@@ -118,8 +118,10 @@ def save_omni(folder: Path) -> Any:
     model.config.save_pretrained(folder)
     shutil.copy(STUBS, folder / "stubs.py")
     tokenizer(limit=LIMIT).save_pretrained(folder)
-    kept = {name: one for name, one in model.state_dict().items() if name != "head.weight"}
-    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    remaining = {
+        name: tensor for name, tensor in model.state_dict().items() if name != "head.weight"
+    }
+    save_file(remaining, folder / "model.safetensors", metadata={"format": "pt"})
     return model
 
 
@@ -135,8 +137,8 @@ def splice_row(model: Any, sequence: str) -> np.ndarray:
     starts = [0]
     while starts[-1] + inner < len(sequence):
         starts.append(min(starts[-1] + step, len(sequence) - inner))
-    one = mean_of(last_state, framed)
-    rows = [one(model, sequence[start : start + inner]) for start in starts]
+    mean = mean_of(last_state, framed)
+    rows = [mean(model, sequence[start : start + inner]) for start in starts]
     return np.asarray(np.mean(rows, axis=0))
 
 
@@ -145,9 +147,9 @@ def bins_row(length: int, start: Callable[[int], int]) -> Row:
 
     def row(model: Any, sequence: str) -> np.ndarray:
         x = torch.zeros(1, length, 4)
-        for place, letter in enumerate(sequence[:length], start(len(sequence[:length]))):
+        for index, letter in enumerate(sequence[:length], start(len(sequence[:length]))):
             if letter in BASES:
-                x[0, place, BASES[letter]] = 1
+                x[0, index, BASES[letter]] = 1
         with torch.no_grad():
             return np.asarray(model(x, return_embeddings=True)[1][0].mean(dim=0))
 

@@ -46,8 +46,8 @@ def mean_of(states: Callable[[Any, Tensor], Tensor], encode: Callable[[str], lis
 
 def last_state(model: Any, tokens: Tensor) -> Tensor:
     """Return the last of all hidden states."""
-    found: Tensor = model(tokens, output_hidden_states=True).hidden_states[-1]
-    return found
+    tensor: Tensor = model(tokens, output_hidden_states=True).hidden_states[-1]
+    return tensor
 
 
 def framed(sequence: str) -> list[int]:
@@ -70,7 +70,7 @@ def tokenizer(
     """Return a fast tokenizer of letters; `limit` None is the sentinel of transformers."""
     inner = Tokenizer(WordLevel({word: i for i, word in enumerate(words)}, unk_token=UNKNOWN))
     inner.pre_tokenizer = WhitespaceSplit() if spaced else Split(Regex("."), "isolated")
-    used = [(one, words.index(one)) for one in template.split() if one != "$A"]
+    used = [(word, words.index(word)) for word in template.split() if word != "$A"]
     inner.post_processor = TemplateProcessing(single=template, special_tokens=used)
     extra = {} if limit is None else {"model_max_length": limit}
     return PreTrainedTokenizerFast(

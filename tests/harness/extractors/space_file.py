@@ -35,15 +35,17 @@ def save(folder: Path) -> Any:
         model = Space(SpaceConfig(**SIZES))
         for weight in model.parameters():
             torch.nn.init.normal_(weight, std=0.3)
-        for name, one in model.named_buffers():
+        for name, tensor in model.named_buffers():
             if name.endswith("running_mean"):
-                torch.nn.init.normal_(one, std=0.2)
-    made = {name: one.detach().clone() for name, one in model.state_dict().items()}
+                torch.nn.init.normal_(tensor, std=0.2)
+    made = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
     more = {
         "heads.human.0.weight": torch.ones(1),
         "transformer.species_embedding.mouse": torch.ones(1),
     }
-    torch.save({f"model.{name}": one for name, one in (made | more).items()}, folder / "model.bin")
+    torch.save(
+        {f"model.{name}": member for name, member in (made | more).items()}, folder / "model.bin"
+    )
     (folder / "config.json").write_text(json.dumps({**SIZES, "model_type": "space", "num": 16}))
     return made
 
@@ -68,11 +70,11 @@ def halved(t: Tensors, at: str, x: Tensor) -> Tensor:
 
 def position(distance: int, length: int, each: int) -> Tensor:
     """Return the features of one distance."""
-    far, found = abs(distance), []
+    far, features = abs(distance), []
     for n in range(each):
         least = 3 + (math.log2(length) - 3) * n / max(each - 1, 1)
-        found.append(2 ** (-far / 2**least))
-    found += [float(2 ** (n + 1) - 1 > far) for n in range(each)]
+        features.append(2 ** (-far / 2**least))
+    features += [float(2 ** (n + 1) - 1 > far) for n in range(each)]
     density = []
     for n in range(each):
         mean = length / each + (length - length / each) * n / max(each - 1, 1)
@@ -80,28 +82,28 @@ def position(distance: int, length: int, each: int) -> Tensor:
         rate = shape / mean
         power = (shape - 1) * math.log(far) if far else -math.inf
         density.append(math.exp(power - rate * far - math.lgamma(shape) + shape * math.log(rate)))
-    density = [one + 1e-8 for one in density]
-    found += [one / max(density) for one in density]
+    density = [density_value + 1e-8 for density_value in density]
+    features += [density_value / max(density) for density_value in density]
     sign = (distance > 0) - (distance < 0)
-    return torch.tensor([*found, *(sign * one for one in found)])
+    return torch.tensor([*features, *(sign * feature_value for feature_value in features)])
 
 
 def attended(t: Tensors, at: str, x: Tensor) -> Tensor:
     """Attend head by head, with a score for each distance."""
     length, heads = len(x), SIZES["heads"]
-    q, k, v = (linear(t, f"{at}.to_{one}", x).chunk(heads, dim=-1) for one in "qkv")
+    q, k, v = (linear(t, f"{at}.to_{letter}", x).chunk(heads, dim=-1) for letter in "qkv")
     key, each = SIZES["attn_dim_key"], SIZES["dim"] // heads // 6
     parts = []
     for head in range(heads):
         scaled = q[head] / key**0.5
         near = t[f"{at}.to_rel_k.weight"][head * key : (head + 1) * key]
         content = (scaled + t[f"{at}.rel_content_bias"][0, head]) @ k[head].T
-        asked = scaled + t[f"{at}.rel_pos_bias"][0, head]
+        queries = scaled + t[f"{at}.rel_pos_bias"][0, head]
         places = [
-            [asked[i] @ (near @ position(j - i, length, each)) for j in range(length)]
+            [queries[i] @ (near @ position(j - i, length, each)) for j in range(length)]
             for i in range(length)
         ]
-        scores = content + torch.stack([torch.stack(one) for one in places])
+        scores = content + torch.stack([torch.stack(row_scores) for row_scores in places])
         parts.append(scores.softmax(dim=-1) @ v[head])
     return linear(t, f"{at}.to_out", torch.cat(parts, dim=-1))
 
@@ -139,11 +141,11 @@ def space(t: Tensors, x: Tensor) -> Tensor:
 def row(made: Any, sequence: str) -> np.ndarray:
     """Average all bins of a sequence in the middle of zeros."""
     cut = max(0, len(sequence) - LETTERS) // 2
-    kept = sequence[cut : cut + LETTERS]
+    letters = sequence[cut : cut + LETTERS]
     x = torch.zeros(LETTERS, 4)
-    for place, letter in enumerate(kept, (LETTERS - len(kept)) // 2):
+    for index, letter in enumerate(letters, (LETTERS - len(letters)) // 2):
         if letter in BASES:
-            x[place, BASES[letter]] = 1
+            x[index, BASES[letter]] = 1
     return np.asarray(space(made, x).mean(dim=0))
 
 

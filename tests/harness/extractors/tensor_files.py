@@ -50,7 +50,7 @@ def gpt_shapes(rows: int) -> TENSOR:
 
 def encoder_shapes(prefix: str, layer: TENSOR, rows: int) -> TENSOR:
     """Name the tensors of an encoder as in BERT, with its head for masked tokens."""
-    norms = {f"{prefix}.embeddings.LayerNorm.{one}": (WIDTH,) for one in ("weight", "bias")}
+    norms = {f"{prefix}.embeddings.LayerNorm.{name}": (WIDTH,) for name in ("weight", "bias")}
     return {
         f"{prefix}.embeddings.word_embeddings.weight": (rows, WIDTH),
         f"{prefix}.embeddings.token_type_embeddings.weight": (2, WIDTH),
@@ -60,9 +60,9 @@ def encoder_shapes(prefix: str, layer: TENSOR, rows: int) -> TENSOR:
     }
 
 
-def dense(name: str, out: int, given: int, *, bias: bool = True) -> TENSOR:
+def dense(name: str, out: int, inputs: int, *, bias: bool = True) -> TENSOR:
     """Name the tensors of a projection."""
-    return {f"{name}.weight": (out, given), **({f"{name}.bias": (out,)} if bias else {})}
+    return {f"{name}.weight": (out, inputs), **({f"{name}.bias": (out,)} if bias else {})}
 
 
 def norm(name: str) -> TENSOR:
@@ -79,8 +79,8 @@ GATED: TENSOR = {
     **norm("mlp.layernorm"),
 }
 PLAIN: TENSOR = {
-    **{k: v for one in ("query", "key", "value")
-       for k, v in dense(f"attention.self.{one}", WIDTH, WIDTH).items()},
+    **{k: v for name in ("query", "key", "value")
+       for k, v in dense(f"attention.self.{name}", WIDTH, WIDTH).items()},
     **dense("attention.output.dense", WIDTH, WIDTH),
     **norm("attention.output.LayerNorm"),
     **dense("intermediate.dense", 32, WIDTH),
@@ -89,12 +89,14 @@ PLAIN: TENSOR = {
 }  # fmt: skip
 
 
-def save_gpt(rows: int, place: str | None) -> Callable[[Path], Any]:
+def save_gpt(rows: int, top_key: str | None) -> Callable[[Path], Any]:
     """Save a file alone, with another object beside the tensors where it has entries."""
 
     def save(folder: Path) -> Any:
         made = tensors(gpt_shapes(rows))
-        content = made if place is None else {place: made, "arguments": argparse.Namespace(lr=1)}
+        content = (
+            made if top_key is None else {top_key: made, "arguments": argparse.Namespace(lr=1)}
+        )
         torch.save(content, folder / "weights.pth")
         return made
 
@@ -144,8 +146,8 @@ def row_of(
     """Average the states of a sequence, or take the first."""
 
     def row(made: Any, sequence: str) -> Any:
-        found = states(made, torch.tensor(encode(sequence)), HEADS, LAYERS)
-        return (found[0] if cls else found.mean(dim=0)).numpy()
+        last_states = states(made, torch.tensor(encode(sequence)), HEADS, LAYERS)
+        return (last_states[0] if cls else last_states.mean(dim=0)).numpy()
 
     return row
 
@@ -175,12 +177,12 @@ GPT = {
 }
 
 
-def gpt(words: tuple[str, ...], place: str | None, **options: Any) -> Lookalike:
+def gpt(words: tuple[str, ...], top_key: str | None, **options: Any) -> Lookalike:
     """Describe a decoder over these words."""
     sizes = {"vocab_size": len(words), "n_positions": LIMIT, "n_embd": WIDTH,
              "n_layer": LAYERS, "n_head": HEADS}  # fmt: skip
     return Lookalike(
-        save=save_gpt(len(words), place),
+        save=save_gpt(len(words), top_key),
         options={**GPT, "config_arguments": sizes, **options},
         row=row_of(by_hand.gpt, sixmers(words)),
     )

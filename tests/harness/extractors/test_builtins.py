@@ -20,21 +20,21 @@ NOT_COUNTED = {
 @functools.cache
 def imports(name: str) -> frozenset[str]:
     """Return the harness's modules that a module of the folder imports, itself or by others."""
-    found: set[str] = set()
+    files: set[str] = set()
     for dotted in imported(Path("reference_harness/extractors") / name):
         parts = dotted.split(".")
         for end in range(len(parts), 1, -1):
             path = ROOT.joinpath(*parts[:end]).with_suffix(".py")
             if parts[0] == "reference_harness" and path.is_file():
                 inside = path.parent == FOLDER
-                found |= {path.name, *imports(path.name)} if inside else {f"../{path.name}"}
+                files |= {path.name, *imports(path.name)} if inside else {f"../{path.name}"}
                 break
-    return frozenset(found - INTERFACE - NOT_COUNTED)
+    return frozenset(files - INTERFACE - NOT_COUNTED)
 
 
 def test_every_module_of_the_folder_is_a_built_in_or_helps_one():
-    listed = {f"{one.stem}.py" for one in BUILTINS.values()}
-    helping = {name for one in BUILTINS.values() for name in one.helpers if "/" not in name}
+    listed = {f"{builtin.stem}.py" for builtin in BUILTINS.values()}
+    helping = {name for builtin in BUILTINS.values() for name in builtin.helpers if "/" not in name}
     assert {path.name for path in FOLDER.glob("*.py")} == listed | helping | INTERFACE
     assert DEFAULT in BUILTINS
 

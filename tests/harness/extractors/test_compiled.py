@@ -35,7 +35,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def backend(monkeypatch: pytest.MonkeyPatch):
     """Set what torch compiles with: "eager" runs the graph that it captured, and is fast."""
     torch._dynamo.reset()
-    yield lambda one: monkeypatch.setattr(compiled, "BACKEND", one)
+    yield lambda tensor: monkeypatch.setattr(compiled, "BACKEND", tensor)
     torch._dynamo.reset()
 
 
@@ -59,7 +59,7 @@ def test_the_graph_that_torch_captures_gives_the_same_bits(model, backend):
     assert (plain.facts.numerics["compiled"], other.facts.numerics["compiled"]) == (False, True)
     graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
     before, after = (
-        one.extractor.extractor.extract_embeddings(SEQUENCES) for one in (plain, other)
+        subject.extractor.extractor.extract_embeddings(SEQUENCES) for subject in (plain, other)
     )
     assert np.array_equal(before, after)
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == graphs
@@ -70,7 +70,7 @@ def refuses(_graph, _inputs):
 
 
 def doubles(graph, _inputs):
-    return lambda *given: [one * 2 for one in graph(*given)]
+    return lambda *arguments: [tensor * 2 for tensor in graph(*arguments)]
 
 
 class Half(torch.nn.Module):
@@ -126,11 +126,11 @@ def test_rows_of_a_receipt_are_not_compiled():
 
 
 def test_an_audit_runs_the_model_as_it_is(model, capfd):
-    said = WorkerOptions(
+    worker_options = WorkerOptions(
         schema_version="1.0", extractor="builtin:huggingface", name_model=model, device="cpu",
         options={"compile": "true"}, batching="file", processes=64,
     )  # fmt: skip
-    rows = worker.embed(said, SEQUENCES)
+    rows = worker.embed(worker_options, SEQUENCES)
     assert worker.NOT_COMPILED_NOTICE.decode() in capfd.readouterr().err
     plain = HuggingFaceExtractor(model, batching="file").extract_embeddings(SEQUENCES)
     assert np.array_equal(rows, plain)
@@ -142,10 +142,10 @@ def test_embeddings_without_tf32_are_not_those_with_it():
     facts = ExtractorFacts(**empty | {"tf32": True})
 
     def key(device: str, facts: ExtractorFacts) -> dict[str, object]:
-        given: Any = SimpleNamespace(
+        graph_module: Any = SimpleNamespace(
             facts=facts, batching=Batching(), name_model="", options={}, device=device
         )
-        return settings.key_parts(given)
+        return settings.key_parts(graph_module)
 
     without = replace(facts, tf32=False)
     assert key("cuda:0", without) == key("cuda:0", facts) | {"tf32": False}

@@ -49,17 +49,21 @@ def tried_here(module: str, model: str = "") -> dict[str, PropertyResult]:
     """Return the quick properties of this process: others hold that each check has its own."""
     (static_one,) = check(module, select=["undefined-names"])
     subject = Subject(module, model, "cpu")
-    found = {static_one.property: static_one}
-    for one in QUICK:
-        loads = found.get(LOADS)
-        if one.check is None or one.is_offline or (one.needs_load and loads and loads.is_refused()):
+    results_by_property = {static_one.property: static_one}
+    for check_tried in QUICK:
+        loads = results_by_property.get(LOADS)
+        if (
+            check_tried.check is None
+            or check_tried.is_offline
+            or (check_tried.needs_load and loads and loads.is_refused())
+        ):
             continue
-        found[one.slug] = property_result(one.slug, subject)
-    return found
+        results_by_property[check_tried.slug] = property_result(check_tried.slug, subject)
+    return results_by_property
 
 
 def failures(results: dict[str, PropertyResult]) -> set[str]:
-    return {slug for slug, one in results.items() if one.outcome is Outcome.FAILS}
+    return {slug for slug, result in results.items() if result.outcome is Outcome.FAILS}
 
 
 def test_the_sound_one_passes_everything():
@@ -71,11 +75,11 @@ def test_the_sound_one_passes_everything():
 @pytest.mark.parametrize(("name", "class_name", "expected"), DEFECTS)
 def test_a_published_fault_is_caught_by_its_property(name, class_name, expected):
     results = tried_here(spec(name, class_name))
-    found = failures(results)
-    assert expected <= found
+    failure_list = failures(results)
+    assert expected <= failure_list
     # An order or a neighbour can show the same leak; nothing unrelated may fail.
     related = {"order", "unknown-letters", "empty-and-short", "device"}
-    assert found - expected <= related
+    assert failure_list - expected <= related
     for slug in expected - {"loads"}:
         assert results[slug].example
 
@@ -93,14 +97,14 @@ def lacking(saved, tmp_path):
 
 def test_missing_weights_are_caught_at_load_and_by_a_second_load(lacking):
     subject = Subject(spec("missing_weights", "MissingWeights"), lacking, "cpu")
-    slugs = [one.slug for one in QUICK if one.check is not None and not one.is_offline]
+    slugs = [item.slug for item in QUICK if item.check is not None and not item.is_offline]
     results = {slug: property_result(slug, subject) for slug in slugs}
-    assert {slug for slug, one in results.items() if one.is_refused()} == {
+    assert {slug for slug, result in results.items() if result.is_refused()} == {
         "weights", "repeatable-loads"
     }  # fmt: skip
-    said = results["weights"].sentence
-    assert "4 weights are missing from the file of BertModel" in said
-    assert "4 weights are unused in the file of BertModel" in said
+    sentence = results["weights"].sentence
+    assert "4 weights are missing from the file of BertModel" in sentence
+    assert "4 weights are unused in the file of BertModel" in sentence
 
 
 def test_missing_weights_are_caught_where_another_module_loads_them(lacking):
@@ -271,9 +275,9 @@ def test_what_is_not_verified_is_no_failure_and_never_shown_as_ok():
     shown = {line.split("  ")[0] for line in done.output.splitlines() if "layer-and" in line}
     assert shown == {"not verified"}
     assert "1 of 2 properties hold; 1 not verified" in done.output
-    found = json.loads(run(*words, "--format", "json").output)
-    assert found["counts"] == {"holds": 1, "fails": 0, "not verified": 1}
-    assert [one["outcome"] for one in found["results"]] == ["holds", "not verified"]
+    document = json.loads(run(*words, "--format", "json").output)
+    assert document["counts"] == {"holds": 1, "fails": 0, "not verified": 1}
+    assert [result["outcome"] for result in document["results"]] == ["holds", "not verified"]
 
 
 def test_the_command_prints_json():
@@ -365,8 +369,8 @@ def test_another_signature_is_named_with_the_right_one(name, tmp_path):
     body, words, expected = OTHER_SIGNATURES[name]
     subject = Subject(own_class(tmp_path, body), "", "cpu")
     results = [property_result(slug, subject) for slug in (LOADS, "device", "finite")]
-    assert {one.outcome for one in results} == {Outcome.FAILS}
-    assert len({one.sentence for one in results}) == 1
+    assert {result.outcome for result in results} == {Outcome.FAILS}
+    assert len({result.sentence for result in results}) == 1
     assert words in results[0].sentence
     assert results[0].sentence.endswith(f"; write {expected}")
 

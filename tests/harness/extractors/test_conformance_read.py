@@ -114,9 +114,9 @@ def module(tmp_path: Path) -> str:
     ],
 )
 def test_a_letter_that_is_not_read_is_named(name, outcome, text, module):
-    found = result("letters-read", module, name)
-    assert found.outcome is outcome
-    assert text in found.sentence
+    check_result = result("letters-read", module, name)
+    assert check_result.outcome is outcome
+    assert text in check_result.sentence
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_a_letter_that_is_not_read_is_named(name, outcome, text, module):
     ],
 )
 def test_both_strands_are_declared_or_named(name, outcome, text, module):
-    found = result("strands", module, name)
-    assert found.outcome is outcome
-    assert text in found.sentence
+    check_result = result("strands", module, name)
+    assert check_result.outcome is outcome
+    assert text in check_result.sentence
 
 
 @pytest.mark.parametrize("k", [1, 3, 6])

@@ -38,12 +38,12 @@ def subject(module: str, class_name: str, **more) -> Subject:
     return Subject(spec=f"{FAULTY / module}.py:{class_name}", name_model="", device="cpu", **more)
 
 
-def tried(one: Subject, *slugs: str) -> dict[str, PropertyResult]:
-    return {slug: property_result(slug, one) for slug in slugs}
+def tried(tried_subject: Subject, *slugs: str) -> dict[str, PropertyResult]:
+    return {slug: property_result(slug, tried_subject) for slug in slugs}
 
 
-def failed(one: Subject, *slugs: str) -> dict[str, str]:
-    return {slug: r.sentence for slug, r in tried(one, *slugs).items() if r.is_refused()}
+def failed(tried_subject: Subject, *slugs: str) -> dict[str, str]:
+    return {slug: r.sentence for slug, r in tried(tried_subject, *slugs).items() if r.is_refused()}
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,12 @@ def failed(one: Subject, *slugs: str) -> dict[str, str]:
     ],
 )
 def test_the_batches_of_a_run_show_what_a_few_sequences_do_not(class_name, expected):
-    found = tried(subject("at_scale", class_name), *SCALE)
-    wrong = {slug for slug, r in found.items() if r.is_refused()}
+    outcome_of_trial = tried(subject("at_scale", class_name), *SCALE)
+    wrong = {slug for slug, r in outcome_of_trial.items() if r.is_refused()}
     assert wrong == expected
     for slug in wrong:
-        assert "expected" in found[slug].sentence
-        assert found[slug].example
+        assert "expected" in outcome_of_trial[slug].sentence
+        assert outcome_of_trial[slug].example
 
 
 @pytest.mark.parametrize(
@@ -93,31 +93,33 @@ def test_the_batches_of_a_run_show_what_a_few_sequences_do_not(class_name, expec
     ],
 )
 def test_a_wrong_declaration_is_found_and_named(class_name, slug, sentence):
-    found = failed(subject("misdeclared", class_name), "layer-and-pooling", "computed-dtype")
-    assert sentence in found[slug]
+    failures = failed(subject("misdeclared", class_name), "layer-and-pooling", "computed-dtype")
+    assert sentence in failures[slug]
     if class_name != "RoundedRows":  # rounding moves embeddings away from their mean, too
-        assert set(found) == {slug}
+        assert set(failures) == {slug}
 
 
 def test_half_precision_under_a_wrong_declaration_is_named_where_rows_differ():
-    found = failed(subject("misdeclared", "HalfAsFloat"), "batch-size", "padding")
-    assert set(found) == {"batch-size", "padding"}
-    assert all("may also come from half precision" in sentence for sentence in found.values())
+    failures = failed(subject("misdeclared", "HalfAsFloat"), "batch-size", "padding")
+    assert set(failures) == {"batch-size", "padding"}
+    assert all("may also come from half precision" in sentence for sentence in failures.values())
     leak = failed(subject("mean_over_padding", "MeanOverPadding"), "padding")
     assert "rounding" not in leak["padding"]
 
 
 def test_rounded_rows_are_found_without_any_module_to_look_into():
-    found = failed(subject("rounded_numpy", "RoundedNumpy"), "layer-and-pooling", "computed-dtype")
-    assert set(found) == {"computed-dtype"}
-    assert "are bfloat16 values: declare 'bfloat16'" in found["computed-dtype"]
+    failures = failed(
+        subject("rounded_numpy", "RoundedNumpy"), "layer-and-pooling", "computed-dtype"
+    )
+    assert set(failures) == {"computed-dtype"}
+    assert "are bfloat16 values: declare 'bfloat16'" in failures["computed-dtype"]
 
 
 def test_what_cannot_be_verified_is_said_and_no_failure():
-    found = tried(subject("sound", "Sound"), "layer-and-pooling", "computed-dtype")
-    assert {r.outcome for r in found.values()} == {Outcome.NOT_VERIFIED}
-    assert not any(r.is_refused() for r in found.values())
-    assert [r.sentence for r in found.values()] == [
+    outcome_of_trial = tried(subject("sound", "Sound"), "layer-and-pooling", "computed-dtype")
+    assert {r.outcome for r in outcome_of_trial.values()} == {Outcome.NOT_VERIFIED}
+    assert not any(r.is_refused() for r in outcome_of_trial.values())
+    assert [r.sentence for r in outcome_of_trial.values()] == [
         "Layer and pooling cannot be verified: no module's hidden states match the embeddings.",
         (
             "Whether the extractor computes in float32 cannot be verified: no layer is visible. "
@@ -154,9 +156,9 @@ def test_what_cannot_be_compared_is_not_said_to_hold(class_name, slug, letters, 
     ],
 )
 def test_the_sentence_names_the_cause(class_name, slug, sentence):
-    one = subject("misleading", class_name)
-    property_result("loads", one)
-    assert sentence in failed(one, slug)[slug]
+    test_subject = subject("misleading", class_name)
+    property_result("loads", test_subject)
+    assert sentence in failed(test_subject, slug)[slug]
 
 
 @pytest.mark.parametrize(
@@ -181,9 +183,9 @@ def test_the_sentence_names_the_cause(class_name, slug, sentence):
 )
 def test_what_a_run_accepts_is_not_refused(module, class_name, alarms, monkeypatch):
     with_fewer_rows(monkeypatch)
-    one = subject(module, class_name)
-    found = failed(one, *(p.slug for p in PROPERTIES if p.slug not in PROCESS))
-    assert set(found) == alarms, found
+    test_subject = subject(module, class_name)
+    failures = failed(test_subject, *(p.slug for p in PROPERTIES if p.slug not in PROCESS))
+    assert set(failures) == alarms, failures
 
 
 @pytest.mark.parametrize(
@@ -192,9 +194,11 @@ def test_what_a_run_accepts_is_not_refused(module, class_name, alarms, monkeypat
 )
 def test_a_transformer_passes_the_full_check(saved, kind, monkeypatch):
     with_fewer_rows(monkeypatch)
-    one = Subject(spec="huggingface", name_model=str(saved(kind)), device="cpu")
-    assert failed(one, *(each.slug for each in PROPERTIES if each.slug not in PROCESS)) == {}
-    sentence = property_result("layer-and-pooling", one).sentence
+    tried_subject = Subject(spec="huggingface", name_model=str(saved(kind)), device="cpu")
+    assert (
+        failed(tried_subject, *(each.slug for each in PROPERTIES if each.slug not in PROCESS)) == {}
+    )
+    sentence = property_result("layer-and-pooling", tried_subject).sentence
     assert sentence.startswith(
         "Embeddings are the mean over the tokens ('mean') of layer 'last' of 2"
     )
@@ -206,15 +210,15 @@ def test_a_transformer_passes_the_full_check(saved, kind, monkeypatch):
 )
 def test_a_file_of_labels_that_is_read_is_named(class_name, slug):
     module = f"{FAULTY / 'reads_labels.py'}:{class_name}"
-    wanted = ["files-read", "run-batches", "files-read-later"]
-    found = {r.property: r for r in check(module, select=wanted, full=True)}
-    assert found[slug].is_refused()
-    assert found[slug].ran
+    expected = ["files-read", "run-batches", "files-read-later"]
+    results_by_property = {r.property: r for r in check(module, select=expected, full=True)}
+    assert results_by_property[slug].is_refused()
+    assert results_by_property[slug].ran
     assert (
         f"the extractor opens {FAULTY.resolve() / 'labels.csv'}, which is data"
-        in found[slug].sentence
+        in results_by_property[slug].sentence
     )
-    later = [r.ran for r in found.values() if r.property != "files-read"]
+    later = [r.ran for r in results_by_property.values() if r.property != "files-read"]
     assert later == ([False, False] if slug == "files-read" else [True, True])
 
 

@@ -21,8 +21,8 @@ def build(
     written: Callable[[str], tuple[Path, Any]], family: str, **changes: object
 ) -> HuggingFaceExtractor:
     options: dict[str, Any] = {**LOOKALIKES[family].options, **changes}
-    kept = {name: value for name, value in options.items() if value is not LEFT_OUT}
-    return HuggingFaceExtractor(str(written(family)[0]), **kept)
+    values_by_name = {name: value for name, value in options.items() if value is not LEFT_OUT}
+    return HuggingFaceExtractor(str(written(family)[0]), **values_by_name)
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_a_declared_mask_is_not_measured(written):
 
 
 def test_any_length_has_to_be_declared(written):
-    found = build(written, "DNABERT", max_length=None)
-    assert (found.max_length, found.truncation) == (None, "none")
-    assert found.extract_embeddings(["ACGT" * 60]).shape == (1, 16)
+    build_result = build(written, "DNABERT", max_length=None)
+    assert (build_result.max_length, build_result.truncation) == (None, "none")
+    assert build_result.extract_embeddings(["ACGT" * 60]).shape == (1, 16)
 
 
 def test_layers_are_counted_in_the_output(written):
@@ -96,21 +96,21 @@ def test_layers_are_counted_in_the_output(written):
     with torch.no_grad():
         states = model(tokens, output_hidden_states=True).hidden_states
     for layer in range(3):
-        found = build(written, "HyenaDNA", layer=layer).extract_embeddings(["ACGT" * 5])
-        np.testing.assert_allclose(found[0], states[layer][0].mean(dim=0), atol=1e-5)
+        embeddings = build(written, "HyenaDNA", layer=layer).extract_embeddings(["ACGT" * 5])
+        np.testing.assert_allclose(embeddings[0], states[layer][0].mean(dim=0), atol=1e-5)
     with pytest.raises(ExtractorError, match="layer is 3, expected last or a number from -3 to 2"):
         build(written, "HyenaDNA", layer=3)
 
 
 def test_special_tokens_and_prefix_are_left_out_of_a_maximum(written):
     _, model = written("GENERator")
-    found = build(written, "GENERator", pooling="max", pool_special=False)
+    build_result = build(written, "GENERator", pooling="max", pool_special=False)
     with torch.no_grad():
         words = ids("ACGTTGCAT", KMERS, 3)
         states = model(torch.tensor([[1, 1, *words]]), output_hidden_states=True).hidden_states
     expected = states[-1][0, 2:].amax(dim=0)
     np.testing.assert_allclose(
-        found.extract_embeddings(["ACGTTGCAT", "ACG"])[0], expected, atol=1e-5
+        build_result.extract_embeddings(["ACGTTGCAT", "ACG"])[0], expected, atol=1e-5
     )
 
 
@@ -156,11 +156,11 @@ def test_weights_may_be_missing_and_left_over_where_declared(written, changed):
         HuggingFaceExtractor(str(changed), **options)
     with pytest.raises(ExtractorError, match=r"model.*: 1 unused \(extra.head\);"):
         HuggingFaceExtractor(str(changed), **options, missing=r"^cls\.bias$")
-    found = HuggingFaceExtractor(
+    hugging_face_extractor = HuggingFaceExtractor(
         str(changed), **options, missing=r"^cls\.bias$", unexpected=r"^extra\."
     )
     np.testing.assert_array_equal(
-        found.extract_embeddings(["ACGTACGT"]),
+        hugging_face_extractor.extract_embeddings(["ACGTACGT"]),
         build(written, "GENA").extract_embeddings(["ACGTACGT"]),
     )
 
@@ -169,7 +169,7 @@ def test_ids_beyond_the_rows_are_refused_when_they_occur(written, tmp_path):
     for file in written("GROVER")[0].iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     tokenizer(words=(*WORDS, "R")).save_pretrained(tmp_path)
-    found = HuggingFaceExtractor(str(tmp_path))
-    assert found.extract_embeddings(["ACGTN"]).shape == (1, 16)
+    hugging_face_extractor = HuggingFaceExtractor(str(tmp_path))
+    assert hugging_face_extractor.extract_embeddings(["ACGTN"]).shape == (1, 16)
     with pytest.raises(ExtractorError, match=r"sequence 1 has token 10 \('R'\), but the model has"):
-        found.extract_embeddings(["ACGTN", "ACR"])
+        hugging_face_extractor.extract_embeddings(["ACGTN", "ACR"])

@@ -29,8 +29,8 @@ def encoding_of(**more: Any) -> Encoding:
     letters = WordTokenizer(
         vocabulary={x: n for n, x in enumerate("ACGT")},
     )
-    given: dict[str, Any] = {"inner": letters, "max_length": 20, "truncation": "windows"} | more
-    tokens = Tokens(inner=given.pop("inner"))
+    arguments: dict[str, Any] = {"inner": letters, "max_length": 20, "truncation": "windows"} | more
+    tokens = Tokens(inner=arguments.pop("inner"))
     made = Encoder(
         tokens=tokens,
         stride=2,
@@ -38,14 +38,14 @@ def encoding_of(**more: Any) -> Encoding:
         padding="right",
         embedding_rows=None,
         frame=tokens.frame(),
-        **given,
+        **arguments,
     )
     return Encoding(made, Preparation())
 
 
-def shared(one: Encoding, pool: Any, count: int) -> Any:
+def shared(plain_encoding: Encoding, pool: Any, count: int) -> Any:
     """Return encoders whose processes are those of `pool`, and ready."""
-    made: Any = ParallelEncoding(one)
+    made: Any = ParallelEncoding(plain_encoding)
     made._pool, made._process_count, made._start_future = pool, count, Future()
     made._start_future.set_result(None)
     return made
@@ -59,8 +59,8 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Executor]:
         yield pool
 
 
-def equal(one: Any, other: Any) -> bool:
-    return one[0] == other[0] and np.array_equal(one[1], other[1])
+def equal(parallel: Any, other: Any) -> bool:
+    return parallel[0] == other[0] and np.array_equal(parallel[1], other[1])
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8])
@@ -73,13 +73,13 @@ def test_shared_out_calls_give_what_one_thread_gives(threads, count):
 
 
 def test_an_error_numbers_the_sequences_of_the_whole_call(threads):
-    said = []
-    for one in (ParallelEncoding(encoding_of()), shared(encoding_of(), threads, 3)):
+    messages = []
+    for parallel in (ParallelEncoding(encoding_of()), shared(encoding_of(), threads, 3)):
         with pytest.raises(ExtractorError) as caught:
-            one.encode([*SEQUENCES, "", *SEQUENCES])
-        said.append(str(caught.value))
-    assert said[0] == said[1]
-    assert said[0].startswith("sequence 701 ('') has no token")
+            parallel.encode([*SEQUENCES, "", *SEQUENCES])
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    assert messages[0].startswith("sequence 701 ('') has no token")
 
 
 def test_processes_that_die_leave_the_work_to_this_one(threads, monkeypatch):
@@ -87,17 +87,19 @@ def test_processes_that_die_leave_the_work_to_this_one(threads, monkeypatch):
         raise BrokenProcessPool
 
     monkeypatch.setattr(threads, "map", died)
-    one: Any = shared(encoding_of(), threads, 2)
-    one.processes_max = 2
-    assert equal(one.encode(SEQUENCES), ParallelEncoding(encoding_of()).encode(SEQUENCES))
-    assert (one._pool, one.processes_max) == (None, 0)
+    parallel: Any = shared(encoding_of(), threads, 2)
+    parallel.processes_max = 2
+    assert equal(parallel.encode(SEQUENCES), ParallelEncoding(encoding_of()).encode(SEQUENCES))
+    assert (parallel._pool, parallel.processes_max) == (None, 0)
 
 
 def test_processes_are_started_once_a_thread_has_taken_as_long_as_they_take(monkeypatch):
     clock = iter(range(0, 1000, 4))
     monkeypatch.setattr(time, "thread_time", lambda: next(clock))
     begun: list[int] = []
-    monkeypatch.setattr(ParallelEncoding, "start", lambda one: begun.append(one.processes_max))
+    monkeypatch.setattr(
+        ParallelEncoding, "start", lambda sequence: begun.append(sequence.processes_max)
+    )
     never, later = ParallelEncoding(encoding_of()), ParallelEncoding(encoding_of())
     later.processes_max = 3
     for _ in range(3):
@@ -118,18 +120,22 @@ def test_processes_are_as_many_as_the_threads_allow(monkeypatch, variable, proce
 
 
 def test_a_tokenizer_that_cannot_be_sent_is_used_here():
-    one: Any = ParallelEncoding(Encoding(lambda: None, Preparation()))  # type: ignore[arg-type]
-    one.processes_max = 2
-    one.start()
-    assert (one._processes, one._pool, one._start_future) == (None, None, None)
+    parallel_encoding: Any = ParallelEncoding(Encoding(lambda: None, Preparation()))  # type: ignore[arg-type]
+    parallel_encoding.processes_max = 2
+    parallel_encoding.start()
+    assert (
+        parallel_encoding._processes,
+        parallel_encoding._pool,
+        parallel_encoding._start_future,
+    ) == (None, None, None)
 
 
 def _started() -> Any:
-    one: Any = ParallelEncoding(encoding_of())
-    one.processes_max = 1
-    one.start()
-    one.wait()
-    return one
+    parallel_encoding: Any = ParallelEncoding(encoding_of())
+    parallel_encoding.processes_max = 1
+    parallel_encoding.start()
+    parallel_encoding.wait()
+    return parallel_encoding
 
 
 _KEPT: list[ParallelEncoding] = []
@@ -139,8 +145,8 @@ def nested(folder: Path) -> None:
     """Start processes in a process of multiprocessing, and leave them."""
     _KEPT.append(_started())
     assert equal(_KEPT[0].encode(SEQUENCES), ParallelEncoding(encoding_of()).encode(SEQUENCES))
-    one: Any = _KEPT[0]
-    for process in one._processes._started:
+    parallel: Any = _KEPT[0]
+    for process in parallel._processes._started:
         (folder / str(process.pid)).touch()
 
 
@@ -148,13 +154,13 @@ def nested(folder: Path) -> None:
 @pytest.mark.parametrize("kind", ["own", "transformers"])
 def test_two_processes_give_what_one_thread_gives(kind):
     inner = {} if kind == "own" else {"inner": tokenizer(limit=64)}
-    one = encoding_of(**inner)
-    several: Any = ParallelEncoding(one)
+    plain_encoding = encoding_of(**inner)
+    several: Any = ParallelEncoding(plain_encoding)
     several.processes_max = 2
     several.start()
     several.wait()
-    assert equal(several.encode(SEQUENCES), ParallelEncoding(one).encode(SEQUENCES))
-    assert several.read(SEQUENCES) == ParallelEncoding(one).read(SEQUENCES)
+    assert equal(several.encode(SEQUENCES), ParallelEncoding(plain_encoding).encode(SEQUENCES))
+    assert several.read(SEQUENCES) == ParallelEncoding(plain_encoding).read(SEQUENCES)
     assert several._encoding_seconds == 0
     several.close()
 
@@ -163,5 +169,5 @@ def test_two_processes_give_what_one_thread_gives(kind):
 def test_a_process_that_ends_ends_those_that_encode_for_it(tmp_path):
     with WorkerProcesses(1, "spawn", os.getpid) as pool:
         pool.submit(nested, tmp_path).result()
-    (pid,) = (one.name for one in tmp_path.iterdir())
+    (pid,) = (path.name for path in tmp_path.iterdir())
     assert not Path(f"/proc/{pid}").exists()

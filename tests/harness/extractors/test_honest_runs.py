@@ -60,5 +60,5 @@ def test_a_transformer(kind: str, saved: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_of_the_registry(family: str, written: Any, tmp_path: Path) -> None:
     options = FAMILIES[family].options
-    found = contradicted(tmp_path, "huggingface", str(written(family)[0]), **options)
-    assert found == ({"letters-read"} if family in WORDS_ALONE else set())
+    contradictions = contradicted(tmp_path, "huggingface", str(written(family)[0]), **options)
+    assert contradictions == ({"letters-read"} if family in WORDS_ALONE else set())

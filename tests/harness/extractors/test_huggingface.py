@@ -73,9 +73,9 @@ def test_rows_are_those_of_the_model_called_by_hand(saved, kind, pooling, paddin
         extractor = HuggingFaceExtractor(
             str(saved(kind)), pooling=pooling, padding=padding, batching=batching
         )
-        found = extractor.extract_embeddings(sequences=SEQUENCES, batch_size=3)
-        assert found.dtype == np.float32
-        assert difference(found, expected) <= TOLERANCES["float32"]
+        embeddings = extractor.extract_embeddings(sequences=SEQUENCES, batch_size=3)
+        assert embeddings.dtype == np.float32
+        assert difference(embeddings, expected) <= TOLERANCES["float32"]
 
 
 @pytest.mark.parametrize(("layer", "index"), [(0, 0), ("1", 1), (-2, -2)])
@@ -86,24 +86,24 @@ def test_a_layer_is_the_hidden_state_of_that_index(saved, layer, index):
     assert difference(extractor.extract_embeddings(SEQUENCES), expected) <= TOLERANCES["float32"]
 
 
-@pytest.mark.parametrize(("truncation", "kept"), [("right", "ACGTAC"), ("left", "TTTTGG")])
-def test_the_end_that_is_cut_is_the_one_declared(saved, truncation, kept):
+@pytest.mark.parametrize(("truncation", "letters_read"), [("right", "ACGTAC"), ("left", "TTTTGG")])
+def test_the_end_that_is_cut_is_the_one_declared(saved, truncation, letters_read):
     extractor = HuggingFaceExtractor(str(saved("bert")), max_length=8, truncation=truncation)
-    found = extractor.extract_embeddings(["ACGTACGGGGTTTTGG"])
-    expected = by_hand(saved("bert"), [kept], POOLS["mean"], decoder=False)
-    assert difference(found, expected) <= TOLERANCES["float32"]
+    embeddings = extractor.extract_embeddings(["ACGTACGGGGTTTTGG"])
+    expected = by_hand(saved("bert"), [letters_read], POOLS["mean"], decoder=False)
+    assert difference(embeddings, expected) <= TOLERANCES["float32"]
 
 
 def test_windows_are_averaged_by_their_tokens(saved):
     extractor = HuggingFaceExtractor(
         str(saved("bert")), max_length=8, truncation="windows", stride=2
     )
-    found = extractor.extract_embeddings(["ACGTACGGGGTT", "AC"])
+    embeddings = extractor.extract_embeddings(["ACGTACGGGGTT", "AC"])
     windows = ["ACGTAC", "ACGGGG", "GGTT"]
     rows = by_hand(saved("bert"), [*windows, "AC"], POOLS["mean"], decoder=False)
     weights = np.array([[8.0], [8.0], [6.0]])
     expected = np.vstack([(rows[:3] * weights).sum(axis=0) / 22, rows[3]])
-    assert difference(found, expected) <= TOLERANCES["float32"]
+    assert difference(embeddings, expected) <= TOLERANCES["float32"]
 
 
 def test_without_truncation_a_longer_sequence_is_refused(saved):
@@ -234,9 +234,9 @@ def test_own_code_is_not_ignored_without_a_word(copy, file, value, options, name
     _map_code(copy, file, value)
     with pytest.raises(ExtractorError) as caught:
         HuggingFaceExtractor(str(copy), **options)
-    said = str(caught.value)
-    assert said.startswith(f"{file} of {str(copy)!r} has its own code for {named}")
-    assert "declare trust_remote_code=true, or declare trust_remote_code=false if" in said
+    message = str(caught.value)
+    assert message.startswith(f"{file} of {str(copy)!r} has its own code for {named}")
+    assert "declare trust_remote_code=true, or declare trust_remote_code=false if" in message
 
 
 def test_own_code_is_run_or_declared_to_be_left_alone(copy, saved):
@@ -244,8 +244,8 @@ def test_own_code_is_run_or_declared_to_be_left_alone(copy, saved):
     (copy / "own.py").write_text(OWN_BERT)
     library = HuggingFaceExtractor(str(saved("bert"))).extract_embeddings(SEQUENCES)
     for options in ({"trust_remote_code": False}, {"auto_class": "transformers:BertModel"}):
-        found = HuggingFaceExtractor(str(copy), **options).extract_embeddings(SEQUENCES)
-        np.testing.assert_array_equal(found, library)
+        embeddings = HuggingFaceExtractor(str(copy), **options).extract_embeddings(SEQUENCES)
+        np.testing.assert_array_equal(embeddings, library)
     own = HuggingFaceExtractor(str(copy), trust_remote_code=True).extract_embeddings(SEQUENCES)
     np.testing.assert_array_equal(own, np.roll(library, 1, axis=1))
 
@@ -291,13 +291,13 @@ def test_a_weight_of_another_shape_is_refused(copy):
 
 def test_a_head_and_a_pooler_are_nobodys_loss(copy):
     def change(weights):
-        kept = {k: v for k, v in weights.items() if not k.startswith("pooler.")}
-        return {**kept, "cls.predictions.bias": torch.zeros(10)}
+        weights_without_pooler = {k: v for k, v in weights.items() if not k.startswith("pooler.")}
+        return {**weights_without_pooler, "cls.predictions.bias": torch.zeros(10)}
 
     expected = HuggingFaceExtractor(str(copy)).extract_embeddings(SEQUENCES)
     _change_weights(copy, change)
-    found = HuggingFaceExtractor(str(copy)).extract_embeddings(SEQUENCES)
-    np.testing.assert_array_equal(found, expected)
+    embeddings = HuggingFaceExtractor(str(copy)).extract_embeddings(SEQUENCES)
+    np.testing.assert_array_equal(embeddings, expected)
 
 
 def test_older_weights_are_read_where_there_are_no_safetensors(copy):

@@ -46,9 +46,9 @@ def test_it_equals_its_definition_bit_for_bit(k):
         "".join(draw.choices("ACGTacgtNRYU-", [9] * 4 + [1] * 9, k=draw.randint(0, 200)))
         for _ in range(200)
     ]
-    found = KmerExtractor(k=k).extract_embeddings(sequences=sequences, batch_size=8)
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, by_definition(sequences, k))
+    embeddings = KmerExtractor(k=k).extract_embeddings(sequences=sequences, batch_size=8)
+    assert embeddings.dtype == np.float32
+    np.testing.assert_array_equal(embeddings, by_definition(sequences, k))
 
 
 def test_it_does_not_depend_on_how_it_is_cut(monkeypatch):

@@ -42,8 +42,8 @@ def shards_of_torch(folder: Path) -> None:
     state = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
     places = {name: f"pytorch_model-0000{1 + i % 2}-of-00002.bin" for i, name in enumerate(state)}
-    for place in set(places.values()):
-        torch.save({name: state[name] for name in state if places[name] == place}, folder / place)
+    for value in set(places.values()):
+        torch.save({name: state[name] for name in state if places[name] == value}, folder / value)
     index = {"metadata": {}, "weight_map": places}
     (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index))
 
@@ -54,7 +54,7 @@ def renamed(to: str, **options: bool) -> Change:
     def change(folder: Path) -> None:
         state = load_file(folder / "model.safetensors")
         (folder / "model.safetensors").unlink()
-        named = {to.format(name): one for name, one in state.items()}
+        named = {to.format(name): member for name, member in state.items()}
         torch.save(named, folder / "pytorch_model.bin", **options)
 
     return change
@@ -62,17 +62,17 @@ def renamed(to: str, **options: bool) -> Change:
 
 def both_formats(folder: Path) -> None:
     state = load_file(folder / "model.safetensors")
-    torch.save({name: one + 1 for name, one in state.items()}, folder / "pytorch_model.bin")
+    torch.save({name: member + 1 for name, member in state.items()}, folder / "pytorch_model.bin")
 
 
 def an_adapter_beside(folder: Path) -> None:
-    said = {"base_model_name_or_path": "other/base", "peft_type": "LORA"}
-    (folder / "adapter_config.json").write_text(json.dumps(said))
+    adapter_config = {"base_model_name_or_path": "other/base", "peft_type": "LORA"}
+    (folder / "adapter_config.json").write_text(json.dumps(adapter_config))
 
 
 def unknown_tokenizer_class(folder: Path) -> None:
-    place = folder / "tokenizer_config.json"
-    place.write_text(json.dumps({**json.loads(place.read_text()), "tokenizer_class": "DnaWords"}))
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "tokenizer_class": "DnaWords"}))
 
 
 SAME = {
@@ -90,11 +90,11 @@ SAME = {
 def test_it_gives_the_same_rows(copy, saved, layout):
     expected = HuggingFaceExtractor(str(saved("bert"))).extract_embeddings(SEQUENCES)
     SAME[layout](copy)
-    found = HuggingFaceExtractor(str(copy))
-    np.testing.assert_array_equal(found.extract_embeddings(SEQUENCES), expected)
+    hugging_face_extractor = HuggingFaceExtractor(str(copy))
+    np.testing.assert_array_equal(hugging_face_extractor.extract_embeddings(SEQUENCES), expected)
     endings = (".safetensors",) if list(copy.glob("*.safetensors")) else (".bin",)
     files = {path.name for path in copy.iterdir() if path.suffix in endings}
-    assert found.source["weights"].keys() == files
+    assert hugging_face_extractor.source["weights"].keys() == files
 
 
 def without(*names: str) -> Change:
@@ -112,8 +112,8 @@ def words_alone(folder: Path) -> None:
     """As DNA models that want spaces between letters: to them a sequence is one word."""
     without(*TOKENIZER)(folder)
     (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
-    said = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
-    (folder / "tokenizer_config.json").write_text(json.dumps(said))
+    tokenizer_config = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
 
 
 def a_shard_is_missing(folder: Path) -> None:
@@ -128,8 +128,8 @@ def one_level_down(folder: Path) -> None:
 
 
 def cut_off(folder: Path) -> None:
-    place = folder / "model.safetensors"
-    place.write_bytes(place.read_bytes()[:-100])
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
 
 
 def a_pointer(folder: Path) -> None:
@@ -172,9 +172,11 @@ def test_it_is_refused_with_what_is_wrong(copy, layout):
 
 def test_letters_with_spaces_are_read_where_they_are_declared(copy, saved):
     words_alone(copy)
-    found = HuggingFaceExtractor(str(copy), letters="spaced", max_length=MAX_LENGTH)
+    hugging_face_extractor = HuggingFaceExtractor(
+        str(copy), letters="spaced", max_length=MAX_LENGTH
+    )
     expected = HuggingFaceExtractor(str(saved("bert"))).extract_embeddings(SEQUENCES)
-    np.testing.assert_array_equal(found.extract_embeddings(SEQUENCES), expected)
+    np.testing.assert_array_equal(hugging_face_extractor.extract_embeddings(SEQUENCES), expected)
 
 
 @pytest.fixture
@@ -186,17 +188,19 @@ def own(written, tmp_path):
         if path.is_file():
             (folder / path.name).write_bytes(path.read_bytes())
     for name in ("config.json", "tokenizer_config.json"):
-        said = json.loads((folder / name).read_text())
-        assert said["auto_map"], name
-        (folder / name).write_text(json.dumps({**said, "auto_map": marked(said["auto_map"])}))
+        document = json.loads((folder / name).read_text())
+        assert document["auto_map"], name
+        (folder / name).write_text(
+            json.dumps({**document, "auto_map": marked(document["auto_map"])})
+        )
     return folder
 
 
 def marked(value: object) -> object:
     if isinstance(value, dict):
-        return {key: marked(one) for key, one in value.items()}
+        return {key: marked(member) for key, member in value.items()}
     if isinstance(value, list):
-        return [marked(one) for one in value]
+        return [marked(member) for member in value]
     return f"org/own--{value}" if isinstance(value, str) else value
 
 
@@ -205,10 +209,10 @@ def test_code_that_names_its_own_repository_is_taken_from_the_folder(own, writte
     options = FAMILIES["LucaOne"].options
     plain = HuggingFaceExtractor(str(written("LucaOne")[0]), **options)
     before = {path.name: path.read_bytes() for path in own.iterdir()}
-    found = HuggingFaceExtractor(str(own), **options)
+    hugging_face_extractor = HuggingFaceExtractor(str(own), **options)
     expected = plain.extract_embeddings(SEQUENCES)
-    np.testing.assert_array_equal(found.extract_embeddings(SEQUENCES), expected)
-    assert found.source == {**plain.source, "location": "checkpoint"}
+    np.testing.assert_array_equal(hugging_face_extractor.extract_embeddings(SEQUENCES), expected)
+    assert hugging_face_extractor.source == {**plain.source, "location": "checkpoint"}
     assert {path.name: path.read_bytes() for path in own.iterdir()} == before
 
 

@@ -55,8 +55,8 @@ def test_a_file_named_as_a_library_shadows_nothing(write):
 
 
 def test_two_folders_with_one_name_are_two_modules(write):
-    one, two = load(f"{write('a/mine.py')}:Mine"), load(f"{write('b/mine.py')}:Mine")
-    assert type(one.extractor).__module__ != type(two.extractor).__module__
+    first, two = load(f"{write('a/mine.py')}:Mine"), load(f"{write('b/mine.py')}:Mine")
+    assert type(first.extractor).__module__ != type(two.extractor).__module__
 
 
 def test_a_changed_file_is_run_as_it_is_now(write):

@@ -23,16 +23,18 @@ IN_PROCESS = [p.slug for p in PROPERTIES if p.check is not None and not p.is_off
 @pytest.mark.parametrize("family", FAMILIES)
 def test_rows_are_those_computed_by_hand(written, family):
     folder, model = written(family)
-    one = FAMILIES[family]
-    loaded = load("huggingface", str(folder), **one.options)
-    sequences = [*SEQUENCES, LONG] if one.options.get("truncation") == "windows" else SEQUENCES
-    expected = np.vstack([one.row(model, sequence) for sequence in sequences])
-    found = loaded.extractor.extract_embeddings(sequences, batch_size=3)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    lookalike = FAMILIES[family]
+    loaded = load("huggingface", str(folder), **lookalike.options)
+    sequences = (
+        [*SEQUENCES, LONG] if lookalike.options.get("truncation") == "windows" else SEQUENCES
+    )
+    expected = np.vstack([lookalike.row(model, sequence) for sequence in sequences])
+    embeddings = loaded.extractor.extract_embeddings(sequences, batch_size=3)
+    assert embeddings.dtype == np.float32
+    np.testing.assert_allclose(embeddings, expected, rtol=1e-5, atol=1e-5)
     assert loaded.undeclared == ()
     assert isinstance(loaded.extractor, HuggingFaceExtractor)
-    assert (loaded.extractor.batching == "exact") == one.exact
+    assert (loaded.extractor.batching == "exact") == lookalike.exact
 
 
 WORDS_ALONE = {"GENERator", "DNA-GPT", "DNA-GPT 0.1B"}

@@ -45,7 +45,7 @@ def test_the_words_of_a_command_line_become_options():
 
 
 @each(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"poling": "mean"}, "no option 'poling' of the extractor huggingface; did you mean pooli"),
         ({"xyz": 1}, "no option 'xyz' of the extractor huggingface; expected auto_class, batchin"),
@@ -87,13 +87,13 @@ def test_the_words_of_a_command_line_become_options():
         ({"pad_to": 8, "max_length": 9}, "pad_to is 8, and max_length is 9, expected 1 to 8"),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_can(given, message):
+def test_what_cannot_be_is_refused_with_what_can(options, message):
     with pytest.raises(ExtractorError, match=message):
-        parse(given)
+        parse(options)
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"auto_class": "AutoModelForCasualLM"}, "expected AutoModelForCausalLM, transformers:CLA"),
         ({"auto_class": "transformers:LlamaModle"}, "no such class to load; did you mean LlamaMod"),
@@ -113,9 +113,9 @@ def test_what_cannot_be_is_refused_with_what_can(given, message):
         ),
     ],
 )
-def test_a_class_that_does_not_exist_is_refused_before_anything_is_read(given, message):
+def test_a_class_that_does_not_exist_is_refused_before_anything_is_read(options, message):
     with pytest.raises(ExtractorError, match=message):
-        HuggingFaceExtractor("no folder at all", **given, trust_remote_code=True)
+        HuggingFaceExtractor("no folder at all", **options, trust_remote_code=True)
 
 
 @each("name", sorted(CHOICES))

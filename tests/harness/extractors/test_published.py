@@ -90,10 +90,10 @@ def test_the_options_of_an_entry_run_on_its_lookalike(written, family):
             continue
         tried.append(options)
         extractor = HuggingFaceExtractor(str(written(family)[0]), **options)
-        found = extractor.extract_embeddings(["ACGTACGTTGCA", "GATTACAGCATG" * 2])
-        assert found.shape[0] == 2
-        assert np.isfinite(found).all()
-        assert (found[0] != found[1]).any()
+        embeddings = extractor.extract_embeddings(["ACGTACGTTGCA", "GATTACAGCATG" * 2])
+        assert embeddings.shape[0] == 2
+        assert np.isfinite(embeddings).all()
+        assert (embeddings[0] != embeddings[1]).any()
 
 
 def test_every_public_model_has_a_lookalike():
@@ -117,10 +117,10 @@ def test_splicebert_is_read_from_its_one_file_by_the_options_of_its_entry(tmp_pa
     torch.save(tensors, tmp_path / options["weights"])
     sequences = ["acgun" * 20, "GATTACR" * 200, "ACGT" * 256]
     made = HuggingFaceExtractor(str(tmp_path), **(options | {"config_arguments": sizes}))
-    found = made.extract_embeddings(sequences)
+    embeddings = made.extract_embeddings(sequences)
 
     ids = dict(zip("NACGT", range(5, 10), strict=True)) | {"U": 9, "R": 5}
-    for sequence, row in zip(sequences, found, strict=True):
+    for sequence, row in zip(sequences, embeddings, strict=True):
         starts = list(range(0, max(1, len(sequence) - 1023), 512))
         if starts[-1] + 1024 < len(sequence):
             starts.append(len(sequence) - 1024)

@@ -36,14 +36,14 @@ class Overlapping:
 
 
 def reader(
-    inner: Any, most: int | None = None, prepare: Preparation | None = None, **said: Any
+    inner: Any, most: int | None = None, prepare: Preparation | None = None, **options: Any
 ) -> Reader:
     tokens = Tokens(inner=inner)
     values: dict[str, Any] = {
         "max_length": most, "truncation": "right", "stride": 0, "pad_id": 0, "padding": "right",
         "embedding_rows": None, "frame": tokens.frame(),
     }  # fmt: skip
-    return Reader(Encoder(**({"tokens": tokens} | values | said)), prepare or Preparation())
+    return Reader(Encoder(**({"tokens": tokens} | values | options)), prepare or Preparation())
 
 
 TEXT = "ACGTTGCAACGT" * 5  # 60 letters
@@ -57,8 +57,8 @@ TOKENIZERS = {
 
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_all_is_read_without_a_limit(name):
-    found = reader(TOKENIZERS[name]).read([TEXT, TEXT[:30]])
-    assert (found.given, found.read, found.cut, found.unknown) == (90, 90, 0, 0)
+    content = reader(TOKENIZERS[name]).read([TEXT, TEXT[:30]])
+    assert (content.given, content.read, content.cut, content.unknown) == (90, 90, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_all_is_read_without_a_limit(name):
     ],
 )  # fmt: skip
 def test_a_cut_end_is_not_read(name, most, read, side):
-    found = reader(TOKENIZERS[name], most, truncation=side).read([TEXT, TEXT[:9]])
-    assert (found.given, found.read, found.cut) == (69, read + 9, 1)
+    content = reader(TOKENIZERS[name], most, truncation=side).read([TEXT, TEXT[:9]])
+    assert (content.given, content.read, content.cut) == (69, read + 9, 1)
 
 
 @pytest.mark.parametrize("stride", [0, 5])
 def test_windows_read_all(stride):
-    found = reader(TOKENIZERS["transformers"], 22, truncation="windows", stride=stride)
-    assert found.read([TEXT, TEXT[:9]]) == (69, 69, 0, 69, 0)
+    test_reader = reader(TOKENIZERS["transformers"], 22, truncation="windows", stride=stride)
+    assert test_reader.read([TEXT, TEXT[:9]]) == (69, 69, 0, 69, 0)
 
 
 @pytest.mark.parametrize("name", ["ours", "transformers"])

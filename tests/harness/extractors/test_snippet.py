@@ -36,7 +36,7 @@ def test_a_snippet_loads_a_lookalike_and_embeds(written, family):
     code = code.replace(f"    revision={'1' * 40!r},\n", "")
     names: dict[str, object] = {}
     exec(compile(ast.parse(code), "snippet", "exec"), names)  # noqa: S102 (what the page shows)
-    found = names["embeddings"]
-    assert isinstance(found, np.ndarray)
-    assert (found.dtype, found.ndim, len(found)) == (np.dtype("float32"), 2, 1)
-    assert np.isfinite(found).all()
+    embeddings = names["embeddings"]
+    assert isinstance(embeddings, np.ndarray)
+    assert (embeddings.dtype, embeddings.ndim, len(embeddings)) == (np.dtype("float32"), 2, 1)
+    assert np.isfinite(embeddings).all()

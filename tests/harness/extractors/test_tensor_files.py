@@ -37,8 +37,11 @@ def test_nothing_in_a_file_is_called_but_what_makes_tensors(tmp_path):
     for zipped in (True, False):
         content = {"state_dict": made, "more": Hostile(touched)}
         torch.save(content, tmp_path / "x.ckpt", _use_new_zipfile_serialization=zipped)
-        found = read_tensors(tmp_path / "x.ckpt", "state_dict")
-        assert {name: one.tolist() for name, one in found.items()} == {"a": [1, 1], "b": [0]}
+        tensors = read_tensors(tmp_path / "x.ckpt", "state_dict")
+        assert {name: tensor.tolist() for name, tensor in tensors.items()} == {
+            "a": [1, 1],
+            "b": [0],
+        }
     (tmp_path / "y.pth").write_bytes(pickle.dumps(Hostile(touched)))
     with pytest.raises(ExtractorError, match=r"cannot be read as a file of torch"):
         read_tensors(tmp_path / "y.pth")
@@ -66,7 +69,7 @@ def test_a_damaged_file_is_refused(tmp_path, raw):
 
 
 def test_names_are_rewritten_cut_and_turned_in_this_order():
-    said = parse(
+    options = parse(
         {
             "auto_class": "own:janus",
             "weights": "x.pth",
@@ -75,10 +78,10 @@ def test_names_are_rewritten_cut_and_turned_in_this_order():
             "transpose": "right",
         }
     )
-    found = tensors_by_model_name(
-        {"old.one.weight": torch.arange(8).view(4, 2), "c": torch.zeros(1)}, said
+    tensors = tensors_by_model_name(
+        {"old.one.weight": torch.arange(8).view(4, 2), "c": torch.zeros(1)}, options
     )
-    assert {name: one.tolist() for name, one in found.items()} == {
+    assert {name: tensor.tolist() for name, tensor in tensors.items()} == {
         "left.weight": [[0, 1], [2, 3]],
         "right.weight": [[4, 6], [5, 7]],
         "c": [0.0],
@@ -130,13 +133,13 @@ def test_a_layout_that_is_not_the_files_is_refused(written, family, changes, mes
 def test_declared_weights_stay_float32_in_both_ways_of_loading(written):
     for family, pattern in (("DNA-GPT 0.1B", r"ln_f\."), ("Evo", r"backbone\.norm\.")):
         extractor = build(written, family, dtype="bfloat16", keep_float32=pattern)
-        types = {name: one.dtype for name, one in extractor.model.named_parameters()}
-        kept = {name for name, one in types.items() if one == torch.float32}
+        types = {name: parameter.dtype for name, parameter in extractor.model.named_parameters()}
+        remaining_names = {name for name, member in types.items() if member == torch.float32}
         exact = dict(build(written, family).model.named_parameters())
         own = dict(extractor.model.named_parameters())
-        assert kept
-        assert len(kept) < len(types)
-        assert all(torch.equal(own[name], exact[name]) for name in kept)
+        assert remaining_names
+        assert len(remaining_names) < len(types)
+        assert all(torch.equal(own[name], exact[name]) for name in remaining_names)
 
 
 PACKAGE = """from {stubs} import BinsModel
@@ -152,10 +155,12 @@ def test_a_class_of_an_installed_package_is_taken(written, tmp_path, monkeypatch
     (tmp_path / "enformer_pytorch.py").write_text(PACKAGE.format(stubs=stubs.__name__))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "enformer_pytorch", raising=False)
-    found = build(written, "Enformer", auto_class="package:enformer_pytorch.Enformer")
+    build_result = build(written, "Enformer", auto_class="package:enformer_pytorch.Enformer")
     sequences = ["ACGTNACGT", "GATTACA" * 12]
-    expected = [FAMILIES["Enformer"].row(written("Enformer")[1], one) for one in sequences]
-    rows = found.extract_embeddings(sequences)
+    expected = [
+        FAMILIES["Enformer"].row(written("Enformer")[1], sequence) for sequence in sequences
+    ]
+    rows = build_result.extract_embeddings(sequences)
     np.testing.assert_allclose(rows, expected, rtol=1e-5, atol=1e-5)
     with pytest.raises(ExtractorError, match="package enformer_pytorch has no class Enfomer: ins"):
         build(written, "Enformer", auto_class="package:enformer_pytorch.Enfomer")

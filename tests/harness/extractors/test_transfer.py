@@ -60,7 +60,7 @@ def test_the_next_call_is_encoded_in_one_other_thread():
         threads.append(threading.current_thread().name)
         if "bad" in sequences:
             raise ValueError("bad")
-        return [one.lower() for one in sequences]
+        return [sequence.lower() for sequence in sequences]
 
     encoded = EncodedAhead(encode)
     assert encoded.take(["A"]) == ["a"]
@@ -104,11 +104,11 @@ def test_embeddings_are_those_of_calls_one_after_another(tmp_path, monkeypatch, 
         ahead(rows)
 
     monkeypatch.setattr(extractor, "ahead", counted)
-    found = embed_sequences(loaded, batching, sequences)
+    embeddings = embed_sequences(loaded, batching, sequences)
     assert begun == [16, 16, 16, 12]
     monkeypatch.setattr(type(extractor), "ahead", None)
     monkeypatch.delattr(extractor, "ahead")
-    assert np.array_equal(embed_sequences(loaded, batching, sequences), found)
+    assert np.array_equal(embed_sequences(loaded, batching, sequences), embeddings)
 
 
 class OnGpu:
@@ -117,8 +117,8 @@ class OnGpu:
     device = torch.device("cuda")
     shape, dtype = (2, 3), torch.float32
 
-    def __init__(self, asked: list[str]) -> None:
-        self.asked = asked
+    def __init__(self, requests: list[str]) -> None:
+        self.asked = requests
 
     def pin_memory(self) -> "OnGpu":
         self.asked.append("pinned")
@@ -128,8 +128,8 @@ class OnGpu:
         self.asked.append(f"sent to {device}, {non_blocking=}")
         return self
 
-    def copy_(self, found: object, *, non_blocking: bool) -> None:
-        assert isinstance(found, OnGpu)
+    def copy_(self, expected: object, *, non_blocking: bool) -> None:
+        assert isinstance(expected, OnGpu)
         self.asked.append(f"copied, {non_blocking=}")
 
     def record(self) -> None:
@@ -145,20 +145,20 @@ class OnGpu:
 
 def test_a_gpu_is_not_waited_for_before_its_result_is_asked_for(monkeypatch):
     """Without one: what torch is called with. The copy is read after the event behind it, only."""
-    asked: list[str] = []
-    tensor: Any = OnGpu(asked)
+    requests: list[str] = []
+    tensor: Any = OnGpu(requests)
     made: list[dict[str, object]] = []
 
     def empty(_shape: object, **more: object) -> OnGpu:
         made.append(more)
-        return OnGpu(asked)
+        return OnGpu(requests)
 
     monkeypatch.setattr(torch, "empty", empty)
-    monkeypatch.setattr(torch.cuda, "Event", lambda: OnGpu(asked))
+    monkeypatch.setattr(torch.cuda, "Event", lambda: OnGpu(requests))
     on_device(tensor, "cuda:0")
     wait = to_host(tensor)
     assert made == [{"dtype": torch.float32, "pin_memory": True}]
     before = ["pinned", "sent to cuda:0, non_blocking=True", "copied, non_blocking=True"]
-    assert asked == [*before, "event recorded"]
+    assert requests == [*before, "event recorded"]
     assert wait().shape == (2, 3)
-    assert asked[4:] == ["event waited for", "read"]
+    assert requests[4:] == ["event waited for", "read"]

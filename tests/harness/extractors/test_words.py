@@ -36,11 +36,11 @@ def test_letters_that_are_no_word(rest, expected):
 
 
 def test_a_vocabulary_numbers_its_entries_and_names_all_words(tmp_path):
-    def of(said: str) -> dict[str, int]:
-        found: dict[str, int] = tokens(
-            tmp_path, tokenizer="characters", vocabulary=said
+    def of(message: str) -> dict[str, int]:
+        vocabulary: dict[str, int] = tokens(
+            tmp_path, tokenizer="characters", vocabulary=message
         ).inner.vocabulary
-        return found
+        return vocabulary
 
     assert of("A=65,C=67,D,<=>,G=71") == {"A": 65, "C": 67, "D": 68, "<=>": 69, "G": 71}
     assert of("<P>,NA^2") == {"<P>": 0, "NN": 1, "NA": 2, "AN": 3, "AA": 4}
@@ -69,17 +69,17 @@ def test_a_letter_outside_the_vocabulary_is_refused_without_unknown():
 def test_a_vocabulary_is_text_or_a_file_of_the_folder(tmp_path, name, text):
     if text is not None:
         (tmp_path / name).write_text(text)
-    found = tokens(tmp_path, tokenizer="characters", vocabulary=name, begin="C", unknown="N")
-    assert found.ids(["AAGC"]) == [[2, 1, 1, 0, 2]]
-    assert len(found) == 3
+    token_list = tokens(tmp_path, tokenizer="characters", vocabulary=name, begin="C", unknown="N")
+    assert token_list.ids(["AAGC"]) == [[2, 1, 1, 0, 2]]
+    assert len(token_list) == 3
 
 
-def tokens(folder: Path, **said: object) -> Tokens:
-    return load_tokens(origin_of(str(folder), None, trust_remote_code=False), parse(said))
+def tokens(folder: Path, **options: object) -> Tokens:
+    return load_tokens(origin_of(str(folder), None, trust_remote_code=False), parse(options))
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("text", "message"),
     [
         ({"vocabulary": "absent.txt"}, "vocabulary is 'absent.txt', which is no file of"),
         ({"vocabulary": "A,A"}, "vocabulary is 'A,A', expected different entries"),
@@ -96,21 +96,21 @@ def tokens(folder: Path, **said: object) -> Tokens:
         ({"vocabulary": "bad.json"}, "vocabulary bad.json: expected a JSON list"),
     ],
 )
-def test_a_vocabulary_that_cannot_be_read_is_refused(tmp_path, said, message):
+def test_a_vocabulary_that_cannot_be_read_is_refused(tmp_path, text, message):
     (tmp_path / "bad.json").write_text("1")
     with pytest.raises(ExtractorError, match=message):
-        tokens(tmp_path, tokenizer="characters", **said)
+        tokens(tmp_path, tokenizer="characters", **text)
 
 
 @given(st.text("ACGTN", max_size=40), st.integers(1, 20), st.sampled_from(["right", "both"]))
 def test_a_fixed_length_keeps_the_middle(letters, length, fill):
-    (found,) = Preparation(fixed=length, fill=fill)([letters])
-    assert len(found) == length
+    (prepared,) = Preparation(fixed=length, fill=fill)([letters])
+    assert len(prepared) == length
     if len(letters) <= length:
-        assert found.strip("N") == letters.strip("N")
+        assert prepared.strip("N") == letters.strip("N")
     else:
         start = (len(letters) - length) // 2
-        assert found == letters[start : start + length]
+        assert prepared == letters[start : start + length]
 
 
 @pytest.mark.parametrize(
@@ -129,14 +129,14 @@ def test_a_multiple_is_cut_from_the_right():
     assert Preparation(multiple_of=3)(["acgtacgt", "ac", ""]) == ["ACGTAC", "", ""]
 
 
-def encoder(**said: object) -> Encoder:
+def encoder(**options: object) -> Encoder:
     own = WordTokenizer(vocabulary={x: i for i, x in enumerate("ACGTBE")}, before=(4,), after=(5,))
-    found = Tokens(inner=own)
+    tokens_of_letters = Tokens(inner=own)
     values: dict[str, Any] = {
         "max_length": 6, "truncation": "windows", "stride": 0, "pad_id": 0, "padding": "right",
-        "embedding_rows": None, "frame": found.frame(),
+        "embedding_rows": None, "frame": tokens_of_letters.frame(),
     }  # fmt: skip
-    return Encoder(**({"tokens": found} | values | said))
+    return Encoder(**({"tokens": tokens_of_letters} | values | options))
 
 
 @given(
@@ -160,10 +160,10 @@ def test_windows_hold_every_letter_and_never_more_than_the_limit(letters, most, 
     np.testing.assert_array_equal(rows, np.zeros(len(pieces)))
 
 
-@pytest.mark.parametrize(("side", "kept"), [("right", "ACGT"), ("left", "GTTT")])
-def test_the_tokens_around_a_sequence_survive_a_cut(side, kept):
+@pytest.mark.parametrize(("side", "stored"), [("right", "ACGT"), ("left", "GTTT")])
+def test_the_tokens_around_a_sequence_survive_a_cut(side, stored):
     pieces, _ = encoder(truncation=side).encode(["ACGTTT"])
-    assert pieces == [[4, *["ACGT".index(x) for x in kept], 5]]
+    assert pieces == [[4, *["ACGT".index(x) for x in stored], 5]]
 
 
 def test_an_id_beyond_the_embeddings_is_refused_by_name():

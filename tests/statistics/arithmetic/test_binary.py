@@ -42,11 +42,14 @@ from tests.statistics.arithmetic.draw import Drawn, read, tables
 PRECISIONS = [None, 15, 12, 9, 7, 6, 5, 4, 3]
 
 
-def place(one: BinaryTable) -> tuple[int, int]:
-    return one.small_correct + one.large_correct, one.large_correct - one.small_correct
+def correct_and_rho(binary_table: BinaryTable) -> tuple[int, int]:
+    return (
+        binary_table.small_correct + binary_table.large_correct,
+        binary_table.large_correct - binary_table.small_correct,
+    )
 
 
-def found(classes: Classes, reading: ReportedTriple) -> set[BinaryTable]:
+def tables_in_runs(classes: Classes, reading: ReportedTriple) -> set[BinaryTable]:
     return {
         table(classes, run.correct, rho)
         for run in fitting_runs(classes, reading)
@@ -56,14 +59,14 @@ def found(classes: Classes, reading: ReportedTriple) -> set[BinaryTable]:
 
 def is_held(drawn: Drawn, runs: Iterable[RhoRange]) -> bool:
     """Whether a table, or for classes of equal size its mirror image, is in one of the runs."""
-    right, rho = place(drawn.table)
-    wanted = {rho, -rho} if drawn.classes.small == drawn.classes.large else {rho}
+    right, rho = correct_and_rho(drawn.table)
+    expected = {rho, -rho} if drawn.classes.small == drawn.classes.large else {rho}
     return any(
         run.correct == right
         and run.first_rho <= at <= run.last_rho
         and (at - run.first_rho) % 2 == 0
         for run in runs
-        for at in wanted
+        for at in expected
     )
 
 
@@ -87,27 +90,39 @@ def all_tables(classes: Classes) -> list[BinaryTable]:
 def test_tables_on_both_sides_of_the_turning_point_of_mcc_are_found(classes, value, width):
     """Among tables of one accuracy, MCC falls and then rises, or the other way round."""
     reading = ReportedTriple(value, width)
-    wanted = {one for one in all_tables(classes) if reading.holds(scores_of(one), 1e-14)}
-    assert wanted
-    assert found(classes, reading) == wanted
+    expected = {
+        all_table for all_table in all_tables(classes) if reading.holds(scores_of(all_table), 1e-14)
+    }
+    assert expected
+    assert tables_in_runs(classes, reading) == expected
 
 
 @given(drawn=tables())
 @settings(max_examples=examples(300))
 def test_the_formulas_are_the_definitions_of_scikit_learn(drawn):
-    one = drawn.table
+    binary_table = drawn.table
     # Rows of a matrix as weights: 70,000 labels a draw would take minutes.
     truth, predicted = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0])
-    weights = np.array([one.small_correct, one.small_wrong, one.large_correct, one.large_wrong])
+    weights = np.array(
+        [
+            binary_table.small_correct,
+            binary_table.small_wrong,
+            binary_table.large_correct,
+            binary_table.large_wrong,
+        ]
+    )
     present = weights > 0
     truth, predicted = truth[present], predicted[present]
     weights = weights[present]
     mcc = matthews_corrcoef(truth, predicted, sample_weight=weights)
     f1 = f1_score(truth, predicted, average="macro", sample_weight=weights, zero_division=0.0)
-    got = scores_of(one)
-    assert got.mcc == pytest.approx(mcc, abs=1e-9)
-    assert got.f1 == pytest.approx(f1, abs=1e-12)
-    assert got.acc == (one.small_correct + one.large_correct) / drawn.classes.total
+    triple = scores_of(binary_table)
+    assert triple.mcc == pytest.approx(mcc, abs=1e-9)
+    assert triple.f1 == pytest.approx(f1, abs=1e-12)
+    assert (
+        triple.acc
+        == (binary_table.small_correct + binary_table.large_correct) / drawn.classes.total
+    )
 
 
 @pytest.mark.parametrize("decimals", PRECISIONS)
@@ -115,29 +130,29 @@ def test_the_formulas_are_the_definitions_of_scikit_learn(drawn):
 @example(drawn=Drawn(Classes(1, 34_401), BinaryTable(1, 0, 34_401, 0)))  # accuracy and F1 both 1
 @settings(max_examples=examples(150))
 def test_the_recovered_set_always_holds_the_true_table(decimals, drawn: Drawn):
-    classes, one = drawn
-    assert is_held(drawn, fitting_runs(classes, read(scores_of(one), decimals)))
+    classes, binary_table = drawn
+    assert is_held(drawn, fitting_runs(classes, read(scores_of(binary_table), decimals)))
 
 
 @given(drawn=tables(), counts=st.integers(8, 60), f1_width=st.sampled_from([EXACT, 1e-4, 0.01]))
 @settings(max_examples=examples(150))
 def test_no_range_of_accuracies_is_left_out_that_has_a_table(drawn: Drawn, counts, f1_width):
     """Whole ranges of correct predictions are excluded by bounds, which have to be certain."""
-    classes, one = drawn
+    classes, binary_table = drawn
     widths = Triple(EXACT, counts / classes.total, f1_width)
-    assert is_held(drawn, fitting_runs(classes, ReportedTriple(scores_of(one), widths)))
+    assert is_held(drawn, fitting_runs(classes, ReportedTriple(scores_of(binary_table), widths)))
 
 
 @each("classes", [Classes(1, 1), Classes(1, 9), Classes(6, 6), Classes(5, 12)])
 @each("decimals", PRECISIONS)
 def test_the_recovered_set_is_that_of_a_search_through_all_tables(classes, decimals):
-    everything = {one: scores_of(one) for one in all_tables(classes)}
-    for one, triple in everything.items():
+    everything = {all_table: scores_of(all_table) for all_table in all_tables(classes)}
+    for name, triple in everything.items():
         reading = read(triple, decimals)
-        wanted = {other for other, gives in everything.items() if reading.holds(gives, 1e-14)}
+        expected = {other for other, gives in everything.items() if reading.holds(gives, 1e-14)}
         if classes.small == classes.large:
-            wanted = {other for other in wanted if other.large_correct >= other.small_correct}
-        assert found(classes, reading) == wanted, one
+            expected = {other for other in expected if other.large_correct >= other.small_correct}
+        assert tables_in_runs(classes, reading) == expected, name
 
 
 @given(st.integers(1, 30), st.integers(0, 30), st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1))
@@ -145,10 +160,16 @@ def test_the_recovered_set_is_that_of_a_search_through_all_tables(classes, decim
 def test_any_three_numbers_give_the_tables_they_may_be(small, more, mcc, acc, f1):
     classes = Classes(small, small + more)
     reading = ReportedTriple(Triple(mcc, acc, f1), Triple(0.05, 0.02, 0.03))
-    wanted = {one for one in all_tables(classes) if reading.holds(scores_of(one), 1e-14)}
+    expected = {
+        all_table for all_table in all_tables(classes) if reading.holds(scores_of(all_table), 1e-14)
+    }
     if not more:
-        wanted = {one for one in wanted if one.large_correct >= one.small_correct}
-    assert found(classes, reading) == wanted
+        expected = {
+            table_wanted
+            for table_wanted in expected
+            if table_wanted.large_correct >= table_wanted.small_correct
+        }
+    assert tables_in_runs(classes, reading) == expected
 
 
 def test_accuracy_and_f1_of_a_place_bound_rho():
@@ -164,8 +185,8 @@ def test_accuracy_and_f1_of_a_place_bound_rho():
 def test_all_digits_leave_one_table_of_the_largest_task():
     classes = Classes(33_578, 33_579)
     for small, large in itertools.product([20_000, 33_578], [19_999, 20_000, 25_001]):
-        one = BinaryTable(small, 33_578 - small, large, 33_579 - large)
-        assert found(classes, read(scores_of(one), None)) == {one}
+        binary_table = BinaryTable(small, 33_578 - small, large, 33_579 - large)
+        assert tables_in_runs(classes, read(scores_of(binary_table), None)) == {binary_table}
 
 
 def test_counting_stops_above_the_limit():
@@ -196,15 +217,20 @@ def test_what_the_harness_computes_needs_no_width():
     for _ in range(400):
         classes = Classes(*sorted((rng.randint(1, 900), rng.randint(1, 900))))
         right = [rng.randint(0, size) for size in classes]
-        one = BinaryTable(right[0], classes.small - right[0], right[1], classes.large - right[1])
-        matrix = np.array([one[:2], one[3:] + one[2:3]])
-        value = Triple(*metrics.scores(matrix))
-        differ += value != scores_of(one)
-        mirrored = BinaryTable(
-            one.large_correct, one.large_wrong, one.small_correct, one.small_wrong
+        binary_table = BinaryTable(
+            right[0], classes.small - right[0], right[1], classes.large - right[1]
         )
-        same = {one, mirrored} if classes.small == classes.large else {one}
-        assert found(classes, ReportedTriple(value, no_width)) & same
+        matrix = np.array([binary_table[:2], binary_table[3:] + binary_table[2:3]])
+        value = Triple(*metrics.scores(matrix))
+        differ += value != scores_of(binary_table)
+        mirrored = BinaryTable(
+            binary_table.large_correct,
+            binary_table.large_wrong,
+            binary_table.small_correct,
+            binary_table.small_wrong,
+        )
+        same = {binary_table, mirrored} if classes.small == classes.large else {binary_table}
+        assert tables_in_runs(classes, ReportedTriple(value, no_width)) & same
     assert differ > 50
 
 
@@ -241,7 +267,7 @@ def test_of_scores_of_few_decimals_every_table_is_found_the_nearest_accuracies_f
         value = scores_of(draw.choice(all_tables(classes)))
         reading = ReportedTriple(Triple(*(round(score, decimals) for score in value)), width)
         expected = {each for each in all_tables(classes) if reading.holds(scores_of(each), 1e-14)}
-        assert found(classes, reading) == expected
+        assert tables_in_runs(classes, reading) == expected
         middle = reading.value.acc * classes.total
         distances = [abs(run.correct - middle) for run in fitting_runs(classes, reading)]
         assert distances == sorted(distances)
@@ -254,9 +280,9 @@ def test_coarse_scores_that_no_table_gives_are_refused_without_a_look_at_each_ta
     """A row of one number for everything took seconds: 4 million tables were computed."""
     looks = []
 
-    def counted(*given):
-        looks.append(given)
-        return scores(*given)
+    def counted(*arguments):
+        looks.append(arguments)
+        return scores(*arguments)
 
     monkeypatch.setattr(binary, "scores", counted)
     reading = ReportedTriple(Triple(score, 0.5, score), Triple(0.05, 0.05, 0.05))

@@ -65,9 +65,9 @@ def test_the_edges_span_all_tables(sizes):
     for _ in range(30):
         plane = Plane(*(rng.uniform(-1, 1) for _ in range(3)))
         greatest = max(map(plane.at, triples))
-        found = hull.table_above(plane, greatest - 1e-9)
-        assert found is not None
-        assert plane.at(found) == pytest.approx(greatest, abs=1e-9)
+        table = hull.table_above(plane, greatest - 1e-9)
+        assert table is not None
+        assert plane.at(table) == pytest.approx(greatest, abs=1e-9)
         assert hull.table_above(plane, greatest + 1e-9) is None
 
 
@@ -78,8 +78,8 @@ def test_metrics_rise_or_fall_together_along_an_arc(sizes):
         step = max(1, (arc.last - arc.first) // 500)
         along = [hull._triple(arc, rho) for rho in range(arc.first, arc.last + 1, step)]
         sign = 1 if along[0].acc <= along[-1].acc else -1
-        for one, two in itertools.pairwise(along):
-            assert all(sign * (b - a) >= -1e-15 for a, b in zip(one, two, strict=True))
+        for first, two in itertools.pairwise(along):
+            assert all(sign * (b - a) >= -1e-15 for a, b in zip(first, two, strict=True))
 
 
 @pytest.mark.parametrize("sizes", [Classes(405, 405), Classes(449, 864), Classes(4540, 22_703)])
@@ -156,6 +156,6 @@ def test_a_search_among_pieces_of_one_height_ends(sizes):
     ):
         top = max(plane.at(table) for table in tables)
         assert hull.table_above(plane, top + 1e-9) is None
-        found = hull.table_above(plane, top - 1e-9)
-        assert found is not None
-        assert plane.at(found) > top - 1e-9
+        table_above = hull.table_above(plane, top - 1e-9)
+        assert table_above is not None
+        assert plane.at(table_above) > top - 1e-9

@@ -29,5 +29,7 @@ def test_no_rounding_error_is_taken_for_an_impossible_mean(
 ) -> None:
     triple = scores_of(table)
     shifted = triple._replace(**{metric: getattr(triple, metric) + step})
-    found = impossible_metric(hull_of(SIZES), ReportedTriple(shifted, Triple(EXACT, EXACT, EXACT)))
-    assert (found.metric if found else None) == refused
+    impossible = impossible_metric(
+        hull_of(SIZES), ReportedTriple(shifted, Triple(EXACT, EXACT, EXACT))
+    )
+    assert (impossible.metric if impossible else None) == refused

@@ -77,13 +77,13 @@ def test_nothing_right_has_no_score(n):
 def test_bounds_rise_with_accuracy(n):
     """The rule takes them at both ends of what a rounded accuracy may be."""
     rights = range(0, 5 * n + 1, max(1, n // 50))
-    for one, two in itertools.pairwise(rights):
+    for first, two in itertools.pairwise(rights):
         assert all(
             b >= a - SLACK
-            for a, b in zip(mean_bounds(n, one, 5), mean_bounds(n, two, 5), strict=True)
+            for a, b in zip(mean_bounds(n, first, 5), mean_bounds(n, two, 5), strict=True)
         )
-    for one, two in itertools.pairwise(range(n)):
+    for first, two in itertools.pairwise(range(n)):
         assert all(
             b >= a
-            for a, b in zip(one_matrix_bounds(n, one), one_matrix_bounds(n, two), strict=True)
+            for a, b in zip(one_matrix_bounds(n, first), one_matrix_bounds(n, two), strict=True)
         )

@@ -16,23 +16,25 @@ from tests.statistics.arithmetic.draw import Drawn, tables
 @settings(max_examples=examples(60))
 def test_no_table_is_nearer(drawn: Drawn, shift):
     classes = drawn.classes
-    wanted = Triple(*(value + by for value, by in zip(scores_of(drawn.table), shift, strict=True)))
-    found = nearest_table(classes, wanted)
-    assert scores_of(found.table) == pytest.approx(found.scores, abs=1e-12)
+    expected = Triple(
+        *(value + by for value, by in zip(scores_of(drawn.table), shift, strict=True))
+    )
+    nearest = nearest_table(classes, expected)
+    assert scores_of(nearest.table) == pytest.approx(nearest.scores, abs=1e-12)
     step = max(1, classes.total // 3000)
     least = min(
         distance
         for rho in range(-classes.small, classes.large + 1, step)
-        for distance, _, _ in _nearest_at(classes, wanted, rho)
+        for distance, _, _ in _nearest_at(classes, expected, rho)
     )
-    assert math.dist(found.scores, wanted) <= 1.01 * least + 1e-12
+    assert math.dist(nearest.scores, expected) <= 1.01 * least + 1e-12
 
 
 def test_a_table_is_nearest_to_its_own_scores():
     classes = Classes(405, 405)
-    found = nearest_table(classes, Triple(0.5356, 0.7667, 0.7662))
+    nearest = nearest_table(classes, Triple(0.5356, 0.7667, 0.7662))
     # Classes of one size: a table and its mirror give the same scores.
-    assert found.table in {(292, 113, 329, 76), (329, 76, 292, 113)}
+    assert nearest.table in {(292, 113, 329, 76), (329, 76, 292, 113)}
 
 
 @pytest.mark.parametrize(
@@ -46,8 +48,8 @@ def test_the_tables_at_the_ends_are_found(classes):
         BinaryTable(classes.small, 0, classes.large, 0),
         BinaryTable(0, classes.small, 0, classes.large),
     ]
-    for one in ends:
-        found = nearest_table(classes, scores_of(one))
-        assert found.scores == pytest.approx(scores_of(one), abs=1e-12)
+    for end in ends:
+        nearest = nearest_table(classes, scores_of(end))
+        assert nearest.scores == pytest.approx(scores_of(end), abs=1e-12)
         if classes.small != classes.large:
-            assert found.table == one
+            assert nearest.table == end

@@ -34,7 +34,7 @@ BEYOND = ReportedTriple(Triple(0.5412361110304418, 0.712, 0.6514923343555719), E
 @settings(deadline=None)
 @example([POSSIBLE, BEYOND])
 @given(st.lists(readings(), min_size=1, max_size=12))
-def test_the_verdict_is_that_of_a_hull_that_has_seen_nothing(found):
+def test_the_verdict_is_that_of_a_hull_that_has_seen_nothing(expected):
     used = Hull(CLASSES)
-    for reading in found:
+    for reading in expected:
         assert impossible_metric(used, reading) == impossible_metric(Hull(CLASSES), reading)

@@ -85,20 +85,20 @@ def questions(
 
 
 def readings() -> list[Any]:
-    found = []
+    results = []
     for sizes, reading in questions("readings", (1,)):
         some = list(itertools.islice(fitting_runs(sizes, reading), 40))
         counted = [table_count(sizes, reading, most) for most in (0, 1, 3, 1000)]
-        found.append([some, [len(run) for run in some], counted])
-    return found
+        results.append([some, [len(run) for run in some], counted])
+    return results
 
 
 def limits() -> list[Any]:
-    found: list[Any] = []
+    limit_lists: list[Any] = []
     for sizes, reading in questions("limits"):
-        found.append([acc_limits(sizes.total, reading, repeats) for repeats in (1, 5)])
-        found.append([rho_limits(sizes, right) for right in range(0, sizes.total + 1, 7)])
-    return found
+        limit_lists.append([acc_limits(sizes.total, reading, repeats) for repeats in (1, 5)])
+        limit_lists.append([rho_limits(sizes, right) for right in range(0, sizes.total + 1, 7)])
+    return limit_lists
 
 
 def refusals() -> list[Any]:
@@ -111,19 +111,23 @@ def hulls() -> list[Any]:
 
     Above a level, any table will do that is above it: what is kept is whether there is one.
     """
-    found: list[Any] = []
+    hull_lists: list[Any] = []
     rng = random.Random("planes")
     for sizes in SIZES:
         hull = Hull(sizes)
-        found.append([hull.sampled_tables, hull.lower])
+        hull_lists.append([hull.sampled_tables, hull.lower])
         for _ in range(12):
             plane = Plane(*(rng.uniform(-2, 2) for _ in range(3)))
             top = plane.at(hull.highest_sampled(plane))
             levels = [top + step for step in (-0.5, -1e-6, 1e-6, 0.01, 0.5)]
             above = [hull.table_above(plane, level) for level in levels]
-            assert all(plane.at(one) > at for one, at in zip(above, levels, strict=True) if one)
-            found.append([plane, hull.highest_sampled(plane), [one is not None for one in above]])
-    return found
+            assert all(
+                plane.at(point) > at for point, at in zip(above, levels, strict=True) if point
+            )
+            hull_lists.append(
+                [plane, hull.highest_sampled(plane), [point is not None for point in above]]
+            )
+    return hull_lists
 
 
 def nearests() -> list[Any]:
@@ -179,8 +183,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.10g}")
     if isinstance(value, dict):
-        return {key: plain(one) for key, one in value.items()}
-    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: plain(member) for key, member in value.items()}
+    return [plain(member) for member in value] if isinstance(value, list | tuple) else value
 
 
 def test_the_file_has_these_tables(update_golden):
@@ -212,15 +216,15 @@ def test_what_a_reading_holds_includes_its_ends():
 
 
 def test_texts_have_the_decimals_that_tell_two_triples_apart():
-    one, other = Triple(0.5, 0.25, 0.125), Triple(0.5, 0.25, 0.1250004)
-    assert distinct_text(one, other) == (
+    first, other = Triple(0.5, 0.25, 0.125), Triple(0.5, 0.25, 0.1250004)
+    assert distinct_text(first, other) == (
         "MCC 0.5000000, accuracy 0.2500000, F1 0.1250000",
         "MCC 0.5000000, accuracy 0.2500000, F1 0.1250004",
     )
-    assert distinct_text(one, Triple(0.5, 0.25, 0.125 + 1e-15))[1].endswith("0.125000000000001")
+    assert distinct_text(first, Triple(0.5, 0.25, 0.125 + 1e-15))[1].endswith("0.125000000000001")
     assert (
-        distinct_text(one, one)[0]
+        distinct_text(first, first)[0]
         == f"MCC 0.5{'0' * 15}, accuracy 0.25{'0' * 14}, F1 0.125{'0' * 13}"
     )
-    assert str(one) == "MCC 0.5000, accuracy 0.2500, F1 0.1250"
+    assert str(first) == "MCC 0.5000, accuracy 0.2500, F1 0.1250"
     assert len(RhoRange(10, -4, 6)) == 6

@@ -83,6 +83,6 @@ def changed(document: Document, change: Callable[[str, str, float], float]) -> D
     return document
 
 
-def said(findings: tuple[Finding, ...]) -> set[str]:
+def rules_of(findings: tuple[Finding, ...]) -> set[str]:
     """Return the rules that spoke."""
     return {finding.rule for finding in findings}

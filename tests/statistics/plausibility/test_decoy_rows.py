@@ -38,7 +38,9 @@ def forgeries() -> dict[str, Vector]:
     best = tuple(map(max, zip(*TABLE.vectors, strict=True)))
     leader = tuple(min(1.0, x + 0.01) if draw.random() < 0.9 else y
                    for x, y in zip(best, row, strict=True))  # fmt: skip
-    crown = next(one for one in raised_rows(TABLE, 6) if one.category == "TF Binding")
+    crown = next(
+        raised_row for raised_row in raised_rows(TABLE, 6) if raised_row.category == "TF Binding"
+    )
     return {
         "leads": leader,
         "linear": tuple(0.95 * x + 0.02 for x in TABLE.vectors[SOUND - 1]),
@@ -75,9 +77,9 @@ def decoys(target: Vector) -> dict[str, Vector]:
 @cache
 def table_with(row: Vector | None) -> ScoreTable:
     """Return the public rows without GROVER, and with another row."""
-    kept = [i for i in range(len(TABLE.names)) if i != SOUND]
-    names = [TABLE.names[i] for i in kept] + ["zz-decoy"] * (row is not None)
-    vectors = [TABLE.vectors[i] for i in kept] + ([row] if row is not None else [])
+    remaining = [i for i in range(len(TABLE.names)) if i != SOUND]
+    names = [TABLE.names[i] for i in remaining] + ["zz-decoy"] * (row is not None)
+    vectors = [TABLE.vectors[i] for i in remaining] + ([row] if row is not None else [])
     return ScoreTable(tuple(names), tuple(vectors), {}, TABLE.regimes)
 
 
@@ -107,13 +109,15 @@ def test_one_row_more_ends_no_finding_of_another(name, decoy):
     before = findings(row, None)
     assert before, "the forgery has to be one that a rule speaks of"
     after = findings(row, decoys(row)[decoy])
-    ended = {one: score for one, score in before.items() if one not in after}
+    ended = {name: score for name, score in before.items() if name not in after}
     if "near-copy" in {rule for rule, *_ in after}:  # it speaks instead, of the decoy itself
-        ended = {one: score for one, score in ended.items() if one[0] != "blended-rows"}
+        ended = {name: score for name, score in ended.items() if name[0] != "blended-rows"}
     # What ends was within the bound of its limit: one row more moves each scale a little.
     assert all(score <= 1 + MOVED_MAX for score in ended.values()), ended
-    moved = {one: before[one] - after[one] for one in before if one in after}
-    assert all(by <= HALF * before[one] for one, by in moved.items()), (before, after)
+    moved = {
+        category: before[category] - after[category] for category in before if category in after
+    }
+    assert all(by <= HALF * before[name] for name, by in moved.items()), (before, after)
 
 
 @pytest.mark.parametrize("decoy", ["ones", "nonsense", "a little better"])
@@ -122,25 +126,31 @@ def test_a_crown_outlives_a_row_above_it(decoy):
     before = led_categories(RowView(BENCHMARK, table_with(None), row, None))
     after = led_categories(RowView(BENCHMARK, table_with(decoys(row)[decoy]), row, None))
     assert ABOVE_MAX == 1
-    assert "TF Binding" in {one.category for one in after}
-    sizes = {one.category: one.size for one in after}
-    assert all(one.size - sizes.get(one.category, one.size) < MOVED_MAX * max(1, abs(one.size))
-               for one in before)  # fmt: skip
+    assert "TF Binding" in {lead.category for lead in after}
+    sizes = {lead.category: lead.size for lead in after}
+    assert all(lead.size - sizes.get(lead.category, lead.size) < MOVED_MAX * max(1, abs(lead.size))
+               for lead in before)  # fmt: skip
 
 
 @pytest.mark.nightly
 def test_raised_categories_are_flagged_or_drawn():
     """The whole table is made by `make bench-crowns`."""
-    results = [detection(TABLE, one, one.row_index) for one in list(raised_rows(TABLE))[::3]]
+    results = [
+        detection(TABLE, raised_row, raised_row.row_index)
+        for raised_row in list(raised_rows(TABLE))[::3]
+    ]
     assert len(results) == 26
-    assert sum(one.by_any_rule or one.by_draw for one in results) >= 0.9 * len(results)
-    assert sum(one.by_crown_rule for one in results) >= 0.7 * len(results)
+    assert sum(result.by_any_rule or result.by_draw for result in results) >= 0.9 * len(results)
+    assert sum(result.by_crown_rule for result in results) >= 0.7 * len(results)
 
 
 def test_one_public_row_leads_a_category_like_no_specialist():
     flagged = {
         TABLE.names[i]
         for i, row in enumerate(TABLE.vectors)
-        if any(one.size > 2.7 for one in led_categories(RowView(BENCHMARK, TABLE, row, i)))
+        if any(
+            led_category.size > 2.7
+            for led_category in led_categories(RowView(BENCHMARK, TABLE, row, i))
+        )
     }
     assert flagged == {"LucaOne-default-step36M"}

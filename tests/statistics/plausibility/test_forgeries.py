@@ -5,7 +5,7 @@ import random
 import pytest
 
 from geneb_ci.render.formats import sentence
-from tests.statistics.plausibility.conftest import Judge, changed, public, said
+from tests.statistics.plausibility.conftest import Judge, changed, public, rules_of
 
 OTHER = "nucleotide-transformer-2.5b-multi-species"
 
@@ -30,7 +30,7 @@ def test_copied_with_noise(judge: Judge) -> None:
 def test_copied_and_rounded(judge: Judge, digits: int) -> None:
     findings = judge(changed(public("GROVER", "x"), lambda _r, _t, x: round(x, digits)))
     assert [f.score for f in findings if f.rule == "near-copy"] == [8.3]
-    assert said(findings) == {"near-copy", "round-numbers"}, "F1 kept its digits"
+    assert rules_of(findings) == {"near-copy", "round-numbers"}, "F1 kept its digits"
 
 
 def test_a_fifth_copied(judge: Judge) -> None:
@@ -44,7 +44,7 @@ def test_a_fifth_copied(judge: Judge) -> None:
 
 
 def test_identical_rows_are_left_to_their_own_rule(judge: Judge) -> None:
-    assert "near-copy" not in said(judge(public("GROVER", "brand-new")))
+    assert "near-copy" not in rules_of(judge(public("GROVER", "brand-new")))
 
 
 def test_a_constant_gain(judge: Judge) -> None:
@@ -73,7 +73,7 @@ def test_scaled_by_a_factor(judge: Judge) -> None:
 
 def test_better_than_every_row(judge: Judge) -> None:
     top = changed(public("GENERator-eukaryote-3b-base"), lambda _r, _t, x: x + 0.15)
-    assert "uniform-gain" in said(judge(top))
+    assert "uniform-gain" in rules_of(judge(top))
 
 
 def test_one_cell_raised(judge: Judge) -> None:
@@ -90,7 +90,7 @@ def test_one_of_two_twins_raised(judge: Judge) -> None:
     task = "leannmlindsey_GUE_emp_H3K9ac"
     forged = changed(public("GROVER"), lambda r, t, x: x + 0.12 if (r, t) == ("full", task) else x)
     findings = judge(forged)
-    assert "nested-tasks" in said(findings)
+    assert "nested-tasks" in rules_of(findings)
     (finding,) = (f for f in findings if f.rule == "nested-tasks")
     assert "InstaDeepAI_nucleotide_transformer_downstream_tasks_H3K9ac" in finding.pointer
 
@@ -98,7 +98,7 @@ def test_one_of_two_twins_raised(judge: Judge) -> None:
 def test_a_part_below_its_union(judge: Judge) -> None:
     task = "leannmlindsey_GUE_prom_core_all"
     forged = changed(public("GROVER"), lambda r, t, x: x + 0.1 if (r, t) == ("full", task) else x)
-    assert "nested-tasks" in said(judge(forged))
+    assert "nested-tasks" in rules_of(judge(forged))
 
 
 def test_two_rows_averaged(judge: Judge) -> None:
@@ -120,18 +120,18 @@ def test_regimes_swapped(judge: Judge) -> None:
         "/results/1shot",
         "/results/1shot",
     ]
-    assert "few-shot-above-full" in said(findings)
+    assert "few-shot-above-full" in rules_of(findings)
 
 
 def test_few_shot_above_full(judge: Judge) -> None:
     task = "leannmlindsey_GUE_human_tf_0"
     document = public("GROVER")
     document["results"]["10shot"][task] = {"MCC": 0.96, "Acc": 0.98, "F1": 0.98}
-    assert said(judge(document)) == {"few-shot-above-full", "implausible-cell"}
+    assert rules_of(judge(document)) == {"few-shot-above-full", "implausible-cell"}
 
 
 @pytest.mark.parametrize(
-    ("regime", "task", "accuracy", "found"),
+    ("regime", "task", "accuracy", "is_detected"),
     [
         ("full", "leannmlindsey_GUE_mouse_0", 0.5, True),
         ("full", "leannmlindsey_GUE_mouse_0", 0.51, False),
@@ -141,11 +141,11 @@ def test_few_shot_above_full(judge: Judge) -> None:
     ids=["one-class", "no-share-of-a-class", "as-in-other-rows", "many-classes"],
 )
 def test_constant_predictions(
-    judge: Judge, regime: str, task: str, accuracy: float, found: bool
+    judge: Judge, regime: str, task: str, accuracy: float, is_detected: bool
 ) -> None:
     document = public("GROVER")
     document["results"][regime][task] |= {"MCC": 0.0, "Acc": accuracy}
-    assert ("constant-predictions" in said(judge(document))) is found
+    assert ("constant-predictions" in rules_of(judge(document))) is is_detected
 
 
 def rounded(digits: int, share: float) -> tuple[str, dict[str, object]]:
@@ -160,12 +160,12 @@ def rounded(digits: int, share: float) -> tuple[str, dict[str, object]]:
 
 
 @pytest.mark.parametrize(
-    ("digits", "share", "found"),
+    ("digits", "share", "is_detected"),
     [(2, 1.0, True), (3, 1.0, False), (4, 1.0, False), (3, 0.05, True), (4, 0.02, True)],
 )
-def test_round_numbers(judge: Judge, digits: int, share: float, found: bool) -> None:
+def test_round_numbers(judge: Judge, digits: int, share: float, is_detected: bool) -> None:
     _, document = rounded(digits, share)
-    assert ("round-numbers" in said(judge(document))) is found
+    assert ("round-numbers" in rules_of(judge(document))) is is_detected
 
 
 def test_last_digits_five_and_zero(judge: Judge) -> None:
@@ -180,13 +180,13 @@ def test_last_digits_five_and_zero(judge: Judge) -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "found"),
+    ("params", "is_detected"),
     [(87_101, True), (87_101_793, False), (8_710_179_300_000, True), (0, False)],
 )
-def test_size_against_width(judge: Judge, params: int, found: bool) -> None:
+def test_size_against_width(judge: Judge, params: int, is_detected: bool) -> None:
     document = public("GROVER")
     document["meta"]["params"] = params
-    assert ("size-against-width" in said(judge(document))) is found
+    assert ("size-against-width" in rules_of(judge(document))) is is_detected
 
 
 def test_scores_are_shown_and_bounded(judge: Judge) -> None:

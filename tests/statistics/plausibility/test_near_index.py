@@ -31,11 +31,11 @@ ROWS = st.lists(SCORES, min_size=CELLS, max_size=CELLS).map(tuple)
 
 
 def cell_by_cell(view: RowView) -> list[tuple[int, int]]:
-    found = [
+    near_counts = [
         (-sum(abs(x - y) < NEAR and x not in WHOLE for x, y in zip(view.row, row, strict=True)), n)
         for n, row in view.others
     ]
-    return [(number, -near) for near, number in sorted(found)]
+    return [(number, -near) for near, number in sorted(near_counts)]
 
 
 @given(ROWS, st.lists(ROWS, max_size=8), st.integers(-1, 7))
@@ -45,8 +45,14 @@ def test_counts_are_those_of_every_pair(row, rows, own):
         names, tuple(rows), {Path(n): i for i, n in enumerate(names)}, (slice(0, CELLS),)
     )
     view = RowView(BENCHMARK, table, row, own if 0 <= own < len(rows) else None)
-    assert [(one.number, one.near_cells) for one in resemblances(view)] == cell_by_cell(view)
-    close = [one for one in resemblances(view) if one.near_cells >= near_cells_of_copy(one.cells)]
+    assert [
+        (resemblance.number, resemblance.near_cells) for resemblance in resemblances(view)
+    ] == cell_by_cell(view)
+    close = [
+        resemblance
+        for resemblance in resemblances(view)
+        if resemblance.near_cells >= near_cells_of_copy(resemblance.cells)
+    ]
     assert near_copies(view) == close
 
 

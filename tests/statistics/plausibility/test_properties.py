@@ -17,7 +17,7 @@ from geneb_ci.submission.peers import ROWS_MAX, Peers, peers_of
 from reference_harness.formats.benchmark import Benchmark
 from tests.examples import examples
 from tests.paths import SUBMISSIONS
-from tests.statistics.plausibility.conftest import Document, Judge, changed, check, public, said
+from tests.statistics.plausibility.conftest import Document, Judge, changed, check, public, rules_of
 
 
 def shuffled(value: object, drawn: random.Random) -> object:
@@ -88,7 +88,7 @@ def test_too_few_rows_say_nothing(board: Path, tmp_path: Path, others: int) -> N
     for other in sorted(SUBMISSIONS.glob("[a-n]*.json"))[:others]:
         shutil.copy(other, path.parent)
     assert len(list(path.parent.iterdir())) == others + 1
-    assert said(check(path)) == set()
+    assert rules_of(check(path)) == set()
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_too_few_rows_say_nothing(board: Path, tmp_path: Path, others: int) -> N
 def test_broken_results_crash_nothing(judge: Judge, results: Document) -> None:
     document = public("GROVER")
     document["results"] = results
-    assert "check-crashed" not in said(judge(document))
+    assert "check-crashed" not in rules_of(judge(document))
 
 
 def test_broken_peers_crash_nothing(board: Path) -> None:
@@ -119,7 +119,7 @@ def test_broken_peers_crash_nothing(board: Path) -> None:
     try:
         for name, raw in broken.items():
             (folder / name).write_bytes(raw)
-        assert said(check(folder / "GROVER.json")) == set()
+        assert rules_of(check(folder / "GROVER.json")) == set()
     finally:
         for name in broken:
             (folder / name).unlink()

@@ -32,7 +32,7 @@ def views(table: ScoreTable, benchmark: Benchmark) -> dict[str, RowView]:
 
 def test_all_warnings() -> None:
     findings = check(*sorted(SUBMISSIONS.glob("*.json")))
-    notes = [one for one in findings if one.severity is not Severity.WARNING]
+    notes = [finding for finding in findings if finding.severity is not Severity.WARNING]
     assert [(f.file.rpartition("/")[2], f.rule, f.severity, f.score) for f in notes] == [
         ("LucaOne-default-step36M.json", "category-crown", Severity.NOTE, 1.1)
     ]
@@ -112,7 +112,7 @@ def test_relatives_are_not_copies(views: dict[str, RowView]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "near"),
+    ("first_model", "other", "near"),
     [
         ("JanusDNA_72_w", "JanusDNA_72_wo", 12),
         (f"{NT}-multi-species", f"{NT}-3mer-multi-species", 8),
@@ -122,7 +122,10 @@ def test_relatives_are_not_copies(views: dict[str, RowView]) -> None:
     ],
 )  # fmt: skip
 def test_near_cells_of_relatives(
-    views: dict[str, RowView], one: str, other: str, near: int
+    views: dict[str, RowView], first_model: str, other: str, near: int
 ) -> None:
-    found = {views[one].table.names[r.number]: r.near_cells for r in resemblances(views[one])}
-    assert found[other] == near
+    near_cells_by_name = {
+        views[first_model].table.names[r.number]: r.near_cells
+        for r in resemblances(views[first_model])
+    }
+    assert near_cells_by_name[other] == near

@@ -28,16 +28,16 @@ from reference_harness.formats.benchmark import Benchmark
 
 @pytest.fixture(scope="module")
 def fit(table: ScoreTable) -> Reference:
-    found = reference_of(table)
-    assert found is not None
-    return found
+    reference = reference_of(table)
+    assert reference is not None
+    return reference
 
 
 def without(table: ScoreTable, number: int) -> ScoreTable:
     """Return the table as if a row had never been merged."""
-    kept = [i for i in range(len(table.names)) if i != number]
-    names = tuple(table.names[i] for i in kept)
-    return ScoreTable(names, tuple(table.vectors[i] for i in kept), {}, table.regimes)
+    remaining = [i for i in range(len(table.names)) if i != number]
+    names = tuple(table.names[i] for i in remaining)
+    return ScoreTable(names, tuple(table.vectors[i] for i in remaining), {}, table.regimes)
 
 
 def test_inverse() -> None:
@@ -54,9 +54,9 @@ def test_leaving_out_is_exact(table: ScoreTable, fit: Reference, number: int) ->
     others = np.array([r for i, r in enumerate(fit.standardised) if i != fit.index_of(number)])
     own = np.array(fit.standardised[number])
     for cell in (0, 57, 150, 299):
-        kept = np.arange(300) != cell
-        system = others[:, kept] @ others[:, kept].T + RIDGE * np.eye(len(others))
-        weights = np.linalg.solve(system, others[:, kept] @ own[kept])
+        is_other_cell = np.arange(300) != cell
+        system = others[:, is_other_cell] @ others[:, is_other_cell].T + RIDGE * np.eye(len(others))
+        weights = np.linalg.solve(system, others[:, is_other_cell] @ own[is_other_cell])
         guess = fit.centre.medians[cell] + fit.fit_scales[cell] * float(weights @ others[:, cell])
         assert standing.predicted[cell] == pytest.approx(guess, abs=1e-9)
 
@@ -74,20 +74,29 @@ def test_leaving_out_two_rows_is_exact(table: ScoreTable, fit: Reference) -> Non
 def test_profiles_without_a_row_are_those_of_the_others(table: ScoreTable) -> None:
     categories = shipped_benchmark().categories
     places = {task: k for k, task in enumerate(shipped_benchmark().task_ids)}
-    parts = tuple((name, tuple(places[one] for one in ids)) for name, ids in categories.items())
-    found = view._category_means(table, parts)
-    assert found is not None
-    for number, means in enumerate(found.means):
-        kept = [row for i, row in enumerate(found.standardised) if i != number]
-        precision = inverse(gram(list(zip(*kept, strict=True)), view.RIDGE))
-        own = found.standardised[number]
+    parts = tuple(
+        (name, tuple(places[model_id] for model_id in ids)) for name, ids in categories.items()
+    )
+    category_means = view._category_means(table, parts)
+    assert category_means is not None
+    for number, means in enumerate(category_means.means):
+        remaining_rows = [row for i, row in enumerate(category_means.standardised) if i != number]
+        precision = inverse(gram(list(zip(*remaining_rows, strict=True)), view.RIDGE))
+        own = category_means.standardised[number]
         expected = [
             mean - usual - spread * (z - math.fsum(map(mul, line, own)) / line[k])
             for k, (mean, usual, spread, z, line) in enumerate(
-                zip(means, found.medians, found.spread, own, precision, strict=True)
+                zip(
+                    means,
+                    category_means.medians,
+                    category_means.spread,
+                    own,
+                    precision,
+                    strict=True,
+                )
             )
         ]
-        assert found.residuals[number] == pytest.approx(expected, abs=1e-12)
+        assert category_means.residuals[number] == pytest.approx(expected, abs=1e-12)
 
 
 FLAGGED = {"BioFM-265M", "evo-1-131k-base"}
@@ -127,9 +136,9 @@ def test_too_few_rows(table: ScoreTable) -> None:
 def test_rows_with_holes_are_no_reference(table: ScoreTable) -> None:
     holed = tuple((math.nan, *row[1:]) for row in table.vectors[:30])
     mixed = ScoreTable(table.names, holed + table.vectors[30:], {}, table.regimes)
-    found = reference_of(mixed)
-    assert found is not None
-    assert found.rows == tuple(range(30, 41))
+    reference = reference_of(mixed)
+    assert reference is not None
+    assert reference.rows == tuple(range(30, 41))
 
 
 def test_many_rows_are_thinned(
@@ -137,20 +146,20 @@ def test_many_rows_are_thinned(
 ) -> None:
     assert len(table.regimes) == len(benchmark.regimes)
     monkeypatch.setattr(module, "ROWS_MAX", 16)
-    found = reference_of(ScoreTable(table.names, table.vectors, {}, table.regimes))
-    assert found is not None
-    assert len(found.rows) == 16
+    reference = reference_of(ScoreTable(table.names, table.vectors, {}, table.regimes))
+    assert reference is not None
+    assert len(reference.rows) == 16
     row = table.vectors[1]
-    standing = leave_one_out_of(row, found, 1)
+    standing = leave_one_out_of(row, reference, 1)
     assert standing is not None
     assert max(map(abs, standing.distances)) < 12
 
 
 def test_equal_rows_do_no_harm(table: ScoreTable) -> None:
     same = ScoreTable(table.names[:10], (table.vectors[0],) * 10, {}, table.regimes)
-    found = reference_of(same)
-    assert found is not None
-    standing = leave_one_out_of(table.vectors[0], found, 0)
+    reference = reference_of(same)
+    assert reference is not None
+    standing = leave_one_out_of(table.vectors[0], reference, 0)
     assert standing is not None
     assert all(math.isfinite(x) for x in standing.distances)
 
