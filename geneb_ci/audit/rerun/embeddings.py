@@ -165,16 +165,26 @@ class _EmbeddingRun:
         self.task_ids = [
             name for name in prepared.subject.benchmark.task_ids if name in receipt.tasks
         ]
+        self.shares = task_shares(plan.rows, receipt, prepared.subject.benchmark)
         self.refitted_tasks = refit_tasks(plan, self.task_ids)
         self.embedder = SampleEmbedder(prepared, receipt.dim, say)
 
     def result(self, clock: Callable[[], float]) -> RerunResult:
         """Return the outcome and the file of rerun embeddings."""
+        from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
+
         stage: Literal["embedding", "scoring"] = "scoring"
         started_at = self.prepared.work.begin(moment_of(int(clock())))
         try:
             drawn_tasks = self._drawn_tasks()
-            varied = self._sample_variants()
+            varied = sample_variants(
+                self.plan,
+                self.task_ids,
+                self.prepared.settings.nonce,
+                self.prepared.source,
+                self.prepared.runner.harness,
+                self.prepared.work.folder / STRATA,
+            )
             fresh = self._fresh_by_task(drawn_tasks)
             stage = "embedding"
             embedding_by_sequence = self.embedder.embed(
@@ -244,7 +254,8 @@ class _EmbeddingRun:
         ]
         direction = direction_of(drawn_tasks, reruns, self.plan.seed)
         effect = effect_of(map(influences, drawn_tasks, reruns))
-        bounds = self._bounds(drawn_tasks, reruns)
+        benchmark = self.prepared.subject.benchmark
+        bounds = bounds_of(drawn_tasks, reruns, self.shares, benchmark)
         fresh_result = self._fresh_result(drawn_tasks, fresh, embedding_by_sequence)
         outcome = self._outcome(
             tasks,
@@ -263,14 +274,13 @@ class _EmbeddingRun:
     def _drawn_tasks(self) -> list[DrawnTask]:
         """Return the drawn embeddings of each task, with one file of the receipt open at a time."""
         work, benchmark = self.prepared.work, self.prepared.subject.benchmark
-        shares = task_shares(self.plan.rows, self.receipt, benchmark)
         seeds = [self.plan.seed, *(draw.seed for draw in self.plan.earlier)]
         folder = work.folder / STRATA
         drawn_tasks: list[DrawnTask] = []
 
         def add_task(task: str, file: Path) -> None:
             task_receipt = read_task(folder, task, benchmark)
-            drawn = drawn_embeddings(seeds, task_receipt.strata, shares[task])
+            drawn = drawn_embeddings(seeds, task_receipt.strata, self.shares[task])
             drawn_tasks.append(drawn_task(task, self.receipt, file, task_receipt, drawn))
 
         paths = [
@@ -303,13 +313,6 @@ class _EmbeddingRun:
             work.note_result(path)
         work.keep_result(folder / CELLS, self.cells.model_dump_json() + "\n")
         return drawn_tasks
-
-    def _sample_variants(self) -> SampleVariants:
-        prepared, folder = self.prepared, self.prepared.work.folder / STRATA
-        nonce = prepared.settings.nonce
-        return sample_variants(
-            self.plan, self.task_ids, nonce, prepared.source, prepared.runner.harness, folder
-        )
 
     def _fresh_by_task(self, drawn_tasks: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
         """Return the fresh sequences by task, without tasks that have none."""
@@ -438,16 +441,6 @@ class _EmbeddingRun:
             if rescued_count < rescued_before + len(batch) or rescued_count > rescued_max:
                 break
         return results
-
-    def _bounds(
-        self, drawn_tasks: Sequence[DrawnTask], reruns: "Sequence[npt.NDArray[np.float32]]"
-    ) -> list[RegimeBound]:
-        from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
-
-        benchmark = self.prepared.subject.benchmark
-        return bounds_of(
-            drawn_tasks, reruns, task_shares(self.plan.rows, self.receipt, benchmark), benchmark
-        )
 
     def _outcome(
         self,
