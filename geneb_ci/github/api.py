@@ -33,6 +33,7 @@ from geneb_ci.github.replies import (
     Status,
     StatusState,
     UnreadablePull,
+    is_account,
     parsed,
     readable_pulls,
 )
@@ -225,11 +226,7 @@ class GitHub:
 
     def marked_issue(self, mark: str) -> Issue | None:
         """Return our open issue with a mark at the start of its text; one request per 100."""
-        our_issues = (
-            issue
-            for issue in self.issues()
-            if issue.user is not None and issue.user.id == self.author
-        )
+        our_issues = (issue for issue in self.issues() if is_account(issue.user, self.author))
         return next((issue for issue in our_issues if issue.body.startswith(mark)), None)
 
     def labelled(self, label: str) -> Iterator[int]:

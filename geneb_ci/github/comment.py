@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.errors import EFFECT_TIME
-from geneb_ci.github.replies import Comment, Pull
+from geneb_ci.github.replies import Comment, Pull, is_account
 from geneb_ci.github.verdict.model import (
     AuditEstimate,
     CommandName,
@@ -92,8 +92,7 @@ def verdict_in(comments: Iterable[Comment], author: int, number: int) -> PullVer
 def own_comment(comments: Iterable[Comment], author: int, marker: str = MARKER) -> Comment | None:
     """Return our comment, identified by both author and marker; None if there is none."""
     for comment in comments:
-        is_own = comment.user is not None and comment.user.id == author
-        if is_own and comment.body.startswith(marker):
+        if is_account(comment.user, author) and comment.body.startswith(marker):
             return comment
     return None
 

@@ -1,5 +1,7 @@
 """The page decides as Python does: each pair, badge and sentence, from the same doubles."""
 
+from decimal import ROUND_FLOOR, Decimal
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -12,7 +14,7 @@ from geneb_ci.board.decisions import (
     intervals_of,
 )
 from geneb_ci.board.page_data import NORMAL_QUANTILE
-from geneb_ci.board.reasons import bound_text, probability_text
+from geneb_ci.board.reasons import UNIT, bound_text
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import found_intervals
 from tests.gate import gated
@@ -127,6 +129,12 @@ def test_intervals_of_the_page_are_published(evaluated):
         [rows_of(scores), NORMAL_QUANTILE],
     )
     assert ends == [list(pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
+
+
+def probability_text(value: float) -> str:
+    """Return the text of a lower bound of a probability, rounded down."""
+    rounded = Decimal(repr(value)).quantize(UNIT, ROUND_FLOOR)
+    return "more than 0.999" if value >= 0.999 else f"at least {rounded}"
 
 
 def test_every_bound_and_probability_is_written_as_python_writes_it(call):

@@ -136,7 +136,7 @@ def model_page(entry: Entry, site: Site) -> Page:
     model, name = submission.model_id, submission.meta.display
     model_entry = site.model_entry(model)
     events = site.events.get(model, [])
-    repository = RepositoryLinks(site.layout, site.built.commit)
+    repository = RepositoryLinks(site)
     standing = site.standing(model, site.benchmark.regimes[0], MACRO)
     about = (
         f"{name}: scores of its frozen embeddings on "
@@ -309,7 +309,7 @@ def marks_page(site: Site) -> Page:
             models_by_defect[defect.id].append(model)
         for rule, count in entry.marks.warnings:
             warnings_by_rule.setdefault(rule, []).append((model, count))
-    links = RepositoryLinks(site.layout, site.built.commit)
+    links = RepositoryLinks(site)
     return page(
         MARKS,
         "marks.html",

@@ -85,11 +85,15 @@ def active_workflows(client: SettingsClient, setting: Setting) -> str | None:
     return ", ".join(f"{workflow['path']} is {workflow['state']}" for workflow in idle) or None
 
 
+def label_names(client: SettingsClient) -> set[str]:
+    """Return the names of the labels in lower case: GitHub ignores case in them."""
+    return {str(label["name"]).casefold() for label in client.page("/labels", "Issues: read")}
+
+
 def missing_labels(client: SettingsClient, setting: Setting) -> list[str]:
-    """Return the labels that do not exist; GitHub ignores case in their names."""
-    page = client.page(setting.read_path, setting.needs)
-    present_labels = {str(label["name"]).casefold() for label in page}
-    return [name for name in setting.required["labels"] if name.casefold() not in present_labels]
+    """Return the labels that do not exist."""
+    names = label_names(client)
+    return [name for name in setting.required["labels"] if name.casefold() not in names]
 
 
 def labels(client: SettingsClient, setting: Setting) -> str | None:
@@ -257,14 +261,19 @@ def variable(client: SettingsClient, setting: Setting) -> str | None:
     return None
 
 
+def has_published(client: SettingsClient, setting: Setting) -> bool:
+    """Return whether a run of the publishing workflow has succeeded."""
+    path, needs = setting.read_path, setting.needs
+    reply = client.get(path, needs, branch=MAIN, status="success", per_page=1) or {}
+    return bool(reply.get("total_count"))
+
+
 def trusted_publisher(client: SettingsClient, setting: Setting) -> str | None:
     """Look for a successful run of the publishing workflow; the Hub does not show bindings.
 
     Raises UnreadableSetting if no run has succeeded yet.
     """
-    path, needs = setting.read_path, setting.needs
-    reply = client.get(path, needs, branch=MAIN, status="success", per_page=1)
-    if not (reply or {}).get("total_count"):
+    if not has_published(client, setting):
         raise UnreadableSetting(
             "nothing shows that the trusted publisher is set: the Hub does not show it, and no run "
             "of publish.yml has succeeded; until it is set every run fails, including the one that "
