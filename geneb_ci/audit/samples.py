@@ -205,7 +205,8 @@ class TaskSample:
             tasks, weights = commitment.tasks, cost.draw_probabilities(commitment)
             drawn_count = commitment.policy.drawn
         else:
-            weights = cost.remaining_tasks(plan, prepared)
+            embedded = prepared.work.embedded
+            weights = {each.task: 1.0 for each in plan.chosen if embedded(each.task) is None}
             tasks, drawn_count = list(weights), len(weights)
         if not weights:
             return NO_COST  # every task is embedded
