@@ -25,9 +25,9 @@ from geneb_ci.audit.compare.embedding_outcome import (
     not_proved,
     reasons_of,
     room_reason,
-    verdict_by,
 )
 from geneb_ci.audit.compare.limits import limits_digest
+from geneb_ci.audit.compare.outcome import verdict_by
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.keys import TrustedKey
 from geneb_ci.audit.record.statement import parse_record, record_of

@@ -12,8 +12,9 @@ from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
     CellComparison,
     Verdict,
-    overall_verdict,
+    objections_of,
     task_verdict,
+    verdict_by,
     verdict_of,
 )
 from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
@@ -74,10 +75,7 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             _check_verdicts(where, comparison)
         _check_verdict(audited.task, audited.verdict, task_verdict(audited.regimes.values()))
     _check_other_results(outcome, inputs.benchmark)
-    expected_verdict = overall_verdict(
-        outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh, outcome.few_shot
-    )
-    _check_verdict("the whole audit", outcome.verdict, expected_verdict)
+    _check_verdict("the whole audit", outcome.verdict, verdict_by(objections_of(outcome)))
 
 
 def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:

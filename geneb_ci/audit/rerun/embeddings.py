@@ -27,7 +27,6 @@ from geneb_ci.audit.compare.embedding_outcome import (
     is_rescued,
     not_proved,
     reasons_of,
-    verdict_by,
 )
 from geneb_ci.audit.compare.embeddings import (
     ARRAYS_SUFFIX,
@@ -46,7 +45,7 @@ from geneb_ci.audit.compare.embeddings import (
     rerun_file,
     room_of,
 )
-from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts
+from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts, verdict_by
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import RunFacts
 from geneb_ci.audit.rerun.embedder import SampleEmbedder

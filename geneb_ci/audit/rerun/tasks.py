@@ -17,7 +17,9 @@ from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
     Decoys,
     HarnessFacts,
-    overall_verdict,
+    objections,
+    objections_of,
+    verdict_by,
 )
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.events import RunFacts
@@ -106,7 +108,7 @@ def outcome_of(
         variants=variants,
         fresh=fresh,
         few_shot=few_shot,
-        verdict=overall_verdict(comparisons, decoys, *memorisation),
+        verdict=verdict_by(objections(comparisons, decoys, *memorisation)),
         sandbox=prepared.facts(embedded.values(), rescoring),
         noise=run.noise,
         precision=precision,
@@ -161,7 +163,7 @@ def check_outcome(
         "result of the decoys": outcome.decoys == decoys,
         "result of the variants, the fresh set and the few-shot probes": memorisation
         == (outcome.variants, outcome.fresh, outcome.few_shot),
-        "verdict": outcome.verdict == overall_verdict(outcome.tasks, outcome.decoys, *memorisation),
+        "verdict": outcome.verdict == verdict_by(objections_of(outcome)),
     }
     wrong_parts = [name for name, is_same in is_same_by_part.items() if not is_same]
     if wrong_parts:
