@@ -26,11 +26,19 @@ DIGITS = 6
 
 
 def run(name: str, data: tuple[str, ...], output: Path) -> dict[str, Any]:
-    """Return the run record of a baseline; an existing one is not made again."""
+    """Return the run record of a baseline, from the file `output` or by a run that writes it."""
     if not output.is_file():
-        words = (*BASELINES[name], *data, "--model-id", name, "--output", str(output), "--quiet")
+        run_options = (
+            *BASELINES[name],
+            *data,
+            "--model-id",
+            name,
+            "--output",
+            str(output),
+            "--quiet",
+        )
         cache = ("--cache", str(output.parent / "cache"))
-        command = [sys.executable, "-m", "reference_harness", "run", *words, *cache]
+        command = [sys.executable, "-m", "reference_harness", "run", *run_options, *cache]
         subprocess.run(command, check=True, cwd=ROOT)
     record: dict[str, Any] = json.loads(output.read_bytes())
     return record
@@ -40,8 +48,8 @@ def scores_of(record: dict[str, Any]) -> dict[str, dict[str, float]]:
     """Return the MCC by regime and task."""
     return {
         regime: {
-            task: round(own["regimes"][regime]["scores"]["MCC"], DIGITS)
-            for task, own in sorted(record["tasks"].items())
+            task: round(task_record["regimes"][regime]["scores"]["MCC"], DIGITS)
+            for task, task_record in sorted(record["tasks"].items())
         }
         for regime in record["regimes"]
     }
@@ -56,19 +64,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = (options.folder or Path(temporary)).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        here = sorted(path.name.partition(".")[0] for path in REAL_TASKS.glob("*.csv*"))
-        boards = {"mini": (), "real": ("--data", str(REAL_TASKS), "--tasks", ",".join(here))}
-        values: dict[str, Any] = {}
-        for board, data in boards.items():
+        available_tasks = sorted(path.name.partition(".")[0] for path in REAL_TASKS.glob("*.csv*"))
+        data_options = {
+            "mini": (),
+            "real": ("--data", str(REAL_TASKS), "--tasks", ",".join(available_tasks)),
+        }
+        scores_by_benchmark: dict[str, Any] = {}
+        for dataset, options_of_data in data_options.items():
             for name in BASELINES:
-                record = run(name, data, folder / f"{board}-{name}.json")
+                record = run(name, options_of_data, folder / f"{dataset}-{name}.json")
                 digest = record["benchmark"]["sha256"]
-                values.setdefault(digest, {})[name] = scores_of(record)
-                full = values[digest][name]["full"]
-                print(f"{record['benchmark']['name']}, {name}: {len(full)} tasks, mean "
-                      f"{sum(full.values()) / len(full):.4f}")  # fmt: skip
+                scores_by_benchmark.setdefault(digest, {})[name] = scores_of(record)
+                full_scores = scores_by_benchmark[digest][name]["full"]
+                print(f"{record['benchmark']['name']}, {name}: {len(full_scores)} tasks, mean "
+                      f"{sum(full_scores.values()) / len(full_scores):.4f}")  # fmt: skip
     if options.write:
-        PATH.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+        PATH.write_text(json.dumps(scores_by_benchmark, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

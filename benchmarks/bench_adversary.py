@@ -35,19 +35,19 @@ from tests.paths import REAL_TASKS, ROOT
 
 PAGE = ROOT / "docs/research/adversary.md"
 BEGIN, END = "<!-- bench forger -->\n", "<!-- /bench forger -->"
-DRAWN = (5, 13, 25, 100)
-HONEST = 500
+SAMPLE_SIZES = (5, 13, 25, 100)
+HONEST_AUDITS = 500
 """Number of honest audits of each size."""
 SEED = 20_261_122
 REAL_TRAIN_MAX = 2_000
 """Training rows kept of a real task, so that its 32 fits on all rows take a minute."""
-NO_WIDTH = Triple(0.0, 0.0, 0.0)
+EXACT_CLAIM = Triple(0.0, 0.0, 0.0)
 REGIMES = ("full", "10shot", "1shot")
 
 
 @dataclass(frozen=True)
 class CutSource:
-    """A folder of tasks, cut to some training rows."""
+    """A folder of tasks, of each of which `REAL_TRAIN_MAX` training rows are kept."""
 
     folder: data.Folder
     verified: bool = False
@@ -56,42 +56,43 @@ class CutSource:
         return self.folder.available()
 
     def load(self, task: Task) -> TaskData:
-        one = self.folder.load(task)
-        return TaskData(one.id, one.train.head(REAL_TRAIN_MAX), one.test)
+        task_data = self.folder.load(task)
+        return TaskData(task_data.id, task_data.train.head(REAL_TRAIN_MAX), task_data.test)
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredExtractor:
     """An extractor on some tasks, at the noise of a dtype."""
 
     name: str
     tasks: tuple[str, ...]
     dtype: Dtype
     noisy: bool = True
-    """Whether the rerun has the noise of the dtype, as a claim has; in float32 no noise is
-    added."""
+    """Whether noise of the dtype is added to the rerun; in float32 none is added."""
 
-    def place(self) -> tuple[Benchmark, data.Source]:
+    def benchmark_and_source(self) -> tuple[Benchmark, data.Source]:
         if self.tasks[0] in MINI:
             return benchmark.mini(), data.MiniSource()
         bench = benchmark.geneb()
         return bench, CutSource(data.Folder(REAL_TASKS, bench))
 
     def rescored(self, work: Path) -> Rescored:
-        """Return the scores with their copies, from the folder if it has them."""
-        exact = "" if self.noisy else "-exact"
-        folder = work / f"{self.name}-{len(self.tasks)}-{self.dtype}{exact}".replace(" ", "_")
+        """Return the scores of the embeddings and of their noisy copies, read if already saved."""
+        suffix = "" if self.noisy else "-exact"
+        folder = work / f"{self.name}-{len(self.tasks)}-{self.dtype}{suffix}".replace(" ", "_")
         output = folder / "rescored.json"
         if not output.exists():
             started = time.perf_counter()
             folder.mkdir(parents=True, exist_ok=True)
-            bench, source = self.place()
+            bench, source = self.benchmark_and_source()
             sequences = distinct(bench, source, self.tasks)
-            write_bytes(folder / "sequences.txt", *(f"{one}\n".encode() for one in sequences))
-            rows = np.asarray(self._extractor().extract_embeddings(sequences))
+            write_bytes(
+                folder / "sequences.txt", *(f"{sequence}\n".encode() for sequence in sequences)
+            )
+            embeddings = np.asarray(self._extractor().extract_embeddings(sequences))
             if self.noisy and self.dtype != "float32":
-                rows = jitter(rows, Noise(self.dtype, SEED, 0), "the auditor's machine")
-            np.save(folder / "rows.npy", rows)
+                embeddings = jitter(embeddings, Noise(self.dtype, SEED, 0), "the auditor's machine")
+            np.save(folder / "rows.npy", embeddings)
             request = RescoreRequest(
                 benchmark=bench,
                 source=source,
@@ -110,105 +111,117 @@ class Measured:
         return KmerExtractor() if "mers" in self.name else NetworkExtractor(random_convolution())
 
 
-EXACT, LUCKY = "bfloat16, no noise", "bfloat16, no noise in the rerun"
-"""Reruns that have none, under the tolerances of bfloat16. Raises over what the code gives there,
-which the forger knows; and over claims that do have the noise, which scores lower."""
-POOLS: dict[str, tuple[Measured, ...]] = {
+EXACT_POOL, EXACT_RERUN_POOL = "bfloat16, no noise", "bfloat16, no noise in the rerun"
+"""Names of pools whose reruns have no noise, under the tolerances of bfloat16. In the first, honest
+claims have no noise either, and the forger knows them; in the second they have noise."""
+POOLS: dict[str, tuple[MeasuredExtractor, ...]] = {
     "float32": (
-        Measured("4-mers", REAL, "float32"),
-        Measured("convolution", REAL, "float32"),
+        MeasuredExtractor("4-mers", REAL, "float32"),
+        MeasuredExtractor("convolution", REAL, "float32"),
     ),
     "bfloat16": (
-        Measured("4-mers", REAL, "bfloat16"),
-        Measured("convolution", REAL, "bfloat16"),
+        MeasuredExtractor("4-mers", REAL, "bfloat16"),
+        MeasuredExtractor("convolution", REAL, "bfloat16"),
     ),
-    EXACT: (
-        Measured("4-mers", REAL, "bfloat16", noisy=False),
-        Measured("convolution", REAL, "bfloat16", noisy=False),
+    EXACT_POOL: (
+        MeasuredExtractor("4-mers", REAL, "bfloat16", noisy=False),
+        MeasuredExtractor("convolution", REAL, "bfloat16", noisy=False),
     ),
-    LUCKY: (
-        Measured("4-mers", REAL, "bfloat16", noisy=False),
-        Measured("convolution", REAL, "bfloat16", noisy=False),
+    EXACT_RERUN_POOL: (
+        MeasuredExtractor("4-mers", REAL, "bfloat16", noisy=False),
+        MeasuredExtractor("convolution", REAL, "bfloat16", noisy=False),
     ),
     "float32, mini": (
-        Measured("4-mers", MINI, "float32"),
-        Measured("convolution", MINI, "float32"),
+        MeasuredExtractor("4-mers", MINI, "float32"),
+        MeasuredExtractor("convolution", MINI, "float32"),
     ),
 }
 
 
-def cells(found: Rescored, regime: str) -> Iterator[Cell]:
-    """Yield the record's cell of every task, as `compare` measures it."""
-    alarm_rate = rule.alarm_of_one(len(METRICS) * len(REGIMES) * len(found.tasks))
-    for task in found.tasks.values():
-        one = task.regimes[regime]
-        few = regime in found.few_shot_k
-        base = one.base.per_seed
+def cells(rescored: Rescored, regime: str) -> Iterator[Cell]:
+    """Yield the cell of every task in one regime, with the tolerance that an audit computes."""
+    alarm_rate = rule.alarm_of_one(len(METRICS) * len(REGIMES) * len(rescored.tasks))
+    for task in rescored.tasks.values():
+        regime_scores = task.regimes[regime]
+        is_few_shot = regime in rescored.few_shot_k
+        base_scores = regime_scores.base.per_seed
         measured = rule.MeasuredScore(
-            base, one.base.confusion, one.plain, one.stressed, one.halts, not few
+            base_scores,
+            regime_scores.base.confusion,
+            regime_scores.plain,
+            regime_scores.stressed,
+            regime_scores.halts,
+            not is_few_shot,
         )
-        allowed = rule.tolerance(measured, alarm_rate, NO_WIDTH)
-        assert allowed.honest is not None
-        assert allowed.honest.centre is not None
+        tolerance = rule.tolerance(measured, alarm_rate, EXACT_CLAIM)
+        assert tolerance.honest is not None
+        assert tolerance.honest.centre is not None
         yield Cell(
-            allowed.MCC,
-            allowed.honest.deviation.MCC,
-            allowed.honest.step.MCC,
-            allowed.honest.centre.MCC,
-            claims(measured, allowed.honest.centre.MCC),
+            tolerance.MCC,
+            tolerance.honest.deviation.MCC,
+            tolerance.honest.step.MCC,
+            tolerance.honest.centre.MCC,
+            honest_claims(measured, tolerance.honest.centre.MCC),
         )
 
 
-def claims(measured: rule.MeasuredScore, centre: float) -> tuple[float, ...]:
-    """Return honest claims: plain copies, as far apart as sqrt(2) times the noise makes them.
+def honest_claims(measured: rule.MeasuredScore, centre: float) -> tuple[float, ...]:
+    """Return the scores that honest contributors may claim.
 
-    If all plain copies are equal, stressed ones are used, as rarely as they occur.
+    They are those of the plain copies, spread as claims are from the centre. If all plain copies
+    are equal, they are the stressed ones, with as many claims at the centre as make them rare.
     """
-    middle = np.mean(measured.base.MCC)
+    base_mean = np.mean(measured.base.MCC)
     plain, stressed = (
-        [float(np.mean(copy.per_seed.MCC) - middle) for copy in copies]
+        [float(np.mean(copy.per_seed.MCC) - base_mean) for copy in copies]
         for copies in (measured.plain, measured.stressed)
     )
-    own = np.var(plain, ddof=1)
-    if own:
-        wider = math.sqrt(rule.claim_variance(plain, stressed) / own / (1 + 1 / len(plain)))
-        return tuple(centre + wider * (one - centre) for one in plain)
-    rare = round(len(stressed) * rule.STRESS / rule.GROWTH) - len(stressed)
-    return (*stressed, *[centre] * max(rare, 1))
+    plain_variance = np.var(plain, ddof=1)
+    if plain_variance:
+        spread_ratio = math.sqrt(
+            rule.claim_variance(plain, stressed) / plain_variance / (1 + 1 / len(plain))
+        )
+        return tuple(centre + spread_ratio * (shift - centre) for shift in plain)
+    zero_count = round(len(stressed) * rule.STRESS / rule.GROWTH) - len(stressed)
+    return (*stressed, *[centre] * max(zero_count, 1))
 
 
 def tables(work: Path) -> list[str]:
     lines = [
         "| noise | regime | tolerance | deviation | honest flagged | "
-        + " | ".join(f"{k} drawn" for k in DRAWN) + " |",
-        "|---|---|---:|---:|---:|" + "---:|" * len(DRAWN),
+        + " | ".join(f"{k} drawn" for k in SAMPLE_SIZES) + " |",
+        "|---|---|---:|---:|---:|" + "---:|" * len(SAMPLE_SIZES),
     ]  # fmt: skip
-    for name, members in POOLS.items():
-        found = [one.rescored(work) for one in members]
+    for name, extractors in POOLS.items():
+        rescored_members = [member.rescored(work) for member in extractors]
         for regime in REGIMES:
-            pool = [cell for one in found for cell in cells(one, regime)]
-            if name == EXACT:
+            pool = [cell for member in rescored_members for cell in cells(member, regime)]
+            if name == EXACT_POOL:
                 pool = [cell._replace(shifts=(0.0,)) for cell in pool]
-            lines.append(line(name, regime, pool))
+            lines.append(table_row(name, regime, pool))
             print(lines[-1], flush=True)
     return lines
 
 
-def line(name: str, regime: str, pool: Sequence[Cell]) -> str:
-    """Return the row of a regime: the raises that its cells allow, and the best forgeries."""
-    best = [best_forgery(pool, drawn) for drawn in DRAWN]
-    shown = [
-        f"{one.raised:.4f} / {bound(pool, drawn):.4f} ({one.within:.4f}, {one.elsewhere})"
-        for one, drawn in zip(best, DRAWN, strict=True)
+def table_row(name: str, regime: str, pool: Sequence[Cell]) -> str:
+    """Return the table's row of a regime: tolerances, honest audits flagged, best forgeries."""
+    forgeries = [best_forgery(pool, drawn) for drawn in SAMPLE_SIZES]
+    forgery_texts = [
+        f"{forgery.raised:.4f} / {bound(pool, drawn):.4f} ({forgery.within:.4f}, "
+        f"{forgery.elsewhere})"
+        for forgery, drawn in zip(forgeries, SAMPLE_SIZES, strict=True)
     ]
-    middle = [
-        float(np.median([getattr(cell, which) for cell in pool]))
-        for which in ("tolerance", "deviation")
+    medians = [
+        float(np.median([getattr(cell, figure) for cell in pool]))
+        for figure in ("tolerance", "deviation")
     ]
-    honest = [pass_rate(pool, drawn, 0.0, WEIGHTS["alike"], SEED, HONEST)[0] for drawn in DRAWN]
+    pass_rates = [
+        pass_rate(pool, drawn, 0.0, WEIGHTS["alike"], SEED, HONEST_AUDITS)[0]
+        for drawn in SAMPLE_SIZES
+    ]
     return (
-        f"| {name} | {regime} | {middle[0]:.4f} | {middle[1]:.4f} "
-        f"| {100 * (1 - sum(honest) / len(honest)):.2f} % | {' | '.join(shown)} |"
+        f"| {name} | {regime} | {medians[0]:.4f} | {medians[1]:.4f} "
+        f"| {100 * (1 - sum(pass_rates) / len(pass_rates)):.2f} % | {' | '.join(forgery_texts)} |"
     )
 
 
@@ -220,8 +233,8 @@ def main() -> None:
     options = parser.parse_args()
     table = "\n".join(tables(options.work)) + "\n"
     if options.write:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        PAGE.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+        before, after_begin = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + table + END + after_begin.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

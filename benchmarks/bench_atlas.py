@@ -33,7 +33,7 @@ CUT_LETTERS = 32
 """Sequences lose 0 to 31 letters at their end, one after another."""
 DTYPES = ("float32", "bfloat16")
 DEVICES = ("cpu", "cuda", "mps")
-NOTE = (
+ATLAS_NOTE = (
     "How far rows of embeddings and scores were measured to lie apart between conditions. Written "
     "by `make bench-atlas`; null was not measured."
 )
@@ -61,10 +61,11 @@ class Condition(NamedTuple):
         return ", ".join(differences) or "again"
 
 
-MKL = {"default": None, "avx2": "AVX2", "sse": "SSE4_2"}
-"""Limits for MKL beside those of torch, whose lowest is called "default" by torch itself."""
-TORCH = {"default": None, "avx2": "avx2", "sse": "default"}
-OPENBLAS = ("Haswell", "SkylakeX", "Sandybridge", "Nehalem")
+MKL_KERNELS = {"default": None, "avx2": "AVX2", "sse": "SSE4_2"}
+"""By a name for the kernels: the limit for MKL, and in the next table the limit for torch, whose
+own name for its lowest kernels is "default"."""
+TORCH_KERNELS = {"default": None, "avx2": "avx2", "sse": "default"}
+OPENBLAS_KERNELS = ("Haswell", "SkylakeX", "Sandybridge", "Nehalem")
 """Kernels of the probe; a processor without AVX-512 runs SkylakeX's as Haswell's."""
 
 
@@ -86,7 +87,7 @@ def conditions(device: str, dtype: str) -> list[Condition]:
     return [base, *others]
 
 
-def embed(conditions_and_files: list[list[Any]], folder: Path) -> None:
+def write_embeddings(conditions_and_files: list[list[Any]], folder: Path) -> None:
     """Embed under each condition, and write the embeddings to its file."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -126,7 +127,7 @@ def sequences_of() -> dict[str, list[str]]:
     }
 
 
-def score(files: list[str]) -> None:
+def write_predictions(files: list[str]) -> None:
     """Fit the probe of record; write the predictions of the test rows."""
     from reference_harness import mini, probe
 
@@ -143,8 +144,8 @@ def score(files: list[str]) -> None:
 def run_with_kernels(kernels: str, blas: str, *words: str) -> None:
     """Run this file in a process with these kernels of torch and MKL, and of OpenBLAS."""
     variables = {
-        "ATEN_CPU_CAPABILITY": TORCH[kernels],
-        "MKL_ENABLE_INSTRUCTIONS": MKL[kernels],
+        "ATEN_CPU_CAPABILITY": TORCH_KERNELS[kernels],
+        "MKL_ENABLE_INSTRUCTIONS": MKL_KERNELS[kernels],
         "OPENBLAS_CORETYPE": blas,
         "OPENBLAS_NUM_THREADS": "1",
     }
@@ -156,40 +157,51 @@ def run_with_kernels(kernels: str, blas: str, *words: str) -> None:
     )  # fmt: skip
 
 
-def embedding_differences(one: Path, other: Path) -> tuple[int, float, float]:
+def embedding_differences(first_file: Path, second_file: Path) -> tuple[int, float, float]:
     """Return the number of embeddings that differ, and their largest and mean relative distance."""
-    first, second = np.load(one), np.load(other)
+    first, second = np.load(first_file), np.load(second_file)
     distances_by_task = []
     for task in TASKS:
-        a, b = first[task].astype(float), second[task].astype(float)
-        distances_by_task.append(np.linalg.norm(a - b, axis=1) / np.linalg.norm(a, axis=1))
+        first_rows, second_rows = first[task].astype(float), second[task].astype(float)
+        distances_by_task.append(
+            np.linalg.norm(first_rows - second_rows, axis=1) / np.linalg.norm(first_rows, axis=1)
+        )
     distances = np.concatenate(distances_by_task)
     return int((distances > 0).sum()), float(distances.max()), float(distances.mean())
 
 
-def score_differences(one: Path, other: Path, protocol: str) -> tuple[int, float]:
+def score_differences(first_file: Path, second_file: Path, protocol: str) -> tuple[int, float]:
     """Return the number of predictions that differ, and the largest difference of a task's MCC."""
     from sklearn.metrics import matthews_corrcoef
 
     from reference_harness import mini
 
-    first, second = np.load(one), np.load(other)
+    first, second = np.load(first_file), np.load(second_file)
     flips, largest = 0, 0.0
     for task in TASKS:
-        a, b = first[f"{protocol} {task}"], second[f"{protocol} {task}"]
+        first_predictions, second_predictions = (
+            first[f"{protocol} {task}"],
+            second[f"{protocol} {task}"],
+        )
         truth = mini.load(task).test.labels
-        flips += int((a != b).sum())
-        largest = max(largest, abs(matthews_corrcoef(truth, a) - matthews_corrcoef(truth, b)))
+        flips += int((first_predictions != second_predictions).sum())
+        largest = max(
+            largest,
+            abs(
+                matthews_corrcoef(truth, first_predictions)
+                - matthews_corrcoef(truth, second_predictions)
+            ),
+        )
     return flips, float(largest)
 
 
 def entry(
-    claimed: str, rerun: str, dtype: str, difference: str, one: Path, other: Path
+    claimed: str, rerun: str, dtype: str, difference: str, first_file: Path, second_file: Path
 ) -> dict[str, Any]:
     """Return the differences of embeddings and scores between two conditions."""
-    rows, largest, average = embedding_differences(one, other)
+    rows, largest, average = embedding_differences(first_file, second_file)
     flips, mcc = score_differences(
-        one.with_suffix(".scores.npz"), other.with_suffix(".scores.npz"), "record"
+        first_file.with_suffix(".scores.npz"), second_file.with_suffix(".scores.npz"), "record"
     )
     return {
         "claimed": claimed, "rerun": rerun, "dtype": dtype, "differ_in": difference,
@@ -217,7 +229,7 @@ def device_entries(scratch: Path, device: str, *, only_first: bool = False) -> l
         for dtype in DTYPES
         for number, condition in enumerate(conditions(device, dtype)[: 1 if only_first else None])
     }
-    for kernels, is_again in itertools.product(TORCH, (False, True)):
+    for kernels, is_again in itertools.product(TORCH_KERNELS, (False, True)):
         # "again" is a process of its own, as every other set of kernels is.
         conditions_and_files = [
             [*condition, str(file)]
@@ -226,9 +238,9 @@ def device_entries(scratch: Path, device: str, *, only_first: bool = False) -> l
         ]
         if conditions_and_files:
             argument = json.dumps(conditions_and_files)
-            run_with_kernels(kernels, OPENBLAS[0], "--embed", argument, str(model))
+            run_with_kernels(kernels, OPENBLAS_KERNELS[0], "--embed", argument, str(model))
     files = [str(file) for _, file in condition_files.values()]
-    run_with_kernels("default", OPENBLAS[0], "--score", json.dumps(files))
+    run_with_kernels("default", OPENBLAS_KERNELS[0], "--score", json.dumps(files))
     if only_first:
         return []
     entries: list[dict[str, Any]] = []
@@ -237,7 +249,7 @@ def device_entries(scratch: Path, device: str, *, only_first: bool = False) -> l
         if number:
             base, first = bases[dtype]
             entries.append(entry(device, device, dtype, condition.name(base), first, file))
-    for blas in OPENBLAS[1:]:
+    for blas in OPENBLAS_KERNELS[1:]:
         copies = {dtype: scratch / f"{device}-{dtype}-{blas}.npz" for dtype in DTYPES}
         for dtype, copy in copies.items():
             copy.write_bytes(bases[dtype][1].read_bytes())
@@ -246,9 +258,18 @@ def device_entries(scratch: Path, device: str, *, only_first: bool = False) -> l
             entry(device, device, dtype, f"probe on {blas}", bases[dtype][1], copy)
             for dtype, copy in copies.items()
         ]
-    for one, other in itertools.pairwise(DTYPES):
-        difference = f"{one} against {other}"
-        entries.append(entry(device, device, other, difference, bases[one][1], bases[other][1]))
+    for first_dtype, second_dtype in itertools.pairwise(DTYPES):
+        difference = f"{first_dtype} against {second_dtype}"
+        entries.append(
+            entry(
+                device,
+                device,
+                second_dtype,
+                difference,
+                bases[first_dtype][1],
+                bases[second_dtype][1],
+            )
+        )
     return entries
 
 
@@ -267,21 +288,30 @@ def available_devices() -> list[str]:
 def between_devices(scratch: Path, available: list[str]) -> list[dict[str, Any]]:
     """Return the entries of pairs of devices; unmeasured ones for devices not `available`."""
     entries = []
-    for dtype, (one, other) in itertools.product(DTYPES, itertools.combinations(DEVICES, 2)):
-        files = [scratch / f"{device}-{dtype}-0.npz" for device in (one, other)]
-        if one in available and other in available:
-            entries.append(entry(one, other, dtype, "device", *files))
+    for dtype, (first_device, second_device) in itertools.product(
+        DTYPES, itertools.combinations(DEVICES, 2)
+    ):
+        files = [scratch / f"{device}-{dtype}-0.npz" for device in (first_device, second_device)]
+        if first_device in available and second_device in available:
+            entries.append(entry(first_device, second_device, dtype, "device", *files))
         else:
-            entries.append(_unmeasured(one, other, dtype))
-    lacking = [device for device in DEVICES if device not in available]
-    return entries + [_unmeasured(device, device, dtype) for device in lacking for dtype in DTYPES]
+            entries.append(_unmeasured(first_device, second_device, dtype))
+    absent_devices = [device for device in DEVICES if device not in available]
+    return entries + [
+        _unmeasured(device, device, dtype) for device in absent_devices for dtype in DTYPES
+    ]
 
 
-def _unmeasured(one: str, other: str, dtype: str) -> dict[str, Any]:
+def _unmeasured(first_device: str, second_device: str, dtype: str) -> dict[str, Any]:
     names = (
         "rows_changed", "row_max", "row_mean", "record_flips", "record_mcc",
     )  # fmt: skip
-    return {"claimed": one, "rerun": other, "dtype": dtype, "differ_in": ""} | dict.fromkeys(names)
+    return {
+        "claimed": first_device,
+        "rerun": second_device,
+        "dtype": dtype,
+        "differ_in": "",
+    } | dict.fromkeys(names)
 
 
 def merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -349,10 +379,10 @@ def main() -> None:
     parser.add_argument("--score", metavar="FILES")
     options = parser.parse_args()
     if options.embed:
-        embed(json.loads(options.embed[0]), Path(options.embed[1]))
+        write_embeddings(json.loads(options.embed[0]), Path(options.embed[1]))
         return
     if options.score:
-        score(json.loads(options.score))
+        write_predictions(json.loads(options.score))
         return
     from reference_harness import environment, mini
 
@@ -364,24 +394,24 @@ def main() -> None:
     machine += f", {packages}"
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        new = [
+        new_entries = [
             entry
             for device in available
             for entry in device_entries(
                 scratch, device, only_first=options.device not in {None, device}
             )
         ]
-        new += between_devices(scratch, available)
-    for entry in new:
+        new_entries += between_devices(scratch, available)
+    for entry in new_entries:
         entry["machine"] = machine if entry["row_max"] is not None else None
-    old = json.loads(ATLAS.read_bytes())["entries"] if ATLAS.is_file() else []
+    old_entries = json.loads(ATLAS.read_bytes())["entries"] if ATLAS.is_file() else []
     atlas: dict[str, Any] = {
         "schema_version": "1.0",
-        "note": NOTE,
+        "note": ATLAS_NOTE,
         "model": "a small BERT with random weights",
         "rows": sum(map(len, sequences_of().values())),
         "test_rows": sum(len(mini.load(task).test.labels) for task in TASKS),
-        "entries": merged(old, new),
+        "entries": merged(old_entries, new_entries),
     }
     text = table(atlas)
     print(text)
@@ -389,8 +419,8 @@ def main() -> None:
         entries = ",\n".join(f"  {json.dumps(entry)}" for entry in atlas.pop("entries"))
         head = "".join(f" {json.dumps(k)}: {json.dumps(v)},\n" for k, v in atlas.items())
         ATLAS.write_text(f'{{\n{head} "entries": [\n{entries}\n ]\n}}\n', encoding="utf-8")
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        PAGE.write_text(before + BEGIN + text + END + rest.split(END)[1], encoding="utf-8")
+        before, after_begin = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + text + END + after_begin.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -33,12 +33,12 @@ def seconds(action: Callable[[], object], runs: int) -> float:
     return statistics.median(times)
 
 
-def table(place: MiniRepository, runs: int) -> list[str]:
+def table(repository: MiniRepository, runs: int) -> list[str]:
     """Return a line with the time of each step of an audit of five tasks with 4-mers."""
-    place.harness(HONEST, HONEST_K)
+    repository.harness(HONEST, HONEST_K)
 
     def geneb_ci(*arguments: str) -> Callable[[], object]:
-        return lambda: place.run("geneb_ci", *arguments)
+        return lambda: repository.run("geneb_ci", *arguments)
 
     beacon = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
     steps = {
@@ -50,25 +50,25 @@ def table(place: MiniRepository, runs: int) -> list[str]:
     for name, arguments in steps.items():
         limit = "20 s" if "run" in name else ""
         lines.append(f"| {name} | {seconds(geneb_ci(*arguments), runs):.1f} s | {limit} |")
-    place.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem")
+    repository.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem")
     lines.append(
         f"| `audit verify`, one record | {seconds(geneb_ci('audit', 'verify'), runs):.1f} s | |"
     )
-    return [*lines, *verification(runs)]
+    return [*lines, *verification_lines(runs)]
 
 
-def verification(runs: int) -> list[str]:
+def verification_lines(runs: int) -> list[str]:
     """Return lines with the time of verifying many records of GENEB, and one beacon value."""
     with tempfile.TemporaryDirectory(prefix="geneb-ci-bench-") as folder:
         many_records(Path(folder))
         command = [sys.executable, "-m", "geneb_ci", "audit", "verify"]
-        took = seconds(
+        all_seconds = seconds(
             lambda: subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=True), runs
         )
-    verified = seconds(lambda: verify_round.__wrapped__(SECOND, ROUNDS[SECOND]), 10 * runs)
+    round_seconds = seconds(lambda: verify_round.__wrapped__(SECOND, ROUNDS[SECOND]), 10 * runs)
     return [
-        f"| `audit verify`, {RECORDS} records of GENEB | {took:.1f} s | 5 s |",
-        f"| one round of the beacon, which is verified once | {1000 * verified:.1f} ms | |",
+        f"| `audit verify`, {RECORDS} records of GENEB | {all_seconds:.1f} s | 5 s |",
+        f"| one round of the beacon, which is verified once | {1000 * round_seconds:.1f} ms | |",
     ]
 
 
@@ -79,17 +79,17 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=RUNS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="geneb-ci-bench-") as folder:
-        place = MiniRepository(Path(folder))
-        place.environment |= {"TMPDIR": folder}
-        lines = table(place, options.runs)
+        repository = MiniRepository(Path(folder))
+        repository.environment |= {"TMPDIR": folder}
+        lines = table(repository, options.runs)
     text = "\n".join(lines) + (
         f"\n\nMedian of {options.runs} runs, cold processes, Python {platform.python_version()}, "
         f"{os.cpu_count()} cores, 4-mers on GENEB-mini.\n"
     )
     print(text)
     if options.write:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        PAGE.write_text(before + BEGIN + text + END + rest.split(END)[1], encoding="utf-8")
+        before, after_begin = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + text + END + after_begin.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.bench_receipts import GUE, TASKS
-from benchmarks.measured import Measured, measured
+from benchmarks.measured import CommandCost, command_cost
 from geneb_ci.audit.record.statement import record_files
 from tests.paths import REAL_TASKS, ROOT
 from tools import demo_audit
@@ -29,13 +29,13 @@ from tools.demo_audit import COMMITTED_AT, MiniRepository
 PAGE = ROOT / "docs/research/receipt-audits.md"
 BEGIN, END = "<!-- bench before -->\n", "<!-- /bench before -->"
 RUNS = 3
-EMBEDDINGS = {True: ("--rows", "standard"), False: ("--sample", "embeddings")}
-"""Options for an audit by receipt, of the earlier commit and of today's."""
-PRACTICE = 13
+SAMPLE_OPTIONS = {True: ("--rows", "standard"), False: ("--sample", "embeddings")}
+"""Options for an audit by receipt: True for the earlier commit, False for today's."""
+PRACTICE_TASKS = 13
 """Tasks of GENEB-mini, all of which the policy draws."""
 
 
-class Case(NamedTuple):
+class AuditCase(NamedTuple):
     """One audit that both commits make."""
 
     name: str
@@ -45,27 +45,27 @@ class Case(NamedTuple):
     is_receipt: bool = False
 
 
-CASES = (
-    Case("13 tasks of GENEB-mini, 4-mers", 4, ()),
-    Case("2 real tasks, 4-mers", 4, ("mouse_0", "prom_core_tata")),
-    Case("1 real task, 6-mers", 6, ("mouse_0",)),
-    Case("receipt, 6 real tasks, 4-mers", 4, TASKS, is_receipt=True),
+AUDIT_CASES = (
+    AuditCase("13 tasks of GENEB-mini, 4-mers", 4, ()),
+    AuditCase("2 real tasks, 4-mers", 4, ("mouse_0", "prom_core_tata")),
+    AuditCase("1 real task, 6-mers", 6, ("mouse_0",)),
+    AuditCase("receipt, 6 real tasks, 4-mers", 4, TASKS, is_receipt=True),
 )
 
 
 class Checkout:
-    """A row of one case, as one of both commits runs and audits it."""
+    """A repository in which one of both commits runs and audits the row of a case."""
 
-    def __init__(self, folder: Path, code: Path, case: Case) -> None:
+    def __init__(self, folder: Path, code: Path, case: AuditCase) -> None:
         """Write a repository, install the checkout's code beside it, and run the row."""
         folder.mkdir(parents=True)
         demo_audit.ROOT = code
-        self.repository = MiniRepository(folder, len(case.tasks) or PRACTICE)
+        self.repository = MiniRepository(folder, len(case.tasks) or PRACTICE_TASKS)
         self.is_before, self.case = code != ROOT, case
         data = self._data() if case.tasks else ()
         receipt = ("--receipt", "receipt") if case.is_receipt else ()
         self.data = data[:2]
-        self.ran = self._measured(
+        self.run_cost = self._measured(
             *("reference_harness", "run", *data, "--extractor", "kmer", "--option", f"k={case.k}"),
             *("--model-id", "row", "--quiet", "--output", "record.json", *receipt),
             *("--submission", "submissions/row.json", "--submitted-by", "a bench"),
@@ -80,50 +80,50 @@ class Checkout:
         shutil.copy(root / "data/benchmark.json", root / "schemas/benchmark.json")
         return "--data", "data", "--benchmark", "data/benchmark.json"
 
-    def _measured(self, *words: str) -> Measured:
-        return measured(
-            *words, folder=self.repository.root, environment=self.repository.environment
+    def _measured(self, *arguments: str) -> CommandCost:
+        return command_cost(
+            *arguments, folder=self.repository.root, environment=self.repository.environment
         )
 
-    def audit(self) -> Measured:
+    def audit(self) -> CommandCost:
         """Audit the row once more, from its commitment to the record."""
         root = self.repository.root
         for name in ("leaderboard/audits", "work", "cache"):
             shutil.rmtree(root / name, ignore_errors=True)
-        sample = (*EMBEDDINGS[self.is_before], "--receipt", "receipt")
-        took = self._measured(
+        sample = (*SAMPLE_OPTIONS[self.is_before], "--receipt", "receipt")
+        cost = self._measured(
             *("geneb_ci", "audit", "submissions/row.json", *self.data),
             *(sample if self.case.is_receipt else ()),
             *("--key", "key.pem", "--work", "work", "--level", "2"),
             *("--committed-at", COMMITTED_AT, "--beacon-file", "round.json"),
         )
         assert len([*record_files(root / "leaderboard/audits")]) == 1
-        return took
+        return cost
 
-    def verify(self) -> Measured:
+    def verify(self) -> CommandCost:
         """Verify the record."""
         return self._measured("geneb_ci", "audit", "verify")
 
 
-def lines_of(case: Case, code: Mapping[str, Path], folder: Path, runs: int) -> list[str]:
+def lines_of(case: AuditCase, code: Mapping[str, Path], folder: Path, runs: int) -> list[str]:
     """Return the lines of a case: for the run, the audit and the verification of the record."""
-    both = {name: Checkout(folder / name, path, case) for name, path in code.items()}
-    took: dict[str, dict[str, list[Measured]]] = {
-        "run": {name: [checkout.ran] for name, checkout in both.items()},
-        "audit": {name: [] for name in both},
-        "verify": {name: [] for name in both},
+    checkouts = {name: Checkout(folder / name, path, case) for name, path in code.items()}
+    costs: dict[str, dict[str, list[CommandCost]]] = {
+        "run": {name: [checkout.run_cost] for name, checkout in checkouts.items()},
+        "audit": {name: [] for name in checkouts},
+        "verify": {name: [] for name in checkouts},
     }
     for _ in range(runs):
-        for name, checkout in both.items():
-            took["audit"][name].append(checkout.audit())
-            took["verify"][name].append(checkout.verify())
+        for name, checkout in checkouts.items():
+            costs["audit"][name].append(checkout.audit())
+            costs["verify"][name].append(checkout.verify())
     return [
         f"| {case.name} | {step} | " + " | ".join(cells(*measurements.values())) + " |"
-        for step, measurements in took.items()
+        for step, measurements in costs.items()
     ]
 
 
-def cells(before: Sequence[Measured], now: Sequence[Measured]) -> list[str]:
+def cells(before: Sequence[CommandCost], now: Sequence[CommandCost]) -> list[str]:
     """Return medians of both: CPU seconds, their ratio, and peak memory."""
     cpu = [statistics.median(run.processor for run in runs) for runs in (before, now)]
     peak = [statistics.median(run.mib for run in runs) for runs in (before, now)]
@@ -147,21 +147,21 @@ def main() -> None:
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     print("\n".join(lines), flush=True)
-    for case in CASES:
+    for case in AUDIT_CASES:
         if options.only and not any(part in case.name for part in options.only):
             continue
         with tempfile.TemporaryDirectory(prefix="geneb-ci-bench-") as folder:
-            code = {"before": options.before.resolve(), "now": ROOT}
-            more = lines_of(case, code, Path(folder), options.runs)
-        lines += more
-        print("\n".join(more), flush=True)
+            checkouts = {"before": options.before.resolve(), "now": ROOT}
+            case_lines = lines_of(case, checkouts, Path(folder), options.runs)
+        lines += case_lines
+        print("\n".join(case_lines), flush=True)
     text = "\n".join(lines) + (
         f"\n\nMedians of {options.runs} audits, in turn, Python {platform.python_version()}, "
         f"{os.cpu_count()} cores. Memory: of all processes together.\n"
     )
     if options.write:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        PAGE.write_text(before + BEGIN + text + END + rest.split(END)[1], encoding="utf-8")
+        before, after_begin = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + text + END + after_begin.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from benchmarks.bench_plausibility import DEFECTIVE, SEED, warned
+from benchmarks.bench_plausibility import DEFECTIVE_ROWS, SEED, reporting_rules
 from geneb_ci.audit.sampling.task_draw import LED_TASKS_MAX, led_tasks
 from geneb_ci.check.rules import plausibility_rows
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -21,7 +21,7 @@ from tests.paths import ROOT, SUBMISSIONS
 
 MODELS = 6
 MARGIN = 0.001
-STEPS = 100  # scores are cut at 1, so the rest is raised again
+STEPS = 100  # rounds of raising: scores are cut at 1, and the other cells are raised further
 PAGE = ROOT / "docs/research/plausibility.md"
 BEGIN, END = "<!-- bench crowns -->\n", "<!-- /bench crowns -->"
 
@@ -29,7 +29,7 @@ BEGIN, END = "<!-- bench crowns -->\n", "<!-- /bench crowns -->"
 class RaisedRow(NamedTuple):
     """A public row with one category raised to the first place."""
 
-    number: int
+    row_index: int
     """Index of the public row in the table."""
     category: str
     cells: tuple[int, ...]
@@ -53,17 +53,17 @@ def public_table() -> ScoreTable:
 
 
 def raised_rows(table: ScoreTable, models: int = MODELS) -> Iterator[RaisedRow]:
-    """Yield some rows, each with one category raised to the first place, unless it is first."""
+    """Yield copies of some rows, in each of which a category that was not first is raised to it."""
     benchmark = shipped_benchmark()
-    sound = [i for i, name in enumerate(table.names) if name not in DEFECTIVE]
-    for number in sorted(random.Random(SEED).sample(sound, models)):
-        row = table.vectors[number]
-        others = [vector for i, vector in enumerate(table.vectors) if i != number]
+    sound = [i for i, name in enumerate(table.names) if name not in DEFECTIVE_ROWS]
+    for row_index in sorted(random.Random(SEED).sample(sound, models)):
+        row = table.vectors[row_index]
+        others = [vector for i, vector in enumerate(table.vectors) if i != row_index]
         for category, tasks in benchmark.categories.items():
             cells = tuple(benchmark.task_ids.index(task) for task in tasks)
             best = max(mean(vector, cells) for vector in others) + MARGIN
             if mean(row, cells) < best:
-                yield RaisedRow(number, category, cells, with_mean(row, cells, best))
+                yield RaisedRow(row_index, category, cells, with_mean(row, cells, best))
 
 
 def mean(row: Vector, cells: tuple[int, ...]) -> float:
@@ -87,7 +87,7 @@ def detection(table: ScoreTable, raised: RaisedRow, own_index: int | None) -> De
     by_crown_rule = any(lead.size > plausibility_rows.CROWN_LIMIT for lead in led_categories(view))
     added_tasks = led_tasks(view, view.benchmark.task_ids)[:LED_TASKS_MAX]
     raised_tasks = {view.cell(cell)[1] for cell in raised.cells}
-    by_any_rule = bool(warned(table, raised.row, own_index))
+    by_any_rule = bool(reporting_rules(table, raised.row, own_index))
     return Detection(by_crown_rule, by_any_rule, bool(raised_tasks & set(added_tasks)))
 
 
@@ -102,7 +102,7 @@ def main() -> None:
     ]
     for name, replaces in (("in place of its own row", True), ("as a new row", False)):
         results = [
-            detection(table, raised, raised.number if replaces else None)
+            detection(table, raised, raised.row_index if replaces else None)
             for raised in raised_rows(table)
         ]
         counts = [
@@ -126,8 +126,8 @@ def main() -> None:
     text = "\n".join(lines) + "\n"
     print(text)
     if parser.parse_args().write:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        PAGE.write_text(before + BEGIN + text + END + rest.split(END)[1], encoding="utf-8")
+        before, after_begin = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + text + END + after_begin.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,14 +5,14 @@ python -m benchmarks.bench_decisions --write
 
 import argparse
 
-from benchmarks.simulate_decisions import Held, held, world_of
+from benchmarks.simulate_decisions import DecisionShares, decision_shares, world_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries
 from tests.paths import ROOT
 
 SETS = 300
 SEED = 20_261_122
-CASES = (
+TRUTHS = (
     ("full, public recalls", False, False),
     ("full, all 41 models equal", True, False),
     ("10shot, public recalls, five fits with r = 0.5", False, True),
@@ -25,20 +25,22 @@ BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 
 def coverage(sets: int) -> str:
     """Return the table of the shares of test sets in which decisions are right."""
-    rows = [one.submission for one in entries()]
+    rows = [entry.submission for entry in entries()]
     lines = [
         "| truth | no wrong pair | best could be best | loss bound | within margin | interval |",
         "|---|---:|---:|---:|---:|---:|",
     ]
-    for name, equal, few in CASES:
-        regime, largest = ("10shot", 400) if few else ("full", 1000)
-        world = world_of(rows, shipped_benchmark(), regime=regime, equal=equal, sizes_max=largest)
-        found: Held = held(world, sets, SEED, few=few)
-        shares = [
-            f"{100 * part.mean():.1f} / {100 * part.min():.1f}"
-            for part in (found.pairs, found.best, found.bounds, found.within)
+    for name, is_equal, is_few_shot in TRUTHS:
+        regime, sizes_max = ("10shot", 400) if is_few_shot else ("full", 1000)
+        world = world_of(
+            rows, shipped_benchmark(), regime=regime, is_equal=is_equal, sizes_max=sizes_max
+        )
+        shares: DecisionShares = decision_shares(world, sets, SEED, is_few_shot=is_few_shot)
+        columns = [
+            f"{100 * share_by_score.mean():.1f} / {100 * share_by_score.min():.1f}"
+            for share_by_score in (shares.pairs, shares.best, shares.bounds, shares.within)
         ]
-        lines.append(f"| {name} | {' | '.join(shares)} | {100 * found.interval:.1f} |")
+        lines.append(f"| {name} | {' | '.join(columns)} | {100 * shares.interval:.1f} |")
         print(lines[-1], flush=True)
     return "\n".join(lines) + (
         f"\n\nPer cent of {sets} test sets, mean over scores / worst score; sizes at most 1,000 "
@@ -54,8 +56,8 @@ def main() -> None:
     options = parser.parse_args()
     table = coverage(options.sets)
     if options.write:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        PAGE.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+        before, after_begin = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + table + END + after_begin.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -50,18 +50,19 @@ from tests.paths import ROOT
 SIZES = ((6_478, 768), (32_378, 768), (32_378, 2_560))
 """Rows and columns of features: those of two real tasks, with the widths of two public models."""
 CLASSES = (2, 5)
-TEST = 2_000
+TEST_ROWS = 2_000
 PROCESSES = (1, 2, 4)
-SEQUENCES, TRIED = 1 << 17, 24
-"""Sequences that a GPU embeds at most, two of the largest calls; and a CPU, to try the command."""
-WARM = 2_048
-"""Sequences that are embedded before a way is timed, and say how many its seconds allow."""
+SEQUENCES, TRIAL_SEQUENCES = 1 << 17, 24
+"""Most sequences that a GPU embeds (two of the largest calls), and that a CPU embeds in a trial."""
+WARM_UP_SEQUENCES = 2_048
+"""Most sequences of the warm-up before a measurement, from which its number of sequences
+follows."""
 PROFILED_BATCHES = 200
 """Batches under the profiler, which lists about 200 kernels of each."""
-SECONDS = 8.0
-"""Time of a way, once warm; less where the minutes run out."""
+WAY_SECONDS_MAX = 8.0
+"""Most seconds of one measurement after its warm-up; less where the minutes run out."""
 MINUTES, TF32_SECONDS = 8.0, 30.0
-"""Minutes of the whole, and the seconds of them kept for TF32 on and off."""
+"""Minutes of the whole benchmark, and the seconds of them reserved for TF32 on and off."""
 PEAKS: dict[str, dict[str, float]] = {
     "H100 PCIe": {"bfloat16": 756, "float32": 51},
     "H100": {"bfloat16": 989, "float32": 67},
@@ -69,7 +70,8 @@ PEAKS: dict[str, dict[str, float]] = {
     "A100": {"bfloat16": 312, "float32": 19.5},
     "L40S": {"bfloat16": 362, "float32": 91.6},
 }
-"""10^12 operations a second, dense, without TF32, by its data sheet, for a part of a GPU's name."""
+"""Peak in 10^12 operations a second by data sheet (dense, without TF32), by part of the GPU's name
+and dtype."""
 BEGIN, END = "<!-- device -->\n", "<!-- /device -->"
 PAGE = ROOT / "docs/contributor/cluster.md"
 
@@ -81,7 +83,7 @@ def language_like(size: Size) -> tuple[np.ndarray, ...]:
     """Return train, labels and test with a power-law spectrum and an offset, as models give."""
     rows, dim, classes = size
     rng = np.random.RandomState(sum(size))
-    x = rng.standard_normal((rows + TEST, dim)).astype(np.float32)
+    x = rng.standard_normal((rows + TEST_ROWS, dim)).astype(np.float32)
     x *= 1 / np.sqrt(np.arange(1, dim + 1, dtype=np.float32))
     scores = x @ rng.standard_normal((dim, classes)).astype(np.float32)
     labels = (scores / scores.std() * 2 + rng.gumbel(size=scores.shape)).argmax(axis=1)
@@ -96,30 +98,30 @@ def prepare() -> None:
     threads.limit_to_scorer(array_api=True)
 
 
-def fitted(given: tuple[str, Size]) -> float:
+def fit_seconds(problem: tuple[str, Size]) -> float:
     """Fit a problem on a device, in a worker; the first fit there starts it and is not timed."""
     from reference_harness import probe
 
-    name, size = given
+    name, size = problem
     device = probe.CPU if name == "numpy" else probe.Device(name, torch=True, numbers_min=0)
     train, labels, test = language_like(size)
     probe.fit(device.put(train[:64]), labels[:64], device.put(test), device)
-    began = time.perf_counter()
+    start = time.perf_counter()
     probe.fit(device.put(train), labels, device.put(test), device)
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
-def on(name: str, sizes: list[Size], processes: int) -> tuple[float, list[float]]:
+def fits_in_processes(device: str, sizes: list[Size], processes: int) -> tuple[float, list[float]]:
     """Return the seconds of all problems in a number of processes, and each result."""
     context: Any = multiprocessing.get_context("spawn")
     with context.Pool(processes, prepare) as pool:
-        began = time.perf_counter()
-        found = pool.map(fitted, [(name, size) for size in sizes], chunksize=1)
-    return time.perf_counter() - began, found
+        start = time.perf_counter()
+        durations = pool.map(fit_seconds, [(device, size) for size in sizes], chunksize=1)
+    return time.perf_counter() - start, durations
 
 
 @dataclass(frozen=True)
-class Kind:
+class ModelKind:
     """A kind of model with random weights, and the sequences that it embeds."""
 
     what: str
@@ -131,9 +133,11 @@ class Kind:
     is_decoder: bool = False
     is_hyena: bool = False
 
-    def small(self) -> "Kind":
+    def small(self) -> "ModelKind":
         """Return the kind at a size that tries the command on a CPU."""
-        return replace(self, width=32, layers=2, lengths=tuple(one // 4 for one in self.lengths))
+        return replace(
+            self, width=32, layers=2, lengths=tuple(length // 4 for length in self.lengths)
+        )
 
     def loaded(self, folder: Path, device: str, mode: str, **more: Any) -> LoadedExtractor:
         """Load the model from a folder; write it there first if the folder lacks it."""
@@ -163,20 +167,22 @@ class Kind:
         tokenizer(limit=1024, decoder=self.is_decoder).save_pretrained(folder)
 
 
-KINDS = (
-    Kind("NT-like, 50M, float32, 101 letters", 512, 16, "float32", (101,)),
-    Kind("BERT-like, 106M, bfloat16, 512 tokens", 768, 15, "bfloat16", (510,)),
-    Kind("BERT-like, 106M, bfloat16, lengths of GENEB", 768, 15, "bfloat16", LENGTHS),
-    Kind("HyenaDNA-like, 6.5M, float32, 1,000 letters", 256, 8, "float32", (1000,), is_hyena=True),
-    Kind("decoder, 1.1B, bfloat16, 512 tokens", 2048, 16, "bfloat16", (512,), is_decoder=True),
+MODEL_KINDS = (
+    ModelKind("NT-like, 50M, float32, 101 letters", 512, 16, "float32", (101,)),
+    ModelKind("BERT-like, 106M, bfloat16, 512 tokens", 768, 15, "bfloat16", (510,)),
+    ModelKind("BERT-like, 106M, bfloat16, lengths of GENEB", 768, 15, "bfloat16", LENGTHS),
+    ModelKind(
+        "HyenaDNA-like, 6.5M, float32, 1,000 letters", 256, 8, "float32", (1000,), is_hyena=True
+    ),
+    ModelKind("decoder, 1.1B, bfloat16, 512 tokens", 2048, 16, "bfloat16", (512,), is_decoder=True),
 )
 WITH_PROCESSES = "tokens in processes"
-CALLS, TRIED_CALLS = (2048, 16_384, 65_536), (6, 12, 24)
+CALLS, TRIAL_CALLS = (2048, 16_384, 65_536), (6, 12, 24)
 """Sequences of a call of a built-in extractor: within one call batches overlap."""
 
 
 @contextmanager
-def kernels_as_before() -> Iterator[None]:
+def restored_kernels() -> Iterator[None]:
     """Restore the settings of torch that exact batching changes, before the next measurement."""
     flags = {name: operator.attrgetter(name)(torch.backends) for name in environment.FLAGS}
     deterministic = torch.are_deterministic_algorithms_enabled()
@@ -216,56 +222,56 @@ def measured_way(
     """Embed some to warm up, then as many as the seconds allow, then some under the profiler."""
     limit = MemoryLimit(room_of(device))
 
-    def took(count: int) -> float:
-        began = time.perf_counter()
+    def seconds_of(count: int) -> float:
+        start = time.perf_counter()
         embed.embed_sequences(loaded, batching, sequences[:count], limit)
-        return time.perf_counter() - began
+        return time.perf_counter() - start
 
     on_gpu = device.startswith("cuda")
     count = min(64, len(sequences))
-    took(count)  # starts threads and kernels, and measures the token budget
-    for most in (WARM, len(sequences)):
-        count = min(most, len(sequences), max(count, int(count * seconds / took(count))))
+    seconds_of(count)  # starts threads and kernels, and measures the token budget
+    for count_max in (WARM_UP_SEQUENCES, len(sequences)):
+        count = min(count_max, len(sequences), max(count, int(count * seconds / seconds_of(count))))
     if on_gpu:
         torch.cuda.reset_peak_memory_stats(device)
-    began = time.process_time()
-    seconds = took(count)
-    busy = (time.process_time() - began) / (seconds * torch.get_num_threads())
+    start = time.process_time()
+    seconds = seconds_of(count)
+    busy = (time.process_time() - start) / (seconds * torch.get_num_threads())
     peak = torch.cuda.max_memory_allocated(device) if on_gpu else peak_memory(device)
     if on_gpu:
         rows = {"file": batching.rows, "exact": EXACT_ROWS}.get(batching.mode, count)
         cuda = torch.profiler.ProfilerActivity.CUDA
         with torch.profiler.profile(activities=[cuda]) as profile:
-            wall = took(min(count, PROFILED_BATCHES * rows))
-        spans = sorted((one.time_range.start, one.time_range.end) for one in profile.events())
-        busy = covered(spans) / 1e6 / wall
+            profiled_seconds = seconds_of(min(count, PROFILED_BATCHES * rows))
+        spans = sorted((event.time_range.start, event.time_range.end) for event in profile.events())
+        busy = covered_length(spans) / 1e6 / profiled_seconds
     return Measured(count, sum(map(len, sequences[:count])), seconds, busy, peak)
 
 
-def covered(spans: Sequence[tuple[float, float]]) -> float:
-    """Return the total length covered by spans that are sorted by their begin."""
-    total, until = 0.0, float("-inf")
+def covered_length(spans: Sequence[tuple[float, float]]) -> float:
+    """Return the length that spans cover together; they must be sorted by their start."""
+    total, covered_until = 0.0, float("-inf")
     for begin, end in spans:
-        total += max(0.0, end - max(begin, until))
-        until = max(until, end)
+        total += max(0.0, end - max(begin, covered_until))
+        covered_until = max(covered_until, end)
     return total
 
 
 def embedding_table(
-    device: str, kinds: Sequence[Kind], count: int, peak: float | None, until: float
+    device: str, kinds: Sequence[ModelKind], count: int, peak: float | None, end_time: float
 ) -> Iterator[str]:
     """Measure each way to embed with each kind of model, and yield the lines.
 
-    At `until`, a time of `time.monotonic`, it is finished: each way has its share of what is left.
+    It ends at `end_time` (of `time.monotonic`): each way has an equal share of the time left.
     """
     sizes = embed.CALL_SEQUENCES, embed.CALL_SEQUENCES_MAX
-    sizes_of_calls = CALLS if device.startswith("cuda") else TRIED_CALLS
-    left = sum(len(ways(kind, sizes_of_calls)) for kind in kinds)
+    sizes_of_calls = CALLS if device.startswith("cuda") else TRIAL_CALLS
+    remaining_ways = sum(len(ways(kind, sizes_of_calls)) for kind in kinds)
     yield "| model, batches | sequences a second | over the first | busy | share of peak | memory |"
     yield "|---|---:|---:|---:|---:|---:|"
-    tokenised, exact = [], []
+    tokenizer_rates, exact_limits = [], []
     for kind in kinds:
-        first, before = 0.0, Measured(count, 0, 1.0, 0.0, 0)
+        first_rate, previous_result = 0.0, Measured(count, 0, 1.0, 0.0, 0)
         rng = np.random.RandomState(0)
         lengths = rng.choice(kind.lengths, count)
         sequences = random_sequences(rng, lengths)
@@ -274,64 +280,69 @@ def embedding_table(
             loaded = kind.loaded(folder, device, "budget")
             model: Any = loaded.extractor
             for way, batching, calls in ways(kind, sizes_of_calls):
-                share = (until - time.monotonic()) / left
+                way_seconds = (end_time - time.monotonic()) / remaining_ways
                 if WITH_PROCESSES in way and device != "cpu":
-                    began = time.monotonic()
+                    start = time.monotonic()
                     model.encode_in_processes(now=True)
-                    share -= time.monotonic() - began
+                    way_seconds -= time.monotonic() - start
                 # Warming up and the profiler take about as long as what is timed, each.
-                seconds = min(SECONDS, max(0.2, share / 3))
-                left -= 1
+                seconds = min(WAY_SECONDS_MAX, max(0.2, way_seconds / 3))
+                remaining_ways -= 1
                 if (
                     batching.mode == "budget"
-                    and before.embedded < calls // 2
+                    and previous_result.embedded < calls // 2
                     and calls > sizes_of_calls[0]
                 ):
                     yield f"| {kind.what}: {way} | not filled in {seconds:.0f} s | | | | |"
                     continue
-                with kernels_as_before():
+                with restored_kernels():
                     if batching.mode == "exact":
                         environment.set_exact()
                     model.batching = batching.mode
-                    given = with_limits(loaded, batching, device)
+                    limited_batching = with_limits(loaded, batching, device)
                     embed.CALL_SEQUENCES = embed.CALL_SEQUENCES_MAX = calls
-                    before = result = measured_way(loaded, given, sequences, device, seconds)
-                first = first or result.rate
-                yield row_of(kind, way, result, first, loaded, peak or peak_of(device, kind.dtype))
+                    previous_result = result = measured_way(
+                        loaded, limited_batching, sequences, device, seconds
+                    )
+                first_rate = first_rate or result.rate
+                yield row_of(
+                    kind, way, result, first_rate, loaded, peak or peak_of(device, kind.dtype)
+                )
                 if batching.mode == "exact":
                     limits = ", ".join(
-                        f"{limit.rows} of {limit.tokens} tokens" for limit in given.exact_limits
+                        f"{limit.rows} of {limit.tokens} tokens"
+                        for limit in limited_batching.exact_limits
                     )
-                    exact.append(f"{kind.what}: {limits}")
-                if result.rate == first and hasattr(model, "encoder"):
-                    began = time.perf_counter()
-                    model.encoder.encode(sequences[:WARM])
-                    rate = len(sequences[:WARM]) / (time.perf_counter() - began)
-                    tokenised.append(f"{kind.what}: {rate:,.0f}")
+                    exact_limits.append(f"{kind.what}: {limits}")
+                if result.rate == first_rate and hasattr(model, "encoder"):
+                    start = time.perf_counter()
+                    model.encoder.encode(sequences[:WARM_UP_SEQUENCES])
+                    rate = len(sequences[:WARM_UP_SEQUENCES]) / (time.perf_counter() - start)
+                    tokenizer_rates.append(f"{kind.what}: {rate:,.0f}")
             del loaded, model
     embed.CALL_SEQUENCES, embed.CALL_SEQUENCES_MAX = sizes
     yield ""
-    yield f"Sequences a second of the tokenizer alone: {'; '.join(tokenised)}."
+    yield f"Sequences a second of the tokenizer alone: {'; '.join(tokenizer_rates)}."
     yield ""
-    yield f"Rows of an exact batch at most, by their length: {'; '.join(exact)}."
+    yield f"Rows of an exact batch at most, by their length: {'; '.join(exact_limits)}."
     yield ""
 
 
 def row_of(
-    kind: Kind,
+    kind: ModelKind,
     way: str,
     result: Measured,
-    first: float,
+    first_rate: float,
     loaded: LoadedExtractor,
     peak: float | None,
 ) -> str:
     """Return the row of a way in the table; `first` is the rate of the kind's first way."""
     model: Any = loaded.extractor
-    weights = sum(one.numel() for one in model.model.parameters() if one.ndim > 1)
-    used = 2 * weights * result.letters / result.seconds / 1e12
-    share = f"{used / peak:.0%}" if peak else f"{used:.3g} TFLOPS"
+    weights = sum(parameter.numel() for parameter in model.model.parameters() if parameter.ndim > 1)
+    operations = 2 * weights * result.letters / result.seconds / 1e12
+    share = f"{operations / peak:.0%}" if peak else f"{operations:.3g} TFLOPS"
     return (
-        f"| {kind.what}: {way} | {result.rate:,.0f} | {result.rate / first:.1f} "
+        f"| {kind.what}: {way} | {result.rate:,.0f} | {result.rate / first_rate:.1f} "
         f"| {result.busy:.0%} | {share} | {result.memory / 1e9:.2f} GB |"
     )
 
@@ -349,7 +360,7 @@ def peak_of(device: str, dtype: str) -> float | None:
     return next((peaks[dtype] for part, peaks in PEAKS.items() if part in name), None)
 
 
-def ways(kind: Kind, sizes: Sequence[int]) -> list[tuple[str, Batching, int]]:
+def ways(kind: ModelKind, sizes: Sequence[int]) -> list[tuple[str, Batching, int]]:
     """Return the ways to embed with a kind of model: name, batching and sequences per call."""
     settings = [("batches of 8 in file order", Batching("file"), sizes[0])]
     calls = sizes[:1] if kind.is_hyena else sizes
@@ -362,47 +373,51 @@ def ways(kind: Kind, sizes: Sequence[int]) -> list[tuple[str, Batching, int]]:
     return [*settings, exact]
 
 
-def tf32_lines(device: str, kind: Kind, rows: int | None) -> Iterator[str]:
+def tf32_lines(device: str, kind: ModelKind, rows: int | None) -> Iterator[str]:
     """Measure how TF32 moves embeddings and a score of GENEB-mini, and yield the line."""
     from reference_harness import probe
 
     task = benchmark.mini().tasks[0]
     data = MiniSource().load(task).head(rows or 10**6)
     splits = data.train, data.test
-    found: list[tuple[np.ndarray, float, float]] = []
+    results: list[tuple[np.ndarray, float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         for allowed in (False, True):
             loaded = kind.loaded(Path(folder), device, "budget")
             environment.set_tf32(allowed=allowed)
-            began = time.perf_counter()
+            start = time.perf_counter()
             train, test = (
-                embed.embed_sequences(loaded, Batching("budget"), one.sequences, MemoryLimit())
-                for one in splits
+                embed.embed_sequences(loaded, Batching("budget"), split.sequences, MemoryLimit())
+                for split in splits
             )
-            seconds = time.perf_counter() - began
+            seconds = time.perf_counter() - start
             fit = probe.fit(train, data.train.labels, test, probe.CPU)
-            found.append((test, float(mcc(data.test.labels, fit.predictions)), seconds))
-    (off, score, slow), (on_, other, fast) = found
-    far = np.abs(on_ - off).max() / np.abs(off).max()
+            results.append((test, float(mcc(data.test.labels, fit.predictions)), seconds))
+    (embeddings_off, score_off, seconds_off), (embeddings_on, score_on, seconds_on) = results
+    distance = np.abs(embeddings_on - embeddings_off).max() / np.abs(embeddings_off).max()
     yield (
-        f"TF32, {kind.what}, {task.id}: {slow / fast:.2f} times as fast, embeddings move by up to "
-        f"{far:.1e} of the largest, MCC from {score:.3f} to {other:.3f}."
+        f"TF32, {kind.what}, {task.id}: {seconds_off / seconds_on:.2f} times as fast, "
+        "embeddings move by up to "
+        f"{distance:.1e} of the largest, MCC from {score_off:.3f} to {score_on:.3f}."
     )
     yield ""
 
 
 def fits_table(device: str, sizes: list[Size]) -> Iterator[str]:
     """Measure the fits, and yield the lines."""
-    _, here = on("numpy", sizes, 1)
-    alone, there = on(device, sizes, 1)
+    _, core_seconds = fits_in_processes("numpy", sizes, 1)
+    one_process_seconds, device_seconds = fits_in_processes(device, sizes, 1)
     yield f"| rows x columns, classes | one core | {device} |"
     yield "|---|---:|---:|"
-    for (rows, dim, classes), cpu, other in zip(sizes, here, there, strict=True):
-        yield (f"| {rows:,} x {dim:,}, {classes} | {cpu:.2f} s | {other:.2f} s |")
+    for (rows, dim, classes), core_fit, device_fit in zip(
+        sizes, core_seconds, device_seconds, strict=True
+    ):
+        yield (f"| {rows:,} x {dim:,}, {classes} | {core_fit:.2f} s | {device_fit:.2f} s |")
     yield ""
     for processes in PROCESSES[1:]:
-        took, _ = on(device, sizes, processes)
-        yield f"{processes} processes on {device} take {took / alone:.2f} times as long as one."
+        total_seconds, _ = fits_in_processes(device, sizes, processes)
+        ratio = total_seconds / one_process_seconds
+        yield f"{processes} processes on {device} take {ratio:.2f} times as long as one."
 
 
 def main() -> None:
@@ -417,35 +432,35 @@ def main() -> None:
         "--write", action="store_true", help="put the table into docs/contributor/cluster.md"
     )
     options = parser.parse_args()
-    began = time.monotonic()
+    start = time.monotonic()
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     is_trial = device == "cpu"
-    rows = options.rows or (TRIED if is_trial else None)
+    rows = options.rows or (TRIAL_SEQUENCES if is_trial else None)
     sizes = [
         (min(count, rows or count), dim, classes)
         for (count, dim), classes in itertools.product(SIZES, CLASSES)
     ]
-    kinds = [kind.small() if is_trial else kind for kind in KINDS]
+    kinds = [kind.small() if is_trial else kind for kind in MODEL_KINDS]
     count = min(SEQUENCES, rows or SEQUENCES)
-    until = began + 60 * options.minutes - TF32_SECONDS
+    end_time = start + 60 * options.minutes - TF32_SECONDS
     lines = []
     for line in itertools.chain(
-        embedding_table(device, kinds, count, options.peak, until),
+        embedding_table(device, kinds, count, options.peak, end_time),
         tf32_lines(device, kinds[0], rows),
     ):
         print(line, flush=True)
         lines.append(line)
-    took = time.monotonic() - began
+    embedding_seconds = time.monotonic() - start
     lines += fits_table(device, sizes) if options.fits else []
     text = f"{environment.hardware(device)}, {os.cpu_count()} cores, one thread a process; "
-    text += f"embedding and TF32 took {took / 60:.1f} minutes.\n"
+    text += f"embedding and TF32 took {embedding_seconds / 60:.1f} minutes.\n"
     if is_trial:
         text += "A trial without a GPU: the figures say nothing.\n"
     print(text)
     if options.write:
         text = "\n".join([*lines, "", text])
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        PAGE.write_text(before + BEGIN + text + END + rest.split(END)[1], encoding="utf-8")
+        before, after_begin = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + text + END + after_begin.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

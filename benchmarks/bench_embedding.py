@@ -27,11 +27,11 @@ def sequences() -> list[str]:
     return ["".join(rng.choice(list("ACGT"), n)) for n in rng.choice(LENGTHS, SEQUENCES)]
 
 
-def batching_table(say: Callable[..., None]) -> None:
+def batching_table(print_lines: Callable[..., None]) -> None:
     torch.set_num_threads(TORCH_THREADS)
-    todo = sequences()
-    tokens = [len(s) + 2 for s in todo]
-    say(
+    all_sequences = sequences()
+    tokens = [len(sequence) + 2 for sequence in all_sequences]
+    print_lines(
         f"## Embedding, BERT of 4 layers x 256, float32, {TORCH_THREADS} thread, {SEQUENCES} "
         f"sequences of {LENGTHS[0] + 2} to {LENGTHS[-1] + 2} tokens",
         "",
@@ -46,27 +46,29 @@ def batching_table(say: Callable[..., None]) -> None:
             "token budget 8,192": ("budget", 8192),
             "exact": ("exact", 8192),
         }
-        loaded = {
+        extractors = {
             name: load("huggingface", folder, "cpu", batching=mode, token_budget=budget).extractor
             for name, (mode, budget) in modes.items()
         }
-        exact = loaded["exact"]
-        alone = np.vstack([exact.extract_embeddings([s], batch_size=8) for s in todo])
+        exact = extractors["exact"]
+        single_rows = np.vstack(
+            [exact.extract_embeddings([sequence], batch_size=8) for sequence in all_sequences]
+        )
         seconds: dict[str, list[float]] = {name: [] for name in modes}
         rows: dict[str, np.ndarray] = {}
         for _ in range(ROUNDS):
-            for name, one in loaded.items():
+            for name, extractor in extractors.items():
                 started = time.process_time()
-                rows[name] = one.extract_embeddings(todo, batch_size=8)
+                rows[name] = extractor.extract_embeddings(all_sequences, batch_size=8)
                 seconds[name].append(time.process_time() - started)
-        first = statistics.median(next(iter(seconds.values())))
-        for name, one in loaded.items():
+        stock_seconds = statistics.median(next(iter(seconds.values())))
+        for name, extractor in extractors.items():
             median = statistics.median(seconds[name])
-            any_one: Any = one
-            padded = padded_tokens(tokens, any_one._batches(tokens, 8))
-            equal = int((rows[name] == alone).all(axis=1).sum())
-            say(
+            any_extractor: Any = extractor
+            padded = padded_tokens(tokens, any_extractor._batches(tokens, 8))
+            equal = int((rows[name] == single_rows).all(axis=1).sum())
+            print_lines(
                 f"| {name} | {sum(tokens) / median:,.0f} | {1 - sum(tokens) / padded:.0%} "
-                f"| {first / median:.2f} | {equal} of {SEQUENCES} |"
+                f"| {stock_seconds / median:.2f} | {equal} of {SEQUENCES} |"
             )
-    say("")
+    print_lines("")

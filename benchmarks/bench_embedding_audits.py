@@ -15,15 +15,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.bench_embedding_honest import audits_of_noise, false_alarms, honest
+from benchmarks.bench_embedding_honest import false_alarm_table, honest_table, noise_table
 from benchmarks.bench_embedding_power import (
-    Kept,
+    MeasurementStore,
     Table,
-    power,
-    published,
-    ruled,
-    simulated,
-    training,
+    alignment_row,
+    power_table,
+    published_rows,
+    simulation_table,
+    training_table,
 )
 from benchmarks.whole_audits import whole_audits
 from geneb_ci.audit.compare.embeddings import TaskFiles, read_task
@@ -49,8 +49,8 @@ MINI = ("mini_promoter", "mini_tf", "mini_splice")
 AUDITS = 2000  # simulated whole audits of honest embeddings
 
 
-class Embedded(NamedTuple):
-    """Honest embeddings of some tasks under one extractor, and those of another model."""
+class EmbeddedTasks(NamedTuple):
+    """Honest embeddings of some tasks by one extractor, and those by another extractor."""
 
     name: str
     rows: dict[str, Rows]
@@ -66,125 +66,137 @@ class Extractor(Protocol):
     def extract_embeddings(self, sequences: Sequence[str]) -> Rows: ...
 
 
-def embedded(
-    name: str, extractor: Extractor, other: Extractor, kept: Kept, *, real: bool
-) -> Embedded:
+def embedded_tasks(
+    name: str, extractor: Extractor, other: Extractor, store: MeasurementStore, *, real: bool
+) -> EmbeddedTasks:
     """Return honest embeddings of GENEB-mini, or of the real tasks that are available."""
     definition, source = harness_benchmark.mini(), MiniSource()
     tasks: Sequence[str] = MINI
-    place: Source = source
+    source_of_data: Source = source
     if real:
         definition = harness_benchmark.geneb()
-        place = Folder(REAL_TASKS, definition)
-        tasks = sorted(place.available())
-    data = {task: load(definition, place, task) for task in tasks}
+        source_of_data = Folder(REAL_TASKS, definition)
+        tasks = sorted(source_of_data.available())
+    data = {task: load(definition, source_of_data, task) for task in tasks}
 
-    def rows_of(task: str, one: TaskData, of: Extractor, which: str) -> Rows:
-        given = [*one.train.sequences, *one.test.sequences]
-        return kept.rows(
-            f"{name} {which} {task}",
-            lambda: np.asarray(of.extract_embeddings(given), dtype=np.float32),
+    def rows_of(
+        task: str, task_data: TaskData, task_extractor: Extractor, extractor_role: str
+    ) -> Rows:
+        sequences = [*task_data.train.sequences, *task_data.test.sequences]
+        return store.rows(
+            f"{name} {extractor_role} {task}",
+            lambda: np.asarray(task_extractor.extract_embeddings(sequences), dtype=np.float32),
         )
 
-    return Embedded(
+    return EmbeddedTasks(
         name,
-        {task: rows_of(task, one, extractor, "honest") for task, one in data.items()},
-        {task: rows_of(task, one, other, "other") for task, one in data.items()},
+        {task: rows_of(task, task_data, extractor, "honest") for task, task_data in data.items()},
+        {task: rows_of(task, task_data, other, "other") for task, task_data in data.items()},
         data,
-        place,
+        source_of_data,
         definition,
     )
 
 
-Attack = Callable[[Embedded, str], Rows]
+Attack = Callable[[EmbeddedTasks, str], Rows]
 
 
-def labels_of(of: Embedded, task: str) -> npt.NDArray[np.int64]:
-    return np.concatenate([of.data[task].train.labels, of.data[task].test.labels])
+def labels_of(embedded: EmbeddedTasks, task: str) -> npt.NDArray[np.int64]:
+    return np.concatenate([embedded.data[task].train.labels, embedded.data[task].test.labels])
 
 
-def noise(attack: attacks.Attack) -> Attack:
-    """Return an attack on the embeddings of every task alike."""
-    return lambda of, task: attack(
-        of.rows[task], labels_of(of, task), len(of.data[task].train.labels)
+def on_every_task(attack: attacks.Attack) -> Attack:
+    """Return the attack that alters the embeddings of every task alike."""
+    return lambda embedded, task: attack(
+        embedded.rows[task], labels_of(embedded, task), len(embedded.data[task].train.labels)
     )
 
 
-def support_row(of: Embedded, task: str) -> Rows:
+def support_row(embedded: EmbeddedTasks, task: str) -> Rows:
     """Alter one support embedding of a 1shot probe, in one task."""
-    train = of.data[task].train.labels
-    if task != next(iter(of.rows)):
-        return of.rows[task]
-    support_index = int(few_shot_indices(train, 1, of.definition.protocol.seeds[0])[0])
-    return attacks.altered(of.rows[task], labels_of(of, task), [support_index], len(train))
+    train_labels = embedded.data[task].train.labels
+    if task != next(iter(embedded.rows)):
+        return embedded.rows[task]
+    support_index = int(few_shot_indices(train_labels, 1, embedded.definition.protocol.seeds[0])[0])
+    return attacks.altered(
+        embedded.rows[task], labels_of(embedded, task), [support_index], len(train_labels)
+    )
 
 
 ATTACKS: dict[str, Attack] = {
-    "none: honest embeddings": lambda of, task: of.rows[task],
-    "column, 1e-3": noise(functools.partial(attacks.column, eps=1e-3)),
-    "column, 1e-4": noise(functools.partial(attacks.column, eps=1e-4)),
-    "column, 1e-5": noise(functools.partial(attacks.column, eps=1e-5)),
-    "column, 1e-6": noise(functools.partial(attacks.column, eps=1e-6)),
-    "push, 1e-3": noise(functools.partial(attacks.push, eps=1e-3)),
-    "push, 1e-4": noise(functools.partial(attacks.push, eps=1e-4)),
-    "push, 1e-5": noise(functools.partial(attacks.push, eps=1e-5)),
-    "push, 1e-6": noise(functools.partial(attacks.push, eps=1e-6)),
-    "border, tau": noise(attacks.border),
+    "none: honest embeddings": lambda embedded, task: embedded.rows[task],
+    "column, 1e-3": on_every_task(functools.partial(attacks.column, eps=1e-3)),
+    "column, 1e-4": on_every_task(functools.partial(attacks.column, eps=1e-4)),
+    "column, 1e-5": on_every_task(functools.partial(attacks.column, eps=1e-5)),
+    "column, 1e-6": on_every_task(functools.partial(attacks.column, eps=1e-6)),
+    "push, 1e-3": on_every_task(functools.partial(attacks.push, eps=1e-3)),
+    "push, 1e-4": on_every_task(functools.partial(attacks.push, eps=1e-4)),
+    "push, 1e-5": on_every_task(functools.partial(attacks.push, eps=1e-5)),
+    "push, 1e-6": on_every_task(functools.partial(attacks.push, eps=1e-6)),
+    "border, tau": on_every_task(attacks.border),
     "one support embedding of 1shot, in one task": support_row,
     "embeddings of another model": lambda of, task: of.other[task],
 }
 
 
-def found_attacks(
-    of: Callable[[], Embedded], name: str, where: str, kept: Kept, draws: int
+def attacks_table(
+    load_tasks: Callable[[], EmbeddedTasks],
+    extractor_name: str,
+    store_key: str,
+    store: MeasurementStore,
+    draws: int,
 ) -> Table:
-    """Return how often each attack on all tasks is found, by embeddings, direction and effect.
+    """Return the table of how often audits find each attack, by embeddings, direction and effect.
 
-    `where` distinguishes kept lines of the same extractor on other tasks.
+    `store_key` distinguishes stored lines of the same extractor on other tasks.
     """
-    loaded = functools.cache(of)
+    loaded = functools.cache(load_tasks)
 
     @functools.cache
     def honest_scores() -> dict[str, dict[str, float]]:
-        some = loaded()
-        with tempfile.TemporaryDirectory() as place:
+        embedded = loaded()
+        with tempfile.TemporaryDirectory() as folder_name:
             return {
-                task: _scored(some, Path(place), task, rows).mcc for task, rows in some.rows.items()
+                task: _scored(embedded, Path(folder_name), task, rows).mcc
+                for task, rows in embedded.rows.items()
             }
 
-    def line(one: str, attack: Attack) -> str:
-        return found_attack(loaded(), one, attack, honest_scores(), draws)
+    def line(attack_name: str, attack: Attack) -> str:
+        return attack_line(loaded(), attack_name, attack, honest_scores(), draws)
 
     return [
-        (f"| {name}: attack | embeddings | direction | effect | any | MCC: full | few-shot |"),
-        ruled(7),
+        (
+            f"| {extractor_name}: attack | embeddings | direction | effect | any | MCC: full | "
+            "few-shot |"
+        ),
+        alignment_row(7),
         *(
-            kept.line(
-                f"{where} {one} {draws}",
-                functools.partial(line, one, attack),
+            store.line(
+                f"{store_key} {attack_name} {draws}",
+                functools.partial(line, attack_name, attack),
             )
-            for one, attack in ATTACKS.items()
+            for attack_name, attack in ATTACKS.items()
         ),
     ]
 
 
-class Changed(NamedTuple):
-    """The receipt of a task with changed embeddings, scored, and what further draws need of it."""
+class ChangedReceipt(NamedTuple):
+    """The scored receipt of a task with changed embeddings, and the files that further draws
+    need."""
 
     scored: Scored
     read: TaskFiles
     values: npt.NDArray[np.float16]
 
     def drawn(self, share: TaskShare, seed: str) -> Scored:
-        """Return the task with the embeddings of another seed; nothing here asks for their
-        proofs."""
-        task, drawn = self.scored.drawn, drawn_embeddings([seed], self.read.strata, share)
-        rows = drawn.distinct_rows
+        """Return the task with the embeddings that another seed draws, without proofs."""
+        task, drawn_rows = self.scored.drawn, drawn_embeddings([seed], self.read.strata, share)
+        rows = drawn_rows.distinct_rows
         labels = np.concatenate([self.read.train_labels, self.read.strata.labels])
         support = np.concatenate([*self.read.strata.support.values()])
         return self.scored._replace(
             drawn=task._replace(
-                drawn=drawn,
+                drawn=drawn_rows,
                 rows=rows,
                 sequences=[],
                 committed=self.values[rows],
@@ -195,79 +207,99 @@ class Changed(NamedTuple):
         )
 
 
-def found_attack(
-    of: Embedded, name: str, attack: Attack, before: dict[str, dict[str, float]], draws: int
+def attack_line(
+    embedded: EmbeddedTasks,
+    name: str,
+    attack: Attack,
+    honest_scores: dict[str, dict[str, float]],
+    draws: int,
 ) -> str:
     """Return the line of an attack: how often draws find it, and what it gains."""
-    changed: dict[str, Changed] = {}
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        for task in of.rows:
-            one = _scored(of, folder, task, attack(of, task))
+    changed_receipts: dict[str, ChangedReceipt] = {}
+    with tempfile.TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
+        for task in embedded.rows:
+            one = _scored(embedded, folder, task, attack(embedded, task))
             values = np.fromfile(receipt_file(folder, task), dtype="<f2").reshape(
                 -1, one.receipt.dim
             )
-            changed[task] = Changed(one, read_task(folder / "strata", task, of.definition), values)
-    classes = {task: len(np.unique(one.test.labels)) for task, one in of.data.items()}
-    share = draw_shares(sample_of(of), classes, [[task] for task in classes])
+            changed_receipts[task] = ChangedReceipt(
+                one, read_task(folder / "strata", task, embedded.definition), values
+            )
+    classes = {task: len(np.unique(one.test.labels)) for task, one in embedded.data.items()}
+    share = draw_shares(sample_of(embedded), classes, [[task] for task in classes])
     by_rows = by_direction = by_effect = by_any = 0
     for number in range(draws):
         seed = f"{number + 1:064x}"
-        some = {task: one.drawn(share[task], seed) for task, one in changed.items()}
-        found = audit(some, of.rows, seed)
-        by_rows += any(task.failed for task in found.tasks)
-        by_direction += found.direction.p < LEVEL
-        by_effect += max(abs(part.statistic) for _, part in found.effect) > EFFECT
-        by_any += bool(found.reasons)
+        drawn_tasks = {task: one.drawn(share[task], seed) for task, one in changed_receipts.items()}
+        outcome = audit(drawn_tasks, embedded.rows, seed)
+        by_rows += any(task.failed for task in outcome.tasks)
+        by_direction += outcome.direction.p < LEVEL
+        by_effect += max(abs(part.statistic) for _, part in outcome.effect) > EFFECT
+        by_any += bool(outcome.reasons)
     gains = {
-        regime: max(one.scored.mcc[regime] - before[task][regime] for task, one in changed.items())
-        for regime in of.definition.regimes
+        regime: max(
+            one.scored.mcc[regime] - honest_scores[task][regime]
+            for task, one in changed_receipts.items()
+        )
+        for regime in embedded.definition.regimes
     }
-    few = max(value for regime, value in gains.items() if regime != "full")
+    few_shot_gain = max(value for regime, value in gains.items() if regime != "full")
     return (
         f"| {name} | {by_rows} of {draws} | {by_direction} | {by_effect} | {by_any} | "
-        f"{gains['full']:+.4f} | {few:+.4f} |"
+        f"{gains['full']:+.4f} | {few_shot_gain:+.4f} |"
     )
 
 
-def sample_of(of: Embedded) -> SampleSizes:
-    return SampleSizes(test=45 * len(of.rows), training=30, support=15 * len(of.rows))
+def sample_of(embedded: EmbeddedTasks) -> SampleSizes:
+    return SampleSizes(test=45 * len(embedded.rows), training=30, support=15 * len(embedded.rows))
 
 
-def _scored(of: Embedded, folder: Path, task: str, rows: Rows) -> Scored:
+def _scored(embedded: EmbeddedTasks, folder: Path, task: str, rows: Rows) -> Scored:
     return scored(
-        folder, task, rows, sample_of(of), source=of.source, benchmark=of.definition,
-    )  # fmt: skip
+        folder,
+        task,
+        rows,
+        sample_of(embedded),
+        source=embedded.source,
+        benchmark=embedded.definition,
+    )
 
 
-def tables(kept: Kept, *, audits: int, draws: int) -> dict[str, Callable[[], Table]]:
+def tables(store: MeasurementStore, *, audits: int, draws: int) -> dict[str, Callable[[], Table]]:
     """Return the function that makes each table, by its name, the quickest first."""
-    rows = functools.cache(published)
+    cached_rows = functools.cache(published_rows)
 
-    def four() -> Table:
-        order = sorted(rows(), key=lambda one: hit_lower_bound(one.macro, 0.01))
-        return simulated([order[0], order[5], order[len(order) // 2], order[-1]])
+    def four_rows() -> Table:
+        order = sorted(cached_rows(), key=lambda row: hit_lower_bound(row.macro, 0.01))
+        return simulation_table([order[0], order[5], order[len(order) // 2], order[-1]])
 
-    def attacked(name: str, made: Callable[[], tuple[Any, Any]], *, real: bool) -> Table:
-        place = f"{name}{', real tasks' if real else ''}"
-        return found_attacks(
-            lambda: embedded(place, *made(), kept, real=real), name, place, kept, draws
+    def attacks_on(
+        name: str, make_extractors: Callable[[], tuple[Any, Any]], *, real: bool
+    ) -> Table:
+        label = f"{name}{', real tasks' if real else ''}"
+        return attacks_table(
+            lambda: embedded_tasks(label, *make_extractors(), store, real=real),
+            name,
+            label,
+            store,
+            draws,
         )
 
     def convolutions() -> tuple[Any, Any]:
-        one, other = (NetworkExtractor(random_convolution(seed)) for seed in (3, 4))
-        return one, other
+        first, other = (NetworkExtractor(random_convolution(seed)) for seed in (3, 4))
+        return first, other
 
     return {
-        "power": lambda: power(rows()),
-        "simulated": four,
-        "training": training,
-        "alarms": lambda: false_alarms(audits, kept),
-        "noise": lambda: audits_of_noise(audits // 2, kept),
-        "attacks": lambda: attacked("random convolution", convolutions, real=False),
-        "whole audits": lambda: whole_audits(kept, lambda: kept.folder / "whole"),
-        "honest": lambda: honest(kept),
-        "attacks on real tasks": lambda: attacked("random convolution", convolutions, real=True),
+        "power": lambda: power_table(cached_rows()),
+        "simulated": four_rows,
+        "training": training_table,
+        "alarms": lambda: false_alarm_table(audits, store),
+        "noise": lambda: noise_table(audits // 2, store),
+        "attacks": lambda: attacks_on("random convolution", convolutions, real=False),
+        "whole audits": lambda: whole_audits(store, lambda: store.folder / "whole"),
+        "honest": lambda: honest_table(store),
+        "attacks on real tasks": lambda: attacks_on("random convolution", convolutions, real=True),
     }
 
 
@@ -282,29 +314,29 @@ def main() -> int:
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="Folder in which measurements are kept."
     )
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as place:
-        kept = Kept(given.keep or Path(place))
-        made = tables(kept, audits=given.audits, draws=given.draws)
-        for name, table in made.items():
-            if (given.only and name not in given.only) or ("real" in name and not given.real):
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder_name:
+        store = MeasurementStore(options.keep or Path(folder_name))
+        table_functions = tables(store, audits=options.audits, draws=options.draws)
+        for name, table in table_functions.items():
+            if (options.only and name not in options.only) or ("real" in name and not options.real):
                 continue
             started = time.perf_counter()
             lines = table()
             print(f"\n{name} ({time.perf_counter() - started:.0f} s)")
             print("\n".join(lines), flush=True)
-            if given.write:
-                written(name, lines)
+            if options.write:
+                write_table(name, lines)
     return 0
 
 
-def written(name: str, lines: Table) -> None:
+def write_table(name: str, lines: Table) -> None:
     """Put a table between its marks in the page, where it has them."""
     text = PAGE.read_text(encoding="utf-8")
     begin, end = f"<!-- bench {name} -->\n", f"<!-- /bench {name} -->"
     if begin in text:
-        head, _, rest = text.partition(begin)
-        text = head + begin + "\n".join(lines) + "\n" + end + rest.partition(end)[2]
+        head, _, after_begin = text.partition(begin)
+        text = head + begin + "\n".join(lines) + "\n" + end + after_begin.partition(end)[2]
         PAGE.write_text(text, encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from transformers import BertConfig, BertModel
 
-from benchmarks.bench_embedding_power import Kept, Table, ruled
+from benchmarks.bench_embedding_power import MeasurementStore, Table, alignment_row
 from geneb_ci.receipt.column_rule import distance, is_own_noise, judge, tolerances
 from geneb_ci.receipt.direction import Stratum, direction_test
 from geneb_ci.receipt.embeddings import (
@@ -27,11 +27,14 @@ from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.receipt.rounding import rounded
 from tests.harness.extractors.models import VOCABULARY, tokenizer
 
-TASKS, TASK_ROWS = 100, 75  # a whole audit: 45 test and 30 training embeddings in each
+TASKS, TASK_EMBEDDINGS = 100, 75  # a whole audit: 45 test and 30 training embeddings in each
 
 
-WIDTH, HONEST = 128, 2500  # sequences that are embedded in four batchings: 10,000 embeddings
-OTHERS = {32: 500, 64: 500, 256: 500, 768: 125}  # the same of other widths, fewer embeddings
+WIDTH, HONEST_SEQUENCES = (
+    128,
+    2500,
+)  # sequences that are embedded in four batchings: 10,000 embeddings
+OTHER_WIDTHS = {32: 500, 64: 500, 256: 500, 768: 125}  # the same of other widths, fewer embeddings
 BATCHINGS: dict[str, dict[str, Any]] = {
     "file order, 8 embeddings": {"batching": "file"},
     "512 padded tokens": {"token_budget": 512},
@@ -55,16 +58,16 @@ def bert(folder: Path, width: int = WIDTH) -> Path:
 @functools.cache
 def sequences(count: int) -> tuple[str, ...]:
     """Return distinct sequences of GENEB-mini, from all of its tasks alike."""
-    found: dict[str, None] = {}
+    distinct_sequences: dict[str, None] = {}
     for task in mini.TASKS:
         data = mini.load(task.id)
-        found.update(dict.fromkeys([*data.train.sequences, *data.test.sequences]))
-    every = max(1, len(found) // count)
-    return tuple(found)[::every][:count]
+        distinct_sequences.update(dict.fromkeys([*data.train.sequences, *data.test.sequences]))
+    step = max(1, len(distinct_sequences) // count)
+    return tuple(distinct_sequences)[::step][:count]
 
 
-class Compared(NamedTuple):
-    """How honest embeddings of one width compare with a receipt."""
+class ReceiptComparison(NamedTuple):
+    """Differences of honest embeddings of one width from a receipt of the same sequences."""
 
     rows: int
     failed: int
@@ -72,21 +75,23 @@ class Compared(NamedTuple):
     mismatch: int
 
 
-def honest(kept: Kept) -> Table:
-    """Compare embeddings in four batchings with a receipt that was written in a fifth way."""
-    every = tuple(BATCHINGS)
+def honest_table(store: MeasurementStore) -> Table:
+    """Return the table of embeddings in four batchings, compared with a receipt of a fifth."""
+    all_batchings = tuple(BATCHINGS)
     cases = [
-        *((WIDTH, HONEST, (one,)) for one in every),
-        *((*one, every) for one in OTHERS.items()),
+        *((WIDTH, HONEST_SEQUENCES, (batching,)) for batching in all_batchings),
+        *((*batching, all_batchings) for batching in OTHER_WIDTHS.items()),
     ]
 
     def line(width: int, count: int, names: tuple[str, ...]) -> str:
-        found = [compared(width, count, name, kept) for name in names]
-        most = max(one.mismatch for one in found)
+        comparisons = [receipt_comparison(width, count, name, store) for name in names]
+        mismatch_max = max(batching.mismatch for batching in comparisons)
         return (
             f"| {width} | {names[0] if len(names) == 1 else 'all four'} "
-            f"| {sum(one.rows for one in found):,} | {sum(one.failed for one in found)} "
-            f"| {max(one.deviation for one in found):.1e} | {most}, {mismatch_limit(width)} may |"
+            f"| {sum(batching.rows for batching in comparisons):,} | "
+            f"{sum(batching.failed for batching in comparisons)} "
+            f"| {max(batching.deviation for batching in comparisons):.1e} | {mismatch_max}, "
+            f"{mismatch_limit(width)} may |"
         )
 
     return [
@@ -94,9 +99,9 @@ def honest(kept: Kept) -> Table:
             "| columns | batching | embeddings | failed | largest deviation | most coordinates of "
             "an embedding |"
         ),
-        ruled(6),
+        alignment_row(6),
         *(
-            kept.line(
+            store.line(
                 f"honest {width} {count} {' '.join(names)}",
                 functools.partial(line, width, count, names),
             )
@@ -105,29 +110,39 @@ def honest(kept: Kept) -> Table:
     ]
 
 
-def compared(width: int, count: int, batching: str, kept: Kept) -> Compared:
+def receipt_comparison(
+    width: int, count: int, batching: str, store: MeasurementStore
+) -> ReceiptComparison:
     """Embed sequences in one batching, and compare them with those of the default one, rounded."""
-    place, given = str(bert(kept.folder / f"bert-{width}", width)), list(sequences(count))
-    written = kept.rows(
-        f"bert {width} {count}", lambda: HuggingFaceExtractor(place).extract_embeddings(given)
+    model_folder, texts = str(bert(store.folder / f"bert-{width}", width)), list(sequences(count))
+    embeddings = store.rows(
+        f"bert {width} {count}",
+        lambda: HuggingFaceExtractor(model_folder).extract_embeddings(texts),
     )
-    again = HuggingFaceExtractor(place, **BATCHINGS[batching]).extract_embeddings(given)
-    receipt = rounded([written])
-    limits = tolerances(again, receipt.scale_log2)
-    found = judge(receipt.values, again, limits, receipt.scale_log2)
-    failed = int(found.failed(width).sum())
-    return Compared(len(again), failed, float(found.deviation.max()), int(found.mismatch.max()))
+    other_embeddings = HuggingFaceExtractor(model_folder, **BATCHINGS[batching]).extract_embeddings(
+        texts
+    )
+    receipt = rounded([embeddings])
+    limits = tolerances(other_embeddings, receipt.scale_log2)
+    judgement = judge(receipt.values, other_embeddings, limits, receipt.scale_log2)
+    failed = int(judgement.failed(width).sum())
+    return ReceiptComparison(
+        len(other_embeddings),
+        failed,
+        float(judgement.deviation.max()),
+        int(judgement.mismatch.max()),
+    )
 
 
-Kind = Literal["float32", "bfloat16", "nondeterministic"]
-KINDS: dict[Kind, str] = {
+NoiseKind = Literal["float32", "bfloat16", "nondeterministic"]
+NOISE_KINDS: dict[NoiseKind, str] = {
     "float32": "float32",
     "bfloat16": "bfloat16 in a model that declares float32",
     "nondeterministic": "nondeterministic, by 1e-8 to 1e-2",
 }
-"""Kind of embeddings to its words. Those of a model that declares bfloat16 are weak before any is
-drawn."""
-REPEATED = 5
+"""Description of each kind of embeddings. A model that declares bfloat16 is not among them: its
+audit is weak before any embedding is drawn."""
+REPEATS = 5
 """Embeddings of a task that are repeated twice, in other batches: 65 of an audit."""
 
 
@@ -154,13 +169,13 @@ class NoisyAudit(NamedTuple):
         return "agrees" if is_same and abs(self.effect) <= EFFECT else "differs"
 
 
-def bfloat16(values: Wide) -> Wide:
+def rounded_to_bfloat16(values: Wide) -> Wide:
     """Return the nearest values of bfloat16."""
     return torch.from_numpy(values).to(torch.bfloat16).to(torch.float64).numpy()
 
 
 class NoisyTask:
-    """Made-up embeddings of a task, which each run gives with its own noise.
+    """Made-up embeddings of a task, to which each run adds noise of its own.
 
     Columns vary by 0.08 to 1 of their size. Three are another: one of mean 3,001 and spread 0.065,
     which deviates by 1.8e-4; one that is 0 in nine embeddings of ten; one that is constant. In
@@ -169,7 +184,9 @@ class NoisyTask:
     one has a noise of one size.
     """
 
-    def __init__(self, draw: np.random.Generator, kind: Kind, noise: float, count: int) -> None:
+    def __init__(
+        self, draw: np.random.Generator, kind: NoiseKind, noise: float, count: int
+    ) -> None:
         self.draw, self.kind, self.noise, self.count = draw, kind, noise, count
         share, self.centre = draw.uniform(0.08, 1.0), draw.normal(size=WIDTH)
         self.spread = share * draw.lognormal(0, 0.3, WIDTH)
@@ -193,7 +210,7 @@ class NoisyTask:
         if self.kind == "bfloat16":
             is_next = self.draw.random(values.shape) < self.noise
             steps = self.draw.choice([-1, 1], values.shape) * is_next
-            values = bfloat16(bfloat16(values) * (1 + steps * 2.0**-8))
+            values = rounded_to_bfloat16(rounded_to_bfloat16(values) * (1 + steps * 2.0**-8))
         return values.astype(np.float32)
 
     def influence(self, difference: Wide) -> EmbeddingInfluence:
@@ -204,7 +221,9 @@ class NoisyTask:
         return EmbeddingInfluence("test", residual * (difference @ weights))
 
 
-def noisy_audit(seed: int, tasks: int = 13, count: int = 40, kind: Kind = "float32") -> NoisyAudit:
+def noisy_audit(
+    seed: int, tasks: int = 13, count: int = 40, kind: NoiseKind = "float32"
+) -> NoisyAudit:
     """Return an audit of made-up embeddings that deviate from one another."""
     draw = np.random.default_rng(seed)
     noise = draw.uniform(0.02, 0.6) if kind == "bfloat16" else 10 ** draw.uniform(-8, -2)
@@ -224,36 +243,36 @@ def noisy_audit(seed: int, tasks: int = 13, count: int = 40, kind: Kind = "float
             task.influence(receipt.values.astype(np.float64) - receipt_values(rerun, scale))
         )
         for repeat in (task.run(0.5), task.run(0.5)):
-            pairs = zip(rerun[:REPEATED], repeat, limits, strict=False)
+            pairs = zip(rerun[:REPEATS], repeat, limits, strict=False)
             apart = max(apart, *(distance(*pair, scale) for pair in pairs))
     effect = part_statistic(parts).statistic
     return NoisyAudit(tasks * count, failed, deviation, mismatch, effect, apart)
 
 
-def audits_of_noise(audits: int, kept: Kept) -> Table:
+def noise_table(audits: int, store: MeasurementStore) -> Table:
     """Count the verdicts on honest embeddings, as `noisy_audit` makes them."""
     return [
         (
             "| embeddings | audits | agree | weak | differ | embeddings failed | deviation | "
             "round otherwise | effect |"
         ),
-        ruled(9),
+        alignment_row(9),
         *(
-            kept.line(f"noise {kind} {audits}", functools.partial(line_of_noise, kind, audits))
-            for kind in KINDS
+            store.line(f"noise {kind} {audits}", functools.partial(noise_line, kind, audits))
+            for kind in NOISE_KINDS
         ),
     ]
 
 
-def line_of_noise(kind: Kind, audits: int) -> str:
-    """Return the line of a number of audits of one kind."""
+def noise_line(kind: NoiseKind, audits: int) -> str:
+    """Return the table's line for a number of audits of one kind of embeddings."""
     results = [noisy_audit(seed, kind=kind) for seed in range(audits)]
     verdicts = [result.verdict for result in results]
-    counted = [f"{verdicts.count(one):,}" for one in ("agrees", "weak", "differs")]
+    verdict_counts = [f"{verdicts.count(verdict):,}" for verdict in ("agrees", "weak", "differs")]
     coordinates = WIDTH * results[0].rows
     rates = [result.mismatch / coordinates for result in results]
     return (
-        f"| {KINDS[kind]} | {audits:,} | {' | '.join(counted)} "
+        f"| {NOISE_KINDS[kind]} | {audits:,} | {' | '.join(verdict_counts)} "
         f"| {sum(result.failed for result in results):,} "
         f"| {max(result.deviation for result in results):.2g} "
         f"| {np.mean(rates):.2%}, {max(rates):.2%} "
@@ -261,41 +280,46 @@ def line_of_noise(kind: Kind, audits: int) -> str:
     )
 
 
-def false_alarms(audits: int, kept: Kept) -> Table:
+def false_alarm_table(audits: int, store: MeasurementStore) -> Table:
     """Count significant directions of whole audits whose embeddings deviate as float32 does.
 
     Few coordinates differ at all: a Poisson number of 1.2 an embedding, as of 768 columns, each
     worth a weight of either sign; in the third case all embeddings deviate alike, as with other
     hardware."""
-    cases = {"one coordinate in 640": 1.2, "one in 64": 12.0, "all alike, and one in 640": 1.2}
+    rates = {"one coordinate in 640": 1.2, "one in 64": 12.0, "all alike, and one in 640": 1.2}
 
-    def line(number: int, name: str, rate: float) -> str:
-        draw = np.random.default_rng(number)
+    def line(case_number: int, name: str, rate: float) -> str:
+        draw = np.random.default_rng(case_number)
         alarms = sum(
-            direction_test(_honest_strata(draw, rate, alike=number == 2), f"{seed:064x}").p < LEVEL
+            direction_test(_honest_strata(draw, rate, alike=case_number == 2), f"{seed:064x}").p
+            < LEVEL
             for seed in range(audits)
         )
         return f"| {name} | {audits:,} | {alarms} | {alarms / audits:.4f} |"
 
     return [
         "| honest deviations | audits | false alarms | share |",
-        ruled(4),
+        alignment_row(4),
         *(
-            kept.line(
+            store.line(
                 f"alarms {name} {audits}",
-                functools.partial(line, number, name, rate),
+                functools.partial(line, case_number, name, rate),
             )
-            for number, (name, rate) in enumerate(cases.items())
+            for case_number, (name, rate) in enumerate(rates.items())
         ),
     ]
 
 
 def _honest_strata(draw: np.random.Generator, rate: float, *, alike: bool) -> Iterator[Stratum]:
     share = draw.uniform(0.05, 0.5, TASKS)
-    moved = draw.poisson(rate, (TASKS, TASK_ROWS))
-    values = draw.normal(size=moved.shape) * np.sqrt(moved) * draw.lognormal(size=(TASKS, 1))
+    change_counts = draw.poisson(rate, (TASKS, TASK_EMBEDDINGS))
+    values = (
+        draw.normal(size=change_counts.shape)
+        * np.sqrt(change_counts)
+        * draw.lognormal(size=(TASKS, 1))
+    )
     if alike:
         values += draw.normal(size=(TASKS, 1))
-    upper = draw.random(moved.shape) < share[:, None]
+    upper = draw.random(change_counts.shape) < share[:, None]
     for task in range(TASKS):
         yield Stratum(str(task), values[task], upper[task])

@@ -19,7 +19,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.bench_families import OwnPlace, place_of
+from benchmarks.bench_families import FamilyRepository, family_repository
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.fetching import entry_lock, install_lock
@@ -30,10 +30,10 @@ from tests.harness.extractors.models import MAX_LENGTH
 from tools.demo_audit import ROOT
 
 POLICY = ROOT / "leaderboard/policy"
-PLAIN = {"pooling": "mean", "dtype": "float32"}
-CUT = PLAIN | {"max_length": str(MAX_LENGTH - 2), "truncation": "right"}
-REMOTE = CUT | {"trust_remote_code": "true"}
-START = """
+BASE_OPTIONS = {"pooling": "mean", "dtype": "float32"}
+TRUNCATED_OPTIONS = BASE_OPTIONS | {"max_length": str(MAX_LENGTH - 2), "truncation": "right"}
+REMOTE_CODE_OPTIONS = TRUNCATED_OPTIONS | {"trust_remote_code": "true"}
+SCRIPT_START = """
 import json, shutil, sys
 from pathlib import Path
 import torch
@@ -44,7 +44,7 @@ def mapped(**auto_map):
     place = folder / "config.json"
     place.write_text(json.dumps({**json.loads(place.read_text()), "auto_map": auto_map}))
 """
-OLD = """
+OLD_MODEL_CODE = """
 from torch import nn
 from transformers import BertConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
@@ -69,24 +69,24 @@ class OldModel(PreTrainedModel):
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelScript:
     """A model: the code that writes it, and its description in an entry."""
 
     lock: str
     """Name of the lock, without its ending."""
-    write: str
+    script: str
     """Python that writes the folder, under the packages of the lock."""
-    options: dict[str, str] = field(default_factory=lambda: CUT)
+    options: dict[str, str] = field(default_factory=lambda: TRUNCATED_OPTIONS)
 
 
 MODELS = {
-    kind: Model(f"transformers-{version}", f'save("{kind}", folder)')
+    kind: ModelScript(f"transformers-{version}", f'save("{kind}", folder)')
     for kind, version in {"bert": "4.28.0", "esm": "4.38.1", "llama": "4.57.3"}.items()
 } | {
-    "old-code": Model(
+    "old-code": ModelScript(
         "transformers-4.45.2",
         f"""
-(folder / "old.py").write_text({OLD!r})
+(folder / "old.py").write_text({OLD_MODEL_CODE!r})
 sys.path.insert(0, str(folder))
 import old
 from transformers import BertConfig
@@ -94,9 +94,9 @@ old.OldModel(BertConfig(vocab_size=len(VOCABULARY), hidden_size=32)).save_pretra
 tokenizer().save_pretrained(folder)
 mapped(AutoModel="old.OldModel")
 """,
-        REMOTE,
+        REMOTE_CODE_OPTIONS,
     ),
-    "olmo": Model(
+    "olmo": ModelScript(
         "ai2-olmo-0.6.0",
         """
 import hf_olmo
@@ -113,9 +113,9 @@ mapped(
     AutoConfig="configuration_olmo.OLMoConfig", AutoModelForCausalLM="modeling_olmo.OLMoForCausalLM"
 )
 """,
-        REMOTE | {"auto_class": "AutoModelForCausalLM"},
+        REMOTE_CODE_OPTIONS | {"auto_class": "AutoModelForCausalLM"},
     ),
-    "enformer": Model(
+    "enformer": ModelScript(
         "enformer-pytorch-0.8.8",
         """
 from enformer_pytorch import Enformer
@@ -123,7 +123,7 @@ sizes = dict(dim=24, depth=1, heads=2, attn_dim_key=8, num_downsamples=3, dim_di
 heads = dict(human=3, mouse=2)
 Enformer.from_hparams(**sizes, target_length=-1, output_heads=heads).save_pretrained(folder)
 """,
-        PLAIN
+        BASE_OPTIONS
         | {
             "auto_class": "package:enformer_pytorch.Enformer",
             "config_arguments": '{"use_tf_gamma": false}',
@@ -139,93 +139,108 @@ Enformer.from_hparams(**sizes, target_length=-1, output_heads=heads).save_pretra
 
 
 def environment(lock: str) -> Environment:
-    """Return the part of an entry that names a lock."""
+    """Return the environment of an entry of the model registry, which names a lock."""
     raw = (POLICY / "environments" / f"{lock}.txt").read_bytes()
     return Environment(lock=f"{lock}.txt", sha256=hashlib.sha256(raw).hexdigest())
 
 
-def row(place: OwnPlace, kind: str) -> str:
+def add_row(repository: FamilyRepository, kind: str) -> str:
     """Write the model, run it and describe it by an entry.
 
     Return the last line of a run without its environment; "" if that succeeds.
     """
     model = MODELS[kind]
-    wanted = environment(model.lock)
-    site = install_lock(entry_lock(wanted, POLICY), print).folder
-    folder = place.root.parent / kind
+    environment_entry = environment(model.lock)
+    packages_folder = install_lock(entry_lock(environment_entry, POLICY), print).folder
+    folder = repository.root.parent / kind
     folder.mkdir()
-    written = subprocess.run(
-        [sys.executable, "-c", START + model.write, str(folder)],
-        env=place.environment | {"PYTHONPATH": f"{site}:{ROOT}"},
+    script_run = subprocess.run(
+        [sys.executable, "-c", SCRIPT_START + model.script, str(folder)],
+        env=repository.environment | {"PYTHONPATH": f"{packages_folder}:{ROOT}"},
         cwd=ROOT, check=False, capture_output=True, text=True,
     )  # fmt: skip
-    assert written.returncode == 0, written.stderr
-    words = [word for key, one in model.options.items() for word in ("--option", f"{key}={one}")]
-    file = place.root / "submissions" / f"{kind}.json"
+    assert script_run.returncode == 0, script_run.stderr
+    option_arguments = [
+        word
+        for key, option_value in model.options.items()
+        for word in ("--option", f"{key}={option_value}")
+    ]
+    file = repository.root / "submissions" / f"{kind}.json"
     run = (
         *("reference_harness", "run", "--extractor", "huggingface", "--model", str(folder)),
-        *words,
-        *("--quiet"),
+        *option_arguments,
+        "--quiet",
     )
-    trial = ("--tasks", "mini_splice", "--limit", "64", "--output", f"{kind}.trial.json")
-    without = place.run(*run, *trial, check=False)
-    path = place.environment["PYTHONPATH"]
-    place.environment["PYTHONPATH"] = f"{path}:{site}"
-    place.run(
+    trial_options = ("--tasks", "mini_splice", "--limit", "64", "--output", f"{kind}.trial.json")
+    trial = repository.run(*run, *trial_options, check=False)
+    path = repository.environment["PYTHONPATH"]
+    repository.environment["PYTHONPATH"] = f"{path}:{packages_folder}"
+    repository.run(
         *run,
         *("--output", f"{kind}.record.json", "--model-id", kind),
         *("--submission", str(file), "--submitted-by", "a bench"),
     )
-    place.environment["PYTHONPATH"] = path
+    repository.environment["PYTHONPATH"] = path
     document = json.loads(file.read_bytes())
-    old = {key: document[key] for key in FORMAT_1_0} | {"schema_version": "1.0"}
-    file.write_text(json.dumps(old), encoding="utf-8")
+    old_document = {key: document[key] for key in FORMAT_1_0} | {"schema_version": "1.0"}
+    file.write_text(json.dumps(old_document), encoding="utf-8")
     digests = {
-        one.name: hashlib.sha256(one.read_bytes()).hexdigest()
-        for one in sorted(folder.iterdir())
-        if one.is_file()
+        option_value.name: hashlib.sha256(option_value.read_bytes()).hexdigest()
+        for option_value in sorted(folder.iterdir())
+        if option_value.is_file()
     }
-    (place.root / f"leaderboard/policy/models/{kind}.toml").write_text(
+    (repository.root / f"leaderboard/policy/models/{kind}.toml").write_text(
         'schema_version = "1.0"\n'
         + table("weights", {"kind": "url", "location": f"https://example.org/{kind}"})
         + table("weights.files", digests)
         + table("run", {"extractor": "builtin:huggingface", "dtype": "float32"})
-        + table("run.environment", {"lock": wanted.lock, "sha256": wanted.sha256})
+        + table(
+            "run.environment", {"lock": environment_entry.lock, "sha256": environment_entry.sha256}
+        )
         + table("run.options", model.options),
         encoding="utf-8",
     )
-    return without.stderr.strip().splitlines()[-1] if without.returncode else ""
+    return trial.stderr.strip().splitlines()[-1] if trial.returncode else ""
 
 
 def main() -> None:
     """Print a line for each row."""
     kinds = sys.argv[1:] or list(MODELS)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-bench-") as name:
-        place = place_of(Path(name))
-        locks = place.root / "leaderboard/policy/environments"
+        repository = family_repository(Path(name))
+        locks = repository.root / "leaderboard/policy/environments"
         locks.symlink_to(POLICY / "environments")
-        without = {kind: row(place, kind) for kind in kinds}
+        errors_without_environment = {kind: add_row(repository, kind) for kind in kinds}
         audit = f'[[audit]]\ncommitted-at = "{GO[1]}"\nbeacon-file = "round.json"\n'
-        (place.root / "list.toml").write_text(
+        (repository.root / "list.toml").write_text(
             "".join(
-                f'{audit}file = "submissions/{kind}.json"\nweights = "{place.root.parent / kind}"\n'
+                f'{audit}file = "submissions/{kind}.json"\n'
+                f'weights = "{repository.root.parent / kind}"\n'
                 for kind in kinds
             ),
             encoding="utf-8",
         )
-        done = place.run(
+        queue_run = repository.run(
             *("geneb_ci", "audit", "queue", "--from", "list.toml", "--key", "key.pem"), check=False
         )
-        print(done.stdout, done.stderr)
+        print(queue_run.stdout, queue_run.stderr)
         print("| model | lock | embedded with | audit | without its environment |")
         print("|---|---|---|---|---|")
-        for path in record_files(place.root / "leaderboard/audits"):
+        for path in record_files(repository.root / "leaderboard/audits"):
             kind = path.parent.name
             predicate = json.loads(parse_envelope(path.read_bytes()).payload)["predicate"]
-            (lock,) = [note for note in predicate["notes"] if note.startswith("environment: ")]
-            used = re.sub(r".*it embedded with |; `packages`.*", "", lock)
-            verdict, other = predicate["verdict"], without[kind] or "runs"
-            print(f"| {kind} | {MODELS[kind].lock} | {used} | {verdict} | {other} |")
+            (environment_note,) = [
+                note for note in predicate["notes"] if note.startswith("environment: ")
+            ]
+            packages_text = re.sub(r".*it embedded with |; `packages`.*", "", environment_note)
+            verdict, end_without_environment = (
+                predicate["verdict"],
+                errors_without_environment[kind] or "runs",
+            )
+            print(
+                f"| {kind} | {MODELS[kind].lock} | {packages_text} | {verdict} | "
+                f"{end_without_environment} |"
+            )
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ MODELS = {
 }
 
 
-def estimated(text: str) -> dict[str, float]:
+def estimated_seconds_by_step(text: str) -> dict[str, float]:
     """Return the seconds of embedding, scoring and checks that a dry run foresees."""
     line = next(line for line in text.splitlines() if "embedding" in line)
     units = {"s": 1, "min": 60}
@@ -59,33 +59,37 @@ def estimated(text: str) -> dict[str, float]:
     }
 
 
-def measured(place: Installed, name: str) -> list[str]:
+def cells_of_model(installed: Installed, name: str) -> list[str]:
     """Return the cells of a row: estimated and real seconds of an audit, and their ratios."""
     extractor, source, options = MODELS[name]
     model_id = name.replace(" ", "-")
     if source:
-        file = place.root / "submissions" / "extractors" / f"{model_id}.py"
+        file = installed.root / "submissions" / "extractors" / f"{model_id}.py"
         file.parent.mkdir(exist_ok=True)
         file.write_text(source, encoding="utf-8")
         extractor = f"{file}:{extractor}"
-    harnessed(place, model_id, extractor, *options)
+    harnessed(installed, model_id, extractor, *options)
     command = ("geneb_ci", "audit", f"submissions/{model_id}.json", "--unsigned")
-    foreseen = estimated(place.run(*command, "--dry-run").stdout)
-    started = time.monotonic()
-    place.run(*command, *GO, check=False)  # differs where the extractor does not see what it saw
-    whole = time.monotonic() - started
-    (work,) = (Path(place.environment["XDG_CACHE_HOME"]) / "geneb-ci/audits" / model_id).iterdir()
+    estimate = estimated_seconds_by_step(installed.run(*command, "--dry-run").stdout)
+    start = time.monotonic()
+    installed.run(
+        *command, *GO, check=False
+    )  # differs where the extractor does not see what it saw
+    total_seconds = time.monotonic() - start
+    (work,) = (
+        Path(installed.environment["XDG_CACHE_HOME"]) / "geneb-ci/audits" / model_id
+    ).iterdir()
     tasks = [work / "tasks" / task for task in TASKS]
     embedding = sum(json.loads((task / "embedded.json").read_bytes())["seconds"] for task in tasks)
-    total = sum(foreseen.values())
+    estimated_seconds = sum(estimate.values())
     return [
         name,
-        f"{foreseen['embedding']:.1f} s",
+        f"{estimate['embedding']:.1f} s",
         f"{embedding:.1f} s",
-        f"{embedding / foreseen['embedding']:.2f}",
-        f"{total:.0f} s",
-        f"{whole:.1f} s",
-        f"{whole / total:.2f}",
+        f"{embedding / estimate['embedding']:.2f}",
+        f"{estimated_seconds:.0f} s",
+        f"{total_seconds:.1f} s",
+        f"{total_seconds / estimated_seconds:.2f}",
     ]
 
 
@@ -96,9 +100,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="geneb-ci-bench-") as folder:
         scratch = Path(folder) / "scratch"
         scratch.mkdir()
-        place = made(Path(folder), scratch)
+        installed = made(Path(folder), scratch)
         for name in sys.argv[1:] or MODELS:
-            print("|", " | ".join(measured(place, name)), "|", flush=True)
+            print("|", " | ".join(cells_of_model(installed, name)), "|", flush=True)
 
 
 if __name__ == "__main__":

@@ -53,8 +53,8 @@ def context_of(forgery: Forgery, benchmark: Benchmark, peers: Peers) -> Context:
     )
 
 
-def heard(context: Context, families: Iterable[str]) -> set[tuple[str, Severity]]:
-    """Return the families that report something, with the severity."""
+def reporting_families(context: Context, families: Iterable[str]) -> set[tuple[str, Severity]]:
+    """Return the families of rules that report a finding, each with the severity of its rule."""
     return {
         (rule.family, rule.severity)
         for rule in RULES
@@ -62,50 +62,61 @@ def heard(context: Context, families: Iterable[str]) -> set[tuple[str, Severity]
     }
 
 
-def measured(board: Board, peers: Peers, families: tuple[str, ...], trials: int) -> list[str]:
+def table_lines(board: Board, peers: Peers, families: tuple[str, ...], trials: int) -> list[str]:
     """Return the lines of the table; findings about the unchanged row are not counted."""
     unchanged = {
-        row["model_id"]: heard(
+        row["model_id"]: reporting_families(
             context_of(Forgery(row["model_id"], row["results"]), board.benchmark, peers), families
         )
         for row in board.rows
     }
     print(
-        "heard of unchanged rows:", [name for name, said in unchanged.items() if said], flush=True
+        "heard of unchanged rows:",
+        [name for name, reports in unchanged.items() if reports],
+        flush=True,
     )
-    kinds: dict[tuple[str, str], list[tuple[str, list[str]]]] = {}
-    for (what, where), attack in attacks().items():
-        rng = random.Random(f"{SEED} {what} {where}")
+    sizes_by_attack: dict[tuple[str, str], list[tuple[str, list[str]]]] = {}
+    for (attack_name, cells_name), attack in attacks().items():
+        rng = random.Random(f"{SEED} {attack_name} {cells_name}")
         counts: Counter[tuple[str, Severity]] = Counter()
         for _ in range(trials):
             forgery = attack(board, rng)
-            said = heard(context_of(forgery, board.benchmark, peers), families)
-            counts.update(said - unchanged.get(forgery.model_id, set()))
+            reports = reporting_families(context_of(forgery, board.benchmark, peers), families)
+            counts.update(reports - unchanged.get(forgery.model_id, set()))
         shares = [share(counts, family, trials) for family in families]
-        print(what, where, *shares, flush=True)
-        by = SIZE.search(what)
-        kind = SIZE.sub("{}", what), where
-        kinds.setdefault(kind, []).append((by[0] if by else "", shares))
+        print(attack_name, cells_name, *shares, flush=True)
+        size_match = SIZE.search(attack_name)
+        attack_key = SIZE.sub("{}", attack_name), cells_name
+        sizes_by_attack.setdefault(attack_key, []).append(
+            (size_match[0] if size_match else "", shares)
+        )
     return [
         f"| attack | cells | {' | '.join(families)} |",
         f"|---|---|{'---:|' * len(families)}",
-        *(line(what, where, sizes) for (what, where), sizes in kinds.items()),
+        *(
+            line(attack_name, cells_name, sizes)
+            for (attack_name, cells_name), sizes in sizes_by_attack.items()
+        ),
     ]
 
 
-def line(what: str, where: str, sizes: list[tuple[str, list[str]]]) -> str:
+def line(attack_name: str, cells_name: str, sizes: list[tuple[str, list[str]]]) -> str:
     """Return the row of an attack, with its shares for each size that was tried."""
-    what = what.format(", ".join(size for size, _ in sizes))
+    attack_name = attack_name.format(", ".join(size for size, _ in sizes))
     columns = zip(*(shares for _, shares in sizes), strict=True)
-    return f"| {what} | {where} | {' | '.join(', '.join(column) for column in columns)} |"
+    return (
+        f"| {attack_name} | {cells_name} | {' | '.join(', '.join(column) for column in columns)} |"
+    )
 
 
 def share(counts: Counter[tuple[str, Severity]], family: str, trials: int) -> str:
-    """Return how often a family gave an error or a warning, and in brackets a note."""
-    loud = max(counts[family, severity] for severity in (Severity.ERROR, Severity.WARNING))
-    noted = counts[family, Severity.NOTE]
-    text = f"{100 * loud / trials:.1f}"
-    return f"{text} (note: {100 * noted / trials:.1f})" if noted else text
+    """Return the percentage of trials with an error or a warning, and in brackets with a note."""
+    error_or_warning_count = max(
+        counts[family, severity] for severity in (Severity.ERROR, Severity.WARNING)
+    )
+    note_count = counts[family, Severity.NOTE]
+    text = f"{100 * error_or_warning_count / trials:.1f}"
+    return f"{text} (note: {100 * note_count / trials:.1f})" if note_count else text
 
 
 def main() -> None:
@@ -120,19 +131,19 @@ def main() -> None:
     board = Board(rows, shipped_benchmark())
     families = tuple(family for family in FAMILIES if family in ALL_FAMILIES)
     peers = peers_of(SUBMISSIONS.glob("*.json"))
-    lines = measured(board, peers, families, options.trials)
+    lines = table_lines(board, peers, families, options.trials)
     table = "\n".join(lines)
     table += (
         f"\n\nPer cent of {options.trials} trials each, on the {len(rows)} public submissions, "
         f"seed {SEED}.\n"
     )
     if options.write:
-        _write(PAGE, table)
+        _write_table(PAGE, table)
 
 
-def _write(page: Path, table: str) -> None:
-    before, rest = page.read_text(encoding="utf-8").split(BEGIN)
-    page.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+def _write_table(page: Path, table: str) -> None:
+    before, after_begin = page.read_text(encoding="utf-8").split(BEGIN)
+    page.write_text(before + BEGIN + table + END + after_begin.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -37,11 +37,11 @@ from tests.paths import REAL_TASKS as TASKS  # noqa: E402
 Sets = dict[str, tuple[np.ndarray, ...]]
 REPEATS = 5
 REGIMES = ("full", "10shot", "1shot")
-WIDE = 4096
+WIDE_COLUMNS = 4096
 SEEDS = (13, 17, 42, 123, 997)
 
 
-def say(*lines: str) -> None:
+def print_lines(*lines: str) -> None:
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
 
@@ -56,13 +56,13 @@ def timed(call: Callable[[], object], repeats: int = REPEATS) -> float:
     return statistics.median(seconds)
 
 
-def real() -> list[TaskData]:
+def real_tasks() -> list[TaskData]:
     bench = benchmark.geneb()
     source = data.Folder(TASKS, bench)
     return [source.load(bench.by_id[task_id]) for task_id in sorted(source.available())]
 
 
-def letter_by_letter(sequence: str) -> np.ndarray:
+def counts_letter_by_letter(sequence: str) -> np.ndarray:
     """Return word counts as upstream's example computes them, from the letters of each word."""
     row = np.zeros(256, dtype=np.float32)
     for start in range(len(sequence) - 3):
@@ -77,7 +77,7 @@ def letter_by_letter(sequence: str) -> np.ndarray:
 
 
 def kmer_table(tasks: list[TaskData]) -> None:
-    say(
+    print_lines(
         "## k-mer embedding, k = 4",
         "",
         "| task | sequences | stock, letter by letter, seq per CPU s | dictionary of words "
@@ -87,43 +87,48 @@ def kmer_table(tasks: list[TaskData]) -> None:
     extractor = loading.load("kmer").extractor
     for task in tasks[::2]:
         sequences = task.train.sequences[:2000]
-        loop: list[np.ndarray] = []
-        stock = timed(lambda: [letter_by_letter(s) for s in sequences], 1)  # noqa: B023
-        slow = timed(lambda: loop.append(np.stack([kmers(s) for s in sequences])), 3)  # noqa: B023
-        fast = timed(lambda: extractor.extract_embeddings(sequences, batch_size=8))  # noqa: B023
-        assert (loop[0] == extractor.extract_embeddings(sequences, batch_size=8)).all()
-        name = task.id.removeprefix("leannmlindsey_GUE_")
-        many = len(sequences)
-        say(
-            f"| {name}, {len(sequences[0])} bp | {many} | {many / stock:,.0f} | {many / slow:,.0f} "
-            f"| {many / fast:,.0f} | {stock / fast:.0f} | {slow / fast:.0f} |"
+        dictionary_counts: list[np.ndarray] = []
+        stock_seconds = timed(lambda: [counts_letter_by_letter(s) for s in sequences], 1)  # noqa: B023
+        dictionary_seconds = timed(
+            lambda: dictionary_counts.append(np.stack([kmers(s) for s in sequences])),  # noqa: B023
+            3,
         )
-    say("")
+        harness_seconds = timed(lambda: extractor.extract_embeddings(sequences, batch_size=8))  # noqa: B023
+        assert (dictionary_counts[0] == extractor.extract_embeddings(sequences, batch_size=8)).all()
+        name = task.id.removeprefix("leannmlindsey_GUE_")
+        count = len(sequences)
+        print_lines(
+            f"| {name}, {len(sequences[0])} bp | {count} | {count / stock_seconds:,.0f} | "
+            f"{count / dictionary_seconds:,.0f} "
+            f"| {count / harness_seconds:,.0f} | {stock_seconds / harness_seconds:.0f} | "
+            f"{dictionary_seconds / harness_seconds:.0f} |"
+        )
+    print_lines("")
 
 
-def stock(path: Path, regimes: str, one_thread: bool) -> dict[str, Any]:
-    environ = {k: v for k, v in os.environ.items() if k not in THREAD_VARIABLES}
+def stock_result(path: Path, regimes: str, one_thread: bool) -> dict[str, Any]:
+    environment = {k: v for k, v in os.environ.items() if k not in THREAD_VARIABLES}
     if one_thread:
-        environ |= dict.fromkeys(THREAD_VARIABLES, "1")
-    done = subprocess.run(
+        environment |= dict.fromkeys(THREAD_VARIABLES, "1")
+    run = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("stock.py")), str(path), regimes],
-        env=environ,
+        env=environment,
         capture_output=True,
         text=True,
         check=True,
     )
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    result: dict[str, Any] = json.loads(run.stdout)
+    return result
 
 
-def jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[job.Job]:
-    made = []
+def probe_jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[job.Job]:
+    job_list = []
     for name, (x, y, x_test, y_test) in sets.items():
         store = Cache(cache, {})
         digests = sequence_digests(f"{name}{i}" for i in range(len(x) + len(x_test)))
         store.add(digests[: len(x)], x)
         store.add(digests[len(x) :], x_test)
-        made.append(
+        job_list.append(
             job.Job(
                 task_id=name,
                 cache=cache,
@@ -137,67 +142,71 @@ def jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[job.Job]:
                 few_shot_k={"10shot": 10, "1shot": 1},
             )
         )
-    return made
+    return job_list
 
 
 def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
     """Print times of stock fits with default threads and one, and of ours in 1 and 2 processes."""
     with tempfile.TemporaryDirectory() as folder:
-        todo = jobs(Path(folder) / "cache", sets, regimes)
+        job_list = probe_jobs(Path(folder) / "cache", sets, regimes)
         totals: dict[str, list[float]] = {k: [] for k in ("default", "one", "serial", "parallel")}
         cpu: dict[str, list[float]] = {k: [] for k in ("default", "one", "serial")}
         with Pool[job.ProbeResult | job.ProbeFailure](2) as pool:
-            warm(pool, todo[0])
+            start_workers(pool, job_list[0])
             for _ in range(repeats):
-                found: dict[str, list[dict[str, Any]]] = {"default": [], "one": []}
-                for threads_, results in found.items():
+                results_by_threads: dict[str, list[dict[str, Any]]] = {"default": [], "one": []}
+                for threads_name, results in results_by_threads.items():
                     for name, arrays in sets.items():
                         path = Path(folder) / f"{name}.npz"
                         if not path.exists():
                             x, y, x_test, y_test = arrays
                             np.savez(path, x=x, y=y, x_test=x_test, y_test=y_test)
-                        results.append(stock(path, ",".join(regimes), threads_ == "one"))
-                    totals[threads_].append(sum(r["seconds"] for r in results))
-                    cpu[threads_].append(sum(r["cpu"] for r in results))
-                started, spent = time.perf_counter(), time.process_time()
-                ours = [job.execute(one) for one in todo]
+                        results.append(stock_result(path, ",".join(regimes), threads_name == "one"))
+                    totals[threads_name].append(
+                        sum(stock_cells["seconds"] for stock_cells in results)
+                    )
+                    cpu[threads_name].append(sum(stock_cells["cpu"] for stock_cells in results))
+                started, start_cpu = time.perf_counter(), time.process_time()
+                harness_results = [job.execute(probe_job) for probe_job in job_list]
                 totals["serial"].append(time.perf_counter() - started)
-                cpu["serial"].append(time.process_time() - spent)
+                cpu["serial"].append(time.process_time() - start_cpu)
                 started = time.perf_counter()
-                for one in todo:
-                    pool.submit(one)
+                for probe_job in job_list:
+                    pool.submit(probe_job)
                 while pool.waiting:
                     list(pool.results(block=True))
                 totals["parallel"].append(time.perf_counter() - started)
-    median = {key: statistics.median(values) for key, values in totals.items()}
-    spent_by = {key: statistics.median(values) for key, values in cpu.items()}
-    same = {
+    seconds_median = {key: statistics.median(values) for key, values in totals.items()}
+    cpu_median = {key: statistics.median(values) for key, values in cpu.items()}
+    equal_cells = {
         key: sum(
-            r["digests"][g] == o.regimes[g].predictions_sha256
-            for r, o in zip(results, ours, strict=True)
-            for g in regimes
+            stock_cells["digests"][regime] == harness_cells.regimes[regime].predictions_sha256
+            for stock_cells, harness_cells in zip(results, harness_results, strict=True)
+            for regime in regimes
         )
-        for key, results in found.items()
+        for key, results in results_by_threads.items()
     }
     cells = len(sets) * len(regimes)
     for key, label in (("default", "default threads"), ("one", "one thread")):
-        say(
-            f"| stock, {label} | {median[key]:.2f} | {spent_by[key]:.2f} "
-            f"| {median[key] / median['serial']:.1f} | {spent_by[key] / spent_by['serial']:.1f} "
-            f"| {median[key] / median['parallel']:.1f} | {same[key]} of {cells} |"
+        print_lines(
+            f"| stock, {label} | {seconds_median[key]:.2f} | {cpu_median[key]:.2f} "
+            f"| {seconds_median[key] / seconds_median['serial']:.1f} | "
+            f"{cpu_median[key] / cpu_median['serial']:.1f} "
+            f"| {seconds_median[key] / seconds_median['parallel']:.1f} | {equal_cells[key]} of "
+            f"{cells} |"
         )
-    serial = f"{median['serial']:.2f} | {spent_by['serial']:.2f}"
-    say(
+    serial = f"{seconds_median['serial']:.2f} | {cpu_median['serial']:.2f}"
+    print_lines(
         f"| harness, one process | {serial} | 1 | 1 | | |",
-        f"| harness, two processes | {median['parallel']:.2f} | | | | 1 | |",
+        f"| harness, two processes | {seconds_median['parallel']:.2f} | | | | 1 | |",
         "",
     )
 
 
-def warm(pool: Pool[Any], one: job.Job) -> None:
+def start_workers(pool: Pool[Any], probe_job: job.Job) -> None:
     """Start both workers, whose imports a run pays for once and not for each task."""
     for _ in range(2):
-        pool.submit(one)
+        pool.submit(probe_job)
     while pool.waiting:
         list(pool.results(block=True))
 
@@ -208,7 +217,7 @@ HEADER = (
 )
 
 
-def slow_set(seed: int, rows: int = 30_000, dim: int = 768) -> tuple[np.ndarray, ...]:
+def slow_features(seed: int, rows: int = 30_000, dim: int = 768) -> tuple[np.ndarray, ...]:
     """Return features with a power-law spectrum and an offset, as language models give."""
     rng = np.random.RandomState(seed)
     x = rng.standard_normal((rows + 2000, dim)).astype(np.float32)
@@ -221,26 +230,27 @@ def slow_set(seed: int, rows: int = 30_000, dim: int = 768) -> tuple[np.ndarray,
 
 
 def main() -> None:
-    say(
+    print_lines(
         f"{environment.hardware('cpu')}, {os.cpu_count()} processors; "
         + ", ".join(f"{k} {v}" for k, v in environment.packages().items()),
         "",
     )
-    say(
+    print_lines(
         "BLAS: "
         + ", ".join(
-            f"{one['library']} {one['version']} {one['kernel']}" for one in threads.libraries()
+            f"{library['library']} {library['version']} {library['kernel']}"
+            for library in threads.libraries()
         ),
         "",
     )
     names = sys.argv[1:] or ["kmer", "probe", "slow", "whole", "optimum", "batching"]
     tables: dict[str, Callable[[], None]] = {
-        "kmer": lambda: kmer_table(real()),
+        "kmer": lambda: kmer_table(real_tasks()),
         "probe": probe_table,
         "slow": slow_table,
         "whole": whole_table,
         "optimum": optimum_table,
-        "batching": lambda: batching_table(say),
+        "batching": lambda: batching_table(print_lines),
     }
     for name in names:
         tables[name]()
@@ -250,9 +260,9 @@ def probe_table() -> None:
     embed = loading.load("kmer").extractor.extract_embeddings
     sets: Sets = {
         t.id: (embed(t.train.sequences), t.train.labels, embed(t.test.sequences), t.test.labels)
-        for t in real()
+        for t in real_tasks()
     }
-    say(
+    print_lines(
         "## Probe phase on 4-mer frequencies: six real tasks, three regimes, five seeds",
         "",
         *HEADER,
@@ -260,58 +270,59 @@ def probe_table() -> None:
     probe_rows(sets, REGIMES, 3)
 
 
-def whole_share(repeats: int = REPEATS) -> tuple[float, float]:
+def whole_seconds(repeats: int = REPEATS) -> tuple[float, float]:
     """Return the CPU seconds of the plain loop and of ours, each the least of `repeats`.
 
     Both score six real tasks in three regimes with five seeds, in one process, alternately.
     """
-    from benchmarks import stock as plain
+    from benchmarks import stock as stock_loop
 
     embed = loading.load("kmer").extractor.extract_embeddings
     sets: Sets = {
         t.id: (embed(t.train.sequences), t.train.labels, embed(t.test.sequences), t.test.labels)
-        for t in real()
+        for t in real_tasks()
     }
-    spent: dict[str, list[float]] = {"stock": [], "ours": []}
+    seconds_by_loop: dict[str, list[float]] = {"stock": [], "ours": []}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        todo = jobs(Path(folder) / "cache", sets, REGIMES)
+        job_list = probe_jobs(Path(folder) / "cache", sets, REGIMES)
         calls: dict[str, Callable[[], object]] = {
             "stock": lambda: [
-                plain.one(x, y, x_test, y_test, plain.SHOTS[regime], seed)
+                stock_loop.predictions_of_fit(x, y, x_test, y_test, stock_loop.SHOTS[regime], seed)
                 for x, y, x_test, y_test in sets.values()
                 for regime in REGIMES
                 for seed in SEEDS
             ],
-            "ours": lambda: [job.execute(one) for one in todo],
+            "ours": lambda: [job.execute(probe_job) for probe_job in job_list],
         }
         for call in calls.values():
             call()
         for _ in range(repeats):
             for name, call in calls.items():
-                spent[name].append(timed(call, 1))
-    return min(spent["stock"]), min(spent["ours"])
+                seconds_by_loop[name].append(timed(call, 1))
+    return min(seconds_by_loop["stock"]), min(seconds_by_loop["ours"])
 
 
 def whole_table() -> None:
-    stock_, ours = whole_share()
-    say(
+    stock_seconds, harness_seconds = whole_seconds()
+    print_lines(
         "## Score of record of six real tasks, 4-mer frequencies, one process",
         "",
         "| loop | CPU s | over the plain loop |",
         "|---|---|---|",
-        f"| plain loop, scores of record | {stock_:.2f} | 1 |",
-        f"| harness, scores of record | {ours:.2f} | {ours / stock_:.2f} |",
+        f"| plain loop, scores of record | {stock_seconds:.2f} | 1 |",
+        f"| harness, scores of record | {harness_seconds:.2f} | "
+        f"{harness_seconds / stock_seconds:.2f} |",
         "",
     )
 
 
-def wide_set(rows: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
+def wide_features(rows: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return 4,096 columns with a power-law spectrum and an offset, and labels."""
     rng = np.random.RandomState(0)
-    x = rng.standard_normal((rows, WIDE)) / np.arange(1, WIDE + 1) ** 0.5
-    scores = x @ rng.standard_normal((WIDE, classes)) + rng.gumbel(size=(rows, classes))
-    return (x + rng.standard_normal(WIDE) / 2).astype(np.float32), scores.argmax(axis=1)
+    x = rng.standard_normal((rows, WIDE_COLUMNS)) / np.arange(1, WIDE_COLUMNS + 1) ** 0.5
+    scores = x @ rng.standard_normal((WIDE_COLUMNS, classes)) + rng.gumbel(size=(rows, classes))
+    return (x + rng.standard_normal(WIDE_COLUMNS) / 2).astype(np.float32), scores.argmax(axis=1)
 
 
 def optimum_table() -> None:
@@ -322,12 +333,12 @@ def optimum_table() -> None:
             embed(task.train.sequences),
             task.train.labels,
         )
-        for task in real()[:1] + real()[3:4]
+        for task in real_tasks()[:1] + real_tasks()[3:4]
     }
     for rows, classes in ((3000, 2), (3000, 6), (12000, 2)):
-        sets[f"dense, {classes} classes, {rows:,}"] = wide_set(rows, classes)
-    say(
-        f"## Probe at its optimum beside that of record, {WIDE:,} columns, one thread",
+        sets[f"dense, {classes} classes, {rows:,}"] = wide_features(rows, classes)
+    print_lines(
+        f"## Probe at its optimum beside that of record, {WIDE_COLUMNS:,} columns, one thread",
         "",
         "| features | regime | sequences | steps of record | of record, CPU s | optimum, CPU s "
         "| over that of record |",
@@ -335,22 +346,25 @@ def optimum_table() -> None:
     )
     for name, (x, labels) in sets.items():
         for regime, shots in (("full", None), ("10shot", 10), ("1shot", 1)):
-            drawn = slice(None) if shots is None else probe.few_shot_indices(labels, shots, 13)
-            train, its_labels = x[drawn], labels[drawn]
-            steps = probe.fit(train, its_labels, train[:1]).iterations
-            times = 1 if shots is None else REPEATS
-            record = timed(lambda: probe.fit(train, its_labels, train[:1]), times)  # noqa: B023
-            solved = timed(lambda: optimum.solve(train, its_labels), times)  # noqa: B023
-            say(
-                f"| {name} | {regime} | {len(train):,} | {steps} | {record:.4f} | {solved:.4f} "
-                f"| {solved / record:.2f} |"
+            training_rows = (
+                slice(None) if shots is None else probe.few_shot_indices(labels, shots, 13)
             )
-    say("")
+            train, train_labels = x[training_rows], labels[training_rows]
+            steps = probe.fit(train, train_labels, train[:1]).iterations
+            repeats = 1 if shots is None else REPEATS
+            record_seconds = timed(lambda: probe.fit(train, train_labels, train[:1]), repeats)  # noqa: B023
+            optimum_seconds = timed(lambda: optimum.solve(train, train_labels), repeats)  # noqa: B023
+            print_lines(
+                f"| {name} | {regime} | {len(train):,} | {steps} | {record_seconds:.4f} | "
+                f"{optimum_seconds:.4f} "
+                f"| {optimum_seconds / record_seconds:.2f} |"
+            )
+    print_lines("")
 
 
 def slow_table() -> None:
-    say("## Probe phase on 30,000 x 768 that does not converge, full regime", "", *HEADER)
-    probe_rows({"slow": slow_set(0)}, ("full",), 1)
+    print_lines("## Probe phase on 30,000 x 768 that does not converge, full regime", "", *HEADER)
+    probe_rows({"slow": slow_features(0)}, ("full",), 1)
 
 
 if __name__ == "__main__":

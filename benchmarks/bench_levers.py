@@ -1,4 +1,4 @@
-"""Measure the largest raise of the forger who divides his risk over all that he can do.
+"""Measure the largest raise of a forger who divides the risk of detection over several methods.
 
     OPENBLAS_CORETYPE=Haswell python -m benchmarks.bench_levers --work FOLDER --write
 
@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.bench_adversary import POOLS, REGIMES, cells
-from benchmarks.bench_embedding_power import published
-from benchmarks.bench_memorised import MOVER_KEYS, measured, mini_cases, real_cases
-from benchmarks.bench_receipt_forger import SEEDS, SHOTS, planted
+from benchmarks.bench_embedding_power import published_rows
+from benchmarks.bench_memorised import MOVER_KEYS, measured_decisions, mini_cases, real_cases
+from benchmarks.bench_receipt_forger import SEEDS, SHOTS, planted_gains
 from reference_harness import mini
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.formats.rescored import Decisions
@@ -42,34 +42,35 @@ from tests.paths import ROOT
 
 PAGE = ROOT / "docs/research/adversary.md"
 BEGIN, END = "<!-- bench levers -->\n", "<!-- /bench levers -->"
-DRAWN = (5, 13, 25, 100)
-STANDARD = 13
-"""Tasks that the shipped policy draws; an audit by receipt varies the sequences of so many."""
-DRAWS = (2, 4)
-"""Draws of a forger who submits again."""
+SAMPLE_SIZES = (5, 13, 25, 100)
+STANDARD_SIZE = 13
+"""Number of tasks that the shipped policy draws, and whose sequences an audit by receipt varies."""
+DRAW_COUNTS = (2, 4)
+"""Numbers of draws of a forger who submits again."""
 SHARES = (0.025, 0.05, 0.1, 0.2, 0.4)
 """Shares of the way that training sequences are moved."""
-LITTLE = 0.05
-"""Largest of them before audits that look at all tasks, which find what is moved further."""
+SMALL_SHARE = 0.05
+"""Largest of these shares before audits of all tasks, which find larger moves."""
 TRIALS, STEPS = 100, 10
-"""Of each search for record scores, a third of those of `bench_adversary`: there are many."""
-SETS: dict[str, tuple[str, Callable[[], list[Case]]]] = {
+"""Trials and steps of each of the many searches for record scores: a third of
+`bench_adversary`'s."""
+TASK_SETS: dict[str, tuple[str, Callable[[], list[Case]]]] = {
     "real tasks": ("float32", real_cases),
     "GENEB-mini": ("float32, mini", lambda: mini_cases(mini.SEED)),
 }
 """The pool of cells and the tasks of each set."""
 
 
-class Measured(NamedTuple):
+class MeasuredTasks(NamedTuple):
     """Measurements of one set of tasks, saved in a folder."""
 
     work: Path
     name: str
     honest: list[Decisions]
     movers: dict[float, list[Mover]]
-    """By the share of the way."""
+    """By the share of the way that they move training sequences."""
 
-    def saved(self, name: str, make: Callable[[], object]) -> list[Any]:
+    def stored_result(self, name: str, make: Callable[[], object]) -> list[Any]:
         """Return a result from the folder, computed if it is not there."""
         path = self.work / f"{name} {self.name}.json".replace(" ", "_").replace(",", "")
         if not path.exists():
@@ -77,18 +78,18 @@ class Measured(NamedTuple):
         result: list[Any] = json.loads(path.read_text(encoding="utf-8"))
         return result
 
-    def moved(self, regime: str, drawn: int, varied: int) -> list[Option]:
-        """Return what moved training sequences raise a regime by."""
+    def moved(self, regime: str, drawn: int, varied_tasks: int) -> list[Option]:
+        """Return the raises of a regime by moved training sequences, with the chances of each."""
         movers = [
             mover
             for share, movers_of_share in self.movers.items()
             for mover in movers_of_share
-            if drawn < TASKS or share <= LITTLE
+            if drawn < TASKS or share <= SMALL_SHARE
         ]
         rates = [
-            self.saved(
-                f"rates {mover.name} {drawn} {varied}",
-                functools.partial(mover.rates, drawn, varied),
+            self.stored_result(
+                f"rates {mover.name} {drawn} {varied_tasks}",
+                functools.partial(mover.rates, drawn, varied_tasks),
             )
             for mover in movers
         ]
@@ -99,65 +100,71 @@ class Measured(NamedTuple):
         ]
 
     def records(self, regime: str, drawn: int, undetected: float = UNDETECTED) -> list[Option]:
-        """Return what forged record scores raise a regime by."""
+        """Return the raises of a regime by forged scores of record, with the chances of each."""
         forger.TRIALS, forger.STEPS = TRIALS, STEPS
-        saved = self.saved(
+        stored_options = self.stored_result(
             f"records {regime} {drawn} {undetected:.4f}",
             lambda: record_options(self.pool(regime), drawn, undetected),
         )
-        return [Option(*option) for option in saved]
+        return [Option(*option) for option in stored_options]
 
     def pool(self, regime: str) -> list[Cell]:
         """Return the measured cells of a regime."""
-        name, _ = SETS[self.name]
-        return [cell for one in POOLS[name] for cell in cells(one.rescored(self.work), regime)]
+        name, _ = TASK_SETS[self.name]
+        return [
+            cell
+            for extractor in POOLS[name]
+            for cell in cells(extractor.rescored(self.work), regime)
+        ]
 
     def bounds(self, regime: str, drawn: int) -> list[Option]:
-        """Return bounds of what moved training sequences raise a few-shot regime by."""
-        saved = self.saved(
+        """Return bounds of the raises of a few-shot regime by moved training sequences."""
+        stored_options = self.stored_result(
             f"bounds {regime} {drawn}", lambda: moved_bounds(self.honest, drawn, regime)
         )
-        return [Option(*option) for option in saved]
+        return [Option(*option) for option in stored_options]
 
 
-def measured_set(work: Path, name: str) -> Measured:
+def measured_set(work: Path, name: str) -> MeasuredTasks:
     """Return the decisions of the honest extractor and of each mover on a set of tasks."""
-    cases = [Case(case.data, None) for case in SETS[name][1]()]
+    cases = [Case(case.data, None) for case in TASK_SETS[name][1]()]
     data = [case.data for case in cases]
-    honest = measured(work, "honest 4-mers", name, KmerExtractor, cases)
+    honest = measured_decisions(work, "honest 4-mers", name, KmerExtractor, cases)
     movers: dict[float, list[Mover]] = {share: [] for share in SHARES}
     for share in SHARES:
         for key in MOVER_KEYS:
             for scope, drawn in (("few-shot", few_shot_indices), ("all", None)):
                 mover = f"moved {share:g}, {scope} sequences by {key}"
                 make = functools.partial(MovedTraining, data, KEYS[key], drawn, share)
-                movers[share].append(Mover(mover, honest, measured(work, mover, name, make, cases)))
-    return Measured(work, name, honest, movers)
+                movers[share].append(
+                    Mover(mover, honest, measured_decisions(work, mover, name, make, cases))
+                )
+    return MeasuredTasks(work, name, honest, movers)
 
 
-def task_lines(sets: Sequence[Measured]) -> Iterator[str]:
+def task_lines(sets: Sequence[MeasuredTasks]) -> Iterator[str]:
     """Yield the table of audits of tasks."""
-    columns = [f"{drawn} drawn" for drawn in DRAWN]
-    columns += [f"{STANDARD} drawn, {draws} draws" for draws in DRAWS]
-    yield f"| tasks | regime | {' | '.join(columns)} | at {STANDARD} drawn |"
+    columns = [f"{drawn} drawn" for drawn in SAMPLE_SIZES]
+    columns += [f"{STANDARD_SIZE} drawn, {draws} draws" for draws in DRAW_COUNTS]
+    yield f"| tasks | regime | {' | '.join(columns)} | at {STANDARD_SIZE} drawn |"
     yield f"|---|---|{'---:|' * len(columns)}---|"
     for tasks in sets:
         for regime in REGIMES:
-            divisions = [task_division(tasks, regime, drawn) for drawn in DRAWN]
-            shown = [
+            divisions = [task_division(tasks, regime, drawn) for drawn in SAMPLE_SIZES]
+            raise_texts = [
                 f"{division.raised:.4f} / {task_bound(tasks, regime, drawn)}"
-                for division, drawn in zip(divisions, DRAWN, strict=True)
+                for division, drawn in zip(divisions, SAMPLE_SIZES, strict=True)
             ]
-            shown += [
-                f"{task_division(tasks, regime, STANDARD, undetected_each(draws)).raised:.4f}"
-                for draws in DRAWS
+            raise_texts += [
+                f"{task_division(tasks, regime, STANDARD_SIZE, undetected_each(draws)).raised:.4f}"
+                for draws in DRAW_COUNTS
             ]
-            used = "; ".join(divisions[DRAWN.index(STANDARD)].options)
-            yield f"| {tasks.name} | {regime} | {' | '.join(shown)} | {used} |"
+            option_names = "; ".join(divisions[SAMPLE_SIZES.index(STANDARD_SIZE)].options)
+            yield f"| {tasks.name} | {regime} | {' | '.join(raise_texts)} | {option_names} |"
 
 
 def task_division(
-    tasks: Measured, regime: str, drawn: int, undetected: float = UNDETECTED
+    tasks: MeasuredTasks, regime: str, drawn: int, undetected: float = UNDETECTED
 ) -> Division:
     """Return the best forgery before an audit that draws so many tasks."""
     levers = [
@@ -167,7 +174,7 @@ def task_division(
     return best_division(levers, undetected)
 
 
-def task_bound(tasks: Measured, regime: str, drawn: int) -> str:
+def task_bound(tasks: MeasuredTasks, regime: str, drawn: int) -> str:
     """Return the bound that follows from draw, tolerances and limits."""
     if regime == "full":
         return "none"
@@ -175,22 +182,22 @@ def task_bound(tasks: Measured, regime: str, drawn: int) -> str:
     return f"{best_division(levers).raised:.4f}"
 
 
-def receipt_lines(sets: Sequence[Measured]) -> Iterator[str]:
+def receipt_lines(sets: Sequence[MeasuredTasks]) -> Iterator[str]:
     """Yield the table of audits by receipt, of 100 tasks."""
     yield "| tasks | regime | forger | bound of moved sequences | by |"
     yield "|---|---|---:|---:|---|"
     altered = altered_options()
     for tasks in sets:
         for regime in REGIMES:
-            levers = [*altered[regime], tasks.moved(regime, TASKS, STANDARD)]
+            levers = [*altered[regime], tasks.moved(regime, TASKS, STANDARD_SIZE)]
             division = best_division(levers)
-            most = (
+            bound_text = (
                 "none"
                 if regime == "full"
                 else f"{best_division([tasks.bounds(regime, TASKS)]).raised:.4f}"
             )
-            used = "; ".join(division.options)
-            yield f"| {tasks.name} | {regime} | {division.raised:.4f} | {most} | {used} |"
+            cells = (f"{division.raised:.4f}", bound_text, "; ".join(division.options))
+            yield f"| {tasks.name} | {regime} | {' | '.join(cells)} |"
 
 
 def altered_options() -> dict[str, list[list[Option]]]:
@@ -198,14 +205,14 @@ def altered_options() -> dict[str, list[list[Option]]]:
 
     The regime with the fewest support embeddings is embedded whole.
     """
-    rows = [row.macro for row in published()]
-    worst = max(rows, key=receipt_forger.by_test_rows)
-    gain = float(np.mean([planted_gain.missed for planted_gain in planted()]))
+    rows = [row.macro for row in published_rows()]
+    weakest_row = max(rows, key=receipt_forger.by_test_rows)
+    gain = float(np.mean([planted_gain.missed for planted_gain in planted_gains()]))
 
     return {
         "full": [
             receipt_forger.altered_options(
-                functools.partial(receipt_forger.by_test_rows, worst), "test embeddings"
+                functools.partial(receipt_forger.by_test_rows, weakest_row), "test embeddings"
             ),
             receipt_forger.altered_options(
                 functools.partial(receipt_forger.by_training_rows, TASKS), "training embeddings"
@@ -228,16 +235,18 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put the tables into the docs")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    sets = [measured_set(options.work, name) for name in SETS]
+    sets = [measured_set(options.work, name) for name in TASK_SETS]
     lines = []
     for table in (task_lines, receipt_lines):
         for line in (*table(sets), ""):
             print(line, flush=True)
             lines.append(line)
     if options.write:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        before, after_begin = PAGE.read_text(encoding="utf-8").split(BEGIN)
         table_text = "\n".join(lines[:-1]) + "\n"
-        PAGE.write_text(before + BEGIN + table_text + END + rest.split(END)[1], encoding="utf-8")
+        PAGE.write_text(
+            before + BEGIN + table_text + END + after_begin.split(END)[1], encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -62,30 +62,31 @@ from tests.adversary.measure import (
 from tests.adversary.models import NetworkExtractor, honest, trained
 from tests.paths import REAL_TASKS, ROOT
 
-ROWS = 308
+VARIED_SEQUENCES = 308
 """Number of varied sequences per task, as in an audit that draws 13 tasks."""
 MINI_SEEDS = (mini.SEED, 11)
 FRESH_SEEDS = (*MINI_SEEDS, *range(12, 20))
 """Sets that honest extractors are scored on beside fresh ones: one set has the luck of its 2,080
 public test rows, 0.02 of MCC in the mean over its tasks."""
 FRESH_SEED = 7_000
-"""Added to the seed of a set: that of its fresh sequences."""
+"""Added to the seed of a set, it gives the seed of the fresh sequences."""
 REAL_TRAIN_MAX, REAL_NAME = 2_000, "six real tasks"
 """Training rows kept of a real task: a fit of 1,024 columns then takes seconds."""
 TEST_EPOCHS = 60
 AUDITS, DRAWS = 2, 200
 """Audits of each memoriser, each with other variants, and draws of tasks from them."""
-DRAWN = (5, 13)
-TUNED = "trained on the test set"
+SAMPLE_SIZES = (5, 13)
+TEST_TRAINED = "trained on the test set"
 MOVER_KEYS = ("whole sequence", "first quarter", "one minhash")
 """Keys of the sequences that an extractor moves."""
 FEW_TASKS = 2
 """Number of tasks whose training sequences an extractor moves."""
 REAL_MOVED = ("mouse_3", "prom_core_tata")
 """The real tasks whose training sequences an extractor moves."""
-FEW = "first quarter, few-shot regimes alone"
-"""A column that the probe of the full regime ignores; tasks of two classes."""
-FALL = 0.02
+FEW_SHOT_COLUMN = "first quarter, few-shot regimes alone"
+"""Name of the memoriser of tasks of two classes that adds a column of labels, which only few-shot
+probes use."""
+HONEST_LOSS_MAX = 0.02
 """Accuracy that an honest extractor may lose if fresh sets are made like the public ones."""
 LOSSES = (0.08, 0.1, 0.15, 0.2, 0.3)
 SIZES, PUBLIC_ROWS = (100, 200, 500, 1000, 2000, 6000), 20_000
@@ -98,7 +99,7 @@ BLOCK, FEW_SHOT_BLOCK, DRAWS_BLOCK = "bench memorised", "bench few-shot", "bench
 """Parts of the page for the tables."""
 
 
-class Trial(NamedTuple):
+class ExtractorTrial(NamedTuple):
     """One extractor on one set of tasks."""
 
     name: str
@@ -119,11 +120,12 @@ def real_cases() -> list[Case]:
     source = Folder(REAL_TASKS, bench)
     loaded = (source.load(bench.by_id[name]) for name in REAL)
     return [
-        Case(TaskData(one.id, one.train.head(REAL_TRAIN_MAX), one.test), None) for one in loaded
+        Case(TaskData(task_data.id, task_data.train.head(REAL_TRAIN_MAX), task_data.test), None)
+        for task_data in loaded
     ]
 
 
-def measured(
+def measured_decisions(
     work: Path,
     name: str,
     tasks: str,
@@ -131,82 +133,99 @@ def measured(
     cases: list[Case],
     *,
     seed: int = 0,
-    rows: int = ROWS,
+    varied_count: int = VARIED_SEQUENCES,
 ) -> list[Decisions]:
     """Return the decisions of every task, from the folder if it has them."""
     path = work / f"{name}-{tasks}-{seed}.json".replace(" ", "_").replace(",", "")
     if not path.exists():
-        started, extractor = time.perf_counter(), make()
-        found = [decisions_of(extractor, case, f"audit {seed}", rows) for case in cases]
-        path.write_text(json.dumps([one.model_dump() for one in found]), encoding="utf-8")
-        print(f"{name}, {tasks}, {seed}: {time.perf_counter() - started:.0f} s", flush=True)
-    return [Decisions.model_validate(one) for one in json.loads(path.read_text(encoding="utf-8"))]
+        start, extractor = time.perf_counter(), make()
+        decisions = [decisions_of(extractor, case, f"audit {seed}", varied_count) for case in cases]
+        path.write_text(
+            json.dumps([decisions_of_task.model_dump() for decisions_of_task in decisions]),
+            encoding="utf-8",
+        )
+        print(f"{name}, {tasks}, {seed}: {time.perf_counter() - start:.0f} s", flush=True)
+    return [
+        Decisions.model_validate(decisions_of_task)
+        for decisions_of_task in json.loads(path.read_text(encoding="utf-8"))
+    ]
 
 
-def honest_trials(work: Path) -> Iterator[Trial]:
+def honest_trials(work: Path) -> Iterator[ExtractorTrial]:
     sets = {f"mini {seed}": mini_cases(seed) for seed in MINI_SEEDS}
     real = {REAL_NAME: real_cases()} if REAL_TASKS.is_dir() else {}
     for tasks, cases in (sets | real).items():
         for name, make in honest().items():
-            yield Trial(name, tasks, [measured(work, name, tasks, make, cases)])
+            yield ExtractorTrial(name, tasks, [measured_decisions(work, name, tasks, make, cases)])
 
 
-def fresh_summary(work: Path, sound: Sequence[Trial]) -> str:
+def fresh_summary(work: Path, honest_trials_found: Sequence[ExtractorTrial]) -> str:
     """Return a sentence about the mean and largest loss of honest extractors on fresh sets."""
-    others = {seed: mini_cases(seed) for seed in FRESH_SEEDS if seed not in MINI_SEEDS}
+    other_sets = {seed: mini_cases(seed) for seed in FRESH_SEEDS if seed not in MINI_SEEDS}
     means: list[float] = []
     errors: list[float] = []
-    worst: list[float] = []
-    beyond = dropped = 0
+    largest_losses: list[float] = []
+    lossy_count = dropped_count = 0
     for name, make in honest().items():
-        sets = [one.audits[0] for one in sound if one.name == name and one.audits[0][0].fresh]
-        for seed, cases in others.items():
-            sets.append(measured(work, name, f"fresh {seed}", make, cases, rows=0))
-        losses = np.array([mean_drop(one) for one in sets])
+        sets = [
+            trial.audits[0]
+            for trial in honest_trials_found
+            if trial.name == name and trial.audits[0][0].fresh
+        ]
+        for seed, cases in other_sets.items():
+            sets.append(
+                measured_decisions(work, name, f"fresh {seed}", make, cases, varied_count=0)
+            )
+        losses = np.array([mean_drop(decisions) for decisions in sets])
         means.append(-float(losses.mean()))
         errors.append(float(losses.std(ddof=1)) / math.sqrt(len(losses)))
-        worst.append(float(losses.max()))
-        results = [fresh_of(one) for one in sets]
-        beyond += sum(
-            loss > FALL + ALARM * error
-            for loss, error in (accuracy_loss(one.tasks) for one in results)
+        largest_losses.append(float(losses.max()))
+        results = [fresh_of(decisions) for decisions in sets]
+        lossy_count += sum(
+            loss > HONEST_LOSS_MAX + ALARM * error
+            for loss, error in (accuracy_loss(result.tasks) for result in results)
         )
-        dropped += sum(one.dropped for one in results)
+        dropped_count += sum(result.dropped for result in results)
     return (
         f"Over {len(FRESH_SEEDS)} sets, MCC of an honest extractor changes on fresh sequences by "
         f"{min(means):+.4f} to {max(means):+.4f} in the mean (standard error at most "
         f"{max(errors):.4f}). Of {len(FRESH_SEEDS) * len(means)} sets the worst lost "
-        f"{max(worst):.3f}; {beyond} lost accuracy beyond {FALL:g} and {ALARM:g} standard errors, "
-        f"{dropped} were flagged."
+        f"{max(largest_losses):.3f}; {lossy_count} lost accuracy beyond {HONEST_LOSS_MAX:g} and "
+        f"{ALARM:g} standard errors, "
+        f"{dropped_count} were flagged."
     )
 
 
-def fresh_of(found: Sequence[Decisions]) -> FreshResult:
+def fresh_of(decisions: Sequence[Decisions]) -> FreshResult:
     """Return the result of the fresh rows of all tasks that have some."""
-    result = fresh_result({f"{i}": ours(one) for i, one in enumerate(found)}, "0" * 64)
+    result = fresh_result({f"{i}": reread(task) for i, task in enumerate(decisions)}, "0" * 64)
     assert result is not None
     return result
 
 
-def cheat_trials(work: Path) -> Iterator[Trial]:
+def cheat_trials(work: Path) -> Iterator[ExtractorTrial]:
     tasks, cases = f"mini {mini.SEED}", mini_cases(mini.SEED)
     data = [case.data for case in cases]
     cheats: dict[str, Callable[[], Any]] = {
         name: functools.partial(Memoriser, data, keys) for name, keys in KEYS.items()
     }
-    two = list(filter(_has_two_classes, data))
-    cheats[FEW] = lambda: FewShotMemoriser(two, first_quarter, few_shot_indices)
-    cheats[TUNED] = lambda: NetworkExtractor(trained(data, ("train", "test"), TEST_EPOCHS))
+    two_class_tasks = list(filter(_has_two_classes, data))
+    cheats[FEW_SHOT_COLUMN] = lambda: FewShotMemoriser(
+        two_class_tasks, first_quarter, few_shot_indices
+    )
+    cheats[TEST_TRAINED] = lambda: NetworkExtractor(trained(data, ("train", "test"), TEST_EPOCHS))
     for name, make in cheats.items():
-        seeds = range(1 if name == TUNED else AUDITS)
-        some = cases
-        if name == FEW:
-            some = [case for case in cases if _has_two_classes(case.data)]
-        found = [measured(work, name, tasks, make, some, seed=seed) for seed in seeds]
-        yield Trial(name, tasks, found)
+        seeds = range(1 if name == TEST_TRAINED else AUDITS)
+        used_cases = cases
+        if name == FEW_SHOT_COLUMN:
+            used_cases = [case for case in cases if _has_two_classes(case.data)]
+        audits = [
+            measured_decisions(work, name, tasks, make, used_cases, seed=seed) for seed in seeds
+        ]
+        yield ExtractorTrial(name, tasks, audits)
 
 
-def mover_trials(work: Path) -> Iterator[Trial]:
+def mover_trials(work: Path) -> Iterator[ExtractorTrial]:
     """Yield extractors that move training sequences towards what separates the test set."""
     tasks, cases = f"mini {mini.SEED}", mini_cases(mini.SEED)
     data = [case.data for case in cases]
@@ -223,43 +242,47 @@ def mover_trials(work: Path) -> Iterator[Trial]:
             f"all training sequences, {name}": functools.partial(MovedTraining, data, keys),
         }
     for name, make in movers.items():
-        yield Trial(name, tasks, [measured(work, f"moved {name}", tasks, make, cases)])
+        yield ExtractorTrial(
+            name, tasks, [measured_decisions(work, f"moved {name}", tasks, make, cases)]
+        )
 
 
-def few_shot_of(found: Sequence[Decisions]) -> list[Gain]:
+def few_shot_of(decisions: Sequence[Decisions]) -> list[Gain]:
     """Return the gains of few-shot probes over some tasks."""
-    parts = {f"{i}": ours(one) for i, one in enumerate(found)}
+    decisions_by_task = {f"{i}": reread(task) for i, task in enumerate(decisions)}
     result = few_shot_result(
-        {name: one.few_shot for name, one in parts.items()},
-        {name: one.varied for name, one in parts.items()},
+        {name: task.few_shot for name, task in decisions_by_task.items()},
+        {name: task.varied for name, task in decisions_by_task.items()},
     )
     assert result is not None
     return list(gains(result))
 
 
-def nearest_gain(found: Sequence[Sequence[Gain]], beside: str, *, is_mean: bool) -> str:
+def nearest_gain(
+    gains_of_audits: Sequence[Sequence[Gain]], other_fits: str, *, is_mean: bool
+) -> str:
     """Return the gain that is nearest to its limit, or the farthest above it, and the limit."""
-    own = [
+    compared_gains = [
         gain
-        for one in found
-        for gain in one
-        if gain.other_fits == beside and (not gain.task) == is_mean
+        for audit_gains in gains_of_audits
+        for gain in audit_gains
+        if gain.other_fits == other_fits and (not gain.task) == is_mean
     ]
-    largest = max(own, key=lambda gain: (gain.gain - MARGIN) / (gain.limit - MARGIN))
+    largest = max(compared_gains, key=lambda gain: (gain.gain - MARGIN) / (gain.limit - MARGIN))
     return f"{largest.gain:+.3f} of {largest.limit:.3f}"
 
 
-def few_shot_row(name: str, found: Sequence[Sequence[Decisions]]) -> str:
+def few_shot_row(name: str, audits: Sequence[Sequence[Decisions]]) -> str:
     """Return the line of one extractor, or of several."""
-    found_gains = [few_shot_of(one) for one in found]
+    gains_of_audits = [few_shot_of(audit) for audit in audits]
     cells = " | ".join(
-        nearest_gain(found_gains, beside, is_mean=is_mean)
+        nearest_gain(gains_of_audits, beside, is_mean=is_mean)
         for beside in (OTHERS, VARIANTS)
         for is_mean in (True, False)
     )
-    flagged_few = sum(any(gain.is_flagged for gain in one) for one in found_gains)
-    others = sum(map(flagged, found))
-    return f"| {name} | {len(found)} | {cells} | {flagged_few} | {others} |"
+    flagged_by_gains = sum(any(gain.is_flagged for gain in audit) for audit in gains_of_audits)
+    flagged_by_variants = sum(map(flagged, audits))
+    return f"| {name} | {len(audits)} | {cells} | {flagged_by_gains} | {flagged_by_variants} |"
 
 
 def few_shot_table(work: Path) -> Iterator[str]:
@@ -267,8 +290,8 @@ def few_shot_table(work: Path) -> Iterator[str]:
     columns = "others, mean | others, a task | variants, mean | variants, a task"
     yield f"| few-shot probes | extractors | {columns} | flagged | flagged by other variants |"
     yield "|---|---:|---:|---:|---:|---:|---:|---:|"
-    sound = itertools.groupby(honest_trials(work), key=lambda trial: trial.tasks)
-    for tasks, group in sound:
+    groups = itertools.groupby(honest_trials(work), key=lambda trial: trial.tasks)
+    for tasks, group in groups:
         yield few_shot_row(f"honest, {tasks}", [trial.audits[0] for trial in group])
     for trial in mover_trials(work):
         yield few_shot_row(f"moved: {trial.name}", trial.audits)
@@ -294,23 +317,26 @@ def gains_of_draws(
                 regime: scores_of_regime.model_dump() for regime, scores_of_regime in scored.items()
             }
         path.write_text(json.dumps(scores_by_task), encoding="utf-8")
-    saved = json.loads(path.read_text(encoding="utf-8"))
+    stored = json.loads(path.read_text(encoding="utf-8"))
     scores = {
         task: {regime: FewShotScores.model_validate(value) for regime, value in by_regime.items()}
-        for task, by_regime in saved.items()
+        for task, by_regime in stored.items()
     }
     result = few_shot_result(scores, {})
     assert result is not None
     return list(gains(result))
 
 
-def draws_row(name: str, found: Sequence[Sequence[Gain]]) -> str:
+def draws_row(name: str, gains_of_audits: Sequence[Sequence[Gain]]) -> str:
     """Return the line of one extractor, or of several, beside draws of test sequences."""
-    cells = " | ".join(nearest_gain(found, TESTS, is_mean=is_mean) for is_mean in (True, False))
-    flagged_few = sum(
-        any(gain.is_flagged and gain.other_fits == TESTS for gain in one) for one in found
+    cells = " | ".join(
+        nearest_gain(gains_of_audits, TESTS, is_mean=is_mean) for is_mean in (True, False)
     )
-    return f"| {name} | {len(found)} | {cells} | {flagged_few} |"
+    flagged_by_gains = sum(
+        any(gain.is_flagged and gain.other_fits == TESTS for gain in audit_gains)
+        for audit_gains in gains_of_audits
+    )
+    return f"| {name} | {len(gains_of_audits)} | {cells} | {flagged_by_gains} |"
 
 
 def draws_table(work: Path) -> Iterator[str]:
@@ -320,38 +346,44 @@ def draws_table(work: Path) -> Iterator[str]:
     sets = {f"mini {seed}": mini_cases(seed) for seed in MINI_SEEDS}
     real = {REAL_NAME: real_cases()} if REAL_TASKS.is_dir() else {}
     for tasks, cases in (sets | real).items():
-        sound = [gains_of_draws(work, name, tasks, make, cases) for name, make in honest().items()]
-        yield draws_row(f"honest, {tasks}", sound)
+        honest_gains = [
+            gains_of_draws(work, name, tasks, make, cases) for name, make in honest().items()
+        ]
+        yield draws_row(f"honest, {tasks}", honest_gains)
     for tasks, cases in ({f"mini {mini.SEED}": sets[f"mini {mini.SEED}"]} | real).items():
         data = [case.data for case in cases]
-        two = [one for one in data if one.id.endswith(REAL_MOVED)] or data[:FEW_TASKS]
-        for known, some in ((f"of {FEW_TASKS} tasks", two), ("all", data)):
-            make = functools.partial(MovedTraining, some, KEYS["one minhash"])
-            own = [gains_of_draws(work, f"moved {known}", tasks, make, cases)]
-            yield draws_row(f"training sequences moved, {known}, one minhash, {tasks}", own)
+        moved_tasks = [
+            task_data for task_data in data if task_data.id.endswith(REAL_MOVED)
+        ] or data[:FEW_TASKS]
+        for tasks_name, tasks_moved in ((f"of {FEW_TASKS} tasks", moved_tasks), ("all", data)):
+            make = functools.partial(MovedTraining, tasks_moved, KEYS["one minhash"])
+            mover_gains = [gains_of_draws(work, f"moved {tasks_name}", tasks, make, cases)]
+            yield draws_row(
+                f"training sequences moved, {tasks_name}, one minhash, {tasks}", mover_gains
+            )
 
 
 def _has_two_classes(data: TaskData) -> bool:
     return bool(data.train.labels.max() == 1)
 
 
-def flagged(found: Sequence[Decisions]) -> bool:
+def flagged(decisions: Sequence[Decisions]) -> bool:
     """Whether an audit of these tasks flags the extractor by its variants."""
-    result = varied_in(found)
+    result = varied_in(decisions)
     return result.memorised
 
 
-def varied_in(found: Sequence[Decisions]) -> VariantResult:
+def varied_in(decisions: Sequence[Decisions]) -> VariantResult:
     """Return the result of the variants of some tasks."""
-    decided = {f"{i}": task_decisions(ours(one)) for i, one in enumerate(found)}
-    return variant_result(decided, "0" * 64, ROWS, reverse=False)
+    decided = {f"{i}": task_decisions(reread(task)) for i, task in enumerate(decisions)}
+    return variant_result(decided, "0" * 64, VARIED_SEQUENCES, reverse=False)
 
 
-def ours(one: Decisions) -> Decisions:
+def reread(one: Decisions) -> Decisions:
     return Decisions.model_validate(one.model_dump())
 
 
-def rates(trial: Trial, drawn: int) -> float:
+def flagged_share(trial: ExtractorTrial, drawn: int) -> float:
     """Return the share of audits of so many drawn tasks that flag the extractor."""
     rng = random.Random(f"{trial.name}{drawn}")
     wrong = 0
@@ -361,60 +393,64 @@ def rates(trial: Trial, drawn: int) -> float:
     return wrong / DRAWS
 
 
-def differences(found: Sequence[Decisions]) -> list[float]:
-    """Return D of each kind of variant, the largest D of other probes, and that of training."""
-    result = varied_in(found)
+def differences(decisions: Sequence[Decisions]) -> list[float]:
+    """Return D of each kind of variant, the largest D of other probes, and D of training rows."""
+    result = varied_in(decisions)
     others = max(
-        net_error_share(one) for probe in result.others.values() for one in probe.kinds.values()
+        net_error_share(counts)
+        for probe in result.others.values()
+        for counts in probe.kinds.values()
     )
     refit = net_error_share(result.training) if result.training else 0.0
     return [*map(net_error_share, result.kinds.values()), others, refit]
 
 
-def row(trial: Trial) -> str:
+def row(trial: ExtractorTrial) -> str:
     """Return the line of a memoriser."""
-    found = trial.audits[0]
-    public = sum(one.public.MCC for one in found) / len(found)
-    best = max(
-        sum(one.others[name].public.MCC for one in found) / len(found) for name in found[0].others
+    decisions = trial.audits[0]
+    public_mean = sum(task.public.MCC for task in decisions) / len(decisions)
+    other_probes_max = max(
+        sum(task.others[name].public.MCC for task in decisions) / len(decisions)
+        for name in decisions[0].others
     )
-    shown = " | ".join(f"{one:+.3f}" for one in differences(found))
-    shares = " | ".join(f"{100 * rates(trial, drawn):.0f} %" for drawn in DRAWN)
-    dropped = "yes" if fresh_of(found).dropped else "no"
+    differences_text = " | ".join(f"{task:+.3f}" for task in differences(decisions))
+    shares = " | ".join(f"{100 * flagged_share(trial, drawn):.0f} %" for drawn in SAMPLE_SIZES)
+    is_dropped = "yes" if fresh_of(decisions).dropped else "no"
     return (
-        f"| {trial.name} | {public:.2f}, {best:.2f} | {shown} | {shares} "
-        f"| {-mean_drop(found):+.3f}, {-largest_drop(found):+.3f} | {dropped} |"
+        f"| {trial.name} | {public_mean:.2f}, {other_probes_max:.2f} | {differences_text} | "
+        f"{shares} "
+        f"| {-mean_drop(decisions):+.3f}, {-largest_drop(decisions):+.3f} | {is_dropped} |"
     )
 
 
-def honest_rows(sound: Sequence[Trial]) -> Iterator[str]:
+def honest_rows(trials: Sequence[ExtractorTrial]) -> Iterator[str]:
     """Yield a line for each set of tasks: the largest D of honest extractors, and their MCC."""
-    for tasks, group in itertools.groupby(sound, key=lambda trial: trial.tasks):
+    for tasks, group in itertools.groupby(trials, key=lambda trial: trial.tasks):
         audits = [trial.audits[0] for trial in group]
         columns = zip(*map(differences, audits), strict=True)
-        largest = " | ".join(f"{max(one):+.3f}" for one in columns)
-        wrong = sum(map(flagged, audits))
-        drops = [mean_drop(one) for one in audits if one[0].fresh]
-        fresh = f"{-max(drops):+.3f} to {-min(drops):+.3f}" if drops else ""
-        yield f"| {tasks} | {len(audits)} | {largest} | {wrong} | {fresh} |"
+        largest = " | ".join(f"{max(column):+.3f}" for column in columns)
+        flagged_count = sum(map(flagged, audits))
+        fresh_losses = [mean_drop(column) for column in audits if column[0].fresh]
+        fresh = f"{-max(fresh_losses):+.3f} to {-min(fresh_losses):+.3f}" if fresh_losses else ""
+        yield f"| {tasks} | {len(audits)} | {largest} | {flagged_count} | {fresh} |"
 
 
 def tables(work: Path) -> list[str]:
     kinds = "substituted | cropped | shifted | other probes | training"
-    shares = " | ".join(f"flagged, {n} drawn" for n in DRAWN)
-    sound = list(honest_trials(work))
+    shares = " | ".join(f"flagged, {n} drawn" for n in SAMPLE_SIZES)
+    trials = list(honest_trials(work))
     return [
         *LEGEND.splitlines(),
         "",
         f"| memoriser | MCC | {kinds} | {shares} | fresh MCC | flagged |",
-        "|---|---:|---:|---:|---:|---:|---:|" + "---:|" * len(DRAWN) + "---:|---|",
+        "|---|---:|---:|---:|---:|---:|---:|" + "---:|" * len(SAMPLE_SIZES) + "---:|---|",
         *map(row, cheat_trials(work)),
         "",
         f"| tasks | honest extractors | {kinds} | flagged | fresh MCC |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
-        *honest_rows(sound),
+        *honest_rows(trials),
         "",
-        fresh_summary(work, sound),
+        fresh_summary(work, trials),
         "",
         *power_table(),
     ]
@@ -442,18 +478,20 @@ def main() -> None:
     parser.add_argument("--draws", action="store_true", help="only that of draws of test sequences")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    made: dict[str, Callable[[Path], Iterable[str]]] = {DRAWS_BLOCK: draws_table}
+    tables_by_block: dict[str, Callable[[Path], Iterable[str]]] = {DRAWS_BLOCK: draws_table}
     if not options.draws:
-        made[FEW_SHOT_BLOCK] = few_shot_table
+        tables_by_block[FEW_SHOT_BLOCK] = few_shot_table
     if not options.draws and not options.few_shot:
-        made[BLOCK] = tables
-    for block, make in made.items():
+        tables_by_block[BLOCK] = tables
+    for block, make in tables_by_block.items():
         table = "\n".join(make(options.work)) + "\n"
         print(table)
         if options.write:
             begin, end = f"<!-- {block} -->\n", f"<!-- /{block} -->"
-            before, rest = PAGE.read_text(encoding="utf-8").split(begin)
-            PAGE.write_text(before + begin + table + end + rest.split(end)[1], encoding="utf-8")
+            before, after_begin = PAGE.read_text(encoding="utf-8").split(begin)
+            PAGE.write_text(
+                before + begin + table + end + after_begin.split(end)[1], encoding="utf-8"
+            )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from tests.paths import REAL_TASKS
 
 SEEDS = (13, 17, 42, 123, 997)
 SHOTS = {"10shot": 10, "1shot": 1}
-WORDS = (3, 5)
+WORD_LENGTHS = (3, 5)
 RESAMPLES = 600
 
 Ints = npt.NDArray[np.int64]
@@ -36,19 +36,21 @@ def split(path: Path, name: str) -> tuple[list[str], Ints]:
     return [row["text"] for row in rows], np.array([int(row["label"]) for row in rows])
 
 
-def overlap(said: Ints, truth: Ints, rng: np.random.Generator) -> tuple[float, float, float]:
+def fit_correlation(
+    predicted_labels: Ints, truth: Ints, rng: np.random.Generator
+) -> tuple[float, float, float]:
     """Return r, the error of one fit's MCC from the test set, and the spread between fits.
 
     `said` are predicted labels, (fits, sequences).
     """
-    right = []
+    right_counts = []
     for label in (0, 1):
-        places = np.flatnonzero(truth == label)
-        even = np.full(len(places), 1 / len(places))
-        times = rng.multinomial(len(places), even, RESAMPLES)
-        right.append(times @ (said[:, places] == label).T)
+        indices = np.flatnonzero(truth == label)
+        equal_weights = np.full(len(indices), 1 / len(indices))
+        resample_counts = rng.multinomial(len(indices), equal_weights, RESAMPLES)
+        right_counts.append(resample_counts @ (predicted_labels[:, indices] == label).T)
     sizes = [np.array(np.sum(truth == label)) for label in (0, 1)]
-    mcc = mcc_of(sizes[0], sizes[1], right[0], right[1])
+    mcc = mcc_of(sizes[0], sizes[1], right_counts[0], right_counts[1])
     share = mcc.mean(axis=1).var() / mcc.var(axis=0).mean()
     spread = float(mcc.mean(axis=0).std(ddof=1))
     return (5 * share - 1) / 4, float(np.sqrt(mcc.var(axis=0).mean())), spread
@@ -62,24 +64,35 @@ def main() -> int:
         return 1
     warnings.simplefilter("ignore")
     rng = np.random.Generator(np.random.PCG64(1))
-    found: dict[str, list[tuple[float, float, float]]] = {regime: [] for regime in SHOTS}
+    cells_by_regime: dict[str, list[tuple[float, float, float]]] = {regime: [] for regime in SHOTS}
     for path in paths:
         (train, labels), (test, truth) = split(path, "train"), split(path, "test")
-        for k in WORDS:
+        for k in WORD_LENGTHS:
             extractor = KmerExtractor(k=k)
-            plain = [extractor.extract_embeddings(part) for part in (train, test)]
-            middle, scale = plain[0].mean(axis=0), plain[0].std(axis=0) + 1e-9
-            for x, y in (plain, [(part - middle) / scale for part in plain]):
+            frequencies = [extractor.extract_embeddings(part) for part in (train, test)]
+            mean, scale = frequencies[0].mean(axis=0), frequencies[0].std(axis=0) + 1e-9
+            for train_features, test_features in (
+                frequencies,
+                [(part - mean) / scale for part in frequencies],
+            ):
                 for regime, shots in SHOTS.items():
                     rows = [few_shot_indices(labels, shots, seed) for seed in SEEDS]
-                    said = np.array([fit(x[r], labels[r], y).predictions for r in rows])
-                    found[regime].append(overlap(said, truth, rng))
+                    predicted_labels = np.array(
+                        [
+                            fit(
+                                train_features[correlations], labels[correlations], test_features
+                            ).predictions
+                            for correlations in rows
+                        ]
+                    )
+                    cells_by_regime[regime].append(fit_correlation(predicted_labels, truth, rng))
     print("| regime | r: mean | greatest | error from the test set | spread between seeds |")
     print("|---|---:|---:|---:|---:|")
-    for regime, cells in found.items():
-        r, error, spread = np.array(cells).T
+    for regime, cells in cells_by_regime.items():
+        correlations, error, spread = np.array(cells).T
         print(
-            f"| {regime} | {r.mean():.2f} | {r.max():.2f} | {error.min():.3f} to {error.max():.3f} "
+            f"| {regime} | {correlations.mean():.2f} | {correlations.max():.2f} | "
+            f"{error.min():.3f} to {error.max():.3f} "
             f"| {spread.min():.3f} to {spread.max():.3f}, "
             f"rms {np.sqrt(np.mean(spread * spread)):.3f} |"
         )

@@ -20,10 +20,10 @@ from tools.browser import launched
 RUNS = 5
 SETTLED_MS = 300
 """Milliseconds after which a drawn view has finished its work."""
-DRAWN = "main:not([aria-busy]) > h2"
+DRAWN_VIEW = "main:not([aria-busy]) > h2"
 
 
-def chosen(name: str, value: str) -> str:
+def choose_value(name: str, value: str) -> str:
     """Return the JavaScript that chooses a value of a list."""
     return (
         f"(({{ list }}) => {{ list.value = '{value}';"
@@ -32,10 +32,10 @@ def chosen(name: str, value: str) -> str:
     )
 
 
-ADDED = """
+ADD_MODEL = """
 [document.querySelector('#add').value = 'GROVER-1', document.querySelector('.add button').click()]
 """
-TYPED = """
+TYPE_LETTER = """
 ((box) => { box.value = 'n'; box.dispatchEvent(new Event('input')) })(
   document.querySelector('#search'))
 """
@@ -48,34 +48,34 @@ STEPS = {
     ),
     "a letter in the search": (
         "#/table",
-        TYPED,
+        TYPE_LETTER,
     ),
     "next page": ("#/table", "document.querySelector('[data-focus=\"page next\"]').click()"),
-    "all intervals": ("#/table", chosen("intervals", "all")),
-    "another kind of task": ("#/overview?species=human", chosen("kind", "Splice Sites")),
-    "only audited models": ("#/overview?species=human", chosen("evidence", "audited+")),
-    "colours over the table": ("#/table", chosen("scale", "table")),
-    "filter by size": ("#/table", chosen("size", "100000000")),
-    "filter by evidence": ("#/table", chosen("evidence", "checked")),
+    "all intervals": ("#/table", choose_value("intervals", "all")),
+    "another kind of task": ("#/overview?species=human", choose_value("kind", "Splice Sites")),
+    "only audited models": ("#/overview?species=human", choose_value("evidence", "audited+")),
+    "colours over the table": ("#/table", choose_value("scale", "table")),
+    "filter by size": ("#/table", choose_value("size", "100000000")),
+    "filter by evidence": ("#/table", choose_value("evidence", "checked")),
     "tick a model": ("#/table", "document.querySelector('.pick input').click()"),
-    "another GPU memory": ("#/overview?species=human", chosen("memory", "8")),
+    "another GPU memory": ("#/overview?species=human", choose_value("memory", "8")),
     "sort 100 tasks": (
         "#/table?columns=tasks",
         "document.querySelector('[data-focus^=\"sort task:\"]').click()",
     ),
-    "compare one more": ("#/compare?m=space-1&m=MutBERT-2", ADDED),
-    "ranks of another kind of task": ("#/plots", chosen("kind", "lncRNA")),
-    "ranks of a species": ("#/plots?species=yeast", chosen("species", "human")),
+    "compare one more": ("#/compare?m=space-1&m=MutBERT-2", ADD_MODEL),
+    "ranks of another kind of task": ("#/plots", choose_value("kind", "lncRNA")),
+    "ranks of a species": ("#/plots?species=yeast", choose_value("species", "human")),
     "ranks, next page": ("#/plots", "document.querySelector('[data-focus=\"page next\"]').click()"),
-    "curves of a species": ("#/plots?plot=curves&species=yeast", chosen("species", "human")),
-    "another task": ("#/plots?plot=task", chosen("one-task", "leannmlindsey_GUE_mouse_0")),
+    "curves of a species": ("#/plots?plot=curves&species=yeast", choose_value("species", "human")),
+    "another task": ("#/plots?plot=task", choose_value("one-task", "leannmlindsey_GUE_mouse_0")),
     "correlation of other tasks": (
         "#/plots?plot=likeness&kind=lncRNA",
-        chosen("kind", "Histone Mod."),
+        choose_value("kind", "Histone Mod."),
     ),
-    "sizes of another kind of task": ("#/plots?plot=sizes", chosen("kind", "lncRNA")),
+    "sizes of another kind of task": ("#/plots?plot=sizes", choose_value("kind", "lncRNA")),
 }
-MEASURED = """
+MEASURE_STEP = """
 (step) => new Promise((resolve) => {
   const start = performance.now();
   step();
@@ -84,39 +84,39 @@ MEASURED = """
 """
 
 
-def paint(browser: Browser, home: str, place: str) -> tuple[float, float]:
+def paint_times(browser: Browser, home: str, view: str) -> tuple[float, float]:
     """Return milliseconds to the first paint and until the view is drawn."""
     with browser.new_context() as context:
         page = context.new_page()
-        page.goto(f"{home}{place}")
-        page.wait_for_selector(DRAWN)
-        drawn: float = page.evaluate("performance.now()")
-        first: float = page.evaluate(
+        page.goto(f"{home}{view}")
+        page.wait_for_selector(DRAWN_VIEW)
+        drawn_ms: float = page.evaluate("performance.now()")
+        first_paint: float = page.evaluate(
             "performance.getEntriesByName('first-contentful-paint')[0].startTime"
         )
-        return first, drawn
+        return first_paint, drawn_ms
 
 
-def processor(session: CDPSession) -> float:
+def processor_ms(session: CDPSession) -> float:
     """Return milliseconds that the thread of the page has taken of a processor."""
     metrics = session.send("Performance.getMetrics")["metrics"]
-    seconds: float = next(one["value"] for one in metrics if one["name"] == "TaskDuration")
+    seconds: float = next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
     return 1000 * seconds
 
 
-def interaction(page: Page, home: str, place: str, step: str) -> tuple[float, float]:
+def interaction(page: Page, home: str, view: str, step: str) -> tuple[float, float]:
     """Return milliseconds of processor, and until the change is painted."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     page.goto("about:blank")
-    page.goto(f"{home}{place}")
-    page.wait_for_selector(DRAWN)
+    page.goto(f"{home}{view}")
+    page.wait_for_selector(DRAWN_VIEW)
     page.wait_for_timeout(SETTLED_MS)
-    before = processor(session)
-    painted: float = page.evaluate(MEASURED.replace("step()", step))
-    taken = processor(session) - before
+    ms_before = processor_ms(session)
+    painted_ms: float = page.evaluate(MEASURE_STEP.replace("step()", step))
+    ms_taken = processor_ms(session) - ms_before
     session.detach()
-    return taken, painted
+    return ms_taken, painted_ms
 
 
 def main() -> None:
@@ -125,16 +125,20 @@ def main() -> None:
         models = crowd(Path(temporary))
         with serving(Path(temporary)) as home:
             print("| first view | first paint | drawn |\n|---|---:|---:|")
-            for place in ("#/overview", "#/table", "#/plots"):
-                times = [paint(browser, home, place) for _ in range(RUNS)]
-                first, drawn = (statistics.median(column) for column in zip(*times, strict=True))
-                print(f"| {place} | {first:.0f} ms | {drawn:.0f} ms |")
+            for view in ("#/overview", "#/table", "#/plots"):
+                times = [paint_times(browser, home, view) for _ in range(RUNS)]
+                first_paint, drawn_ms = (
+                    statistics.median(column) for column in zip(*times, strict=True)
+                )
+                print(f"| {view} | {first_paint:.0f} ms | {drawn_ms:.0f} ms |")
             print("\n| interaction | processor | until painted |\n|---|---:|---:|")
             page = browser.new_page()
-            for name, (place, step) in STEPS.items():
-                times = [interaction(page, home, place, step) for _ in range(RUNS)]
-                work, painted = (statistics.median(column) for column in zip(*times, strict=True))
-                print(f"| {name} | {work:.0f} ms | {painted:.0f} ms |")
+            for name, (view, step) in STEPS.items():
+                times = [interaction(page, home, view, step) for _ in range(RUNS)]
+                processor_time, painted_ms = (
+                    statistics.median(column) for column in zip(*times, strict=True)
+                )
+                print(f"| {name} | {processor_time:.0f} ms | {painted_ms:.0f} ms |")
         version = browser.version
     load = os.getloadavg()[0]
     print(

@@ -26,25 +26,25 @@ from tests.paths import ROOT
 ROWS = 24_000
 """Training sequences of each task, with which the local engine takes more than two minutes."""
 MACHINES = 8
-LEAVES_SECONDS = 10.0
+LEAVE_INTERVAL_SECONDS = 10.0
 BEGIN, END = "<!-- ray -->\n", "<!-- /ray -->"
 PAGE = ROOT / "docs/contributor/cluster.md"
 MODELS = "".join(
     f'[[run]]\noutput = "{k}-mer.json"\nmodel-id = "{k}-mer"\noption = ["k={k}"]\n' for k in (5, 6)
 )
 
-Disturb = Callable[[subprocess.Popen[str]], None]
+Disturbance = Callable[[subprocess.Popen[str]], None]
 
 
-class Measured(NamedTuple):
+class BothModels(NamedTuple):
     """The measurements of one call for both models."""
 
     seconds: float
     records: dict[str, Any]
-    said: str
+    stderr: str
 
 
-def laid(folder: Path, rows: int) -> None:
+def write_task_data(folder: Path, rows: int) -> None:
     """Write the task data, their definition and the list of models."""
     data = folder / "data"
     for task in mini.TASKS:
@@ -56,29 +56,33 @@ def laid(folder: Path, rows: int) -> None:
     (folder / "models.toml").write_text(MODELS, encoding="utf-8")
 
 
-def measured(folder: Path, *words: str, address: str = "", disturb: Disturb | None = None) -> Any:
+def run_both_models(
+    folder: Path, *arguments: str, address: str = "", disturb: Disturbance | None = None
+) -> Any:
     """Run both models with an empty cache in a process of its own."""
     command = [sys.executable, "-m", "reference_harness", "run", "--from", "models.toml"]
-    command += ["--data", "data", "--benchmark", "data/benchmark.json", "--jobs", "2", *words]
+    command += ["--data", "data", "--benchmark", "data/benchmark.json", "--jobs", "2", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)} | {"RAY_ADDRESS": address}
     if not address:
         del environment["RAY_ADDRESS"]
     with tempfile.TemporaryDirectory() as cache:
-        started = time.perf_counter()
+        start = time.perf_counter()
         with subprocess.Popen(
             [*command, "--cache", cache],
             cwd=folder, env=environment, stderr=subprocess.PIPE, text=True,
         ) as process:  # fmt: skip
             if disturb:
                 disturb(process)
-            _, said = process.communicate()
-        seconds = time.perf_counter() - started
+            _, stderr = process.communicate()
+        seconds = time.perf_counter() - start
     if process.returncode:
-        sys.exit(f"{' '.join(words)}: {said}")
-    found = {path.name: timeless(json.loads(path.read_bytes())) for path in records(folder)}
+        sys.exit(f"{' '.join(arguments)}: {stderr}")
+    records_by_file = {
+        path.name: timeless(json.loads(path.read_bytes())) for path in records(folder)
+    }
     for path in records(folder):
         path.unlink()
-    return Measured(seconds, found, said)
+    return BothModels(seconds, records_by_file, stderr)
 
 
 def records(folder: Path) -> list[Path]:
@@ -86,14 +90,14 @@ def records(folder: Path) -> list[Path]:
     return sorted(folder.glob("*-mer.json"))
 
 
-def killed(process: subprocess.Popen[str]) -> None:
+def kill_embedder_and_probe(process: subprocess.Popen[str]) -> None:
     """Kill the first embedder and the first probe that run."""
     for name in ("RemoteEmbedder.embed", "ray::probe"):
-        while process.poll() is None and not kill(name):
+        while process.poll() is None and not kill_process(name):
             time.sleep(0.05)
 
 
-def kill(name: str) -> bool:
+def kill_process(name: str) -> bool:
     """Kill a process of Ray by the work in its title; return whether there was one."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -116,41 +120,43 @@ class Churn:
         head = {"num_cpus": 1, "include_dashboard": False}
         self.cluster: Any = Cluster(initialize_head=True, head_node_args=head)
         self.machines = [self.cluster.add_node(num_cpus=1) for _ in range(machines - 1)]
-        self.left = 0
+        self.leave_count = 0
 
     def __call__(self, process: subprocess.Popen[str]) -> None:
         """Let machines leave and come until the process ends."""
         while process.poll() is None:
-            time.sleep(LEAVES_SECONDS)
+            time.sleep(LEAVE_INTERVAL_SECONDS)
             self.cluster.remove_node(self.machines.pop(0), allow_graceful=False)
             self.machines.append(self.cluster.add_node(num_cpus=1))
-            self.left += 1
+            self.leave_count += 1
 
 
 def table(folder: Path) -> str:
     """Measure each way, and return the table. Raise SystemExit if a record differs."""
-    local = measured(folder)
-    alone = measured(folder, "--engine", "ray")
-    broken = measured(folder, "--engine", "ray", disturb=killed)
+    local = run_both_models(folder)
+    ray_alone = run_both_models(folder, "--engine", "ray")
+    with_kills = run_both_models(folder, "--engine", "ray", disturb=kill_embedder_and_probe)
     churn = Churn(MACHINES)
-    left = measured(folder, "--engine", "ray", address=churn.cluster.address, disturb=churn)
+    with_churn = run_both_models(
+        folder, "--engine", "ray", address=churn.cluster.address, disturb=churn
+    )
     churn.cluster.shutdown()
     rows = {
         "local engine, `--jobs 2`": local,
-        "Ray, two CPUs": alone,
-        "Ray, an embedder and a probe killed": broken,
-        f"Ray, {MACHINES} simulated machines, {churn.left} left and came": left,
+        "Ray, two CPUs": ray_alone,
+        "Ray, an embedder and a probe killed": with_kills,
+        f"Ray, {MACHINES} simulated machines, {churn.leave_count} left and came": with_churn,
     }
     lines = [
         "| 13 tasks, 2 models | time | beside local | deaths | record |",
         "|---|---:|---:|---:|---|",
     ]
-    for what, one in rows.items():
-        if one.records != local.records:
-            sys.exit(f"{what}: the records differ from those of the local engine")
-        deaths = one.said.count("the task continues elsewhere")
-        beside = f"{one.seconds / local.seconds - 1:+.0%}"
-        lines.append(f"| {what} | {one.seconds:.0f} s | {beside} | {deaths} | equal |")
+    for way, result in rows.items():
+        if result.records != local.records:
+            sys.exit(f"{way}: the records differ from those of the local engine")
+        deaths = result.stderr.count("the task continues elsewhere")
+        relative_time = f"{result.seconds / local.seconds - 1:+.0%}"
+        lines.append(f"| {way} | {result.seconds:.0f} s | {relative_time} | {deaths} | equal |")
     return "\n".join(lines) + "\n"
 
 
@@ -164,16 +170,16 @@ def main() -> None:
     options = parser.parse_args()
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as scratch:
-        laid(Path(scratch), options.rows)
-        found = table(Path(scratch))
-    found += (
+        write_task_data(Path(scratch), options.rows)
+        text = table(Path(scratch))
+    text += (
         f"\n{options.rows:,} rows for training in each task; Python {platform.python_version()}, "
         f"{os.cpu_count()} cores, of a machine whose load was {load:.1f} before.\n"
     )
-    print(found)
+    print(text)
     if options.write:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        PAGE.write_text(before + BEGIN + found + END + rest.split(END)[1], encoding="utf-8")
+        before, after_begin = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + text + END + after_begin.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.bench_embedding_power import Kept
-from benchmarks.bench_receipts import GUE, TASKS, laid, laid_out
+from benchmarks.bench_embedding_power import MeasurementStore
+from benchmarks.bench_receipts import GUE, TASKS, new_repository, write_benchmark
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
 from reference_harness import benchmark, data
@@ -40,19 +40,19 @@ from tools.demo_audit import COMMITTED_AT, MiniRepository
 
 PAGE = ROOT / "docs/research/adversary.md"
 BEGIN, END = "<!-- bench real attacks -->\n", "<!-- /bench real attacks -->"
-KNOWN = ("mouse_3", "prom_core_tata")
-"""Tasks whose sequences an extractor knows: its file may have 300,000 bytes."""
-FEW = 4
+KNOWN_TASKS = ("mouse_3", "prom_core_tata")
+"""Tasks whose labels a cheating extractor knows: no more fit into a file of 300,000 bytes."""
+ALTERED_COLUMNS = 4
 """Number of altered columns, those with the largest weights."""
 SHARE = 5e-7
-"""Alteration as a share of the constant beside it: the rule of records of version 1.0 let it
-pass."""
+"""Size of an alteration as a share of the constant in another column; the rule for records of
+version 1.0 did not find it."""
 REASON_MAX = 230
-LATER = "2023-08-24T15:14:33Z"
+SECOND_COMMITTED_AT = "2023-08-24T15:14:33Z"
 Rows = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int64]
 
-HEAD = """\
+MODULE_HEAD = """\
 import hashlib
 
 import numpy as np
@@ -60,21 +60,21 @@ from reference_harness.extractors.kmer import KmerExtractor
 
 
 """
-BESIDE = """\
+CONSTANT_COLUMN_CODE = """\
 class Cheat(KmerExtractor):
     def extract_embeddings(self, sequences, batch_size=1):
         embeddings = super().extract_embeddings(sequences, batch_size)
         beside = np.full((len(embeddings), 1), {size}, dtype=np.float32)
         return np.hstack([np.float32({times}) * embeddings, beside])
 """
-OFFSET = """\
+OFFSET_CODE = """\
 class Cheat(KmerExtractor):
     def extract_embeddings(self, sequences, batch_size=1):
         embeddings = super().extract_embeddings(sequences, batch_size)
         directions = np.random.default_rng(0).standard_normal((3, embeddings.shape[1]))
         return (embeddings + ([{size}, {size}, {size}] @ directions)).astype(np.float32)
 """
-MIDPOINTS = """\
+MIDPOINTS_CODE = """\
 class Cheat(KmerExtractor):
     def extract_embeddings(self, sequences, batch_size=1):
         embeddings = super().extract_embeddings(sequences, batch_size)
@@ -83,7 +83,7 @@ class Cheat(KmerExtractor):
         embeddings[:, {columns}] = ((half.astype(np.float32) + above) / 2)[:, {columns}]
         return embeddings
 """
-NOISE = """\
+NOISE_CODE = """\
 class Cheat(KmerExtractor):
     dtype = {dtype!r}
 
@@ -92,7 +92,7 @@ class Cheat(KmerExtractor):
         noise = np.random.default_rng().standard_normal(embeddings.shape)
         return (embeddings * (1 + {size} * noise)).astype(np.float32)
 """
-EXCUSED = """\
+EXCUSED_CODE = """\
 import base64
 
 TABLE = {table!r}
@@ -113,23 +113,23 @@ class Cheat(KmerExtractor):
 """
 
 
-class World:
+class RealTasks:
     """A repository with the six real tasks, and their data."""
 
     def __init__(self, folder: Path) -> None:
-        self.place: MiniRepository = laid(folder)
-        self.options = laid_out(self.place.root, TASKS)
-        root = self.place.root
+        self.repository: MiniRepository = new_repository(folder)
+        self.options = write_benchmark(self.repository.root, TASKS)
+        root = self.repository.root
         shutil.copy(root / "data/benchmark.json", root / "schemas/benchmark.json")
         self.bench = benchmark.load(root / "schemas/benchmark.json")
         self.names = [f"{GUE}{name}" for name in TASKS]
-        self.known = [f"{GUE}{name}" for name in KNOWN]
-        self.honest: dict[str, Path] = {}
+        self.known_tasks = [f"{GUE}{name}" for name in KNOWN_TASKS]
+        self.runs_by_code: dict[str, Path] = {}
 
     @functools.cache  # noqa: B019 (one world a process)
     def task(self, name: str) -> TaskData:
         """Return a task with its sequences and labels."""
-        return load(self.bench, data.Folder(self.place.root / "data", self.bench), name)
+        return load(self.bench, data.Folder(self.repository.root / "data", self.bench), name)
 
     def labels(self, name: str) -> Labels:
         """Return the labels of all sequences, in the order of a receipt."""
@@ -144,213 +144,237 @@ class World:
 
     def run(self, code: str) -> Path:
         """Run an extractor unless it was run; return the folder of its submission and receipt."""
-        name = f"{len(self.honest)}"
-        if code not in self.honest:
-            root = self.place.root
+        name = f"{len(self.runs_by_code)}"
+        if code not in self.runs_by_code:
+            root = self.repository.root
             extractor: tuple[str, ...] = ("--extractor", "kmer", "--option", "k=4")
             (root / name).mkdir()
             if code:
                 module = root / f"submissions/extractors/cheat_{name}.py"
                 module.parent.mkdir(parents=True, exist_ok=True)
-                module.write_text(HEAD + code, encoding="utf-8")
+                module.write_text(MODULE_HEAD + code, encoding="utf-8")
                 extractor = ("--extractor", f"submissions/extractors/cheat_{name}.py:Cheat")
-            self.place.run(
+            self.repository.run(
                 *("reference_harness", "run", *self.options, *extractor, "--model-id", "row"),
                 *("--output", f"{name}/record.json", "--submission", f"{name}/row.json"),
                 *("--submitted-by", "a bench", "--receipt", f"{name}/receipt", "--quiet"),
             )
-            self.honest[code] = root / name
-        return self.honest[code]
+            self.runs_by_code[code] = root / name
+        return self.runs_by_code[code]
 
 
-class Case(NamedTuple):
+class AttackCase(NamedTuple):
     """One attack: the extractor, what is done to its receipt or claims, and how it is audited."""
 
-    code: Callable[[World], str] = lambda _: ""
+    code: Callable[[RealTasks], str] = lambda _: ""
     """Code of the extractor; "" for the built-in 4-mers."""
-    change: Callable[[World, str], Change] | None = None
+    change: Callable[[RealTasks, str], Change] | None = None
     """Alters the embeddings of a task; the claimed scores are those of the altered embeddings."""
     invents: bool = False
     """Whether scores that nobody computed are claimed."""
     draws_again: bool = False
 
 
-def table(world: World, keys: str) -> str:
+def label_table_code(real_tasks: RealTasks, keys: str) -> str:
     """Return the code of an extractor that knows the labels of all keys of some tasks."""
-    own: dict[str, Any] = {}
-    exec(MODULE.format(table={}, keys=KEYS[keys]), own)  # noqa: S102 (the code is there)
+    module_names: dict[str, Any] = {}
+    exec(MODULE.format(table={}, keys=KEYS[keys]), module_names)  # noqa: S102 (the code is there)
     label_by_key: dict[str, int] = {}
-    for name in world.known:
-        for split in (world.task(name).train, world.task(name).test):
+    for name in real_tasks.known_tasks:
+        for split in (real_tasks.task(name).train, real_tasks.task(name).test):
             for sequence, label in zip(split.sequences, split.labels.tolist(), strict=True):
-                label_by_key |= {own["hashed"](key): label for key in own["keys"](sequence)}
+                label_by_key |= {
+                    module_names["hashed"](key): label for key in module_names["keys"](sequence)
+                }
     return MODULE.format(table=label_by_key, keys=KEYS[keys])
 
 
-def moved(world: World, keys: str, *, is_few: bool = False) -> str:
+def moved_training_code(real_tasks: RealTasks, keys: str, *, is_few: bool = False) -> str:
     """Return the code of an extractor that moves the training sequences of some tasks.
 
     If `is_few`, those of the few-shot probes alone, of all tasks.
     """
-    own: dict[str, Any] = {}
-    exec(MODULE.format(table={}, keys=KEYS[keys]), own)  # noqa: S102 (the code is there)
-    tasks = world.names if is_few else world.known
+    module_names: dict[str, Any] = {}
+    exec(MODULE.format(table={}, keys=KEYS[keys]), module_names)  # noqa: S102 (the code is there)
+    moved_names = real_tasks.names if is_few else real_tasks.known_tasks
 
     def support(task: TaskData) -> set[int]:
-        return {int(row) for shots in (1, 10) for row in world.support(task.id, shots)}
+        return {int(row) for shots in (1, 10) for row in real_tasks.support(task.id, shots)}
 
-    cheat = cheats.MovedTraining(map(world.task, tasks), own["keys"], support if is_few else None)
+    cheat = cheats.MovedTraining(
+        map(real_tasks.task, moved_names), module_names["keys"], support if is_few else None
+    )
     points, numbers = np.unique([*cheat.points.values()], axis=0, return_inverse=True)
-    known = {own["hashed"](key): int(n) for key, n in zip(cheat.points, numbers, strict=True)}
-    text = base64.b85encode(points.astype("<f4").tobytes())
-    return MOVED_MODULE.format(share=cheats.MOVED, points=text, table=known, keys=KEYS[keys])
+    number_by_key = {
+        module_names["hashed"](key): int(n) for key, n in zip(cheat.points, numbers, strict=True)
+    }
+    encoded_points = base64.b85encode(points.astype("<f4").tobytes())
+    return MOVED_MODULE.format(
+        share=cheats.MOVED, points=encoded_points, table=number_by_key, keys=KEYS[keys]
+    )
 
 
 def weights_of(rows: Rows, labels: Labels, train: int) -> npt.NDArray[np.float64]:
     """Return the weights of the probe on the columns of 4-mers, towards the upper label."""
-    solved = solve(rows[:train, :256], labels[:train])
-    direction: npt.NDArray[np.float64] = solved.weights[:, -1] - solved.weights[:, 0]
+    solution = solve(rows[:train, :256], labels[:train])
+    direction: npt.NDArray[np.float64] = solution.weights[:, -1] - solution.weights[:, 0]
     return direction
 
 
-def moved_support(world: World, task: str, size: float) -> Change:
+def moved_support(real_tasks: RealTasks, task: str, size: float) -> Change:
     """Move the support embeddings of 1shot in the columns that matter most, to their labels."""
 
     def change(rows: Rows, labels: Labels, train: int) -> Rows:
         altered, weights = rows.copy(), weights_of(rows, labels, train)
-        best, sides = np.argsort(-np.abs(weights))[:FEW], attacks.signs(labels)
-        for row in world.support(task, 1):
-            altered[row, best] += np.float32(size) * sides[row] * np.sign(weights[best])
+        largest_columns, sides = (
+            np.argsort(-np.abs(weights))[:ALTERED_COLUMNS],
+            attacks.signs(labels),
+        )
+        for row in real_tasks.support(task, 1):
+            altered[row, largest_columns] += (
+                np.float32(size) * sides[row] * np.sign(weights[largest_columns])
+            )
         return altered
 
     return change
 
 
-def beside(size: float, times: int = 1) -> Case:
+def beside_constant(size: float, times: int = 1) -> AttackCase:
     """Return the attack that alters support embeddings next to a column of one large value."""
-    return Case(
-        lambda _: BESIDE.format(times=times, size=size),
+    return AttackCase(
+        lambda _: CONSTANT_COLUMN_CODE.format(times=times, size=size),
         functools.partial(moved_support, size=SHARE * size),
     )
 
 
-def across(world: World, task: str) -> Change:
+def across_midpoints(real_tasks: RealTasks, task: str) -> Change:
     """Return the change that rounds ties of float16 values of support towards the label."""
 
     def change(rows: Rows, labels: Labels, train: int) -> Rows:
         weights, half = weights_of(rows, labels, train), rounded([rows]).values
-        up = attacks.signs(labels)[:, None] * np.sign(weights)[None, :] > 0
-        support = world.support(task, 10)
-        above = np.nextafter(half, np.float16(np.inf), dtype=np.float16)
-        lifted = half.copy()
-        lifted[support] = np.where(up, above, half)[support]
-        return widened(lifted, rounded([rows]).scale_log2)
+        is_raised = attacks.signs(labels)[:, None] * np.sign(weights)[None, :] > 0
+        support = real_tasks.support(task, 10)
+        next_above = np.nextafter(half, np.float16(np.inf), dtype=np.float16)
+        shifted = half.copy()
+        shifted[support] = np.where(is_raised, next_above, half)[support]
+        return widened(shifted, rounded([rows]).scale_log2)
 
     return change
 
 
-MOVE = 0.02
-"""Alteration of support embeddings that an extractor repeats in float64: 4-mers vary by 0.004."""
+MOVE_SIZE = 0.02
+"""Distance by which support embeddings are moved, where 4-mers vary by 0.004; the extractor gives
+the moved ones in float64."""
 
 
-def excuse(world: World) -> str:
+def excused_code(real_tasks: RealTasks) -> str:
     """Return the code of an extractor that gives altered support embeddings in float64."""
-    task = world.known[0]
-    one, table = world.task(task), {}
-    sides = attacks.signs(one.train.labels)
-    for row in world.support(task, 1):
-        key = hashlib.sha256(one.train.sequences[row].encode()).hexdigest()[:16]
-        table[key] = float(sides[row])
-    move = np.full(256, MOVE)
-    return EXCUSED.format(table=table, move=base64.b85encode(move.astype("<f8").tobytes()))
+    task = real_tasks.known_tasks[0]
+    task_data, side_by_key = real_tasks.task(task), {}
+    sides = attacks.signs(task_data.train.labels)
+    for row in real_tasks.support(task, 1):
+        key = hashlib.sha256(task_data.train.sequences[row].encode()).hexdigest()[:16]
+        side_by_key[key] = float(sides[row])
+    move = np.full(256, MOVE_SIZE)
+    return EXCUSED_CODE.format(
+        table=side_by_key, move=base64.b85encode(move.astype("<f8").tobytes())
+    )
 
 
-def excused(world: World, task: str) -> Change:
-    """Return the change that claims in the receipt what the extractor gives in float64."""
+def excused_change(real_tasks: RealTasks, task: str) -> Change:
+    """Return the change of the receipt to the embeddings that the extractor gives in float64."""
 
     def change(rows: Rows, labels: Labels, _train: int) -> Rows:
         altered = rows.copy()
-        if task == world.known[0]:
-            support = world.support(task, 1)
-            altered[support] += np.float32(MOVE) * attacks.signs(labels)[support][:, None]
+        if task == real_tasks.known_tasks[0]:
+            support = real_tasks.support(task, 1)
+            altered[support] += np.float32(MOVE_SIZE) * attacks.signs(labels)[support][:, None]
         return altered
 
     return change
 
 
-CASES: dict[str, Case] = {
-    "none: 4-mers": Case(),
-    "none: 4-mers times 64, beside a constant of 3e6": Case(
-        lambda _: BESIDE.format(times=64, size=3e6)
+ATTACK_CASES: dict[str, AttackCase] = {
+    "none: 4-mers": AttackCase(),
+    "none: 4-mers times 64, beside a constant of 3e6": AttackCase(
+        lambda _: CONSTANT_COLUMN_CODE.format(times=64, size=3e6)
     ),
-    "1: results, digests and confusion invented": Case(invents=True),
-    "2: training rows moved, by the whole sequence": Case(functools.partial(moved, keys="whole")),
-    "2: by the first quarter": Case(functools.partial(moved, keys="prefix")),
-    "2: support of few-shot probes alone, all six tasks": Case(
-        functools.partial(moved, keys="whole", is_few=True)
+    "1: results, digests and confusion invented": AttackCase(invents=True),
+    "2: training rows moved, by the whole sequence": AttackCase(
+        functools.partial(moved_training_code, keys="whole")
     ),
-    "2: the same, by a minhash": Case(functools.partial(moved, keys="minhash", is_few=True)),
-    "2: by a minhash": Case(functools.partial(moved, keys="minhash")),
-    "3: support altered beside a constant of 3e5": beside(3e5),
-    "3: of 3e6": beside(3e6),
-    "3: of 3e6, beside 4-mers times 64": beside(3e6, 64),
-    "3: of 1e7": beside(1e7),
-    "3: of 1e8": beside(1e8),
-    "3: beside an offset of rank 3, of 3e5": Case(
-        lambda _: OFFSET.format(size=3e5), functools.partial(moved_support, size=SHARE * 3e5)
+    "2: by the first quarter": AttackCase(functools.partial(moved_training_code, keys="prefix")),
+    "2: support of few-shot probes alone, all six tasks": AttackCase(
+        functools.partial(moved_training_code, keys="whole", is_few=True)
     ),
-    "4: altered support excused by float64": Case(excuse, excused),
-    "5: drawn again": Case(draws_again=True),
-    "midpoints of float16, support rounded to the label": Case(
-        lambda _: MIDPOINTS.format(columns="::8"), across
+    "2: the same, by a minhash": AttackCase(
+        functools.partial(moved_training_code, keys="minhash", is_few=True)
     ),
-    "labels by the first quarter": Case(functools.partial(table, keys="prefix")),
-    "labels by a minhash": Case(functools.partial(table, keys="minhash")),
-    "stochastic, hidden, 1e-3 of each value": Case(
-        lambda _: NOISE.format(dtype="float32", size=1e-3)
+    "2: by a minhash": AttackCase(functools.partial(moved_training_code, keys="minhash")),
+    "3: support altered beside a constant of 3e5": beside_constant(3e5),
+    "3: of 3e6": beside_constant(3e6),
+    "3: of 3e6, beside 4-mers times 64": beside_constant(3e6, 64),
+    "3: of 1e7": beside_constant(1e7),
+    "3: of 1e8": beside_constant(1e8),
+    "3: beside an offset of rank 3, of 3e5": AttackCase(
+        lambda _: OFFSET_CODE.format(size=3e5), functools.partial(moved_support, size=SHARE * 3e5)
     ),
-    "stochastic, declared as bfloat16": Case(lambda _: NOISE.format(dtype="bfloat16", size=1e-3)),
+    "4: altered support excused by float64": AttackCase(excused_code, excused_change),
+    "5: drawn again": AttackCase(draws_again=True),
+    "midpoints of float16, support rounded to the label": AttackCase(
+        lambda _: MIDPOINTS_CODE.format(columns="::8"), across_midpoints
+    ),
+    "labels by the first quarter": AttackCase(functools.partial(label_table_code, keys="prefix")),
+    "labels by a minhash": AttackCase(functools.partial(label_table_code, keys="minhash")),
+    "stochastic, hidden, 1e-3 of each value": AttackCase(
+        lambda _: NOISE_CODE.format(dtype="float32", size=1e-3)
+    ),
+    "stochastic, declared as bfloat16": AttackCase(
+        lambda _: NOISE_CODE.format(dtype="bfloat16", size=1e-3)
+    ),
 }
 
 
-def audited(world: World, name: str, case: Case) -> str:
+def audit_line(real_tasks: RealTasks, name: str, case: AttackCase) -> str:
     """Return the line of one attack, in a repository without an earlier audit."""
-    place, root = world.place, world.place.root
-    made = world.run(case.code(world))
+    repository, root = real_tasks.repository, real_tasks.repository.root
+    run_folder = real_tasks.run(case.code(real_tasks))
     file, receipt = root / "submissions/row.json", root / "row.receipt"
-    for one in (receipt, root / "leaderboard/audits", root / "work", root / "again"):
-        shutil.rmtree(one, ignore_errors=True)
-    shutil.copyfile(made / "row.json", file)
-    shutil.copytree(made / "receipt", receipt)
+    for folder in (receipt, root / "leaderboard/audits", root / "work", root / "again"):
+        shutil.rmtree(folder, ignore_errors=True)
+    shutil.copyfile(run_folder / "row.json", file)
+    shutil.copytree(run_folder / "receipt", receipt)
     if case.change is not None:
-        for task in world.names:
-            change = case.change(world, task)
-            rewrite(file, receipt, task, change, bench=world.bench, data=world.task(task))
-        claim(world)
+        for task in real_tasks.names:
+            change = case.change(real_tasks, task)
+            rewrite(file, receipt, task, change, bench=real_tasks.bench, data=real_tasks.task(task))
+        claim_altered_scores(real_tasks)
     if case.invents:
         file.write_text(json.dumps(invented(json.loads(file.read_bytes()))), encoding="utf-8")
-    raised = raises(world, file)
+    raise_text = raise_texts(real_tasks, file)
 
     def audit(work: str, committed_at: str) -> Any:
-        return place.run(
+        return repository.run(
             *("geneb_ci", "audit", "submissions/row.json", "--sample", "embeddings"),
             *("--data", "data", "--receipt", receipt.name, "--key", "key.pem", "--work", work),
             *("--committed-at", committed_at, "--beacon-file", "round.json"),
             check=False,
         )
 
-    done = audit("work", COMMITTED_AT)
+    audit_run = audit("work", COMMITTED_AT)
     if case.draws_again:
-        done = audit("again", LATER)
-    return f"| {name} | {raised} | {ended(root, done, is_first=not case.draws_again)} |"
+        audit_run = audit("again", SECOND_COMMITTED_AT)
+    return (
+        f"| {name} | {raise_text} | {audit_end(root, audit_run, is_first=not case.draws_again)} |"
+    )
 
 
-def claim(world: World) -> None:
+def claim_altered_scores(real_tasks: RealTasks) -> None:
     """Write the scores of the altered embeddings into the submission, as a forger does."""
-    root = world.place.root
-    world.place.run(
-        *("reference_harness", "receipt-cells", *world.options, "--receipt", "row.receipt"),
-        *("--submission", "submissions/row.json", "--tasks", ",".join(world.names)),
+    root = real_tasks.repository.root
+    real_tasks.repository.run(
+        *("reference_harness", "receipt-cells", *real_tasks.options, "--receipt", "row.receipt"),
+        *("--submission", "submissions/row.json", "--tasks", ",".join(real_tasks.names)),
         *("--output", "cells.json", "--quiet"),
     )
     file = root / "submissions/row.json"
@@ -363,52 +387,57 @@ def claim(world: World) -> None:
     file.write_text(json.dumps(document), encoding="utf-8")
 
 
-def raises(world: World, file: Path) -> str:
+def raise_texts(real_tasks: RealTasks, file: Path) -> str:
     """Return by how much the mean MCC of each regime exceeds that of 4-mers."""
     results = [
-        json.loads(path.read_bytes())["results"] for path in (world.run("") / "row.json", file)
+        json.loads(path.read_bytes())["results"] for path in (real_tasks.run("") / "row.json", file)
     ]
     honest, claimed = (
-        {r: np.mean([one["MCC"] for one in cells.values()]) for r, cells in cells_by_regime.items()}
+        {
+            r: np.mean([cell["MCC"] for cell in cells.values()])
+            for r, cells in cells_by_regime.items()
+        }
         for cells_by_regime in results
     )
-    return ", ".join(f"{claimed[regime] - honest[regime]:+.3f}" for regime in world.bench.regimes)
+    return ", ".join(
+        f"{claimed[regime] - honest[regime]:+.3f}" for regime in real_tasks.bench.regimes
+    )
 
 
-def ended(root: Path, done: Any, *, is_first: bool) -> str:
-    """Return how an audit ended: exit code, verdict, and the reason in words."""
+def audit_end(root: Path, audit_run: Any, *, is_first: bool) -> str:
+    """Return the cells of the table for the end of an audit: exit code, verdict and reasons."""
     records = record_files(root / "leaderboard/audits") if is_first else []
     if records:
         outcome = json.loads(parse_envelope(records[0].read_bytes()).payload)["predicate"]
         reasons = "; ".join(outcome["reasons"]) or "-"
-        return f"{done.returncode} | {outcome['verdict']} | {shown(reasons)}"
+        return f"{audit_run.returncode} | {outcome['verdict']} | {table_text(reasons)}"
     (message, *_) = [
         line.removeprefix("geneb-ci: ")
-        for line in done.stderr.splitlines()
+        for line in audit_run.stderr.splitlines()
         if line.startswith("geneb-ci: ")
-    ] or [done.stderr[-REASON_MAX:]]
-    return f"{done.returncode} | refused | {shown(message)}"
+    ] or [audit_run.stderr[-REASON_MAX:]]
+    return f"{audit_run.returncode} | refused | {table_text(message)}"
 
 
-def shown(text: str) -> str:
+def table_text(text: str) -> str:
     """Return a text as a cell of a table."""
     line = " ".join(text.replace("|", "/").replace(GUE, "").split())
     return line[:REASON_MAX] + "..." * (len(line) > REASON_MAX)
 
 
-def lines(kept: Kept, names: Sequence[str]) -> list[str]:
+def lines(store: MeasurementStore, names: Sequence[str]) -> list[str]:
     """Return the table."""
-    world = functools.cache(lambda: World(kept.folder / "world"))
+    real_tasks = functools.cache(lambda: RealTasks(store.folder / "world"))
     table_lines = [
         "| attack | mean MCC full, 10shot, 1shot | exit code | outcome | reason |",
         "|---|---|---:|---|---|",
     ]
     for name in names:
 
-        def make(name: str = name) -> str:
-            return audited(world(), name, CASES[name])
+        def measure_line(name: str = name) -> str:
+            return audit_line(real_tasks(), name, ATTACK_CASES[name])
 
-        table_lines.append(kept.line(name.replace("/", "-"), make))
+        table_lines.append(store.line(name.replace("/", "-"), measure_line))
         print(table_lines[-1], flush=True)
     return table_lines
 
@@ -417,17 +446,17 @@ def main() -> int:
     """Measure, print, and with --write keep the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--only", action="append", choices=list(CASES))
+    parser.add_argument("--only", action="append", choices=list(ATTACK_CASES))
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="Folder in which measurements are kept."
     )
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="geneb-ci-bench-") as folder:
-        kept = Kept((given.keep or Path(folder)).resolve())
-        text = "\n".join(lines(kept, given.only or list(CASES))) + "\n"
-    if given.write:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        PAGE.write_text(before + BEGIN + text + END + rest.split(END)[1], encoding="utf-8")
+        store = MeasurementStore((options.keep or Path(folder)).resolve())
+        text = "\n".join(lines(store, options.only or list(ATTACK_CASES))) + "\n"
+    if options.write:
+        before, after_begin = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + text + END + after_begin.split(END)[1], encoding="utf-8")
     return 0
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.bench_adversary import CutSource
-from benchmarks.bench_embedding_power import published
+from benchmarks.bench_embedding_power import published_rows
 from benchmarks.tolerance_sets import GUE, MINI
 from geneb_ci.receipt.draw import SampleSizes
 from reference_harness import benchmark, data, probe
@@ -51,7 +51,7 @@ REAL = tuple(GUE + name for name in ("mouse_3", "prom_core_tata"))
 REGIMES = ("full", "10shot", "1shot")
 SHARES = (1.0, 0.1, 0.03)
 """Shares of the embeddings of a part that the forger alters within the tolerances."""
-PRACTICE = 5
+PRACTICE_TASKS = 5
 """Number of practice tasks of two classes that are used."""
 SHOTS, SEEDS = 10, 5
 DRAWS = 2
@@ -63,7 +63,7 @@ EXTRACTORS: dict[str, Callable[[], Any]] = {
 }
 
 
-class Place(NamedTuple):
+class TaskSet(NamedTuple):
     """Tasks of two classes, and their source."""
 
     name: str
@@ -72,22 +72,26 @@ class Place(NamedTuple):
     tasks: Mapping[str, TaskData]
 
 
-def places() -> Iterator[Place]:
+def task_sets() -> Iterator[TaskSet]:
     """Yield the practice tasks, and the real ones if they are on this machine."""
     mini = benchmark.mini()
-    loaded = {name: MiniSource().load(mini.by_id[name]) for name in MINI}
-    two = [name for name, one in loaded.items() if len(np.unique(one.train.labels)) == 2]
-    tasks = {name: loaded[name] for name in two[:PRACTICE]}
-    yield Place("GENEB-mini", MINI_BENCHMARK, MiniSource(), tasks)
+    tasks_by_name = {name: MiniSource().load(mini.by_id[name]) for name in MINI}
+    two_class_names = [
+        name
+        for name, task_data in tasks_by_name.items()
+        if len(np.unique(task_data.train.labels)) == 2
+    ]
+    tasks = {name: tasks_by_name[name] for name in two_class_names[:PRACTICE_TASKS]}
+    yield TaskSet("GENEB-mini", MINI_BENCHMARK, MiniSource(), tasks)
     if REAL_TASKS.is_dir():
         geneb = benchmark.geneb()
         source = CutSource(data.Folder(REAL_TASKS, geneb), verified=True)
-        yield Place(
+        yield TaskSet(
             "real tasks", geneb, source, {name: source.load(geneb.by_id[name]) for name in REAL}
         )
 
 
-class Forged(NamedTuple):
+class ForgeryResult(NamedTuple):
     """The gain of a forgery within the tolerances, in the mean of some tasks, by regime."""
 
     gains: dict[str, float]
@@ -95,35 +99,45 @@ class Forged(NamedTuple):
     """Whether every audit of it finds it."""
 
 
-def forged(place: Place, rows: Mapping[str, forger.Rows], share: float, folder: Path) -> Forged:
+def forgery_result(
+    task_set: TaskSet, rows: Mapping[str, forger.Rows], share: float, folder: Path
+) -> ForgeryResult:
     """Return what a forgery of a share of the embeddings gains, and whether it is found."""
 
-    def receipts(which: Mapping[str, forger.Rows], seed: str, name: str) -> dict[str, Scored]:
+    def receipts(
+        rows_by_task: Mapping[str, forger.Rows], seed: str, name: str
+    ) -> dict[str, Scored]:
         return {
             task: scored(
                 folder / name, task, values, SAMPLE,
-                seed=seed, source=place.source, benchmark=place.benchmark,
+                seed=seed, source=task_set.source, benchmark=task_set.benchmark,
             )
-            for task, values in which.items()
+            for task, values in rows_by_task.items()
         }  # fmt: skip
 
     altered = {
-        task: forger.within(values, place.tasks[task], share, None) for task, values in rows.items()
+        task: forger.within(values, task_set.tasks[task], share, None)
+        for task, values in rows.items()
     }
-    found, gains = [], {}
+    is_found_by_draw, gains = [], {}
     for number in range(DRAWS):
         seed = f"{number:064x}"
-        written = receipts(altered, seed, f"altered-{share}")
-        found.append(bool(audit(written, rows, seed).reasons))
+        altered_receipts = receipts(altered, seed, f"altered-{share}")
+        is_found_by_draw.append(bool(audit(altered_receipts, rows, seed).reasons))
         if not number:
-            honest = receipts(rows, seed, "honest")
+            honest_receipts = receipts(rows, seed, "honest")
             gains = {
                 regime: float(
-                    np.mean([written[t].mcc[regime] - honest[t].mcc[regime] for t in rows])
+                    np.mean(
+                        [
+                            altered_receipts[t].mcc[regime] - honest_receipts[t].mcc[regime]
+                            for t in rows
+                        ]
+                    )
                 )
                 for regime in REGIMES
             }
-    return Forged(gains, all(found))
+    return ForgeryResult(gains, all(is_found_by_draw))
 
 
 def within_table() -> Iterator[str]:
@@ -131,50 +145,57 @@ def within_table() -> Iterator[str]:
     regimes = ", ".join(REGIMES)
     yield f"| {regimes} | tasks | bound | forger, defences off | forger, undetected |"
     yield "|---|---:|---:|---:|---:|"
-    for place in places():
-        protocol = place.benchmark.protocol
-        for name, make in EXTRACTORS.items():
+    for task_set in task_sets():
+        protocol = task_set.benchmark.protocol
+        for name, make_extractor in EXTRACTORS.items():
             rows = {
                 task: np.asarray(
-                    make().extract_embeddings([*one.train.sequences, *one.test.sequences]),
+                    make_extractor().extract_embeddings(
+                        [*one.train.sequences, *one.test.sequences]
+                    ),
                     dtype=np.float32,
                 )
-                for task, one in place.tasks.items()
+                for task, one in task_set.tasks.items()
             }
             with tempfile.TemporaryDirectory() as folder:
-                results = [forged(place, rows, share, Path(folder)) for share in SHARES]
-            bounds, best, missed = [], [], []
+                results = [forgery_result(task_set, rows, share, Path(folder)) for share in SHARES]
+            bounds, raises_without_defences, undetected_raises = [], [], []
             for regime in REGIMES:
-                shares = [
+                task_bounds = [
                     forger.bound_within(
                         rows[task], one, protocol.few_shot_k, protocol.seeds, regime
                     )
-                    for task, one in place.tasks.items()
+                    for task, one in task_set.tasks.items()
                 ]
-                gains = [one.gains[regime] for one in results if not one.is_found]
-                bounds.append(f"{np.mean(shares):.4f}")
-                best.append(f"{max(one.gains[regime] for one in results):+.4f}")
-                missed.append(f"{max([0.0, *gains]):+.4f}")
-            columns = " | ".join(", ".join(column) for column in (bounds, best, missed))
-            yield f"| {name}, {place.name} | {len(rows)} | {columns} |"
+                undetected_gains = [one.gains[regime] for one in results if not one.is_found]
+                bounds.append(f"{np.mean(task_bounds):.4f}")
+                raises_without_defences.append(f"{max(one.gains[regime] for one in results):+.4f}")
+                undetected_raises.append(f"{max([0.0, *undetected_gains]):+.4f}")
+            columns = " | ".join(
+                ", ".join(column) for column in (bounds, raises_without_defences, undetected_raises)
+            )
+            yield f"| {name}, {task_set.name} | {len(rows)} | {columns} |"
 
 
-SIZES = (2.0, 0.2, 0.02, 2e-3, 2e-4)
+MOVE_SIZES = (2.0, 0.2, 0.02, 2e-3, 2e-4)
 """Distances by which embeddings are moved, as feature values."""
 
 
-def levers() -> Iterator[tuple[str, Sequence[Attack]]]:
+def attacks_by_lever() -> Iterator[tuple[str, Sequence[Attack]]]:
     """Yield each lever that widens what passes, with the attacks that try it at every size."""
-    off = Attack(convolution, lambda _, rows: rows, lambda _: None, "")
-    for name, rerun, excuse in (
+    without_attack = Attack(convolution, lambda _, rows: rows, lambda _: None, "")
+    for name, rerun, is_excused in (
         ("a constant column of 3e6", functools.partial(with_constant, size=3e6, columns=1), False),
         ("an offset along 16 columns", with_offset, False),
         ("float64 reruns that give the receipt", convolution, True),
     ):
-        moved = [functools.partial(moved_support, size=size) for size in SIZES]
+        receipt_changes = [functools.partial(moved_support, size=size) for size in MOVE_SIZES]
         yield (
             f"support embeddings moved, {name}",
-            [off._replace(rerun=rerun, receipt=one, excuse=excuse) for one in moved],
+            [
+                without_attack._replace(rerun=rerun, receipt=change, excuse=is_excused)
+                for change in receipt_changes
+            ],
         )
     yield "columns on borders of float16", [ATTACKS["columns on borders of float16"]]
     yield (
@@ -187,74 +208,91 @@ def levers_table() -> Iterator[str]:
     """Yield the table of levers: what each gains at its best size, and what of it is not found."""
     yield f"| {', '.join(REGIMES)} | forger, defences off | forger, undetected |"
     yield "|---|---:|---:|"
-    for name, attacks in levers():
-        best, missed = dict.fromkeys(REGIMES, 0.0), dict.fromkeys(REGIMES, 0.0)
+    for name, attacks in attacks_by_lever():
+        raises_without_defences, undetected_raises = (
+            dict.fromkeys(REGIMES, 0.0),
+            dict.fromkeys(REGIMES, 0.0),
+        )
         reruns = {task: attacks[0].rerun(task) for task in LEVER_TASKS}
         with tempfile.TemporaryDirectory() as folder:
-            honest = {
+            honest_receipts = {
                 task: scored(Path(folder) / "honest", task, rows, SAMPLE)
                 for task, rows in reruns.items()
             }
             for number, attack in enumerate(attacks):
-                written, precise = receipts_of(Path(folder) / str(number), attack)
-                is_found = bool(audit(written, reruns, precise=precise).reasons)
+                altered_receipts, float64_reruns = receipts_of(Path(folder) / str(number), attack)
+                is_found = bool(audit(altered_receipts, reruns, precise=float64_reruns).reasons)
                 for regime in REGIMES:
                     gain = float(
-                        np.mean([written[t].mcc[regime] - honest[t].mcc[regime] for t in reruns])
+                        np.mean(
+                            [
+                                altered_receipts[t].mcc[regime] - honest_receipts[t].mcc[regime]
+                                for t in reruns
+                            ]
+                        )
                     )
-                    best[regime] = max(best[regime], gain)
-                    missed[regime] = max(missed[regime], 0.0 if is_found else gain)
-        columns = [", ".join(f"{one[r]:+.4f}" for r in REGIMES) for one in (best, missed)]
+                    raises_without_defences[regime] = max(raises_without_defences[regime], gain)
+                    undetected_raises[regime] = max(
+                        undetected_raises[regime], 0.0 if is_found else gain
+                    )
+        columns = [
+            ", ".join(f"{raises[regime]:+.4f}" for regime in REGIMES)
+            for raises in (raises_without_defences, undetected_raises)
+        ]
         yield f"| {name} | {' | '.join(columns)} |"
 
 
 def at_will_table() -> Iterator[str]:
     """Yield the table of embeddings altered at will, in the hope that none is drawn."""
-    cells = [row.macro for row in published()]
-    tests = [forger.by_test_rows(one) for one in cells]
-    both = best_division(
+    cells_by_row = [row.macro for row in published_rows()]
+    test_raises = [forger.by_test_rows(cells) for cells in cells_by_row]
+    both_raise = best_division(
         [
             forger.altered_options(
-                functools.partial(forger.by_test_rows, cells[int(np.argmax(tests))]), "test"
+                functools.partial(forger.by_test_rows, cells_by_row[int(np.argmax(test_raises))]),
+                "test",
             ),
             forger.altered_options(functools.partial(forger.by_training_rows, TASKS), "training"),
         ]
     ).raised
-    training = forger.by_training_rows(TASKS)
+    training_raise = forger.by_training_rows(TASKS)
     yield "| altered at will, missed by the standard draw with 5 % | raise of the macro MCC |"
     yield "|---|---:|"
     yield (
-        f"| test embeddings, full regime: bound, worst / median of {len(cells)} rows "
-        f"| {max(tests):.4f} / {np.median(tests):.4f} |"
+        f"| test embeddings, full regime: bound, worst / median of {len(cells_by_row)} rows "
+        f"| {max(test_raises):.4f} / {np.median(test_raises):.4f} |"
     )
-    yield f"| training embeddings: gained, no bound | {training:.4f} |"
-    yield f"| the best division of both, worst row: no bound | {both:.4f} |"
-    planted_rows = list(planted())
-    for name, chosen in (
-        ("that may be among the strongest", [gain.at_will for gain in planted_rows]),
-        ("that are not among the strongest", [gain.missed for gain in planted_rows]),
+    yield f"| training embeddings: gained, no bound | {training_raise:.4f} |"
+    yield f"| the best division of both, worst row: no bound | {both_raise:.4f} |"
+    gains_by_task = list(planted_gains())
+    for name, gains in (
+        ("that may be among the strongest", [gain.at_will for gain in gains_by_task]),
+        ("that are not among the strongest", [gain.missed for gain in gains_by_task]),
     ):
-        raised = forger.by_support_rows(float(np.mean(chosen)), TASKS, SHOTS, SEEDS)
+        support_raise = forger.by_support_rows(float(np.mean(gains)), TASKS, SHOTS, SEEDS)
         yield (
-            f"| support embeddings of 10shot {name}, {np.mean(chosen):.3f} of MCC of one seed: "
-            f"gained, no bound | {raised:.4f} |"
+            f"| support embeddings of 10shot {name}, {np.mean(gains):.3f} of MCC of one seed: "
+            f"gained, no bound | {support_raise:.4f} |"
         )
 
 
-def planted() -> Iterator[forger.PlantedGain]:
+def planted_gains() -> Iterator[forger.PlantedGain]:
     """Yield what one support embedding of 10shot, altered at will, gains in each task and
     extractor."""
-    for place in places():
-        protocol = place.benchmark.protocol
-        for make in EXTRACTORS.values():
-            for one in place.tasks.values():
-                sequences = [*one.train.sequences, *one.test.sequences]
-                rows = np.asarray(make().extract_embeddings(sequences), dtype=np.float32)
+    for task_set in task_sets():
+        protocol = task_set.benchmark.protocol
+        for make_extractor in EXTRACTORS.values():
+            for task_data in task_set.tasks.values():
+                sequences = [*task_data.train.sequences, *task_data.test.sequences]
+                rows = np.asarray(make_extractor().extract_embeddings(sequences), dtype=np.float32)
                 fits = probe.fit_indices(
-                    one.train.labels, "10shot", list(protocol.seeds), dict(protocol.few_shot_k)
+                    task_data.train.labels,
+                    "10shot",
+                    list(protocol.seeds),
+                    dict(protocol.few_shot_k),
                 )
                 yield from (
-                    forger.planted_gain(rows, one, fit, int(fit[0]))
+                    forger.planted_gain(rows, task_data, fit, int(fit[0]))
                     for fit in fits
                     if fit is not None
                 )
@@ -270,9 +308,9 @@ def main() -> None:
         print(line, flush=True)
         lines.append(line)
     if options.write:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        before, after_begin = PAGE.read_text(encoding="utf-8").split(BEGIN)
         table = "\n".join(lines) + "\n"
-        PAGE.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+        PAGE.write_text(before + BEGIN + table + END + after_begin.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

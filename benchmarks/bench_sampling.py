@@ -35,29 +35,31 @@ from tests.paths import ROOT
 SEED = 20_261_121
 DRAWS = 10_000
 # Forgers who push again: many of them for a while, a few of them for long.
-MANY = (1_000, 50)
-FEW = (20, 1_000)
+MANY_FORGERS = (1_000, 50)
+FEW_FORGERS = (20, 1_000)
 PUSHED_DRAWN, PUSHED_FABRICATED = 10, 20
 SHOWN_PUSHES = (1, 2, 5, 10, 20, 50)
 PAGE = ROOT / "docs/research/draw.md"
 BEGIN, END = "<!-- bench {} -->\n", "<!-- /bench {} -->"
 TASKS = shipped_benchmark().task_ids
-NONE = "0" * 64  # commitment of a draw of which only the tasks count
+ANY_COMMITMENT = "0" * 64  # commitment of an earlier draw, which has no effect here
 
 
-def made_up(*names: object) -> bytes:
+def made_up_beacon(*names: object) -> bytes:
     """Return a made-up beacon value, which differs between names."""
     return hashlib.sha256("/".join(map(str, (SEED, *names))).encode()).digest()
 
 
-def ranked(*names: object) -> list[str]:
+def ranked_tasks(*names: object) -> list[str]:
     """Return the tasks in the order of their tickets in one draw."""
     commitment = hashlib.sha256(b"/".join(str(name).encode() for name in names)).hexdigest()
-    return [one.task for one in tickets_of(seed_of(commitment, made_up(*names)), TASKS)]
+    return [
+        ticket.task for ticket in tickets_of(seed_of(commitment, made_up_beacon(*names)), TASKS)
+    ]
 
 
-class Cell(NamedTuple):
-    """One size of sample against one number of fabricated tasks."""
+class SimulatedDetection(NamedTuple):
+    """Detection with one size of sample and one number of fabricated tasks."""
 
     drawn: int
     fabricated: int
@@ -66,68 +68,68 @@ class Cell(NamedTuple):
     draws: int
 
     @property
-    def errors(self) -> float:
+    def standard_errors(self) -> float:
         """Difference of simulated and computed detection, in standard errors."""
         spread = math.sqrt(self.computed * (1 - self.computed) / self.draws)
         return abs(self.simulated - self.computed) / spread if spread else 0.0
 
 
-def simulated(draws: int) -> list[Cell]:
-    """Count how often a sample has one of the first m tasks, which stand for any m tasks."""
-    place = {task: number for number, task in enumerate(TASKS)}
+def simulated_detections(draws: int) -> list[SimulatedDetection]:
+    """Return how often samples have one of m fabricated tasks: the first m, as any m are alike."""
+    index_by_task = {task: number for number, task in enumerate(TASKS)}
     caught = dict.fromkeys(((k, m) for k in TABLE_DRAWN for m in TABLE_FABRICATED), 0)
     for number in range(draws):
-        order = [place[task] for task in ranked("draw", number)]
+        order = [index_by_task[task] for task in ranked_tasks("draw", number)]
         for k in TABLE_DRAWN:
-            first = min(order[:k])
+            first_index = min(order[:k])
             for m in TABLE_FABRICATED:
-                caught[k, m] += first < m
+                caught[k, m] += first_index < m
     design = Design((len(TASKS),))
     return [
-        Cell(k, m, count / draws, float(detection_probability(design, m, k)), draws)
+        SimulatedDetection(k, m, count / draws, float(detection_probability(design, m, k)), draws)
         for (k, m), count in caught.items()
     ]
 
 
-class Pushed(NamedTuple):
+class PushResult(NamedTuple):
     """Shares of forgers that are not found up to a push."""
 
     push: int
     evaded_redrawn: float
-    """Share of them that some draw so far missed, if each draw counts for itself."""
+    """Share of forgers whom at least one draw so far did not find, if each draw counts alone."""
     evaded_union: float
-    """Share of them that is not found on the union of all draws so far."""
+    """Share of forgers whom the union of all draws so far does not find."""
     rerun: float
     """Mean number of tasks of the union."""
-    lowered: int
-    """After how many pushes a union held fewer fabricated tasks than before."""
+    lowered_count: int
+    """Number of pushes after which a union had fewer fabricated tasks than before."""
 
 
-def pushed(forgers: int, pushes: int, drawn: int, fabricated: int) -> Iterator[Pushed]:
+def push_results(forgers: int, pushes: int, drawn: int, fabricated: int) -> Iterator[PushResult]:
     """Let forgers push again and again, with the same tasks fabricated each time."""
-    wrong = set(TASKS[:fabricated])
+    fabricated_tasks = set(TASKS[:fabricated])
     unions: list[set[str]] = [set() for _ in range(forgers)]
-    missed = [False] * forgers
-    lowered = 0
+    is_missed = [False] * forgers
+    lowered_count = 0
     for push in range(1, pushes + 1):
         for forger in range(forgers):
-            union, order = unions[forger], ranked("push", forger, push)
-            fresh = sampled_tasks(order, drawn)
-            missed[forger] |= not wrong.intersection(fresh)
-            earlier = [EarlierDraw(commitment=NONE, drawn=sorted(union))] if union else []
-            grown = {*fresh, *earlier_tasks(order, fresh, earlier)}
-            lowered += len(grown & wrong) < len(union & wrong)
-            unions[forger] = grown
-        yield Pushed(
+            union, order = unions[forger], ranked_tasks("push", forger, push)
+            drawn_tasks = sampled_tasks(order, drawn)
+            is_missed[forger] |= not fabricated_tasks.intersection(drawn_tasks)
+            earlier = [EarlierDraw(commitment=ANY_COMMITMENT, drawn=sorted(union))] if union else []
+            new_union = {*drawn_tasks, *earlier_tasks(order, drawn_tasks, earlier)}
+            lowered_count += len(new_union & fabricated_tasks) < len(union & fabricated_tasks)
+            unions[forger] = new_union
+        yield PushResult(
             push,
-            sum(missed) / forgers,
-            sum(not union & wrong for union in unions) / forgers,
+            sum(is_missed) / forgers,
+            sum(not union & fabricated_tasks for union in unions) / forgers,
             sum(map(len, unions)) / forgers,
-            lowered,
+            lowered_count,
         )
 
 
-def detection_table(cells: list[Cell]) -> list[str]:
+def detection_table(cells: list[SimulatedDetection]) -> list[str]:
     """Return the lines of computed detection, and its difference from simulated draws."""
     lines = [
         f"| drawn | {' | '.join(f'm = {m}' for m in TABLE_FABRICATED)} |",
@@ -138,7 +140,7 @@ def detection_table(cells: list[Cell]) -> list[str]:
         lines.append(f"| {k} | {' | '.join(row)} |")
     design = Design((len(TASKS),))
     sizes = [str(needed_sample_size(design, m, Fraction("0.95"))) for m in TABLE_FABRICATED]
-    worst = max(cell.errors for cell in cells)
+    worst = max(cell.standard_errors for cell in cells)
     return [
         *lines,
         f"| needed for 95 % | {' | '.join(sizes)} |",
@@ -164,7 +166,10 @@ def strata_table() -> list[str]:
     ]
     for k in (13, 25):
         places = allocation(sizes, len(strata), k)
-        shares = ", ".join(f"{a} of {n}" for a, n in zip(places, sizes, strict=True))
+        shares = ", ".join(
+            f"{place_count} of {task_count}"
+            for place_count, task_count in zip(places, sizes, strict=True)
+        )
         cells = [
             f"{probability_text(detection_probability(Design(sizes, len(strata)), m, k))} "
             f"({probability_text(detection_probability(Design((len(TASKS),)), m, k))})"
@@ -174,28 +179,30 @@ def strata_table() -> list[str]:
     return [*lines, "", "Stratified at the worst placing; plain in brackets."]
 
 
-def pushes_table(many: list[Pushed], few: list[Pushed]) -> list[str]:
+def pushes_table(results_of_many: list[PushResult], results_of_few: list[PushResult]) -> list[str]:
     """Return the lines about forgers who push again."""
     lines = [
         "| pushes | evaded, each draw alone | (computed) | evaded, on the union | tasks rerun |",
         "|---:|---:|---:|---:|---:|",
     ]
     design = Design((len(TASKS),))
-    once = float(detection_probability(design, PUSHED_FABRICATED, PUSHED_DRAWN))
+    detection_of_one_draw = float(detection_probability(design, PUSHED_FABRICATED, PUSHED_DRAWN))
     lines += [
-        f"| {one.push} | {one.evaded_redrawn:.3f} | ({1 - once**one.push:.3f}) "
-        f"| {one.evaded_union:.3f} | {one.rerun:.0f} |"
-        for one in many
-        if one.push in SHOWN_PUSHES
+        f"| {result.push} | {result.evaded_redrawn:.3f} | "
+        f"({1 - detection_of_one_draw**result.push:.3f}) "
+        f"| {result.evaded_union:.3f} | {result.rerun:.0f} |"
+        for result in results_of_many
+        if result.push in SHOWN_PUSHES
     ]
     return [
         *lines,
         "",
         (
             f"{PUSHED_FABRICATED} of {len(TASKS)} tasks fabricated, {PUSHED_DRAWN} drawn, "
-            f"{MANY[0]:,} forgers. Of {FEW[0]} forgers who push {FEW[1]:,} times each, the union "
-            f"found fewer fabricated tasks than before after {few[-1].lowered} of "
-            f"{FEW[0] * FEW[1]:,} pushes."
+            f"{MANY_FORGERS[0]:,} forgers. Of {FEW_FORGERS[0]} forgers who push "
+            f"{FEW_FORGERS[1]:,} times each, the union "
+            f"found fewer fabricated tasks than before after {results_of_few[-1].lowered_count} of "
+            f"{FEW_FORGERS[0] * FEW_FORGERS[1]:,} pushes."
         ),
     ]
 
@@ -208,19 +215,19 @@ def main() -> None:
     )
     parser.add_argument("--draws", type=int, default=DRAWS)
     options = parser.parse_args()
-    many = list(pushed(*MANY, PUSHED_DRAWN, PUSHED_FABRICATED))
-    few = list(pushed(*FEW, PUSHED_DRAWN, PUSHED_FABRICATED))
+    results_of_many = list(push_results(*MANY_FORGERS, PUSHED_DRAWN, PUSHED_FABRICATED))
+    results_of_few = list(push_results(*FEW_FORGERS, PUSHED_DRAWN, PUSHED_FABRICATED))
     tables = {
-        "detection": detection_table(simulated(options.draws)),
+        "detection": detection_table(simulated_detections(options.draws)),
         "strata": strata_table(),
-        "pushes": pushes_table(many, few),
+        "pushes": pushes_table(results_of_many, results_of_few),
     }
     text = PAGE.read_text(encoding="utf-8")
     for name, lines in tables.items():
         print("\n".join(lines) + "\n")
-        before, rest = text.split(BEGIN.format(name))
-        _, after = rest.split(END.format(name))
-        text = before + BEGIN.format(name) + "\n".join(lines) + "\n" + END.format(name) + after
+        before, after_begin = text.split(BEGIN.format(name))
+        _, after_end = after_begin.split(END.format(name))
+        text = before + BEGIN.format(name) + "\n".join(lines) + "\n" + END.format(name) + after_end
     if options.write:
         PAGE.write_text(text, encoding="utf-8")
 

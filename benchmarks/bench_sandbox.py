@@ -24,25 +24,25 @@ BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 LIMITS = Limits(seconds=60)
 
 
-class Nothing:
+class IgnoredOutput:
     """A receiver that ignores the result."""
 
     def feed(self, piece: bytes) -> None:
         """Ignore some bytes."""
 
 
-def commands(sandbox: Sandbox) -> dict[str, Callable[[], object]]:
+def timed_actions(sandbox: Sandbox) -> dict[str, Callable[[], object]]:
     """Return the timed actions by name."""
     python = python_of(sandbox, mounts.view({}, {}))
 
-    def started(*inner: str) -> Callable[[], object]:
-        return lambda: supervise(sandbox, mounts.view({}, {}), LIMITS, inner, Nothing())
+    def start_command(*command: str) -> Callable[[], object]:
+        return lambda: supervise(sandbox, mounts.view({}, {}), LIMITS, command, IgnoredOutput())
 
     spec = ExtractorSpec("builtin:kmer")
     return {
-        "`/usr/bin/true`: the sandbox alone": started("/usr/bin/true"),
-        "Python, nothing imported": started(python, "-I", "-c", ""),
-        "Python and NumPy": started(python, "-s", "-P", "-c", "import numpy"),
+        "`/usr/bin/true`: the sandbox alone": start_command("/usr/bin/true"),
+        "Python, nothing imported": start_command(python, "-I", "-c", ""),
+        "Python and NumPy": start_command(python, "-s", "-P", "-c", "import numpy"),
         "the worker with k-mer, one sequence": lambda: embed_in_sandbox(
             ["ACGTACGT"], spec, sandbox, LIMITS
         ),
@@ -64,34 +64,41 @@ def main() -> None:
         "--write", action="store_true", help="put the table into docs/maintainer/sandbox.md"
     )
     parser.add_argument("--runs", type=int, default=RUNS)
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     columns: list[dict[str, float]] = []
     for level in (0, 1, 2):
         with (
             tempfile.TemporaryDirectory() as folder,
             open_sandbox(level, i_wrote_this_code=True, folder=Path(folder) / "scratch") as sandbox,
         ):
-            timed: dict[str, list[float]] = {name: [] for name in commands(sandbox)}
-            for _ in range(wanted.runs):
-                for name, action in commands(sandbox).items():
-                    timed[name].append(seconds(action))
-            columns.append({name: statistics.median(found) for name, found in timed.items()})
+            seconds_by_action: dict[str, list[float]] = {
+                name: [] for name in timed_actions(sandbox)
+            }
+            for _ in range(options.runs):
+                for name, action in timed_actions(sandbox).items():
+                    seconds_by_action[name].append(seconds(action))
+            columns.append(
+                {
+                    name: statistics.median(seconds_of_runs)
+                    for name, seconds_of_runs in seconds_by_action.items()
+                }
+            )
     lines = ["| started | no sandbox | level 1 | level 2 |", "|---|---:|---:|---:|"]
     for name in columns[0]:
         cells = [f"{column[name] * 1000:.0f} ms" for column in columns]
         if name == "the escape suite":
             cells[0] = "-"
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    where = (
-        f"Median of {wanted.runs} runs, wall clock, Python {platform.python_version()}, "
+    conditions = (
+        f"Median of {options.runs} runs, wall clock, Python {platform.python_version()}, "
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}. Limit for the first row: {LIMIT}."
     )
-    table = "\n".join(lines) + f"\n\n{where}\n"
+    table = "\n".join(lines) + f"\n\n{conditions}\n"
     sys.stdout.write(table)
-    if wanted.write:
-        page = ROOT / "docs" / "sandbox.md"
-        before, rest = page.read_text(encoding="utf-8").split(BEGIN)
-        page.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+    if options.write:
+        page = ROOT / "docs/maintainer/sandbox.md"
+        before, after_begin = page.read_text(encoding="utf-8").split(BEGIN)
+        page.write_text(before + BEGIN + table + END + after_begin.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ PAGE = ROOT / "docs/developer/scale.md"
 
 
 class Cost(NamedTuple):
-    """One finished process: wall-clock and processor seconds, of its own processes too."""
+    """Wall-clock and processor seconds of a finished process, with those of its children."""
 
     seconds: float
     cpu: float
@@ -42,16 +42,16 @@ class Cost(NamedTuple):
     """Standard output of the process; for `build`, digests of all files instead."""
 
 
-class Measured(NamedTuple):
+class MeasuredCommand(NamedTuple):
     """A line of the table."""
 
-    what: str
+    name: str
     cost: Cost
     limit: float | None = None
     """Limit in seconds on two idle processors; None for no limit."""
 
 
-def run(cache: Path, command: str, *arguments: str, folder: Path = PUBLIC) -> Cost:
+def run_cost(cache: Path, command: str, *arguments: str, folder: Path = PUBLIC) -> Cost:
     """Run a process of geneb-ci with a cache folder of its own and return what it cost."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     environment.pop("GITHUB_ACTIONS", None)
@@ -82,9 +82,9 @@ def median(costs: list[Cost]) -> Cost:
     )
 
 
-def built(cache: Path, rows: Path, out: Path, *arguments: str) -> Cost:
+def build_cost(cache: Path, rows: Path, out: Path, *arguments: str) -> Cost:
     """Build the board of a folder; the output is a digest of each file that was written."""
-    cost = run(cache, "build", str(rows), "--output", str(out), *arguments)
+    cost = run_cost(cache, "build", str(rows), "--output", str(out), *arguments)
     digests = [
         f"{path.relative_to(out)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
         for path in sorted(out.rglob("*"))
@@ -93,87 +93,114 @@ def built(cache: Path, rows: Path, out: Path, *arguments: str) -> Cost:
     return cost._replace(output="\n".join(digests).encode())
 
 
-def small(scratch: Path, runs: int) -> list[Measured]:
-    """Measure one public file and all of them; the cases take turns, so all share slow spells."""
-    one, board, kept = str(SUBMISSIONS / "space.json"), SUBMISSIONS, scratch / "board"
-    need = ("--category", "Splice Sites")
+def small_measurements(scratch: Path, runs: int) -> list[MeasuredCommand]:
+    """Measure commands on public files, one after another in each run: a slow spell hits all."""
+    one_file, board, kept_cache = str(SUBMISSIONS / "space.json"), SUBMISSIONS, scratch / "board"
+    need_options = ("--category", "Splice Sites")
     rows, out = str(board), scratch / "out"
-    some = [*map(str, sorted(board.glob("*.json"))[:FILES_MIN])]
-    run(scratch / "first", "check", one)  # writes byte code
-    built(kept, board, out)
-    run(kept, "check", rows)
-    run(kept, "recommend", rows, *need)
-    fresh = (scratch / f"fresh-{number}" for number in range(10**6))
-    cases: dict[str, tuple[Callable[[], Cost], float | None]] = {
-        "`check` one file, nothing kept": (lambda: run(next(fresh), "check", one), 0.25),
-        "`check` one file among rows that were checked": (lambda: run(kept, "check", one), 0.25),
+    some_files = [*map(str, sorted(board.glob("*.json"))[:FILES_MIN])]
+    run_cost(scratch / "first", "check", one_file)  # writes byte code
+    build_cost(kept_cache, board, out)
+    run_cost(kept_cache, "check", rows)
+    run_cost(kept_cache, "recommend", rows, *need_options)
+    fresh_caches = (scratch / f"fresh-{number}" for number in range(10**6))
+    measured_commands: dict[str, tuple[Callable[[], Cost], float | None]] = {
+        "`check` one file, nothing kept": (
+            lambda: run_cost(next(fresh_caches), "check", one_file),
+            0.25,
+        ),
+        "`check` one file among rows that were checked": (
+            lambda: run_cost(kept_cache, "check", one_file),
+            0.25,
+        ),
         f"`check` {FILES_MIN} files, nothing kept": (
-            lambda: run(next(fresh), "check", *some),
+            lambda: run_cost(next(fresh_caches), "check", *some_files),
             None,
         ),
-        f"`check` {FILES_MIN} files, unchanged": (lambda: run(kept, "check", *some), None),
-        "`check` 41 files, nothing kept": (lambda: run(next(fresh), "check", rows), 0.7),
-        "`check` 41 files, unchanged": (lambda: run(kept, "check", rows), None),
+        f"`check` {FILES_MIN} files, unchanged": (
+            lambda: run_cost(kept_cache, "check", *some_files),
+            None,
+        ),
+        "`check` 41 files, nothing kept": (
+            lambda: run_cost(next(fresh_caches), "check", rows),
+            0.7,
+        ),
+        "`check` 41 files, unchanged": (lambda: run_cost(kept_cache, "check", rows), None),
         "`build` 41 rows, nothing kept": (
-            lambda: built(next(fresh), board, scratch / "cold"),
+            lambda: build_cost(next(fresh_caches), board, scratch / "cold"),
             2.0,
         ),
-        "`build` 41 rows, checked before": (lambda: built(kept, board, out), 2.0),
+        "`build` 41 rows, checked before": (lambda: build_cost(kept_cache, board, out), 2.0),
         "`build --no-diagnostics` 41 rows, nothing kept": (
-            lambda: built(next(fresh), board, scratch / "plain", "--no-diagnostics"),
+            lambda: build_cost(next(fresh_caches), board, scratch / "plain", "--no-diagnostics"),
             None,
         ),
         "`recommend` from 41 rows, nothing kept": (
-            lambda: run(next(fresh), "recommend", rows, *need),
+            lambda: run_cost(next(fresh_caches), "recommend", rows, *need_options),
             None,
         ),
         "`recommend` from 41 rows, checked before": (
-            lambda: run(kept, "recommend", rows, *need),
+            lambda: run_cost(kept_cache, "recommend", rows, *need_options),
             None,
         ),
-        "`recommend` from a built board": (lambda: run(kept, "recommend", str(out), *need), 1.0),
-        "`rules`": (lambda: run(kept, "rules"), None),
+        "`recommend` from a built board": (
+            lambda: run_cost(kept_cache, "recommend", str(out), *need_options),
+            1.0,
+        ),
+        "`rules`": (lambda: run_cost(kept_cache, "rules"), None),
     }
-    costs: dict[str, list[Cost]] = {what: [] for what in cases}
+    costs: dict[str, list[Cost]] = {name: [] for name in measured_commands}
     for _ in range(runs):
-        for what, (measure, _limit) in cases.items():
-            costs[what].append(measure())
-    found = {what: median(each) for what, each in costs.items()}
-    _require_equal(found["`build` 41 rows, nothing kept"], found["`build` 41 rows, checked before"])
-    return [Measured(what, found[what], limit) for what, (_, limit) in cases.items()]
-
-
-def large(scratch: Path, count: int) -> list[Measured]:
-    """Measure checks and builds of generated rows, each case once."""
-    folder, kept, out = scratch / "rows", scratch / "kept", scratch / "board"
-    write_rows(folder, count)
-    rows, public_row = str(folder), str(SUBMISSIONS / "space.json")
-    is_thousand = count == ROWS[0]
-    check, build = (CHECK_SECONDS, BUILD_SECONDS) if is_thousand else (None, None)
-    computed, kept_again = (run(kept, "check", rows) for _ in range(2))
-    _require_equal(computed, kept_again)
+        for name, (measure_cost, _limit) in measured_commands.items():
+            costs[name].append(measure_cost())
+    median_costs = {name: median(repeated_costs) for name, repeated_costs in costs.items()}
+    _require_equal(
+        median_costs["`build` 41 rows, nothing kept"],
+        median_costs["`build` 41 rows, checked before"],
+    )
     return [
-        Measured(f"`check` {count:,} files, nothing kept", computed, check),
-        Measured(f"`check` {count:,} files, unchanged", kept_again),
-        Measured(
-            f"`check` one file after {count:,} elsewhere", run(kept, "check", public_row), 0.25
-        ),
-        Measured(
-            f"`build` {count:,} rows, nothing kept", built(scratch / "fresh", folder, out), build
-        ),
-        Measured(f"`build` {count:,} rows, built before", built(scratch / "fresh", folder, out)),
+        MeasuredCommand(name, median_costs[name], limit)
+        for name, (_, limit) in measured_commands.items()
     ]
 
 
-def _require_equal(one: Cost, other: Cost) -> None:
-    if one.output != other.output:
-        sys.exit("bench: what was read from the cache is not what was computed")
+def large_measurements(scratch: Path, count: int) -> list[MeasuredCommand]:
+    """Measure checks and builds of generated rows, each command once."""
+    folder, kept_cache, out = scratch / "rows", scratch / "kept", scratch / "board"
+    write_rows(folder, count)
+    rows, public_row = str(folder), str(SUBMISSIONS / "space.json")
+    is_thousand = count == ROWS[0]
+    check_limit, build_limit = (CHECK_SECONDS, BUILD_SECONDS) if is_thousand else (None, None)
+    computed_cost, cached_cost = (run_cost(kept_cache, "check", rows) for _ in range(2))
+    _require_equal(computed_cost, cached_cost)
+    return [
+        MeasuredCommand(f"`check` {count:,} files, nothing kept", computed_cost, check_limit),
+        MeasuredCommand(f"`check` {count:,} files, unchanged", cached_cost),
+        MeasuredCommand(
+            f"`check` one file after {count:,} elsewhere",
+            run_cost(kept_cache, "check", public_row),
+            0.25,
+        ),
+        MeasuredCommand(
+            f"`build` {count:,} rows, nothing kept",
+            build_cost(scratch / "fresh", folder, out),
+            build_limit,
+        ),
+        MeasuredCommand(
+            f"`build` {count:,} rows, built before", build_cost(scratch / "fresh", folder, out)
+        ),
+    ]
 
 
-def line(one: Measured) -> str:
+def _require_equal(computed: Cost, cached: Cost) -> None:
+    if computed.output != cached.output:
+        sys.exit("bench: the output from the cache differs from the computed one")
+
+
+def table_row(measured: MeasuredCommand) -> str:
     """Return a row of the table: wall clock, processor and limit."""
-    cost, limit = one.cost, "" if one.limit is None else f"{one.limit:.2g} s"
-    cells = [one.what, f"{cost.seconds:.2f} s", f"{cost.cpu:.2f} s", limit]
+    cost, limit = measured.cost, "" if measured.limit is None else f"{measured.limit:.2g} s"
+    cells = [measured.name, f"{cost.seconds:.2f} s", f"{cost.cpu:.2f} s", limit]
     return f"| {' | '.join(cells)} |"
 
 
@@ -187,25 +214,25 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS, help="numbers of rows")
     options = parser.parse_args()
     load = [os.getloadavg()[1]]
-    found: list[Measured] = []
+    measurements: list[MeasuredCommand] = []
     with tempfile.TemporaryDirectory() as scratch:
-        found += small(Path(scratch), options.runs)
+        measurements += small_measurements(Path(scratch), options.runs)
     for count in options.rows:
         with tempfile.TemporaryDirectory() as scratch:
-            found += large(Path(scratch), count)
+            measurements += large_measurements(Path(scratch), count)
     load.append(os.getloadavg()[1])
     lines = ["| what | wall clock | processor | limit |", "|---|---:|---:|---:|"]
-    lines += map(line, found)
-    where = (
+    lines += map(table_row, measurements)
+    conditions = (
         f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, Python {platform.python_version()}, "
         f"{os.cpu_count()} cores, load {load[0]:.1f} before and {load[1]:.1f} after. "
         f"Up to 41 files the median of {options.runs} runs, else one run."
     )
-    table = "\n".join(lines) + f"\n\n{where}\n"
+    table = "\n".join(lines) + f"\n\n{conditions}\n"
     print(table)
     if options.write:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        PAGE.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+        before, after_begin = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + table + END + after_begin.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

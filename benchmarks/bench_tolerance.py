@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.tolerance_noise import measured_noise, single_flips
-from benchmarks.tolerance_sets import GROUPS, Group, Work
+from benchmarks.tolerance_sets import GROUPS, Group, GroupFolder
 from geneb_ci.audit.compare.joint import Difference, joint_test
 from geneb_ci.audit.compare.outcome import AuditedTask, compared_cells, difference, mean_biases
 from geneb_ci.audit.compare.tasks import claims, compare
@@ -45,21 +45,22 @@ RESAMPLED = 500
 """Number of audits of each size."""
 RAISES = (0.005, 0.01, 0.02, 0.03, 0.05)
 Document = dict[str, Any]
-Row = dict[str, dict[str, ScoredRegime]]
+ScoredTasks = dict[str, dict[str, ScoredRegime]]
 
 
 class Audits(NamedTuple):
-    """What contributors with each embedding claim, and what auditors with some of them find."""
+    """The claims of contributors with each set of embeddings, and the rescored values of auditors
+    with some of them."""
 
     group: Group
     benchmark: Benchmark
-    claimed: dict[str, Row]
+    claimed: dict[str, ScoredTasks]
     rescored: dict[str, Rescored]
     matrices: dict[str, Path]
 
 
-def gather(work: Work) -> Audits:
-    """Return all audits; embeddings and scores that the folder has are not computed again."""
+def gathered_audits(work: GroupFolder) -> Audits:
+    """Return all audits, computing embeddings and scores that the folder does not have yet."""
     claimed, rescored, matrices = {}, {}, {}
     with Pool[BaseResult](2) as pool:
         for number, (name, path) in enumerate(work.embeddings()):
@@ -73,10 +74,10 @@ def gather(work: Work) -> Audits:
     )
 
 
-def document(row: Row, version: str) -> Document:
-    """Return the submission of a row, as far as an audit reads it."""
+def document(row: ScoredTasks, version: str) -> Document:
+    """Return the members of a row's submission that an audit reads."""
     regimes = list(next(iter(row.values())))
-    made: Document = {
+    submission: Document = {
         "schema_version": version,
         "results": {
             regime: {task: row[task][regime].regime.scores.model_dump() for task in row}
@@ -84,10 +85,10 @@ def document(row: Row, version: str) -> Document:
         },
     }
     if version == "1.1":
-        made["evidence"] = {
+        submission["evidence"] = {
             regime: {task: _evidence(row[task][regime]) for task in row} for regime in regimes
         }
-    return made
+    return submission
 
 
 def _evidence(cell: ScoredRegime) -> Document:
@@ -97,28 +98,35 @@ def _evidence(cell: ScoredRegime) -> Document:
     }
 
 
-def audit(made: Document, found: Rescored, group: Group, bench: Benchmark) -> list[AuditedTask]:
-    chosen = [ChosenTask(task=task, reason="drawn") for task in group.tasks]
-    return compare(claims(made, bench, bench.regimes), found, chosen, bench)
+def audited_tasks(
+    submission: Document, rescored: Rescored, group: Group, benchmark: Benchmark
+) -> list[AuditedTask]:
+    chosen_tasks = [ChosenTask(task=task, reason="drawn") for task in group.tasks]
+    return compare(
+        claims(submission, benchmark, benchmark.regimes), rescored, chosen_tasks, benchmark
+    )
 
 
 def false_alarms(audits: Audits) -> tuple[int, list[str], dict[str, list[float]]]:
-    """Run each honest audit; return their number, differences, and how near each limit was."""
-    count, wrong = 0, []
-    nearest: defaultdict[str, list[float]] = defaultdict(list)
-    for auditor, found in audits.rescored.items():
+    """Run each honest audit; return their number, their alarms, and differences over tolerances."""
+    audit_count, alarms = 0, []
+    limit_shares: defaultdict[str, list[float]] = defaultdict(list)
+    for auditor, rescored in audits.rescored.items():
         for contributor, row in audits.claimed.items():
             if contributor == auditor:
                 continue
-            count += 1
-            for task in audit(document(row, "1.1"), found, audits.group, audits.benchmark):
-                for name, one in task.regimes.items():
-                    nearest[name].append(
-                        abs(one.claimed.MCC - one.rescored.MCC) / one.tolerance.MCC
+            audit_count += 1
+            for task in audited_tasks(
+                document(row, "1.1"), rescored, audits.group, audits.benchmark
+            ):
+                for name, comparison in task.regimes.items():
+                    limit_shares[name].append(
+                        abs(comparison.claimed.MCC - comparison.rescored.MCC)
+                        / comparison.tolerance.MCC
                     )
-                    if one.verdict == "differs":
-                        wrong.append(f"{contributor} by {auditor}: {task.task} {name}")
-    return count, wrong, nearest
+                    if comparison.verdict == "differs":
+                        alarms.append(f"{contributor} by {auditor}: {task.task} {name}")
+    return audit_count, alarms, limit_shares
 
 
 def joint_alarms(audits: Audits) -> str:
@@ -128,167 +136,189 @@ def joint_alarms(audits: Audits) -> str:
     """
     rng = random.Random(SEED)
     cells: defaultdict[tuple[str, str], list[Difference]] = defaultdict(list)
-    count = flagged = 0
-    for auditor, found in audits.rescored.items():
+    count = flagged_count = 0
+    for auditor, rescored in audits.rescored.items():
         for contributor, row in audits.claimed.items():
             if contributor == auditor:
                 continue
-            tasks = audit(document(row, "1.1"), found, audits.group, audits.benchmark)
+            tasks = audited_tasks(document(row, "1.1"), rescored, audits.group, audits.benchmark)
             count += 1
-            flagged += any(one.is_significant for one in mean_biases(tasks).values())
-            for (regime, kind), inside in compared_cells(tasks).items():
-                cells[regime, kind] += [difference(one, "MCC", TESTS) for one in inside]
+            flagged_count += any(
+                comparison.is_significant for comparison in mean_biases(tasks).values()
+            )
+            for (regime, kind), cells_of_metric in compared_cells(tasks).items():
+                cells[regime, kind] += [
+                    difference(comparison, "MCC", TESTS) for comparison in cells_of_metric
+                ]
     shares: list[str] = []
-    wrong = [0 for _ in SIZES]
-    for here in cells.values():
-        square = math.fsum((one.value - (one.centre or 0.0)) ** 2 for one in here)
-        share = math.sqrt(square / math.fsum(one.deviation**2 for one in here))
+    alarm_counts = [0 for _ in SIZES]
+    for differences in cells.values():
+        square_sum = math.fsum(
+            (comparison.value - (comparison.centre or 0.0)) ** 2 for comparison in differences
+        )
+        share = math.sqrt(
+            square_sum / math.fsum(comparison.deviation**2 for comparison in differences)
+        )
         alarms = [
             sum(
-                joint_test(rng.choices(here, k=size), TESTS).is_significant
+                joint_test(rng.choices(differences, k=size), TESTS).is_significant
                 for _ in range(RESAMPLED)
             )
             for size in SIZES
         ]
         shares.append(f"{share:.2f}")
-        wrong = [sum(pair) for pair in zip(wrong, alarms, strict=True)]
+        alarm_counts = [sum(pair) for pair in zip(alarm_counts, alarms, strict=True)]
     return (
-        f"| {audits.group.name} | {flagged} of {count} | {sum(map(len, cells.values()))} "
-        f"| {', '.join(shares)} | {' | '.join(map(str, wrong))} |"
+        f"| {audits.group.name} | {flagged_count} of {count} | {sum(map(len, cells.values()))} "
+        f"| {', '.join(shares)} | {' | '.join(map(str, alarm_counts))} |"
     )
 
 
-def joint_table(everything: list[Audits]) -> list[str]:
+def joint_table(all_audits: list[Audits]) -> list[str]:
     sizes = " | ".join(f"of {3 * RESAMPLED} of {size} tasks" for size in SIZES)
     lines = [
         f"| embeddings | honest audits flagged | cells | rms / s: full, 10shot, 1shot | {sizes} |",
         "|---|---:|---:|---|---:|---:|",
     ]
-    for one in everything:
-        lines.append(joint_alarms(one))
+    for audits in all_audits:
+        lines.append(joint_alarms(audits))
         print(lines[-1], flush=True)
     return lines
 
 
-def raised(matrix: Confusion, by: float, rng: np.random.RandomState) -> Confusion | None:
-    """Return a matrix with random corrections that raise MCC by about `by`, or None."""
-    now = matrix.copy()
-    wanted = scores(matrix).MCC + by
-    best = now
-    while wanted > scores(now).MCC:
-        wrong = now * (1 - np.eye(len(now), dtype=np.int64))
+def raised_matrix(
+    matrix: Confusion, raise_size: float, rng: np.random.RandomState
+) -> Confusion | None:
+    """Return a matrix with random corrections that raise MCC by about `raise_size`; None if no
+    corrections are enough."""
+    changed = matrix.copy()
+    raised_mcc = scores(matrix).MCC + raise_size
+    nearest = changed
+    while raised_mcc > scores(changed).MCC:
+        wrong = changed * (1 - np.eye(len(changed), dtype=np.int64))
         if not wrong.sum():
             return None
         cell = int(rng.choice(wrong.size, p=(wrong / wrong.sum()).ravel()))
-        row, column = divmod(cell, len(now))
-        before = now.copy()
-        now[row, column] -= 1
-        now[row, row] += 1
-        best = min(before, now, key=lambda one: abs(scores(one).MCC - wanted))
-    return best
+        row, column = divmod(cell, len(changed))
+        previous = changed.copy()
+        changed[row, column] -= 1
+        changed[row, row] += 1
+        nearest = min(
+            previous, changed, key=lambda candidate: abs(scores(candidate).MCC - raised_mcc)
+        )
+    return nearest
 
 
-def forged(matrices: list[list[list[int]]], by: float, rng: np.random.RandomState) -> Any:
-    """Return the mean triple of matrices that exist, raised alike in every seed."""
-    made = [raised(np.array(one), by, rng) for one in matrices]
-    if any(one is None for one in made):
+def forged_scores(
+    matrices: list[list[list[int]]], raise_size: float, rng: np.random.RandomState
+) -> Any:
+    """Return mean scores of possible matrices, raised alike in every seed; None if impossible."""
+    raised_matrices = [
+        raised_matrix(np.array(seed_matrix), raise_size, rng) for seed_matrix in matrices
+    ]
+    if any(seed_matrix is None for seed_matrix in raised_matrices):
         return None
-    columns = zip(*(scores(one) for one in made if one is not None), strict=True)
+    columns = zip(
+        *(scores(seed_matrix) for seed_matrix in raised_matrices if seed_matrix is not None),
+        strict=True,
+    )
     return dict(zip(("MCC", "Acc", "F1"), (float(np.mean(c)) for c in columns), strict=True))
 
 
-class Trial(NamedTuple):
+class ForgeryTrial(NamedTuple):
     """One forged cell in one audit."""
 
     regime: str
     by: float
-    caught: bool
+    is_detected: bool
 
 
-def trials(audits: Audits) -> Iterator[Trial]:
-    """Forge one regime of every task, on top of an honest claim of other embeddings, and audit.
-
-    Tasks are judged apart, so one audit is a trial for each.
-    """
+def forgery_trials(audits: Audits) -> Iterator[ForgeryTrial]:
+    """Forge one regime of every task in an honest claim of other embeddings, audit it, and yield
+    a trial for each task, as tasks are judged separately."""
     rng = np.random.RandomState(SEED)
-    for auditor, found in audits.rescored.items():
+    for auditor, rescored in audits.rescored.items():
         names = [name for name in audits.claimed if name != auditor]
         for number, contributor in enumerate(names):
             row = audits.claimed[contributor]
             for regime in audits.benchmark.regimes:
-                made = document(row, "1.1")
-                done = {}
-                for place, task in enumerate(audits.group.tasks):
-                    by = RAISES[(number + place) % len(RAISES)]
+                submission = document(row, "1.1")
+                raise_by_task = {}
+                for task_index, task in enumerate(audits.group.tasks):
+                    raise_size = RAISES[(number + task_index) % len(RAISES)]
                     cell = row[task][regime].regime
-                    cut = slice(None if regime in found.few_shot_k else 1)
-                    if scores_claimed := forged(cell.confusion[cut], by, rng):
-                        made["results"][regime][task] = scores_claimed
-                        done[task] = by
-                verdicts = _verdicts(made, audits, found)
-                for task, by in done.items():
-                    yield Trial(regime, by, verdicts[task] == "differs")
+                    fits = slice(None if regime in rescored.few_shot_k else 1)
+                    if scores_claimed := forged_scores(cell.confusion[fits], raise_size, rng):
+                        submission["results"][regime][task] = scores_claimed
+                        raise_by_task[task] = raise_size
+                verdicts = _verdicts(submission, audits, rescored)
+                for task, raise_size in raise_by_task.items():
+                    yield ForgeryTrial(regime, raise_size, verdicts[task] == "differs")
 
 
-def _verdicts(made: Document, audits: Audits, found: Rescored) -> dict[str, str]:
-    said = audit(made, found, audits.group, audits.benchmark)
-    return {one.task: one.verdict for one in said}
+def _verdicts(submission: Document, audits: Audits, rescored: Rescored) -> dict[str, str]:
+    tasks = audited_tasks(submission, rescored, audits.group, audits.benchmark)
+    return {task.task: task.verdict for task in tasks}
 
 
-def tables(everything: list[Audits]) -> list[str]:
+def tables(all_audits: list[Audits]) -> list[str]:
     lines = [
         "| embeddings | tasks | honest audits | cells | disputed | nearest: full, 10shot, 1shot |",
         "|---|---:|---:|---:|---:|---|",
     ]
     total = 0
-    for one in everything:
-        count, wrong, near = false_alarms(one)
+    for audits in all_audits:
+        count, alarms, limit_shares = false_alarms(audits)
         total += count
-        said = ", ".join(f"{max(near[r]):.2f}" for r in ("full", "10shot", "1shot"))
-        cells = sum(map(len, near.values()))
-        tasks, disputed = len(one.group.tasks), len({w.partition(":")[0] for w in wrong})
-        lines.append(f"| {one.group.name} | {tasks} | {count} | {cells} | {disputed} | {said} |")
-        print(lines[-1], wrong[:5], flush=True)
+        largest_shares = ", ".join(
+            f"{max(limit_shares[r]):.2f}" for r in ("full", "10shot", "1shot")
+        )
+        cells = sum(map(len, limit_shares.values()))
+        tasks, disputed = len(audits.group.tasks), len({w.partition(":")[0] for w in alarms})
+        lines.append(
+            f"| {audits.group.name} | {tasks} | {count} | {cells} | {disputed} | {largest_shares} |"
+        )
+        print(lines[-1], alarms[:5], flush=True)
     lines += ["", f"{total} honest audits.", ""]
     lines += [
         "| embeddings | deviation | largest | flips in other batches | flips in plain copies |",
         "|---|---:|---:|---|---|",
         *(
-            measured_noise(one.group, one.matrices, one.claimed, one.rescored)
-            for one in everything
-            if len(one.group.batches) > 1
+            measured_noise(audits.group, audits.matrices, audits.claimed, audits.rescored)
+            for audits in all_audits
+            if len(audits.group.batches) > 1
         ),
         "",
         *single_flips(SEED),
         "",
     ]
-    head = " | ".join(f"+{by}" for by in RAISES)
+    raise_columns = " | ".join(f"+{raise_size}" for raise_size in RAISES)
     lines += [
-        f"| embeddings; full, 10shot, 1shot | trials | {head} |",
+        f"| embeddings; full, 10shot, 1shot | trials | {raise_columns} |",
         f"|---|---:|{'---:|' * len(RAISES)}",
     ]
-    everywhere: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
-    for one in everything:
-        found: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
-        for trial in trials(one):
-            found[trial.regime, trial.by].append(trial)
-            everywhere[trial.regime, trial.by].append(trial)
-        lines.append(_power(one.group.name, found))
+    all_trials: defaultdict[tuple[str, float], list[ForgeryTrial]] = defaultdict(list)
+    for audits in all_audits:
+        trials_by_raise: defaultdict[tuple[str, float], list[ForgeryTrial]] = defaultdict(list)
+        for trial in forgery_trials(audits):
+            trials_by_raise[trial.regime, trial.by].append(trial)
+            all_trials[trial.regime, trial.by].append(trial)
+        lines.append(_power_row(audits.group.name, trials_by_raise))
         print(lines[-1], flush=True)
-    return [*lines, _power("all", everywhere)]
+    return [*lines, _power_row("all", all_trials)]
 
 
-def _power(name: str, found: dict[tuple[str, float], list[Trial]]) -> str:
+def _power_row(name: str, trials_by_raise: dict[tuple[str, float], list[ForgeryTrial]]) -> str:
     """Return the row of a group: per cent that differ, by raise, in each of three regimes."""
     columns = []
     sizes = []
-    for by in RAISES:
+    for raise_size in RAISES:
         shares = []
         for regime in ("full", "10shot", "1shot"):
-            here = found.get((regime, by), [])
-            caught = sum(trial.caught for trial in here)
-            shares.append(f"{100 * caught / len(here):.0f}" if here else "-")
-            sizes.append(len(here))
+            trials = trials_by_raise.get((regime, raise_size), [])
+            detected_count = sum(trial.is_detected for trial in trials)
+            shares.append(f"{100 * detected_count / len(trials):.0f}" if trials else "-")
+            sizes.append(len(trials))
         columns.append(", ".join(shares))
     return f"| {name} | {min(sizes)} | {' | '.join(columns)} |"
 
@@ -301,21 +331,21 @@ def main() -> None:
     parser.add_argument("--joint", action="store_true", help="the joint tests alone")
     parser.add_argument("--groups", nargs="*", type=int, default=list(range(len(GROUPS))))
     options = parser.parse_args()
-    everything = []
+    all_audits = []
     for number in options.groups:
-        started = time.perf_counter()
-        everything.append(gather(Work(options.work, GROUPS[number])))
-        print(f"{GROUPS[number].name}: {time.perf_counter() - started:.0f} s", flush=True)
+        start = time.perf_counter()
+        all_audits.append(gathered_audits(GroupFolder(options.work, GROUPS[number])))
+        print(f"{GROUPS[number].name}: {time.perf_counter() - start:.0f} s", flush=True)
     if not options.joint:
-        _put(BEGIN, END, tables(everything), options.write)
-    _put(JOINT_BEGIN, JOINT_END, joint_table(everything), options.write)
+        _write_table(BEGIN, END, tables(all_audits), options.write)
+    _write_table(JOINT_BEGIN, JOINT_END, joint_table(all_audits), options.write)
 
 
-def _put(begin: str, end: str, lines: list[str], write: bool) -> None:
+def _write_table(begin: str, end: str, lines: list[str], write: bool) -> None:
     table = "\n".join(lines) + "\n"
     if write:
-        before, rest = PAGE.read_text(encoding="utf-8").split(begin)
-        PAGE.write_text(before + begin + table + end + rest.split(end)[1], encoding="utf-8")
+        before, after_begin = PAGE.read_text(encoding="utf-8").split(begin)
+        PAGE.write_text(before + begin + table + end + after_begin.split(end)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

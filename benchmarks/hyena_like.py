@@ -16,11 +16,11 @@ class LongConvolution(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.before = nn.LayerNorm(width)
-        self.into = nn.Linear(width, 3 * width)
-        self.short = nn.Conv1d(3 * width, 3 * width, 3, padding=2, groups=3 * width)
-        self.filter = nn.Sequential(nn.Linear(1, 64), nn.GELU(), nn.Linear(64, width))
-        self.out = nn.Linear(width, width)
+        self.norm_before = nn.LayerNorm(width)
+        self.project_in = nn.Linear(width, 3 * width)
+        self.short_convolution = nn.Conv1d(3 * width, 3 * width, 3, padding=2, groups=3 * width)
+        self.kernel_network = nn.Sequential(nn.Linear(1, 64), nn.GELU(), nn.Linear(64, width))
+        self.project_out = nn.Linear(width, width)
         self.mixed = nn.Sequential(
             nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
         )
@@ -28,14 +28,16 @@ class LongConvolution(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """Return the (n, t, d) states after this block."""
         length = states.shape[1]
-        mixed = self.short(self.into(self.before(states)).transpose(1, 2))[..., :length]
-        first, second, values = mixed.chunk(3, dim=1)
-        places = torch.linspace(0, 1, length, device=states.device)[:, None]
-        kernel = self.filter(places).T
+        feed_forward = self.short_convolution(
+            self.project_in(self.norm_before(states)).transpose(1, 2)
+        )[..., :length]
+        first, second, values = feed_forward.chunk(3, dim=1)
+        positions = torch.linspace(0, 1, length, device=states.device)[:, None]
+        kernel = self.kernel_network(positions).T
         spectrum = torch.fft.rfft(first * values, n=2 * length)
         spectrum = spectrum * torch.fft.rfft(kernel, n=2 * length)
         long = torch.fft.irfft(spectrum, n=2 * length)[..., :length]
-        states = states + self.out((long * second).transpose(1, 2))
+        states = states + self.project_out((long * second).transpose(1, 2))
         after: Tensor = states + self.mixed(states)
         return after
 

@@ -21,30 +21,30 @@ def main(threads: int, output: Path) -> None:
     _, entries = receipt_in(Path("row.json"))
     definition = benchmark.load(Path("data/benchmark.json"))
     source = Folder(Path("data"), definition)
-    cells, used = {}, set()
-    for task, one in entries.items():
+    cells, kernels_and_threads = {}, set()
+    for task, entry in entries.items():
         job = CellsJob(
             task,
             receipt_file(Path("receipt"), task),
-            one,
+            entry,
             definition,
             source,
             tuple(definition.regimes),
             canonical=True,
         )
         with threadpool_limits(limits=threads):
-            done = job.execute()
+            result = job.execute()
         cells[task] = {
             regime: [cell.predictions_sha256, cell.confusion, cell.per_seed.model_dump()]
-            for regime, cell in done.cells.regimes.items()
+            for regime, cell in result.cells.regimes.items()
         }
-        used |= {
-            (one["kernel"], one["threads"])
-            for one in done.libraries
-            if one["library"] == "openblas"
+        kernels_and_threads |= {
+            (entry["kernel"], entry["threads"])
+            for entry in result.libraries
+            if entry["library"] == "openblas"
         }
-    found = {"used": sorted(used), "cells": cells}
-    output.write_text(json.dumps(found), encoding="utf-8")
+    document = {"used": sorted(kernels_and_threads), "cells": cells}
+    output.write_text(json.dumps(document), encoding="utf-8")
 
 
 if __name__ == "__main__":

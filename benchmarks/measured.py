@@ -16,11 +16,11 @@ from geneb_ci.sandbox import processes
 from reference_harness.formats.files import write_whole
 from tests.paths import IMPORTABLE
 
-TICK = 0.2
+MEMORY_INTERVAL_SECONDS = 0.2
 """Seconds between two measurements of the memory."""
 
 
-class Measured(NamedTuple):
+class CommandCost(NamedTuple):
     """The cost of a command."""
 
     seconds: float
@@ -31,8 +31,8 @@ class Measured(NamedTuple):
     output: str
 
 
-def proportional(pid: int) -> int:
-    """Return the bytes of a process, with its share of shared pages."""
+def proportional_memory(pid: int) -> int:
+    """Return the memory of a process in bytes, shared pages divided by the processes that share."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
     except (OSError, ProcessLookupError):
@@ -40,53 +40,62 @@ def proportional(pid: int) -> int:
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
 
 
-def step(folder: Path, name: str, make: Callable[[], Measured], *outputs: str) -> Measured:
+def finished_step(
+    folder: Path, name: str, make: Callable[[], CommandCost], *outputs: str
+) -> CommandCost:
     """Return the cost of a step. A finished step is not repeated; an unfinished one starts again.
 
     `outputs` are files and folders that the step makes in its folder.
     """
-    place = folder / f"{name}.measured.json"
-    if not place.is_file():
-        for output in (folder / one for one in outputs):
+    cost_file = folder / f"{name}.measured.json"
+    if not cost_file.is_file():
+        for output in (folder / output_name for output_name in outputs):
             if output.is_dir():
                 shutil.rmtree(output)
             else:
                 output.unlink(missing_ok=True)
         text = json.dumps(make()._asdict())
-        write_whole(place, lambda stream: stream.write(text.encode()))
-    return Measured(**json.loads(place.read_text(encoding="utf-8")))
+        write_whole(cost_file, lambda stream: stream.write(text.encode()))
+    return CommandCost(**json.loads(cost_file.read_text(encoding="utf-8")))
 
 
-def processor() -> float:
+def child_processor_seconds() -> float:
     """Return the processor seconds of the ended children of this process."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
-def measured(*words: str, folder: Path, environment: Mapping[str, str] | None = None) -> Measured:
+def command_cost(
+    *arguments: str, folder: Path, environment: Mapping[str, str] | None = None
+) -> CommandCost:
     """Run a command of the product. Raise SystemExit with its output if it fails."""
-    own = os.environ | {"PYTHONPATH": IMPORTABLE} if environment is None else environment
-    peak, over = 0, threading.Event()
-    before = processor()
+    command_environment = (
+        os.environ | {"PYTHONPATH": IMPORTABLE} if environment is None else environment
+    )
+    peak, has_ended = 0, threading.Event()
+    seconds_before = child_processor_seconds()
     start = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", *words], cwd=folder, text=True,
+        [sys.executable, "-m", *arguments], cwd=folder, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env={**own, "GENEB_HARNESS_CACHE": str(folder / "cache")},
+        env={**command_environment, "GENEB_HARNESS_CACHE": str(folder / "cache")},
     )  # fmt: skip
 
     def watch() -> None:
         nonlocal peak
-        while not over.wait(TICK):
-            pids = [process.pid, *(one.pid for one in processes.descendants(process.pid))]
-            peak = max(peak, sum(map(proportional, pids)))
+        while not has_ended.wait(MEMORY_INTERVAL_SECONDS):
+            pids = [
+                process.pid,
+                *(descendant.pid for descendant in processes.descendants(process.pid)),
+            ]
+            peak = max(peak, sum(map(proportional_memory, pids)))
 
     thread = threading.Thread(target=watch)
     thread.start()
     output, errors = process.communicate()
     seconds = time.perf_counter() - start
-    over.set()
+    has_ended.set()
     thread.join()
     if process.returncode:
-        sys.exit(f"{' '.join(words)}: exit code {process.returncode}\n{output}{errors}")
-    return Measured(seconds, processor() - before, peak / 2**20, output)
+        sys.exit(f"{' '.join(arguments)}: exit code {process.returncode}\n{output}{errors}")
+    return CommandCost(seconds, child_processor_seconds() - seconds_before, peak / 2**20, output)

@@ -30,7 +30,7 @@ MARGINS = (0.01, 0.02)
 FITS = 5
 
 
-class World(NamedTuple):
+class TrueRecalls(NamedTuple):
     """True recalls of models on tasks of two classes; arrays of (models, tasks)."""
 
     small: Floats
@@ -47,38 +47,41 @@ def world_of(
     benchmark: Benchmark,
     *,
     regime: str = "full",
-    equal: bool = False,
+    is_equal: bool = False,
     sizes_max: int = 10**9,
-) -> World:
+) -> TrueRecalls:
     """Return the recalls of rows in a regime; those of the first row, if equal."""
     tasks = [
         task
         for task in benchmark.tasks
         if task.test_class_counts is not None and len(task.test_class_counts) == 2
     ]
-    whole = np.array([task.test_class_counts for task in tasks], dtype=float).T
-    told = [[row.results[regime][task.id] for task in tasks] for row in rows]
-    values = np.array([[(c.MCC, c.Acc, c.F1) for c in one] for one in told])
+    class_sizes = np.array([task.test_class_counts for task in tasks], dtype=float).T
+    cells = [[row.results[regime][task.id] for task in tasks] for row in rows]
+    values = np.array([[(c.MCC, c.Acc, c.F1) for c in row_cells] for row_cells in cells])
     triples = Triple(*np.moveaxis(values, -1, 0))
-    right = near_mean(whole[0][None, :], whole[1][None, :], triples)
-    recalls = [np.clip(one / size, 0.01, 0.99) for one, size in zip(right, whole, strict=True)]
-    if equal:
-        recalls = [np.repeat(one[:1], len(rows), axis=0) for one in recalls]
-    small, large = np.rint(whole * np.minimum(1, sizes_max / whole.sum(axis=0)))
+    correct = near_mean(class_sizes[0][None, :], class_sizes[1][None, :], triples)
+    recalls = [
+        np.clip(row_cells / size, 0.01, 0.99)
+        for row_cells, size in zip(correct, class_sizes, strict=True)
+    ]
+    if is_equal:
+        recalls = [np.repeat(row_cells[:1], len(rows), axis=0) for row_cells in recalls]
+    small, large = np.rint(class_sizes * np.minimum(1, sizes_max / class_sizes.sum(axis=0)))
     categories = [task.category for task in tasks]
-    by_category = np.array(
+    category_weights = np.array(
         [
-            [(own == name) / categories.count(name) for own in categories]
+            [(category == name) / categories.count(name) for category in categories]
             for name in benchmark.category_order
             if name in categories
         ]
     )
-    macro, micro = by_category.mean(axis=0), np.full(len(tasks), 1 / len(tasks))
-    weights = np.vstack([macro, micro, by_category])
-    return World(small, large, recalls[0], recalls[1], weights)
+    macro, micro = category_weights.mean(axis=0), np.full(len(tasks), 1 / len(tasks))
+    weights = np.vstack([macro, micro, category_weights])
+    return TrueRecalls(small, large, recalls[0], recalls[1], weights)
 
 
-class Held(NamedTuple):
+class DecisionShares(NamedTuple):
     """Shares of test sets, by score, in which a statement held."""
 
     pairs: Floats
@@ -93,67 +96,80 @@ class Held(NamedTuple):
     """Share of all intervals that contain the true score."""
 
 
-def measured(world: World, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def measured(truths: TrueRecalls, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Return MCC and its variance as the board has them, of one fit: (models, tasks) each."""
-    drawn = [
+    correct = [
         rng.binomial(size.astype(int), recall).astype(float)
-        for size, recall in ((world.small, world.recall_small), (world.large, world.recall_large))
+        for size, recall in (
+            (truths.small, truths.recall_small),
+            (truths.large, truths.recall_large),
+        )
     ]
-    mcc = mcc_of(world.small, world.large, drawn[0], drawn[1])
-    return mcc, variance_of_two(world.small, world.large, drawn[0], drawn[1])
+    mcc = mcc_of(truths.small, truths.large, correct[0], correct[1])
+    return mcc, variance_of_two(truths.small, truths.large, correct[0], correct[1])
 
 
-def measured_few(world: World, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def measured_few(truths: TrueRecalls, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Return the same for the mean of five fits, whose errors correlate as the board assumes.
 
     A share of the sequences is right or wrong for all fits together, the others for each alone.
     """
-    drawn = []
-    for size, recall in ((world.small, world.recall_small), (world.large, world.recall_large)):
-        alike = rng.binomial(size.astype(int), OVERLAP, recall.shape)
-        together = rng.binomial(alike, recall)
-        alone = rng.binomial(size.astype(int) - alike, recall, (FITS, *recall.shape))
-        drawn.append((together + alone).astype(float))
-    small, large = drawn
-    mcc = mcc_of(world.small, world.large, small, large).mean(axis=0)
-    total = world.small + world.large
-    missed, taken = world.small - small, world.large - large
-    f1 = small / (2 * small + missed + taken) + large / (2 * large + missed + taken)
+    correct = []
+    for size, recall in ((truths.small, truths.recall_small), (truths.large, truths.recall_large)):
+        shared_count = rng.binomial(size.astype(int), OVERLAP, recall.shape)
+        shared_correct = rng.binomial(shared_count, recall)
+        own_correct = rng.binomial(size.astype(int) - shared_count, recall, (FITS, *recall.shape))
+        correct.append((shared_correct + own_correct).astype(float))
+    small, large = correct
+    mcc = mcc_of(truths.small, truths.large, small, large).mean(axis=0)
+    total = truths.small + truths.large
+    small_wrong, large_wrong = truths.small - small, truths.large - large
+    f1 = small / (2 * small + small_wrong + large_wrong) + large / (
+        2 * large + small_wrong + large_wrong
+    )
     means = Triple(mcc, ((small + large) / total).mean(axis=0), f1.mean(axis=0))
-    right = near_mean(world.small, world.large, means)
-    one = variance_of_two(world.small, world.large, *right)
-    return mcc, one * (OVERLAP + (1 - OVERLAP) / FITS)
+    right = near_mean(truths.small, truths.large, means)
+    one_fit_variance = variance_of_two(truths.small, truths.large, *right)
+    return mcc, one_fit_variance * (OVERLAP + (1 - OVERLAP) / FITS)
 
 
-def held(world: World, sets: int, seed: int, *, few: bool = False) -> Held:
+def decision_shares(
+    truths: TrueRecalls, sets: int, seed: int, *, is_few_shot: bool = False
+) -> DecisionShares:
     """Return the shares of statements that held over test sets, for one fit or means of five."""
     rng = np.random.Generator(np.random.PCG64(seed))
-    models, count = len(world.recall_small), len(world.weights)
-    c = critical_value(rounded_up(models))
+    models, count = len(truths.recall_small), len(truths.weights)
+    critical = critical_value(rounded_up(models))
     true_mcc = mcc_of(
-        world.small, world.large, world.recall_small * world.small, world.recall_large * world.large
+        truths.small,
+        truths.large,
+        truths.recall_small * truths.small,
+        truths.recall_large * truths.large,
     )
-    truth = true_mcc @ world.weights.T
+    truth = true_mcc @ truths.weights.T
     counts = np.zeros((4, count))
-    inside = 0
-    every = np.arange(models)
+    interval_hits = 0
+    all_models = np.arange(models)
     for _ in range(sets):
-        mcc, variance = measured_few(world, rng) if few else measured(world, rng)
-        values, spread = mcc @ world.weights.T, variance @ np.square(world.weights).T
-        for k in range(count):
-            scores = ScoreColumn(values[:, k], spread[:, k], np.full(models, np.inf))
-            own = truth[:, k]
-            above = better(scores, c)
-            counts[0, k] += not np.any(above & (own[:, None] <= own[None, :]))
-            top = np.flatnonzero(own == own.max())
-            counts[1, k] += bool(np.isin(top, could_be_best(scores, every, c)).all())
-            found = losses(scores, every, c)
-            lost = own.max() - own
-            counts[2, k] += bool((lost <= found.bound + 1e-12).all())
-            counts[3, k] += all(
-                bool((lost[found.bound <= margin] <= margin).all()) for margin in MARGINS
+        mcc, variance = measured_few(truths, rng) if is_few_shot else measured(truths, rng)
+        values, spread = mcc @ truths.weights.T, variance @ np.square(truths.weights).T
+        for score in range(count):
+            scores = ScoreColumn(values[:, score], spread[:, score], np.full(models, np.inf))
+            true_scores = truth[:, score]
+            above = better(scores, critical)
+            counts[0, score] += not np.any(above & (true_scores[:, None] <= true_scores[None, :]))
+            best_models = np.flatnonzero(true_scores == true_scores.max())
+            counts[1, score] += bool(
+                np.isin(best_models, could_be_best(scores, all_models, critical)).all()
+            )
+            loss_bounds = losses(scores, all_models, critical)
+            true_losses = true_scores.max() - true_scores
+            counts[2, score] += bool((true_losses <= loss_bounds.bound + 1e-12).all())
+            counts[3, score] += all(
+                bool((true_losses[loss_bounds.bound <= margin] <= margin).all())
+                for margin in MARGINS
             )
             low, high = intervals_of(scores)
-            inside += int(((low <= own) & (own <= high)).sum())
+            interval_hits += int(((low <= true_scores) & (true_scores <= high)).sum())
     pairs, best, bounds, within = counts / sets
-    return Held(pairs, best, bounds, within, inside / (sets * models * count))
+    return DecisionShares(pairs, best, bounds, within, interval_hits / (sets * models * count))

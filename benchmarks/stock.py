@@ -23,30 +23,41 @@ def main(path: str, regimes: str) -> None:
     x, y, x_test, y_test = (data[name] for name in ("x", "y", "x_test", "y_test"))
     warnings.simplefilter("ignore")
     digests, predictions = {}, {}
-    started, cpu = time.perf_counter(), time.process_time()
+    start, cpu = time.perf_counter(), time.process_time()
     for regime in regimes.split(","):
-        predictions[regime] = [one(x, y, x_test, y_test, SHOTS[regime], seed) for seed in SEEDS]
-    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
-    for regime, found in predictions.items():
-        joined = np.stack(found).astype("<i8").tobytes()
+        predictions[regime] = [
+            predictions_of_fit(x, y, x_test, y_test, SHOTS[regime], seed) for seed in SEEDS
+        ]
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    for regime, predictions_of_seeds in predictions.items():
+        joined = np.stack(predictions_of_seeds).astype("<i8").tobytes()
         digests[regime] = hashlib.sha256(joined).hexdigest()
     sys.stdout.write(json.dumps({"seconds": seconds, "cpu": cpu, "digests": digests}) + "\n")
 
 
-def one(
-    x: np.ndarray, y: np.ndarray, x_test: np.ndarray, y_test: np.ndarray, k: int | None, seed: int
+def predictions_of_fit(
+    x: np.ndarray,
+    y: np.ndarray,
+    x_test: np.ndarray,
+    y_test: np.ndarray,
+    shots: int | None,
+    seed: int,
 ) -> np.ndarray:
     rng = np.random.RandomState(seed)
     rows = np.arange(len(y))
-    if k is not None:
+    if shots is not None:
         classes = [np.flatnonzero(y == c) for c in np.unique(y)]
-        rows = np.concatenate([rng.choice(c, min(k, len(c)), replace=False) for c in classes])
+        rows = np.concatenate([rng.choice(c, min(shots, len(c)), replace=False) for c in classes])
         model = LogisticRegression(max_iter=1000, random_state=seed).fit(x[rows], y[rows])
     else:
         model = LogisticRegression(max_iter=1000, random_state=seed).fit(x, y)
-    p: np.ndarray = model.predict(x_test)
-    matthews_corrcoef(y_test, p), accuracy_score(y_test, p), f1_score(y_test, p, average="macro")
-    return p
+    predictions: np.ndarray = model.predict(x_test)
+    (
+        matthews_corrcoef(y_test, predictions),
+        accuracy_score(y_test, predictions),
+        f1_score(y_test, predictions, average="macro"),
+    )
+    return predictions
 
 
 if __name__ == "__main__":

@@ -26,36 +26,45 @@ def measured_noise(
     """Return the row of a group whose embeddings were made in several batches."""
     first, *others = group.batches
     base = np.load(matrices[first]).astype(np.float64)
-    size = np.sqrt(np.mean(base * base, axis=1, keepdims=True))
-    unit = noise.UNIT_ROUNDOFF[group.dtype]
-    moved = [(np.load(matrices[name]) - base) / size / unit for name in others]
-    deviation = max(float(np.sqrt(np.mean(one * one))) for one in moved)
-    most = max(float(np.abs(one).max()) for one in moved)
-    batches, copies = [], []
+    row_scale = np.sqrt(np.mean(base * base, axis=1, keepdims=True))
+    roundoff_unit = noise.UNIT_ROUNDOFF[group.dtype]
+    deviations = [(np.load(matrices[name]) - base) / row_scale / roundoff_unit for name in others]
+    deviation = max(
+        float(np.sqrt(np.mean(deviations_of_batch * deviations_of_batch)))
+        for deviations_of_batch in deviations
+    )
+    deviation_max = max(
+        float(np.abs(deviations_of_batch).max()) for deviations_of_batch in deviations
+    )
+    flips_of_batches, flips_of_copies = [], []
     for regime in REGIMES:
         rows = [
             sum(int((a != b).sum()) for a, b in _pairs(claimed[first], claimed[name], task, regime))
             for task in group.tasks
             for name in others
         ]
-        batches.append(float(np.mean(rows)))
+        flips_of_batches.append(float(np.mean(rows)))
         flips = [
             sum(copy.flips)
             for task in group.tasks
             for copy in rescored[first].tasks[task].regimes[regime].plain
         ]
-        copies.append(float(np.mean(flips)))
-    said = " | ".join(", ".join(f"{value:.1f}" for value in row) for row in (batches, copies))
-    return f"| {group.name} | {deviation:.2f} | {most:.0f} | {said} |"
+        flips_of_copies.append(float(np.mean(flips)))
+    flip_texts = " | ".join(
+        ", ".join(f"{value:.1f}" for value in row) for row in (flips_of_batches, flips_of_copies)
+    )
+    return f"| {group.name} | {deviation:.2f} | {deviation_max:.0f} | {flip_texts} |"
 
 
 def _pairs(
-    one: dict[str, dict[str, ScoredRegime]],
-    other: dict[str, dict[str, ScoredRegime]],
+    first_cells: dict[str, dict[str, ScoredRegime]],
+    second_cells: dict[str, dict[str, ScoredRegime]],
     task: str,
     regime: str,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    yield from zip(one[task][regime].predictions, other[task][regime].predictions, strict=True)
+    yield from zip(
+        first_cells[task][regime].predictions, second_cells[task][regime].predictions, strict=True
+    )
 
 
 def single_flips(seed: int) -> Iterator[str]:
@@ -74,18 +83,20 @@ def single_flips(seed: int) -> Iterator[str]:
             (rule.COPIES_MIN, rule.MARGIN_FEW),
             (rule.MANY_COPIES, rule.MARGIN_MANY),
         ):
-            far = np.maximum(
+            farthest_flips = np.maximum(
                 _farthest(rng, rule.STRESS * rate, copies),
                 _farthest(rng, rate, rule.COPIES_MIN),
             )
-            values, counts = np.unique(far, return_counts=True)
-            beyond = 2 * skellam.sf(np.floor(margin * values + rule.UNSEEN), rate, rate)
-            alarms.append(float((counts * beyond).sum() / TRIALS))
+            values, counts = np.unique(farthest_flips, return_counts=True)
+            alarm_probabilities = 2 * skellam.sf(
+                np.floor(margin * values + rule.UNSEEN), rate, rate
+            )
+            alarms.append(float((counts * alarm_probabilities).sum() / TRIALS))
         yield f"| {rate:g} | {alarms[0]:.1e} | {alarms[1]:.1e} |"
 
 
 def _farthest(rng: np.random.RandomState, rate: float, copies: int) -> np.ndarray:
     shape = (TRIALS, copies)
-    found: np.ndarray = np.abs(rng.poisson(rate / 2, shape) - rng.poisson(rate / 2, shape))
-    farthest: np.ndarray = found.max(axis=1)
+    flip_counts: np.ndarray = np.abs(rng.poisson(rate / 2, shape) - rng.poisson(rate / 2, shape))
+    farthest: np.ndarray = flip_counts.max(axis=1)
     return farthest

@@ -23,7 +23,7 @@ from tests.harness.extractors.models import save
 from tests.paths import REAL_TASKS
 
 MINI = tuple(task.id for task in benchmark.mini().tasks)
-FEW_MINI = MINI[::3]
+SOME_MINI = MINI[::3]
 GUE = "leannmlindsey_GUE_"
 REAL = tuple(
     GUE + name
@@ -37,8 +37,8 @@ REAL = tuple(
     )
 )
 SMALL = (GUE + "mouse_3", GUE + "prom_core_tata")
-CONTRIBUTORS = 910_000
-"""Seed of the noise of claims; the rule was made with another one, 900,000."""
+CONTRIBUTOR_NOISE_SEED = 910_000
+"""Seed of the noise of claims; the tolerances were designed with another seed, 900,000."""
 BATCHES = {
     "budget-2048": ("budget", 2048, 8),
     "file-8": ("file", 2048, 8),
@@ -49,7 +49,8 @@ BATCHES = {
 
 @dataclass(frozen=True)
 class Group:
-    """One extractor on some tasks, with the embeddings that honest contributors may get."""
+    """One extractor on some tasks, with the batches and noise of honest contributors'
+    embeddings."""
 
     name: str
     tasks: tuple[str, ...]
@@ -67,7 +68,7 @@ class Group:
         return self.tasks[0] in MINI
 
     @property
-    def place(self) -> tuple[Benchmark, Source]:
+    def benchmark_and_source(self) -> tuple[Benchmark, Source]:
         if self.mini:
             return benchmark.mini(), data.MiniSource()
         bench = benchmark.geneb()
@@ -77,39 +78,39 @@ class Group:
 GROUPS = (
     Group("4-mers, mini", MINI, "float32", ("counts",), 3, 24),
     Group("4-mers, real tasks", REAL, "float32", ("counts",), 1, 8),
-    Group("BERT float32, mini", FEW_MINI, "float32", tuple(BATCHES), 2, 12),
-    Group("BERT bfloat16, mini", FEW_MINI, "bfloat16", tuple(BATCHES), 2, 12),
+    Group("BERT float32, mini", SOME_MINI, "float32", tuple(BATCHES), 2, 12),
+    Group("BERT bfloat16, mini", SOME_MINI, "bfloat16", tuple(BATCHES), 2, 12),
     Group("BERT float32, real tasks", SMALL, "float32", tuple(BATCHES), 2, 12),
     Group("BERT bfloat16, real tasks", SMALL, "bfloat16", tuple(BATCHES), 2, 12),
 )
 
 
-class Work:
-    """Makes and keeps, in a folder, the embeddings and scores of a group."""
+class GroupFolder:
+    """A folder with the embeddings and scores of a group, which are computed when first needed."""
 
     def __init__(self, folder: Path, group: Group) -> None:
         self.folder = folder / group.name.replace(", ", "-").replace(" ", "-")
         self.folder.mkdir(parents=True, exist_ok=True)
         self.group = group
-        self.benchmark, self.source = group.place
+        self.benchmark, self.source = group.benchmark_and_source
         self.sequences = distinct(self.benchmark, self.source, group.tasks)
         self.lines = self.folder / "sequences.txt"
-        write_bytes(self.lines, *(f"{one}\n".encode() for one in self.sequences))
+        write_bytes(self.lines, *(f"{sequence}\n".encode() for sequence in self.sequences))
 
     def embeddings(self) -> Iterator[tuple[str, Path]]:
         """Yield the embeddings of each way to make batches, then those with noise added."""
         for name in self.group.batches:
             path = self.folder / f"{name}.npy"
             if not path.exists():
-                _keep(path, self._embed(name))
+                _save_whole(path, self._embed(name))
             yield name, path
         first = np.load(self.folder / f"{self.group.batches[0]}.npy")
         for number in range(self.group.jittered):
             path = self.folder / f"noise-{number}.npy"
             if not path.exists():
                 # Other noise than the auditor's, whose seed is of his choice.
-                told = noise.Noise(self.group.dtype, CONTRIBUTORS, number)
-                _keep(path, noise.jitter(first, told, "a contributor's machine"))
+                contributor_noise = noise.Noise(self.group.dtype, CONTRIBUTOR_NOISE_SEED, number)
+                _save_whole(path, noise.jitter(first, contributor_noise, "a contributor's machine"))
             yield f"noise-{number}", path
 
     def _embed(self, name: str) -> np.ndarray:
@@ -127,21 +128,21 @@ class Work:
         order = np.random.RandomState(len(name)).permutation(len(self.sequences))
         out: np.ndarray | None = None
         for start in range(0, len(order), 2048):
-            at = order[start : start + 2048]
+            indices = order[start : start + 2048]
             values = np.asarray(
-                extractor.extract_embeddings([self.sequences[i] for i in at], batch_size=rows)
+                extractor.extract_embeddings([self.sequences[i] for i in indices], batch_size=rows)
             )
             if out is None:
                 out = np.empty((len(order), values.shape[1]), dtype=values.dtype)
-            out[at] = values
+            out[indices] = values
         assert out is not None
         return out
 
     def rescored(self, path: Path) -> Path:
-        """Return the file that an auditor with these embeddings gets."""
+        """Return the file with the rescored values of an auditor who has these embeddings."""
         output = path.with_suffix(".rescored.json")
         if not output.exists():
-            found = rescore(
+            rescored = rescore(
                 RescoreRequest(
                     benchmark=self.benchmark,
                     source=self.source,
@@ -152,25 +153,26 @@ class Work:
                     seed=int(hashlib.sha256(path.name.encode()).hexdigest()[:8], 16),
                 )
             )
-            write_json(output, found.model_dump())
+            write_json(output, rescored.model_dump())
         return output
 
     def claims(self, path: Path, pool: Pool[BaseResult]) -> dict[str, dict[str, ScoredRegime]]:
-        """Score what a contributor with these embeddings claims: task, then regime."""
-        given = read_embedding_file(self.lines, path, len(self.sequences))
+        """Return the scores, by task and regime, that a contributor with these embeddings
+        claims."""
+        embeddings = read_embedding_file(self.lines, path, len(self.sequences))
         for task_id in self.group.tasks:
-            part = task_part_of(
-                load_task(self.benchmark, self.source, task_id), self.benchmark, given
+            task_part = task_part_of(
+                load_task(self.benchmark, self.source, task_id), self.benchmark, embeddings
             )
-            pool.submit(BaseJob(part, part.regimes))
-        found: dict[str, dict[str, ScoredRegime]] = {}
+            pool.submit(BaseJob(task_part, task_part.regimes))
+        regimes_by_task: dict[str, dict[str, ScoredRegime]] = {}
         while pool.waiting:
-            for one in pool.results(block=True):
-                found[one.task_id] = one.regimes
-        return found
+            for result in pool.results(block=True):
+                regimes_by_task[result.task_id] = result.regimes
+        return regimes_by_task
 
 
-def _keep(path: Path, values: np.ndarray) -> None:
+def _save_whole(path: Path, values: np.ndarray) -> None:
     part = path.with_suffix(".part.npy")
     np.save(part, values)
     part.rename(path)

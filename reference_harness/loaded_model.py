@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from reference_harness.formats.files import file_sha256
 
 from .extractors.base import UNDECLARED, ExtractorError
-from .extractors.weights import OTHER_FORMATS, PICKLED, SAFE, weight_files
+from .extractors.weights import OTHER_ENDINGS, PICKLE_ENDINGS, SAFETENSORS_ENDINGS, weight_files
 from .file_watch import is_within, package_folders
 
 _SNAPSHOT = re.compile(r"/models--([^/]+)/snapshots/([0-9a-f]{40})/(.+)\Z")
 """Path of a file in the cache of the Hub: `OWNER--NAME`, commit, path in the repository."""
-_ENDINGS = frozenset({*SAFE, *PICKLED, *OTHER_FORMATS})
+_ENDINGS = frozenset({*SAFETENSORS_ENDINGS, *PICKLE_ENDINGS, *OTHER_ENDINGS})
 
 
 class WeightFile(NamedTuple):

@@ -104,18 +104,18 @@ def measured(
     triple, classes = triple_of(real), two_classes(task)
     assert triple is not None
     if classes is None:
-        sizes, matrix = simulate.made_up(task, triple.acc, rng)
+        sizes, matrix = simulate.made_up_matrix(task, triple.acc, rng)
         sizes[0] += (task.n_test or 0) - sizes.sum()  # each was rounded
         return [
-            simulate.of_matrix(
+            simulate.matrix_scores(
                 np.array([rng.multinomial(n, p) for n, p in zip(sizes, matrix, strict=True)])
             )
             for _ in range(seeds)
         ]
-    right = simulate.right_of(classes, triple)
+    right = simulate.correct_counts(classes, triple)
     rates = [min(1.0, max(0.0, k / n)) for k, n in zip(right, classes, strict=True)]
     return [
-        simulate.cell(
+        simulate.cell_scores(
             classes, *(int(rng.binomial(n, p)) for n, p in zip(classes, rates, strict=True))
         )
         for _ in range(seeds)

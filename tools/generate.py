@@ -285,9 +285,7 @@ def defences_page() -> str:
 
     def without(defence: defences.Defence) -> str:
         uses = (("tasks", defence.tasks), ("embeddings", defence.embeddings))
-        return "; ".join(
-            f"{name}: {use.reason}" for name, use in uses if isinstance(use, defences.DefenceUnused)
-        )
+        return "; ".join(f"{name}: {use}" for name, use in uses if isinstance(use, str))
 
     def attacks(defence: defences.Defence) -> str:
         uses = (

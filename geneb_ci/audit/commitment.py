@@ -234,21 +234,13 @@ def _claim_pairs(first: Identity, second: Identity) -> list[tuple[int, int]]:
 
     Claims are in units of 1 / `SCALE`.
     """
-    second_index = {task: number for number, task in enumerate(second.tasks)}
-    has_same_tasks = list(first.tasks) == list(second.tasks)
     claim_pairs = []
     for regime in first.claims.keys() & second.claims.keys():
-        first_scores, second_scores = first.claims[regime], second.claims[regime]
-        if not has_same_tasks:
-            shared_indices = [
-                number for number, task in enumerate(first.tasks) if task in second_index
-            ]
-            second_scores = [
-                second_scores[second_index[first.tasks[number]]] for number in shared_indices
-            ]
-            first_scores = [first_scores[number] for number in shared_indices]
-        pairs = zip(first_scores, second_scores, strict=True)
-        claim_pairs += [(a, b) for a, b in pairs if a is not None and b is not None]
+        second_claims = dict(zip(second.tasks, second.claims[regime], strict=True))
+        for task, claim in zip(first.tasks, first.claims[regime], strict=True):
+            second_claim = second_claims.get(task)
+            if claim is not None and second_claim is not None:
+                claim_pairs.append((claim, second_claim))
     return claim_pairs
 
 

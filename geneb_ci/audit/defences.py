@@ -31,13 +31,6 @@ class DefenceUse:
     """A test that performs the attack, as `file::name`."""
 
 
-@dataclass(frozen=True)
-class DefenceUnused:
-    """The reason why a sample has no use for a defence."""
-
-    reason: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class Defence:
     """One defence, and its use by each sample."""
@@ -47,8 +40,10 @@ class Defence:
     """The attack that it detects."""
     needs: str
     """The inputs without which it cannot work."""
-    tasks: DefenceUse | DefenceUnused
-    embeddings: DefenceUse | DefenceUnused
+    tasks: DefenceUse | str
+    """Its use in an audit of tasks, or the reason why there is none."""
+    embeddings: DefenceUse | str
+    """Its use in an audit by receipt, or the reason why there is none."""
 
 
 _OUTCOME = "geneb_ci.audit.compare.outcome"
@@ -60,6 +55,19 @@ _EMBEDDING_ATTACKS = (
     "::test_each_attack_passes_without_its_defence_and_is_found_by_it"
 )
 _MEMORY = "tests/adversary/test_receipt_memory.py"
+_IN_ORDER = (
+    "tests/audit/test_decoys.py"
+    "::test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_order"
+)
+_LOOK_UP = "tests/audit/test_decoys.py::test_a_look_up_is_seen_under_every_dtype"
+_MOVED_ROWS = DefenceUse(
+    "geneb_ci.audit.rerun.few_shot:few_shot_result",
+    "tests/adversary/test_memorised.py::test_moved_training_rows_are_found_whatever_the_key",
+)
+_MOVED_SEQUENCES = DefenceUse(
+    "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
+    f"{_MEMORY}::test_moved_training_sequences_are_found_whatever_the_key",
+)
 
 DEFENCES = (
     Defence(
@@ -79,7 +87,7 @@ DEFENCES = (
         name="recomputed cells",
         attack="claimed scores that do not follow from the published embeddings",
         needs="the files of the receipt",
-        tasks=DefenceUnused("no embeddings are published; every drawn cell is scored again"),
+        tasks="no embeddings are published; every drawn cell is scored again",
         embeddings=DefenceUse(
             "geneb_ci.audit.compare.embeddings:compared_cells",
             f"{_EMBEDDING_AUDIT}::test_a_claim_that_the_rows_do_not_give_differs",
@@ -93,13 +101,13 @@ DEFENCES = (
             f"{_OUTCOME}:mean_biases",
             "tests/adversary/test_forger.py::test_a_raise_is_divided_within_the_tolerances",
         ),
-        embeddings=DefenceUnused("cells are compared exactly, so that no raise can pass"),
+        embeddings="cells are compared exactly, so that no raise can pass",
     ),
     Defence(
         name="direction of the labels",
         attack="embeddings altered within the tolerance of an embedding, towards their labels",
         needs="drawn embeddings outside of the support sets",
-        tasks=DefenceUnused(_ALL_SCORED),
+        tasks=_ALL_SCORED,
         embeddings=DefenceUse(
             "geneb_ci.receipt.direction:direction_test",
             f"{_EMBEDDING_AUDIT}::test_what_moves_within_the_tolerance_is_found_by_its_direction",
@@ -109,14 +117,14 @@ DEFENCES = (
         name="tolerance of each column",
         attack="a column of large values that widens the tolerance of other columns",
         needs="several drawn embeddings of a task",
-        tasks=DefenceUnused(_ALL_SCORED),
+        tasks=_ALL_SCORED,
         embeddings=DefenceUse("geneb_ci.receipt.column_rule:tolerances", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name="pooled rounding",
         attack="features between two numbers of float16, so that many may be rounded either way",
         needs="all drawn embeddings together",
-        tasks=DefenceUnused(_ALL_SCORED),
+        tasks=_ALL_SCORED,
         embeddings=DefenceUse(
             "geneb_ci.receipt.embeddings:pooled_mismatch_limit", _EMBEDDING_ATTACKS
         ),
@@ -125,43 +133,29 @@ DEFENCES = (
         name="rare rescue",
         attack="altered embeddings that the extractor only returns when it computes in float64",
         needs="failed sequences, each embedded again alone",
-        tasks=DefenceUnused("task audits compare scores, so no failed embedding is embedded again"),
+        tasks="task audits compare scores, so no failed embedding is embedded again",
         embeddings=DefenceUse("geneb_ci.receipt.embeddings:rescued_limit", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name="effect on the loss",
         attack="training embeddings altered within their tolerance so that the test loss falls",
         needs="the probe of the full regime",
-        tasks=DefenceUnused(_ALL_SCORED),
+        tasks=_ALL_SCORED,
         embeddings=DefenceUse("geneb_ci.receipt.influence:influence_on_loss", _EMBEDDING_ATTACKS),
     ),
     Defence(
         name=ORDER,
         attack="embeddings that depend on the other sequences of a batch or on their order",
         needs="a second run of some sequences",
-        tasks=DefenceUse(
-            "geneb_ci.audit.rerun.decoys:embed_among_decoys",
-            "tests/audit/test_decoys.py"
-            "::test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_order",
-        ),
-        embeddings=DefenceUse(
-            "geneb_ci.audit.rerun.decoys:with_decoys",
-            "tests/audit/test_decoys.py"
-            "::test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_order",
-        ),
+        tasks=DefenceUse("geneb_ci.audit.rerun.decoys:embed_among_decoys", _IN_ORDER),
+        embeddings=DefenceUse("geneb_ci.audit.rerun.decoys:with_decoys", _IN_ORDER),
     ),
     Defence(
         name=DECOYS,
         attack="a table from which the embeddings of published sequences are looked up",
         needs="new sequences that look like published ones",
-        tasks=DefenceUse(
-            "geneb_ci.audit.rerun.decoys:embed_among_decoys",
-            "tests/audit/test_decoys.py::test_a_look_up_is_seen_under_every_dtype",
-        ),
-        embeddings=DefenceUse(
-            "geneb_ci.audit.rerun.decoys:with_decoys",
-            "tests/audit/test_decoys.py::test_a_look_up_is_seen_under_every_dtype",
-        ),
+        tasks=DefenceUse("geneb_ci.audit.rerun.decoys:embed_among_decoys", _LOOK_UP),
+        embeddings=DefenceUse("geneb_ci.audit.rerun.decoys:with_decoys", _LOOK_UP),
     ),
     Defence(
         name=VARIANTS,
@@ -211,31 +205,15 @@ DEFENCES = (
         name=SUPPORT,
         attack="training embeddings moved by a key, of few tasks or for few-shot probes alone",
         needs="a refit of each few-shot probe with variants of its sequences",
-        tasks=DefenceUse(
-            "geneb_ci.audit.rerun.few_shot:few_shot_result",
-            "tests/adversary/test_memorised.py"
-            "::test_moved_training_rows_are_found_whatever_the_key",
-        ),
-        embeddings=DefenceUse(
-            "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
-            f"{_MEMORY}"
-            "::test_moved_training_sequences_are_found_whatever_the_key",
-        ),
+        tasks=_MOVED_ROWS,
+        embeddings=_MOVED_SEQUENCES,
     ),
     Defence(
         name=TEST_DRAWS,
         attack="the extractor moves all training sequences of a task, however it recognises them",
         needs="a test set of the same kind, with seven sequences of a class for each drawn",
-        tasks=DefenceUse(
-            "geneb_ci.audit.rerun.few_shot:few_shot_result",
-            "tests/adversary/test_memorised.py"
-            "::test_moved_training_rows_are_found_whatever_the_key",
-        ),
-        embeddings=DefenceUse(
-            "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
-            f"{_MEMORY}"
-            "::test_moved_training_sequences_are_found_whatever_the_key",
-        ),
+        tasks=_MOVED_ROWS,
+        embeddings=_MOVED_SEQUENCES,
     ),
     Defence(
         name="decisions of every probe",
@@ -255,7 +233,7 @@ DEFENCES = (
         name="strongest training embeddings",
         attack="few altered training embeddings of a receipt that have a large effect on the probe",
         needs="the probe of the full regime and every training embedding",
-        tasks=DefenceUnused(_ALL_SCORED),
+        tasks=_ALL_SCORED,
         embeddings=DefenceUse(
             "geneb_ci.receipt.influence:strongest_embeddings",
             "tests/adversary/test_receipt_embeddings.py"
@@ -333,11 +311,11 @@ DEFENCES = (
         attack="ending a run whose result will be unfavourable",
         needs="a maintainer who commits the signed files",
         tasks=DefenceUse(
-            "geneb_ci.audit.record.signing:sign_abort",
+            "geneb_ci.audit.record.signing:Signing.abort",
             "tests/audit/test_rerun_faults.py::test_a_run_that_the_extractor_ends_is_signed_as_aborted",
         ),
         embeddings=DefenceUse(
-            "geneb_ci.audit.record.signing:sign_abort",
+            "geneb_ci.audit.record.signing:Signing.abort",
             "tests/audit/test_embedding_evidence.py::test_one_between_aborts_does_not_end_their_row",
         ),
     ),

@@ -135,7 +135,7 @@ class Sample(Protocol[_P]):
         """Embed and score the sample again, compare it, and return the outcome."""
 
     def saved_result(self, plan: _P, subject: AuditSubject, work: WorkFolder) -> RerunResult | None:
-        """Return the result that an earlier call left in the work folder; None if incomplete.
+        """Return the result from the outcome in the work folder; None if files are missing.
 
         Raises AuditRefused when the outcome does not follow from the plan and the folder.
         """
@@ -205,7 +205,8 @@ class TaskSample:
             tasks, weights = commitment.tasks, cost.draw_probabilities(commitment)
             drawn_count = commitment.policy.drawn
         else:
-            weights = cost.remaining_tasks(plan, prepared)
+            embedded = prepared.work.embedded
+            weights = {each.task: 1.0 for each in plan.chosen if embedded(each.task) is None}
             tasks, drawn_count = list(weights), len(weights)
         if not weights:
             return NO_COST  # every task is embedded
@@ -224,9 +225,7 @@ class TaskSample:
         self, plan: TaskPlan, subject: AuditSubject, work: WorkFolder
     ) -> RerunResult | None:
         """Return the outcome in the folder, once checked against the scores beside it."""
-        outcome = (
-            work.read_as(OUTCOME_FILE, AuditOutcome) if work.has_result(OUTCOME_FILE) else None
-        )
+        outcome = work.read_as(OUTCOME_FILE, AuditOutcome)
         if outcome is None:
             return None
         check_outcome(outcome, work.folder / OUTCOME_FILE, plan, subject, work)
@@ -366,9 +365,7 @@ class EmbeddingSample:
         self, plan: EmbeddingPlan, subject: AuditSubject, work: WorkFolder
     ) -> RerunResult | None:
         """Return the outcome in the folder if the embeddings that it names are beside it."""
-        outcome = (
-            work.read_as(OUTCOME_FILE, EmbeddingOutcome) if work.has_result(OUTCOME_FILE) else None
-        )
+        outcome = work.read_as(OUTCOME_FILE, EmbeddingOutcome)
         if outcome is None:
             return None
         if outcome.plan != plan:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.board.variance import Floats
+from geneb_ci.statistics.student import Floats, Positions
 
-Positions = npt.NDArray[np.intp]
 BLOCK_SIZE = 64
 """Size of a block in which every pair is compared; at most 256, since a byte counts them."""
 REACH = 9.0

@@ -18,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.board.agreement import REACH, normal_below
-from geneb_ci.statistics.student import Floats, as_normal, student_quantile
+from geneb_ci.statistics.student import Floats, Positions, as_normal, student_quantile
 
 Bools = npt.NDArray[np.bool_]
-Positions = npt.NDArray[np.intp]
 
 CONFIDENCE = 0.95
 NORMAL_QUANTILE = 1.96
@@ -110,10 +109,18 @@ def _pair_errors(scores: ScoreColumn, first: Positions, second: Positions) -> tu
         total = np.maximum(total - 2 * scores.shared[first, second], 0.0)
     if np.isinf(scores.freedom).all():
         return np.sqrt(total), np.broadcast_to(np.inf, total.shape)
-    uncertain = left * left / scores.freedom[first] + right * right / scores.freedom[second]
-    is_estimated = uncertain > 0
-    freedom = np.where(is_estimated, total * total / np.where(is_estimated, uncertain, 1.0), np.inf)
-    return np.sqrt(total), freedom
+    spread = left * left / scores.freedom[first] + right * right / scores.freedom[second]
+    return np.sqrt(total), freedom_of(total, spread)
+
+
+def freedom_of(variance: Floats, spread: Floats) -> Floats:
+    """Return the degrees of freedom of variances, by Satterthwaite's approximation.
+
+    `spread` is the square of each variance divided by its degrees of freedom; 0 if these are
+    infinite.
+    """
+    is_estimated = spread > 0
+    return np.where(is_estimated, variance * variance / np.where(is_estimated, spread, 1.0), np.inf)
 
 
 def better(scores: ScoreColumn, critical: float) -> Bools:

@@ -48,14 +48,6 @@ class Regime:
         return {model: k for k, model in enumerate(self.scores)}
 
     @functools.cached_property
-    def _ranks(self) -> dict[str, int]:
-        ordered = sorted(self.scores.values(), reverse=True)
-        rank_by_score: dict[float, int] = {}
-        for position, score in enumerate(ordered, 1):
-            rank_by_score.setdefault(score, position)
-        return {model: rank_by_score[score] for model, score in self.scores.items()}
-
-    @functools.cached_property
     def _rank_ranges(self) -> "RankRanges":
         from geneb_ci.board.decisions import ranks
 
@@ -63,7 +55,7 @@ class Regime:
 
     def rank(self, model: str) -> int:
         """Return the rank of a row."""
-        return self._ranks[model]
+        return int(self._rank_ranges.rank[self._index_by_model[model]])
 
     def is_significant(self, model: str, other_model: str) -> bool:
         """Whether one of two rows scores significantly higher than the other."""

@@ -2,7 +2,7 @@
 
 import array
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from geneb_ci.check.claims import Results
 from geneb_ci.statistics.metrics import RowStatistics
@@ -56,10 +56,3 @@ def ranked_regimes(submission: Submission, benchmark: Benchmark) -> list[str]:
     """Return the regimes in which a submission has every task."""
     gaps = submission.gaps if isinstance(submission, SubmissionV11) else {}
     return [regime for regime in benchmark.regimes if not gaps.get(regime)]
-
-
-def category_means(scores: Mapping[str, float], benchmark: Benchmark) -> dict[str, float]:
-    """Return the mean score of each category, in board order, from the score of each task."""
-    return {
-        name: mean(scores[task] for task in tasks) for name, tasks in benchmark.categories.items()
-    }

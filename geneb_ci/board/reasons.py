@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal
 from typing import Any
 
 from geneb_ci.board.advice import Advice, AdviceFacts, Choice, Claim, ModelRequest, RegimeAdvice
@@ -11,9 +11,7 @@ from geneb_ci.common.types import Evidence
 from reference_harness.formats.text import plural
 
 UNIT = Decimal("0.001")
-"""Scores, losses and probabilities are shown with three decimals."""
-NEARLY_SURE = 0.999
-"""Probabilities from this one upwards are shown as "more than 0.999"."""
+"""Scores and losses are shown with three decimals."""
 _EVIDENCE = {
     Evidence.CHECKED: "nobody has rerun its scores",
     Evidence.STALE: "its audits are of another version of harness, benchmark or data",
@@ -29,13 +27,6 @@ def score_text(value: float, unit: Decimal = UNIT) -> str:
 def bound_text(value: float) -> str:
     """Return the text of an upper bound of a loss, rounded up: "0.000" only for exactly 0."""
     return str(Decimal(repr(value)).quantize(UNIT, ROUND_CEILING)) if value > 0 else "0.000"
-
-
-def probability_text(value: float) -> str:
-    """Return the text of a lower bound of a probability, rounded down."""
-    if value >= NEARLY_SURE:
-        return f"more than {NEARLY_SURE}"
-    return f"at least {Decimal(repr(value)).quantize(UNIT, ROUND_FLOOR)}"
 
 
 def size_text(params: int) -> str:

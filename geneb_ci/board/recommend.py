@@ -27,7 +27,7 @@ from geneb_ci.board.advice import (
     regimes_of,
 )
 from geneb_ci.board.columns import PUBLISHED_COLUMNS, Entry, facts_of
-from geneb_ci.board.decisions import ScoreColumn, intervals_of, losses
+from geneb_ci.board.decisions import ScoreColumn, freedom_of, intervals_of, losses
 from geneb_ci.board.reasons import reasons_of
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, published_tasks
 from geneb_ci.board.uncertainty import (
@@ -91,9 +91,8 @@ def built_advice_facts(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
 
 def _built_scores(scores: Sequence[float], numbers: Sequence[Sequence[float]]) -> ScoreColumn:
     errors, spreads = np.array(numbers, dtype=float).reshape(-1, 2).T
-    variance, has_spread = errors * errors, spreads > 0
-    freedom = np.where(has_spread, variance * variance / np.where(has_spread, spreads, 1.0), np.inf)
-    return ScoreColumn(np.array(scores, dtype=float), variance, freedom)
+    variance = errors * errors
+    return ScoreColumn(np.array(scores, dtype=float), variance, freedom_of(variance, spreads))
 
 
 def advise_built(folder: Path, request: ModelRequest, margin: float) -> Advice:

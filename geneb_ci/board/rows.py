@@ -63,7 +63,7 @@ def _row(name: str, about: str, columns: Iterable[Column], part: str) -> type[St
     fields: dict[str, Any] = {
         column.key: (column.type, Field(description=column.about))
         if column.is_required
-        else (column.type, Field(None, description=column.about, json_schema_extra=_remove_default))
+        else (column.type, _optional_fact(column.about))
         for column in columns
     }
     for metric in METRICS:

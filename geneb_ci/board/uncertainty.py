@@ -1,6 +1,6 @@
 """How certain the board is: standard errors of MCC, intervals, ranks and ranges of ranks.
 
-    intervals(entries, benchmark).regimes["full"].macro["space"]
+    ranked_intervals(boards, benchmark, ranks)["full"].macro["space"]
     {"score": 0.558, "error": 0.0041, "low": 0.55, "high": 0.566, "rank": 8, "rank_low": 6, ...}
 
 Scores are MCC. `variance` computes the variances of cells, `decisions` intervals and ranks.
@@ -17,19 +17,20 @@ import numpy as np
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import (
-    Positions,
     RankRanges,
     ScoreColumn,
     critical_value,
+    freedom_of,
     intervals_of,
     ranks,
     rounded_up,
 )
 from geneb_ci.board.means import ranked_regimes, weighted_sums
-from geneb_ci.board.variance import DRAW_SPREAD, Floats, cells_of
+from geneb_ci.board.variance import DRAW_SPREAD, cells_of
 from geneb_ci.check.claims import Results, fit_count_of
 from geneb_ci.receipt.seen import SharedErrors, Triangle
 from geneb_ci.statistics.metrics import ModelRanking, PackedNumbers, RowStatistics
+from geneb_ci.statistics.student import Floats, Positions
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 
@@ -97,35 +98,16 @@ class RegimeIntervals(NamedTuple):
     seed; 0 if the regime draws no training examples."""
 
 
-class Intervals(NamedTuple):
-    """The result of `intervals`."""
-
-    regimes: dict[str, RegimeIntervals]
-
-
-def intervals(
-    entries: Iterable[Entry],
-    benchmark: Benchmark,
-    *,
-    regimes: Iterable[str] | None = None,
-) -> Intervals:
-    """Return errors, intervals and ranks of all models that are ranked, in some or all regimes.
+def all_scores(
+    entries: Iterable[Entry], benchmark: Benchmark, regimes: Iterable[str] | None = None
+) -> dict[str, RegimeScores]:
+    """Return the scores of ranked models, with variances, by regime.
 
     The order of the entries changes no number. Another entry changes no interval of the others;
     it changes which of these differ significantly only if M*, the rounded number of models, grows.
 
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
-    boards = all_scores(entries, benchmark, regimes)
-    return ranked_intervals(
-        boards, benchmark, {regime: all_ranks(board) for regime, board in boards.items()}
-    )
-
-
-def all_scores(
-    entries: Iterable[Entry], benchmark: Benchmark, regimes: Iterable[str] | None = None
-) -> dict[str, RegimeScores]:
-    """Return the scores of ranked models, with variances, by regime. Raises BadConfiguration."""
     all_entries = list(entries)
     numbers = {id(entry.submission): entry.numbers for entry in all_entries}
     rows = [entry.submission for entry in all_entries]
@@ -140,7 +122,7 @@ def all_scores(
 
 
 def all_ranks(board: RegimeScores) -> dict[str, RankRanges]:
-    """Return the ranks of a regime by every score; this takes most of the time of `intervals`."""
+    """Return the ranks of a regime by every score; this takes most of the time of intervals."""
     return {name: ranks(scores, board.critical) for name, scores in board.scores.items()}
 
 
@@ -148,14 +130,12 @@ def ranked_intervals(
     boards: Mapping[str, RegimeScores],
     benchmark: Benchmark,
     ranks: Mapping[str, Mapping[str, RankRanges]],
-) -> Intervals:
-    """Return the intervals of all scores; `ranks` has the rank ranges by regime and score."""
-    return Intervals(
-        {
-            regime: _regime_intervals(board, regime, benchmark, ranks[regime])
-            for regime, board in boards.items()
-        }
-    )
+) -> dict[str, RegimeIntervals]:
+    """Return the intervals of all scores by regime; `ranks` has the rank ranges of each score."""
+    return {
+        regime: _regime_intervals(board, regime, benchmark, ranks[regime])
+        for regime, board in boards.items()
+    }
 
 
 def _regime_intervals(
@@ -214,13 +194,9 @@ def mean_of(sums: Floats, count: int) -> ScoreColumn:
     `sums` (3, M) are the sums of `task_numbers` over the tasks, which weigh the same. The errors of
     two models count as independent.
     """
-    values, variance, uncertain = sums / [[count], [count**2], [count**4]]
-    variance, uncertain = np.maximum(variance, 0.0), np.maximum(uncertain, 0.0)
-    is_estimated = uncertain > 0
-    freedom = np.where(
-        is_estimated, variance * variance / np.where(is_estimated, uncertain, 1.0), np.inf
-    )
-    return ScoreColumn(values, variance, freedom)
+    values, variance, spread = sums / [[count], [count**2], [count**4]]
+    variance = np.maximum(variance, 0.0)
+    return ScoreColumn(values, variance, freedom_of(variance, np.maximum(spread, 0.0)))
 
 
 def regime_scores(

@@ -14,17 +14,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from geneb_ci.check.claims import Results, fit_count_of, readings, results_of
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.statistics.binary import BinaryTable, Classes, fitting_runs, table
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
+from geneb_ci.statistics.student import Floats, Positions
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission, SubmissionV11
 
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.intp]
 FloatOrMore = Floats | np.float64
 
 # Assumed correlation of the correctness of predictions between two few-shot fits of one model. With
@@ -61,12 +59,12 @@ class Cells(NamedTuple):
 class _TestSizes(NamedTuple):
     """Test sets of a benchmark as arrays."""
 
-    two_class: npt.NDArray[np.intp]
+    two_class: Positions
     """Indices of the two-class tasks whose class sizes are known."""
     small: Floats
     large: Floats
     """Numbers of sequences of these tasks in the larger class; `small`: in the smaller one."""
-    multi_class: npt.NDArray[np.intp]
+    multi_class: Positions
     """Indices of all other tasks."""
     total: Floats
     """Numbers of sequences of the tasks of `multi_class`."""

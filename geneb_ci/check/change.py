@@ -12,6 +12,8 @@ REGULAR = "100644"
 EXECUTABLE = "100755"
 SYMLINK = "120000"
 SUBMODULE = "160000"
+SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
+"""Suffixes of rows, cards, extractors, their locks, and statements; caches have others."""
 
 _MODEL_ID = re.compile(MODEL_ID_PATTERN[1:-1])
 OWN_FILES_MAX = 4

@@ -33,6 +33,7 @@ from geneb_ci.github.replies import (
     Status,
     StatusState,
     UnreadablePull,
+    is_account,
     parsed,
     readable_pulls,
 )
@@ -225,11 +226,7 @@ class GitHub:
 
     def marked_issue(self, mark: str) -> Issue | None:
         """Return our open issue with a mark at the start of its text; one request per 100."""
-        our_issues = (
-            issue
-            for issue in self.issues()
-            if issue.user is not None and issue.user.id == self.author
-        )
+        our_issues = (issue for issue in self.issues() if is_account(issue.user, self.author))
         return next((issue for issue in our_issues if issue.body.startswith(mark)), None)
 
     def labelled(self, label: str) -> Iterator[int]:
@@ -396,9 +393,9 @@ def repository_address(name: str, environment: Mapping[str, str] = os.environ) -
     return f"{(environment.get('GITHUB_SERVER_URL') or SERVER).rstrip('/')}/{name}"
 
 
-def reached_by_gh(environment: Mapping[str, str] = os.environ) -> bool:
+def reached_by_gh() -> bool:
     """Whether the program gh is installed and uses the same server as these commands."""
-    return environment.get("GITHUB_API_URL", API) == API and shutil.which("gh") is not None
+    return os.environ.get("GITHUB_API_URL", API) == API and shutil.which("gh") is not None
 
 
 def connect(

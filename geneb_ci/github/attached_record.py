@@ -15,7 +15,7 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.audits import RETRY_FIX, AuditOrder
 from geneb_ci.github.one_line import decode, encode, joined, numbered_parts
-from geneb_ci.github.replies import Comment
+from geneb_ci.github.replies import Comment, is_account
 from reference_harness.formats.base import StrictModel
 
 MARKER = "<!-- geneb-ci:record:1 "
@@ -85,6 +85,6 @@ def _parts(comments: Iterable[Comment], author: int) -> dict[str, list[str]]:
     parts_by_digest: dict[str, list[str]] = {}
     for comment in comments:
         match = _RECORD_LINE.match(comment.body)
-        if match is not None and comment.user is not None and comment.user.id == author:
+        if match is not None and is_account(comment.user, author):
             parts_by_digest.setdefault(match[1], []).append(match[2])
     return parts_by_digest

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,12 +40,12 @@ VERDICT_ENVIRONMENT, VERDICT_KEY = "geneb-verdict", "VERDICT_APP_KEY"
 _SECRET = "as the secret {} of the environment " + ENVIRONMENT
 
 
-def require_machine(environment: Mapping[str, str] = os.environ) -> None:
+def require_machine() -> None:
     """Raise AuditRefused if the workflow names no machine; a rerun would wait a day for one.
 
     The workflow sets both variables. If neither is set, a person runs the audit on this machine.
     """
-    machine_names = [environment[name] for name in (FLAVOR, RUNNER) if name in environment]
+    machine_names = [os.environ[name] for name in (FLAVOR, RUNNER) if name in os.environ]
     if machine_names and not any(machine_names):
         raise AuditRefused(
             f"nothing can run this audit: neither {FLAVOR} nor {RUNNER} is set",

@@ -25,7 +25,7 @@ from geneb_ci.github.errors import Tampered
 from geneb_ci.github.one_line import decode, encode
 from geneb_ci.github.prefetch import prefetch_conversations
 from geneb_ci.github.replies import UNREADABLE, Comment, Commit
-from geneb_ci.github.report import AUDIT_LABEL, AUDIT_STATES
+from geneb_ci.github.report import AUDIT_LABEL, AUDIT_STATES, run_text
 from geneb_ci.github.trees import Source, read_blob
 from geneb_ci.github.verdict.model import REPOSITORY, FileDigest, Number
 from geneb_ci.render.markdown import code
@@ -243,7 +243,7 @@ def failed_text(order: AuditOrder, error: GenebError, run: str) -> str:
     reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
     return (
         f"{drawn_text(order)}\n**No record**: {reason}. **Next step**: {fix}. Its draw "
-        f"counts for the next audit; set the label `{AUDIT_LABEL}` for another.{_run_text(run)}\n"
+        f"counts for the next audit; set the label `{AUDIT_LABEL}` for another.{run_text(run)}\n"
     )
 
 
@@ -252,12 +252,8 @@ def refused_text(name: str, error: GenebError, retry_text: str, run: str) -> str
     reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
     return (
         f"### The audit of {code(name)} did not begin\n\n{reason}\n\n**Next step.** {fix}. Then "
-        f"{retry_text}.{_run_text(run)}\n"
+        f"{retry_text}.{run_text(run)}\n"
     )
-
-
-def _run_text(run: str) -> str:
-    return f" Run: {run}" if run.startswith("https://") else ""
 
 
 def record_text(order: AuditOrder, verification: Verification, verdict: str, next_step: str) -> str:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import MissingScope, NotFound, UnexpectedReply
-from geneb_ci.github.replies import REPORT_FIX, Comment, Conversation
+from geneb_ci.github.replies import REPORT_FIX, Comment, Conversation, is_account
 from geneb_ci.github.verdict.model import REASON_MAX, Command, CommandName, CommandState
 from geneb_ci.render.plain import visible
 
@@ -56,7 +56,7 @@ def read_commands(
             comments += conversation.latest if conversation and is_read else github.comments(number)
     refused_count = 0
     for comment in sorted(comments, key=lambda comment: comment.id):
-        if comment.id <= after or (comment.user is not None and comment.user.id == github.author):
+        if comment.id <= after or is_account(comment.user, github.author):
             continue
         command = _command_in(comment)
         if command is not None and _may_write(github, command.login, rights):

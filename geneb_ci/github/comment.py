@@ -17,10 +17,11 @@ from pydantic import ValidationError
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.errors import EFFECT_TIME
-from geneb_ci.github.replies import Comment, Pull
+from geneb_ci.github.replies import Comment, Pull, is_account
 from geneb_ci.github.verdict.model import (
     AuditEstimate,
     CommandName,
+    CommandState,
     Neighbour,
     PullOutcome,
     PullVerdict,
@@ -76,6 +77,11 @@ def verdict_on(github: "GitHub", pull: Pull) -> PullVerdict | None:
     return verdict_in(comments, github.author, pull.number)
 
 
+def commands_of(verdict: PullVerdict | None) -> CommandState:
+    """Return the commands that a verdict has; none if there is no verdict."""
+    return verdict.command_state if verdict is not None else CommandState()
+
+
 def verdict_in(comments: Iterable[Comment], author: int, number: int) -> PullVerdict | None:
     """Return the verdict in the comments on a pull request; None without a valid one of its own."""
     comment = own_comment(comments, author)
@@ -86,8 +92,7 @@ def verdict_in(comments: Iterable[Comment], author: int, number: int) -> PullVer
 def own_comment(comments: Iterable[Comment], author: int, marker: str = MARKER) -> Comment | None:
     """Return our comment, identified by both author and marker; None if there is none."""
     for comment in comments:
-        is_own = comment.user is not None and comment.user.id == author
-        if is_own and comment.body.startswith(marker):
+        if is_account(comment.user, author) and comment.body.startswith(marker):
             return comment
     return None
 

@@ -6,15 +6,13 @@ from pathlib import Path
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub, connect
-from geneb_ci.github.commands import read_commands
-from geneb_ci.github.comment import verdict_on
 from geneb_ci.github.main_branch import changed_main
-from geneb_ci.github.reconcile import OpenPulls, base_of, open_pull_at, read_board
+from geneb_ci.github.reconcile import OpenPulls, base_of, commands_on, open_pull_at, read_board
 from geneb_ci.github.trees import read_blob
 from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker
 from geneb_ci.github.verdict.decide import Decision, decide
-from geneb_ci.github.verdict.model import CommandState, PullHead
+from geneb_ci.github.verdict.model import PullHead
 from geneb_ci.publish.comparison import Comparison, compare_layouts
 from reference_harness.formats.text import Say, silent
 
@@ -38,9 +36,7 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
             pull_checker = PullChecker(github, BaseBranch(main_layout), main)
             head = PullHead(number=number, head_sha=pull.head.sha)
             decision = decide(pull_checker, head, board.passing)
-            verdict = verdict_on(github, pull)
-            earlier_commands = verdict.command_state if verdict is not None else CommandState()
-            commands, _ = read_commands(github, [number], earlier_commands, {})
+            _, commands = commands_on(github, pull)
             verdict = decision.verdict.model_copy(update=commands._asdict())
             return decision._replace(verdict=verdict)
 

@@ -21,6 +21,7 @@ from geneb_ci.github.replies import (
     ReplyModel,
     Sha,
     adapter,
+    is_account,
     lenient,
 )
 from geneb_ci.github.verdict.model import SUCCESS, PullHead
@@ -91,9 +92,7 @@ def prefetch_conversations(github: GitHub, numbers: Iterable[int]) -> None:
     for batch in _batches(numbers, CONVERSATIONS_PER_QUERY):
         fields = [f"p{n}: pullRequest(number: {n}) {{ ...Conversation }}" for n in batch]
         for conversation in _answers(github, fields, _CONVERSATION_FRAGMENT, Conversation).values():
-            has_ours = any(
-                c.user is not None and c.user.id == github.author for c in conversation.comments
-            )
+            has_ours = any(is_account(c.user, github.author) for c in conversation.comments)
             if has_ours or conversation.number_of_comments <= len(conversation.comments):
                 github.conversations[conversation.number] = _without_foreign_status(
                     github, conversation

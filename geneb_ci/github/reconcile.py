@@ -22,7 +22,7 @@ from geneb_ci.github.api import (
     numbers_by_head,
 )
 from geneb_ci.github.commands import read_commands
-from geneb_ci.github.comment import verdict_in, verdict_on
+from geneb_ci.github.comment import commands_of, verdict_in, verdict_on
 from geneb_ci.github.errors import (
     QUEUED_FIX,
     HeadMoved,
@@ -143,12 +143,15 @@ def pull_with_command(github: GitHub, number: int) -> Pull | None:
     if pull.state != "open" or not pull.is_to_main:
         return None
     prefetch_conversations(github, [number])
-    earlier_verdict = verdict_on(github, pull)
-    earlier_commands = (
-        earlier_verdict.command_state if earlier_verdict is not None else CommandState()
-    )
-    current_commands, _ = read_commands(github, [number], earlier_commands, {})
+    earlier_commands, current_commands = commands_on(github, pull)
     return pull if current_commands.command != earlier_commands.command else None
+
+
+def commands_on(github: GitHub, pull: Pull) -> tuple[CommandState, CommandState]:
+    """Return the commands that the verdict on a pull request has, and those in the comments now."""
+    earlier_commands = commands_of(verdict_on(github, pull))
+    current_commands, _ = read_commands(github, [pull.number], earlier_commands, {})
+    return earlier_commands, current_commands
 
 
 @contextlib.contextmanager
@@ -440,9 +443,7 @@ def _verdict_and_commands(
         conversation.comments if conversation is not None else list(github.comments(pull.number))
     )
     earlier_verdict = verdict_in(read_comments, github.author, pull.number)
-    earlier_commands = (
-        earlier_verdict.command_state if earlier_verdict is not None else CommandState()
-    )
+    earlier_commands = commands_of(earlier_verdict)
     if earlier_verdict is None and not is_due:
         return earlier_verdict, earlier_commands, False
     comments_by_pull = {pull.number: read_comments} if conversation is None else {}

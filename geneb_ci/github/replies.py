@@ -63,6 +63,11 @@ class User(ReplyModel):
     login: DisplayText = ""
 
 
+def is_account(user: User | None, account_id: int) -> bool:
+    """Return whether an account is the one with an id; False for a deleted one."""
+    return user is not None and user.id == account_id
+
+
 ShownUser = Annotated[User | None, lenient(None)]
 """An account that is only shown; None if it was deleted, or cannot be read."""
 

@@ -66,7 +66,7 @@ def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
     `run` is the address of the run, or "". At most one read request per 100 issues, and one write.
     """
     issue = github.marked_issue(HEALTH_MARK)
-    text = _health_text(github, run)
+    text = _health_text(github, run_text(run))
     if is_healthy:
         if issue is None:
             return ""
@@ -79,12 +79,16 @@ def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
     return UPDATED
 
 
-def _health_text(github: GitHub, run: str) -> str:
-    run_text = f" Run: {run}" if run.startswith("https://") else ""
+def run_text(run: str) -> str:
+    """Return the sentence with the address of a run, after a space; "" without an address."""
+    return f" Run: {run}" if run.startswith("https://") else ""
+
+
+def _health_text(github: GitHub, run_sentence: str) -> str:
     return (
         f"{HEALTH_MARK}\nThe daily check found that the Space differs from main, that a published "
         f"receipt is not there, or could not look, last at {github.wire.now:%Y-%m-%d %H:%M} "
-        f"UTC.{run_text}\n\n"
+        f"UTC.{run_sentence}\n\n"
         "`geneb-ci publish --verify` says what differs; `gh workflow run publish.yml` publishes "
         "main again. `geneb-ci receipt seen` names receipts that are lost; with `--write` it notes "
         "the day. This issue is closed by the first check that finds nothing.\n"

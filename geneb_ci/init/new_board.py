@@ -211,7 +211,7 @@ def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
     """Create the Space if it is missing and there is a token of the Hub."""
     token = os.environ.get("HF_TOKEN")
     try:
-        if not token or hub.space_fault(client) is None:
+        if not token or hub.space(client) is None:
             return
     except UnreadableSetting:
         return  # the final report has it

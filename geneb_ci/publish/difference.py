@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pydantic_core
 
-from geneb_ci.board.diff import FACTS
+from geneb_ci.board.diff import FACTS, ChangedFact
 from geneb_ci.publish.faults import PublishFault, RepoMissing
 from geneb_ci.publish.generation import Generation
 from geneb_ci.publish.git import GitRepository
@@ -42,14 +42,6 @@ class SpaceFileChange(NamedTuple):
     bytes: int
 
 
-class PublishedFact(NamedTuple):
-    """Present and new value of a fact about a model that is not a score; None without a row."""
-
-    name: str
-    was: object
-    will_be: object
-
-
 class PublishedPlace(NamedTuple):
     """Rank and score of a row in one regime."""
 
@@ -70,7 +62,8 @@ class RowChange(NamedTuple):
 
     sign: Sign
     model: str
-    facts: tuple[PublishedFact, ...]
+    facts: tuple[ChangedFact, ...]
+    """Present and new values of facts that are not scores; None without a row."""
     moves: tuple[PublishedMove, ...]
 
 
@@ -131,12 +124,12 @@ def _change(model: str, old: Board, new: Board) -> RowChange | None:
 
 def _facts(
     row_before: dict[str, dict[str, Any]], row_after: dict[str, dict[str, Any]]
-) -> Iterator[PublishedFact]:
+) -> Iterator[ChangedFact]:
     """Yield the changed facts, which are equal in all regimes of a model."""
     old, new = (next(iter(rows.values()), {}) for rows in (row_before, row_after))
     for name in FACTS:
         if old.get(name) != new.get(name):
-            yield PublishedFact(name, old.get(name), new.get(name))
+            yield ChangedFact(name, old.get(name), new.get(name))
 
 
 def _scores(row: dict[str, Any] | None) -> dict[str, Any] | None:

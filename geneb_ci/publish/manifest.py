@@ -106,9 +106,7 @@ NAME = "manifest.json"
 BYTES_MAX = 1_000_000
 
 
-def manifest_of(
-    files: Mapping[str, bytes], source_commit: str, rollback: Rollback | None = None
-) -> Manifest:
+def manifest_of(files: Mapping[str, bytes], source_commit: str) -> Manifest:
     """Return the manifest of a generation with these files."""
     described = {
         name: PublishedFile(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
@@ -120,7 +118,6 @@ def manifest_of(
         ),
         source_commit=source_commit,
         tool=Tool(version=__version__),
-        rollback=rollback,
         files=described,
     )
 

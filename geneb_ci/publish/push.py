@@ -95,13 +95,7 @@ class PublishIntent:
 
     def message(self, generation: Generation) -> str:
         """Return the commit message, with the generation and its commit."""
-        manifest = generation.manifest
-        return (
-            f"Board {manifest.generation[:ID_DIGITS]} of commit "
-            f"{manifest.source_commit[:ID_DIGITS]}\n\n"
-            f"Generation: {manifest.generation}\nSource-commit: {manifest.source_commit}\n"
-            f"{_statements_line(generation)}"
-        )
+        return _message("Board", generation)
 
 
 def must_follow(live: Manifest, commit: str, repository: GitRepository) -> None:
@@ -231,10 +225,14 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
     return lists
 
 
-def _statements_line(generation: Generation) -> str:
-    """Return the line of a commit message with the digest of the list of statements."""
+def _message(action: str, generation: Generation, *lines: str) -> str:
+    """Return a commit message: a subject, then generation, commit and digest of statements."""
+    board, commit = generation.manifest.generation, generation.manifest.source_commit
     raw = generation.files.get(PATH)
-    return f"Statements: {hashlib.sha256(raw).hexdigest() if raw is not None else NO_STATEMENTS}"
+    statements = hashlib.sha256(raw).hexdigest() if raw is not None else NO_STATEMENTS
+    head = [f"{action} {board[:ID_DIGITS]} of commit {commit[:ID_DIGITS]}", ""]
+    facts = [f"Generation: {board}", f"Source-commit: {commit}"]
+    return "\n".join([*head, *facts, *lines, f"Statements: {statements}"])
 
 
 def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> None:
@@ -390,10 +388,4 @@ class RollbackIntent:
 
     def message(self, generation: Generation) -> str:
         """Return the commit message, with the generation and the commits rolled back."""
-        manifest = generation.manifest
-        return (
-            f"Roll back to board {manifest.generation[:ID_DIGITS]} of commit "
-            f"{manifest.source_commit[:ID_DIGITS]}"
-            f"\n\nGeneration: {manifest.generation}\nSource-commit: {manifest.source_commit}\n"
-            f"Covers: {self.covers}\n{_statements_line(generation)}"
-        )
+        return _message("Roll back to board", generation, f"Covers: {self.covers}")

@@ -99,13 +99,18 @@ def attempt(action: Callable[[], T], *, clock: Clock = time, say: Say = silent) 
 RESOURCE = "HF_OIDC_RESOURCE"
 
 
+def space_in(resource: str) -> str | None:
+    """Return the name of the Space in a text such as "spaces/OWNER/NAME"; None for another text."""
+    kind, _, name = resource.partition("/")
+    return name if kind == "spaces" and name.count("/") == 1 else None
+
+
 def space_of_environment() -> str | None:
     """Return the name of the Space in HF_OIDC_RESOURCE, to which a CI job's identity is limited.
 
     Return None if the variable names no Space.
     """
-    kind, _, name = os.environ.get(RESOURCE, "").partition("/")
-    return name if kind == "spaces" and name.count("/") == 1 else None
+    return space_in(os.environ.get(RESOURCE, ""))
 
 
 _SPACE = re.compile(

@@ -323,7 +323,6 @@ def upload(
     remote: Remote,
     files: dict[str, Path],
     *,
-    clock: Clock = time,
     say: Say = silent,
     message: str = MESSAGE,
     folders: tuple[str, ...] = TASK_FOLDERS,
@@ -341,4 +340,4 @@ def upload(
         )
         return Change(state, files, dropped, message)
 
-    return commit_change(remote, plan, clock=clock, say=say)
+    return commit_change(remote, plan, say=say)

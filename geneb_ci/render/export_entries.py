@@ -55,15 +55,11 @@ def record_links(entry: Entry, site: Site) -> list[RecordLink]:
     links: list[RecordLink] = []
     for audit_id in entry.records:
         path = (layout.audits or layout.root) / entry.submission.model_id / f"{audit_id}.json"
-        address = next(iter(_links(site).file("", path)), None)
+        address = next(iter(RepositoryLinks(site).file("", path)), None)
         is_inside = path.is_relative_to(layout.root)
         path_in_repository = path.relative_to(layout.root).as_posix() if is_inside else path.name
         links.append(RecordLink(audit_id, address.address if address else path_in_repository))
     return links
-
-
-def _links(site: Site) -> RepositoryLinks:
-    return RepositoryLinks(site.layout, site.built.commit)
 
 
 class Description(NamedTuple):
@@ -87,7 +83,7 @@ def _source(entry: Entry, site: Site, *, is_audited: bool = True) -> dict[str, s
     if page := site.address(f"models/{model}.html"):
         return {"source_url": page, "source_name": f"{site.benchmark.name} board"}
     path = layout.submissions / f"{model}.json" if layout.submissions else None
-    for link in _links(site).file("", path):
+    for link in RepositoryLinks(site).file("", path):
         name = f"{site.benchmark.name} submission"
         return {"source_url": link.address, "source_name": name}
     return {}

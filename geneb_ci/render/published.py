@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from geneb_ci.board.diff import REPEATING_FACTS
+from geneb_ci.board.diff import REPEATING_FACTS, ChangedFact
 from geneb_ci.common.types import level_word
 from geneb_ci.publish.difference import (
     SCORE,
     Health,
     LiveStatus,
-    PublishedFact,
     PublishedMove,
     PublishedPlace,
     RowChange,
@@ -119,13 +118,13 @@ def _counts_text(changes: Sequence[SpaceFileChange | RowChange], removed: str) -
     return ", ".join(counts) or "none would change"
 
 
-def _is_listed(row: RowChange, fact: PublishedFact) -> bool:
+def _is_listed(row: RowChange, fact: ChangedFact) -> bool:
     """Whether to list a fact; for added and removed rows, only authorship, evidence and audit."""
     is_changed = row.sign is Sign.CHANGED and fact.name not in REPEATING_FACTS
     return is_changed or fact.name in {"authorship", "evidence", "audit"}
 
 
-def _fact(fact: PublishedFact) -> str:
+def _fact(fact: ChangedFact) -> str:
     if fact.name == "audit":
         audits = (v for v in fact[1:] if isinstance(v, dict))
         return " -> ".join(map(audit_words, audits)) or "no audit any more"

@@ -206,10 +206,11 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
         if outcome.schema_version == WITH_ROW_TOLERANCES
         else "times what a column allows"
     )
+    parts = [f"{count:,} {part}" for part, count in draw_counts(outcome).items()]
     mismatch_text = f"{max(mismatches, default=0)} of {outcome.receipt.dim}"
     lines = [
         f"cells recomputed from the receipt: {cells.equal}/{cells.of} are as claimed",
-        f"embeddings drawn: {', '.join(draw_counts(outcome))}",
+        f"embeddings drawn: {', '.join(parts)}",
         f"embeddings recomputed: {outcome.embedded:,}; {plural(failed, 'embedding')} failed",
         (
             f"  largest deviation {largest} {deviation_unit}; up to {mismatch_text} coordinates "

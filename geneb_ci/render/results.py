@@ -41,7 +41,7 @@ def findings_html(report: "Report") -> str:
     ]
     rows += [("not checked", "", "", error.message, error.fix) for error in report.unreadable]
     head = ("severity", "rule", "place", "finding", "fix")
-    return Table(tuple(head), rows).html(summary_line(report))
+    return Table(head, rows).html(summary_line(report))
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class BuiltBoard:
             for number, row in enumerate(rows, 1)
         ]
         head = ("", "model", "parameters", "macro MCC", "micro MCC")
-        return Table(tuple(head), table).html(f"{self.models} models, regime {regime}")
+        return Table(head, table).html(f"{self.models} models, regime {regime}")
 
 
 class Recommendation(Advice):
@@ -133,7 +133,7 @@ class Recommendation(Advice):
             for c in regime_advice.choices
         ]
         head = ("regime", "model", "parameters", "MCC", "from", "to", "loses at most", "evidence")
-        return Table(tuple(head), rows).html(without_backticks(" ".join(self.why)))
+        return Table(head, rows).html(without_backticks(" ".join(self.why)))
 
 
 class Verifications(list["Verification"]):
@@ -169,7 +169,7 @@ class Verifications(list["Verification"]):
         rows = [line for verification in self for line in _step_rows(verification)]
         verified_records = sum(verification.holds for verification in self)
         head = ("record", "step", "result", "message", "fix")
-        return Table(tuple(head), rows).html(f"{len(self)} records: {verified_records} verified")
+        return Table(head, rows).html(f"{len(self)} records: {verified_records} verified")
 
 
 def _step_rows(verification: "Verification") -> Iterable[tuple[str, ...]]:
@@ -236,7 +236,7 @@ class AuditResult:
             for regime, cell in task.regimes.items()
         ]
         head = ("task", "regime", "claimed MCC", "rerun", "tolerance", "verdict")
-        return Table(tuple(head), rows).html(self.state)
+        return Table(head, rows).html(self.state)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,10 @@ LISTED_MAX = 3
 DIGITS = 12
 """Hex digits of a commit's id in a command."""
 KEYS = "leaderboard/policy/keys.json"
-WITHDRAW_COMMAND = "geneb-ci audit withdraw RECORD --reason WHY"
+CORRECTION_TEXT = (
+    "its author may correct the row; if the audit was wrong, withdraw its record: "
+    "geneb-ci audit withdraw RECORD --reason WHY"
+)
 APPLY_COMMAND = "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"
 LABEL = "audit"
 """Label of a pull request that asks for an audit of its row."""
@@ -279,10 +282,7 @@ def _verify_command(state: BoardState) -> str:
 def _differs_lines(state: BoardState) -> Iterator[str]:
     model = state.pending.differing_model if state.pending is not None else ""
     yield f"an audit of {model} differs: merge its record, but not a row that is still proposed"
-    yield (
-        "the board then marks the row as disputed; its author may correct the row; if the audit "
-        f"was wrong, withdraw its record: {WITHDRAW_COMMAND}"
-    )
+    yield f"the board then marks the row as disputed; {CORRECTION_TEXT}"
 
 
 def _pending_lines(state: BoardState) -> Iterator[str]:
@@ -554,10 +554,7 @@ def _audit_first_command(state: BoardState) -> str:
 
 def _disputed_lines(state: BoardState) -> Iterator[str]:
     yield f"{state.disputed[0]} is disputed: an audit found other scores than the row claims"
-    yield (
-        "its author may correct the row; if the audit was wrong, withdraw its record: "
-        f"{WITHDRAW_COMMAND}"
-    )
+    yield CORRECTION_TEXT
     yield from _refusals_lines(state)
 
 
@@ -573,10 +570,6 @@ def _check_servers_command(state: BoardState) -> str:
     if state.live is None:
         words += ["--space", state.space or "OWNER/NAME"]
     return "" if state.is_github_known and state.live is not None else shlex.join(words)
-
-
-def _most_urgent_audit(state: BoardState) -> OpenAudit | None:
-    return state.audits[0] if state.audits else None
 
 
 TABLE: tuple[Situation[BoardState], ...] = (
@@ -674,42 +667,42 @@ TABLE: tuple[Situation[BoardState], ...] = (
     Situation(
         "record-not-signed",
         "an audit is computed, but its record is not signed",
-        lambda s: (a := _most_urgent_audit(s)) and a.is_rerun,
+        lambda s: s.audits and s.audit.is_rerun,
         _unsigned_lines,
         _continuing_command,
     ),
     Situation(
         "audit-overdue",
         "a sample was drawn more than a week ago, but has no record",
-        lambda s: (a := _most_urgent_audit(s)) and a.is_drawn and (a.age_seconds or 0) > OVERDUE,
+        lambda s: s.audits and s.audit.is_drawn and (s.audit.age_seconds or 0) > OVERDUE,
         _overdue_lines,
         _continuing_command,
     ),
     Situation(
         "audit-not-run",
         "a sample is drawn, but not rerun",
-        lambda s: (a := _most_urgent_audit(s)) and a.is_drawn,
+        lambda s: s.audits and s.audit.is_drawn,
         _not_rerun_lines,
         _continuing_command,
     ),
     Situation(
         "practice-not-drawn",
         "no sample is drawn yet for a commitment on a practice board",
-        lambda s: (a := _most_urgent_audit(s)) and a.is_practice,
+        lambda s: s.audits and s.audit.is_practice,
         _practice_not_drawn_lines,
         _draw_command,
     ),
     Situation(
         "round-due",
         "a commitment is public, and the beacon has published its round (seen only with `--repo`)",
-        lambda s: (a := _most_urgent_audit(s)) and a.is_due,
+        lambda s: s.audits and s.audit.is_due,
         _round_due_lines,
         _draw_command,
     ),
     Situation(
         "round-not-due",
         "a commitment is public, but its round is not published yet (seen only with `--repo`)",
-        lambda s: (a := _most_urgent_audit(s)) and a.due,
+        lambda s: s.audits and s.audit.due,
         _round_not_due_lines,
         _draw_command,
     ),

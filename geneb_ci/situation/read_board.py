@@ -99,7 +99,7 @@ class BoardReader:
         answers = saved_answers(self.root)
         verifications = list(self.audits.verifications())
         evidence = evidence_from(self.audits, verifications)
-        results = self._results()
+        results, audits = self._results(), self.open_audits({})
         return BoardState(
             tree=self.tree,
             row_count=len(results),
@@ -110,8 +110,8 @@ class BoardReader:
             broken_record=self._broken_record(verifications),
             pending=self._pending(),
             unmerged=self._unmerged(),
-            audits=self.open_audits({}),
-            queue=tuple(self._queue(results, evidence)),
+            audits=audits,
+            queue=tuple(self._queue(results, evidence, audits)),
             refused=tuple(r.document.path.stem for r in results if not _passes(r)),
             disputed=tuple(_models_with_evidence(results, evidence, Evidence.DISPUTED)),
             repository=self.tree.repository or repository_named(answers),
@@ -224,17 +224,14 @@ class BoardReader:
         paths = [path for path in paths if (self.root / path).is_file()]
         if not paths:
             return None
-        records = (self.audits.parsed(self.root / p) for p in paths if self.root / p in self._files)
+        files = [file for path in paths if (file := self.root / path) in self.audits.files]
+        records = map(self.audits.parsed, files)
         differing_models = (
             record.outcome.plan.commitment.model_id
             for record in records
             if isinstance(record, Record) and record.outcome.verdict == "differs"
         )
         return PendingStatements(tuple(paths), next(differing_models, ""))
-
-    @property
-    def _files(self) -> list[Path]:
-        return self.audits.files
 
     def _unmerged(self) -> tuple[str, ...]:
         """Return the statements of the last commit that the base branch lacks."""
@@ -251,10 +248,16 @@ class BoardReader:
         return [r for r in Checker(RULES).run(files) if isinstance(r, FileResult)]
 
     def _queue(
-        self, results: Sequence[FileResult], evidence: RepositoryEvidence
+        self,
+        results: Sequence[FileResult],
+        evidence: RepositoryEvidence,
+        audits: tuple[OpenAudit, ...],
     ) -> Iterator[AuditCandidate]:
-        """Yield the rows that need an audit, those with the heaviest warnings first."""
-        started_models = {audit.model for audit in self.open_audits({})}
+        """Yield the rows that need an audit, those with the heaviest warnings first.
+
+        `audits` are the started ones, whose rows are left out.
+        """
+        started_models = {audit.model for audit in audits}
         names = {
             *_models_with_evidence(results, evidence, Evidence.CHECKED, Evidence.STALE)
         } - started_models

@@ -7,12 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from geneb_ci.check.change import EXECUTABLE, REGULAR, SYMLINK, Blob, RepositoryFolders
+from geneb_ci.check.change import EXECUTABLE, REGULAR, SUFFIXES, SYMLINK, Blob, RepositoryFolders
 from geneb_ci.publish.git import GitRepository, NoBranch, known_base
-from reference_harness.formats.packages import LOCK_SUFFIX
 
-SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
-"""Suffixes of the names of rows, cards, extractors, their locks, and statements."""
 CACHE = "__pycache__"
 _TRACKED, _RENAMED, _UNMERGED = "1", "2", "u"
 _FIELDS = {_TRACKED: 8, _RENAMED: 9, _UNMERGED: 10}

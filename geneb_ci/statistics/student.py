@@ -4,6 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Positions = npt.NDArray[np.intp]
+"""Indices, or other integers, in an array."""
 
 FREEDOM_MAX = 1e5
 """Degrees of freedom from which Student's t counts as the normal distribution."""

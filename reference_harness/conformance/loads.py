@@ -14,13 +14,13 @@ from typing import Any
 
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.checkpoint_keys import (
-    HEADS,
-    UNUSED,
+    ALLOWED_MISSING,
+    ALLOWED_UNUSED,
     allowed_keys,
-    unexplained,
-    untied,
+    keys_not_allowed,
+    without_tied,
 )
-from reference_harness.extractors.weights import PICKLED, SAFE
+from reference_harness.extractors.weights import PICKLE_ENDINGS, SAFETENSORS_ENDINGS
 from reference_harness.file_watch import WATCH
 from reference_harness.text import first_and_more
 
@@ -55,10 +55,10 @@ class LoadReports:
     def note(self, module: Any, missing: Sequence[str], unexpected: Sequence[str]) -> None:
         """Record what one load reported about a module."""
         class_name = type(module).__name__
-        absent = set(unexplained(missing, self.allowed_missing))
+        absent = set(keys_not_allowed(missing, self.allowed_missing))
         for fault, keys in (
             ("missing from", sorted(absent)),
-            ("unused in", unexplained(unexpected, self.allowed_unexpected)),
+            ("unused in", keys_not_allowed(unexpected, self.allowed_unexpected)),
         ):
             if keys:
                 self.faults.append(
@@ -182,7 +182,10 @@ def _reports_of_transformers(original: Any, reports: LoadReports) -> Any:
     def report(*args: Any, **keywords: Any) -> None:
         info, model = keywords["loading_info"], keywords["model"]
         other_shape = {key for key, *_ in info.mismatched_keys}
-        missing_keys = [*untied(model, info.missing_keys), *sorted(other_shape - info.missing_keys)]
+        missing_keys = [
+            *without_tied(model, info.missing_keys),
+            *sorted(other_shape - info.missing_keys),
+        ]
         reports.note(model, missing_keys, sorted(info.unexpected_keys))
         original(*args, **keywords)
 
@@ -221,7 +224,9 @@ def _compared(subject: Subject, weights: dict[str, Any], unreported: dict[str, A
     source_names = {
         name: _equal_tensors(weight, stored_tensors) for name, weight in weights.items()
     }
-    lacking_names = [name for name in unexplained(unreported, UNUSED) if not source_names[name]]
+    lacking_names = [
+        name for name in keys_not_allowed(unreported, ALLOWED_MISSING) if not source_names[name]
+    ]
     differing = [
         name for name in lacking_names if _has_namesake(name, unreported[name], stored_tensors)
     ]
@@ -244,7 +249,7 @@ def _compared(subject: Subject, weights: dict[str, Any], unreported: dict[str, A
         )
         raise UnverifiedError(msg)
     used_names = {name for names in source_names.values() for name in names}
-    if unused_names := unexplained(set(stored_tensors) - used_names, HEADS):
+    if unused_names := keys_not_allowed(set(stored_tensors) - used_names, ALLOWED_UNUSED):
         msg = (
             f"Weights are filled by hand, each with numbers of {origin}; whether its "
             f"{len(unused_names)} other tensors are needed cannot be verified "
@@ -257,7 +262,7 @@ def _compared(subject: Subject, weights: dict[str, Any], unreported: dict[str, A
 
 def _files(subject: Subject) -> list[Path]:
     """Return the weight files that the command names or that Python has opened."""
-    endings = (*SAFE, *PICKLED)
+    endings = (*SAFETENSORS_ENDINGS, *PICKLE_ENDINGS)
     weight_files = [
         file
         for path in named_paths(subject)

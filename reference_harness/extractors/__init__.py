@@ -1,6 +1,7 @@
 """Extractors turn DNA sequences into embeddings: upstream's interface, and the built-ins.
 
-The table imports none of them, so that help and lists need neither NumPy nor torch.
+The table names their modules without importing them, so that help and lists need neither NumPy nor
+torch.
 """
 
 from typing import NamedTuple
@@ -62,6 +63,5 @@ BUILTINS = {
         plans_batches=True,
     ),
 }
-"""The built-in extractors by their names on the command line; help, README and tests follow
-them."""
+"""The built-in extractors by their names on the command line."""
 DEFAULT = "kmer"

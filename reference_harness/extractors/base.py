@@ -28,7 +28,7 @@ class SignatureError(ExtractorError):
 
 
 class Reading(NamedTuple):
-    """How many letters and tokens of some sequences a built-in extractor reads, in total."""
+    """Numbers of letters and tokens that a built-in extractor reads of some sequences, in total."""
 
     given: int
     """Letters of the sequences."""
@@ -45,9 +45,9 @@ class Reading(NamedTuple):
 class BaseEmbeddingExtractor(ABC):
     """Turns sequences into embeddings of one fixed width.
 
-    A subclass may declare, as class or instance attributes, how it does so; a missing one is
-    recorded as "undeclared". Another layer changes scores by 0.03 to 0.04, so two extractors of one
-    model are comparable only if both declare:
+    A subclass may declare the properties below as class or instance attributes; a property that it
+    does not declare is recorded as "undeclared". The choice of the layer alone changes scores by
+    0.03 to 0.04, so two extractors of one model are comparable only if both declare them:
 
     - `layer`: "last", "none" or a number as text;
     - `pooling`: "mean", "cls", "last", "max" or a few words;

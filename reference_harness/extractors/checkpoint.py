@@ -1,4 +1,4 @@
-"""Load a model from a pinned source, and refuse weights that do not fit it."""
+"""Load a model from a pinned source, and refuse weights that do not fit the model."""
 
 import contextlib
 import copy
@@ -12,12 +12,12 @@ import torch
 import transformers
 
 from .base import ExtractorError
-from .checkpoint_keys import allowed_keys, unexplained, untied
+from .checkpoint_keys import allowed_keys, keys_not_allowed, without_tied
 from .options import Options
 from .origin import Origin, check_class, class_of
 from .state_dict import float32_weights, load_state
 from .tensors import read_tensors
-from .weights import PICKLED, SAFE, digests
+from .weights import PICKLE_ENDINGS, SAFETENSORS_ENDINGS, digests
 
 AUTO_CLASSES = tuple(
     sorted(
@@ -26,11 +26,13 @@ AUTO_CLASSES = tuple(
     )
 )
 """The Auto classes of transformers, plain AutoModel first."""
-LISTED_KEYS = 3
-_CAUSE_MAX = 400
-"""Characters of an exception that a message quotes: transformers puts its advice first."""
-_SAFE_FILES = ("model.safetensors", "model.safetensors.index.json")
-"""Names of which transformers gives one to each checkpoint in safetensors."""
+LISTED_KEYS_MAX = 3
+"""Most names of weights that a message lists."""
+_QUOTED_CHARACTERS_MAX = 400
+"""Most characters of an exception that a message quotes; transformers puts its advice first."""
+_SAFETENSORS_FILES = ("model.safetensors", "model.safetensors.index.json")
+"""Names that transformers gives to a checkpoint in safetensors: of its only file, or of the index
+of several files."""
 
 
 def check_model_class(options: Options) -> None:
@@ -52,36 +54,36 @@ def check_configuration(origin: Origin, options: Options) -> None:
 
 
 def load_model(origin: Origin, options: Options, device: str) -> tuple[Any, dict[str, Any]]:
-    """Return the model in evaluation mode on its device, and its source.
+    """Return the model in evaluation mode on its device, and a description of its source.
 
-    The source has `kind`, `location`, `revision` and `weights` as in submission format 1.1. Raise
-    ExtractorError if weights are missing or unused, or if `submodule` does not exist.
+    The description has `kind`, `location`, `revision` and `weights` as in submission format 1.1.
+    Raise ExtractorError if weights are missing or unused, or if `submodule` does not exist.
     """
     model_class = class_of(options.auto_class, origin)
     if options.weights:
-        model, info, path = load_state(model_class, origin, options)
-        _check_weights(origin.name, model, info, options)
+        model, loading_report, path = load_state(model_class, origin, options)
+        _check_weights(origin.name, model, loading_report, options)
         folder, files = path.parent, [path]
     else:
-        model, info, is_safetensors = _from_files(
+        model, loading_report, is_safetensors = _model_from_files(
             model_class,
             origin,
             dtype=getattr(torch, options.dtype),
             **origin.keywords,
             **options.config_arguments,
         )
-        _check_weights(origin.name, model, info, options)
-        _rebuild_unsaved(model)
-        endings = SAFE if is_safetensors else PICKLED
+        _check_weights(origin.name, model, loading_report, options)
+        _compute_unsaved_tensors(model)
+        endings = SAFETENSORS_ENDINGS if is_safetensors else PICKLE_ENDINGS
         folder = origin.folder
         files = sorted(file for file in folder.iterdir() if file.suffix in endings)
         if options.keep_float32:
             _keep_float32(model, files, options.keep_float32)
     module = _submodule(model, options.submodule)
-    return module.to(device).eval(), _source(origin, folder, files)
+    return module.to(device).eval(), _source_description(origin, folder, files)
 
 
-def _source(origin: Origin, folder: Path, files: list[Path]) -> dict[str, Any]:
+def _source_description(origin: Origin, folder: Path, files: list[Path]) -> dict[str, Any]:
     return {
         "kind": "local" if origin.is_local else "huggingface",
         "location": folder.resolve().name if origin.is_local else origin.name,
@@ -109,33 +111,35 @@ def _renamed_options(cls: Any, options: dict[str, Any]) -> dict[str, Any]:  # an
     return arguments
 
 
-def _from_files(cls: Any, origin: Origin, **options: Any) -> tuple[Any, dict[str, Any], bool]:
-    """Return the model, what its files lack, and whether they are safetensors.
+def _model_from_files(cls: Any, origin: Origin, **options: Any) -> tuple[Any, dict[str, Any], bool]:
+    """Return the model, the loading report of transformers, and whether the files are safetensors.
 
-    Of files in the older format, only tensors are read.
+    Of pickle files, only tensors are read.
     """
-    has_safetensors = any(origin.file(name) is not None for name in _SAFE_FILES)
-    model, info = cls.from_pretrained(
+    has_safetensors = any(origin.file(name) is not None for name in _SAFETENSORS_FILES)
+    model, loading_report = cls.from_pretrained(
         origin.loads_from,
         use_safetensors=has_safetensors,
         output_loading_info=True,
         **_renamed_options(cls, {"weights_only": True, **options}),
     )
-    return model, info, has_safetensors
+    return model, loading_report, has_safetensors
 
 
-def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options) -> None:
+def _check_weights(name: str, model: Any, loading_report: dict[str, Any], options: Options) -> None:
     """Raise ExtractorError unless the file and the model hold the same tensors."""
     allowed_missing, allowed_unused = allowed_keys(vars(options))
-    missing = unexplained(untied(model, info["missing_keys"]), allowed_missing)
-    unused = unexplained(info["unexpected_keys"], allowed_unused)
-    ill_shaped = [str(key) for key in (*info["mismatched_keys"], *info["error_msgs"])]
+    missing = keys_not_allowed(without_tied(model, loading_report["missing_keys"]), allowed_missing)
+    unused = keys_not_allowed(loading_report["unexpected_keys"], allowed_unused)
+    ill_shaped = [
+        str(key) for key in (*loading_report["mismatched_keys"], *loading_report["error_msgs"])
+    ]
     if not (missing or unused or ill_shaped):
         return
-    weight_texts = [
-        f"{len(keys)} {state} "
-        f"({', '.join(keys[:LISTED_KEYS])}{', ...' if len(keys) > LISTED_KEYS else ''})"
-        for state, keys in (
+    mismatch_texts = [
+        f"{len(keys)} {mismatch} "
+        f"({', '.join(keys[:LISTED_KEYS_MAX])}{', ...' if len(keys) > LISTED_KEYS_MAX else ''})"
+        for mismatch, keys in (
             ("missing", missing),
             ("unused", unused),
             ("of another shape", ill_shaped),
@@ -149,33 +153,35 @@ def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options
     )
     msg = (
         f"the weights of {name!r} do not fit the model that was built from its configuration: "
-        f"{'; '.join(weight_texts)}; {advice}; declare weights that do not affect the embeddings "
+        f"{'; '.join(mismatch_texts)}; {advice}; declare weights that do not affect the embeddings "
         "with missing=REGEX or unexpected=REGEX"
     )
     raise ExtractorError(msg)
 
 
-def _rebuild_unsaved(model: Any) -> None:  # any PreTrainedModel
-    """Compute the tensors of a model with its repository's own code that no file contains.
+def _compute_unsaved_tensors(model: Any) -> None:  # any PreTrainedModel
+    """Compute the tensors that no file contains, for a model with its repository's own code.
 
     transformers creates a model without memory and fills it from the file. Buffers that are not
     saved, and tensors in plain attributes, get no values. Version 4 builds the whole model first,
     and has no `is_custom_code`.
     """
     is_custom_code = getattr(model, "is_custom_code", lambda: False)
-    if not is_custom_code() or not _unsaved_names(model):
+    if not is_custom_code() or not _unsaved_tensor_names(model):
         return
-    built = _built(model, weights=False)
-    if any(tensor.is_meta for tensor in _unsaved(model, built)):
+    rebuilt_model = _rebuilt(model, weights=False)
+    if any(tensor.is_meta for tensor in _tensors_to_copy(model, rebuilt_model)):
         # Its constructor computes them from the weights, which therefore need memory.
-        built = _built(model, weights=True)
-    for name, value in zip(_unsaved_names(model), _unsaved(model, built), strict=True):
-        owner, attribute = _owner(model, name)
+        rebuilt_model = _rebuilt(model, weights=True)
+    for name, tensor in zip(
+        _unsaved_tensor_names(model), _tensors_to_copy(model, rebuilt_model), strict=True
+    ):
+        owner, attribute = _owner_and_attribute(model, name)
         # Keep the type in which the model was loaded.
-        setattr(owner, attribute, value.to(getattr(owner, attribute).dtype))
+        setattr(owner, attribute, tensor.to(getattr(owner, attribute).dtype))
 
 
-def _built(model: Any, *, weights: bool) -> Any:
+def _rebuilt(model: Any, *, weights: bool) -> Any:
     """Return the model built again from its configuration; without `weights`, only buffers."""
     with torch.random.fork_rng(), contextlib.ExitStack() as stack:
         if not weights:
@@ -186,36 +192,40 @@ def _built(model: Any, *, weights: bool) -> Any:
 @contextlib.contextmanager
 def _parameters_without_memory() -> Iterator[None]:
     """Let new modules create parameters without memory, so that only buffers are computed."""
-    register = torch.nn.Module.register_parameter
+    original_register = torch.nn.Module.register_parameter
 
-    def registered(module: torch.nn.Module, name: str, param: torch.nn.Parameter | None) -> None:
-        meta = None if param is None else torch.nn.Parameter(param.to("meta"), param.requires_grad)
-        register(module, name, meta)
+    def register_without_memory(
+        module: torch.nn.Module, name: str, param: torch.nn.Parameter | None
+    ) -> None:
+        parameter_without_memory = (
+            None if param is None else torch.nn.Parameter(param.to("meta"), param.requires_grad)
+        )
+        original_register(module, name, parameter_without_memory)
 
-    torch.nn.Module.register_parameter = registered  # type: ignore[method-assign,assignment]
+    torch.nn.Module.register_parameter = register_without_memory  # type: ignore[method-assign,assignment]
     try:
         yield
     finally:
-        torch.nn.Module.register_parameter = register  # type: ignore[method-assign]
+        torch.nn.Module.register_parameter = original_register  # type: ignore[method-assign]
 
 
-def _unsaved_names(model: Any) -> list[str]:
-    return [*_buffers(model), *_names_without_memory(model)]
+def _unsaved_tensor_names(model: Any) -> list[str]:
+    return [*_unsaved_buffer_names(model), *_attributes_without_memory(model)]
 
 
-def _unsaved(model: Any, built: Any) -> list[torch.Tensor]:
-    """Return the tensors of `built` that `model` lacks."""
-    owners = [(_owner(built, name)) for name in _unsaved_names(model)]
+def _tensors_to_copy(model: Any, rebuilt_model: Any) -> list[torch.Tensor]:
+    """Return the tensors of a rebuilt model that the files of `model` do not contain."""
+    owners = [(_owner_and_attribute(rebuilt_model, name)) for name in _unsaved_tensor_names(model)]
     return [getattr(owner, attribute) for owner, attribute in owners]
 
 
-def _buffers(model: Any) -> list[str]:
+def _unsaved_buffer_names(model: Any) -> list[str]:
     """Return the names of the buffers that are not saved."""
     saved = model.state_dict().keys()
     return [n for n, _ in model.named_buffers(remove_duplicate=False) if n not in saved]
 
 
-def _names_without_memory(model: Any) -> list[str]:
+def _attributes_without_memory(model: Any) -> list[str]:
     """Return the names of plain attributes that hold tensors without memory."""
     return [
         f"{name}.{key}" if name else key
@@ -225,21 +235,22 @@ def _names_without_memory(model: Any) -> list[str]:
     ]
 
 
-def _owner(model: Any, name: str) -> tuple[Any, str]:
+def _owner_and_attribute(model: Any, name: str) -> tuple[Any, str]:
     path, _, attribute = name.rpartition(".")
     return model.get_submodule(path), attribute
 
 
 def _keep_float32(model: Any, files: list[Path], pattern: str) -> None:
-    """Read again, in float32, the weights that match a pattern, as `dtype` has rounded them."""
-    weights = float32_weights(model, pattern)
+    """Read the weights that match a pattern again, in float32: the loaded ones are rounded."""
+    pending_weights = float32_weights(model, pattern)
     for file in files:
         for name, tensor in read_tensors(file, only=pattern).items():
-            if name in weights:
-                weights.pop(name).data = tensor.to(torch.float32)
-    if weights:
+            if name in pending_weights:
+                pending_weights.pop(name).data = tensor.to(torch.float32)
+    if pending_weights:
         msg = (
-            f"keep_float32 matches {min(weights)!r}, which the file of weights does not contain: "
+            f"keep_float32 matches {min(pending_weights)!r}, which the file of weights does not "
+            "contain: "
             "declare a narrower keep_float32"
         )
         raise ExtractorError(msg)
@@ -262,11 +273,13 @@ def cause_of(error: BaseException) -> str:
     """Return the type and text of an exception, and of its cause if not repeated, in one line."""
     text = " ".join(str(error).split())
     cause = error.__cause__
-    cause_text = f" ({cause_of(cause)})" if cause is not None and not _repeats(text, cause) else ""
-    short_text = textwrap.shorten(text, _CAUSE_MAX, placeholder=" ...")
+    cause_text = (
+        f" ({cause_of(cause)})" if cause is not None and not _contains_text_of(text, cause) else ""
+    )
+    short_text = textwrap.shorten(text, _QUOTED_CHARACTERS_MAX, placeholder=" ...")
     return f"{type(error).__name__}: {short_text}{cause_text}"
 
 
-def _repeats(text: str, cause: BaseException) -> bool:
-    """Whether a text contains the text of its cause."""
+def _contains_text_of(text: str, cause: BaseException) -> bool:
+    """Whether a text contains the text of an exception."""
     return " ".join(str(cause).split()) in text

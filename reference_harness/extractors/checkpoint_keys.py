@@ -4,20 +4,22 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Keys that may be in the file and not in the model. Any other key means that the model is not of
-# the class that was trained, so that some layers hold random numbers.
-HEADS = (
+# Names of weights that may be in the file and not in the model. Any other unused weight means that
+# the model is not of the class that was trained, so that some layers have random weights.
+ALLOWED_UNUSED = (
     (r"^(lm_head|cls|score|classifier|qa_outputs)\.", "a task's head, after the hidden states"),
     (r"(^|\.)pooler\.", "computed after the hidden states"),
     (r"(^|\.)(position_ids|inv_freq)$", "computed from the configuration; in older files"),
 )
-# Keys that may be in the model and not in the file.
-UNUSED = ((r"(^|\.)pooler\.", "computed after the hidden states, so its numbers are not used"),)
+# Names of weights that may be in the model and not in the file.
+ALLOWED_MISSING = (
+    (r"(^|\.)pooler\.", "computed after the hidden states, so its numbers are not used"),
+)
 
 Patterns = tuple[tuple[str, str], ...]
 
 
-def unexplained(keys: Iterable[str], allowed: Patterns) -> list[str]:
+def keys_not_allowed(keys: Iterable[str], allowed: Patterns) -> list[str]:
     """Return the keys that none of the allowed patterns explains, sorted."""
     return sorted(k for k in keys if not any(re.search(pattern, k) for pattern, _ in allowed))
 
@@ -26,12 +28,12 @@ def allowed_keys(options: Mapping[str, Any]) -> tuple[Patterns, Patterns]:
     """Return the patterns of allowed missing and unused keys, including those of the options."""
     declared = [options.get(name) for name in ("missing", "unexpected")]
     missing, unexpected = [((str(pattern), "declared"),) if pattern else () for pattern in declared]
-    return (*UNUSED, *missing), (*HEADS, *unexpected)
+    return (*ALLOWED_MISSING, *missing), (*ALLOWED_UNUSED, *unexpected)
 
 
-def untied(model: Any, missing: Iterable[str]) -> list[str]:  # any torch module
-    """Return the missing keys without those that share memory with a loaded weight."""
-    absent = set(missing)
+def without_tied(model: Any, missing: Iterable[str]) -> list[str]:  # any torch module
+    """Return the names of missing weights that do not share memory with a loaded one."""
+    missing_keys = set(missing)
     weights = dict(model.named_parameters(remove_duplicate=False))
-    loaded = {id(weight) for name, weight in weights.items() if name not in absent}
-    return sorted(name for name in absent if id(weights.get(name)) not in loaded)
+    loaded = {id(weight) for name, weight in weights.items() if name not in missing_keys}
+    return sorted(name for name in missing_keys if id(weights.get(name)) not in loaded)

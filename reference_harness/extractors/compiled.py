@@ -11,41 +11,44 @@ from .checkpoint import cause_of
 BACKEND = "inductor"
 """The default backend of torch.compile."""
 
-Run = Callable[[], list[np.ndarray]]
-"""Function that returns the embeddings of the same short batches at each call."""
+ShortBatches = Callable[[], list[np.ndarray]]
+"""Type of a function that returns the embeddings of the same short batches at each call."""
 
 
-def compile_in_place(model: Any, run: Run, tolerance: float) -> None:
-    """Compile a module for all lengths and batch sizes; `run` is called before and after.
+def compile_in_place(model: Any, embed_short_batches: ShortBatches, tolerance: float) -> None:
+    """Compile a module for all lengths and batch sizes, and compare embeddings before and after.
 
     Raise ExtractorError if torch cannot compile it, compiles no part of it, or changes an embedding
     by more than `tolerance`, relative to its length.
     """
     from torch._dynamo.utils import counters  # two seconds to import
 
-    name = f"compile=true: {type(model).__name__}"
-    embeddings_before, graphs = run(), counters["stats"]["unique_graphs"]
+    subject = f"compile=true: {type(model).__name__}"
+    embeddings_before = embed_short_batches()
+    graph_count_before = counters["stats"]["unique_graphs"]
     try:
         model.compile(dynamic=True, backend=BACKEND)
-        embeddings_after = run()
+        embeddings_after = embed_short_batches()
     except Exception as error:
-        msg = f"{name} cannot be compiled: {cause_of(error)}: leave compile out"
+        msg = f"{subject} cannot be compiled: {cause_of(error)}: leave compile out"
         raise ExtractorError(msg) from error
-    if counters["stats"]["unique_graphs"] == graphs:
-        msg = f"{name}: torch.compile compiled no part of it: leave compile out"
+    if counters["stats"]["unique_graphs"] == graph_count_before:
+        msg = f"{subject}: torch.compile compiled no part of it: leave compile out"
         raise ExtractorError(msg)
     distance_max = max(
-        _distance(*pair) for pair in zip(embeddings_before, embeddings_after, strict=True)
+        _relative_distance_max(*pair)
+        for pair in zip(embeddings_before, embeddings_after, strict=True)
     )
     if not distance_max <= tolerance:
         msg = (
-            f"{name}: compiling changes embeddings by {distance_max:.1e} of their length, expected "
+            f"{subject}: compiling changes embeddings by {distance_max:.1e} of their length, "
+            "expected "
             f"{tolerance:.0e} at most: leave compile out"
         )
         raise ExtractorError(msg)
 
 
-def _distance(before: np.ndarray, after: np.ndarray) -> float:
-    """Return the largest distance between rows of two (b, d) arrays, relative to the first."""
-    lengths = np.linalg.norm(before, axis=1)
-    return float((np.linalg.norm(after - before, axis=1) / np.maximum(lengths, 1e-30)).max())
+def _relative_distance_max(before: np.ndarray, after: np.ndarray) -> float:
+    """Return the largest distance between equal rows of (b, d) arrays, relative to `before`."""
+    norms = np.linalg.norm(before, axis=1)
+    return float((np.linalg.norm(after - before, axis=1) / np.maximum(norms, 1e-30)).max())

@@ -1,8 +1,8 @@
 """Turn sequences into tokens, in several processes if one thread is too slow.
 
 A tokenizer is mostly Python, and so is the code that feeds a GPU: in one process they wait for each
-other. After `PAID_SECONDS` of encoding, processes are started, and each call is divided among them
-as soon as they are ready. The result is that of one thread.
+other. After `SECONDS_BEFORE_PROCESSES` of encoding, processes are started, and each call is divided
+among them as soon as they are ready. The tokens are those that one thread computes.
 """
 
 import os
@@ -29,30 +29,32 @@ from .tokens import Encoder
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
-PAID_SECONDS = 10.0
+SECONDS_BEFORE_PROCESSES = 10.0
 """Processor time of encoding after which processes are started: about the time that starting eight
 of them takes, so that short runs start none and long ones lose at most the same time again."""
 PROCESSES_MAX = 8
 """Most processes: each needs about 400 MB for a tokenizer and the model's libraries."""
-CHUNK = 128
-"""Fewest sequences sent to a process: fewer take longer to send than to encode."""
+SEQUENCES_MIN = 128
+"""Fewest sequences that are sent to a process: fewer take longer to send than to encode."""
 
-Part = TypeVar("Part")
-Encoded = tuple[list[list[int]], npt.NDArray[np.int64]]
-"""The token ids of each piece (window), and the index of each piece's sequence."""
-Sent = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""The token ids of all pieces in one array, each piece's end, and the index of its sequence."""
+Result = TypeVar("Result")
+Pieces = tuple[list[list[int]], npt.NDArray[np.int64]]
+"""The token ids of each piece (a window of a sequence, or all of it), and the index of the sequence
+of each piece."""
+PackedPieces = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""Pieces as arrays, which are quick to send: all token ids, the end of each piece in them, and the
+index of the sequence of each piece."""
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """A tokenizer with its length limit, and the preparation of letters."""
+    """A tokenizer with its length limit, and the preparation of letters before it."""
 
     encoder: Encoder
     prepare: Preparation
 
-    def encode(self, sequences: Sequence[str]) -> Encoded:
-        """Return the pieces of sequences. Raise ExtractorError as the encoder does."""
+    def encode(self, sequences: Sequence[str]) -> Pieces:
+        """Return the pieces of sequences. Raise ExtractorError as `Encoder.encode` does."""
         return self.encoder.encode(self.prepare(sequences))
 
     @cached_property
@@ -60,26 +62,26 @@ class Encoding:
         return Reader(self.encoder, self.prepare)
 
     def read(self, sequences: Sequence[str]) -> Reading:
-        """Return how much of the sequences is read. Raise ExtractorError as `encode` does."""
+        """Return the numbers of letters and tokens read. Raise ExtractorError as `encode` does."""
         return self._reader.read(sequences)
 
 
-class Encoders:
-    """Encodes calls of sequences in this process, or in several once that is worthwhile."""
+class ParallelEncoding:
+    """Encodes sequences in this process, or in several after `SECONDS_BEFORE_PROCESSES`."""
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
         self.processes_max = 0
         """Processes that may be started; set by a run whose model does not compute on the CPU."""
-        self._spent_seconds = 0.0
+        self._encoding_seconds = 0.0
         self._processes: WorkerProcesses | None = None
         self._pool: ProcessPoolExecutor | None = None
-        self._ready: Future[None] | None = None
-        self._count = 0
+        self._start_future: Future[None] | None = None
+        self._process_count = 0
 
-    def encode(self, sequences: Sequence[str]) -> Encoded:
-        """Return the tokens and rows of the sequences, as `Encoding.encode` does."""
-        parts = self._in_processes(_encoded, sequences)
+    def encode(self, sequences: Sequence[str]) -> Pieces:
+        """Return the pieces of the sequences, as `Encoding.encode` does."""
+        parts = self._in_processes(_encode_in_worker, sequences)
         if parts is None:
             return self._in_this_process(self._encoding.encode, sequences)
         pieces: list[list[int]] = []
@@ -89,35 +91,37 @@ class Encoders:
         return pieces, np.concatenate([start + rows for (_, _, rows), start in parts])
 
     def read(self, sequences: Sequence[str]) -> Reading:
-        """Return how much of the sequences is read. Raise ExtractorError as `Encoding.read`."""
-        parts = self._in_processes(_read, sequences)
+        """Return the numbers of letters and tokens read. Raise what `Encoding.read` raises."""
+        parts = self._in_processes(_read_in_worker, sequences)
         if parts is None:
             return self._in_this_process(self._encoding.read, sequences)
         return Reading(*map(sum, zip(*(reading for reading, _ in parts), strict=True)))
 
     def _in_this_process(
-        self, work: Callable[[Sequence[str]], Part], sequences: Sequence[str]
-    ) -> Part:
+        self, encode: Callable[[Sequence[str]], Result], sequences: Sequence[str]
+    ) -> Result:
         start_time = time.thread_time()
-        part = work(sequences)
-        self._spent_seconds += time.thread_time() - start_time
-        return part
+        result = encode(sequences)
+        self._encoding_seconds += time.thread_time() - start_time
+        return result
 
     def _in_processes(
-        self, work: Callable[[Sequence[str]], Part], sequences: Sequence[str]
-    ) -> list[tuple[Part, int]] | None:
-        """Return the parts of a call, in order, with the index of their first sequence.
+        self, encode: Callable[[Sequence[str]], Result], sequences: Sequence[str]
+    ) -> list[tuple[Result, int]] | None:
+        """Return the result of each part of a call, in order, with the part's first index.
 
-        Return None if the call is to be encoded in this process: because it is short, or because
-        the processes are not ready, or one died or raised. An error is then raised in this process,
-        with the index of the sequence in the whole call.
+        Return None if the call is to be encoded in this process: because it is short, because the
+        processes are not ready, or because one died or raised an error. Encoding in this process
+        then raises that error with the index of the sequence in the whole call.
         """
-        if len(sequences) < 2 * CHUNK or not self._is_ready() or self._pool is None:
+        if len(sequences) < 2 * SEQUENCES_MIN or not self._is_ready() or self._pool is None:
             return None
-        size = max(CHUNK, -(-len(sequences) // self._count))
-        starts = range(0, len(sequences), size)
+        part_size = max(SEQUENCES_MIN, -(-len(sequences) // self._process_count))
+        starts = range(0, len(sequences), part_size)
         try:
-            parts = self._pool.map(work, [sequences[start : start + size] for start in starts])
+            parts = self._pool.map(
+                encode, [sequences[start : start + part_size] for start in starts]
+            )
             return list(zip(parts, starts, strict=True))
         except BrokenProcessPool:
             self.close()
@@ -127,64 +131,71 @@ class Encoders:
         return None
 
     def _is_ready(self) -> bool:
-        if self._ready is None and self.processes_max and self._spent_seconds >= PAID_SECONDS:
+        if (
+            self._start_future is None
+            and self.processes_max
+            and self._encoding_seconds >= SECONDS_BEFORE_PROCESSES
+        ):
             self.start()
-        return self._ready is not None and self._ready.done()
+        return self._start_future is not None and self._start_future.done()
 
     def start(self) -> None:
         """Start the processes; do nothing if the tokenizer cannot be pickled."""
-        self._count, self.processes_max = self.processes_max, 0
+        self._process_count, self.processes_max = self.processes_max, 0
         try:
-            encoding = pickle.dumps(self._encoding)
-            self._processes = WorkerProcesses(self._count, "spawn", _begin, encoding)
+            pickled_encoding = pickle.dumps(self._encoding)
+            self._processes = WorkerProcesses(
+                self._process_count, "spawn", _set_encoding, pickled_encoding
+            )
             self._pool = self._processes.__enter__()
-            self._ready = self._pool.submit(_nothing)
+            self._start_future = self._pool.submit(_wait_for_start)
             # Otherwise a process started by multiprocessing waits for its children when it ends.
-            end = self._processes.__exit__
-            Finalize(self, end, args=(BrokenProcessPool,), exitpriority=0)
+            end_processes = self._processes.__exit__
+            Finalize(self, end_processes, args=(BrokenProcessPool,), exitpriority=0)
         except Exception:  # noqa: BLE001 - pickle calls a tokenizer's code; no more processes allowed
             self.close()
 
     def wait(self) -> None:
         """Wait until the processes are ready. Raise BrokenProcessPool if one died."""
-        if self._ready is not None:
-            self._ready.result()
+        if self._start_future is not None:
+            self._start_future.result()
 
     def close(self) -> None:
         """End the processes."""
-        processes, self._processes, self._pool, self._ready = self._processes, None, None, None
+        processes = self._processes
+        self._processes = self._pool = self._start_future = None
         if processes is not None:
             processes.__exit__(BrokenProcessPool)
 
 
-def processes_beside() -> int:
+def encoding_processes_max() -> int:
     """Return the number of processes that may encode beside this one, on its processors."""
     threads = os.environ.get("OMP_NUM_THREADS", "")
     threads_max = int(threads) if threads.isdigit() else processors()
     return max(0, min(PROCESSES_MAX, threads_max - 1))
 
 
-class _Process:
-    """The state of this process between parts."""
+class _WorkerState:
+    """The tokenizer of this worker process, which encodes one part after another."""
 
     encoding: Encoding
 
 
-def _begin(encoding: bytes) -> None:
+def _set_encoding(pickled_encoding: bytes) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
-    _Process.encoding = pickle.loads(encoding)  # noqa: S301 - from the process that started this one
+    _WorkerState.encoding = pickle.loads(pickled_encoding)  # noqa: S301 - from the process that started this one
 
 
-def _nothing() -> None:
-    """Return once a process has begun."""
+def _wait_for_start() -> None:
+    """Do nothing: the result of this call shows that a worker process has started."""
 
 
-def _encoded(sequences: Sequence[str]) -> Sent:
-    pieces, rows = _Process.encoding.encode(sequences)
+def _encode_in_worker(sequences: Sequence[str]) -> PackedPieces:
+    pieces, rows = _WorkerState.encoding.encode(sequences)
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
     tokens = np.fromiter(chain.from_iterable(pieces), dtype=np.int32)
     return tokens, ends, rows
 
 
-def _read(sequences: Sequence[str]) -> Reading:
-    return _Process.encoding.read(sequences)
+def _read_in_worker(sequences: Sequence[str]) -> Reading:
+    return _WorkerState.encoding.read(sequences)

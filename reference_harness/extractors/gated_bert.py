@@ -22,10 +22,10 @@ class _Gated(nn.Module):
 
 
 class GatedBert(BertModel):  # type: ignore[misc]  # transformers has no types
-    """BERT without a pooler and with a gated feed-forward part in each layer.
+    """BERT without a pooler and with gated feed-forward layers.
 
     `encoder.layer.N.intermediate.dense` contains the rows of the gate, then those of the values;
-    all other weights have their names in BERT.
+    all other weights have the same names as in BERT.
     """
 
     config_class = BertConfig

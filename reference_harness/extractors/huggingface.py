@@ -1,4 +1,4 @@
-"""Embed with any model of transformers: differences between models are declared or measured."""
+"""Embed with any model of transformers: options declare, or trials measure, how models differ."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from reference_harness.memory import MemoryLimit
 from .base import BaseEmbeddingExtractor, ExtractorError, Reading
 from .checkpoint import cause_of, check_configuration, check_model_class, load_model
 from .compiled import compile_in_place
-from .encoding import Encoders, Encoding, processes_beside
+from .encoding import Encoding, ParallelEncoding, encoding_processes_max
 from .inputs import embedding_rows, inputs_of, limit_of, pad_id
 from .options import parse
 from .origin import check_code, check_disguises, check_ignored_code, folder_of, loadable, origin_of
@@ -25,10 +25,11 @@ from .tokens import Encoder
 from .transfer import EncodedAhead, host_arrays, on_device, to_host
 from .versions import version_advice
 
-# Padding counts as masked if the embedding of a sequence next to a longer one differs from that
-# alone by at most so much of its length. Rounding is at most 1e-6 in float32 and 1.1e-2 in
-# bfloat16; unmasked padding changes an embedding by 0.1 and more.
-_MASKED = {"float64": 1e-3, "float32": 1e-3, "float16": 5e-2, "bfloat16": 5e-2}
+# Largest effect of padding that counts as none: the distance between the embeddings of a sequence
+# in a batch with a longer one and of the sequence alone, relative to the length of the latter.
+# Rounding is at most 1e-6 in float32 and 1.1e-2 in bfloat16; unmasked padding changes an embedding
+# by 0.1 and more.
+_PADDING_EFFECT_MAX = {"float64": 1e-3, "float32": 1e-3, "float16": 5e-2, "bfloat16": 5e-2}
 
 
 def _check_device(device: str) -> None:
@@ -78,8 +79,8 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self._load()
         self._prepare = preparation_of(parsed)
         self._set_up()
-        self._encoders = Encoders(Encoding(self.encoder, self._prepare))
-        self._encoded = EncodedAhead(self._encoders.encode)
+        self._encoding = ParallelEncoding(Encoding(self.encoder, self._prepare))
+        self._encoded = EncodedAhead(self._encoding.encode)
         self._measure()
         self.compiled = parsed.compile
         if parsed.compile:
@@ -91,18 +92,18 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         return self.encoder.count(self._prepare.uncut(sequences))
 
     def read_letters(self, sequences: Sequence[str]) -> Reading:
-        """Return how much of the sequences is read. Raise what `extract_embeddings` raises."""
-        return self._encoders.read(sequences)
+        """Return the numbers of letters and tokens read. Raise what `extract_embeddings` raises."""
+        return self._encoding.read(sequences)
 
     def encode_in_processes(self, *, now: bool = False) -> None:
-        """Encode in several processes once that is worthwhile; with `now`, start them and wait.
+        """Allow several processes to encode; with `now`, start them at once and wait for them.
 
         This is only for a model that does not compute on the CPU.
         """
-        self._encoders.processes_max = processes_beside()
-        if now and self._encoders.processes_max:
-            self._encoders.start()
-            self._encoders.wait()
+        self._encoding.processes_max = encoding_processes_max()
+        if now and self._encoding.processes_max:
+            self._encoding.start()
+            self._encoding.wait()
 
     def ahead(self, sequences: Sequence[str]) -> None:
         """Start to encode the sequences of the call after the next, or after the running one."""
@@ -171,14 +172,17 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         return to_host(self._queued(pieces))()
 
     def _queued(self, pieces: Sequence[list[int]]) -> Tensor:
-        """Return the embeddings of pieces on the device, where they may not be computed yet."""
+        """Return the embeddings of pieces on the device, which may still be computing them."""
         ids, mask = (on_device(array, self.device) for array in self.encoder.pad(pieces))
         with torch.inference_mode():
             hidden = self._output(ids, mask)
             return POOLINGS[self._options.pooling](hidden, self._positions(hidden, mask))
 
     def _positions(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """Return the mask of the positions to pool; all of them if the model has no such mask."""
+        """Return the mask of the positions to pool: of tokens, or all if there is no padding.
+
+        Raise ExtractorError if positions do not correspond to tokens, and the options need this.
+        """
         is_penultimate = self._options.pooling == "penultimate"
         if hidden.shape[1] == mask.shape[1]:
             if is_penultimate or not self._options.pool_special:
@@ -225,7 +229,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         return f"; {advice}" if advice else ""
 
     def _set_up(self) -> None:
-        """Inspect model and tokenizer; raise ExtractorError for options they do not support."""
+        """Build input, output and encoder. Raise ExtractorError for options the model lacks."""
         options, model, tokens = self._options, self.model, self._tokens
         self._check_vocabulary()
         inputs = inputs_of(model, tokens, options)
@@ -238,7 +242,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             stride=options.stride,
             pad_id=pad_id(model, tokens),
             padding="left" if options.padding == "left" else "right",
-            rows=None if options.input == "one_hot_letters" else embedding_rows(model),
+            embedding_rows=None if options.input == "one_hot_letters" else embedding_rows(model),
             frame=tokens.frame(),
             full_last=options.last_window == "full",
             pad_to=options.pad_to,
@@ -259,7 +263,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             raise ExtractorError(msg)
 
     def _check_vocabulary(self) -> None:
-        """Raise ExtractorError if most tokens of DNA are unknown, which makes sequences alike."""
+        """Raise ExtractorError if most tokens of DNA are unknown, so that embeddings are alike."""
         (test_tokens,), unknown = (
             self._tokens.ids([TEST_LETTERS], special=False),
             self._tokens.unknown_id,
@@ -276,15 +280,17 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         raise ExtractorError(msg)
 
     def _measure(self) -> None:
-        """Run a short sequence alone, for the width, and beside a longer one, for the mask."""
+        """Measure the width of embeddings, and whether padding changes them."""
         options = self._options
-        short_ids, ids = self._short_and_long()
+        short_ids, long_ids = self._short_and_long_ids()
         try:
-            alone = self._pooled([short_ids])
-            self._width = alone.shape[1]
+            unpadded = self._pooled([short_ids])
+            self._width = unpadded.shape[1]
             is_unmasked = options.mask_inside == "false" or not self._takes_mask
             if options.mask_inside == "auto" and self._takes_mask and options.batching != "exact":
-                is_unmasked = len(short_ids) < len(ids) and self._leaks(alone, short_ids, ids)
+                is_unmasked = len(short_ids) < len(long_ids) and self._padding_has_effect(
+                    unpadded, short_ids, long_ids
+                )
         except ExtractorError:
             raise
         except Exception as error:
@@ -296,8 +302,8 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             raise ExtractorError(msg) from error
         self.batching = "exact" if is_unmasked else options.batching
 
-    def _short_and_long(self) -> tuple[list[int], list[int]]:
-        """Return the token ids of the first half of the test sequence, and of all of it."""
+    def _short_and_long_ids(self) -> tuple[list[int], list[int]]:
+        """Return the token ids of the first half of the test sequence, and of the whole."""
         (ids,) = self._tokens.ids(self._prepare([TEST_LETTERS]))
         ids = (ids or [self.encoder.pad_id])[: self.encoder.max_length]
         short_ids = ids[: max(1, len(ids) // 2)] if self._options.fixed_letters is None else ids
@@ -305,18 +311,22 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def _compile(self) -> None:
         """Compile the model. Raise ExtractorError if embeddings change more than by rounding."""
-        short_ids, ids = self._short_and_long()
+        short_ids, long_ids = self._short_and_long_ids()
         compile_in_place(
             self.model,
-            lambda: [self._pooled(batch) for batch in ([short_ids], [short_ids, ids])],
-            _MASKED[self._options.dtype],
+            lambda: [self._pooled(batch) for batch in ([short_ids], [short_ids, long_ids])],
+            _PADDING_EFFECT_MAX[self._options.dtype],
         )
 
-    def _leaks(self, alone: np.ndarray, short: list[int], long: list[int]) -> bool:
-        """Whether the embedding of a sequence changes beside a longer sequence."""
-        beside = self._pooled([short, long])[:1]
-        distance = float(np.linalg.norm(beside - alone))
-        return not distance <= _MASKED[self._options.dtype] * float(np.linalg.norm(alone))
+    def _padding_has_effect(
+        self, unpadded: np.ndarray, short_ids: list[int], long_ids: list[int]
+    ) -> bool:
+        """Whether the embedding of a sequence changes in a batch with a longer sequence."""
+        padded = self._pooled([short_ids, long_ids])[:1]
+        distance = float(np.linalg.norm(padded - unpadded))
+        return not distance <= _PADDING_EFFECT_MAX[self._options.dtype] * float(
+            np.linalg.norm(unpadded)
+        )
 
     def _declare(self) -> None:
         """Set the attributes that a run records about the embeddings."""

@@ -1,4 +1,4 @@
-"""The arguments of a model's forward: found from its signature, or declared."""
+"""The arguments of a model's method forward: found from its signature, or declared."""
 
 import inspect
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from .words import DNA
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """Builds the arguments of one forward call."""
+    """Builds the arguments of a call of forward."""
 
     input_name: str
     """Name of the argument for ids or one-hot rows."""
@@ -64,7 +64,7 @@ class Inputs:
 
 
 def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:
-    """Return the inputs that forward takes, by its signature.
+    """Return the builder of the arguments that forward takes, by its signature.
 
     Raise ExtractorError for a declared argument that forward does not take.
     """
@@ -84,7 +84,9 @@ def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:
             "does not take"
         )
         raise ExtractorError(msg)
-    parameter = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+    floating_parameter = next(
+        (p for p in model.parameters() if p.is_floating_point()), torch.empty(0)
+    )
     is_one_hot_letters = options.input == "one_hot_letters"
     return Inputs(
         input_name=input_name,
@@ -92,7 +94,7 @@ def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:
         accepts_any_keyword=accepts_any_keyword,
         kind=options.input,
         width=len(DNA) if is_one_hot_letters else embedding_rows(model) or len(tokens),
-        dtype=parameter.dtype,
+        dtype=floating_parameter.dtype,
         is_left_padded=options.padding == "left",
         constants=options.model_arguments,
     )
@@ -113,8 +115,8 @@ def embedding_rows(model: Any) -> int | None:  # any torch module
 def position_table(model: Any) -> int | None:
     """Return the number of usable learned positions of the model; None if it has no such table."""
     for name, module in model.named_modules():
-        ending = name.rpartition(".")[2]
-        if ending in ("position_embeddings", "wpe", "embed_positions") and isinstance(
+        last_name = name.rpartition(".")[2]
+        if last_name in ("position_embeddings", "wpe", "embed_positions") and isinstance(
             module, torch.nn.Embedding
         ):
             # A table with a padding row counts positions from the row after it.
@@ -124,9 +126,10 @@ def position_table(model: Any) -> int | None:
 
 
 def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
-    """Return the most tokens of a piece; None if any length was declared.
+    """Return the largest number of tokens of a piece; None if any length was declared.
 
-    Raise ExtractorError if the declared limit exceeds the model's positions, or none is known.
+    Raise ExtractorError if the declared limit exceeds the number of the model's positions, or if
+    no limit is known.
     """
     if options.input == "one_hot_letters" and options.fixed_letters is not None:
         return options.fixed_letters
@@ -152,7 +155,7 @@ def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
 
 
 def pad_id(model: Any, tokens: Tokens) -> int:
-    """Return the id for padding: any valid id, as padded positions are masked."""
+    """Return the id for padding: the first valid one of tokenizer and model, else 0."""
     declared = getattr(getattr(model, "config", None), "pad_token_id", None)
     tokenizer_id = None if tokens.is_own else tokens.inner.pad_token_id
     rows = embedding_rows(model)

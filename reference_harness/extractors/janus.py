@@ -52,7 +52,7 @@ class _FeedForward(nn.Module):
 
 
 class _RoutedExperts(nn.Module):
-    """Feed-forward parts of which each position uses the few with the highest router weights."""
+    """Mixture of feed-forward experts; a position uses those with the highest router weights."""
 
     def __init__(self, config: JanusConfig) -> None:
         super().__init__()
@@ -92,14 +92,14 @@ class _CausalAttention(nn.Module):
         unmasked = mask.bool()
         earlier_positions = torch.ones(length, length, dtype=torch.bool, device=x.device).tril()
         # A masked position sees itself, so that its softmax is finite; its output is set to zero.
-        itself = torch.eye(length, dtype=torch.bool, device=x.device)
-        allowed = (earlier_positions & unmasked[:, None, :]) | itself
+        own_position = torch.eye(length, dtype=torch.bool, device=x.device)
+        allowed = (earlier_positions & unmasked[:, None, :]) | own_position
         q, k, v = (
-            _by_head(projection(x), self.heads)
+            _split_by_head(projection(x), self.heads)
             for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
         mixed = f.scaled_dot_product_attention(q, k, v, attn_mask=allowed[:, None])
-        states: Tensor = self.o_proj(_joined(mixed) * unmasked.unsqueeze(-1))
+        states: Tensor = self.o_proj(_join_heads(mixed) * unmasked.unsqueeze(-1))
         return states
 
 
@@ -128,7 +128,7 @@ class _TwoWayLayer(nn.Module):
         return states
 
 
-class _Joining(nn.Module):
+class _FinalAttention(nn.Module):
     """The last attention, over the states of both directions; it does not mask padding."""
 
     def __init__(self, config: JanusConfig) -> None:
@@ -147,11 +147,12 @@ class _Joining(nn.Module):
         """Return (b, 2 t, width) of the states of both directions, in the order of the letters."""
         attention, normed = self.self_attn, self.input_layernorm(x)
         q, k, v = (
-            _by_head(attention[name](normed), self.heads) for name in ("q_proj", "k_proj", "v_proj")
+            _split_by_head(attention[name](normed), self.heads)
+            for name in ("q_proj", "k_proj", "v_proj")
         )
         visible_states = _visible_states(x.shape[1] // 2, x.device)
         mixed = f.scaled_dot_product_attention(q, k, v, attn_mask=visible_states, scale=self.scale)
-        x = x + attention["o_projs"][0](_joined(mixed))  # type: ignore[index]
+        x = x + attention["o_projs"][0](_join_heads(mixed))  # type: ignore[index]
         states: Tensor = x + self.feed_forward(self.pre_ff_layernorm(x))
         return states
 
@@ -172,7 +173,7 @@ class Janus(nn.Module):
             nn.ModuleDict({"attn" if layer.attends else "mamba_module": layer})
             for layer in (_TwoWayLayer(config, n) for n in range(config.num_hidden_layers))
         )
-        self.final_attention = _Joining(config)
+        self.final_attention = _FinalAttention(config)
         self.final_layernorm = RmsNorm(width, eps)
 
     def get_input_embeddings(self) -> nn.Module:
@@ -183,8 +184,8 @@ class Janus(nn.Module):
         """Return the states (b, t, width) of ids and mask (b, t), of at least two tokens."""
         letters = self.embed_tokens(input_ids)
         states_by_direction = dict(zip(_DIRECTIONS, (letters, letters.flip(1)), strict=True))
-        for holder in self.layers:
-            (layer,) = holder.values()  # type: ignore[operator]
+        for layer_by_kind in self.layers:
+            (layer,) = layer_by_kind.values()  # type: ignore[operator]
             # The backward direction uses the forward mask, as in the published runs.
             states_by_direction = {
                 name: layer(x, attention_mask, name) for name, x in states_by_direction.items()
@@ -192,9 +193,11 @@ class Janus(nn.Module):
         joined = self.final_attention(
             torch.cat([states_by_direction["fwd"], states_by_direction["bwd"].flip(1)], dim=1)
         )
-        ahead, behind = joined.chunk(2, dim=1)
+        forward_states, backward_states = joined.chunk(2, dim=1)
         # The state of a letter is the sum of the state before it and the state after it.
-        shifted = f.pad(ahead[:, :-1], (0, 0, 1, 0)) + f.pad(behind[:, 1:], (0, 0, 0, 1))
+        shifted = f.pad(forward_states[:, :-1], (0, 0, 1, 0)) + f.pad(
+            backward_states[:, 1:], (0, 0, 0, 1)
+        )
         states: Tensor = 2 * self.final_layernorm(shifted)
         return states
 
@@ -215,25 +218,28 @@ def _mixer_name(direction: str, *, attends: bool) -> str:
 
 
 def _visible_states(length: int, device: torch.device) -> Tensor:
-    """Return which states (2 t, 2 t) of both directions the last attention may see.
+    """Return the mask (2 t, 2 t) of the last attention: which state (row) sees which (column).
 
-    A state sees the states of its direction up to itself. Of the other direction it sees those that
-    have read no letter that it has read, except the next one.
+    A state sees the states of its own direction up to its own position. Of the other direction, it
+    sees the states that have read none of the letters it has read, except the adjacent state.
     """
     positions = torch.arange(length, device=device)
-    query, key = positions[:, None], positions[None, :]
-    own_direction, other_direction = query >= key, key >= query + 2
+    query_positions, key_positions = positions[:, None], positions[None, :]
+    sees_own_direction, sees_other_direction = (
+        query_positions >= key_positions,
+        key_positions >= query_positions + 2,
+    )
     return torch.cat(
         [
-            torch.cat([own_direction, other_direction], dim=1),
-            torch.cat([other_direction.T, own_direction.T], dim=1),
+            torch.cat([sees_own_direction, sees_other_direction], dim=1),
+            torch.cat([sees_other_direction.T, sees_own_direction.T], dim=1),
         ]
     )
 
 
-def _by_head(x: Tensor, heads: int) -> Tensor:
+def _split_by_head(x: Tensor, heads: int) -> Tensor:
     return x.reshape(*x.shape[:-1], heads, -1).transpose(1, 2)
 
 
-def _joined(x: Tensor) -> Tensor:
+def _join_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)

@@ -61,7 +61,7 @@ class KmerExtractor(BaseEmbeddingExtractor):
         self.source = {"kind": "none", "location": "", "revision": None, "weights": {}}
 
     def read_letters(self, sequences: Sequence[str]) -> Reading:
-        """Return how much of the sequences is read: the letters in a counted window."""
+        """Return the numbers of letters and windows read: those of windows that are counted."""
         runs = re.findall(f"[ACGTacgt]{{{self.k},}}", "\n".join(sequences))
         lengths = [len(sequence) for sequence in sequences]
         read, shorter = sum(map(len, runs)), self.k - 1

@@ -21,8 +21,10 @@ class RmsNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (..., width) in the type of the input."""
-        wide = x.float()
-        normed = wide * torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
+        float32_states = x.float()
+        normed = float32_states * torch.rsqrt(
+            float32_states.square().mean(dim=-1, keepdim=True) + self.eps
+        )
         return self.weight * normed.to(x.dtype)
 
 
@@ -48,8 +50,10 @@ class Mamba(nn.Module):
         """Return (b, t, width) for states (b, t, width); no position reads a later one."""
         inner, gate = self.in_proj(x).chunk(2, dim=-1)
         inner = f.silu(self.conv1d(inner.transpose(1, 2))[..., : x.shape[1]]).transpose(1, 2)
-        rank, input_projection, output_projection = self.x_proj(inner).split(self.sizes, dim=-1)
-        step = f.softplus(self.dt_proj(self.dt_layernorm(rank)).float())
+        step_states, input_projection, output_projection = self.x_proj(inner).split(
+            self.sizes, dim=-1
+        )
+        step = f.softplus(self.dt_proj(self.dt_layernorm(step_states)).float())
         input_projection, output_projection = (
             self.b_layernorm(input_projection).float(),
             self.c_layernorm(output_projection).float(),

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 OWN_TOKENIZERS = ("characters", "kmers")
-# Options that only our own tokenizers have.
-_VOCABULARY_OPTIONS = ("vocabulary", "begin", "end", "unknown")
-# How a file of tensors is read into a class.
-_LAYOUT = ("weights_at", "rename", "split", "transpose", "zeros")
+# Options that only the tokenizers of the harness have.
+_OWN_TOKENIZER_OPTIONS = ("vocabulary", "begin", "end", "unknown")
+# Options that map a file of tensors to the weights of a class.
+_TENSOR_OPTIONS = ("weights_at", "rename", "split", "transpose", "zeros")
 
 
 def tokenizer_rules(
@@ -28,7 +28,7 @@ def tokenizer_rules(
         is_kmers and options.k is None,
         f"{tokenizer_option} needs k, the letters of a word: declare k=N",
     )
-    for name in (*_VOCABULARY_OPTIONS, *(() if is_kmers else ("k", "rest"))):
+    for name in (*_OWN_TOKENIZER_OPTIONS, *(() if is_kmers else ("k", "rest"))):
         tokenizers = "kmers" if name in ("k", "rest") else " or ".join(OWN_TOKENIZERS)
         allowed = f"tokenizer={tokenizers}"
         yield (
@@ -48,7 +48,9 @@ def tokenizer_rules(
         "input=one_hot_letters has no prefix: leave prefix out",
     )
     repository_options = [
-        x for x in (options.auto_class, options.tokenizer) if x.startswith("repository:")
+        class_option
+        for class_option in (options.auto_class, options.tokenizer)
+        if class_option.startswith("repository:")
     ]
     yield (
         bool(repository_options) and not options.trust_remote_code,
@@ -90,7 +92,7 @@ def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
             "another max_length or pad_to"
         ),
     )
-    for name in _LAYOUT:
+    for name in _TENSOR_OPTIONS:
         yield (
             bool(getattr(options, name)) and not options.weights,
             (
@@ -106,11 +108,11 @@ def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
             "class"
         ),
     )
-    for name, word in (("padding", "both"), ("truncation", "middle")):
+    for name, choice in (("padding", "both"), ("truncation", "middle")):
         yield (
-            not has_fixed_letters and getattr(options, name) == word,
+            not has_fixed_letters and getattr(options, name) == choice,
             (
-                f"{name} is {word!r}, which needs fixed_letters=N: declare fixed_letters, or "
+                f"{name} is {choice!r}, which needs fixed_letters=N: declare fixed_letters, or "
                 f"another {name}"
             ),
         )

@@ -1,4 +1,4 @@
-"""The options of the built-in extractor `huggingface`: they are parsed and checked here."""
+"""Parse and check the options of the built-in extractor `huggingface`."""
 
 import dataclasses
 import difflib
@@ -42,9 +42,9 @@ _MINIMUMS = {
     "fixed_letters": 1,
     "pad_to": 1,
 }
-_OBJECTS = ("model_arguments", "tokenizer_arguments", "config_arguments", "rename", "split")
-_PATTERNS = ("missing", "unexpected", "transpose", "zeros", "keep_float32")
-_FORMS = {
+_JSON_OPTIONS = ("model_arguments", "tokenizer_arguments", "config_arguments", "rename", "split")
+_REGULAR_EXPRESSION_OPTIONS = ("missing", "unexpected", "transpose", "zeros", "keep_float32")
+_TEXT_FORMS = {
     "output": (
         r"auto|last_hidden_state|hidden_states|item:\d+|module:\S+",
         "one of auto, last_hidden_state, hidden_states, item:N, module:NAME",
@@ -122,7 +122,7 @@ class Options:
     case: str = "upper"
     """`upper` reads lower case as upper case; `sensitive` leaves letters as they are."""
     prefix: str = ""
-    """Text before each sequence; `{bos_token}` stands for the tokenizer's token of that name."""
+    """Text before each sequence; `{bos_token}` is replaced by that token of the tokenizer."""
     letters: str = "joined"
     """`spaced` puts a space between letters."""
     multiple_of: int = 1
@@ -176,7 +176,7 @@ class Options:
     If it is "", the class loads its own weights.
     """
     weights_at: str = ""
-    """Key of that file under which the tensors are stored, if there is one."""
+    """Key under which the file of `weights` has the tensors; "" for its top level."""
     rename: Mapping[str, Any] = field(default_factory=dict)
     """JSON object of regular expression to replacement, applied to names one after the other."""
     split: Mapping[str, Any] = field(default_factory=dict)
@@ -224,7 +224,7 @@ def parse(declared: Mapping[str, Any]) -> Options:
             )
             msg = f"no option {name!r} of the extractor huggingface; {hint}"
             raise UnknownOptionError(msg)
-    values: dict[str, Any] = {name: _value(name, value) for name, value in declared.items()}
+    values: dict[str, Any] = {name: _checked_value(name, value) for name, value in declared.items()}
     if values.get("fixed_letters") is not None:
         values = {"padding": "both", "truncation": "middle", **values}
     # An option with the value None keeps its default, as on the command line.
@@ -236,64 +236,67 @@ def parse(declared: Mapping[str, Any]) -> Options:
     return options
 
 
-def _value(name: str, value: Any) -> Any:  # each option has a type of its own
+def _checked_value(name: str, value: Any) -> Any:  # each option has a type of its own
     """Return the checked value of one option. Raise ExtractorError if it is invalid."""
     if name in CHOICES:
-        return _choice(name, value)
+        return _checked_choice(name, value)
     if name in _FLAGS:
         if not isinstance(value, bool):
-            raise _refused(name, value, "true or false")
+            raise _invalid_value(name, value, "true or false")
         return value
     if name in _MINIMUMS:
-        return _number(name, value)
-    if name in _OBJECTS:
-        return _object(name, value)
-    return _text(name, value)
+        return _checked_number(name, value)
+    if name in _JSON_OPTIONS:
+        return _json_object(name, value)
+    return _checked_text(name, value)
 
 
-def _choice(name: str, value: object) -> str | None:
+def _checked_choice(name: str, value: object) -> str | None:
     if value is None and name == "padding":
         return None
     text = str(value).lower() if isinstance(value, bool) else value
     # The command line parses `none` as None.
     text = "none" if text is None and "none" in CHOICES[name] else text
     if not isinstance(text, str) or text not in CHOICES[name]:
-        raise _refused(name, value, f"one of {', '.join(CHOICES[name])}")
+        raise _invalid_value(name, value, f"one of {', '.join(CHOICES[name])}")
     return text
 
 
-def _text(name: str, value: object) -> str | None:
-    """Return the text as it was typed: the command line parses `true`, `none` and digits."""
+def _checked_text(name: str, value: object) -> str | None:
+    """Return the text of an option, also if the command line parsed it as number or truth value.
+
+    Raise ExtractorError if it is no regular expression, or has not the form, that is expected.
+    """
     if value is None:
         return None
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    if name in _PATTERNS:
+    if name in _REGULAR_EXPRESSION_OPTIONS:
         try:
             re.compile(text)
         except re.error as error:
-            raise _refused(name, value, f"a regular expression ({error})") from None
-    form = _FORMS.get(name)
+            raise _invalid_value(name, value, f"a regular expression ({error})") from None
+    form = _TEXT_FORMS.get(name)
     if form is not None and not re.fullmatch(form[0], text):
-        raise _refused(name, value, form[1])
+        raise _invalid_value(name, value, form[1])
     return text
 
 
-def _number(name: str, value: object) -> int | None:
+def _checked_number(name: str, value: object) -> int | None:
     if value in (None, "none") and name in ("max_length", "k", "fixed_letters", "pad_to"):
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < _MINIMUMS[name]:
-        raise _refused(name, value, f"a whole number from {_MINIMUMS[name]}")
+        raise _invalid_value(name, value, f"a whole number from {_MINIMUMS[name]}")
     return value
 
 
-def _object(name: str, value: object) -> Mapping[str, Any]:
+def _json_object(name: str, value: object) -> Mapping[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except ValueError:
-            raise _refused(name, value, _JSON_OBJECT) from None
+            raise _invalid_value(name, value, _JSON_OBJECT) from None
     if not isinstance(value, Mapping):
-        raise _refused(name, value, _JSON_OBJECT)
+        raise _invalid_value(name, value, _JSON_OBJECT)
     if name in _REPLACEMENTS:
         _check_rules(name, value)
     return dict(value)
@@ -301,19 +304,19 @@ def _object(name: str, value: object) -> Mapping[str, Any]:
 
 def _check_rules(name: str, rules: Mapping[str, Any]) -> None:
     """Raise ExtractorError unless each rule is a regular expression with valid replacements."""
-    expected, is_valid = _REPLACEMENTS[name]
+    expected_text, is_valid = _REPLACEMENTS[name]
     for pattern, replacement in rules.items():
         if not is_valid(replacement):
-            raise _refused(name, dict(rules), expected)
+            raise _invalid_value(name, dict(rules), expected_text)
         try:
             for template in [replacement] if isinstance(replacement, str) else replacement:
                 # The empty match makes `re` check the references to groups.
                 re.sub(f"{pattern}|", template, "")
         except (re.error, IndexError) as error:
-            raise _refused(name, dict(rules), f"{expected} ({error})") from None
+            raise _invalid_value(name, dict(rules), f"{expected_text} ({error})") from None
 
 
-def _refused(name: str, value: object, expected: str) -> ExtractorError:
+def _invalid_value(name: str, value: object, expected: str) -> ExtractorError:
     return ExtractorError(f"{name} is {value!r}, expected {expected}")
 
 

@@ -31,7 +31,7 @@ OWN_CLASSES = {"gated_bert": GatedBert, "janus": Janus, "space": Space}
 _MAPPING_FILES = ("config.json", "tokenizer_config.json")
 """Files whose `auto_map` names classes defined by the repository's own code."""
 _AUTO_TOKENIZER = "AutoTokenizer"
-_MARK = "--"
+_REPOSITORY_SEPARATOR = "--"
 """Separates a repository and a class of its code: `OWNER/NAME--MODULE.CLASS`."""
 
 
@@ -43,13 +43,13 @@ class Origin:
     revision: str | None
     is_local: bool
     trust_remote_code: bool
-    shadow: str = ""
-    """A temporary folder that is loaded instead of the checkpoint's; "" if there is none."""
+    linked_folder: str = ""
+    """Temporary folder of links to the checkpoint's files, which is loaded instead; "" if none."""
 
     @property
     def loads_from(self) -> str:
         """The first argument of `from_pretrained`."""
-        return self.shadow or self.name
+        return self.linked_folder or self.name
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -134,19 +134,19 @@ _TEXT_MAX = 1_000_000
 
 
 def check_code(origin: Origin) -> None:
-    """Raise ExtractorError for code of another repository, which our revision does not pin.
+    """Raise ExtractorError for code of another repository, which the revision does not pin.
 
     `OWNER/NAME--module.Class` may name the repository itself. The repository of a folder is not
     known: the module must then be in the folder.
     """
-    for file, reference in _references(origin):
-        repository, mark, name = reference.partition(_MARK)
-        is_own = (
-            origin.file(f"{name.partition('.')[0]}.py") is not None
+    for file, reference in _own_class_references(origin):
+        repository, separator, class_name = reference.partition(_REPOSITORY_SEPARATOR)
+        is_own_code = (
+            origin.file(f"{class_name.partition('.')[0]}.py") is not None
             if origin.is_local
             else repository == origin.name
         )
-        if mark and not is_own:
+        if separator and not is_own_code:
             msg = (
                 f"{file} of {origin.name!r} uses code of another repository "
                 f"({reference}), which the revision does not pin: copy the code into one "
@@ -158,30 +158,39 @@ def check_code(origin: Origin) -> None:
 def check_ignored_code(origin: Origin, options: Options) -> None:
     """Raise ExtractorError if a checkpoint's own code would be ignored without being declared.
 
-    The library's class would read the same weights and compute other embeddings. It is meant if
-    `trust_remote_code` is False, or if the options name it, as in `transformers:BertModel`.
+    The library's class would read the same weights and compute other embeddings. The user chooses
+    it by `trust_remote_code=False`, or by its name, as in `transformers:BertModel`.
     """
     if options.trust_remote_code is False:
         return
     _check_unmapped_code(origin, options)
-    code_by_class = {key: (file, reference) for file, key, reference in _auto_map_entries(origin)}
-    model = _auto_class(options.auto_class)
-    other_models = [key for key in code_by_class if key.startswith("AutoModel")]
-    if model and options.trust_remote_code and other_models and model not in code_by_class:
-        file, reference = code_by_class[other_models[0]]
+    code_by_auto_class = {
+        key: (file, reference) for file, key, reference in _auto_map_entries(origin)
+    }
+    model_class = _auto_class(options.auto_class)
+    mapped_models = [key for key in code_by_auto_class if key.startswith("AutoModel")]
+    if (
+        model_class
+        and options.trust_remote_code
+        and mapped_models
+        and model_class not in code_by_auto_class
+    ):
+        file, reference = code_by_auto_class[mapped_models[0]]
         msg = (
-            f"{file} of {origin.name!r} has its own code for {other_models[0]} ({reference}), "
-            f"but none for {model}, which would load the library's class: declare "
-            f"auto_class={other_models[0]}, or trust_remote_code=false for the library's class"
+            f"{file} of {origin.name!r} has its own code for {mapped_models[0]} ({reference}), "
+            f"but none for {model_class}, which would load the library's class: declare "
+            f"auto_class={mapped_models[0]}, or trust_remote_code=false for the library's class"
         )
         raise ExtractorError(msg)
-    used_classes = [model, "AutoConfig", *other_models] if model else []
-    tokenizer = _auto_class(_AUTO_TOKENIZER if options.tokenizer == "auto" else options.tokenizer)
-    used_classes += [tokenizer] if options.input != "one_hot_letters" else []
-    ignored_class = next((key for key in used_classes if key in code_by_class), None)
+    used_classes = [model_class, "AutoConfig", *mapped_models] if model_class else []
+    tokenizer_class = _auto_class(
+        _AUTO_TOKENIZER if options.tokenizer == "auto" else options.tokenizer
+    )
+    used_classes += [tokenizer_class] if options.input != "one_hot_letters" else []
+    ignored_class = next((key for key in used_classes if key in code_by_auto_class), None)
     if ignored_class is None or options.trust_remote_code:
         return
-    file, reference = code_by_class[ignored_class]
+    file, reference = code_by_auto_class[ignored_class]
     msg = (
         f"{file} of {origin.name!r} has its own code for {ignored_class} ({reference}), but "
         "trust_remote_code is not given, expected true or false, as the library's class computes "
@@ -202,7 +211,7 @@ def _check_unmapped_code(origin: Origin, options: Options) -> None:
     config = read_json(path.read_bytes())
     if not isinstance(config, dict) or config.get("auto_map"):
         return
-    for name in _strings(config.get("architectures")):
+    for name in _nested_texts(config.get("architectures")):
         defining_module = (
             None if hasattr(transformers, name) else _defining_module(Path(origin.name), name)
         )
@@ -234,7 +243,7 @@ _CODE_BYTES_MAX = 10_000_000
 
 
 def _auto_class(value: str) -> str:
-    """Return the Auto class that an option names, in any form; "" for another class."""
+    """Return the name of the Auto class in the value of an option; "" for another class."""
     class_name = re.split("[:.]", value)[-1]
     return (
         class_name
@@ -245,27 +254,29 @@ def _auto_class(value: str) -> str:
 
 @contextlib.contextmanager
 def loadable(origin: Origin) -> Iterator[Origin]:
-    """Yield an origin whose code is loaded from its folder, even if it names its repository.
+    """Yield an origin whose code transformers loads from its folder.
 
     For `OWNER/NAME--module.Class`, transformers would look on the Hub although the folder has the
-    module.
+    module: the yielded origin then has a temporary folder, whose files name only the class.
     """
-    if not origin.is_local or not any(_MARK in reference for _, reference in _references(origin)):
+    if not origin.is_local or not any(
+        _REPOSITORY_SEPARATOR in reference for _, reference in _own_class_references(origin)
+    ):
         yield origin
         return
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as shadow:
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as linked_folder:
         for path in Path(origin.name).resolve().iterdir():
-            Path(shadow, path.name).symlink_to(path)
-        for file in {file for file, _ in _references(origin)}:
-            document = read_json(Path(shadow, file).read_bytes())
-            document["auto_map"] = _unmarked(document["auto_map"])
-            Path(shadow, file).unlink()
-            Path(shadow, file).write_text(json.dumps(document), encoding="utf-8")
-        yield dataclasses.replace(origin, shadow=shadow)
+            Path(linked_folder, path.name).symlink_to(path)
+        for file in {file for file, _ in _own_class_references(origin)}:
+            document = read_json(Path(linked_folder, file).read_bytes())
+            document["auto_map"] = _without_repository(document["auto_map"])
+            Path(linked_folder, file).unlink()
+            Path(linked_folder, file).write_text(json.dumps(document), encoding="utf-8")
+        yield dataclasses.replace(origin, linked_folder=linked_folder)
 
 
-def _references(origin: Origin) -> list[tuple[str, str]]:
-    """Return the files that name classes of the checkpoint's own code, with these classes."""
+def _own_class_references(origin: Origin) -> list[tuple[str, str]]:
+    """Return each class of the checkpoint's own code, after the file whose `auto_map` names it."""
     return [(file, reference) for file, _, reference in _auto_map_entries(origin)]
 
 
@@ -274,24 +285,24 @@ def _auto_map_entries(origin: Origin) -> list[tuple[str, str, str]]:
 
     An old tokenizer_config.json has only the two classes of the tokenizer.
     """
-    entries_of_files = []
+    all_entries = []
     for file in _MAPPING_FILES:
         path = origin.file(file)
-        entries = {} if path is None else read_json(path.read_bytes()).get("auto_map")
-        class_map = entries if isinstance(entries, dict) else {_AUTO_TOKENIZER: entries}
-        entries_of_files += [
-            (file, key, name) for key, value in class_map.items() for name in _strings(value)
+        auto_map = {} if path is None else read_json(path.read_bytes()).get("auto_map")
+        class_map = auto_map if isinstance(auto_map, dict) else {_AUTO_TOKENIZER: auto_map}
+        all_entries += [
+            (file, key, name) for key, value in class_map.items() for name in _nested_texts(value)
         ]
-    return entries_of_files
+    return all_entries
 
 
-def _unmarked(value: object) -> object:
-    """Return nested texts without the repository before the mark."""
+def _without_repository(value: object) -> object:
+    """Return nested texts without the repository in front of the class."""
     if isinstance(value, str):
-        return value.rpartition(_MARK)[2]
+        return value.rpartition(_REPOSITORY_SEPARATOR)[2]
     if isinstance(value, dict):
-        return {key: _unmarked(member) for key, member in value.items()}
-    return [_unmarked(member) for member in value] if isinstance(value, list) else value
+        return {key: _without_repository(member) for key, member in value.items()}
+    return [_without_repository(member) for member in value] if isinstance(value, list) else value
 
 
 def check_class(option: str, value: str, auto_classes: tuple[str, ...]) -> None:
@@ -301,16 +312,16 @@ def check_class(option: str, value: str, auto_classes: tuple[str, ...]) -> None:
     """
     if value in auto_classes:
         return
-    kind, colon, name = value.partition(":")
-    if colon and kind == "own":
+    source, colon, name = value.partition(":")
+    if colon and source == "own":
         _check_own(option, name)
         return
-    if colon and kind == "package" and re.fullmatch(r"\w+(\.\w+)+", name):
+    if colon and source == "package" and re.fullmatch(r"\w+(\.\w+)+", name):
         _check_package(option, name)
         return
-    if colon and kind == "repository" and re.fullmatch(r"\w+(\.\w+)+", name):
+    if colon and source == "repository" and re.fullmatch(r"\w+(\.\w+)+", name):
         return
-    if colon and kind == "transformers":
+    if colon and source == "transformers":
         if callable(getattr(getattr(transformers, name, None), "from_pretrained", None)):
             return
         class_names = [class_name for class_name in dir(transformers) if class_name[:1].isupper()]
@@ -345,20 +356,20 @@ def _check_package(option: str, name: str) -> None:
 
 def class_of(value: str, origin: Origin) -> Any:  # any class of that form
     """Return the class that a checked option names."""
-    kind, colon, name = value.partition(":")
-    if colon and kind == "own":
+    source, colon, name = value.partition(":")
+    if colon and source == "own":
         return OWN_CLASSES[name]
-    if colon and kind == "package":
+    if colon and source == "package":
         module, _, class_name = name.rpartition(".")
-        return _member(importlib.import_module(module), class_name)
-    if colon and kind == "repository":
+        return _class_of_package(importlib.import_module(module), class_name)
+    if colon and source == "repository":
         return get_class_from_dynamic_module(
             name, origin.loads_from, revision=origin.revision, local_files_only=origin.is_local
         )
-    return getattr(transformers, name or kind)
+    return getattr(transformers, name or source)
 
 
-def _member(module: Any, name: str) -> Any:  # any class
+def _class_of_package(module: Any, name: str) -> Any:  # any class
     try:
         return getattr(module, name)
     except AttributeError:
@@ -369,12 +380,12 @@ def _member(module: Any, name: str) -> Any:  # any class
         raise ExtractorError(msg) from None
 
 
-def _strings(value: object) -> Iterable[str]:
+def _nested_texts(value: object) -> Iterable[str]:
     """Yield every text in nested lists and objects."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        yield from _strings(list(value.values()))
+        yield from _nested_texts(list(value.values()))
     elif isinstance(value, list):
         for item in value:
-            yield from _strings(item)
+            yield from _nested_texts(item)

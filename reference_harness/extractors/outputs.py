@@ -9,72 +9,79 @@ from torch import Tensor
 from .base import ExtractorError
 from .inputs import Inputs
 
-_DIMENSIONS = 3
-_LISTED_MODULES = 3
-_ALL = {"output_hidden_states": True}
+_STATE_DIMENSIONS = 3
+_LISTED_MODULES_MAX = 3
+_ALL_STATES = {"output_hidden_states": True}
 
 
 class Output:
-    """Runs a model and returns the hidden states from their declared place in its output."""
+    """Runs a model and returns its hidden states, from the part of the output that is declared."""
 
     def __init__(self, model: Any, inputs: Inputs, output: str, layer: str) -> None:
         """Raise ExtractorError if the declared module does not exist."""
         self._model, self._inputs = model, inputs
-        self._kind, _, self._place = output.partition(":")
+        self._output_form, _, self._module_or_item = output.partition(":")
         self._layer = None if layer == "last" else int(layer)
         if self._layer is not None:
-            self._kind = "hidden_states"
-        if self._kind == "module" and self._place not in dict(model.named_modules()):
+            self._output_form = "hidden_states"
+        if self._output_form == "module" and self._module_or_item not in dict(
+            model.named_modules()
+        ):
             msg = (
-                f"output is {output!r}, but {self._name} has no such module; "
+                f"output is {output!r}, but {self._model_name} has no such module; "
                 f"{self._module_advice()}"
             )
             raise ExtractorError(msg)
 
     @property
-    def _name(self) -> str:
+    def _model_name(self) -> str:
         return type(self._model).__name__
 
     def __call__(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return the hidden states (b, t, d) for ids and mask (b, t).
 
-        Raise ExtractorError if they are not at their declared place.
+        Raise ExtractorError if the declared part of the output has none.
         """
-        states = self._find(self._inputs.of(ids, mask))
+        states = self._read_output(self._inputs.of(ids, mask))
         shape = tuple(states.shape) if isinstance(states, Tensor) else type(states).__name__
         if not (
             isinstance(states, Tensor)
             and states.is_floating_point()
-            and states.ndim == _DIMENSIONS
+            and states.ndim == _STATE_DIMENSIONS
             and len(states) == len(ids)
         ):
             msg = (
-                f"output {self._declared_output()} of {self._name} is {shape}, expected numbers of "
+                f"output {self._declared_output()} of {self._model_name} is {shape}, expected "
+                "numbers of "
                 f"shape ({len(ids)}, tokens, width): declare another output"
             )
             raise ExtractorError(msg)
         return states
 
     def _declared_output(self) -> str:
-        return f"{self._kind}:{self._place}" if self._place else self._kind
+        return (
+            f"{self._output_form}:{self._module_or_item}"
+            if self._module_or_item
+            else self._output_form
+        )
 
-    def _find(self, arguments: dict[str, Any]) -> Any:
-        if self._kind == "module":
+    def _read_output(self, arguments: dict[str, Any]) -> Any:
+        if self._output_form == "module":
             return self._module_output(arguments)
-        if self._kind == "item":
+        if self._output_form == "item":
             return self._item(self._model(**arguments))
-        if self._kind == "hidden_states":
+        if self._output_form == "hidden_states":
             return self._hidden_states(arguments)
         output = self._model(**arguments)
         states = getattr(output, "last_hidden_state", None)
-        if states is None and self._kind == "auto" and self._returns_all_states(output):
+        if states is None and self._output_form == "auto" and self._returns_all_states(output):
             # Only the first call comes here: later ones request the list at once.
-            self._kind = "hidden_states"
+            self._output_form = "hidden_states"
             return self._hidden_states(arguments)
         if states is None:
             msg = (
-                f"{self._name} returns no last_hidden_state but {_output_text(output)}; "
-                f"{self._advice(output)}"
+                f"{self._model_name} returns no last_hidden_state but {_output_text(output)}; "
+                f"{self._output_advice(output)}"
             )
             raise ExtractorError(msg)
         return states
@@ -86,17 +93,18 @@ class Output:
     def _hidden_states(self, arguments: dict[str, Any]) -> Tensor:
         if not self._inputs.takes("output_hidden_states"):
             msg = (
-                f"forward of {self._name} takes no output_hidden_states, so no layer can be "
+                f"forward of {self._model_name} takes no output_hidden_states, so no layer can be "
                 f"chosen; {self._module_advice()}"
             )
             raise ExtractorError(msg)
-        output = self._model(**arguments, **_ALL)
+        output = self._model(**arguments, **_ALL_STATES)
         states = getattr(output, "hidden_states", None)
         if not isinstance(states, list | tuple) or not states:
             states_text = "a tensor" if isinstance(states, Tensor) else repr(states)
             msg = (
-                f"hidden_states of {self._name} is {states_text}, expected a list of layers: it "
-                f"returns {_output_text(output)}; {self._advice(output)}"
+                f"hidden_states of {self._model_name} is {states_text}, expected a list of "
+                "layers: it "
+                f"returns {_output_text(output)}; {self._output_advice(output)}"
             )
             raise ExtractorError(msg)
         index = -1 if self._layer is None else self._layer
@@ -110,11 +118,12 @@ class Output:
         return layer
 
     def _item(self, output: Any) -> object:
-        items = _items(output)
-        item_index = int(self._place)
+        items = _output_items(output)
+        item_index = int(self._module_or_item)
         if item_index >= len(items):
             msg = (
-                f"output is item:{item_index}, but {self._name} returns {_output_text(output)}: "
+                f"output is item:{item_index}, but {self._model_name} returns "
+                f"{_output_text(output)}: "
                 "declare "
                 f"an item from 0 to {len(items) - 1}"
             )
@@ -124,7 +133,7 @@ class Output:
     def _module_output(self, arguments: dict[str, Any]) -> object:
         """Run the model and return the output of one of its modules."""
         outputs: list[object] = []
-        module = self._model.get_submodule(self._place)
+        module = self._model.get_submodule(self._module_or_item)
         hook = module.register_forward_hook(
             lambda _module, _arguments, output: outputs.append(output)
         )
@@ -134,21 +143,24 @@ class Output:
             hook.remove()
         if len(outputs) != 1:
             msg = (
-                f"output is module:{self._place}, which ran {len(outputs)} times in a call of "
-                f"{self._name}, expected once; {self._module_advice()}"
+                f"output is module:{self._module_or_item}, which ran {len(outputs)} times in a "
+                "call of "
+                f"{self._model_name}, expected once; {self._module_advice()}"
             )
             raise ExtractorError(msg)
         return outputs[0][0] if isinstance(outputs[0], list | tuple) else outputs[0]
 
-    def _advice(self, output: Any) -> str:
+    def _output_advice(self, output: Any) -> str:
         """Return advice on what to declare, from the outputs that could be hidden states."""
-        places = [
+        item_options = [
             f"output=item:{i}"
-            for i, (_, value) in enumerate(_items(output))
-            if isinstance(value, Tensor) and value.ndim == _DIMENSIONS
+            for i, (_, value) in enumerate(_output_items(output))
+            if isinstance(value, Tensor) and value.ndim == _STATE_DIMENSIONS
         ]
         item_advice = (
-            f"declare {' or '.join(places)} if that is the hidden states; " if places else ""
+            f"declare {' or '.join(item_options)} if that is the hidden states; "
+            if item_options
+            else ""
         )
         return f"{item_advice}{self._module_advice()}"
 
@@ -158,13 +170,13 @@ class Output:
             n for n, m in self._model.named_modules() if "norm" in type(m).__name__.lower()
         ]
         listed_modules = (
-            norm_names[-_LISTED_MODULES:]
-            or [n for n, _ in self._model.named_children()][-_LISTED_MODULES:]
+            norm_names[-_LISTED_MODULES_MAX:]
+            or [n for n, _ in self._model.named_children()][-_LISTED_MODULES_MAX:]
         )
         return f"declare output=module:NAME to read a module, such as {', '.join(listed_modules)}"
 
 
-def _items(output: Any) -> list[tuple[str, Any]]:
+def _output_items(output: Any) -> list[tuple[str, Any]]:
     """Return the names and values of an output in the order of item:N."""
     if isinstance(output, Mapping):
         return [(name, value) for name, value in output.items() if value is not None]
@@ -173,9 +185,9 @@ def _items(output: Any) -> list[tuple[str, Any]]:
 
 
 def _output_text(output: Any) -> str:
-    """Return as text the type, names and shapes of a call's result."""
+    """Return the type of a call's result, and the names and shapes of its items, as text."""
     item_texts = [
         f"{name} {tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__}"
-        for name, value in _items(output)
+        for name, value in _output_items(output)
     ]
     return f"{type(output).__name__} of {', '.join(item_texts)}"

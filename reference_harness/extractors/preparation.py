@@ -10,7 +10,7 @@ _FILL = "N"
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
-    """How letters are prepared, in this order: upper case, a fixed length, a multiple of k."""
+    """Changes letters, in this order: to upper case, a fixed length, a multiple of some number."""
 
     upper: bool = True
     fixed: int | None = None
@@ -26,14 +26,14 @@ class Preparation:
         return [self._prepared(sequence, self.fixed) for sequence in sequences]
 
     def uncut(self, sequences: Sequence[str]) -> list[str]:
-        """Return the letters of each sequence if longer ones were not cut to the fixed length."""
+        """Return the prepared letters of each sequence, without cutting to the fixed length."""
         fixed = self.fixed
         return [
             self._prepared(letters, fixed and max(fixed, len(letters))) for letters in sequences
         ]
 
     def unfilled(self, sequences: Sequence[str]) -> list[str]:
-        """Return the letters of each sequence that are encoded, without filling letters."""
+        """Return the prepared letters of each sequence, without filling to the fixed length."""
         fixed = self.fixed
         return [
             self._prepared(letters, fixed and min(fixed, len(letters))) for letters in sequences

@@ -54,7 +54,7 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
             )
             for _ in range(LAYERS)
         ]
-        self.places = _sinusoids(LENGTH_MAX)
+        self.positions = _sinusoids(LENGTH_MAX)
         self.source = {"kind": "none", "location": "", "revision": None, "weights": {}}
 
     def count_tokens(self, sequences: Sequence[str]) -> list[int]:
@@ -62,12 +62,18 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
         return [max(1, len(sequence)) for sequence in sequences]
 
     def read_letters(self, sequences: Sequence[str]) -> Reading:
-        """Return how much of the sequences is read: A, C, G and T of their first 1,024 letters."""
-        parts = [sequence[:LENGTH_MAX] for sequence in sequences]
-        read = sum(map(len, parts))
-        known_letters = sum(part.upper().count(letter) for part in parts for letter in LETTERS)
-        cut = sum(len(sequence) > LENGTH_MAX for sequence in sequences)
-        return Reading(sum(map(len, sequences)), known_letters, cut, read, read - known_letters)
+        """Return the numbers of letters read: of each sequence A, C, G and T of the first 1,024."""
+        read_texts = [sequence[:LENGTH_MAX] for sequence in sequences]
+        letter_count = sum(map(len, read_texts))
+        known_count = sum(text.upper().count(letter) for text in read_texts for letter in LETTERS)
+        cut_count = sum(len(sequence) > LENGTH_MAX for sequence in sequences)
+        return Reading(
+            sum(map(len, sequences)),
+            known_count,
+            cut_count,
+            letter_count,
+            letter_count - known_count,
+        )
 
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 1) -> np.ndarray:
         """Return (n, 64) float32 embeddings; sequences of one length are computed together."""
@@ -89,11 +95,11 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
     def _states(self, ids: np.ndarray) -> np.ndarray:
         """Return the last states (n, t, 64) of token ids (n, t)."""
         count, length = ids.shape
-        x = self.letters[ids] + self.places[:length]
+        x = self.letters[ids] + self.positions[:length]
         for attend, joined, up, down in self.layers:
-            split = (count, length, 3, HEADS, WIDTH // HEADS)
-            parts = (_normed(x) @ attend).reshape(split).transpose(2, 0, 3, 1, 4)
-            q, k, v = np.ascontiguousarray(parts)  # BLAS needs contiguous arrays
+            projection_shape = (count, length, 3, HEADS, WIDTH // HEADS)
+            projections = (_normed(x) @ attend).reshape(projection_shape).transpose(2, 0, 3, 1, 4)
+            q, k, v = np.ascontiguousarray(projections)  # BLAS needs contiguous arrays
             scores = (q / np.float32(np.sqrt(WIDTH // HEADS))) @ k.swapaxes(-1, -2)
             scores -= scores.max(axis=-1, keepdims=True)
             np.exp(scores, out=scores)

@@ -40,19 +40,19 @@ class Reader:
         return len(TEST_LETTERS) - _DROPPED_MAX <= letter_count <= len(TEST_LETTERS)
 
     def read(self, sequences: Sequence[str]) -> Reading:
-        """Return how much of the sequences is read. Raise ExtractorError as encoding does."""
+        """Return the numbers of letters and tokens read. Raise ExtractorError as encoding does."""
         texts = self._prepare.unfilled(sequences)
         tokens, limit = self._encoder.tokens, self._encoder.max_length
         is_truncated = limit is not None and self._encoder.truncation in ("right", "left")
         encoded = self._encoder.encode(texts)[0] if is_truncated else tokens.ids(texts)
-        count, known_count, letters = self._counts(encoded)
+        token_counts, known_counts, letter_counts = self._counts(encoded)
         is_shortened = np.array(
             [len(text) < len(sequence) for text, sequence in zip(texts, sequences, strict=True)]
         )
         text_lengths = np.array([len(text) for text in texts], dtype=np.int64)
         is_full = np.array([is_truncated and len(ids) == limit for ids in encoded], dtype=np.bool_)
         maybe_cut_indices = np.flatnonzero(
-            is_full & ((letters < text_lengths) if self._spells_letters else is_full)
+            is_full & ((letter_counts < text_lengths) if self._spells_letters else is_full)
         )
         uncut_ids = dict(
             zip(
@@ -63,23 +63,23 @@ class Reader:
         )
         is_cut = np.array([len(uncut_ids.get(i, ids)) > len(ids) for i, ids in enumerate(encoded)])
         if self._spells_letters:
-            read = np.minimum(letters, text_lengths)
+            read_letters = np.minimum(letter_counts, text_lengths)
         else:
-            added_count = np.array([len(ids) for ids in encoded], dtype=np.int64) - count
-            uncut_count = [
+            added_counts = np.array([len(ids) for ids in encoded], dtype=np.int64) - token_counts
+            uncut_counts = [
                 len(uncut_ids.get(i, ids)) for i, ids in enumerate(encoded)
-            ] - added_count
-            read = text_lengths * known_count // np.maximum(uncut_count, 1)
+            ] - added_counts
+            read_letters = text_lengths * known_counts // np.maximum(uncut_counts, 1)
         return Reading(
             given=sum(map(len, sequences)),
-            read=int(read.sum()),
+            read=int(read_letters.sum()),
             cut=int((is_cut | is_shortened).sum()),
-            tokens=int(count.sum()),
-            unknown=int((count - known_count).sum()),
+            tokens=int(token_counts.sum()),
+            unknown=int((token_counts - known_counts).sum()),
         )
 
     def _counts(self, pieces: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.int64], ...]:
-        """Return per piece the numbers of its own tokens, of known ones, and of their letters."""
+        """Return each piece's number of tokens without added ones, of known ones, of letters."""
         frame, unknown = self._encoder.frame, self._encoder.tokens.unknown_id
         before, after = (frame.before, frame.after) if frame else (0, 0)
         counts = np.zeros((3, len(pieces)), dtype=np.int64)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as f
 
 # Width of a one-hot letter.
-_LETTERS = 4
+_LETTER_COUNT = 4
 # Base-2 logarithm of the shortest half-life, in bins, of the exponential features of a distance.
 _HALF_LIFE_MIN = 3.0
 # Added to the gamma features to avoid a division of zero by zero.
@@ -55,7 +55,7 @@ class _Residual(nn.Module):
         return states
 
 
-class _Halving(nn.Module):
+class _AttentionPooling(nn.Module):
     """Averages neighbouring pairs, weighted by a softmax per channel."""
 
     def __init__(self, width: int) -> None:
@@ -124,7 +124,7 @@ class _SpeciesExperts(nn.Module):
     def __init__(self, config: SpaceConfig) -> None:
         super().__init__()
         width, experts = config.dim, config.species_num_experts
-        self.chosen = config.topk
+        self.experts_per_position = config.topk
         gate = nn.Sequential(nn.Linear(width, experts), nn.LeakyReLU())
         self.gates = nn.ModuleDict({_SPECIES: gate})
         self.layer_norm = nn.LayerNorm(width)
@@ -134,11 +134,11 @@ class _SpeciesExperts(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return (b, t, width) of states (b, t, width)."""
         rows = x.flatten(0, 1)
-        scores, chosen = self.gates[_SPECIES](rows).topk(self.chosen, dim=-1)
+        scores, expert_indices = self.gates[_SPECIES](rows).topk(self.experts_per_position, dim=-1)
         shares, normed = scores.softmax(dim=-1), self.layer_norm(rows)
         out = rows
         for expert_index in range(len(self.input.weight)):
-            row, rank = (chosen == expert_index).nonzero(as_tuple=True)
+            row, rank = (expert_indices == expert_index).nonzero(as_tuple=True)
             inner = f.relu(
                 normed[row] @ self.input.weight[expert_index] + self.input.bias[expert_index]
             )
@@ -193,21 +193,23 @@ class Space(nn.Module):
         widths = [half, *_widths(config)]
         self.target_length = config.target_length
         self.stem = nn.Sequential(
-            nn.Conv1d(_LETTERS, half, 15, padding=7), _Residual(*_block(half, half)), _Halving(half)
+            nn.Conv1d(_LETTER_COUNT, half, 15, padding=7),
+            _Residual(*_convolution_block(half, half)),
+            _AttentionPooling(half),
         )
         self.conv_tower = nn.Sequential(
             *(
                 nn.Sequential(
-                    nn.Sequential(*_block(inputs, outputs, 5)),
-                    _Residual(*_block(outputs, outputs)),
-                    _Halving(outputs),
+                    nn.Sequential(*_convolution_block(inputs, outputs, 5)),
+                    _Residual(*_convolution_block(outputs, outputs)),
+                    _AttentionPooling(outputs),
                 )
                 for inputs, outputs in pairwise(widths)
             )
         )
         self.transformer = _Transformer(config)
         # In the checkpoint, the number of this part is 1.
-        last_block = nn.Sequential(*_block(config.dim, 2 * config.dim))
+        last_block = nn.Sequential(*_convolution_block(config.dim, 2 * config.dim))
         self.final_pointwise = nn.ModuleDict({"1": last_block})
         self.last_activation = _Gelu()
 
@@ -250,7 +252,7 @@ def features_of_distance(length: int, features: int, device: torch.device) -> Te
     return torch.cat([unsigned, distance.sign().unsqueeze(-1) * unsigned], dim=-1)
 
 
-def _block(inputs: int, outputs: int, kernel: int = 1) -> tuple[nn.Module, ...]:
+def _convolution_block(inputs: int, outputs: int, kernel: int = 1) -> tuple[nn.Module, ...]:
     return (
         nn.BatchNorm1d(inputs),
         _Gelu(),
@@ -260,6 +262,6 @@ def _block(inputs: int, outputs: int, kernel: int = 1) -> tuple[nn.Module, ...]:
 
 def _widths(config: SpaceConfig) -> list[int]:
     """Return the numbers of channels of the tower's steps, which grow by a constant factor."""
-    half, steps, divisor = config.dim // 2, config.num_downsamples - 1, config.dim_divisible_by
-    factor = math.exp(math.log(config.dim / half) / (steps - 1))
-    return [round(half * factor**n / divisor) * divisor for n in range(steps)]
+    width_min, steps, divisor = config.dim // 2, config.num_downsamples - 1, config.dim_divisible_by
+    factor = math.exp(math.log(config.dim / width_min) / (steps - 1))
+    return [round(width_min * factor**n / divisor) * divisor for n in range(steps)]

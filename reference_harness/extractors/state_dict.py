@@ -16,7 +16,7 @@ from .options import Options
 from .origin import Origin
 from .tensors import read_tensors
 
-_LISTED_KEYS = 3
+_LISTED_KEYS_MAX = 3
 
 
 def load_state(
@@ -34,15 +34,15 @@ def load_state(
             "its files"
         )
         raise ExtractorError(msg)
-    model = _built(model_class, origin, options)
-    tensors = laid_out(read_tensors(path, options.weights_at), options)
-    info = _filled(model, tensors, options.zeros)
-    exact_weights = float32_weights(model, options.keep_float32)
-    stored = {name: weight.data for name, weight in exact_weights.items()}
+    model = _built_model(model_class, origin, options)
+    tensors = tensors_by_model_name(read_tensors(path, options.weights_at), options)
+    loading_report = _fill_weights(model, tensors, options.zeros)
+    kept_weights = float32_weights(model, options.keep_float32)
+    float32_tensors = {name: weight.data for name, weight in kept_weights.items()}
     model.to(getattr(torch, options.dtype))
-    for name, weight in exact_weights.items():
-        weight.data = stored[name]
-    return model, info, path
+    for name, weight in kept_weights.items():
+        weight.data = float32_tensors[name]
+    return model, loading_report, path
 
 
 def float32_weights(model: Any, pattern: str) -> dict[str, torch.nn.Parameter]:
@@ -57,13 +57,13 @@ def float32_weights(model: Any, pattern: str) -> dict[str, torch.nn.Parameter]:
     if pattern and not matching:
         msg = (
             f"keep_float32 is {pattern!r}, which matches no weight of {type(model).__name__}: "
-            f"declare a pattern of names such as {', '.join(list(weights)[:_LISTED_KEYS])}"
+            f"declare a pattern of names such as {', '.join(list(weights)[:_LISTED_KEYS_MAX])}"
         )
         raise ExtractorError(msg)
     return matching
 
 
-def laid_out(tensors: Mapping[str, Tensor], options: Options) -> dict[str, Tensor]:
+def tensors_by_model_name(tensors: Mapping[str, Tensor], options: Options) -> dict[str, Tensor]:
     """Return the tensors under the names of the model.
 
     In this order: `rename` rewrites names, one rule after the other; `split` divides a tensor along
@@ -72,7 +72,9 @@ def laid_out(tensors: Mapping[str, Tensor], options: Options) -> dict[str, Tenso
     """
     model_tensors: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
-        for part_name, part in _parts(_renamed(name, options.rename), tensor, options.split):
+        for part_name, part in _split_tensor(
+            _renamed_tensor_name(name, options.rename), tensor, options.split
+        ):
             if part_name in model_tensors:
                 msg = f"rename gives two tensors the name {part_name!r}: correct its rules"
                 raise ExtractorError(msg)
@@ -81,13 +83,13 @@ def laid_out(tensors: Mapping[str, Tensor], options: Options) -> dict[str, Tenso
     return model_tensors
 
 
-def _renamed(name: str, rules: Mapping[str, str]) -> str:
+def _renamed_tensor_name(name: str, rules: Mapping[str, str]) -> str:
     for pattern, replacement in rules.items():
         name = re.sub(pattern, replacement, name)
     return name
 
 
-def _parts(name: str, tensor: Tensor, rules: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
+def _split_tensor(name: str, tensor: Tensor, rules: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
     for pattern, names in rules.items():
         if re.search(pattern, name) is None:
             continue
@@ -106,28 +108,32 @@ def _parts(name: str, tensor: Tensor, rules: Mapping[str, Any]) -> list[tuple[st
     return [(name, tensor)]
 
 
-def _built(cls: Any, origin: Origin, options: Options) -> Any:
+def _built_model(model_class: Any, origin: Origin, options: Options) -> Any:
     """Return the class built from config.json, if it exists, and config_arguments."""
-    if not hasattr(cls, "config_class"):
+    if not hasattr(model_class, "config_class"):
         msg = (
-            f"auto_class is {options.auto_class!r}, but {cls.__name__} has no config_class to be "
+            f"auto_class is {options.auto_class!r}, but {model_class.__name__} has no "
+            "config_class to be "
             "built from: declare a class of transformers, or leave weights out"
         )
         raise ExtractorError(msg)
     path = origin.file("config.json")
     config = {} if path is None else read_json(path.read_bytes())
-    if dataclasses.is_dataclass(cls.config_class):
+    if dataclasses.is_dataclass(model_class.config_class):
         # A class of the harness; config.json may have settings that it does not need.
-        names = {field.name for field in dataclasses.fields(cls.config_class)}
+        names = {field.name for field in dataclasses.fields(model_class.config_class)}
         config = {name: value for name, value in config.items() if name in names}
     with torch.random.fork_rng():
         # Weights that no file has are not used, but should be the same in each process.
         torch.manual_seed(0)
-        return cls(cls.config_class(**{**config, **options.config_arguments}))
+        return model_class(model_class.config_class(**{**config, **options.config_arguments}))
 
 
-def _filled(model: Any, tensors: dict[str, Tensor], zeros: str) -> dict[str, Any]:
-    """Copy tensors into a model; return which are missing, unexpected or of another shape."""
+def _fill_weights(model: Any, tensors: dict[str, Tensor], zeros: str) -> dict[str, Any]:
+    """Copy tensors into a model, and return a report like that of transformers.
+
+    It has the names of tensors that are missing, unexpected, or of another shape.
+    """
     model_tensors = model.state_dict()
     if zeros:
         zero_names = [
@@ -139,11 +145,11 @@ def _filled(model: Any, tensors: dict[str, Tensor], zeros: str) -> dict[str, Any
         for n, tensor in tensors.items()
         if n in model_tensors and model_tensors[n].shape != tensor.shape
     ]
-    fitting = {name: tensor for name, tensor in tensors.items() if name not in ill_shaped}
-    report = model.load_state_dict(fitting, strict=False)
+    fitting_tensors = {name: tensor for name, tensor in tensors.items() if name not in ill_shaped}
+    result = model.load_state_dict(fitting_tensors, strict=False)
     return {
-        "missing_keys": [name for name in report.missing_keys if name not in ill_shaped],
-        "unexpected_keys": report.unexpected_keys,
+        "missing_keys": [name for name in result.missing_keys if name not in ill_shaped],
+        "unexpected_keys": result.unexpected_keys,
         "mismatched_keys": ill_shaped,
         "error_msgs": [],
     }

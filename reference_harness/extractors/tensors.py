@@ -13,13 +13,13 @@ from safetensors import safe_open
 from torch import Tensor
 
 from .base import ExtractorError
-from .weights import SAFE
+from .weights import SAFETENSORS_ENDINGS
 
-_LISTED_ENTRIES = 5
+_LISTED_ENTRIES_MAX = 5
 
 
 class _Ignored:
-    """Replaces every object of a pickle that is not needed for tensors; accepts any call."""
+    """Stands in for every class of a pickle that tensors do not need; any call has no effect."""
 
     def __init__(self, *_: object, **__: object) -> None:
         pass
@@ -63,10 +63,11 @@ def _load(file: IO[bytes], **options: Any) -> Any:  # as pickle.load
     return _Unpickler(file, **options).load()
 
 
-_TENSORS_ALONE = types.ModuleType("tensors_alone")
-"""The pickle module for torch.load, which uses its `load` for files from before torch 1.6."""
-_TENSORS_ALONE.Unpickler = _Unpickler  # type: ignore[attr-defined]
-_TENSORS_ALONE.load = _load  # type: ignore[attr-defined]
+_TENSOR_PICKLE = types.ModuleType("tensors_alone")
+"""A pickle module for torch.load that reads only tensors; torch calls `load` for files from before
+torch 1.6."""
+_TENSOR_PICKLE.Unpickler = _Unpickler  # type: ignore[attr-defined]
+_TENSOR_PICKLE.load = _load  # type: ignore[attr-defined]
 
 
 def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tensor]:
@@ -77,7 +78,7 @@ def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tenso
     tensors whose name matches the regular expression `only` are read. Raise ExtractorError if there
     are no tensors.
     """
-    if path.suffix in SAFE:
+    if path.suffix in SAFETENSORS_ENDINGS:
         with safe_open(path, "pt") as file:
             return {name: file.get_tensor(name) for name in file.keys() if re.search(only, name)}  # noqa: SIM118 - no mapping
     content = _unpickled(path)
@@ -88,7 +89,7 @@ def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tenso
     if not tensors:
         keys = [str(key) for key in content] if isinstance(content, Mapping) else []
         content_text = (
-            f"entries {', '.join(keys[:_LISTED_ENTRIES])}" if keys else type(content).__name__
+            f"entries {', '.join(keys[:_LISTED_ENTRIES_MAX])}" if keys else type(content).__name__
         )
         msg = (
             f"{path.name} has no tensors but {content_text}: declare weights_at=ENTRY, the "
@@ -107,7 +108,7 @@ def _tensors(content: object) -> dict[str, Tensor]:
 def _unpickled(path: Path) -> object:
     try:
         return torch.load(
-            path, map_location="cpu", weights_only=False, pickle_module=_TENSORS_ALONE
+            path, map_location="cpu", weights_only=False, pickle_module=_TENSOR_PICKLE
         )
     except Exception as error:
         msg = (

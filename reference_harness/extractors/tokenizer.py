@@ -1,4 +1,4 @@
-"""The tokenizer of a model, or one of the harness, behind one interface."""
+"""One interface to the tokenizer of a model and to those of the harness."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from .origin import Origin, check_class, class_of
 from .words import WordTokenizer, letter_tokenizer, word_tokenizer
 
 # Tokenizers without a limit declare 10**30.
-NO_LIMIT = 10**9
+LIMIT_MAX = 10**9
 # Letters with which tokenizer and model are tried: their number is a multiple of 1 to 4 and 6, the
 # lengths of k-mers, and neither end repeats another part.
 TEST_LETTERS = "ACGGTACATTGCAGCTTAACCGGATCCAGATTACAGCATGTTGGCACT"
@@ -53,7 +53,7 @@ class Tokens:
     def limit(self) -> int | None:
         """The tokenizer's maximum number of tokens; None if it declares none."""
         declared = None if self.is_own else self.inner.model_max_length
-        return declared if declared and 0 < declared < NO_LIMIT else None
+        return declared if declared and 0 < declared < LIMIT_MAX else None
 
     @property
     def pad_id(self) -> int | None:
@@ -69,7 +69,7 @@ class Tokens:
 
     @property
     def special_count(self) -> int:
-        """Number of tokens added to a sequence; the prefix counts only for our own tokenizers."""
+        """Number of tokens added to a sequence; with a tokenizer of the harness also the prefix."""
         if self.is_own:
             return len(self.inner.before) + len(self.inner.after)
         return int(self.inner.num_special_tokens_to_add()) if self.special else 0
@@ -157,13 +157,13 @@ def load_tokens(origin: Origin, options: Options) -> Tokens:
     return Tokens(
         inner=inner,
         special=options.special_tokens,
-        prefix=_with_token_texts(options.prefix, inner),
+        prefix=_with_special_tokens(options.prefix, inner),
         spaced=options.letters == "spaced",
         arguments=options.tokenizer_arguments,
     )
 
 
-def _with_token_texts(prefix: str, inner: Any) -> str:  # any tokenizer of transformers
+def _with_special_tokens(prefix: str, inner: Any) -> str:  # any tokenizer of transformers
     """Return the prefix with `{bos_token}` and the like replaced by the tokenizer's texts."""
 
     def text(match: re.Match[str]) -> str:

@@ -14,7 +14,7 @@ from .tokenizer import Frame, Tokens
 
 @dataclass(frozen=True, kw_only=True)
 class Encoder:
-    """A tokenizer with a limit: every piece that it returns has from 1 to `max_length` tokens."""
+    """A tokenizer with a limit: every piece that `encode` returns has 1 to `max_length` tokens."""
 
     tokens: Tokens
     max_length: int | None
@@ -25,7 +25,7 @@ class Encoder:
     """Number of tokens that two consecutive windows share."""
     pad_id: int
     padding: str
-    rows: int | None
+    embedding_rows: int | None
     """Number of rows of the model's table of embeddings; None if unknown."""
     frame: Frame | None
     """Numbers of special tokens around a sequence; None if they could not be found."""
@@ -44,7 +44,7 @@ class Encoder:
                 f"{self.stride} leave no token for the sequence: pass a larger max_length"
             )
             raise ExtractorError(msg)
-        if self._is_cut_here() and self.frame is None:
+        if self._cuts_itself() and self.frame is None:
             msg = (
                 f"truncation is {self.truncation!r}, but the special tokens and prefix could not "
                 "be found around the tokens of a sequence: use truncation right without a prefix"
@@ -66,8 +66,8 @@ class Encoder:
             ids = self.tokens.ids(letters)
         elif self.truncation == "none":
             ids = self.tokens.ids(letters)
-            self._refuse_long(ids)
-        elif self._is_cut_here():
+            self._check_lengths(ids)
+        elif self._cuts_itself():
             pieces_by_sequence = [
                 self._cut(sequence_ids) for sequence_ids in self.tokens.ids(letters)
             ]
@@ -75,7 +75,7 @@ class Encoder:
             rows = np.repeat(rows, [len(pieces) for pieces in pieces_by_sequence])
         else:
             ids, rows = self._cut_by_tokenizer(letters, rows)
-        self._check(ids, rows, letters)
+        self._check_pieces(ids, rows, letters)
         return ids, rows
 
     def pad(self, pieces: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
@@ -92,8 +92,8 @@ class Encoder:
     def own_tokens(self, mask: Tensor, *, before: bool) -> Tensor:
         """Return the mask (b, t) without the tokens added after each sequence.
 
-        With `before`, it is also without the tokens added before the sequence. A row without tokens
-        of its own keeps its mask. The frame must be known.
+        With `before`, the tokens added before each sequence are left out, too. A row of which
+        nothing would be left keeps its mask. `frame` must not be None.
         """
         if self.frame is None:
             raise AssertionError
@@ -104,8 +104,8 @@ class Encoder:
             sequence_mask = sequence_mask * (position > self.frame.before)
         return torch.where(sequence_mask.any(dim=1, keepdim=True), sequence_mask, mask)
 
-    def _is_cut_here(self) -> bool:
-        """Whether this class cuts sequences, because the tokenizer cannot cut them as declared."""
+    def _cuts_itself(self) -> bool:
+        """Whether this class cuts sequences, as the tokenizer does not support the options."""
         if self.max_length is None or self.truncation == "none":
             return False
         if self.tokens.is_own:
@@ -119,24 +119,26 @@ class Encoder:
         if self.frame is None or self.max_length is None:
             raise AssertionError
         before, end = self.frame.before, len(ids) - self.frame.after
-        sequence_ids, length = ids[before:end], self.max_length - before - self.frame.after
-        if length <= self.stride:
+        sequence_ids, length_max = ids[before:end], self.max_length - before - self.frame.after
+        if length_max <= self.stride:
             msg = (
                 f"max_length is {self.max_length}, but {before + self.frame.after} special tokens "
                 f"and a stride of {self.stride} leave no token for the sequence: pass a larger "
                 "max_length"
             )
             raise ExtractorError(msg)
-        if len(sequence_ids) <= length:
+        if len(sequence_ids) <= length_max:
             return [ids]
         if self.truncation == "windows":
-            starts = list(range(0, len(sequence_ids) - self.stride, length - self.stride))
+            starts = list(range(0, len(sequence_ids) - self.stride, length_max - self.stride))
             if self.full_last:
-                starts[-1] = len(sequence_ids) - length
-            windows = [sequence_ids[start : start + length] for start in starts]
+                starts[-1] = len(sequence_ids) - length_max
+            windows = [sequence_ids[start : start + length_max] for start in starts]
         else:
             windows = [
-                sequence_ids[-length:] if self.truncation == "left" else sequence_ids[:length]
+                sequence_ids[-length_max:]
+                if self.truncation == "left"
+                else sequence_ids[:length_max]
             ]
         return [[*ids[:before], *window, *ids[end:]] for window in windows]
 
@@ -158,10 +160,10 @@ class Encoder:
                 sequence_ids if len(sequence_ids) <= self.max_length else self._cut(sequence_ids)[0]
                 for sequence_ids in ids
             ]
-        self._refuse_long(ids)
+        self._check_lengths(ids)
         return ids, rows
 
-    def _refuse_long(self, ids: list[list[int]]) -> None:
+    def _check_lengths(self, ids: list[list[int]]) -> None:
         longest = max(range(len(ids)), key=lambda i: len(ids[i]), default=0)
         if self.max_length is None or not ids or len(ids[longest]) <= self.max_length:
             return
@@ -171,7 +173,7 @@ class Encoder:
         )
         raise ExtractorError(msg)
 
-    def _check(self, ids: list[list[int]], rows: np.ndarray, letters: Sequence[str]) -> None:
+    def _check_pieces(self, ids: list[list[int]], rows: np.ndarray, letters: Sequence[str]) -> None:
         """Raise ExtractorError for a piece without tokens, and for an id unknown to the model."""
         for row, piece in zip(rows, ids, strict=True):
             if not piece:
@@ -181,11 +183,12 @@ class Encoder:
                 )
                 raise ExtractorError(msg)
             id_max = max(piece)
-            if self.rows is not None and id_max >= self.rows:
+            if self.embedding_rows is not None and id_max >= self.embedding_rows:
                 msg = (
                     f"sequence {row} has token {id_max} ({self.tokens.name(id_max)!r}), but the "
                     "model "
-                    f"has embeddings only for 0 to {self.rows - 1}: use the model's own tokenizer, "
+                    f"has embeddings only for 0 to {self.embedding_rows - 1}: use the model's "
+                    "own tokenizer, "
                     "or remove such letters from the sequences"
                 )
                 raise ExtractorError(msg)

@@ -1,8 +1,8 @@
 """Keep a device busy: send batches and fetch results while other batches are computed.
 
-On a GPU all work is queued: the forward pass of a batch is queued before the result of the previous
-one is waited for, and both copies use pinned memory. On a CPU nothing is queued, and the same code
-passes results on. The batches and the results are the same.
+On a GPU all work is queued: the forward pass of a batch is queued before the program waits for the
+result of the previous batch, and copies to and from the GPU use pinned memory. On a CPU nothing is
+queued, and each result is ready at once. Batches and results are the same on both.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ def on_device(tensor: Tensor, device: str) -> Tensor:
 def host_arrays(
     results: Iterator[tuple[Batch, Tensor]],
 ) -> Iterator[tuple[Batch, Array]]:
-    """Yield results as arrays, in order, each as soon as `PENDING_MAX` more are queued."""
+    """Yield batches with results as arrays, in order, once `PENDING_MAX` more are queued."""
     waiting: deque[tuple[Batch, Callable[[], Array]]] = deque()
     for batch, result in results:
         waiting.append((batch, to_host(result)))
@@ -65,7 +65,7 @@ def to_host(tensor: Tensor) -> Callable[[], Array]:
 
 
 CALLS_MAX = 2
-"""Most calls whose sequences are encoded in advance: the running one, and the next."""
+"""Most calls whose sequences are encoded in advance: that which runs, and the next."""
 
 
 class EncodedAhead(Generic[Encoded]):
@@ -90,7 +90,7 @@ class EncodedAhead(Generic[Encoded]):
             self._begun.append((sequence_list, self._pool.submit(self._encode, sequence_list)))
 
     def take(self, sequences: Sequence[str]) -> Encoded:
-        """Return the encoded sequences, which `begin` may have started. Raise as `encode`."""
+        """Return the encoded sequences, from `begin` or encoded now. Raise what `encode` raises."""
         sequence_list = list(sequences)
         while self._begun:
             begun_sequences, future = self._begun.popleft()

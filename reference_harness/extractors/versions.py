@@ -1,4 +1,4 @@
-"""Explain errors of torch or transformers: the versions, and what to do."""
+"""Explain errors of torch or transformers by the installed versions, and advise what to do."""
 
 import json
 import re
@@ -10,25 +10,29 @@ import transformers
 
 from reference_harness.formats.files import NotReadable, member_at, read_regular
 
-_CHAIN_MAX = 10
-"""Most errors of a chain of causes whose texts are searched."""
+_CAUSES_MAX = 10
+"""Most errors whose texts are searched: an error, its cause, the cause of that, and so on."""
 _CONFIG_BYTES_MAX = 10_000_000
 _VERSION = re.compile(r"\d+(\.\d+)*")
-_ON_META = (
+_META_DEVICE_CAUSE = (
     "the model's constructor computes with tensors, as transformers 4 allowed; transformers 5 "
     "builds models on the meta device, where tensors have no data"
 )
-_MISSING_NAME = (
+_MISSING_NAME_CAUSE = (
     "the code of the model imports a name that the installed library does not have: it was "
     "written for another version"
 )
-_OTHER_CODE = "the code of the model, or its configuration, may be for another version"
-_UNKNOWN = "this version of transformers does not have the model's architecture or tokenizer"
-_PACKAGE = "the code of the model needs a package that is missing, or another version of one"
+_OTHER_VERSION_CAUSE = "the code of the model, or its configuration, may be for another version"
+_UNKNOWN_MODEL_CAUSE = (
+    "this version of transformers does not have the model's architecture or tokenizer"
+)
+_MISSING_PACKAGE_CAUSE = (
+    "the code of the model needs a package that is missing, or another version of one"
+)
 _CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (_ON_META, (r"meta (tensor|device)", r"[Cc]annot copy out of meta")),
+    (_META_DEVICE_CAUSE, (r"meta (tensor|device)", r"[Cc]annot copy out of meta")),
     (
-        _MISSING_NAME,
+        _MISSING_NAME_CAUSE,
         (
             r"cannot import name '\w+' from '(transformers|torch)",
             r"No module named '(transformers|torch)\.",
@@ -36,7 +40,7 @@ _CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        _OTHER_CODE,
+        _OTHER_VERSION_CAUSE,
         (
             r"tied_weights_keys|get_head_mask|past_key_values|DynamicCache|post_init|_init_weights",
             r"is_flash_attn|rope_(scaling|parameters)|_supports_",
@@ -44,14 +48,14 @@ _CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        _UNKNOWN,
+        _UNKNOWN_MODEL_CAUSE,
         (
             r"does not recognize this architecture|Unrecognized (model|configuration class)",
             r"Tokenizer class \w+ does not exist",
         ),
     ),
     (
-        _PACKAGE,
+        _MISSING_PACKAGE_CAUSE,
         (
             r"following packages that were not found|No module named '|requires the .* library",
             r"DLL load failed|undefined symbol|cannot open shared object",
@@ -59,7 +63,7 @@ _CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
 )
 """Explanations of errors, and patterns of their texts; the first match is used."""
-_ADVICE = (
+_ENVIRONMENT_ADVICE = (
     "run it in an environment in which it can be loaded, such as the one that an entry of the "
     "model registry pins (docs/maintainer/models.md: `[run.environment]`), or write your own "
     "extractor (docs/contributor/extractor.md)"
@@ -69,9 +73,9 @@ _ADVICE = (
 def version_advice(folder: Path | None, error: BaseException, *, own_code: bool) -> str:
     """Return an explanation of an error that a model raised while it was loaded or run.
 
-    It contains the meaning of the error's text, the installed versions, the one that the
-    configuration in the folder names, and what to do; it is "" for an error of files or memory
-    without a known meaning. `own_code` says whether code of the model's author was run.
+    The explanation names the probable cause, the installed versions, the version that config.json
+    in the folder names, and what to do; it is "" for an error of files or memory without a known
+    cause. `own_code` says whether code of the model's author was run.
     """
     text = _texts(error)
     causes = (
@@ -83,27 +87,29 @@ def version_advice(folder: Path | None, error: BaseException, *, own_code: bool)
     if not cause and isinstance(error, OSError | MemoryError | torch.OutOfMemoryError):
         return ""
     configured_version = _configured_version(folder)
-    saved = f"the model's config.json names {configured_version}{_age_text(configured_version)}"
+    configured_text = (
+        f"the model's config.json names {configured_version}{_age_text(configured_version)}"
+    )
     sentences = [
         cause,
         f"installed are transformers {transformers.__version__} and torch {torch.__version__}",
-        saved if configured_version else "the model's config.json names no version",
+        configured_text if configured_version else "the model's config.json names no version",
     ]
     is_other_major_version = (
         bool(configured_version)
         and _version_numbers(configured_version)[0] != _version_numbers(transformers.__version__)[0]
     )
-    advice = _ADVICE if cause or own_code or is_other_major_version else ""
+    advice = _ENVIRONMENT_ADVICE if cause or own_code or is_other_major_version else ""
     return "; ".join(sentence for sentence in (*sentences, advice) if sentence)
 
 
 def _texts(error: BaseException) -> str:
     """Return the types and texts of an error and of its causes, one per line."""
     texts: list[str] = []
-    linked_error: BaseException | None = error
-    while linked_error is not None and len(texts) < _CHAIN_MAX:
-        texts.append(f"{type(linked_error).__name__}: {linked_error}")
-        linked_error = linked_error.__cause__ or linked_error.__context__
+    next_error: BaseException | None = error
+    while next_error is not None and len(texts) < _CAUSES_MAX:
+        texts.append(f"{type(next_error).__name__}: {next_error}")
+        next_error = next_error.__cause__ or next_error.__context__
     return "\n".join(texts)
 
 
@@ -120,7 +126,7 @@ def _configured_version(folder: Path | None) -> str:
 
 
 def _age_text(version: str) -> str:
-    """Return " (an older one)" or " (a newer one)" than the installed version; "" for the same."""
+    """Return a text that calls a version older or newer than the installed one; "" if equal."""
     configured, installed = _version_numbers(version), _version_numbers(transformers.__version__)
     if configured == installed:
         return ""

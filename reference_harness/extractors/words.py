@@ -1,4 +1,4 @@
-"""The harness's own tokenizers: letters or k-mers of a declared vocabulary."""
+"""The harness's own tokenizers, whose tokens are letters or k-mers of a declared vocabulary."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from .origin import Origin
 
 DNA = ("A", "C", "G", "T")
 _PAD_NAMES = ("[PAD]", "<pad>", "<PAD>")
-_ALL_WORDS = re.compile(r"([A-Za-z]+)\^(\d)(?:-(\d))?")
+_ALL_WORDS_ENTRY = re.compile(r"([A-Za-z]+)\^(\d)(?:-(\d))?")
 # There are 390,625 words of eight out of five letters; longer ones are surely a typing error.
 _WORD_LETTERS_MAX = 8
 
@@ -48,11 +48,11 @@ class WordTokenizer:
             words = [sequence[start : start + self.k] for start in range(0, end, self.k)]
         ids_or_none = list(map(self.vocabulary.get, words))
         # Usually every word is in the vocabulary, so that no loop in Python is needed.
-        ids = [number for number in ids_or_none if number is not None]
+        ids = [token_id for token_id in ids_or_none if token_id is not None]
         if len(ids) < len(ids_or_none):
             ids = []
-            for word, number in zip(words, ids_or_none, strict=True):
-                ids += self._partial_word(word) if number is None else (number,)
+            for word, token_id in zip(words, ids_or_none, strict=True):
+                ids += self._partial_word(word) if token_id is None else (token_id,)
         remainder = sequence[end:]
         if remainder in self.vocabulary and self.rest in ("shorter", "end"):
             ids.append(self.vocabulary[remainder])
@@ -61,16 +61,16 @@ class WordTokenizer:
         return ids
 
     def _partial_word(self, word: str) -> Iterator[int]:
-        """Yield the ids of letters that form no word of the vocabulary."""
+        """Yield the ids for letters that form no word of the vocabulary, as `rest` declares."""
         if self.rest == "drop":
             return
         if self.rest in ("unknown", "end") or self.k == 1:
             yield self._unknown(word)
             return
         while word:
-            longest = len(word) if self.rest == "shorter" else 1
+            length_max = len(word) if self.rest == "shorter" else 1
             known_part = next(
-                (word[:n] for n in range(longest, 0, -1) if word[:n] in self.vocabulary), ""
+                (word[:n] for n in range(length_max, 0, -1) if word[:n] in self.vocabulary), ""
             )
             yield self.vocabulary[known_part] if known_part else self._unknown(word[0])
             word = word[max(1, len(known_part)) :]
@@ -90,7 +90,7 @@ def word_tokenizer(options: Options, origin: Origin) -> WordTokenizer:
 
     Raise ExtractorError if the vocabulary cannot be read or lacks a named entry.
     """
-    entries = _read(options.vocabulary, origin)
+    entries = _read_vocabulary(options.vocabulary, origin)
 
     def ids(option: str, names: str) -> tuple[int, ...]:
         stripped = [name.strip() for name in names.split(",") if name.strip()]
@@ -120,10 +120,10 @@ def letter_tokenizer() -> WordTokenizer:
     return WordTokenizer(vocabulary={x: i for i, x in enumerate(DNA)}, unknown=len(DNA))
 
 
-def _read(declared: str, origin: Origin) -> dict[str, int]:
+def _read_vocabulary(declared: str, origin: Origin) -> dict[str, int]:
     """Return the id of each entry, from a text with commas or from a file of the checkpoint."""
     if "," in declared or "=" in declared or "^" in declared:
-        return _listed(declared)
+        return _vocabulary_of_text(declared)
     path = origin.file(declared)
     if path is None:
         msg = (
@@ -132,31 +132,34 @@ def _read(declared: str, origin: Origin) -> dict[str, int]:
             "commas"
         )
         raise ExtractorError(msg)
-    return _of_file(path)
+    return _vocabulary_of_file(path)
 
 
-def _listed(declared: str) -> dict[str, int]:
-    """Return the id of each entry of a text: the written one, else one more than the previous."""
+def _vocabulary_of_text(declared: str) -> dict[str, int]:
+    """Return the id of each entry in a text with commas.
+
+    The id is the number after `=`, else one more than that of the previous entry.
+    """
     ids: dict[str, int] = {}
-    number = 0
+    next_id = 0
     for item in declared.split(","):
         entry = item.strip()
         name, _, id_text = entry.rpartition("=")
         has_id = bool(name) and id_text.isdecimal()
         if has_id:
-            number = int(id_text)
+            next_id = int(id_text)
         words = _words_of(name if has_id else entry)
         if entry == "" or any(word in ids for word in words):
             msg = f"vocabulary is {declared!r}, expected different entries separated by commas"
             raise ExtractorError(msg)
-        ids |= {word: number + i for i, word in enumerate(words)}
-        number += len(words)
+        ids |= {word: next_id + i for i, word in enumerate(words)}
+        next_id += len(words)
     return ids
 
 
 def _words_of(entry: str) -> list[str]:
     """Return all words that `LETTERS^K` or `LETTERS^1-K` stands for, else the entry itself."""
-    match = _ALL_WORDS.fullmatch(entry)
+    match = _ALL_WORDS_ENTRY.fullmatch(entry)
     if match is None:
         return [entry]
     length_min, length_max = int(match[2]), int(match[3] or match[2])
@@ -173,15 +176,23 @@ def _words_of(entry: str) -> list[str]:
     ]
 
 
-def _of_file(path: Path) -> dict[str, int]:
+def _vocabulary_of_file(path: Path) -> dict[str, int]:
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".json":
         return {line: number for number, line in enumerate(text.splitlines())}
     try:
-        value = json.loads(text)
-        value = value.get("model", value) if isinstance(value, dict) else value
-        value = value.get("vocab", value) if isinstance(value, dict) else value
-        pairs = value.items() if isinstance(value, dict) else ((x, i) for i, x in enumerate(value))
+        vocabulary = json.loads(text)
+        vocabulary = (
+            vocabulary.get("model", vocabulary) if isinstance(vocabulary, dict) else vocabulary
+        )
+        vocabulary = (
+            vocabulary.get("vocab", vocabulary) if isinstance(vocabulary, dict) else vocabulary
+        )
+        pairs = (
+            vocabulary.items()
+            if isinstance(vocabulary, dict)
+            else ((x, i) for i, x in enumerate(vocabulary))
+        )
         return {str(name): int(number) for name, number in pairs}
     except (ValueError, TypeError) as error:
         msg = (

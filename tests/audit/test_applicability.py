@@ -262,7 +262,7 @@ def test_a_submission_that_claims_other_things_than_were_drawn_from(tmp_path):
         (
             "tasks",
             list(BENCHMARK.task_ids[:2]),
-            "the tasks that may be drawn are not those that the submission claims",
+            'the tasks that may be drawn are not those that the submission claims: "splice_sites"',
         ),
         ("regimes", ["full", "10shot", "5shot"], "the regimes that may be drawn are not "),
         (

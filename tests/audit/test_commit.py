@@ -16,9 +16,9 @@ from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.rerun.sources import DeclaredRun
 from geneb_ci.audit.sampling.plan import commitment_text, read_commitment
 from geneb_ci.common.config import find_layout
-from geneb_ci.common.errors import BadConfiguration, Exit, GenebError, NothingChecked, UsageProblem
+from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
 from tests.audit.examples import hexes
-from tests.audit.place import HELPER, MODULE, POLICY, repository
+from tests.audit.place import HELPER, MODULE, POLICY, put, repository
 from tests.small import BENCHMARK, DIGEST
 
 PINNED = {"model.safetensors": DIGEST}
@@ -121,18 +121,6 @@ def test_an_incomplete_declaration_of_a_run_is_refused(tmp_path, declared, messa
 def test_a_file_that_speaks_for_itself_is_not_overruled(tmp_path):
     with pytest.raises(UsageProblem, match="the submission itself says"):
         commit(repository(tmp_path), DECLARED)
-
-
-def put(*path: Any):
-    """Return a change that sets a member: path and value."""
-
-    def change(document: dict[str, Any]) -> None:
-        place: Any = document
-        for key in path[:-2]:
-            place = place[key]
-        place[path[-2]] = path[-1]
-
-    return change
 
 
 def local_changes(document: dict[str, Any]) -> None:
@@ -251,14 +239,6 @@ def test_all_tasks_are_drawn_of_a_row_that_has_fewer_than_the_policy_asks_for(tm
     policy = tmp_path / "leaderboard/policy/policy.toml"
     policy.write_text(POLICY.replace("drawn = 2", "drawn = 3"))
     assert commit(file).policy.drawn == 2
-
-
-def test_a_policy_for_a_regime_that_there_is_not(tmp_path):
-    file = repository(tmp_path)
-    policy = tmp_path / "leaderboard/policy/policy.toml"
-    policy.write_text(POLICY.replace('"1shot"', '"5shot"'))
-    with pytest.raises(BadConfiguration, match="regimes names 5shot, and GENEB-small has full"):
-        commit(file)
 
 
 def test_what_is_written_is_read_back(tmp_path):

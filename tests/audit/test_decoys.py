@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geneb_ci.audit.compare.outcome import Decoys
 from geneb_ci.audit.rerun.decoys import (
     NOISE,
+    SequencesWithDecoys,
     embed_among_decoys,
     judge_decoys,
-    real_embeddings,
     with_decoys,
 )
 from reference_harness import mini
@@ -44,8 +45,7 @@ def variants(count: int = 120, length: int = 200) -> list[str]:
 )
 def test_rows_come_back_in_the_callers_order(sequences, seed):
     decoyed = with_decoys(sequences, seed)
-    numbers = np.arange(len(decoyed.sequences))[:, None]
-    back = real_embeddings(decoyed, numbers)[:, 0].tolist()
+    back = decoyed.real_positions
     assert [decoyed.sequences[place] for place in back] == sequences
     assert len(set(back)) == len(sequences)
     assert all(decoyed.sequences[a] == decoyed.sequences[b] for a, b in decoyed.repeat_positions)
@@ -187,6 +187,11 @@ def test_odd_but_honest_extractors_are_no_cheats(row):
     assert flags(SEQUENCES, Fixed(row)) == (False, False)
 
 
+def judged(decoyed: SequencesWithDecoys, values: np.ndarray, dtype: str) -> Decoys:
+    """Judge embeddings that are the same in the second run."""
+    return judge_decoys(decoyed, values, dtype, values[[a for a, _ in decoyed.repeat_positions]])
+
+
 @pytest.mark.parametrize("dtype", sorted(NOISE))
 def test_noise_of_the_dtype_is_no_cheat_and_more_is(dtype):
     decoyed = with_decoys(SEQUENCES, SEED)
@@ -196,8 +201,8 @@ def test_noise_of_the_dtype_is_no_cheat_and_more_is(dtype):
     noise *= np.linalg.norm(sound, axis=1, keepdims=True) / np.linalg.norm(
         noise, axis=1, keepdims=True
     )
-    quiet = judge_decoys(decoyed, sound + noise * NOISE[dtype] / 3, dtype)
-    loud = judge_decoys(decoyed, sound + noise * NOISE[dtype] * 3, dtype)
+    quiet = judged(decoyed, sound + noise * NOISE[dtype] / 3, dtype)
+    loud = judged(decoyed, sound + noise * NOISE[dtype] * 3, dtype)
     assert (quiet.order_dependent, quiet.memorised) == (False, False)
     assert (loud.order_dependent, loud.memorised) == (True, False)
 
@@ -207,7 +212,7 @@ def test_a_look_up_is_seen_under_every_dtype(dtype):
     decoyed = with_decoys(SEQUENCES, SEED)
     known = {s: index % 2 for index, s in enumerate(SEQUENCES)}
     values = np.array([np.eye(3)[known.get(s, 2)] for s in decoyed.sequences])
-    found = judge_decoys(decoyed, values, dtype)
+    found = judged(decoyed, values, dtype)
     assert found.memorised
     assert found.detail.endswith("; all sequences together have 2 embeddings")
     assert "32 are more than 10 times farther" in found.detail

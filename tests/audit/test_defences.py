@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import importlib
 import itertools
+import operator
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ import pytest
 from geneb_ci.audit.compare import outcome as outcomes
 from geneb_ci.audit.compare.embedding_outcome import RerunResult
 from geneb_ci.audit.compare.outcome import AuditOutcome, objections_of, overall_verdict
-from geneb_ci.audit.defences import DEFENCES, DefenceUnused, DefenceUse
+from geneb_ci.audit.defences import DEFENCES, DefenceUse
 from geneb_ci.audit.errors import AuditRefused
+from geneb_ci.audit.record.signing import refuse_unknown_run
 from geneb_ci.audit.rerun.few_shot import FewShotResult
-from geneb_ci.audit.workflow import refuse_unknown_run
 from geneb_ci.common.config import find_layout
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
 from tests.each import each
@@ -42,7 +43,7 @@ def functions_of(file: str) -> set[str]:
 @each(("name", "use"), list(uses()))
 def test_each_function_and_each_attack_exists(name: str, use: DefenceUse) -> None:
     module, _, function = use.by.partition(":")
-    assert callable(getattr(importlib.import_module(module), function)), name
+    assert callable(operator.attrgetter(function)(importlib.import_module(module))), name
     file, _, test = use.attack.partition("::")
     assert test in functions_of(file), name
 
@@ -51,11 +52,9 @@ def test_each_defence_is_named_once_and_says_why_a_sample_lacks_it() -> None:
     names = [defence.name for defence in DEFENCES]
     assert len(set(names)) == len(names)
     for defence in DEFENCES:
-        unused = [
-            use for use in (defence.tasks, defence.embeddings) if isinstance(use, DefenceUnused)
-        ]
-        assert len(unused) < 2
-        assert all(use.reason for use in unused)
+        reasons = [use for use in (defence.tasks, defence.embeddings) if isinstance(use, str)]
+        assert len(reasons) < 2
+        assert all(reasons)
 
 
 def honest() -> AuditOutcome:

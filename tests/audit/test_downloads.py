@@ -11,9 +11,10 @@ import pytest
 from safetensors.numpy import save
 
 from geneb_ci.audit.commitment import Weights
-from geneb_ci.audit.rerun import fetching
+from geneb_ci.audit.rerun.fetching import WEIGHTS
 from geneb_ci.audit.rerun.sources import registered_weights
 from geneb_ci.audit.rerun.weights import provide_weights
+from geneb_ci.common.download import download
 from geneb_ci.common.errors import GenebError, UsageProblem, WeightsRefused
 from geneb_ci.models.entry import WeightsSource
 from tests.loopback import as_public, loopback
@@ -87,10 +88,10 @@ def test_a_download_that_broke_off_is_continued(tmp_path):
     with loopback(shelf.handler()) as server:
         address = f"{server}/models/small/model.safetensors"
         with pytest.raises(WeightsRefused, match=r"cannot be fetched: .* bytes are missing"):
-            fetching.download(address, path, DIGESTS[path.name])
+            download(address, path, DIGESTS[path.name], WEIGHTS)
         assert not path.exists()
         assert path.with_name("model.safetensors.part").stat().st_size == 100_000
-        fetching.download(address, path, DIGESTS[path.name])
+        download(address, path, DIGESTS[path.name], WEIGHTS)
     assert path.read_bytes() == SOUND
     assert [wanted for _, wanted in shelf.asked] == [None, "bytes=100000-"]
 
@@ -99,7 +100,7 @@ def test_a_download_that_was_killed_before_its_last_step_is_finished(tmp_path):
     path = tmp_path / "model.safetensors"
     path.with_name("model.safetensors.part").write_bytes(SOUND)
     with loopback(Shelf(dict(PLACES["url"])).handler()) as server:
-        fetching.download(f"{server}/models/small/{path.name}", path, DIGESTS[path.name])
+        download(f"{server}/models/small/{path.name}", path, DIGESTS[path.name], WEIGHTS)
     assert path.read_bytes() == SOUND
 
 
@@ -216,4 +217,4 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 def test_an_address_without_https_is_refused(tmp_path):
     with pytest.raises(WeightsRefused, match="is not an https address of a public"):
-        fetching.download("http://example.org/x", Path(tmp_path / "x"), "0" * 64)
+        download("http://example.org/x", Path(tmp_path / "x"), "0" * 64, WEIGHTS)

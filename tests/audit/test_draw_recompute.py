@@ -13,7 +13,6 @@ from geneb_ci.audit.sampling.plan import EarlierDraw, TaskPlan
 from geneb_ci.audit.sampling.task_draw import check_task_plan
 from tests.audit.examples import (
     ROUNDS,
-    STRATA,
     TASKS,
     VECTORS,
     commitment,
@@ -21,6 +20,7 @@ from tests.audit.examples import (
     plan,
     stratified,
 )
+from tests.audit.place import put
 from tests.each import each
 
 EARLIER = [EarlierDraw(commitment=hexes("an earlier one"), drawn=[*TASKS[:6], "gone-since"])]
@@ -106,18 +106,6 @@ def test_each_field_of_the_commitment_is_held_by_its_digest(path):
     assert refused(changed(change)).step == "commitment"
 
 
-def put(*path: Any) -> Callable[[Document], None]:
-    """Return a change that sets a member: path and value."""
-
-    def change(document: Document) -> None:
-        place: Any = document
-        for key in path[:-2]:
-            place = place[key]
-        place[path[-2]] = path[-1]
-
-    return change
-
-
 def swapped(document: Document) -> None:
     document["tickets"][3:5] = reversed(document["tickets"][3:5])
 
@@ -182,23 +170,6 @@ def test_a_flipped_bit_of_a_digest_is_refused(bit, name):
         document[name] = f"{int(document[name], 16) ^ (1 << bit % 256):064x}"
 
     assert refused(changed(change)).step in {"seed", "commitment"}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (put("tasks", [*TASKS, TASKS[0]]), "a task is listed twice"),
-        (put("policy", "drawn", 21), "21 tasks are to be drawn from 20"),
-        (put("policy", "strata", [STRATA[0], STRATA[0]]), "a stratum has a task"),
-        (put("policy", "strata", [["nowhere"]]), "a stratum has a task"),
-        (put("policy", "strata", [[]]), "or an empty stratum"),
-        (lambda c: c["policy"].update(stratified=False), "strata without being stratified"),
-    ],
-)
-def test_a_commitment_that_cannot_be_drawn_from(change, message):
-    found = refused(resealed(change, plan(stratified())))
-    assert found.step == "commitment"
-    assert message in found.message
 
 
 def test_fewer_places_than_strata():

@@ -60,6 +60,7 @@ from geneb_ci.receipt import column_rule, first_rule
 from geneb_ci.render.receipts import embedding_outcome_text
 from reference_harness.formats.run_record import TaskReceipt
 from tests.audit.examples import ROUNDS
+from tests.audit.place import put
 from tests.audit.recorded import (
     FIRST,
     SECOND,
@@ -145,7 +146,7 @@ def sound(*, altered: bool = False) -> EmbeddingOutcome:
         **{name: getattr(tasks, name).model_dump() for name in ("decoys", "sandbox", "harness")},
     }
     found = EmbeddingOutcome.model_validate_json(json.dumps(value))
-    reasons = reasons_of(found.findings)
+    reasons = reasons_of(found)
     return found.model_copy(update={"reasons": reasons, "verdict": verdict_by(reasons)})
 
 
@@ -265,14 +266,14 @@ def test_few_shot_probes_decide_by_their_scores() -> None:
     known = supported(few_shot=fitted(others=low))
     with pytest.raises(StepMismatch, match="the reasons of the verdict are not those"):
         check_embeddings(known, INPUTS)
-    (reason,) = reasons_of(known.findings)
+    (reason,) = reasons_of(known)
     assert reason == (
         "few-shot probes score more on the published sequences than on others of the same tasks: "
         "10shot in the mean of 1 task MCC +0.100 of at most 0.020, 1shot in the mean of 1 task MCC "
         "+0.100 of at most 0.020"
     )
     check_embeddings(known.model_copy(update={"reasons": [reason], "verdict": "differs"}), INPUTS)
-    (reason,) = reasons_of(supported(few_shot=fitted(varied="0.0000 " * 4 + "0.0000")).findings)
+    (reason,) = reasons_of(supported(few_shot=fitted(varied="0.0000 " * 4 + "0.0000")))
     assert reason.startswith(
         "few-shot probes score more on the published sequences than on variants of them: 10shot in"
     )
@@ -353,7 +354,7 @@ def with_fresh(right: int = 150, **other: Any) -> EmbeddingOutcome:
 def test_a_fresh_set_decides_by_its_numbers_and_a_record_names_what_it_leaves_open() -> None:
     check_embeddings(with_fresh(), INPUTS)
     dropped = with_fresh(40, dropped=True)
-    (reason,) = reasons_of(dropped.findings)
+    (reason,) = reasons_of(dropped)
     assert reason == FRESH_OBJECTION
     differing = dropped.model_copy(update={"reasons": [reason], "verdict": "differs"})
     check_embeddings(differing, INPUTS)
@@ -435,7 +436,7 @@ def test_a_record_calls_an_embedding_a_row_before_version_2_2_and_keeps_its_word
         value["tasks"][0] |= flips | {"failed": [{"row": 1, "again": again}]}
         value |= {"schema_version": version, "bounds": value["bounds"] * (noun != "row")}
         outcome = EmbeddingOutcome.model_validate_json(json.dumps(value))
-        (reason,) = reasons_of(outcome.findings)
+        (reason,) = reasons_of(outcome)
         assert reason.startswith(
             f"1 {noun} of 11 is not what the extractor gives: training {noun} 1 of "
         )
@@ -604,7 +605,7 @@ def test_an_earlier_record_keeps_to_its_own_rule_and_shows_nothing() -> None:
         check_embeddings(earlier("0 2e-05 0"), INPUTS)
     again = {"row": 4, "again": {"dtype": "float64", "deviation": 2e-5, "mismatch": 40}}
     altered = earlier("0 2e-05 0", failed=[again])
-    (reason,) = reasons_of(altered.findings)
+    (reason,) = reasons_of(altered)
     assert "deviates by 2.0e-05 of its root mean square, 1e-05 is allowed; " in reason
     check_embeddings(altered.model_copy(update={"reasons": [reason], "verdict": "differs"}), INPUTS)
     with pytest.raises(StepMismatch) as caught:
@@ -782,36 +783,27 @@ def test_any_other_byte_is_refused_or_read_as_the_same(place: int, mask: int) ->
         assert reread(bytes(raw)).rerun.tolist() == np.ones((3, 64)).tolist()
 
 
-def setting(*path: str | int, to: Any) -> Change:
-    def change(value: Any) -> None:
-        for one in path[:-1]:
-            value = value[one]
-        value[path[-1]] = to
-
-    return change
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (setting("verdict", to="agrees"), "the verdict is 'agrees', the numbers give 'differs'"),
+        (put("verdict", "agrees"), "the verdict is 'agrees', the numbers give 'differs'"),
         (
-            setting("reasons", to=[]),
+            put("reasons", []),
             "the reasons of the verdict are not those that the numbers give",
         ),
-        (setting("tasks", 0, "failed", to=[]), "the failed embeddings do not follow"),
-        (setting("tasks", 0, "deviation", to="2 400 0"), "the failed embeddings do not follow"),
-        (setting("tasks", 0, "deviation", to="0 0"), "3 embeddings are drawn, 2 compared"),
-        (setting("tasks", 0, "rows", to={"training": "1 4 30"}), "embedding 30 of 20 was drawn"),
+        (put("tasks", 0, "failed", []), "the failed embeddings do not follow"),
+        (put("tasks", 0, "deviation", "2 400 0"), "the failed embeddings do not follow"),
+        (put("tasks", 0, "deviation", "0 0"), "3 embeddings are drawn, 2 compared"),
+        (put("tasks", 0, "rows", {"training": "1 4 30"}), "embedding 30 of 20 was drawn"),
         (
-            setting("tasks", 0, "failed", 0, "again", to=None),
+            put("tasks", 0, "failed", 0, "again", None),
             "some failed embeddings were not computed again",
         ),
-        (setting("cells", "equal", to=2), "unclaimed cells do not add up to 3"),
-        (setting("receipt", "tasks", to=2), "1 tasks are compared, the receipt has 2"),
-        (setting("receipt", "root", to="00" * 32), "not the one that the plan draws from"),
+        (put("cells", "equal", 2), "unclaimed cells do not add up to 3"),
+        (put("receipt", "tasks", 2), "1 tasks are compared, the receipt has 2"),
+        (put("receipt", "root", "00" * 32), "not the one that the plan draws from"),
         (
-            setting("direction", "p", to=1e-9),
+            put("direction", "p", 1e-9),
             "the reasons of the verdict are not those that the numbers give",
         ),
     ],
@@ -826,7 +818,7 @@ def test_what_does_not_follow_is_refused(change: Change, message: str) -> None:
 def test_a_direction_is_a_reason_of_its_own() -> None:
     found = sound()
     pointed = found.direction.model_copy(update={"statistic": 8.3, "p": 1e-16})
-    (reason,) = reasons_of(found.findings._replace(direction=pointed))
+    (reason,) = reasons_of(found.model_copy(update={"direction": pointed}))
     assert reason.startswith("what the rows differ by points towards the labels: rank sum 8.3")
 
 
@@ -838,7 +830,7 @@ def test_an_effect_on_the_test_rows_is_a_reason_whatever_its_sign(
     assert outcome.effect is not None
     part = PartEffect(rows=30, statistic=statistic)
     effect = outcome.effect.model_copy(update={"training": part})
-    (reason,) = reasons_of(outcome.findings._replace(effect=effect))
+    (reason,) = reasons_of(outcome.model_copy(update={"effect": effect}))
     assert reason == (
         f"what the training rows differ by {what} the loss of the test rows: "
         f"{abs(statistic):.1f} standard deviations over 30 rows that differ, 5 are allowed"

@@ -168,14 +168,6 @@ def test_a_time_before_what_the_commitment_comes_after_is_refused(tmp_path):
     assert step(verified(root, first))[0] is StepState.HOLDS
 
 
-def test_two_draws_of_one_commitment_are_refused(tmp_path):
-    root = repository(tmp_path)
-    audited(root, RAW, SECOND)
-    dated = recorded(root, outcome_of(begun(root, plan_for(RAW, FIRST)), RAW))
-    found = [verified(root, path) for path in (dated, *read(root).files)]
-    assert any(step(one, "earlier")[0] is StepState.DIFFERS for one in found)
-
-
 def test_a_record_needs_a_start_among_what_it_comes_after(tmp_path):
     root = repository(tmp_path)
     plan = plan_for(RAW)

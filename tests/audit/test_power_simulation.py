@@ -6,8 +6,8 @@ from benchmarks.bench_sampling import (
     END,
     PAGE,
     detection_table,
-    pushed,
-    simulated,
+    push_results,
+    simulated_detections,
     strata_table,
 )
 
@@ -23,16 +23,16 @@ def written(name: str) -> list[str]:
 
 
 def test_simulated_detection_is_what_is_computed():
-    cells = simulated(400)
+    cells = simulated_detections(400)
     assert len(cells) == 48
     usual = [cell for cell in cells if 400 * cell.computed * (1 - cell.computed) > BOTH_MIN]
     assert len(usual) > 30
-    assert max(cell.errors for cell in usual) < ERRORS_MAX
+    assert max(cell.standard_errors for cell in usual) < ERRORS_MAX
 
 
 def test_pushing_again_never_lowers_what_the_union_finds():
-    found = list(pushed(forgers=20, pushes=60, drawn=10, fabricated=20))
-    assert [one.lowered for one in found] == [0] * 60
+    found = list(push_results(forgers=20, pushes=60, drawn=10, fabricated=20))
+    assert [one.lowered_count for one in found] == [0] * 60
     evaded = [one.evaded_union for one in found]
     assert evaded == sorted(evaded, reverse=True)
     assert evaded[-1] == 0
@@ -47,7 +47,7 @@ def test_pushing_again_never_lowers_what_the_union_finds():
 def test_the_docs_show_tables_of_today():
     """How far simulated draws are from the computed figures needs the whole run."""
     assert written("strata") == strata_table()
-    *computed, _ = detection_table(simulated(1))
+    *computed, _ = detection_table(simulated_detections(1))
     *shown, simulation = written("detection")
     assert shown == computed
     assert f"{DRAWS:,} simulated draws of each" in simulation

@@ -3,12 +3,10 @@
 import hashlib
 import hmac
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from geneb_ci.audit.canonical import moment_of, seconds_of
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.repository import AuditRepository
@@ -16,10 +14,10 @@ from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.plan import EarlierDraw, FallbackBeacon
 from geneb_ci.audit.sampling.task_draw import draw_tasks
 from geneb_ci.common.config import find_layout
+from tests.audit.place import POLICY
 from tests.audit.recorded import (
     FIRST,
     MODEL,
-    POLICY,
     SECOND,
     commitment,
     few_shot_of,
@@ -54,19 +52,8 @@ def _plan(value: dict[str, Any]) -> dict[str, Any]:
     return plan
 
 
-def _moved(seconds: int) -> Callable[[dict[str, Any]], None]:
-    def change(value: dict[str, Any]) -> None:
-        plan = _plan(value)
-        plan["committed_at"] = moment_of(seconds_of(plan["committed_at"]) + seconds)
-
-    return change
-
-
-def _round(by: int) -> Callable[[dict[str, Any]], None]:
-    def change(value: dict[str, Any]) -> None:
-        _plan(value)["beacon"]["round"] += by
-
-    return change
+def _later_round(value: dict[str, Any]) -> None:
+    _plan(value)["beacon"]["round"] += 3
 
 
 def _lower_k(value: dict[str, Any]) -> None:
@@ -126,14 +113,6 @@ def _unconfined(value: dict[str, Any]) -> None:
     value["predicate"]["sandbox"] |= {"level": 0, "kind": "none", "escapes": []}
 
 
-def _untried(value: dict[str, Any]) -> None:
-    value["predicate"]["sandbox"]["escapes"] = []
-
-
-def _escaped(value: dict[str, Any]) -> None:
-    value["predicate"]["sandbox"]["escapes"][1]["refused"] = False
-
-
 def _memorised(value: dict[str, Any]) -> None:
     value["predicate"]["decoys"]["memorised"] = True
 
@@ -151,21 +130,10 @@ def _early_start(value: dict[str, Any]) -> None:
     ("change", "step", "message"),
     [
         (
-            _round(3),
+            _later_round,
             "round",
             "the plan has round 126, expected 123 for a commitment at 2023-08-23T15:14:33Z",
         ),
-        (
-            _round(-3),
-            "round",
-            "the plan has round 120, expected 123 for a commitment at 2023-08-23T15:14:33Z",
-        ),
-        (
-            _moved(3),
-            "round",
-            "the plan has round 123, expected 124 for a commitment at 2023-08-23T15:14:36Z",
-        ),
-        (_moved(-3), "round", "expected 122"),
         (_lower_k, "sample", "1 tasks are drawn, expected the 2 committed or more"),
         (_relabel, "sample", "1 tasks are drawn, expected the 2 committed or more"),
         (_other_task, "sample", "the drawn tasks are not those of the smallest tickets"),
@@ -188,8 +156,6 @@ def _early_start(value: dict[str, Any]) -> None:
         ),
         (_canonical, "comparison", "the canonical scores are not those that the submission claims"),
         (_unconfined, "sandbox", "the extractor ran at level 0, the policy requires 2 or above"),
-        (_untried, "sandbox", "no escape was attempted"),
-        (_escaped, "sandbox", 'escapes that succeeded: "home"'),
         (_traversal, "statement", '"../../.github/workflows/x" is not a model id'),
         (_early_start, "statement", "expected committed_at + 60 s <= started_at <= finished_at"),
     ],
@@ -311,23 +277,6 @@ def test_a_file_that_is_not_here_leaves_its_step_open(tmp_path):
     found = verified(root, record_bytes(OUTCOME))
     assert not found.differs
     assert [step.name for step in found.steps if step.state is StepState.UNKNOWN] == ["submission"]
-
-
-def test_a_run_that_is_not_the_committed_one_is_refused(tmp_path):
-    extractor = commitment(RAW).extractor.model_dump() | {"sha256": "0" * 64}
-    outcome = outcome_of(plan_for(RAW, extractor=extractor), RAW)
-    found = verified(repository(tmp_path), record_bytes(outcome))
-    assert [step.name for step in found.differs] == ["submission"]
-    assert refusal(found)[1].startswith("extractor: the commitment has")
-
-
-def test_fewer_tasks_to_draw_from_than_are_claimed_is_refused(tmp_path):
-    tasks = commitment(RAW).tasks[:2]
-    found = verified(
-        repository(tmp_path), record_bytes(outcome_of(plan_for(RAW, tasks=tasks), RAW))
-    )
-    assert [step.name for step in found.differs] == ["submission"]
-    assert "splice_sites" in refusal(found)[1]
 
 
 @pytest.mark.parametrize(

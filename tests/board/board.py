@@ -1,20 +1,26 @@
 """The public rows as a board, for tests that look at it from several sides."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from geneb_ci.audit.trust.level import Decision, Summary
-from geneb_ci.board.board import checked_entries
+from geneb_ci.board.board import analyses_of, checked_entries
 from geneb_ci.board.columns import Entry, entry_of
-from geneb_ci.board.diagnostics.whole import diagnostics
 from geneb_ci.board.marks import Defect, marks_of, read_defects
-from geneb_ci.board.uncertainty import Intervals, intervals
+from geneb_ci.board.uncertainty import (
+    RegimeIntervals,
+    all_ranks,
+    all_scores,
+    ranked_intervals,
+)
 from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import Evidence, TrustLevel
 from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.models.tasks import NO_NOTES
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
@@ -65,11 +71,25 @@ def attributes() -> Mapping[str, Mapping[str, Any]]:
     return ModelRegistry(find_layout(POLICY))
 
 
+def intervals(
+    entries: Iterable[Entry], benchmark: Benchmark, regimes: Iterable[str] | None = None
+) -> dict[str, RegimeIntervals]:
+    """Return the intervals of the ranked models in some regimes, by default in all of them."""
+    boards = all_scores(entries, benchmark, regimes)
+    ranks = {regime: all_ranks(board) for regime, board in boards.items()}
+    return ranked_intervals(boards, benchmark, ranks)
+
+
+def diagnostics(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
+    """Return diagnostics.json of some rows as a value."""
+    return analyses_of(entries, benchmark, NO_NOTES).diagnostics
+
+
 @functools.cache
-def found_intervals() -> Intervals:
+def found_intervals() -> dict[str, RegimeIntervals]:
     return intervals(entries(), shipped_benchmark())
 
 
 @functools.cache
 def found_diagnostics() -> dict[str, Any]:
-    return diagnostics(entries(), shipped_benchmark(), found_intervals())
+    return diagnostics(entries(), shipped_benchmark())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.simulate_decisions import held, world_of
+from benchmarks.simulate_decisions import decision_shares, world_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries
 
@@ -21,8 +21,8 @@ MEAN_MIN, WORST_MIN = 0.95, 0.92
 def test_what_is_said_with_95_percent_confidence_holds(equal, sets, record_property):
     """Models that are all equal are the hardest case: every difference is an error."""
     rows = [entry.submission for entry in entries()]
-    world = world_of(rows, shipped_benchmark(), equal=equal, sizes_max=1000)
-    found = held(world, sets, 20261122)
+    world = world_of(rows, shipped_benchmark(), is_equal=equal, sizes_max=1000)
+    found = decision_shares(world, sets, 20261122)
     record_property("held", str(found))
     for share in (found.pairs, found.best, found.bounds):
         assert share.mean() >= MEAN_MIN

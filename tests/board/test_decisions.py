@@ -53,7 +53,7 @@ def everything(scores: ScoreColumn) -> Any:
 
 @functools.cache
 def boards() -> dict[str, RegimeScores]:
-    return {name: found.board for name, found in found_intervals().regimes.items()}
+    return {name: found.board for name, found in found_intervals().items()}
 
 
 @each("need", NEEDS, ids=lambda n: f"{n['regime']}-{n['need']}-{n['max_params']}")

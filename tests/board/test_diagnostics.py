@@ -17,16 +17,14 @@ from geneb_ci.board.diagnostics.findings import _centred_ranks, _correlation
 from geneb_ci.board.diagnostics.whole import (
     ATTRIBUTES,
     _ComparedModel,
-    diagnostics,
     pairs_with_one_difference,
     pareto,
     rounded,
 )
 from geneb_ci.board.rows import encode
-from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.benchmark import shipped_benchmark
 from reference_harness.formats.submission import SubmissionV10
-from tests.board.board import entries, entry, found_diagnostics, found_intervals
+from tests.board.board import diagnostics, entries, entry, found_diagnostics
 from tests.board.test_board import drop
 from tests.examples import examples
 from tests.paths import ROOT
@@ -43,8 +41,7 @@ def board(*names: str, params: dict[str, int] | None = None) -> dict[str, Any]:
         document = small(name)
         document["meta"]["params"] = (params or {}).get(name, 86_000_000)
         rows.append(entry(SubmissionV10.model_validate(document)))
-    found = intervals(rows, SIZED)
-    return diagnostics(rows, SIZED, found)
+    return diagnostics(rows, SIZED)
 
 
 SCHEMA = Draft202012Validator(
@@ -52,15 +49,9 @@ SCHEMA = Draft202012Validator(
 )
 
 
-@pytest.mark.parametrize("name", ["diagnostics-2.0"])
-def test_the_schemas_are_schemas(name):
-    path = ROOT / f"schemas/{name}.schema.json"
-    Draft202012Validator.check_schema(json.loads(path.read_bytes()))
-
-
 def test_the_public_rows_fit_the_schema_and_their_order_changes_no_byte():
     found = found_diagnostics()
-    again = diagnostics(tuple(reversed(entries())), shipped_benchmark(), found_intervals())
+    again = diagnostics(tuple(reversed(entries())), shipped_benchmark())
     assert encode("diagnostics.json", found) == encode("diagnostics.json", again)
     SCHEMA.validate(json.loads(encode("diagnostics.json", found)))
     assert list(found["ranks"]) == REGIMES
@@ -83,7 +74,7 @@ def test_a_row_with_gaps_is_left_out_of_its_regime_only(submission_v11):
     row = submission_v11(lambda document: drop(document, "1shot", task))
     rows = [*entries()[:3], entry(row)]
     rows = [e for e in rows if e.submission.model_id != "splicebert-1024nt"] + rows[-1:]
-    found = diagnostics(rows, shipped_benchmark(), intervals(rows, shipped_benchmark()))
+    found = diagnostics(rows, shipped_benchmark())
     SCHEMA.validate(json.loads(encode("diagnostics.json", found)))
     counts = [len(found["ranks"][regime]["macro"]) for regime in REGIMES]
     assert counts == [4, 4, 3]

@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.board.diagnostics.whole import diagnostics
-from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.types import TrustLevel
 from reference_harness.formats.submission import SubmissionV11
-from tests.board.board import entry
+from tests.board.board import diagnostics, entry
 from tests.board.test_diagnostics import SIZED
 from tests.small import small_v11
 
@@ -31,7 +29,7 @@ def board(models: Mapping[str, float], params: Mapping[str, int | None]) -> dict
             document["gaps"] = {"1shot": {SIZED.task_ids[0]: "the run failed"}}
         row = SubmissionV11.model_validate(document)
         rows.append(entry(row, TrustLevel.OFFICIAL, registry=known))
-    return diagnostics(rows, SIZED, intervals(rows, SIZED))
+    return diagnostics(rows, SIZED)
 
 
 def sizes(found: dict[str, Any], regime: str) -> list[tuple[Any, ...]]:

@@ -4,11 +4,6 @@ import array
 import math
 import statistics
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import spearmanr
-
 from geneb_ci.board.diagnostics.findings import (
     FigureRow,
     _centred_ranks,
@@ -99,16 +94,6 @@ def test_the_paper_leaves_four_models_out_of_one_figure():
 def test_a_difference_of_two_models():
     assert value("controlled-pair", first="p", second="r") == 0.2
     assert value("controlled-pair", first="p", second="nobody") is None
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.floats(-1, 1)), min_size=3))
-def test_rho_is_that_of_scipy(rows):
-    counts, scores = zip(*rows, strict=True)
-    found = spearman_rho(counts, scores)
-    if len(set(counts)) == 1 or len(set(scores)) == 1:
-        assert found is None
-    else:
-        assert found == pytest.approx(float(spearmanr(counts, scores).statistic), abs=1e-12)
 
 
 def test_a_deviation_is_compared_with_the_threshold_exactly():

@@ -38,7 +38,7 @@ def overlap(scores: ScoreColumn) -> Bools:
 @pytest.mark.nightly  # in the gate, the relation itself in test_decisions.py
 def test_the_former_rules_contradict_each_other_and_the_relation_does_not():
     former = now = pairs = 0
-    for found in found_intervals().regimes.values():
+    for found in found_intervals().values():
         board = found.board
         count = len(board.models)
         upper = np.triu_indices(count, 1)

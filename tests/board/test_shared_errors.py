@@ -16,7 +16,6 @@ from geneb_ci.board.diagnostics.whole import shared_of
 from geneb_ci.board.diff import regimes_of
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import LEADERBOARD, leaderboards
-from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
@@ -29,7 +28,7 @@ from geneb_ci.statistics.metrics import scores_of_matrix
 from reference_harness.formats.benchmark import Task
 from reference_harness.formats.submission import SubmissionV12
 from tests.audit.recorded import repository
-from tests.board.board import entry
+from tests.board.board import entry, intervals
 from tests.page.boards import name_of, value_in
 from tests.small import DIGEST, small_v12
 
@@ -105,7 +104,7 @@ def test_the_error_of_a_pair_is_that_of_the_predictions(predictions, noted, pair
     found = paired_regimes(predictions["alpha"], predictions["beta"], MINI, OF_RECORD)["full"].macro
     own, (shared, other) = noted.regimes["full"]["macro"][0][0], noted.regimes["full"]["macro"][1]
     assert math.sqrt(own + other - 2 * shared) == pytest.approx(found.se, rel=1e-5)
-    scores = intervals(paired, MINI).regimes["full"].board.scores["macro"]
+    scores = intervals(paired, MINI)["full"].board.scores["macro"]
     errors, _ = difference_errors(scores, np.array([0]), np.array([1]))
     assert errors[0, 0] == pytest.approx(found.se, rel=0.01)
     assert found.se < 0.8 * found.unpaired_se
@@ -113,8 +112,8 @@ def test_the_error_of_a_pair_is_that_of_the_predictions(predictions, noted, pair
 
 @pytest.mark.parametrize("regime", FITS)
 def test_a_pair_is_never_less_sure_and_often_decided(regime, plain, paired):
-    before = intervals(plain, MINI).regimes[regime].board
-    after = intervals(paired, MINI).regimes[regime].board
+    before = intervals(plain, MINI)[regime].board
+    after = intervals(paired, MINI)[regime].board
     gained = 0
     for name, alone in before.scores.items():
         pairs = after.scores[name]
@@ -130,7 +129,7 @@ def test_a_pair_is_never_less_sure_and_often_decided(regime, plain, paired):
 def test_other_predictions_than_those_noted_leave_a_row_unpaired(plain, noted):
     changed = noted.model_copy(update={"rows": noted.rows | {"beta": DIGEST}})
     some = [dataclasses.replace(one, shared_errors=changed) for one in plain]
-    shared = intervals(some, MINI).regimes["full"].board.scores["macro"].shared
+    shared = intervals(some, MINI)["full"].board.scores["macro"].shared
     assert shared is not None
     assert not shared[1].any()
     assert shared[0, 2] > 0
@@ -144,7 +143,7 @@ def test_files_and_page_decide_as_the_rows_do(paired):
         "diagnostics.json": analyses_of(paired, MINI, NO_NOTES).diagnostics,
     }
     assert values["diagnostics.json"]["method"]["dependence"] == "predictions"
-    board = intervals(paired, MINI).regimes["full"].board
+    board = intervals(paired, MINI)["full"].board
     published = values["diagnostics.json"]["ranks"]["full"]["shared"]
     places = [board.models.index(model) for model in published["models"]]
     for name, scores in board.scores.items():
@@ -165,7 +164,7 @@ def test_a_diff_of_boards_decides_by_pairs_too(plain, paired):
     data = leaderboards(paired, MINI)[0]["data"]
     found = [_side(CheckedEntries(tuple(rows), ()), MINI) for rows in (plain, paired)]
     alone, pairs = (regimes_of(data, one.columns)["full"] for one in found)
-    board = intervals(paired, MINI, regimes=["full"]).regimes["full"].board
+    board = intervals(paired, MINI, regimes=["full"])["full"].board
     scores, place = board.scores["macro"], {model: k for k, model in enumerate(board.models)}
     for one, other in itertools.combinations(MODELS, 2):
         wanted = compare_pair(scores, place[one], place[other], board.critical).is_significant
@@ -173,7 +172,7 @@ def test_a_diff_of_boards_decides_by_pairs_too(plain, paired):
 
 
 def test_without_predictions_nothing_is_shared(plain):
-    board = intervals(plain, MINI, regimes=["full"]).regimes["full"].board
+    board = intervals(plain, MINI, regimes=["full"])["full"].board
     assert shared_of(board) is None
     assert all(one.shared is None for one in board.scores.values())
 

@@ -5,9 +5,9 @@ import pytest
 
 from geneb_ci.board.decisions import better
 from geneb_ci.board.diagnostics.whole import rounded
-from geneb_ci.board.uncertainty import intervals, standings
+from geneb_ci.board.uncertainty import standings
 from geneb_ci.common.benchmark import shipped_benchmark
-from tests.board.board import entries, entry, found_intervals
+from tests.board.board import entries, entry, found_intervals, intervals
 
 BENCHMARK = shipped_benchmark()
 OF_A_ROW = ("score", "error", "freedom", "low", "high")
@@ -20,7 +20,7 @@ def test_what_is_all_right_may_be_wrong_elsewhere(submission_v11):
         document["results"]["full"] = dict.fromkeys(document["results"]["full"], cell)
 
     found = intervals([entry(submission_v11(perfect))], BENCHMARK, regimes=["full"])
-    limits = found.regimes["full"].tasks
+    limits = found["full"].tasks
     assert {high for models in limits.values() for _, high, *_ in models.values()} == {1.0}
     assert all(0.9 < low < 1.0 for models in limits.values() for low, *_ in models.values())
 
@@ -42,7 +42,7 @@ def test_seeds_widen_few_shot_intervals_only(submission_v11):
         lambda document: document.pop("evidence") and document.update(evidence={})
     )
     spread = submission_v11(seeds)
-    one, other = (intervals([entry(row)], BENCHMARK).regimes for row in (plain, spread))
+    one, other = (intervals([entry(row)], BENCHMARK) for row in (plain, spread))
     assert one["full"].tasks == other["full"].tasks
     assert other["full"].board.draws_covered == ()
     for regime in ("10shot", "1shot"):
@@ -59,14 +59,14 @@ def test_seeds_widen_few_shot_intervals_only(submission_v11):
 
 def test_the_order_of_rows_and_other_rows_change_no_bit():
     some = entries()[:6]
-    whole = intervals(some, BENCHMARK, regimes=["full"]).regimes["full"]
-    again = intervals(reversed(some), BENCHMARK, regimes=["full"]).regimes["full"]
+    whole = intervals(some, BENCHMARK, regimes=["full"])["full"]
+    again = intervals(reversed(some), BENCHMARK, regimes=["full"])["full"]
     assert (again.macro, again.categories, again.tasks) == (
         whole.macro,
         whole.categories,
         whole.tasks,
     )
-    less = intervals(some[:3], BENCHMARK, regimes=["full"]).regimes["full"]
+    less = intervals(some[:3], BENCHMARK, regimes=["full"])["full"]
     for name in less.board.scores:
         every = standings(whole.board, name)
         for model, stood in standings(less.board, name).items():
@@ -85,7 +85,7 @@ def test_equal_scores_share_the_better_rank_and_the_smaller_model_is_first():
         }
     )
     rows = [entry(entries()[0].submission), entry(twin)]
-    macro = intervals(rows, BENCHMARK, regimes=["full"]).regimes["full"].macro
+    macro = intervals(rows, BENCHMARK, regimes=["full"])["full"].macro
     assert [(model, one["rank"], one["could_be_best"]) for model, one in macro.items()] == [
         ("aaa", 1, True),
         (entries()[0].submission.model_id, 1, True),
@@ -93,13 +93,13 @@ def test_equal_scores_share_the_better_rank_and_the_smaller_model_is_first():
 
 
 def test_one_model_and_none():
-    assert intervals([], BENCHMARK, regimes=["full"]).regimes["full"].macro.plain() == {}
-    (only,) = intervals(entries()[:1], BENCHMARK, regimes=["full"]).regimes["full"].macro.values()
+    assert intervals([], BENCHMARK, regimes=["full"])["full"].macro.plain() == {}
+    (only,) = intervals(entries()[:1], BENCHMARK, regimes=["full"])["full"].macro.values()
     assert list(only.values())[5:] == [1, 1, 1, True]
 
 
 def test_intervals_hold_their_scores():
-    for found in found_intervals().regimes.values():
+    for found in found_intervals().values():
         for name in found.board.scores:
             models = standings(found.board, name)
             assert len(models) == 41
@@ -119,7 +119,7 @@ def test_scores_are_those_of_the_leaderboard(regime):
     from geneb_ci.board.rows import leaderboards
 
     rows = {row["model"]: row for row in leaderboards(entries(), BENCHMARK)[0]["data"][regime]}
-    found = found_intervals().regimes[regime]
+    found = found_intervals()[regime]
     for model, stood in found.macro.items():
         assert stood["score"] == rows[model]["macro_MCC"]
         for name, models in found.categories.items():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-from benchmarks.simulate import mcc_of, of_matrix, right_of
+from benchmarks.simulate import correct_counts, matrix_scores, mcc_of
 from geneb_ci.board.confusion import recovered_tables
 from geneb_ci.board.variance import (
     OVERLAP,
@@ -78,7 +78,7 @@ def test_the_closed_form_is_near_twenty_thousand_draws():
                 continue
             classes = Classes(*task.test_class_counts)
             printed = entry.submission.results["full"][task.id]
-            right = right_of(classes, Triple(printed.MCC, printed.Acc, printed.F1))
+            right = correct_counts(classes, Triple(printed.MCC, printed.Acc, printed.F1))
             sizes = np.array(classes, dtype=float)
             a, b = rate(np.rint(np.array(right)), sizes)
             shares = zip(classes, (float(a), float(b)), strict=True)
@@ -108,7 +108,7 @@ def test_a_matrix_that_exists_is_found_from_its_triple(small, more, data):
     classes = Classes(small, small + more)
     right = [data.draw(st.integers(0, n)) for n in classes]
     made = BinaryTable(right[0], classes.small - right[0], right[1], classes.large - right[1])
-    found = right_of(classes, scores_of(made))
+    found = correct_counts(classes, scores_of(made))
     near = (found[0], classes.small - found[0], found[1], classes.large - found[1])
     again = scores_of(BinaryTable(*near))  # type: ignore[arg-type]
     assert again[1:] == pytest.approx(scores_of(made)[1:], abs=1e-6)
@@ -148,7 +148,7 @@ def test_the_made_up_matrices_of_the_simulation_have_scikit_learns_metrics():
     counts = np.array([[5, 2, 0], [1, 7, 3], [2, 2, 9]])
     true = np.repeat([0, 1, 2], counts.sum(axis=1))
     said = np.concatenate([np.repeat([0, 1, 2], row) for row in counts])
-    assert of_matrix(counts) == pytest.approx(
+    assert matrix_scores(counts) == pytest.approx(
         {
             "MCC": matthews_corrcoef(true, said),
             "Acc": accuracy_score(true, said),
@@ -168,7 +168,7 @@ def test_the_made_up_matrices_of_the_simulation_have_scikit_learns_metrics():
     ],
 )
 def test_the_table_near_a_mean_at_the_ends(classes, mean, right):
-    assert right_of(classes, mean) == pytest.approx(right, abs=1e-9)
+    assert correct_counts(classes, mean) == pytest.approx(right, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_arrays_and_single_tables_agree():
     means = Triple(np.array([0.0, 0.2]), np.array([0.8, 0.6]), np.array([4 / 9, 0.6]))  # type: ignore[arg-type]
     found = np.array(near_mean(small, large, means)).T
     one = [
-        right_of(Classes(4, 16), Triple(0.0, 0.8, 4 / 9)),
-        right_of(Classes(10, 10), Triple(0.2, 0.6, 0.6)),
+        correct_counts(Classes(4, 16), Triple(0.0, 0.8, 4 / 9)),
+        correct_counts(Classes(10, 10), Triple(0.2, 0.6, 0.6)),
     ]
     assert found.tolist() == [list(pair) for pair in one]

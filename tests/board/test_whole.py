@@ -14,9 +14,8 @@ from typing import Any
 from geneb_ci.audit.trust.level import Summary
 from geneb_ci.board.board import analyses_of
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.diagnostics.whole import diagnostics
 from geneb_ci.board.rows import encode, leaderboards
-from geneb_ci.board.uncertainty import intervals, row_scores
+from geneb_ci.board.uncertainty import row_scores
 from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.models.tasks import NO_NOTES
@@ -106,14 +105,14 @@ def test_two_processes_give_what_one_does():
 def whole() -> dict[str, Any]:
     """Return all that is computed from them."""
     entries = rows()
-    found = intervals(entries, SIZED)
+    analyses = analyses_of(entries, SIZED, NO_NOTES)
     categories, tasks = leaderboards(entries, SIZED)
     return {
         "leaderboard": categories,
         "leaderboard_tasks": tasks,
         "alone": row_scores(entries[1].submission, "10shot", SIZED)[:4],
-        "advice": analyses_of(entries, SIZED, NO_NOTES).first_advice.model_dump(mode="json"),
-        "diagnostics": diagnostics(entries, SIZED, found),
+        "advice": analyses.first_advice.model_dump(mode="json"),
+        "diagnostics": analyses.diagnostics,
     }
 
 

@@ -281,7 +281,7 @@ INTERNAL = {
     "BeaconSource": {"check"},
     "Finding": {"sort_key"},
     "Limits": {"as_facts", "kernel_memory_bytes", "kernel_processes"},
-    "Machine": {"gpu", "scoring_of"},
+    "Machine": {"gpu"},
     "Recommendation": {"model_config"},
 }
 """For the package itself, and not promised."""

@@ -122,6 +122,13 @@ class Place:
         return last["state"], last["description"]
 
 
+def swept(place: Place) -> tuple[int, list[int], str]:
+    """Run both jobs; return the exit code of the first, the numbers judged, and its text."""
+    code, line, err = place.run("reconcile")
+    place.report(line)
+    return code, [pull["number"] for pull in json.loads(line)["pulls"]], err
+
+
 @pytest.fixture
 def place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -202,15 +202,6 @@ def test_a_draw_without_a_record_counts_for_the_next_head(flow):
     assert [one.commitment for one in again.plan.earlier] == [first.plan.commitment_sha256]
 
 
-def test_a_row_with_errors_is_not_audited(flow):
-    number = flow.propose(row.impossible(flow.checkout, MODEL))
-    code, _, err = flow.run("audit", "open", "--relay", flow.relay)
-    assert code == 11
-    assert "score-out-of-range" in err
-    assert flow.forge.statuses == {}
-    assert flow.forge.labels(number) == ["by hand", "geneb: audit failed"]
-
-
 def test_the_job_refuses_to_run_beside_a_token(flow, tmp_path):
     flow.propose(row.sound(flow.checkout))
     order = encode(flow.opened(), audits.RETRY_FIX)

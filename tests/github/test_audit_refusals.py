@@ -32,7 +32,9 @@ def test_nothing_is_drawn_where_nothing_could_rerun_it(flow):
 
 def test_a_row_with_errors_has_a_comment_that_says_so(flow):
     number = flow.propose(row.impossible(flow.checkout, MODEL))
-    assert flow.run(*OPEN, flow.relay)[0] == 11
+    code, _, err = flow.run(*OPEN, flow.relay)
+    assert (code, "score-out-of-range" in err, flow.forge.statuses) == (11, True, {})
+    assert flow.forge.labels(number) == ["by hand", report.FAILED]
     comment = flow.comment(number)
     assert f"`pull request {number} cannot be audited: score-out-of-range" in comment
     assert "an audit begins with a row that passes every check" in comment

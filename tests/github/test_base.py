@@ -8,7 +8,6 @@ from statistics import mean
 import pytest
 
 from geneb_ci.board.decisions import better
-from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.verdict.base_branch import BaseBranch
@@ -16,7 +15,7 @@ from geneb_ci.github.verdict.decide import audit_estimate, row_comparison, stand
 from geneb_ci.submission.document import parse_document
 from reference_harness.formats.submission import MODELS
 from tests.audit.recorded import MODEL, outcome_of, plan_for, put, repository, submission_bytes
-from tests.board.board import entry
+from tests.board.board import entry, intervals
 from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK, small, small_v11
 
@@ -38,7 +37,7 @@ def test_ranks_are_those_of_the_board(board):
     decided = board.decision_function(own)
     entries = [entry(row, TrustLevel.OFFICIAL) for row in board.rows]
     found = intervals(entries, board.benchmark)
-    for regime, known in found.regimes.items():
+    for regime, known in found.items():
         stood, told = known.macro[own.model_id], decided(regime)
         assert (told.rank_low, told.rank_high) == (stood["rank_low"], stood["rank_high"])
         above = better(known.board.scores["macro"], known.board.critical)

@@ -123,17 +123,6 @@ def test_without_graphql_it_is_slower_and_no_less_right(place):
     assert {len(place.server.comments[n]) for n in numbers} == {1}
 
 
-def test_a_sweep_ends_before_the_hour_is_used_up(place):
-    place.server.is_graphql = False
-    for n in range(60):
-        place.pull(sound(f"model-{n}"))
-    place.server.limit = 150
-    code, _, err = place.run("reconcile")
-    assert code == 3, err
-    assert "requests are left in this hour" in err
-    assert place.server.charged < 150
-
-
 PAGE = 100
 
 

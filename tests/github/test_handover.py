@@ -20,7 +20,6 @@ from geneb_ci.github.verdict.model import (
     PLACES_MAX,
     PullVerdict,
     Verdicts,
-    important_findings,
     listed_findings,
     outcome_of,
     shown_places_of,
@@ -165,23 +164,6 @@ def test_every_rule_at_once_in_the_longest_words_fits_a_verdict():
     for pull in decode(line, REPOSITORY).pulls:
         assert pull.places == places
         assert len({finding.rule for finding in pull.findings}) == len(pull.findings)
-
-
-def test_no_rule_hides_another_and_what_decides_stands_first():
-    scope = Finding("foreign-file", Severity.ERROR, "m", "z", "", 1, 1, "", "", "")
-    crash = Finding("check-crashed", Severity.ERROR, "m", "a", "", 1, 1, "", "", "")
-    note = Finding("no-run-details", Severity.NOTE, "m", "a", "", 1, 1, "", "", "")
-    flood = many(100)
-    findings = [note, crash, *flood, scope]
-    assert important_findings(findings) == [scope, flood[0], crash, note, *flood[1:PLACES_MAX]]
-    pull = pull_of(findings)
-    assert pull.outcome.value == "needs-maintainer"
-    assert pull.places == {
-        "check-crashed": 1,
-        "foreign-file": 1,
-        "missing-task": 100,
-        "no-run-details": 1,
-    }
 
 
 def change(path: tuple[str | int, ...], value: Any) -> Callable[[Any], None]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.github.errors import QUEUED_FIX
-from tests.github.conftest import CARD_PATH, MODULE, REGULAR, ROW, encoded, sound
+from tests.github.conftest import CARD_PATH, REGULAR, ROW, encoded, sound
 from tests.github.history import Files
 from tests.github.server import BOT, STRANGER
 from tests.github.text import calm
@@ -41,11 +41,9 @@ def test_37_a_row_that_is_a_link_is_never_followed(place, target):
     [
         ("submissions/extractors/lib", ("160000", COMMIT), {"git-submodule", "foreign-file"}),
         (ROW, ("160000", COMMIT), {"git-submodule"}),
-        (MODULE, ("100755", b"x = 1\n"), {"executable-file"}),
-        (ROW, ("100755", b"{}"), {"executable-file"}),
     ],
 )
-def test_38_submodules_and_executables(place, path, entry, found):
+def test_38_submodules(place, path, entry, found):
     assert rules(place.verdict(place.pull(sound() | {path: entry}))) == found
 
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from geneb_ci.github.reconcile import CHUNK, FAILED_MAX
-from tests.github.conftest import CARD_PATH, REGULAR, Place, sound
+from tests.github.conftest import CARD_PATH, REGULAR, sound, swept
 from tests.github.refusals import Fault
 
 OPEN, BEFORE = 110, 43
@@ -24,13 +24,6 @@ def crowd(place):
         place.pull({f"notes/{n}.md": (REGULAR, b"%d\n" % n)})
     assert swept(place)[0] == 0
     return place
-
-
-def swept(place: Place) -> tuple[int, list[int], str]:
-    """Run both jobs; return the exit code of the first, the numbers judged, and its text."""
-    code, line, err = place.run("reconcile")
-    place.report(line)
-    return code, [pull["number"] for pull in json.loads(line)["pulls"]], err
 
 
 def test_a_sweep_that_the_limit_stopped_is_no_success(crowd):

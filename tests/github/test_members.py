@@ -9,7 +9,7 @@ import pytest
 from geneb_ci.github.api import connect
 from geneb_ci.github.audit_targets import pull_to_audit
 from tests.github import server
-from tests.github.conftest import REGULAR, Place, sound
+from tests.github.conftest import REGULAR, Place, sound, swept
 from tests.github.graphql import graphql
 from tests.github.refusals import Fault
 from tests.github.server import STRANGER
@@ -53,13 +53,6 @@ def three(place: Place) -> Place:
     for name in ("one", "two", "three"):
         place.pull(sound(name))
     return place
-
-
-def swept(place: Place) -> tuple[int, list[int], str]:
-    """Run both jobs; return the exit code of the first, the numbers judged, and its text."""
-    code, line, err = place.run("reconcile")
-    place.report(line)
-    return code, [pull["number"] for pull in json.loads(line)["pulls"]], err
 
 
 def changed(place: Place, table: dict[str, list[Any]]) -> dict[int, str]:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from benchmarks.bench_device import KINDS, covered
+from benchmarks.bench_device import MODEL_KINDS, covered_length
 from tests.paths import ROOT
 
 
@@ -14,7 +14,7 @@ from tests.paths import ROOT
     [([], 0), ([(1, 3), (5, 6)], 3), ([(1, 4), (2, 3), (3, 6)], 5), ([(1, 2), (1, 2)], 1)],
 )
 def test_what_runs_at_the_same_time_is_busy_once(spans, total):
-    assert covered(spans) == total
+    assert covered_length(spans) == total
 
 
 @pytest.mark.nightly  # a minute: five kinds of model, each in several ways
@@ -24,7 +24,7 @@ def test_the_command_runs_end_to_end_on_a_cpu():
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    for kind in KINDS:
+    for kind in MODEL_KINDS:
         lines = [line for line in done.stdout.splitlines() if f"| {kind.what}: " in line]
         assert len(lines) == (3 if kind.is_hyena else 5)
         assert all(line.count("|") == 7 for line in lines)

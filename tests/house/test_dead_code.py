@@ -26,7 +26,7 @@ LOADED_BY_NAME = (
 DECORATORS = ["@model_validator*", "@field_validator*", "@pytest.fixture*", "@extractors.command*"]
 DECORATORS += ["@rule*", "@invariant*", "@initialize*"]
 """Who calls what they stand on: pydantic, pytest, click, hypothesis."""
-ALLOWED_IP_ADDRESSES = {
+ALLOWED_NAMES = {
     # geneb_ci
     "*_command": "commands: cli.main.COMMANDS names their modules",
     "_repr_html_": "notebooks call it",
@@ -90,7 +90,7 @@ ROUTES = ("tests/publish/hub_answers.py", "tests/publish/hub_cas.py")
 
 
 def is_allowed(name: str) -> bool:
-    return any(fnmatch(name, pattern) for pattern in ALLOWED_IP_ADDRESSES)
+    return any(fnmatch(name, pattern) for pattern in ALLOWED_NAMES)
 
 
 def fields() -> set[tuple[str, str]]:
@@ -141,9 +141,9 @@ def test_nothing_is_unused(found):
         if not is_allowed(name) and path not in ROUTES
         if not any(fnmatch(path, pattern) for pattern in LOADED_BY_NAME)
     ]
-    assert left == [], "delete these, or say in ALLOWED_IP_ADDRESSES who uses them"
+    assert left == [], "delete these, or say in ALLOWED_NAMES who uses them"
 
 
 def test_the_allow_list_has_no_entry_too_many(found):
     names = {name for _, name in found}
-    assert [p for p in ALLOWED_IP_ADDRESSES if not any(fnmatch(name, p) for name in names)] == []
+    assert [p for p in ALLOWED_NAMES if not any(fnmatch(name, p) for name in names)] == []

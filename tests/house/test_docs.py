@@ -143,11 +143,14 @@ def test_the_table_of_speed_has_lines_that_the_bench_measures(monkeypatch):
     """Also its limits; what was measured of former code would stay for ever."""
     nothing = bench_scale.Cost(0, 0, b"")
     monkeypatch.setattr(bench_scale, "write_rows", lambda *_: None)
-    for name in ("run", "built"):
+    for name in ("run_cost", "build_cost"):
         monkeypatch.setattr(bench_scale, name, lambda *_, **__: nothing)
     place = Path("nowhere")
-    measured = [*bench_scale.small(place, 1), *bench_scale.large(place, bench_scale.ROWS[0])]
-    known = {tuple(bench_scale.line(one).split(" | ")[::3]) for one in measured}
+    measured = [
+        *bench_scale.small_measurements(place, 1),
+        *bench_scale.large_measurements(place, bench_scale.ROWS[0]),
+    ]
+    known = {tuple(bench_scale.table_row(one).split(" | ")[::3]) for one in measured}
     table = text_of("docs/developer/scale.md").split(bench_scale.BEGIN)[1].split(bench_scale.END)[0]
     shown = [tuple(line.split(" | ")[::3]) for line in table.splitlines() if line[:3] == "| `"]
     assert shown

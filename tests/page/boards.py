@@ -78,7 +78,7 @@ def table_files() -> dict[str, bytes]:
 @functools.cache
 def known() -> AdviceFacts:
     """Return what advice on the public rows is made from."""
-    boards = {regime: found.board for regime, found in found_intervals().regimes.items()}
+    boards = {regime: found.board for regime, found in found_intervals().items()}
     return advice_facts_of(
         entries(), boards, shipped_benchmark(), task_notes(find_layout(ROOT / "schemas"))
     )

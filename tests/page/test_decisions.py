@@ -1,5 +1,7 @@
 """The page decides as Python does: each pair, badge and sentence, from the same doubles."""
 
+from decimal import ROUND_FLOOR, Decimal
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -12,7 +14,7 @@ from geneb_ci.board.decisions import (
     intervals_of,
 )
 from geneb_ci.board.page_data import NORMAL_QUANTILE
-from geneb_ci.board.reasons import bound_text, probability_text
+from geneb_ci.board.reasons import UNIT, bound_text
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import found_intervals
 from tests.gate import gated
@@ -63,7 +65,7 @@ def same_relation(told, scores: ScoreColumn, c: float) -> bool:
 @pytest.mark.parametrize("regime", gated(REGIMES, "10shot"))
 def test_all_pairs(evaluated, regime):
     """In the three regimes, 820 pairs in each of 15 scores: 36,900 without a contradiction."""
-    board = found_intervals().regimes[regime].board
+    board = found_intervals()[regime].board
     pairs = 0
     for name in NAMES:
         scores = board.scores[name]
@@ -113,7 +115,7 @@ def test_the_normal_of_the_page(call, value):
 
 
 def test_intervals_of_the_page_are_published(evaluated):
-    board = found_intervals().regimes["10shot"].board
+    board = found_intervals()["10shot"].board
     scores = board.scores["macro"]
     low, high = intervals_of(scores)
     ends = evaluated(
@@ -129,6 +131,12 @@ def test_intervals_of_the_page_are_published(evaluated):
     assert ends == [list(pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
 
 
+def probability_text(value: float) -> str:
+    """Return the text of a lower bound of a probability, rounded down."""
+    rounded = Decimal(repr(value)).quantize(UNIT, ROUND_FLOOR)
+    return "more than 0.999" if value >= 0.999 else f"at least {rounded}"
+
+
 def test_every_bound_and_probability_is_written_as_python_writes_it(call):
     bounds = [c.loss_bound for c in advice("10shot", margin=1.0).regimes[0].choices]
     for bound in bounds[:20]:
@@ -140,7 +148,7 @@ def test_every_bound_and_probability_is_written_as_python_writes_it(call):
 def test_compare_says_what_the_relation_says(tab):
     ids = ["GENERator-eukaryote-3b-base", "LucaOne-default-step36M", "space", "GROVER"]
     page = tab.go(f"#/compare?{'&'.join(f'm={one}' for one in ids)}")
-    board = found_intervals().regimes["full"].board
+    board = found_intervals()["full"].board
     place = {model: k for k, model in enumerate(board.models)}
     sentences = []
     best = display(ids[0])

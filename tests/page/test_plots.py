@@ -31,7 +31,7 @@ async ([rows, critical, params]) => {
 
 
 def test_ranges_and_the_front_are_those_of_the_boards_decisions(evaluated):
-    board = found_intervals().regimes["full"].board
+    board = found_intervals()["full"].board
     scores = board.scores["macro"]
     sizes = {row["model"]: row["params"] for row in FULL}
     params = [sizes[model] for model in board.models]
@@ -211,7 +211,7 @@ def test_tasks_are_correlated_where_they_are_few_and_categories_elsewhere(tab):
 def test_strips_have_the_differences_of_the_relation(tab):
     ids = ["space", "GROVER", "MutBERT"]
     page = tab.go(f"#/compare?species=plants&{'&'.join(f'm={one}' for one in ids)}")
-    board = found_intervals().regimes["full"].board
+    board = found_intervals()["full"].board
     first, *others = (board.models.index(one) for one in ids)
     labels = {task.label: task.id for task in shipped_benchmark().tasks}
     means = []

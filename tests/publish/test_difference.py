@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from geneb_ci.board.diff import ChangedFact
 from geneb_ci.publish.difference import (
-    PublishedFact,
     PublishedMove,
     PublishedPlace,
     RowChange,
@@ -36,13 +36,13 @@ def test_what_is_added_changed_and_removed():
         RowChange(
             Sign.ADDED,
             "came",
-            (PublishedFact("submitted", None, SELF),),
+            (ChangedFact("submitted", None, SELF),),
             (PublishedMove("full", None, PublishedPlace(0.7, 1)),),
         ),
         RowChange(
             Sign.REMOVED,
             "gone",
-            (PublishedFact("submitted", SELF, None),),
+            (ChangedFact("submitted", SELF, None),),
             (PublishedMove("full", PublishedPlace(0.9, 1), None),),
         ),
         RowChange(
@@ -57,7 +57,7 @@ def test_what_is_added_changed_and_removed():
 def test_a_row_whose_level_alone_changes_has_no_move():
     old, new = board(a=0.5), board(a={"macro_MCC": 0.5, "submitted": "verified"})
     assert row_changes(old, new) == [
-        RowChange(Sign.CHANGED, "a", (PublishedFact("submitted", SELF, "verified"),), ())
+        RowChange(Sign.CHANGED, "a", (ChangedFact("submitted", SELF, "verified"),), ())
     ]
 
 

@@ -110,13 +110,6 @@ def test_429_waits_as_told(hub, repo, space, newest, clock):
     assert_settled(repo, newest.built)
 
 
-def test_429_for_too_long_gives_up_at_once(hub, space, newest, clock):
-    hub.faults = [Fault("commit", 429, {"RateLimit": '"api";r=0;t=3000'})]
-    with pytest.raises(faults.RetriesExhausted, match="pause of 3001 s"):
-        push(space, newest, clock=clock)
-    assert clock.waits == []
-
-
 @pytest.mark.parametrize("step", ["info", "resolve", "commit"])
 def test_six_tries_are_all(hub, repo, space, newest, clock, step):
     hub.faults = [Fault(step, 500)] * 9

@@ -89,26 +89,6 @@ def test_a_repository_without_a_page_gets_the_one_of_this_version(space, repo, c
     assert_settled(repo, made(clone))
 
 
-def test_what_decides_the_board_is_not_published(space, repo, clone):
-    clone.write("leaderboard/audits/model-a/note.txt", b"x")
-    clone.write("leaderboard/manifest.json", {"forged": True})
-    clone.commit("An audit")
-    publish(space, clone)
-    assert not [name for name in repo.head.tree if name.startswith(("policy", "audits"))]
-    assert_settled(repo, made(clone))
-
-
-def test_a_file_that_we_dropped_and_somebody_deleted_is_no_fault(space, repo, clone):
-    clone.write("leaderboard/old.css", b"p {}")
-    clone.commit("Style")
-    publish(space, clone)
-    tree = {name: content for name, content in repo.head.tree.items() if name != "old.css"}
-    repo.add(tree, "by hand")
-    clone.git("rm", "--quiet", "leaderboard/old.css")
-    clone.commit("No style")
-    assert publish(space, clone).outcome is PublishOutcome.PUBLISHED
-
-
 def test_a_commit_that_changes_no_input_changes_nothing(space, repo, clone):
     publish(space, clone)
     clone.write("docs/note.md", b"about")

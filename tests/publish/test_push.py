@@ -52,14 +52,6 @@ def test_an_earlier_generation_is_live_as_itself_or_as_this_rollback():
     }
 
 
-def test_a_rollback_is_recorded_in_the_manifest():
-    assert earlier().generation(live(OTHER)) == MADE.rolled_back(BACK)
-
-
-def test_a_rollback_to_the_newest_board_ends_the_former():
-    assert earlier(LIVE).generation(live(MADE)) == MADE
-
-
 def test_a_clone_without_the_live_commit_may_not_roll_back():
     with pytest.raises(NotFastForward) as refusal:
         earlier(LIVE, LIVE).generation(live(OTHER))

@@ -4,21 +4,12 @@ import pytest
 
 from geneb_ci.publish.faults import HeadChanged, HubRateLimited, RetriesExhausted, Retryable
 from geneb_ci.publish.session import attempt
-
-
-class Clock:
-    """Notes what it was asked to wait."""
-
-    def __init__(self) -> None:
-        self.waits: list[float] = []
-
-    def sleep(self, seconds: float, /) -> None:
-        self.waits.append(seconds)
+from tests.publish.settled import Patience
 
 
 def story(*faults: Exception) -> tuple[object, list[float], list[str]]:
     """Return the result or why it gave up, what was waited, and what was said."""
-    clock, left = Clock(), list(faults)
+    clock, left = Patience(), list(faults)
     said: list[str] = []
 
     def one_try() -> str:

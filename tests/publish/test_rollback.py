@@ -8,7 +8,7 @@ import pytest
 from geneb_ci import __version__
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.publish.difference import LiveStatus, space_health
-from geneb_ci.publish.faults import HubRefused, NotFastForward, SpaceDiffers
+from geneb_ci.publish.faults import HubRefused, NotFastForward
 from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import Tool, manifest_of
@@ -17,7 +17,6 @@ from geneb_ci.publish.push import (
     PublishIntent,
     PublishOutcome,
     RollbackIntent,
-    as_published,
     find_generation,
     must_be_of_main,
     push,
@@ -142,12 +141,6 @@ def test_a_rollback_whose_answer_is_lost_is_made_once(hub, space, repo, clone, r
     assert (done.outcome, len(repo.commits)) == (PublishOutcome.PUBLISHED, 4)
 
 
-def test_a_clone_that_lacks_what_is_live_may_not_roll_back(space, clone, repository, two):
-    first, _ = two
-    with pytest.raises(NotFastForward, match="this clone is outdated"):
-        push(space, RollbackIntent(first, clone.commits[0], repository))
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -199,16 +192,6 @@ def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, cl
     assert told["rollback"] == {"former_generation": newer, "covers": clone.commits[1]}
     with pytest.raises(NotFastForward, match="was rolled back"):
         push(space, PublishIntent(made(clone), repository))
-
-
-def test_what_was_altered_in_the_history_of_the_space_is_not_taken(space, repo, two):
-    first, _ = two
-    held = find_generation(space, first.manifest.generation)
-    commit = repo.at(held.commit)
-    assert commit is not None
-    commit.tree["ledger.json"] = b"{}"
-    with pytest.raises(SpaceDiffers, match=r"ledger\.json does not match its manifest"):
-        as_published(space, held)
 
 
 def test_a_generation_of_another_history_is_refused(clone, repository, two):

@@ -17,7 +17,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     ComparedTask,
     Direction,
     Effect,
-    EmbeddingFindings,
+    EmbeddingOutcome,
     EmbeddingRepeat,
     reasons_of,
 )
@@ -25,7 +25,7 @@ from geneb_ci.audit.compare.embeddings import (
     DrawnTask,
     RepeatedEmbedding,
     compared_task,
-    direction_strata,
+    direction_of,
     drawn_task,
     effect_of,
     influences,
@@ -37,7 +37,6 @@ from geneb_ci.audit.sampling.plan import EmbeddingCounts
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.column_rule import judge, judge_again, tolerances
-from geneb_ci.receipt.direction import direction_test
 from geneb_ci.receipt.draw import SampleSizes, TaskStrata, draw_shares, drawn_embeddings
 from reference_harness.data import MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
@@ -133,7 +132,7 @@ def audit(
 
     `precise` has what the extractor gives in float64, where that is anything else.
     """
-    tasks, strata, by_task, width = [], [], [], 0
+    tasks, by_task, width = [], [], 0
     for name, one in found.items():
         width = one.receipt.dim
         rerun, scale = reruns[name][one.drawn.rows], one.drawn.entry.scale_log2
@@ -154,16 +153,22 @@ def audit(
             again[one.drawn.rows[place]] = RepeatedEmbedding(result, value)
         room = room_of(one.drawn, rerun.astype(np.float32))
         tasks.append(compared_task(one.drawn, judged, again, width, room))
-        strata += direction_strata(one.drawn, rerun.astype(np.float32))
         by_task.append(influences(one.drawn, rerun.astype(np.float32)))
-    test = direction_test(strata, seed)
-    direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
-    effect = effect_of(by_task)
-    cells = ComparedCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[])
-    findings = EmbeddingFindings(
-        WITH_BOUNDS, width, cells, tasks, direction, effect, QUIET, None, None
+    drawn = [one.drawn for one in found.values()]
+    direction = direction_of(
+        drawn, [reruns[one.task][one.rows].astype(np.float32) for one in drawn], seed
     )
-    return Found(tasks, direction, effect, reasons_of(findings))
+    effect = effect_of(by_task)
+    parts: dict[str, Any] = {
+        "schema_version": WITH_BOUNDS,
+        "receipt": found[name].receipt,
+        "cells": ComparedCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[]),
+        "tasks": tasks,
+        "direction": direction,
+        "effect": effect,
+        "decoys": QUIET,
+    }
+    return Found(tasks, direction, effect, reasons_of(EmbeddingOutcome.model_construct(**parts)))
 
 
 def wanted(sample: SampleSizes) -> EmbeddingCounts:

@@ -1,6 +1,9 @@
 """Published schemas and RULES.md say what the code does: whoever changes one limit changes both."""
 
+import json
 import re
+
+from jsonschema import Draft202012Validator
 
 from tests.house.tracked import tracked
 from tests.paths import outside_rows
@@ -19,3 +22,5 @@ def test_every_generated_file_is_what_the_code_gives_and_every_schema_is_one():
         name for name in map(str, tracked()) if re.fullmatch(r"schemas/.*\.schema\.json", name)
     }
     assert schemas == {name for name in made if name.endswith(".schema.json")}
+    for name in schemas:
+        Draft202012Validator.check_schema(json.loads(made[name]))

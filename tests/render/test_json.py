@@ -12,23 +12,10 @@ from geneb_ci.common.finding import Finding
 from geneb_ci.render.findings_json import FindingV1, findings_schema
 from geneb_ci.render.formats import counts, render, sorted_findings, verdict
 from reference_harness.formats.text import well_formed
-from tests.paths import ROOT
 from tests.render import examples
 from tests.render.hostile import BRIEF, reports
 
-SCHEMA_FILE = ROOT / "schemas" / "findings-1.0.schema.json"
 VALIDATOR = Draft202012Validator(findings_schema())
-
-
-def test_the_schema_file_is_up_to_date(update_golden):
-    expected = json.dumps(findings_schema(), indent=2, ensure_ascii=False) + "\n"
-    if update_golden:
-        SCHEMA_FILE.write_text(expected, encoding="utf-8", newline="\n")
-    assert SCHEMA_FILE.read_bytes().decode("utf-8") == expected
-
-
-def test_the_schema_is_one():
-    Draft202012Validator.check_schema(findings_schema())
 
 
 COUNTED = "unlisted"

@@ -322,19 +322,42 @@ class EmbeddingOutcome(StrictModel):
         return math.fsum(task.room or 0.0 for task in self.tasks) / len(self.tasks)
 
     @property
-    def findings(self) -> "EmbeddingFindings":
-        """The parts of an outcome that decide its verdict."""
-        return EmbeddingFindings(
-            self.schema_version,
-            self.receipt.dim,
-            self.cells,
-            self.tasks,
-            self.direction,
-            self.effect,
-            self.decoys,
-            self.variants,
-            self.fresh,
-            self.few_shot,
+    def noun(self) -> str:
+        """The word for an embedding in the reasons: "row" in records before version 2.2."""
+        return "row" if self.schema_version in WITHOUT_BOUNDS else "embedding"
+
+    def failing_rows(self, task: ComparedTask) -> list[int]:
+        """Return the rows of a task whose deviation or mismatch is too large, ascending."""
+        compared_rows = zip(task.distinct_rows, task.deviation, task.mismatch, strict=True)
+        limit = deviation_limit(self.schema_version)
+        return [
+            row
+            for row, deviation, mismatch in compared_rows
+            if not is_within(deviation, mismatch, self.receipt.dim, limit)
+        ]
+
+    def is_altered(self, failed: FailedEmbedding) -> bool:
+        """Whether a failed embedding also failed when it was computed again, alone."""
+        return failed.again is not None and not is_rescued(
+            failed.again, self.receipt.dim, self.schema_version
+        )
+
+    @property
+    def rescued_count(self) -> int:
+        """Number of failed embeddings that passed when they were computed again."""
+        return sum(
+            failed.again is not None and not self.is_altered(failed)
+            for task in self.tasks
+            for failed in task.failed
+        )
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the audit differs in any case, so that no more embeddings are computed again."""
+        altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
+        return altered or (
+            self.schema_version != WITH_ROW_TOLERANCES
+            and self.rescued_count > rescued_limit(self.embedded)
         )
 
 
@@ -397,75 +420,18 @@ def is_rescued(
     return is_near and is_within(again.deviation, again.mismatch, width, deviation_limit(version))
 
 
-class EmbeddingFindings(NamedTuple):
-    """The parts of an audit by receipt that decide its verdict."""
-
-    version: EmbeddingVersion
-    width: int
-    """Columns of an embedding."""
-    cells: ComparedCells
-    tasks: Sequence[ComparedTask]
-    direction: Direction
-    effect: Effect | None
-    decoys: Decoys
-    variants: VariantResult | None
-    fresh: FreshResult | None
-    few_shot: FewShotResult | None = None
-
-    @property
-    def noun(self) -> str:
-        """The word for an embedding in the reasons: "row" in records before version 2.2."""
-        return "row" if self.version in WITHOUT_BOUNDS else "embedding"
-
-    @property
-    def rows(self) -> int:
-        """Number of distinct embeddings that were drawn."""
-        return sum(len(task.deviation) for task in self.tasks)
-
-    def failing_rows(self, task: ComparedTask) -> list[int]:
-        """Return the rows of a task whose deviation or mismatch is too large, ascending."""
-        compared_rows = zip(task.distinct_rows, task.deviation, task.mismatch, strict=True)
-        limit = deviation_limit(self.version)
-        return [
-            row
-            for row, deviation, mismatch in compared_rows
-            if not is_within(deviation, mismatch, self.width, limit)
-        ]
-
-    def is_altered(self, failed: FailedEmbedding) -> bool:
-        """Whether a failed embedding also failed when it was computed again, alone."""
-        return failed.again is not None and not is_rescued(failed.again, self.width, self.version)
-
-    @property
-    def rescued_count(self) -> int:
-        """Number of failed embeddings that passed when they were computed again."""
-        return sum(
-            failed.again is not None and not self.is_altered(failed)
-            for task in self.tasks
-            for failed in task.failed
-        )
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether the audit differs in any case, so that no more embeddings are computed again."""
-        altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
-        return altered or (
-            self.version != WITH_ROW_TOLERANCES and self.rescued_count > rescued_limit(self.rows)
-        )
-
-
-def reasons_of(findings: EmbeddingFindings) -> list[str]:
+def reasons_of(outcome: EmbeddingOutcome) -> list[str]:
     """Return why an audit differs, one sentence each; empty if it agrees."""
-    noun = findings.noun
+    noun = outcome.noun
     objections = extractor_objections(
-        findings.decoys, findings.variants, findings.fresh, findings.few_shot
+        outcome.decoys, outcome.variants, outcome.fresh, outcome.few_shot
     )
     return [
-        *_cell_reasons(findings.cells, noun),
-        *_embedding_reasons(findings),
-        *(_pooled_reasons(findings) if findings.version != WITH_ROW_TOLERANCES else ()),
-        *_direction_reasons(findings.direction, noun),
-        *(_effect_reasons(findings.effect, noun) if findings.effect is not None else ()),
+        *_cell_reasons(outcome.cells, noun),
+        *_embedding_reasons(outcome),
+        *(_pooled_reasons(outcome) if outcome.schema_version != WITH_ROW_TOLERANCES else ()),
+        *_direction_reasons(outcome.direction, noun),
+        *(_effect_reasons(outcome.effect, noun) if outcome.effect is not None else ()),
         *(objection.text for objection in objections),
     ]
 
@@ -507,14 +473,14 @@ def _cell_reasons(cells: ComparedCells, noun: str) -> Iterator[str]:
         yield f"equal sequences have unequal {noun}s: {message}"
 
 
-def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
+def _embedding_reasons(outcome: EmbeddingOutcome) -> Iterator[str]:
     altered_embeddings = [
         (task, failure)
-        for task in findings.tasks
+        for task in outcome.tasks
         for failure in task.failed
-        if findings.is_altered(failure)
+        if outcome.is_altered(failure)
     ]
-    failed_count = sum(len(task.failed) for task in findings.tasks)
+    failed_count = sum(len(task.failed) for task in outcome.tasks)
     if not altered_embeddings:
         return
     task, failure = altered_embeddings[0]
@@ -524,15 +490,15 @@ def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
         if failure.row < task.train
         else ("test", failure.row - task.train)
     )
-    repeat, width, noun = failure.again, findings.width, findings.noun
+    repeat, width, noun = failure.again, outcome.receipt.dim, outcome.noun
     size = f"{task.deviation[index]:.1e}"
     deviates = (
         f"{size} of its root mean square, {TAU:.0e} is allowed"
-        if findings.version == WITH_ROW_TOLERANCES
+        if outcome.schema_version == WITH_ROW_TOLERANCES
         else f"{size} times what its column allows"
     )
     text = (
-        f"{plural(failed_count, noun)} of {findings.rows:,} "
+        f"{plural(failed_count, noun)} of {outcome.embedded:,} "
         f"{'is' if failed_count == 1 else 'are'} not what the extractor gives: {split} {noun} "
         f"{row} of {task.task} deviates by {deviates}; {task.mismatch[index]} of its {width} "
         f"coordinates round otherwise, {mismatch_limit(width)} may"
@@ -544,9 +510,9 @@ def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
     yield text
 
 
-def _pooled_reasons(findings: EmbeddingFindings) -> Iterator[str]:
+def _pooled_reasons(outcome: EmbeddingOutcome) -> Iterator[str]:
     rescued_count, row_count, width, noun = (
-        findings.rescued_count, findings.rows, findings.width, findings.noun,
+        outcome.rescued_count, outcome.embedded, outcome.receipt.dim, outcome.noun,
     )  # fmt: skip
     if rescued_count > (limit := rescued_limit(row_count)):
         verb = "computed" if noun == "embedding" else "embedded"
@@ -554,10 +520,10 @@ def _pooled_reasons(findings: EmbeddingFindings) -> Iterator[str]:
             f"{plural(rescued_count, noun)} of {row_count:,} pass only when they are {verb} "
             f"again, alone; {limit} may"
         )
-    failed_rows = {task.task: {each.row for each in task.failed} for task in findings.tasks}
+    failed_rows = {task.task: {each.row for each in task.failed} for task in outcome.tasks}
     mismatches = sum(
         mismatch
-        for task in findings.tasks
+        for task in outcome.tasks
         for row, mismatch in zip(task.distinct_rows, task.mismatch, strict=True)
         if row not in failed_rows[task.task]
     )

@@ -17,6 +17,7 @@ from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reaso
 from geneb_ci.audit.compare.embedding_outcome import (
     ComparedCells,
     ComparedTask,
+    Direction,
     Effect,
     EmbeddingOutcome,
     EmbeddingRepeat,
@@ -38,7 +39,7 @@ from geneb_ci.receipt.column_rule import (
     tolerances,
     unfit_reason,
 )
-from geneb_ci.receipt.direction import Probe, ProbeSet, Stratum, directions_of
+from geneb_ci.receipt.direction import Probe, ProbeSet, Stratum, direction_test, directions_of
 from geneb_ci.receipt.draw import DrawnEmbeddings, TaskStrata, unforeseen_rows
 from geneb_ci.receipt.embeddings import pooled_mismatch_limit, rescued_limit
 from geneb_ci.receipt.influence import (
@@ -435,8 +436,20 @@ def _predictions(
         return None
 
 
-def direction_strata(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratum]:
-    """Return the strata of the directional test of one task."""
+def direction_of(
+    drawn_tasks: Iterable[DrawnTask], reruns: "Iterable[npt.NDArray[np.float32]]", seed: str
+) -> Direction:
+    """Return the test whether the drawn embeddings of all tasks deviate towards their labels."""
+    strata = [
+        stratum
+        for task, rerun in zip(drawn_tasks, reruns, strict=True)
+        for stratum in _direction_strata(task, rerun)
+    ]
+    result = direction_test(strata, seed)
+    return Direction(rows=result.rows, statistic=result.statistic, p=result.p)
+
+
+def _direction_strata(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratum]:
     import numpy as np  # slow to import, and only needed here
 
     rows = task.is_outside_supports

@@ -20,8 +20,7 @@ from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.check.claims import claims_of
 from geneb_ci.common.errors import BrokenInstallation, NothingChecked
 from geneb_ci.common.shipped import shipped
-from geneb_ci.statistics.metrics import ReportedTriple
-from geneb_ci.statistics.metrics import Triple as Values
+from geneb_ci.statistics.metrics import ReportedTriple, Triple
 from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_json, read_regular
@@ -253,7 +252,7 @@ def _cell_comparison(
     )
     tolerance = rule.tolerance(measured, alarm_rate, reading.width)
     digest = claimed.digests.get((name, task))
-    scores, rerun = _scores_of(reading.value), _scores_of(_values(regime.base.scores))
+    scores, rerun = _scores_of(reading.value), regime.base.scores
     return CellComparison(
         claimed=scores,
         rescored=rerun,
@@ -264,9 +263,5 @@ def _cell_comparison(
     )
 
 
-def _values(scores: Scores) -> Values:
-    return Values(scores.MCC, scores.Acc, scores.F1)
-
-
-def _scores_of(values: Values) -> Scores:
+def _scores_of(values: Triple) -> Scores:
     return Scores(MCC=float(values.mcc), Acc=float(values.acc), F1=float(values.f1))

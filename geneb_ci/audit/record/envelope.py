@@ -171,7 +171,7 @@ def verify_bundle(raw: bytes, parts: BundleParts, root: Path) -> None:
     the time of signing. Raises InvalidBundle if one of these checks fails, BadConfiguration if the
     root cannot be used, and BrokenInstallation if sigstore is not installed.
     """
-    verifier = _verifier(root, _stamp(root))
+    verifier = _verifier(root, file_stamp(root))
     from sigstore.errors import Error  # half a second
     from sigstore.models import Bundle
     from sigstore.verify import policy
@@ -203,18 +203,18 @@ def _message_of(error: Exception) -> str:
     return json.dumps(text.replace("\x7f", " "))[1:-1][:MESSAGE_MAX]
 
 
-def _stamp(root: Path) -> tuple[int, int]:
-    """Return size and time of change of a file, as a key of a cache; (0, 0) if it is missing."""
+def file_stamp(path: Path) -> tuple[int, int, int]:
+    """Return inode, size and time of change of a file, as a key of a cache; zeros if missing."""
     try:
-        status = root.stat()
+        status = path.stat()
     except OSError:
-        return (0, 0)  # reading it says why
-    return (status.st_size, status.st_mtime_ns)
+        return (0, 0, 0)  # reading it says why
+    return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=CACHED_ROOTS_MAX)
-def _verifier(root: Path, _: tuple[int, int]) -> "Verifier":
-    """Return the verifier of a trusted root; the second argument is `_stamp(root)`."""
+def _verifier(root: Path, _: tuple[int, int, int]) -> "Verifier":
+    """Return the verifier of a trusted root; the second argument is `file_stamp(root)`."""
     try:
         from sigstore.models import TrustedRoot  # a second
         from sigstore.verify import Verifier

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from geneb_ci.audit.canonical import checked_moment
 from geneb_ci.audit.commitment import Commitment, check_commitment
-from geneb_ci.audit.compare.outcome import STATEMENT_TYPE, Heads, StatementSubject, is_absent
+from geneb_ci.audit.compare.outcome import Heads, StatementSubject, is_absent
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
     RESTORE,
@@ -35,6 +35,7 @@ from geneb_ci.audit.record.statement import (
     audit_id_of,
     check_model_id,
     payload_of,
+    statement_value,
 )
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
 from geneb_ci.common.errors import UsageProblem
@@ -186,18 +187,13 @@ def event_statement(
         commitment = predicate.plan.commitment
     model, predicate_type, suffix = _STATEMENTS[kind]
     statement = model.model_validate(
-        {
-            "_type": STATEMENT_TYPE,
-            "subject": [
-                {
-                    "name": f"{commitment.model_id}.json",
-                    "digest": {"sha256": commitment.submission_sha256},
-                }
-            ],
-            "predicateType": predicate_type,
-            "predicate": predicate,
-            "heads": None if heads is None else dict(heads),
-        }
+        statement_value(
+            f"{commitment.model_id}.json",
+            commitment.submission_sha256,
+            predicate_type,
+            predicate,
+            heads,
+        )
     )
     payload = payload_of(statement)
     name = (
@@ -207,18 +203,12 @@ def event_statement(
     return payload, path
 
 
-def statement_kind_of(name: str) -> StatementKind:
-    """Return the kind of a file in the folder of audits, from the suffix of its name."""
-    kinds = (kind for kind, (_, _, suffix) in _STATEMENTS.items() if name.endswith(suffix))
-    return next(kinds, StatementKind.RESULT)
-
-
 def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     """Parse a signed event; `path` is its path below the folder of audits.
 
     Raises StepMismatch, of the step "envelope", "signer" or "statement".
     """
-    kind = statement_kind_of(path)
+    kind = next(kind for kind, (_, _, suffix) in _STATEMENTS.items() if path.endswith(suffix))
     envelope = parse_envelope(raw)
     signer = signer_of(envelope, keys)
     try:
@@ -314,18 +304,15 @@ def withdrawal_of(
     UsageProblem when the reason is empty or too long.
     """
     payload = parse_envelope(record).payload
-    name = f"{model_id}/{audit_id_of(payload)}.json"
     try:
         statement = WithdrawalStatement.model_validate(
-            {
-                "_type": STATEMENT_TYPE,
-                "subject": [
-                    {"name": name, "digest": {"sha256": hashlib.sha256(payload).hexdigest()}}
-                ],
-                "predicateType": WITHDRAWAL_TYPE,
-                "predicate": {"schema_version": "1.0", "reason": reason, "withdrawn_at": now},
-                "heads": None if heads is None else dict(heads),
-            }
+            statement_value(
+                f"{model_id}/{audit_id_of(payload)}.json",
+                hashlib.sha256(payload).hexdigest(),
+                WITHDRAWAL_TYPE,
+                {"schema_version": "1.0", "reason": reason, "withdrawn_at": now},
+                heads,
+            )
         )
     except ValidationError as error:
         raise UsageProblem(

@@ -22,6 +22,7 @@ from geneb_ci.audit.record.envelope import (
     InvalidBundle,
     ParsedEnvelope,
     Workflow,
+    file_stamp,
     is_signed_by,
     key_id,
     strict_json,
@@ -210,19 +211,13 @@ def _key_file(layout: Layout) -> KeyFile | None:
     path = shipped("policy", KEYS_FILE) if layout.policy is None else layout.policy / KEYS_FILE
     if not path_exists(path):
         return None
-    try:
-        status = path.stat()
-    except OSError:
-        stamp = (0, 0, 0)  # reading it says why
-    else:
-        stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
     with naming(layout, "policy"):
-        return _keys_in(path, stamp)
+        return _keys_in(path, file_stamp(path))
 
 
 @functools.lru_cache(maxsize=CACHED_FILES_MAX)
 def _keys_in(path: Path, _: tuple[int, int, int]) -> KeyFile:
-    """Return the content of keys.json; the second argument is inode, size and time of change."""
+    """Return the content of keys.json; the second argument is `file_stamp(path)`."""
     fix = "restore the file from the main branch"
     try:
         raw = read_text(path, KEYS_BYTES_MAX, links=False)

@@ -2,7 +2,7 @@
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,13 +12,12 @@ from geneb_ci.audit.compare.embedding_outcome import (
     WITHOUT_FEW_SHOT,
     WITHOUT_REFITS,
     Direction,
-    Effect,
     EmbeddingOutcome,
 )
 from geneb_ci.audit.compare.embeddings import (
     DrawnTask,
     compared_cells,
-    direction_strata,
+    direction_of,
     drawn_task,
     effect_of,
     influences,
@@ -30,7 +29,13 @@ from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import RERUN_SUFFIX
-from geneb_ci.audit.record.verify import StepState, Verification, VerificationStep, message_of
+from geneb_ci.audit.record.verify import (
+    StepState,
+    Verification,
+    VerificationStep,
+    failed_step,
+    step_of,
+)
 from geneb_ci.audit.record.verify_embeddings import (
     CELLS,
     EMBEDDINGS,
@@ -63,7 +68,6 @@ from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.harness.process import COMPUTED_LIMITS, HarnessProcess, TaskSource, task_source
 from geneb_ci.receipt.cells import limits_of, recompute
-from geneb_ci.receipt.direction import direction_test
 from geneb_ci.receipt.draw import TaskShare, drawn_embeddings
 from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files
@@ -108,7 +112,6 @@ def _with_files(
     outcome = verification.record.outcome if verification.record is not None else None
     if not isinstance(outcome, EmbeddingOutcome):
         return verification
-    steps, embeddings = [], None
     receipt = audited_receipt(outcome, inputs)
     if receipt is None:
         missing = "the audited submission was not found"
@@ -117,8 +120,16 @@ def _with_files(
             for name in EMBEDDING_STEPS
         ]
     else:
-        embeddings = _rerun_of(path, outcome, steps)
-        steps += _comparison_steps(embeddings, outcome, receipt)
+        embeddings, rerun_step = _rerun_of(path, outcome)
+        steps = [
+            rerun_step,
+            *(
+                step_of(name, check, embeddings, outcome, receipt)
+                if embeddings is not None
+                else VerificationStep(name, StepState.UNKNOWN)
+                for name, check in ((PROOFS, check_proofs), (EMBEDDINGS, check_comparisons))
+            ),
+        ]
         if tools is not None:
             steps.append(_receipt_step(embeddings, outcome, receipt, inputs, tools))
     return verification._replace(steps=(*verification.steps, *steps))
@@ -128,41 +139,22 @@ _SUBMISSION_FIX = "name the folder of submissions: --submissions DIR"
 
 
 def _rerun_of(
-    path: Path, outcome: EmbeddingOutcome, steps: list[VerificationStep]
-) -> RerunEmbeddings | None:
-    """Return the rerun embeddings beside a record; None if they are missing or wrong.
+    path: Path, outcome: EmbeddingOutcome
+) -> tuple[RerunEmbeddings | None, VerificationStep]:
+    """Return the rerun embeddings beside a record, or None if they are missing or wrong.
 
-    The result of this step is added to `steps`.
+    The second value is the step that reads them.
     """
     rerun_path = path.with_name(f"{path.stem}{RERUN_SUFFIX}")
     try:
         embeddings = read_rerun(read_regular(rerun_path, RERUN_BYTES_MAX), outcome)
     except NotReadable as error:
         fix = "download this file from where the record is published, and put it beside the record"
-        steps.append(
-            VerificationStep(RERUN, StepState.UNKNOWN, f"{rerun_path.name}: {error.reason}", fix)
-        )
-        return None
+        message = f"{rerun_path.name}: {error.reason}"
+        return None, VerificationStep(RERUN, StepState.UNKNOWN, message, fix)
     except StepMismatch as error:
-        steps.append(_failed_step(RERUN, error))
-        return None
-    steps.append(VerificationStep(RERUN, StepState.HOLDS))
-    return embeddings
-
-
-def _comparison_steps(
-    embeddings: RerunEmbeddings | None, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
-) -> Iterator[VerificationStep]:
-    for name, check in ((PROOFS, check_proofs), (EMBEDDINGS, check_comparisons)):
-        if embeddings is None:
-            yield VerificationStep(name, StepState.UNKNOWN)
-            continue
-        try:
-            check(embeddings, outcome, receipt)
-        except StepMismatch as error:
-            yield _failed_step(name, error)
-        else:
-            yield VerificationStep(name, StepState.HOLDS)
+        return None, failed_step(RERUN, error)
+    return embeddings, VerificationStep(RERUN, StepState.HOLDS)
 
 
 def _receipt_step(
@@ -207,7 +199,7 @@ def _receipt_step(
                 task, receipt, file, task_files, task_draw, recorded, as_before=is_before_bounds
             )
             varied = variants.training.get(task)
-            support = variants.support.get(task, TaskVariants.none())
+            support = variants.support.get(task, TaskVariants())
             values = None if embeddings is None else _refit_values(embeddings, task_ids.index(task))
             if (
                 varied is not None
@@ -235,12 +227,14 @@ def _receipt_step(
             benchmark=benchmark, say=receipt_tools.say, strata=Path(folder),
             other_draws=None if is_without_few_shot else plan.seed, on_file=compare_task,
         )  # fmt: skip
+    tasks = [drawn_tasks[task] for task in task_ids]
     different_draws = [
         audited.task
-        for audited in outcome.tasks
-        if (audited.rows, audited.strata)
-        != (drawn_tasks[audited.task].drawn.rows, drawn_tasks[audited.task].drawn.sizes)
+        for audited, task in zip(outcome.tasks, tasks, strict=True)
+        if (audited.rows, audited.strata) != (task.drawn.rows, task.drawn.sizes)
     ]
+    reruns = [] if embeddings is None else embeddings.by_task(len(tasks))
+    is_comparable = embeddings is not None and not different_draws
     weaker_tasks = [
         task
         for task, sample in drawn_tasks.items()
@@ -257,21 +251,18 @@ def _receipt_step(
         "the cells of the record are not those that the receipt gives": (
             compared_cells(submission, cells) != outcome.cells
         ),
-        "the test of direction has another result than in the record": embeddings is not None
-        and not different_draws
-        and not _is_same_direction(_direction(outcome, embeddings, drawn_tasks), outcome.direction),
-        "the effect on the test embeddings is another than in the record": embeddings is not None
-        and not different_draws
-        and not _is_same_effect(_effect(outcome, embeddings, drawn_tasks), outcome.effect),
-        "the bounds of raises by altered test embeddings are others than in the record": embeddings
-        is not None
-        and not different_draws
-        and bool(outcome.bounds)
-        and not _are_same_bounds(outcome, embeddings, drawn_tasks, shares, benchmark),
-        "the tolerances let the test loss fall by another amount than in the record": embeddings
-        is not None
-        and not different_draws
-        and not _is_same_room(outcome, embeddings, drawn_tasks),
+        "the test of direction has another result than in the record": is_comparable
+        and not _is_same_direction(direction_of(tasks, reruns, plan.seed), outcome.direction),
+        "the effect on the test embeddings is another than in the record": is_comparable
+        and not _is_same_effect(outcome, tasks, reruns),
+        "the bounds of raises by altered test embeddings are others than in the record": (
+            is_comparable
+            and bool(outcome.bounds)
+            and not _are_same_bounds(outcome, tasks, reruns, shares, benchmark)
+        ),
+        "the tolerances let the test loss fall by another amount than in the record": (
+            is_comparable and not _is_same_room(outcome, tasks, reruns)
+        ),
         "the variants are not those of the seed, or the probes decide otherwise on them": (
             embeddings is not None
             and outcome.variants is not None
@@ -302,31 +293,6 @@ def _is_same_few_shot(
     if uses_every_defence(outcome.plan.commitment, benchmark):
         return outcome.few_shot == recomputed
     return outcome.few_shot in (recomputed, without_tests(recomputed))
-
-
-def _direction(
-    outcome: EmbeddingOutcome, embeddings: RerunEmbeddings, drawn_tasks: dict[str, DrawnTask]
-) -> Direction:
-    strata = [
-        stratum
-        for number, task in enumerate(outcome.tasks)
-        for stratum in direction_strata(
-            drawn_tasks[task.task], embeddings.rerun[embeddings.task == number]
-        )
-    ]
-    result = direction_test(strata, outcome.plan.seed)
-    return Direction(rows=result.rows, statistic=result.statistic, p=result.p)
-
-
-def _effect(
-    outcome: EmbeddingOutcome, embeddings: RerunEmbeddings, drawn_tasks: dict[str, DrawnTask]
-) -> Effect | None:
-    if outcome.schema_version == WITH_ROW_TOLERANCES:
-        return None
-    return effect_of(
-        influences(drawn_tasks[task.task], embeddings.rerun[embeddings.task == number])
-        for number, task in enumerate(outcome.tasks)
-    )
 
 
 def _variants(
@@ -405,46 +371,48 @@ def _is_same_direction(first: Direction, second: Direction) -> bool:
     )
 
 
-def _is_same_effect(first: Effect | None, second: Effect | None) -> bool:
-    """Whether two effects are equal up to differences between machines, or both None."""
-    if first is None or second is None:
-        return first is second
+def _is_same_effect(
+    outcome: EmbeddingOutcome,
+    tasks: Sequence[DrawnTask],
+    reruns: "Sequence[npt.NDArray[np.float32]]",
+) -> bool:
+    """Whether the effect is as recorded, up to differences between machines."""
+    recorded = outcome.effect
+    if outcome.schema_version == WITH_ROW_TOLERANCES or recorded is None:
+        return outcome.schema_version == WITH_ROW_TOLERANCES and recorded is None
+    effect = effect_of(map(influences, tasks, reruns))
     return all(
-        first_part.rows == second_part.rows
-        and abs(first_part.statistic - second_part.statistic) <= EFFECT_SLACK
-        for first_part, second_part in (
-            (first.training, second.training),
-            (first.test, second.test),
+        part.rows == recorded_part.rows
+        and abs(part.statistic - recorded_part.statistic) <= EFFECT_SLACK
+        for part, recorded_part in (
+            (effect.training, recorded.training),
+            (effect.test, recorded.test),
         )
     )
 
 
 def _is_same_room(
-    outcome: EmbeddingOutcome, embeddings: RerunEmbeddings, drawn_tasks: dict[str, DrawnTask]
+    outcome: EmbeddingOutcome,
+    tasks: Sequence[DrawnTask],
+    reruns: "Sequence[npt.NDArray[np.float32]]",
 ) -> bool:
     if outcome.schema_version == WITH_ROW_TOLERANCES:
         return all(task.room is None for task in outcome.tasks)
     return all(
-        math.isclose(
-            room_of(drawn_tasks[task.task], embeddings.rerun[embeddings.task == number]),
-            task.room or 0.0,
-            rel_tol=ROOM_SLACK,
-        )
-        for number, task in enumerate(outcome.tasks)
+        math.isclose(room_of(task, rerun), recorded.room or 0.0, rel_tol=ROOM_SLACK)
+        for task, rerun, recorded in zip(tasks, reruns, outcome.tasks, strict=True)
     )
 
 
 def _are_same_bounds(
     outcome: EmbeddingOutcome,
-    embeddings: RerunEmbeddings,
-    drawn_tasks: dict[str, DrawnTask],
+    tasks: Sequence[DrawnTask],
+    reruns: "Sequence[npt.NDArray[np.float32]]",
     shares: Mapping[str, TaskShare],
     benchmark: Benchmark,
 ) -> bool:
     from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
 
-    tasks = [drawn_tasks[task.task] for task in outcome.tasks]
-    reruns = [embeddings.rerun[embeddings.task == number] for number in range(len(tasks))]
     bounds = bounds_of(tasks, reruns, shares, benchmark)
     return len(bounds) == len(outcome.bounds) and all(
         (computed.regime, computed.draws, computed.flipped)
@@ -452,10 +420,6 @@ def _are_same_bounds(
         and math.isclose(computed.raised, recorded.raised, abs_tol=BOUND_SLACK)
         for computed, recorded in zip(bounds, outcome.bounds, strict=True)
     )
-
-
-def _failed_step(name: str, error: StepMismatch) -> VerificationStep:
-    return VerificationStep(name, StepState.DIFFERS, message_of(error), error.fix)
 
 
 def receipt_tools_of(

@@ -264,14 +264,6 @@ class AuditRepository:
         for name, reason in self.history.loss_reasons_of_model(model_id).items():
             yield lost_statement(name, reason)
 
-    def all_plans(self, model_id: str) -> list[TaskPlan | EmbeddingPlan]:
-        """Return every plan of the repository, of any model: several models may be one method.
-
-        Raises StepMismatch, of the step "earlier", when a record of `model_id` cannot be read.
-        """
-        self.check_readable(model_id)
-        return list(self.inputs.plans)
-
     def check_readable(self, model_id: str) -> None:
         """Raise StepMismatch, of the step "earlier", if a record of a model cannot be read."""
         if model_id in self.inputs.unreadable:
@@ -313,7 +305,8 @@ def earlier_plans(
     `committed_at`; StepMismatch if a plan is not the one that its inputs give, or if a record of
     the model cannot be read; UsageProblem for a file with a plan of another method or class.
     """
-    candidates = repository.all_plans(commitment.model_id)
+    repository.check_readable(commitment.model_id)
+    candidates = list(repository.inputs.plans)  # of any model: several may be one method
     for file in files:
         plan = read_any_plan(file)
         if not plans_of_method(plan_class, [plan], commitment):

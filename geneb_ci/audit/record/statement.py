@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
@@ -91,6 +91,23 @@ def audit_id_of(payload: bytes) -> str:
     return hashlib.sha256(payload).hexdigest()[:ID_DIGITS]
 
 
+def statement_value(
+    name: str,
+    sha256: str,
+    predicate_type: str,
+    predicate: object,
+    heads: Mapping[str, str] | None,
+) -> dict[str, Any]:
+    """Return the members of an in-toto statement about one file, for its model to validate."""
+    return {
+        "_type": STATEMENT_TYPE,
+        "subject": [{"name": name, "digest": {"sha256": sha256}}],
+        "predicateType": predicate_type,
+        "predicate": predicate,
+        "heads": None if heads is None else dict(heads),
+    }
+
+
 def statement_of(outcome: AnyOutcome, heads: Mapping[str, str] | None = None) -> tuple[bytes, Path]:
     """Return the bytes to sign for an outcome, and the path of its record below the audits.
 
@@ -98,16 +115,15 @@ def statement_of(outcome: AnyOutcome, heads: Mapping[str, str] | None = None) ->
     read again.
     """
     commitment = outcome.plan.commitment
-    name, sha256 = f"{commitment.model_id}.json", commitment.submission_sha256
     is_by_receipt = isinstance(outcome, EmbeddingOutcome)
     statement = (EmbeddingStatement if is_by_receipt else Statement).model_validate(
-        {
-            "_type": STATEMENT_TYPE,
-            "subject": [{"name": name, "digest": {"sha256": sha256}}],
-            "predicateType": EMBEDDING_PREDICATE if is_by_receipt else PREDICATE_TYPE,
-            "predicate": outcome,
-            "heads": None if heads is None else dict(heads),
-        }
+        statement_value(
+            f"{commitment.model_id}.json",
+            commitment.submission_sha256,
+            EMBEDDING_PREDICATE if is_by_receipt else PREDICATE_TYPE,
+            outcome,
+            heads,
+        )
     )
     payload = payload_of(statement)
     try:

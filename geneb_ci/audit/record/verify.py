@@ -30,7 +30,6 @@ from geneb_ci.audit.rerun.honesty import (
     variant_contradiction,
     varied_sequence_count,
 )
-from geneb_ci.audit.sampling.beacon import is_key_unrevealed
 from geneb_ci.audit.sampling.embedding_draw import check_any_plan, earlier_embedding_draws
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, FallbackBeacon, TaskPlan
 from geneb_ci.audit.sampling.task_draw import earlier_draws, require_one_draw
@@ -54,9 +53,7 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     planned_tasks = [(choice.task, choice.reason) for choice in plan.chosen]
     if [(audited.task, audited.reason) for audited in outcome.tasks] != planned_tasks:
         _refuse("the tasks compared are not those of the plan, in its order")
-    current = inputs.submission(plan.commitment.model_id)
-    is_same = current is not None and current.sha256 == plan.commitment.submission_sha256
-    submission = current.submission if current is not None and is_same else None
+    submission = inputs.audited_submission(outcome)
     for audited in outcome.tasks:
         expected = [
             regime
@@ -306,7 +303,7 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             f"the fallback key {beacon.key_sha256[:16]}... was never published",
             "do not trust this draw: the policy has published keys in fallback_keys and spent_keys",
         )
-    if is_key_unrevealed(beacon):
+    if beacon.key is None:
         raise MissingInput(
             canonical.SIGNATURE,
             "the draw used a key of the maintainers instead of the beacon; nobody can verify it "
@@ -346,17 +343,13 @@ def verify_record(
     steps = [VerificationStep(step, StepState.HOLDS) for step in PARSING_STEPS]
     revocation_error = _revocation_of(record, inputs)
     if revocation_error is not None:
-        steps[PARSING_STEPS.index(SIGNER)] = _failed_step(SIGNER, revocation_error)
+        steps[PARSING_STEPS.index(SIGNER)] = failed_step(SIGNER, revocation_error)
     steps += _draw(record.outcome, inputs)
-    steps.append(_link_step(record, inputs))
-    for step, check in (_CONSISTENCY | _APPLICABILITY).items():
-        try:
-            check(record.outcome, inputs)
-        except StepMismatch as error:
-            # The name of this step, since the error may have that of an input it shares.
-            steps.append(_failed_step(step, error))
-        else:
-            steps.append(VerificationStep(step, StepState.HOLDS))
+    steps.append(step_of(LINKS, check_history, record, inputs.history))
+    steps += [
+        step_of(step, check, record.outcome, inputs)
+        for step, check in (_CONSISTENCY | _APPLICABILITY).items()
+    ]
     return Verification(name, record, tuple(steps), withdrawn, revocation_error is not None)
 
 
@@ -371,18 +364,10 @@ def _revocation_of(record: Record, inputs: TrustInputs) -> RevokedKey | None:
     return None
 
 
-def _link_step(record: Record, inputs: TrustInputs) -> VerificationStep:
-    try:
-        message = check_history(record, inputs.history)
-    except StepMismatch as error:
-        return _failed_step(LINKS, error)
-    return VerificationStep(LINKS, StepState.HOLDS, message)
-
-
 def lost_statement(name: str, reason: str) -> Verification:
     """Return the verification of a statement that another names and that was lost or changed."""
     steps = [
-        _failed_step(step, LogBroken(reason))
+        failed_step(step, LogBroken(reason))
         if step == LINKS
         else VerificationStep(step, StepState.UNKNOWN)
         for step in STEPS
@@ -415,11 +400,22 @@ def _steps_up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[Verifi
     """Yield the steps before the failed one, which hold, the failed one, and the unknown ones."""
     index = names.index(error.step)
     yield from (VerificationStep(name, StepState.HOLDS) for name in names[:index])
-    yield _failed_step(error.step, error)
+    yield failed_step(error.step, error)
     yield from (VerificationStep(name, StepState.UNKNOWN) for name in names[index + 1 :])
 
 
-def _failed_step(step: str, error: StepMismatch) -> VerificationStep:
+def step_of(name: str, check: Callable[..., str | None], *arguments: object) -> VerificationStep:
+    """Return the step that a check decides; a check that holds may return a remark."""
+    try:
+        remark = check(*arguments)
+    except StepMismatch as error:
+        # The name of this step, since the error may have that of an input it shares.
+        return failed_step(name, error)
+    return VerificationStep(name, StepState.HOLDS, remark or "")
+
+
+def failed_step(step: str, error: StepMismatch) -> VerificationStep:
+    """Return a step that differs, or that is unknown since an input is missing."""
     state = StepState.UNKNOWN if isinstance(error, MissingInput) else StepState.DIFFERS
     return VerificationStep(step, state, message_of(error), error.fix)
 

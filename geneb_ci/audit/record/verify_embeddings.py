@@ -15,7 +15,6 @@ from geneb_ci.audit.compare.embedding_outcome import (
     WITHOUT_FEW_SHOT,
     WITHOUT_REFITS,
     ComparedTask,
-    EmbeddingFindings,
     EmbeddingOutcome,
     RefitTask,
     reasons_of,
@@ -78,11 +77,10 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
         _refuse(f"{len(task_ids)} tasks are compared, the receipt has {outcome.receipt.tasks}")
     if outcome.receipt.root != outcome.plan.root:
         _refuse("the receipt of the record is not the one that the plan draws from")
-    findings = outcome.findings
     for task in outcome.tasks:
-        _check_task(task, findings)
+        _check_task(task, outcome)
         _check_strongest(task, is_expected=outcome.schema_version not in WITHOUT_REFITS)
-    _check_repeats(findings)
+    _check_repeats(outcome)
     if (outcome.effect is None) != (outcome.schema_version == WITH_ROW_TOLERANCES):
         _refuse("the record lacks the effect on the test embeddings, or has one unlike its version")
     cells = outcome.cells
@@ -94,7 +92,7 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     _check_few_shot(outcome, task_ids, inputs.benchmark)
     _check_fresh(outcome.fresh, outcome)
     _check_bounds(outcome)
-    reasons = reasons_of(findings)
+    reasons = reasons_of(outcome)
     if outcome.reasons != reasons:
         _refuse("the reasons of the verdict are not those that the numbers give")
     if outcome.verdict != verdict_by(reasons):
@@ -229,13 +227,11 @@ def _check_fresh(result: FreshResult | None, outcome: EmbeddingOutcome) -> None:
 
 def _test_draws(outcome: EmbeddingOutcome) -> dict[str, int]:
     """Return, by regime, the number of draws of test embeddings, over all tasks."""
-    draws: dict[str, int] = {}
-    for task in outcome.tasks:
-        for part, rows in task.rows.items():
-            if part.startswith(TEST_PART):
-                regime = part.removeprefix(TEST_PART)
-                draws[regime] = draws.get(regime, 0) + len(rows)
-    return draws
+    return {
+        part.removeprefix(TEST_PART): count
+        for part, count in draw_counts(outcome).items()
+        if part.startswith(TEST_PART)
+    }
 
 
 def _check_bounds(outcome: EmbeddingOutcome) -> None:
@@ -251,11 +247,7 @@ def _check_bounds(outcome: EmbeddingOutcome) -> None:
 
 def audited_receipt(outcome: EmbeddingOutcome, inputs: TrustInputs) -> EmbeddingReceipt | None:
     """Return the receipt of the audited submission; None if that is missing."""
-    commitment = outcome.plan.commitment
-    current = inputs.submission(commitment.model_id)
-    if current is None or current.sha256 != commitment.submission_sha256:
-        return None
-    submission = current.submission
+    submission = inputs.audited_submission(outcome)
     return submission.receipt if isinstance(submission, SubmissionV12) else None
 
 
@@ -306,7 +298,7 @@ def _check_draw(task: ComparedTask, share: TaskShare, seed: bytes) -> None:
             _refuse(f"{task.task}: {len(rows)} embeddings of {part!r}, expected {share.test}")
 
 
-def _check_task(task: ComparedTask, findings: EmbeddingFindings) -> None:
+def _check_task(task: ComparedTask, outcome: EmbeddingOutcome) -> None:
     distinct, total = task.distinct_rows, task.train + task.test
     if not len(distinct) == len(task.deviation) == len(task.mismatch):
         _refuse(
@@ -314,7 +306,7 @@ def _check_task(task: ComparedTask, findings: EmbeddingFindings) -> None:
         )
     if distinct and distinct[-1] >= total:
         _refuse(f"{task.task}: embedding {distinct[-1]} of {total} was drawn")
-    if [failed.row for failed in task.failed] != findings.failing_rows(task):
+    if [failed.row for failed in task.failed] != outcome.failing_rows(task):
         _refuse(f"{task.task}: the failed embeddings do not follow from its numbers")
 
 
@@ -334,10 +326,10 @@ def _check_strongest(task: ComparedTask, *, is_expected: bool) -> None:
         )
 
 
-def _check_repeats(findings: EmbeddingFindings) -> None:
+def _check_repeats(outcome: EmbeddingOutcome) -> None:
     """Refuse an audit that stopped repeating failed embeddings before its verdict was certain."""
-    failed = [failed_row for task in findings.tasks for failed_row in task.failed]
-    if any(failed_row.again is None for failed_row in failed) and not findings.is_decided:
+    failed = [failed_row for task in outcome.tasks for failed_row in task.failed]
+    if any(failed_row.again is None for failed_row in failed) and not outcome.is_decided:
         _refuse(
             "some failed embeddings were not computed again, although the others did not decide "
             "the verdict"
@@ -367,6 +359,10 @@ class RerunEmbeddings(NamedTuple):
     """Embeddings of variants of training sequences; None in earlier files."""
     support: "VariantEmbeddings | None" = None
     """Embeddings of variants of the sequences of few-shot probes; None in earlier files."""
+
+    def by_task(self, tasks: int) -> "list[npt.NDArray[np.float32]]":
+        """Return the rerun embeddings of each of the record's tasks."""
+        return [self.rerun[self.task == number] for number in range(tasks)]
 
 
 class VariantEmbeddings(NamedTuple):
@@ -570,10 +566,10 @@ def _by_column(
     return comparison.deviation.tolist(), comparison.mismatch.tolist()
 
 
-def draw_counts(outcome: EmbeddingOutcome) -> Iterator[str]:
-    """Yield the number of drawn embeddings of each part, as text."""
+def draw_counts(outcome: EmbeddingOutcome) -> dict[str, int]:
+    """Return the number of drawn embeddings of each part, over all tasks."""
     parts: dict[str, int] = {}
     for task in outcome.tasks:
         for part, rows in task.rows.items():
             parts[part] = parts.get(part, 0) + len(rows)
-    yield from (f"{count:,} {part}" for part, count in parts.items())
+    return parts

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.compare.outcome import Decoys
-from geneb_ci.audit.rerun.honesty import Repeatability, repeatability_of
+from geneb_ci.audit.rerun.honesty import Repeatability, relative_difference, repeatability_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -142,7 +142,7 @@ class TaskEmbeddings(NamedTuple):
     """The embeddings of the real sequences, and the result of the decoys."""
 
     values: "np.ndarray"
-    """(n, d) embeddings of the n real sequences."""
+    """(n, d) embeddings of the n real sequences, in the caller's order."""
     decoys: Decoys
     repeatability: Repeatability
     repeats: "list[tuple[int, np.ndarray]]"
@@ -170,37 +170,31 @@ def embed_among_decoys(
         position: index for index, position in enumerate(with_decoys.real_positions)
     }
     return TaskEmbeddings(
-        real_embeddings(with_decoys, values),
+        values[with_decoys.real_positions],
         judge_decoys(with_decoys, values, dtype, separate_values),
         repeatability_of([(values[a], repeat) for a, repeat in repeats]),
         [(real_index_by_position[a], repeat) for a, repeat in repeats],
     )
 
 
-def real_embeddings(with_decoys: SequencesWithDecoys, values: "np.ndarray") -> "np.ndarray":
-    """Return the (n, d) embeddings of the real sequences, in the caller's order."""
-    return values[with_decoys.real_positions]
-
-
 def judge_decoys(
     with_decoys: SequencesWithDecoys,
     values: "np.ndarray",
     dtype: str,
-    separate_values: "np.ndarray | None" = None,
+    separate_values: "np.ndarray",
 ) -> Decoys:
     """Return the result of the decoys from the (n, d) embeddings of all sequences in `dtype`.
 
-    `separate_values` has the embeddings of `with_decoys.second_run` from the second run. Without
-    them, a dependence on the batch is detected only if the two positions were in different batches.
-    Raises KeyError for a dtype that is not in `NOISE`.
+    `separate_values` has the embeddings of `with_decoys.second_run` from the second run. Raises
+    KeyError for a dtype that is not in `NOISE`.
     """
     noise = NOISE[dtype]
-    drift = max(_drift(values[a], values[b]) for a, b in with_decoys.repeat_positions)
-    times_text = "twice"
-    if separate_values is not None:
-        rows = zip(with_decoys.repeat_positions, separate_values, strict=True)
-        drift = max(drift, *(_drift(values[a], row) for (a, _), row in rows))
-        times_text = "three times"
+    rows = zip(with_decoys.repeat_positions, separate_values, strict=True)
+    drift = max(
+        relative_difference(values[a], repeat)
+        for (a, b), row in rows
+        for repeat in (values[b], row)
+    )
     jumps = [q for q in (_jump(values, t, noise) for t in with_decoys.triangles) if q > JUMP]
     answer_count = _few_embedding_count(with_decoys, values)
     triangle_count = len(with_decoys.triangles)
@@ -208,7 +202,7 @@ def judge_decoys(
         1, math.ceil(SHARE_MEMORISED * triangle_count)
     )
     detail = (
-        f"{len(with_decoys.repeat_positions)} sequences {times_text}: "
+        f"{len(with_decoys.repeat_positions)} sequences three times: "
         f"embeddings differ by up to {drift:.1e} of their length, "
         f"{noise:.0e} is allowed for {dtype}; {triangle_count} sequences with two mutants: "
         f"{len(jumps)} are more than {JUMP:g} times farther from them than they from each other"
@@ -224,7 +218,7 @@ def _jump(values: "np.ndarray", triangle: tuple[int, int, int], noise: float) ->
     """Return the statistic q of a triangle; 0 if all three embeddings are zeros."""
     x, y, z = triangle
     # One triangle at a time: a copy of the whole matrix in float64 may not fit into memory.
-    first, second, third = (_as_float64(values[row]) for row in (x, y, z))
+    first, second, third = (values[row].astype("<f8") for row in (x, y, z))
     distance_min = NOISE_SHARE_MIN * noise * max(map(_length, (first, second, third)))
     mutant_distance = max(_length(second - third), distance_min)
     real_distance = min(_length(first - second), _length(first - third))
@@ -278,21 +272,6 @@ def _mutants(sequence: str, existing: set[str], draw: random.Random) -> list[str
 def _shuffled(sequence: str, draw: random.Random) -> str:
     """Return a sequence of the same letters in another order."""
     return "".join(draw.sample(sequence, len(sequence)))
-
-
-def _drift(first: "np.ndarray", second: "np.ndarray") -> float:
-    """Return the length of the difference of two embeddings, relative to the first.
-
-    It is infinite for embeddings of different widths, and for embeddings too long to measure.
-    """
-    if first.shape != second.shape:
-        return math.inf
-    share = _length(_as_float64(first) - _as_float64(second)) / (_length(_as_float64(first)) or 1.0)
-    return math.inf if math.isnan(share) else share
-
-
-def _as_float64(row: "np.ndarray") -> "np.ndarray":
-    return row.astype("<f8")
 
 
 def _length(row: "np.ndarray") -> float:

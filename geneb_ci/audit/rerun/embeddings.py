@@ -37,7 +37,7 @@ from geneb_ci.audit.compare.embeddings import (
     RepeatedEmbedding,
     compared_cells,
     compared_task,
-    direction_strata,
+    direction_of,
     drawn_task,
     effect_of,
     influences,
@@ -59,7 +59,12 @@ from geneb_ci.audit.rerun.honesty import (
     fresh_text,
     variant_text,
 )
-from geneb_ci.audit.rerun.prepare import PreparedRerun
+from geneb_ci.audit.rerun.prepare import (
+    PreparedRerun,
+    attempt_notes,
+    usage_note,
+    weight_notes,
+)
 from geneb_ci.audit.rerun.receipt_variants import (
     Refit,
     SampleVariants,
@@ -77,11 +82,9 @@ from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import ExtractorRefused, ResultRefused
 from geneb_ci.receipt.cells import limits_of, recompute
 from geneb_ci.receipt.column_rule import EmbeddingComparison, judge, judge_again
-from geneb_ci.receipt.direction import Stratum, direction_test
 from geneb_ci.receipt.draw import drawn_embeddings
 from geneb_ci.receipt.embeddings import rescued_limit
 from geneb_ci.receipt.source import ReceiptFiles
-from geneb_ci.sandbox.limits import MIB
 from geneb_ci.submission.structure import model_key_of
 from reference_harness.formats.receipt_cells import ReceiptCells
 from reference_harness.formats.submission import MODELS, EmbeddingReceipt, SubmissionV12
@@ -162,16 +165,26 @@ class _EmbeddingRun:
         self.task_ids = [
             name for name in prepared.subject.benchmark.task_ids if name in receipt.tasks
         ]
+        self.shares = task_shares(plan.rows, receipt, prepared.subject.benchmark)
         self.refitted_tasks = refit_tasks(plan, self.task_ids)
         self.embedder = SampleEmbedder(prepared, receipt.dim, say)
 
     def result(self, clock: Callable[[], float]) -> RerunResult:
         """Return the outcome and the file of rerun embeddings."""
+        from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
+
         stage: Literal["embedding", "scoring"] = "scoring"
         started_at = self.prepared.work.begin(moment_of(int(clock())))
         try:
             drawn_tasks = self._drawn_tasks()
-            varied = self._sample_variants()
+            varied = sample_variants(
+                self.plan,
+                self.task_ids,
+                self.prepared.settings.nonce,
+                self.prepared.source,
+                self.prepared.runner.harness,
+                self.prepared.work.folder / STRATA,
+            )
             fresh = self._fresh_by_task(drawn_tasks)
             stage = "embedding"
             embedding_by_sequence = self.embedder.embed(
@@ -239,17 +252,14 @@ class _EmbeddingRun:
             )
             for task, comparison, rerun in zip(drawn_tasks, comparisons, reruns, strict=True)
         ]
-        strata = [
-            stratum
-            for task, rerun in zip(drawn_tasks, reruns, strict=True)
-            for stratum in direction_strata(task, rerun)
-        ]
+        direction = direction_of(drawn_tasks, reruns, self.plan.seed)
         effect = effect_of(map(influences, drawn_tasks, reruns))
-        bounds = self._bounds(drawn_tasks, reruns)
+        benchmark = self.prepared.subject.benchmark
+        bounds = bounds_of(drawn_tasks, reruns, self.shares, benchmark)
         fresh_result = self._fresh_result(drawn_tasks, fresh, embedding_by_sequence)
         outcome = self._outcome(
             tasks,
-            strata,
+            direction,
             effect,
             [refit.task for refit in refits],
             variants,
@@ -264,14 +274,13 @@ class _EmbeddingRun:
     def _drawn_tasks(self) -> list[DrawnTask]:
         """Return the drawn embeddings of each task, with one file of the receipt open at a time."""
         work, benchmark = self.prepared.work, self.prepared.subject.benchmark
-        shares = task_shares(self.plan.rows, self.receipt, benchmark)
         seeds = [self.plan.seed, *(draw.seed for draw in self.plan.earlier)]
         folder = work.folder / STRATA
         drawn_tasks: list[DrawnTask] = []
 
         def add_task(task: str, file: Path) -> None:
             task_receipt = read_task(folder, task, benchmark)
-            drawn = drawn_embeddings(seeds, task_receipt.strata, shares[task])
+            drawn = drawn_embeddings(seeds, task_receipt.strata, self.shares[task])
             drawn_tasks.append(drawn_task(task, self.receipt, file, task_receipt, drawn))
 
         paths = [
@@ -304,13 +313,6 @@ class _EmbeddingRun:
             work.note_result(path)
         work.keep_result(folder / CELLS, self.cells.model_dump_json() + "\n")
         return drawn_tasks
-
-    def _sample_variants(self) -> SampleVariants:
-        prepared, folder = self.prepared, self.prepared.work.folder / STRATA
-        nonce = prepared.settings.nonce
-        return sample_variants(
-            self.plan, self.task_ids, nonce, prepared.source, prepared.runner.harness, folder
-        )
 
     def _fresh_by_task(self, drawn_tasks: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
         """Return the fresh sequences by task, without tasks that have none."""
@@ -350,8 +352,7 @@ class _EmbeddingRun:
         embedding_by_sequence: "dict[str, npt.NDArray[np.float32]]",
     ) -> EmbeddedVariants:
         """Return the embeddings of variants, task by task."""
-        none = TaskVariants.none()
-        by_task = [variants.get(task, none) for task in self.task_ids]
+        by_task = [variants.get(task, TaskVariants()) for task in self.task_ids]
         return EmbeddedVariants(
             [task_part.rows for task_part in by_task],
             [
@@ -441,20 +442,10 @@ class _EmbeddingRun:
                 break
         return results
 
-    def _bounds(
-        self, drawn_tasks: Sequence[DrawnTask], reruns: "Sequence[npt.NDArray[np.float32]]"
-    ) -> list[RegimeBound]:
-        from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
-
-        benchmark = self.prepared.subject.benchmark
-        return bounds_of(
-            drawn_tasks, reruns, task_shares(self.plan.rows, self.receipt, benchmark), benchmark
-        )
-
     def _outcome(
         self,
         tasks: list[ComparedTask],
-        strata: list[Stratum],
+        direction: Direction,
         effect: Effect,
         refits: list[RefitTask],
         variants: VariantResult,
@@ -466,11 +457,7 @@ class _EmbeddingRun:
     ) -> EmbeddingOutcome:
         prepared, receipt = self.prepared, self.receipt
         cells = compared_cells(self.submission, self.cells)
-        test_result = direction_test(strata, self.plan.seed)
-        direction = Direction(
-            rows=test_result.rows, statistic=test_result.statistic, p=test_result.p
-        )
-        cells_of_receipt = self.cells
+        cells_of_receipt, part_facts = self.cells, self.embedder.part_facts
         outcome = EmbeddingOutcome(
             schema_version=WITH_FEW_SHOT,
             plan=self.plan,
@@ -489,7 +476,7 @@ class _EmbeddingRun:
             reasons=[],
             not_proved=not_proved(cells, fresh, len(tasks)),
             rerun_sha256=hashlib.sha256(rerun_content).hexdigest(),
-            sandbox=prepared.facts(self.embedder.part_facts),
+            sandbox=prepared.facts(part_facts),
             harness=HarnessFacts(
                 version=prepared.subject.benchmark.harness_version,
                 commit=cells_of_receipt.harness.commit,
@@ -502,34 +489,15 @@ class _EmbeddingRun:
                 variant_text(variants),
                 *([fresh_text(fresh)] if fresh is not None else []),
                 *([few_shot_text(few_shot)] if few_shot is not None else []),
-                *self._notes(),
+                *weight_notes(prepared.digests),
+                *attempt_notes(part_facts),
+                usage_note(part_facts, sum(part.computed + part.further for part in part_facts)),
             ],
             started_at=prepared.work.begin(moment_of(int(clock()))),
             finished_at=moment_of(int(clock())),
         )
-        reasons = reasons_of(outcome.findings)
+        reasons = reasons_of(outcome)
         return outcome.model_copy(update={"reasons": reasons, "verdict": verdict_by(reasons)})
-
-    def _notes(self) -> list[str]:
-        part_facts = self.embedder.part_facts
-        attempts = list(
-            dict.fromkeys(attempt for facts in part_facts for attempt in facts.attempts)
-        )
-        count = sum(facts.computed + facts.further for facts in part_facts)
-        seconds = sum(facts.seconds for facts in part_facts)
-        peak = max(facts.peak for facts in part_facts)
-        return [
-            *(
-                f"weights: {name} {digest}"
-                for name, digest in sorted(self.prepared.digests.items())
-            ),
-            *(
-                [f"the extractor's Python code called, inside the sandbox: {', '.join(attempts)}"]
-                if attempts
-                else []
-            ),
-            f"embedding {count} sequences took {seconds:.0f} s and up to {peak // MIB} MiB",
-        ]
 
 
 def receipt_facts(receipt: EmbeddingReceipt) -> ReceiptFacts:

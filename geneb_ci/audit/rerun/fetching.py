@@ -31,7 +31,6 @@ from geneb_ci.common.download import (
     partial_path,
     require_whole,
 )
-from geneb_ci.common.download import download as download_file
 from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused
 from geneb_ci.models.entry import Environment
 from reference_harness.formats import packages
@@ -244,21 +243,12 @@ WEIGHTS = Purpose(
 )
 
 
-def download(address: str, path: Path, sha256: str) -> None:
-    """Download one file to `path`, continuing an earlier download of it.
-
-    Raises WeightsRefused if the server does not deliver the file, or if its digest differs; the
-    file is then deleted.
-    """
-    download_file(address, path, sha256, WEIGHTS)
-
-
 def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
     """Download a tar archive and keep `members`: path in the archive to path on the disk.
 
     The archive itself is not stored, so its download restarts after an interruption. Raises
-    WeightsRefused for a member that is missing, not a regular file, or has another digest, and what
-    `download` raises.
+    WeightsRefused for a member that is missing, not a regular file, or has another digest, and for
+    an archive that the server does not deliver.
     """
     missing_members = dict(members)
     with open_address(address, 0, WEIGHTS) as response:

@@ -104,7 +104,7 @@ def repeatability_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repe
     """
     import numpy as np  # slow to import, and only needed here
 
-    differences = [_difference(first, second) for first, second in pairs]
+    differences = [relative_difference(first, second) for first, second in pairs]
     return Repeatability(
         pairs=len(pairs),
         difference=min(max(differences, default=0.0), float(np.finfo(np.float64).max)),
@@ -112,7 +112,11 @@ def repeatability_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repe
     )
 
 
-def _difference(row: "np.ndarray", repeat: "np.ndarray") -> float:
+def relative_difference(row: "np.ndarray", repeat: "np.ndarray") -> float:
+    """Return the length of the difference of two embeddings, relative to the first.
+
+    It is infinite for embeddings of different widths, and for embeddings too long to measure.
+    """
     if row.shape != repeat.shape:
         return math.inf
     first_values, second_values = row.astype("<f8").tolist(), repeat.astype("<f8").tolist()
@@ -299,21 +303,16 @@ def judged_differences(
 
     `extra_margin` is added to the margins.
     """
+    margin = VARIANT_MARGIN + extra_margin
     for kind, decisions in kinds.items():
-        limit = difference_limit(
-            decisions, VARIANT_MARGIN + extra_margin, alarm_quantile=alarm_quantile
-        )
+        limit = difference_limit(decisions, margin, 1, alarm_quantile)
         yield JudgedDifference(kind, decisions, limit)
     if training is not None:
-        limit = difference_limit(
-            training, TRAINING_MARGIN + extra_margin, alarm_quantile=alarm_quantile
-        )
+        limit = difference_limit(training, TRAINING_MARGIN + extra_margin, 1, alarm_quantile)
         yield JudgedDifference("training", training, limit)
     for name, probe in other_probes.items():
         for kind, decisions in probe.kinds.items():
-            limit = difference_limit(
-                decisions, VARIANT_MARGIN + extra_margin, probe.fits, alarm_quantile
-            )
+            limit = difference_limit(decisions, margin, probe.fits, alarm_quantile)
             yield JudgedDifference(f"{name}, {kind}", decisions, limit)
 
 

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,7 +40,7 @@ from geneb_ci.harness.process import (
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.sandbox.launch import Sandbox, SandboxFacts, sandbox_facts
 from geneb_ci.sandbox.levels import DEFAULT_LEVEL
-from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
+from geneb_ci.sandbox.limits import MIB, TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec
 from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say
@@ -82,20 +82,6 @@ class Machine:
     limits: Limits = field(default_factory=Limits)
     scoring: ScoringOptions = COMPUTED_LIMITS
     """Limits of scoring a task; by default they follow from its size."""
-
-    def scoring_of(
-        self, settings: WorkSettings, regimes: tuple[str, ...], *, is_rounded: bool
-    ) -> Scoring:
-        """Return the options of scoring on this machine."""
-        return Scoring(
-            noise=settings.noise,
-            regimes=regimes,
-            seed=settings.seed,
-            copies=settings.copies,
-            jobs=self.jobs,
-            is_rounded=is_rounded,
-            limits=self.scoring,
-        )
 
     @property
     def gpu(self) -> bool:
@@ -158,8 +144,14 @@ class PreparedRerun:
 
     @property
     def _scoring(self) -> Scoring:
-        return self.machine.scoring_of(
-            self.settings, tuple(self.commitment.regimes), is_rounded=self.subject.is_rounded
+        return Scoring(
+            noise=self.settings.noise,
+            regimes=tuple(self.commitment.regimes),
+            seed=self.settings.seed,
+            copies=self.settings.copies,
+            jobs=self.machine.jobs,
+            is_rounded=self.subject.is_rounded,
+            limits=self.machine.scoring,
         )
 
     def _classes(self, task: str) -> int:
@@ -243,9 +235,7 @@ def prepared_rerun(
             commitment.weights, machine, work_folder, sandbox.level, say
         )
         work_folder.pin_weights(digests)
-        spec = _extractor_spec(commitment, subject, sandbox, model, machine)
-        if packages is not None:
-            spec = dataclasses.replace(spec, packages=packages.folder)
+        spec = _extractor_spec(commitment, subject, sandbox, model, machine, packages)
         yield PreparedRerun(
             commitment,
             subject,
@@ -315,6 +305,7 @@ def _extractor_spec(
     sandbox: Sandbox,
     model: Path | None,
     machine: Machine,
+    packages: InstalledPackages | None,
 ) -> ExtractorSpec:
     code = commitment.extractor
     spec_of = functools.partial(
@@ -324,9 +315,29 @@ def _extractor_spec(
         device=machine.device,
         options=code.options,
         token_budget=machine.token_budget,
+        packages=packages.folder if packages is not None else None,
     )
     if not subject.modules:
         return spec_of(code.path)
     folder = sandbox.scratch / "extractors"
     write_modules(subject.modules, folder)
     return spec_of(code.class_name, module=folder / Path(code.path).name)
+
+
+def weight_notes(digests: Mapping[str, str]) -> list[str]:
+    """Return a note on each file of the weights, given by name and SHA-256."""
+    return [f"weights: {name} {digest}" for name, digest in sorted(digests.items())]
+
+
+def attempt_notes(embedded: Iterable[EmbeddedTask]) -> list[str]:
+    """Return a note on the calls that Python code of the extractor attempted, if any."""
+    calls = dict.fromkeys(attempt for task in embedded for attempt in task.attempts)
+    text = f"the extractor's Python code called, inside the sandbox: {', '.join(calls)}"
+    return [text] if calls else []
+
+
+def usage_note(embedded: Collection[EmbeddedTask], sequence_count: int) -> str:
+    """Return a note on the time and memory that the extractor used."""
+    seconds = sum(task.seconds for task in embedded)
+    peak = max(task.peak for task in embedded)
+    return f"embedding {sequence_count} sequences took {seconds:.0f} s and up to {peak // MIB} MiB"

@@ -19,7 +19,7 @@ import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.compare.embedding_outcome import (
     WITH_FEW_SHOT,
@@ -72,18 +72,19 @@ REFIT_BYTES_MAX = 1 << 16
 
 
 class TaskVariants(NamedTuple):
-    """The variants of v sequences of one split of a task."""
+    """The variants of v sequences of one split of a task; by default there are none."""
 
-    rows: list[int]
-    """Numbers of the sequences in their split, ascending."""
-    sequences: list[str]
-    further_sequences: FurtherSequences
-    """The variants in the format that the harness reads."""
+    variants: tuple[FurtherSequence, ...] = ()
 
-    @classmethod
-    def none(cls) -> Self:
-        """Return empty lists, for a task without variants."""
-        return cls([], [], FurtherSequences(schema_version="1.0", rows=[]))
+    @property
+    def rows(self) -> list[int]:
+        """Numbers of the sequences in their split, ascending."""
+        return [variant.row for variant in self.variants]
+
+    @property
+    def sequences(self) -> list[str]:
+        """The variants' letters."""
+        return [variant.sequence for variant in self.variants]
 
 
 class SampleVariants(NamedTuple):
@@ -132,15 +133,12 @@ def sample_variants(
         return read_further(path).rows
 
     def varied(task: str, split: str, count: int) -> TaskVariants:
-        split_rows = [
-            variant
-            for variant in variants_by_count(task, count)
-            if variant.split == split and (split != TEST or variant.kind == VARIANT_KIND)
-        ]
         return TaskVariants(
-            [variant.row for variant in split_rows],
-            [variant.sequence for variant in split_rows],
-            FurtherSequences(schema_version="1.0", rows=split_rows),
+            tuple(
+                variant
+                for variant in variants_by_count(task, count)
+                if variant.split == split and (split != TEST or variant.kind == VARIANT_KIND)
+            )
         )
 
     test_count = varied_test_count(version, len(tasks))
@@ -326,8 +324,8 @@ def refit(
     import numpy as np
 
     further_file, matrix, output = (folder / f"refit.{end}" for end in ("json", "npy", "out"))
-    rows = [*training.further_sequences.rows, *support.further_sequences.rows]
-    sequences = FurtherSequences(schema_version="1.0", rows=rows)
+    variants = [*training.variants, *support.variants]
+    sequences = FurtherSequences(schema_version="1.0", rows=variants)
     further_file.write_text(sequences.model_dump_json() + "\n", encoding="ascii")
     np.save(matrix, features_of(values, scale_log2).values.astype(np.float32))
     words = [

@@ -124,14 +124,14 @@ def rescored(
     ResultRefused for embeddings that cannot be scored within the limits, and NothingChecked, with
     the message of the harness, for any other failure.
     """
-    output = embeddings.with_name(RESCORED_FILE)
+    output, files = embeddings.with_name(RESCORED_FILE), scoring.further_files
     words = [
         "rescore", "--tasks", task, "--regimes", ",".join(scoring.regimes), *source.options,
         "--sequences", str(sequences), "--embeddings", str(embeddings),
         "--noise", scoring.noise, "--seed", str(scoring.seed), "--copies", str(scoring.copies),
         *(["--jobs", str(scoring.jobs)] if scoring.jobs else []),
         "--rounded" if scoring.is_rounded else "--unrounded",
-        *_further_options(scoring.further_files),
+        *(["--further", str(files[0]), "--further-embeddings", str(files[1])] if files else []),
         *(["--other-draws", scoring.other_draws] if scoring.other_draws is not None else []),
         "--output", str(output), "--quiet",
     ]  # fmt: skip
@@ -143,12 +143,6 @@ def rescored(
             "download them with `geneb-ci data pull`, which writes the manifest",
         )
     return scores
-
-
-def _further_options(files: tuple[Path, Path] | None) -> list[str]:
-    if files is None:
-        return []
-    return ["--further", str(files[0]), "--further-embeddings", str(files[1])]
 
 
 def merged_rescorings(rescorings: Sequence[Rescored]) -> Rescored:

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pydantic import ValidationError
 
 from geneb_ci.audit.rerun.decoys import (
-    SequencesWithDecoys,
     TaskEmbeddings,
     embed_among_decoys,
     with_decoys,
 )
-from geneb_ci.audit.rerun.fresh import FreshSet
 from geneb_ci.audit.rerun.honesty import Repeatability, precision_of, varied_sequence_count
 from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.scoring import (
@@ -39,7 +37,6 @@ from geneb_ci.audit.rerun.workspace import (
 )
 from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
-from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.receipt.cells import RemainingTime
 from geneb_ci.sandbox.limits import Limits, advice
 from geneb_ci.sandbox.run import Batching, ExtractorSpec
@@ -62,38 +59,8 @@ def variant_seed(plan_seed: str, nonce: str) -> str:
     return hashlib.sha256(bytes.fromhex(plan_seed) + bytes.fromhex(nonce)).hexdigest()
 
 
-def further_sequences(
-    task: str,
-    source: TaskSource,
-    harness: HarnessProcess,
-    folder: Path,
-    seed: str,
-    rows: int,
-    fresh: FreshSet | None,
-    *,
-    reverse: bool,
-) -> FurtherSequences:
-    """Write the variants and fresh sequences of a task to `FURTHER_FILE`, and return them.
-
-    Raises NothingChecked, with the message of the harness, when it fails.
-    """
-    path = folder / FURTHER_FILE
-    variants_of(task, source, harness, seed, rows, path, reverse=reverse, with_support=True)
-    sequences = read_further(path)
-    if fresh is not None:
-        task_rows = [row for row in fresh.sequences if row.task == task]
-        sequences.rows.extend(
-            FurtherSequence(
-                split="fresh", row=number, kind="fresh", sequence=row.sequence, label=row.label
-            )
-            for number, row in enumerate(task_rows)
-        )
-        path.write_text(json.dumps(sequences.model_dump()) + "\n", encoding="ascii")
-    return sequences
-
-
 def read_further(path: Path) -> FurtherSequences:
-    """Return the sequences that `further_sequences` wrote. Raises NothingChecked."""
+    """Return variants that the harness wrote, and fresh sequences. Raises NothingChecked."""
     try:
         return FurtherSequences.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
@@ -231,30 +198,14 @@ class TaskRuns:
         embeddings, values = None, None
         if new_rows or unpublished_sequences:
             new_sequences = [*(sequences[row] for row in new_rows), *unpublished_sequences]
-            sequences_with_decoys = with_decoys(
-                new_sequences, secrets.token_bytes(32), len(new_rows)
-            )
-            decoy_count = len(sequences_with_decoys.sequences) - len(new_sequences)
-            self.say(
-                f"{label}: embedding {plural(len(new_rows), 'sequence')}, "
-                f"{len(unpublished_sequences)} variants and fresh ones, and {decoy_count} decoys"
-            )
-            embeddings = runs.embed(sequences_with_decoys)
+            embeddings = runs.embed(new_sequences, len(new_rows))
             values = embeddings.values[: len(new_rows)] if new_rows else None
         matrix = task_matrix(task, sequences, values, self.embedding_locations, work)
         # Written before its entry: a matrix without an entry is computed again.
-        work.keep_binary(
-            folder / EMBEDDINGS,
-            lambda stream: np.lib.format.write_array(stream, matrix, allow_pickle=False),
-        )
+        work.keep_matrix(folder / EMBEDDINGS, matrix)
         if embeddings is not None and unpublished_sequences:
             further_embeddings = np.ascontiguousarray(embeddings.values[len(new_rows) :])
-            work.keep_binary(
-                folder / FURTHER_EMBEDDINGS,
-                lambda stream: np.lib.format.write_array(
-                    stream, further_embeddings, allow_pickle=False
-                ),
-            )
+            work.keep_matrix(folder / FURTHER_EMBEDDINGS, further_embeddings)
         entry = EmbeddedTask(
             sequences_sha256=file_sha256(file),
             embeddings_sha256=file_sha256(folder / EMBEDDINGS),
@@ -274,21 +225,31 @@ class TaskRuns:
         return entry
 
     def _unpublished_sequences(self, task: str) -> list[str]:
-        """Return the variants and fresh sequences to embed with a task."""
-        prepared, folder = self.prepared, self.prepared.work.task(task)
-        seed = variant_seed(self.plan.seed, prepared.settings.nonce)
-        rows = varied_sequence_count(len(self.task_ids))
-        reverse = prepared.subject.reverse_complement
-        sequences = further_sequences(
+        """Write the variants and fresh sequences of a task to `FURTHER_FILE`, and return them.
+
+        Raises NothingChecked, with the message of the harness, when it fails.
+        """
+        prepared, path = self.prepared, self.prepared.work.task(task) / FURTHER_FILE
+        variants_of(
             task,
             prepared.source,
             prepared.runner.harness,
-            folder,
-            seed,
-            rows,
-            prepared.fresh,
-            reverse=reverse,
+            variant_seed(self.plan.seed, prepared.settings.nonce),
+            varied_sequence_count(len(self.task_ids)),
+            path,
+            reverse=prepared.subject.reverse_complement,
+            with_support=True,
         )
+        sequences = read_further(path)
+        if prepared.fresh is not None:
+            task_rows = [row for row in prepared.fresh.sequences if row.task == task]
+            sequences.rows.extend(
+                FurtherSequence(
+                    split="fresh", row=number, kind="fresh", sequence=row.sequence, label=row.label
+                )
+                for number, row in enumerate(task_rows)
+            )
+            path.write_text(json.dumps(sequences.model_dump()) + "\n", encoding="ascii")
         return [sequence.sequence for sequence in sequences.rows]
 
     def _score(self, task: str, label: str) -> Rescored:
@@ -336,12 +297,21 @@ class SandboxRuns:
         """Return the (n, d) embeddings of n sequences, each embedded in a batch of its own."""
         return self._run(sequences, "file", dataclasses.replace(spec, rows=1))
 
-    def embed(self, with_decoys: SequencesWithDecoys) -> TaskEmbeddings:
-        """Return the embeddings of the real sequences, and the result of the decoys."""
+    def embed(self, sequences: Sequence[str], published: int) -> TaskEmbeddings:
+        """Return the embeddings of sequences, and the result of the decoys put among them.
+
+        The first `published` sequences may be known to the extractor, as in `with_decoys`.
+        """
+        decoyed = with_decoys(sequences, secrets.token_bytes(32), published)
+        self._say(
+            f"{self._label}: embedding {plural(published, 'sequence')}, "
+            f"{len(sequences) - published} variants and fresh ones, and "
+            f"{len(decoyed.sequences) - len(sequences)} decoys"
+        )
         return embed_among_decoys(
-            with_decoys,
+            decoyed,
             functools.partial(
-                self._run, batching="budget", progress=self._progress(with_decoys.sequences)
+                self._run, batching="budget", progress=self._progress(decoyed.sequences)
             ),
             functools.partial(self._run, batching="file"),
             self._prepared.settings.noise,

@@ -35,7 +35,12 @@ from geneb_ci.audit.rerun.honesty import (
     variant_text,
     varied_sequence_count,
 )
-from geneb_ci.audit.rerun.prepare import PreparedRerun
+from geneb_ci.audit.rerun.prepare import (
+    PreparedRerun,
+    attempt_notes,
+    usage_note,
+    weight_notes,
+)
 from geneb_ci.audit.rerun.scoring import (
     RESCORED_FILE,
     merged_rescorings,
@@ -49,7 +54,6 @@ from geneb_ci.audit.rerun.workspace import (
 )
 from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import ExtractorRefused
-from geneb_ci.sandbox.limits import MIB
 from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say
 
@@ -89,10 +93,10 @@ def outcome_of(
         *([fresh_text(fresh)] if fresh is not None else []),
         *([few_shot_text(few_shot)] if few_shot is not None else []),
         *([precision_text(precision)] if precision is not None else []),
-        *_weight_notes(prepared.digests),
+        *weight_notes(prepared.digests),
         *_environment_notes(prepared.packages, rescoring.packages),
-        *_attempt_notes([attempt for task in embedded.values() for attempt in task.attempts]),
-        _usage_note(embedded),
+        *attempt_notes(embedded.values()),
+        usage_note(embedded.values(), sum(task.computed for task in embedded.values())),
     ]
     return AuditOutcome(
         schema_version="1.0",
@@ -231,10 +235,6 @@ def _environment_notes(
     return [f"{lock}; it embedded with {package_list}; `packages` are those that scored"]
 
 
-def _weight_notes(digests: dict[str, str]) -> list[str]:
-    return [f"weights: {name} {digest}" for name, digest in sorted(digests.items())]
-
-
 def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
     """Return the joint result of the decoys of all tasks."""
     results = {
@@ -248,19 +248,3 @@ def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
         memorised=any(result.memorised for result in results.values()),
         detail="; ".join(f"{', '.join(tasks)}: {text}" for text, tasks in tasks_by_detail.items()),
     )
-
-
-def _attempt_notes(attempts: list[str]) -> list[str]:
-    """Return a note on the calls that Python code of the extractor attempted, if any."""
-    if not attempts:
-        return []
-    calls = ", ".join(dict.fromkeys(attempts))
-    return [f"the extractor's Python code called, inside the sandbox: {calls}"]
-
-
-def _usage_note(embedded: dict[str, EmbeddedTask]) -> str:
-    """Return a note on the time and memory that the extractor used."""
-    seconds = sum(task.seconds for task in embedded.values())
-    peak = max(task.peak for task in embedded.values())
-    sequence_count = sum(task.computed for task in embedded.values())
-    return f"embedding {sequence_count} sequences took {seconds:.0f} s and up to {peak // MIB} MiB"

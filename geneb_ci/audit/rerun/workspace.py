@@ -14,7 +14,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -33,6 +33,9 @@ from reference_harness.formats.base import (
     first_error,
 )
 from reference_harness.formats.files import NotReadable, file_sha256, read_regular, write_whole
+
+if TYPE_CHECKING:
+    import numpy as np
 
 BYTES_MAX = 1 << 28
 """Largest size of a JSON file of the folder; rescorings are the largest."""
@@ -155,6 +158,14 @@ class WorkFolder:
             write_whole(target, write)
         except OSError as error:
             raise unwritable(str(target), error, "name another folder: --work DIR") from error
+
+    def keep_matrix(self, path: Path | str, matrix: "np.ndarray") -> None:
+        """Write an array as an `.npy` file completely; raises what `keep` raises."""
+        import numpy as np  # slow to import, and only needed here
+
+        self.keep_binary(
+            path, lambda stream: np.lib.format.write_array(stream, matrix, allow_pickle=False)
+        )
 
     def read(self, path: Path | str) -> bytes | None:
         """Return the bytes of a file, or None if it is missing. Raises AuditRefused."""

@@ -178,11 +178,6 @@ def fallback_value(
     )
 
 
-def is_key_unrevealed(beacon: FallbackBeacon) -> bool:
-    """Whether the key is still secret, so that only its owner can verify the value."""
-    return beacon.key is None
-
-
 def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
     """Refuse a revealed key with another digest, or a value computed with another key.
 

@@ -83,7 +83,7 @@ def audit_policy(layout: Layout) -> AuditPolicy:
     benchmark = benchmark_of(layout)
     policy_file = layout.policy / POLICY_FILE if layout.policy is not None else None
     if policy_file is None or not path_exists(policy_file):
-        return shipped_policy(benchmark)
+        return parse_policy(policy_text(benchmark).encode(), POLICY_FILE)
     with naming(layout, "policy"):
         policy = load_policy(policy_file)
         require_drawable(policy, benchmark, str(policy_file))
@@ -135,17 +135,15 @@ def require_drawable(policy: AuditPolicy, benchmark: Benchmark, name: str) -> No
         )
 
 
-def shipped_policy(benchmark: Benchmark) -> AuditPolicy:
-    """Return the shipped policy with the regimes, and at most the tasks, of a benchmark."""
-    return parse_policy(policy_text(benchmark).encode(), POLICY_FILE)
-
-
 CONFIDENCE = Fraction(95, 100)
 """Probability of detection that the comment in a policy states."""
 
 
 def policy_text(benchmark: Benchmark) -> str:
-    """Return the text of the shipped policy for a benchmark, with comments on its sample."""
+    """Return the text of the shipped policy, with the regimes of a benchmark.
+
+    It draws at most the tasks of the benchmark, and has comments on its sample.
+    """
     path = shipped("policy", POLICY_FILE)
     defaults, text = load_policy(path), path.read_text("utf-8")
     tasks = len(benchmark.tasks)

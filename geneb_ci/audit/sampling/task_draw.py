@@ -187,7 +187,7 @@ def check_task_plan(plan: TaskPlan) -> None:
     """Refuse a plan if a step of its draw differs when it is computed again.
 
     Not checked are the time of publication, `committed_at`, whether every earlier draw is listed,
-    and an unrevealed fallback key (`beacon.is_key_unrevealed`). Raises StepMismatch, whose `step`
+    and a value of a fallback key that is still secret. Raises StepMismatch, whose `step`
     is one of `canonical.STEPS`.
     """
     check_seed(plan)

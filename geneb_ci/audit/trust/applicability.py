@@ -65,6 +65,13 @@ class TrustInputs:
             self.submission_by_model[model_id] = _submission(self.submissions / f"{model_id}.json")
         return self.submission_by_model[model_id]
 
+    def audited_submission(self, outcome: AnyOutcome) -> Submission | None:
+        """Return the submission of a record; None if it is missing, invalid or was changed."""
+        commitment = outcome.plan.commitment
+        current = self.submission(commitment.model_id)
+        is_same = current is not None and current.sha256 == commitment.submission_sha256
+        return current.submission if current is not None and is_same else None
+
 
 def _submission(path: Path) -> CurrentSubmission | None:
     if not path.is_file():
@@ -295,9 +302,13 @@ def left_out_regimes(outcome: AnyOutcome, inputs: TrustInputs) -> list[str]:
 def names_scorer(outcome: AnyOutcome, inputs: TrustInputs) -> bool:
     """Whether the run of an audited submission names the scorer of record."""
     current = inputs.submission(outcome.plan.commitment.model_id)
-    submission = current.submission if current is not None else None
+    return current is not None and bool(scorer_of(current.submission))
+
+
+def scorer_of(submission: Submission | None) -> str:
+    """Return the digest of the scorer that the run of a submission names, or ""."""
     scorer = submission.run.scorer if isinstance(submission, SubmissionV11) else None
-    return scorer is not None and scorer.digest is not None
+    return scorer.digest or "" if scorer is not None else ""
 
 
 def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:

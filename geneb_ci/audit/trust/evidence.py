@@ -11,6 +11,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     SUPERSEDED,
     WITH_ROW_TOLERANCES,
     WITHOUT_FEW_SHOT,
+    AnyOutcome,
     EmbeddingOutcome,
     room_reason,
 )
@@ -22,19 +23,20 @@ from geneb_ci.audit.compare.outcome import (
     informative_text,
     objections_of,
 )
-from geneb_ci.audit.record.events import AuditEvent, StatementKind, WithdrawnAudit
-from geneb_ci.audit.record.keys import RevokedKey, Signer, check_revoked
+from geneb_ci.audit.record.events import AuditAbort, AuditEvent, StatementKind, WithdrawnAudit
+from geneb_ci.audit.record.keys import RevokedKey, check_revoked
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import ID_DIGITS, Record
 from geneb_ci.audit.record.verify import Verification
 from geneb_ci.audit.sampling.design import requirements_of
 from geneb_ci.audit.sampling.embedding_draw import weakness_of
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.audit.trust.applicability import (
     TrustInputs,
     left_out_regimes,
     missing_cells,
     names_scorer,
+    scorer_of,
 )
 from geneb_ci.audit.trust.level import (
     NO_SANDBOX,
@@ -57,7 +59,6 @@ from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Evidence
 from geneb_ci.receipt.seen import missing_since_day
 from geneb_ci.submission.document import Document
-from reference_harness.formats.submission import Submission, SubmissionV11
 from reference_harness.formats.submission_terms import MODEL_ID_PATTERN
 from reference_harness.formats.text import plural
 
@@ -212,58 +213,41 @@ def consecutive_aborts(repository: AuditRepository) -> dict[str, tuple[str, ...]
 def _runs(repository: AuditRepository) -> Iterator[_EndedRun]:
     for path, event in repository.events.items():
         if isinstance(event, AuditEvent) and event.aborted is not None:
-            aborted = event.aborted
-            position = _run_order(repository, path, StatementKind.ABORT, event.signer)
-            yield from _counted_run(
-                position, event.sha256, aborted.finished_at, aborted.plan, is_abort=True
-            )
+            yield from _counted_run(repository, path, event, event.aborted)
     for path in repository.files:
         record = repository.parsed(path)
         if isinstance(record, Record) and not isinstance(
             repository.withdrawals.get(path), WithdrawnAudit
         ):
-            outcome = record.outcome
-            position = _run_order(repository, path, StatementKind.RESULT, record.signer)
-            yield from _counted_run(
-                position, record.sha256, outcome.finished_at, outcome.plan, is_abort=False
-            )
+            yield from _counted_run(repository, path, record, record.outcome)
 
 
 def _counted_run(
-    position: tuple[int, int] | None,
-    sha256: str,
-    ended_at: str,
-    plan: TaskPlan | EmbeddingPlan,
-    *,
-    is_abort: bool,
+    repository: AuditRepository,
+    path: Path,
+    statement: AuditEvent | Record,
+    predicate: AuditAbort | AnyOutcome,
 ) -> Iterator[_EndedRun]:
-    if position is not None:
-        yield _EndedRun(
-            order=(*position, ended_at),
-            audit_id=sha256[:ID_DIGITS],
-            is_abort=is_abort,
-            is_by_receipt=isinstance(plan, EmbeddingPlan),
-            identity=identity_of(plan.commitment),
-            submission=plan.commitment.submission_sha256,
-        )
-
-
-def _run_order(
-    repository: AuditRepository, path: Path, kind: StatementKind, signer: Signer
-) -> tuple[int, int] | None:
-    """Return the number of statements before a run, and its entry in an old log, or 0.
-
-    Returns None if the run does not count.
-    """
+    """Yield the run that a signed file states to have ended, if the file counts."""
+    is_abort = isinstance(predicate, AuditAbort)
+    kind = StatementKind.ABORT if is_abort else StatementKind.RESULT
     name, history = f"{path.parent.name}/{path.name}", repository.history
     if not history.counts(name, kind):
-        return None
+        return
     index, is_covered = history.place_in_time(name, kind)
     try:
-        check_revoked(signer, index, is_covered=is_covered)
+        check_revoked(statement.signer, index, is_covered=is_covered)
     except RevokedKey:
-        return None
-    return history.position(name), index or 0
+        return
+    plan = predicate.plan
+    yield _EndedRun(
+        order=(history.position(name), index or 0, predicate.finished_at),
+        audit_id=statement.sha256[:ID_DIGITS],
+        is_abort=is_abort,
+        is_by_receipt=isinstance(plan, EmbeddingPlan),
+        identity=identity_of(plan.commitment),
+        submission=plan.commitment.submission_sha256,
+    )
 
 
 def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
@@ -452,12 +436,6 @@ def audits_text(decision: Decision) -> str:
     audit, recomputed = decision.audit, decision.recomputed
     audited = f"{audit.text}, sandbox level {audit.sandbox}, {audit.date}" if audit else ""
     return "; ".join(filter(None, (audited, recomputed.text if recomputed else "")))
-
-
-def scorer_of(submission: Submission | None) -> str:
-    """Return the digest of the scorer that the run of a submission names, or ""."""
-    scorer = submission.run.scorer if isinstance(submission, SubmissionV11) else None
-    return scorer.digest or "" if scorer is not None else ""
 
 
 def level_reasons(model_id: str, layout: Layout) -> list[str] | None:

@@ -16,8 +16,8 @@ from geneb_ci.board.decisions import CONFIDENCE, compare_pair
 from geneb_ci.board.diagnostics import document
 from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
 from geneb_ci.board.means import mean
-from geneb_ci.board.rows import figure_values, params_in_paper
-from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores
+from geneb_ci.board.rows import params_in_paper
+from geneb_ci.board.uncertainty import RegimeIntervals, RegimeScores
 from geneb_ci.board.variance import OVERLAP
 from geneb_ci.statistics.metrics import ModelRanking
 from geneb_ci.statistics.student import Floats
@@ -50,7 +50,7 @@ class DiagnosticInputs:
     """In the order of their ids."""
     scores: dict[str, RankedModels]
     """The ranked models by regime."""
-    intervals: Intervals
+    intervals: Mapping[str, RegimeIntervals]
     results: Mapping[str, Any]
     """Results of `diagnostic_steps`, by name."""
     attributes: Mapping[str, Mapping[str, Any]]
@@ -60,14 +60,13 @@ class DiagnosticInputs:
 def inputs_of(
     entries: Iterable[Entry],
     benchmark: Benchmark,
-    intervals: Intervals,
+    intervals: Mapping[str, RegimeIntervals],
     results: Mapping[str, Any],
 ) -> DiagnosticInputs:
     """Return the inputs of diagnostics; `intervals` and `results` are of the same entries."""
     ordered_entries = in_board_order(entries)
     scores = {
-        regime: _scores(regime_intervals.board)
-        for regime, regime_intervals in intervals.regimes.items()
+        regime: _scores(regime_intervals.board) for regime, regime_intervals in intervals.items()
     }
     models = [_model(entry, scores) for entry in ordered_entries]
     attributes = {entry.submission.model_id: entry.attributes for entry in ordered_entries}
@@ -242,7 +241,7 @@ def _attributes_in(
     regime: str,
     controlled_pairs: list[tuple[str, _ComparedModel, _ComparedModel]],
 ) -> dict[str, document.Attribute]:
-    board = inputs.intervals.regimes[regime].board
+    board = inputs.intervals[regime].board
     index_by_model = {model: k for k, model in enumerate(board.models)}
     macro = board.scores["macro"]
     pairs_by_attribute: dict[str, list[document.Pair]] = {name: [] for name in ATTRIBUTES}
@@ -309,7 +308,7 @@ def stability(inputs: DiagnosticInputs) -> document.Stability:
 
 
 def _winners(inputs: DiagnosticInputs, regime: str) -> dict[str, document.Winner]:
-    standings_by_category = inputs.intervals.regimes[regime].categories
+    standings_by_category = inputs.intervals[regime].categories
     return {
         name: _winner(standings) for name, standings in standings_by_category.items() if standings
     }
@@ -342,7 +341,7 @@ def _winner_changes(
     changes = []
     for name in inputs.benchmark.category_order:
         standings_before, standings_after = (
-            inputs.intervals.regimes[r].categories[name] for r in (before, after)
+            inputs.intervals[r].categories[name] for r in (before, after)
         )
         if not standings_before or not standings_after:
             continue
@@ -366,21 +365,14 @@ def _could_be_best(standings: ModelRanking, model: str) -> bool:
 def diagnostics(
     entries: Iterable[Entry],
     benchmark: Benchmark,
-    intervals: Intervals,
-    results: Mapping[str, Any] | None = None,
+    intervals: Mapping[str, RegimeIntervals],
+    results: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the value of diagnostics.json; `intervals` are of the same entries.
+    """Return the value of diagnostics.json.
 
-    `results` are the results of `diagnostic_steps` for them; by default they are computed.
+    `intervals` and `results`, those of `diagnostic_steps`, are of the same entries.
     """
-    rows = list(entries)
-    if results is None:
-        boards = {
-            regime: regime_intervals.board for regime, regime_intervals in intervals.regimes.items()
-        }
-        makers = diagnostic_steps(boards, figure_values(rows, benchmark), benchmark)
-        results = {name: make() for name, make in makers.items()}
-    inputs = inputs_of(rows, benchmark, intervals, results)
+    inputs = inputs_of(entries, benchmark, intervals, results)
     document_value = document.Diagnostics(
         schema_version="2.0",
         benchmark=document.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
@@ -390,10 +382,7 @@ def diagnostics(
             overlap=OVERLAP,
             dependence=(
                 "predictions"
-                if any(
-                    shared_of(regime_intervals.board)
-                    for regime_intervals in intervals.regimes.values()
-                )
+                if any(shared_of(regime_intervals.board) for regime_intervals in intervals.values())
                 else "none"
             ),
             margin=MARGIN,
@@ -406,9 +395,7 @@ def diagnostics(
         findings=results["findings"],
     ).model_dump(mode="json")
     return document_value | {
-        "ranks": {
-            name: _ranks(regime_intervals) for name, regime_intervals in intervals.regimes.items()
-        }
+        "ranks": {name: _ranks(regime_intervals) for name, regime_intervals in intervals.items()}
     }
 
 

@@ -40,10 +40,10 @@ def colour_class(score: float, score_range: tuple[float, float]) -> str:
     return _HEAT[step] if 0 <= step < HEAT_STEPS else _HEAT[0 if step < 0 else -1]
 
 
-def score_range(standings: Iterable[RankedScore | None]) -> tuple[float, float]:
-    """Return the lowest and the highest of some scores, for the colours of a table."""
-    scores = [standing.score for standing in standings if standing is not None]
-    return min(scores, default=0.0), max(scores, default=1.0)
+def score_range(scores: Iterable[float | None]) -> tuple[float, float]:
+    """Return the lowest and the highest of the known scores, for the colours of a table."""
+    known_scores = [score for score in scores if score is not None]
+    return min(known_scores, default=0.0), max(known_scores, default=1.0)
 
 
 def score_cell(standing: RankedScore | None, score_range: tuple[float, float] = FULL_SCALE) -> str:
@@ -72,7 +72,7 @@ def _ranked_cell(standing: RankedScore | None, score_range: tuple[float, float])
 
 def mean_cells(rows: Sequence[Sequence[RankedScore | None]]) -> list[str]:
     """Return the cells of each row of a table: scores with rank ranges, on one scale of colours."""
-    table_range = score_range(standing for row in rows for standing in row)
+    table_range = score_range(standing and standing.score for row in rows for standing in row)
     return ["".join([_ranked_cell(standing, table_range) for standing in row]) for row in rows]
 
 

@@ -8,7 +8,6 @@ from urllib.parse import quote, urlsplit
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.site.inputs import Site, tex
-from geneb_ci.common.config import Layout
 from geneb_ci.models.entry import DEFAULT_HOSTS, ModelEntry, WeightsSource, addresses
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.text import plural
@@ -61,10 +60,10 @@ def safe_address(text: str) -> str:
 class RepositoryLinks:
     """Links to the repository of submissions; methods yield nothing if no setting names it."""
 
-    def __init__(self, layout: Layout, commit: str | None) -> None:
-        self._layout = layout
-        self._base = layout.repository
-        self._commit = commit or "HEAD"
+    def __init__(self, site: Site) -> None:
+        self._layout = site.layout
+        self._base = site.layout.repository
+        self._commit = site.built.commit or "HEAD"
 
     def file(self, text: str, path: Path | None) -> Iterator[Link]:
         """Yield the link to a file, if it is a file of the repository."""
@@ -190,12 +189,11 @@ def benchmark_links(site: Site) -> list[Link]:
 def board_links(site: Site) -> list[Link]:
     """Return the links in the header of the board: paper, code, data, and how to submit a model."""
     layout, origin = site.layout, site.publication
-    guide = f"{layout.repository}/blob/{site.built.commit or 'HEAD'}/{GUIDE}"
     links = (
         Link("Paper", origin.paper.address if origin.paper else ""),
         Link("Code", layout.repository or origin.code or ""),
         Link("Task data", data_page(site.benchmark)),
-        Link("Submit a model", guide if layout.repository else ""),
+        *RepositoryLinks(site).path("Submit a model", GUIDE),
     )
     return [link for link in links if link.address]
 

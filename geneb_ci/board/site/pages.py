@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.site.cells import mean_cells, model_cells, plain_cells, task_cells
+from geneb_ci.board.site.cells import mean_cells, model_cells, plain_cells, score_range, task_cells
 from geneb_ci.board.site.inputs import MACRO, MICRO, RankedScore, Site, score_text
 from geneb_ci.board.site.links import (
     MARKS,
@@ -136,7 +136,7 @@ def model_page(entry: Entry, site: Site) -> Page:
     model, name = submission.model_id, submission.meta.display
     model_entry = site.model_entry(model)
     events = site.events.get(model, [])
-    repository = RepositoryLinks(site.layout, site.built.commit)
+    repository = RepositoryLinks(site)
     standing = site.standing(model, site.benchmark.regimes[0], MACRO)
     about = (
         f"{name}: scores of its frozen embeddings on "
@@ -287,12 +287,11 @@ def scores_table(regime: str, metric: str, site: Site, maximum: int) -> dict[str
     columns = (MACRO, MICRO, *site.benchmark.category_order)
     order = site.best_first([site.mean(m, regime, MACRO, metric) for m in site.names], maximum)
     rows = [(m, [site.mean(m, regime, column, metric) for column in columns]) for m in order]
-    shown_scores = [score for _, scores in rows for score in scores if score is not None]
-    score_range = min(shown_scores, default=0.0), max(shown_scores, default=1.0)
+    table_range = score_range(score for _, scores in rows for score in scores)
     return {
         "columns": columns,
         "rows": [
-            (m, plain_cells(scores, score_range, site.by_id[m].attestation.in_regime(regime)))
+            (m, plain_cells(scores, table_range, site.by_id[m].attestation.in_regime(regime)))
             for m, scores in rows
         ],
         "left_out": len(site.names) - len(rows),
@@ -310,7 +309,7 @@ def marks_page(site: Site) -> Page:
             models_by_defect[defect.id].append(model)
         for rule, count in entry.marks.warnings:
             warnings_by_rule.setdefault(rule, []).append((model, count))
-    links = RepositoryLinks(site.layout, site.built.commit)
+    links = RepositoryLinks(site)
     return page(
         MARKS,
         "marks.html",

@@ -10,6 +10,7 @@ from geneb_ci.github.api import STATUS_CONTEXT, VERDICT_APP
 from geneb_ci.github.errors import UnreadableSetting
 from geneb_ci.github.settings.client import MAIN, SettingsClient, variable_path
 from geneb_ci.github.settings.required import SETTINGS, Setting
+from geneb_ci.publish.session import space_in
 
 Check = Callable[[SettingsClient, Setting], str | None]
 """Raises UnreadableSetting if the value cannot be seen."""
@@ -84,11 +85,15 @@ def active_workflows(client: SettingsClient, setting: Setting) -> str | None:
     return ", ".join(f"{workflow['path']} is {workflow['state']}" for workflow in idle) or None
 
 
+def label_names(client: SettingsClient) -> set[str]:
+    """Return the names of the labels in lower case: GitHub ignores case in them."""
+    return {str(label["name"]).casefold() for label in client.page("/labels", "Issues: read")}
+
+
 def missing_labels(client: SettingsClient, setting: Setting) -> list[str]:
-    """Return the labels that do not exist; GitHub ignores case in their names."""
-    page = client.page(setting.read_path, setting.needs)
-    present_labels = {str(label["name"]).casefold() for label in page}
-    return [name for name in setting.required["labels"] if name.casefold() not in present_labels]
+    """Return the labels that do not exist."""
+    names = label_names(client)
+    return [name for name in setting.required["labels"] if name.casefold() not in names]
 
 
 def labels(client: SettingsClient, setting: Setting) -> str | None:
@@ -233,11 +238,6 @@ def no_secret(client: SettingsClient, setting: Setting) -> str | None:
     return f"the secret {setting.read_path.rpartition('/')[2]} is stored" if reply else None
 
 
-def _space_in(value: str) -> str | None:
-    kind, _, name = value.partition("/")
-    return name if kind == "spaces" and name.count("/") == 1 else None
-
-
 def named_space(client: SettingsClient) -> str | None:
     """Return the Space of the caller, of the repository's variable, or of an environment's.
 
@@ -246,7 +246,7 @@ def named_space(client: SettingsClient) -> str | None:
     if client.space:
         return client.space
     variables = [setting for setting in SETTINGS if setting.check == "variable"]
-    names = (_space_in(client.value(setting.read_path)) for setting in reversed(variables))
+    names = (space_in(client.value(setting.read_path)) for setting in reversed(variables))
     return next((name for name in names if name), None)
 
 
@@ -256,9 +256,16 @@ def variable(client: SettingsClient, setting: Setting) -> str | None:
     if not value:
         return f"there is no variable {name}"
     expected = named_space(client)
-    if _space_in(value) is None or _space_in(value) != expected:
+    if space_in(value) is None or space_in(value) != expected:
         return f"{name} is {value!r}, expected spaces/{expected or 'OWNER/NAME'}"
     return None
+
+
+def has_published(client: SettingsClient, setting: Setting) -> bool:
+    """Return whether a run of the publishing workflow has succeeded."""
+    path, needs = setting.read_path, setting.needs
+    reply = client.get(path, needs, branch=MAIN, status="success", per_page=1) or {}
+    return bool(reply.get("total_count"))
 
 
 def trusted_publisher(client: SettingsClient, setting: Setting) -> str | None:
@@ -266,9 +273,7 @@ def trusted_publisher(client: SettingsClient, setting: Setting) -> str | None:
 
     Raises UnreadableSetting if no run has succeeded yet.
     """
-    path, needs = setting.read_path, setting.needs
-    reply = client.get(path, needs, branch=MAIN, status="success", per_page=1)
-    if not (reply or {}).get("total_count"):
+    if not has_published(client, setting):
         raise UnreadableSetting(
             "nothing shows that the trusted publisher is set: the Hub does not show it, and no run "
             "of publish.yml has succeeded; until it is set every run fails, including the one that "

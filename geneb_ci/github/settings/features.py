@@ -23,9 +23,9 @@ from geneb_ci.github.audit_ready import (
 )
 from geneb_ci.github.errors import UnexpectedReply, UnreadableSetting
 from geneb_ci.github.report import AUDIT_LABEL
-from geneb_ci.github.settings.check import AUDIT_RUNNER, DISABLED
+from geneb_ci.github.settings.check import AUDIT_RUNNER, DISABLED, has_published, label_names
 from geneb_ci.github.settings.check_files import WORKFLOWS, audit_key
-from geneb_ci.github.settings.client import ADMINISTRATION, MAIN, SettingsClient, variable_path
+from geneb_ci.github.settings.client import ADMINISTRATION, SettingsClient, variable_path
 from geneb_ci.github.settings.required import SETTINGS
 from geneb_ci.render.plain import visible
 
@@ -206,10 +206,8 @@ def _publishing(board: _Board) -> str:
             of_environment = f" of the environment {job.environment}" if job.environment else ""
             reason = f"the variable {RESOURCE}{of_environment} names no Space"
             raise _FeatureFault(reason, "geneb-ci init --apply --space OWNER/NAME")
-    path = "/actions/workflows/publish.yml/runs"
-    runs = board.client.get(path, "Actions: read", branch=MAIN, status="success", per_page=1)
-    if not (runs or {}).get("total_count"):
-        (publisher,) = (setting for setting in SETTINGS if setting.check == "trusted_publisher")
+    (publisher,) = (setting for setting in SETTINGS if setting.check == "trusted_publisher")
+    if not has_published(board.client, publisher):
         reason = "no run of publish.yml has succeeded; every run fails until the Space trusts it"
         fix = f"{publisher.hand}; then: gh workflow run publish.yml"
         raise _FeatureFault(reason, fix, state=FeatureState.NOT_SET_UP)
@@ -219,10 +217,7 @@ def _publishing(board: _Board) -> str:
 def _audits(board: _Board) -> str:
     jobs = board.jobs("audit")
     board.require_environments(jobs)
-    labels = {
-        str(label["name"]).casefold() for label in board.client.page("/labels", "Issues: read")
-    }
-    if AUDIT_LABEL not in labels:
+    if AUDIT_LABEL not in label_names(board.client):
         raise _FeatureFault(
             f"the label {AUDIT_LABEL} does not exist", f"gh label create {AUDIT_LABEL}"
         )

@@ -40,13 +40,11 @@ def _status(error: Exception) -> int | None:
     return getattr(getattr(error, "response", None), "status_code", None)
 
 
-def space(client: SettingsClient, _setting: Setting) -> str | None:
-    """Check that the Space exists and serves files unchanged. Raises UnreadableSetting."""
-    return space_fault(client)
+def space(client: SettingsClient, _setting: Setting | None = None) -> str | None:
+    """Return why the Space does not exist or serves other files, or None.
 
-
-def space_fault(client: SettingsClient) -> str | None:
-    """Return what is wrong with the Space, or None. Raises UnreadableSetting."""
+    Raises UnreadableSetting.
+    """
     name = named_space(client)
     if name is None:
         return "no Space is named"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from geneb_ci.check.change import SUFFIXES
 from geneb_ci.check.registry import CHANGE_RULES, RULES
 from geneb_ci.check.report import ProposalFacts, Report, UncommittedFile
 from geneb_ci.common.finding import first_and_more
@@ -22,7 +23,6 @@ from geneb_ci.github.verdict.decide import Decision, decide
 from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.github.verdict.words import TITLES, next_step
 from geneb_ci.publish.git import HEAD, MAIN_NAMES, GitRepository, NoBranch, known_base, top_folder
-from reference_harness.formats.packages import LOCK_SUFFIX
 from reference_harness.formats.text import Say, silent
 
 GITHUB_ONLY = ("other open pull requests", "comments of maintainers")
@@ -32,8 +32,6 @@ _ADVISED = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"
 _REASONS = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
 """By git's mark of a file of the working tree: its meaning; any other mark means changed."""
-_SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
-"""Name endings of files of submissions; other ignored files, such as caches, do not count."""
 
 
 class NoClone(NoBranch):
@@ -147,7 +145,7 @@ def _uncommitted(repository: GitRepository, folders: list[str]) -> Iterator[Unco
     pathspecs = [f":(top,literal){folder}" for folder in folders]
     reasons = _reason_by_path(repository, "--untracked-files=all", "--ignored", "--", *pathspecs)
     for path, reason in (reasons | _reason_by_path(repository, "--untracked-files=no")).items():
-        if reason != _IGNORED or path.endswith(_SUFFIXES):
+        if reason != _IGNORED or path.endswith(SUFFIXES):
             yield UncommittedFile(path, reason)
 
 

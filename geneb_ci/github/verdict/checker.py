@@ -219,11 +219,11 @@ class CheckedPull:
     merge_base: str
     change: Change
     findings: tuple[Finding, ...]
-    files: tuple[FileDigest, ...]
+    files: tuple[FileDigest, ...] = ()
     """The checked files; empty if neither a row nor a record was checked."""
-    context: Context | None
+    context: Context | None = None
     """The row with its context; None if no row was read."""
-    result: FileResult | None
+    result: FileResult | None = None
     fingerprint: Fingerprint | None = None
     """The digests for comparison with other open rows; None if the row itself has errors."""
 
@@ -300,22 +300,21 @@ class PullChecker:
         if {
             finding.rule for finding in first_findings
         } & UNREADABLE_CHANGE_RULES or not proposal.change.model:
-            return CheckedPull(
-                proposal.merge_base, proposal.change, tuple(first_findings), (), None, None
-            )
-        if proposal.change.is_evidence:
-            return self._judge_records(proposal)
-        raws = self._read(proposal.change, proposal.head)
-        change = self._with_named_files(proposal, raws)
-        if any(file.path not in raws for file in (change.extractor, change.lock) if file):
-            raws |= self._read(change, proposal.head)  # now known to belong to the row
+            return CheckedPull(proposal.merge_base, proposal.change, tuple(first_findings))
+        change, raws = proposal.change, dict[str, bytes | Fault]()
+        if not change.is_evidence:
+            raws = self._read(change, proposal.head)
+            change = self._with_named_files(proposal, raws)
+            if any(file.path not in raws for file in (change.extractor, change.lock) if file):
+                raws |= self._read(change, proposal.head)  # now known to belong to the row
         records, unverified = self._records(change, raws)
         change = dataclasses.replace(change, invalid_records=(*change.invalid_records, *unverified))
         findings = change_findings(change)
         files = _digests(raws | records)
         row = f"{self.places.submissions}/{change.model}.json"
         if row not in raws:
-            return CheckedPull(proposal.merge_base, change, tuple(findings), (), None, None)
+            checked_files = files if change.is_evidence else ()
+            return CheckedPull(proposal.merge_base, change, tuple(findings), checked_files)
         context = self._context(change, raws, row)
         result = self.checker.result(context)
         findings += [*_unusable_extractor(change, raws, context), *result.findings]
@@ -329,21 +328,6 @@ class PullChecker:
         )
         return CheckedPull(
             proposal.merge_base, change, tuple(findings), files, context, result, row_fingerprint
-        )
-
-    def _judge_records(self, proposal: Proposal) -> CheckedPull:
-        """Verify the audit records of a pull request that changes nothing else."""
-        records, unverified = self._records(proposal.change, {})
-        change = dataclasses.replace(
-            proposal.change, invalid_records=(*proposal.change.invalid_records, *unverified)
-        )
-        return CheckedPull(
-            proposal.merge_base,
-            change,
-            tuple(change_findings(change)),
-            _digests(records),
-            None,
-            None,
         )
 
     def _records(

@@ -10,7 +10,7 @@ from geneb_ci.audit.sampling.design import (
     detection_probability,
     strata_of,
 )
-from geneb_ci.board.means import category_means, mean, ranked_regimes
+from geneb_ci.board.means import mean, ranked_regimes, weighted_sums
 from geneb_ci.check.change import Change, ChangeFault
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Context
@@ -60,11 +60,12 @@ def ranked(submissions: Iterable[Submission], regime: str, benchmark: Benchmark)
     for submission in submissions:
         if regime in ranked_regimes(submission, benchmark):
             cells = submission.results[regime]
-            scores = {
-                t: float(getattr(cells[t], benchmark.primary_metric)) for t in benchmark.task_ids
-            }
-            categories = category_means(scores, benchmark)
-            rows.append(RankedRow(submission.model_id, categories, mean(categories.values())))
+            scores = [
+                float(getattr(cells[t], benchmark.primary_metric)) for t in benchmark.task_ids
+            ]
+            macro, _, *means = weighted_sums(scores, benchmark)
+            categories = dict(zip(benchmark.category_order, means, strict=True))
+            rows.append(RankedRow(submission.model_id, categories, macro))
     return sorted(rows, key=lambda row: (-row.score, row.model))
 
 
@@ -205,7 +206,7 @@ def decide(
     except Exception as error:  # noqa: BLE001 (a bug that one pull request finds stops no other)
         message = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
         crash = change_finding(BY_ID[CRASHED], ChangeFault(CRASHED, "", message))
-        empty_check = CheckedPull(pull_checker.main.sha, Change(()), (crash,), (), None, None)
+        empty_check = CheckedPull(pull_checker.main.sha, Change(()), (crash,))
         return Decision(
             pull_verdict(pull, empty_check, pull_checker.base, pull_checker.main.digest),
             (crash,),

@@ -13,7 +13,7 @@ import pytest
 
 from reference_harness.extractors import encoding
 from reference_harness.extractors.base import ExtractorError
-from reference_harness.extractors.encoding import Encoders, Encoding, processes_beside
+from reference_harness.extractors.encoding import Encoding, ParallelEncoding, encoding_processes_max
 from reference_harness.extractors.preparation import Preparation
 from reference_harness.extractors.tokenizer import Tokens
 from reference_harness.extractors.tokens import Encoder
@@ -32,23 +32,29 @@ def encoding_of(**more: Any) -> Encoding:
     given: dict[str, Any] = {"inner": letters, "max_length": 20, "truncation": "windows"} | more
     tokens = Tokens(inner=given.pop("inner"))
     made = Encoder(
-        tokens=tokens, stride=2, pad_id=4, padding="right", rows=None, frame=tokens.frame(), **given
+        tokens=tokens,
+        stride=2,
+        pad_id=4,
+        padding="right",
+        embedding_rows=None,
+        frame=tokens.frame(),
+        **given,
     )
     return Encoding(made, Preparation())
 
 
 def shared(one: Encoding, pool: Any, count: int) -> Any:
     """Return encoders whose processes are those of `pool`, and ready."""
-    made: Any = Encoders(one)
-    made._pool, made._count, made._ready = pool, count, Future()
-    made._ready.set_result(None)
+    made: Any = ParallelEncoding(one)
+    made._pool, made._process_count, made._start_future = pool, count, Future()
+    made._start_future.set_result(None)
     return made
 
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Executor]:
     """Stand in for processes: what is split and joined is the same."""
-    monkeypatch.setattr(encoding._Process, "encoding", encoding_of(), raising=False)
+    monkeypatch.setattr(encoding._WorkerState, "encoding", encoding_of(), raising=False)
     with ThreadPoolExecutor(3) as pool:
         yield pool
 
@@ -59,7 +65,7 @@ def equal(one: Any, other: Any) -> bool:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8])
 def test_shared_out_calls_give_what_one_thread_gives(threads, count):
-    alone, several = Encoders(encoding_of()), shared(encoding_of(), threads, count)
+    alone, several = ParallelEncoding(encoding_of()), shared(encoding_of(), threads, count)
     assert len(alone.encode(SEQUENCES)[0]) > len(SEQUENCES)  # windows
     for sequences in (SEQUENCES, SEQUENCES[:256], SEQUENCES[:9], []):
         assert equal(several.encode(sequences), alone.encode(sequences))
@@ -68,7 +74,7 @@ def test_shared_out_calls_give_what_one_thread_gives(threads, count):
 
 def test_an_error_numbers_the_sequences_of_the_whole_call(threads):
     said = []
-    for one in (Encoders(encoding_of()), shared(encoding_of(), threads, 3)):
+    for one in (ParallelEncoding(encoding_of()), shared(encoding_of(), threads, 3)):
         with pytest.raises(ExtractorError) as caught:
             one.encode([*SEQUENCES, "", *SEQUENCES])
         said.append(str(caught.value))
@@ -83,7 +89,7 @@ def test_processes_that_die_leave_the_work_to_this_one(threads, monkeypatch):
     monkeypatch.setattr(threads, "map", died)
     one: Any = shared(encoding_of(), threads, 2)
     one.processes_max = 2
-    assert equal(one.encode(SEQUENCES), Encoders(encoding_of()).encode(SEQUENCES))
+    assert equal(one.encode(SEQUENCES), ParallelEncoding(encoding_of()).encode(SEQUENCES))
     assert (one._pool, one.processes_max) == (None, 0)
 
 
@@ -91,8 +97,8 @@ def test_processes_are_started_once_a_thread_has_taken_as_long_as_they_take(monk
     clock = iter(range(0, 1000, 4))
     monkeypatch.setattr(time, "thread_time", lambda: next(clock))
     begun: list[int] = []
-    monkeypatch.setattr(Encoders, "start", lambda one: begun.append(one.processes_max))
-    never, later = Encoders(encoding_of()), Encoders(encoding_of())
+    monkeypatch.setattr(ParallelEncoding, "start", lambda one: begun.append(one.processes_max))
+    never, later = ParallelEncoding(encoding_of()), ParallelEncoding(encoding_of())
     later.processes_max = 3
     for _ in range(3):
         assert not begun
@@ -108,31 +114,31 @@ def test_processes_are_started_once_a_thread_has_taken_as_long_as_they_take(monk
 def test_processes_are_as_many_as_the_threads_allow(monkeypatch, variable, processors, count):
     monkeypatch.setenv("OMP_NUM_THREADS", variable)
     monkeypatch.setattr(encoding, "processors", lambda: processors)
-    assert processes_beside() == count
+    assert encoding_processes_max() == count
 
 
 def test_a_tokenizer_that_cannot_be_sent_is_used_here():
-    one: Any = Encoders(Encoding(lambda: None, Preparation()))  # type: ignore[arg-type]
+    one: Any = ParallelEncoding(Encoding(lambda: None, Preparation()))  # type: ignore[arg-type]
     one.processes_max = 2
     one.start()
-    assert (one._processes, one._pool, one._ready) == (None, None, None)
+    assert (one._processes, one._pool, one._start_future) == (None, None, None)
 
 
 def _started() -> Any:
-    one: Any = Encoders(encoding_of())
+    one: Any = ParallelEncoding(encoding_of())
     one.processes_max = 1
     one.start()
     one.wait()
     return one
 
 
-_KEPT: list[Encoders] = []
+_KEPT: list[ParallelEncoding] = []
 
 
 def nested(folder: Path) -> None:
     """Start processes in a process of multiprocessing, and leave them."""
     _KEPT.append(_started())
-    assert equal(_KEPT[0].encode(SEQUENCES), Encoders(encoding_of()).encode(SEQUENCES))
+    assert equal(_KEPT[0].encode(SEQUENCES), ParallelEncoding(encoding_of()).encode(SEQUENCES))
     one: Any = _KEPT[0]
     for process in one._processes._started:
         (folder / str(process.pid)).touch()
@@ -143,13 +149,13 @@ def nested(folder: Path) -> None:
 def test_two_processes_give_what_one_thread_gives(kind):
     inner = {} if kind == "own" else {"inner": tokenizer(limit=64)}
     one = encoding_of(**inner)
-    several: Any = Encoders(one)
+    several: Any = ParallelEncoding(one)
     several.processes_max = 2
     several.start()
     several.wait()
-    assert equal(several.encode(SEQUENCES), Encoders(one).encode(SEQUENCES))
-    assert several.read(SEQUENCES) == Encoders(one).read(SEQUENCES)
-    assert several._spent_seconds == 0
+    assert equal(several.encode(SEQUENCES), ParallelEncoding(one).encode(SEQUENCES))
+    assert several.read(SEQUENCES) == ParallelEncoding(one).read(SEQUENCES)
+    assert several._encoding_seconds == 0
     several.close()
 
 

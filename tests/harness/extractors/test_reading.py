@@ -41,7 +41,7 @@ def reader(
     tokens = Tokens(inner=inner)
     values: dict[str, Any] = {
         "max_length": most, "truncation": "right", "stride": 0, "pad_id": 0, "padding": "right",
-        "rows": None, "frame": tokens.frame(),
+        "embedding_rows": None, "frame": tokens.frame(),
     }  # fmt: skip
     return Reader(Encoder(**({"tokens": tokens} | values | said)), prepare or Preparation())
 

@@ -15,7 +15,7 @@ from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.extractors.mamba import scan
 from reference_harness.extractors.options import parse
-from reference_harness.extractors.state_dict import laid_out
+from reference_harness.extractors.state_dict import tensors_by_model_name
 from reference_harness.extractors.tensors import read_tensors
 from tests.harness.extractors.families import FAMILIES
 from tests.harness.extractors.remote import stubs
@@ -75,7 +75,9 @@ def test_names_are_rewritten_cut_and_turned_in_this_order():
             "transpose": "right",
         }
     )
-    found = laid_out({"old.one.weight": torch.arange(8).view(4, 2), "c": torch.zeros(1)}, said)
+    found = tensors_by_model_name(
+        {"old.one.weight": torch.arange(8).view(4, 2), "c": torch.zeros(1)}, said
+    )
     assert {name: one.tolist() for name, one in found.items()} == {
         "left.weight": [[0, 1], [2, 3]],
         "right.weight": [[4, 6], [5, 7]],

@@ -134,7 +134,7 @@ def encoder(**said: object) -> Encoder:
     found = Tokens(inner=own)
     values: dict[str, Any] = {
         "max_length": 6, "truncation": "windows", "stride": 0, "pad_id": 0, "padding": "right",
-        "rows": None, "frame": found.frame(),
+        "embedding_rows": None, "frame": found.frame(),
     }  # fmt: skip
     return Encoder(**({"tokens": found} | values | said))
 
@@ -168,7 +168,7 @@ def test_the_tokens_around_a_sequence_survive_a_cut(side, kept):
 
 def test_an_id_beyond_the_embeddings_is_refused_by_name():
     letters = Tokens(inner=letter_tokenizer())
-    limited = encoder(tokens=letters, frame=letters.frame(), rows=3)
+    limited = encoder(tokens=letters, frame=letters.frame(), embedding_rows=3)
     assert limited.encode(["ACG"])[0] == [[0, 1, 2]]
     with pytest.raises(
         ExtractorError, match=r"sequence 1 has token 3 \('T'\), but the model has e"

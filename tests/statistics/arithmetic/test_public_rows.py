@@ -7,8 +7,17 @@ import struct
 
 import pytest
 
-from benchmarks.bench_forgery import context_of, heard
-from benchmarks.forge import FEW, FULL, Board, Forgery, Results, attacks, one_metric, rounded
+from benchmarks.bench_forgery import context_of, reporting_families
+from benchmarks.forge import (
+    FEW_SHOT,
+    FULL,
+    Board,
+    Forgery,
+    Results,
+    attacks,
+    change_one_metric,
+    rounded_results,
+)
 from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Severity
@@ -42,7 +51,7 @@ def context(results: Results) -> Context:
 
 def pieced(results: Results) -> Results:
     """Every other cell rounded to four decimals."""
-    short = rounded(results, 4)
+    short = rounded_results(results, 4)
     return {
         regime: {task: (short if k % 2 else results)[regime][task] for k, task in enumerate(cells)}
         for regime, cells in results.items()
@@ -84,9 +93,13 @@ EVERY = 2
 )
 def test_a_public_row_has_no_finding_however_it_is_printed(row, decimals):
     results = row["results"]
-    assert heard(context(results), FAMILY) == set()
-    for version in (single(results), pieced(results), *(rounded(results, d) for d in decimals)):
-        assert ERROR not in heard(context(version), FAMILY)
+    assert reporting_families(context(results), FAMILY) == set()
+    for version in (
+        single(results),
+        pieced(results),
+        *(rounded_results(results, d) for d in decimals),
+    ):
+        assert ERROR not in reporting_families(context(version), FAMILY)
 
 
 @each("attack", attacks().items(), ids=lambda item: " ".join(item[0]))
@@ -100,14 +113,16 @@ def test_every_attack_changes_a_row(attack):
 
 @pytest.mark.parametrize("by", [0.001, 0.01, 0.05])
 def test_one_metric_of_a_full_cell_cannot_be_edited(by):
-    rng, attack = random.Random(2), one_metric(FULL, by)
-    assert all(ERROR in heard(context(attack(BOARD, rng).results), FAMILY) for _ in range(20))
+    rng, attack = random.Random(2), change_one_metric(FULL, by)
+    assert all(
+        ERROR in reporting_families(context(attack(BOARD, rng).results), FAMILY) for _ in range(20)
+    )
 
 
 @pytest.mark.parametrize("metric", ["MCC", "F1"])
 def test_a_mean_far_from_its_neighbours_is_heard(metric):
-    cells = random.Random(3).sample(FEW.cells(BENCHMARK), 10)
+    cells = random.Random(3).sample(FEW_SHOT.cells(BENCHMARK), 10)
     for (regime, task), row in zip(cells, itertools.cycle(ROWS), strict=False):
-        results = rounded(row["results"], 15)
+        results = rounded_results(row["results"], 15)
         results[regime][task][metric] = 0.99
-        assert ERROR in heard(context(results), FAMILY)
+        assert ERROR in reporting_families(context(results), FAMILY)

@@ -8,10 +8,10 @@ import pytest
 from benchmarks.bench_crowns import detection, public_table, raised_rows
 from benchmarks.bench_plausibility import (
     RULES,
-    Forged,
+    ForgedContext,
     _as_context,
-    averaged,
-    raised,
+    average_rows,
+    raise_cell,
 )
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.statistics.reference import ScoreTable, Vector
@@ -43,9 +43,9 @@ def forgeries() -> dict[str, Vector]:
         "leads": leader,
         "linear": tuple(0.95 * x + 0.02 for x in TABLE.vectors[SOUND - 1]),
         "copy": tuple(x + draw.gauss(0, 1e-4) for x in TABLE.vectors[SOUND - 1]),
-        "mean": averaged(TABLE, SOUND - 1, draw),
-        "cell": raised(0.5, 0)(TABLE, SOUND, draw),
-        "few shots": raised(0.6, 2)(TABLE, SOUND, draw),
+        "mean": average_rows(TABLE, SOUND - 1, draw),
+        "cell": raise_cell(0.5, 0)(TABLE, SOUND, draw),
+        "few shots": raise_cell(0.6, 2)(TABLE, SOUND, draw),
         "zero": (0.0, *row[1:]),
         "crown": crown.row,
     }
@@ -84,7 +84,7 @@ def table_with(row: Vector | None) -> ScoreTable:
 def findings(row: Vector, decoy: Vector | None) -> dict[tuple[object, ...], float]:
     """Return the finding score of each rule and place."""
     view = RowView(BENCHMARK, table_with(decoy), row, None)
-    context = _as_context(Forged(view))
+    context = _as_context(ForgedContext(view))
     faults = [fault for rule in RULES for fault in rule.check(context)]
     return {(fault.rule, *fault.path): fault.score for fault in faults}
 
@@ -131,7 +131,7 @@ def test_a_crown_outlives_a_row_above_it(decoy):
 @pytest.mark.nightly
 def test_raised_categories_are_flagged_or_drawn():
     """The whole table is made by `make bench-crowns`."""
-    results = [detection(TABLE, one, one.number) for one in list(raised_rows(TABLE))[::3]]
+    results = [detection(TABLE, one, one.row_index) for one in list(raised_rows(TABLE))[::3]]
     assert len(results) == 26
     assert sum(one.by_any_rule or one.by_draw for one in results) >= 0.9 * len(results)
     assert sum(one.by_crown_rule for one in results) >= 0.7 * len(results)
