@@ -129,9 +129,7 @@ class Sample(Protocol[_P]):
         task took. Raises LimitExceeded or AuditRefused for a machine that is too small.
         """
 
-    def rerun(
-        self, plan: _P, prepared: PreparedRerun, clock: Callable[[], float], say: Say
-    ) -> RerunResult:
+    def rerun(self, plan: _P, prepared: PreparedRerun, say: Say) -> RerunResult:
         """Embed and score the sample again, compare it, and return the outcome."""
 
     def saved_result(self, plan: _P, subject: AuditSubject, work: WorkFolder) -> RerunResult | None:
@@ -215,11 +213,9 @@ class TaskSample:
         cost.refuse_too_large(prepared, measurements, tasks, drawn_count)
         return cost.cost_text(expected, prepared, is_drawn=plan is not None)
 
-    def rerun(
-        self, plan: TaskPlan, prepared: PreparedRerun, clock: Callable[[], float], say: Say
-    ) -> RerunResult:
+    def rerun(self, plan: TaskPlan, prepared: PreparedRerun, say: Say) -> RerunResult:
         """Embed and score the drawn tasks again, and compare every cell of them."""
-        return RerunResult(outcome_of(plan, prepared, clock, say))
+        return RerunResult(outcome_of(plan, prepared, say))
 
     def saved_result(
         self, plan: TaskPlan, subject: AuditSubject, work: WorkFolder
@@ -354,12 +350,10 @@ class EmbeddingSample:
         ]
         return "".join(f"{line}\n" for line in lines)
 
-    def rerun(
-        self, plan: EmbeddingPlan, prepared: PreparedRerun, clock: Callable[[], float], say: Say
-    ) -> RerunResult:
+    def rerun(self, plan: EmbeddingPlan, prepared: PreparedRerun, say: Say) -> RerunResult:
         """Recompute every cell from the receipt, embed the drawn sequences again, and compare."""
         files = functools.partial(receipt_files, folder=self.receipt, say=say)
-        return rerun_embeddings(plan, prepared, files, clock, say)
+        return rerun_embeddings(plan, prepared, files, say)
 
     def saved_result(
         self, plan: EmbeddingPlan, subject: AuditSubject, work: WorkFolder

@@ -270,7 +270,7 @@ def rerun_drawn(
     """
     signing.start(plan)
     try:
-        return sample.rerun(plan, prepared, time.time, signing.say)
+        return sample.rerun(plan, prepared, signing.say)
     except ExtractorRefused as error:
         signing.abort(error, plan)
         error.fix += advice

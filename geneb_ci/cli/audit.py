@@ -3,14 +3,13 @@
 import os
 import shlex
 import signal
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
 import click
 
 from geneb_ci.api import verify
-from geneb_ci.audit.canonical import TIME_FORMAT
+from geneb_ci.audit.canonical import current_moment
 from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
@@ -346,7 +345,7 @@ def _exit_code(results: Verifications) -> Exit:
 )
 def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
     """Withdraw the audit of RECORD: write a signed withdrawal beside it. The record is kept."""
-    now = datetime.now(UTC).strftime(TIME_FORMAT)
+    now = current_moment()
     require_file(record, FileKind.RECORD)
     file = record.resolve()
     raw, signer = read_record(file), private_key(key)

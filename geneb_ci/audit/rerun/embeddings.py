@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from geneb_ci.audit.canonical import SAMPLE, moment_of
+from geneb_ci.audit.canonical import SAMPLE, current_moment
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare.embedding_outcome import (
     WITH_FEW_SHOT,
@@ -106,7 +106,6 @@ def rerun_embeddings(
     plan: EmbeddingPlan,
     prepared: PreparedRerun,
     files: Callable[[EmbeddingReceipt], ReceiptFiles],
-    clock: Callable[[], float],
     say: Say,
 ) -> RerunResult:
     """Rerun a valid plan of embeddings, keep them in the work folder, and return the outcome.
@@ -117,7 +116,7 @@ def rerun_embeddings(
     submission, receipt = committed_receipt(plan, prepared.subject)
     prepared = dataclasses.replace(prepared, spec=dataclasses.replace(prepared.spec, tf32=False))
     with files(receipt) as open_files:
-        result = _EmbeddingRun(plan, prepared, submission, receipt, open_files, say).result(clock)
+        result = _EmbeddingRun(plan, prepared, submission, receipt, open_files, say).result()
     embeddings = result.embeddings or b""
     prepared.work.keep_binary(RERUN_EMBEDDINGS, lambda stream: stream.write(embeddings))
     return result
@@ -168,12 +167,12 @@ class _EmbeddingRun:
         self.refitted_tasks = refit_tasks(plan, self.task_ids)
         self.embedder = SampleEmbedder(prepared, receipt.dim, say)
 
-    def result(self, clock: Callable[[], float]) -> RerunResult:
+    def result(self) -> RerunResult:
         """Return the outcome and the file of rerun embeddings."""
         from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
 
         stage: Literal["embedding", "scoring"] = "scoring"
-        started_at = self.prepared.work.begin(moment_of(int(clock())))
+        started_at = self.prepared.work.begin(current_moment())
         try:
             drawn_tasks = self._drawn_tasks()
             varied = sample_variants(
@@ -211,14 +210,8 @@ class _EmbeddingRun:
             support = self._embedded_variants(varied.support, embedding_by_sequence)
             refits = self._refits(varied, training, support)
         except ExtractorRefused as error:
-            finished_at = moment_of(int(clock()))
-            error.run_facts = RunFacts(
-                stage,
-                error.task,
-                self.prepared.facts(self.embedder.part_facts),
-                started_at,
-                finished_at,
-            )
+            facts = self.prepared.facts(self.embedder.part_facts)
+            error.run_facts = RunFacts(stage, error.task, facts, started_at, current_moment())
             raise
         self.prepared.check_weights()
         rerun_content = rerun_file(
@@ -266,7 +259,7 @@ class _EmbeddingRun:
             few_shot,
             bounds,
             rerun_content,
-            clock,
+            started_at,
         )
         return RerunResult(outcome, rerun_content)
 
@@ -452,7 +445,7 @@ class _EmbeddingRun:
         few_shot: FewShotResult | None,
         bounds: list[RegimeBound],
         rerun_content: bytes,
-        clock: Callable[[], float],
+        started_at: str,
     ) -> EmbeddingOutcome:
         prepared, receipt = self.prepared, self.receipt
         cells = compared_cells(self.submission, self.cells)
@@ -492,8 +485,8 @@ class _EmbeddingRun:
                 *attempt_notes(part_facts),
                 usage_note(part_facts, sum(part.computed + part.further for part in part_facts)),
             ],
-            started_at=prepared.work.begin(moment_of(int(clock()))),
-            finished_at=moment_of(int(clock())),
+            started_at=started_at,
+            finished_at=current_moment(),
         )
         reasons = reasons_of(outcome)
         return outcome.model_copy(update={"reasons": reasons, "verdict": verdict_by(reasons)})

@@ -5,11 +5,11 @@ random order with decoys among them. It contains no labels, claims, task names o
 parts of a task are kept in the folder of the audit.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.audit.canonical import moment_of
+from geneb_ci.audit.canonical import current_moment
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare import tasks as compare
 from geneb_ci.audit.compare.outcome import (
@@ -60,24 +60,18 @@ from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say
 
 
-def outcome_of(
-    plan: TaskPlan, prepared: PreparedRerun, clock: Callable[[], float], say: Say
-) -> AuditOutcome:
+def outcome_of(plan: TaskPlan, prepared: PreparedRerun, say: Say) -> AuditOutcome:
     """Rerun the tasks of a valid plan, one after another, and return the outcome.
 
     Raises what `workflow.rerun_plan` raises.
     """
-    started_at = prepared.work.begin(moment_of(int(clock())))
+    started_at = prepared.work.begin(current_moment())
     run = TaskRuns(plan, prepared, say)
     try:
         rescoring, embedded = run.results()
     except ExtractorRefused as error:
-        error.run_facts = RunFacts(
-            *run.current_stage,
-            prepared.facts(run.embedded.values()),
-            started_at,
-            moment_of(int(clock())),
-        )
+        facts = prepared.facts(run.embedded.values())
+        error.run_facts = RunFacts(*run.current_stage, facts, started_at, current_moment())
         raise
     prepared.check_weights()
     benchmark = prepared.subject.benchmark
@@ -123,7 +117,7 @@ def outcome_of(
         packages={"geneb-ci": rescoring.harness.version, **rescoring.packages},
         notes=notes,
         started_at=started_at,
-        finished_at=moment_of(int(clock())),
+        finished_at=current_moment(),
     )
 
 
