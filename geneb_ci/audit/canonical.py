@@ -85,3 +85,8 @@ def checked_moment(moment: str) -> str:
 def moment_of(seconds: int) -> str:
     """Return seconds since 1970 as a time such as 2026-11-20T08:30:00Z."""
     return datetime.fromtimestamp(seconds, UTC).strftime(TIME_FORMAT)
+
+
+def current_moment() -> str:
+    """Return the time by the clock of this machine, such as 2026-11-20T08:30:00Z."""
+    return datetime.now(UTC).strftime(TIME_FORMAT)

@@ -24,7 +24,6 @@ from geneb_ci.audit.rerun.honesty import varied_sequence_count
 from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.scoring import sequences_of
 from geneb_ci.audit.sampling.design import allocation, task_parts
-from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.sandbox.limits import MIB, advice
 from reference_harness.formats.base import Count, Positive, StrictModel
@@ -393,13 +392,6 @@ def draw_probabilities(commitment: Commitment) -> dict[str, float]:
         task: places_of_part / len(part)
         for part, places_of_part in zip(parts, places, strict=True)
         for task in part
-    }
-
-
-def remaining_tasks(plan: TaskPlan, prepared: PreparedRerun) -> dict[str, float]:
-    """Return the tasks of a plan that are not embedded yet, each with weight 1."""
-    return {
-        choice.task: 1.0 for choice in plan.chosen if prepared.work.embedded(choice.task) is None
     }
 
 

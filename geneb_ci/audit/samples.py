@@ -132,9 +132,7 @@ class Sample(Protocol[_P]):
         task took. Raises LimitExceeded or AuditRefused for a machine that is too small.
         """
 
-    def rerun(
-        self, plan: _P, prepared: PreparedRerun, clock: Callable[[], float], say: Say
-    ) -> RerunResult:
+    def rerun(self, plan: _P, prepared: PreparedRerun, say: Say) -> RerunResult:
         """Embed and score the sample again, compare it, and return the outcome."""
 
     def saved_result(self, plan: _P, subject: AuditSubject, work: WorkFolder) -> RerunResult | None:
@@ -211,7 +209,8 @@ class TaskSample:
             tasks, weights = commitment.tasks, cost.draw_probabilities(commitment)
             drawn_count = commitment.policy.drawn
         else:
-            weights = cost.remaining_tasks(plan, prepared)
+            embedded = prepared.work.embedded
+            weights = {each.task: 1.0 for each in plan.chosen if embedded(each.task) is None}
             tasks, drawn_count = list(weights), len(weights)
         if not weights:
             return NO_COST  # every task is embedded
@@ -220,11 +219,9 @@ class TaskSample:
         cost.refuse_too_large(prepared, measurements, tasks, drawn_count)
         return cost.cost_text(expected, prepared, is_drawn=plan is not None)
 
-    def rerun(
-        self, plan: TaskPlan, prepared: PreparedRerun, clock: Callable[[], float], say: Say
-    ) -> RerunResult:
+    def rerun(self, plan: TaskPlan, prepared: PreparedRerun, say: Say) -> RerunResult:
         """Embed and score the drawn tasks again, and compare every cell of them."""
-        return RerunResult(outcome_of(plan, prepared, clock, say))
+        return RerunResult(outcome_of(plan, prepared, say))
 
     def saved_result(
         self, plan: TaskPlan, subject: AuditSubject, work: WorkFolder
@@ -362,12 +359,10 @@ class EmbeddingSample:
         ]
         return "".join(f"{line}\n" for line in lines)
 
-    def rerun(
-        self, plan: EmbeddingPlan, prepared: PreparedRerun, clock: Callable[[], float], say: Say
-    ) -> RerunResult:
+    def rerun(self, plan: EmbeddingPlan, prepared: PreparedRerun, say: Say) -> RerunResult:
         """Recompute every cell from the receipt, embed the drawn sequences again, and compare."""
         files = functools.partial(receipt_files, folder=self.receipt, say=say)
-        return rerun_embeddings(plan, prepared, files, clock, say)
+        return rerun_embeddings(plan, prepared, files, say)
 
     def saved_result(
         self, plan: EmbeddingPlan, subject: AuditSubject, work: WorkFolder

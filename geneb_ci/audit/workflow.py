@@ -1,7 +1,7 @@
 """An audit from a submission to its signed record: commit, draw, rerun, compare, sign.
 
 `audit_file` does all of it for `geneb-ci audit FILE`. The five commands, the jobs on GitHub and the
-queue also call its steps: `draw_plan`, `rerun_plan` and `write_record`.
+queue also call its steps: `draw_plan`, `rerun_plan` and, of `record.signing`, `write_record`.
 
 The seed of the draw is computed from the commitment and a later value of the beacon. With that
 seed, a `TaskSample` draws tasks of the submission, an `EmbeddingSample` embeddings of its receipt.
@@ -25,7 +25,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commit import (
@@ -37,22 +37,17 @@ from geneb_ci.audit.commit import (
 )
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
-from geneb_ci.audit.compare.outcome import JOINT, TOLERANCE, AuditOutcome, objections_of
 from geneb_ci.audit.compare.tolerance import COPIES_MIN
 from geneb_ci.audit.cost import NO_COST, CostText
 from geneb_ci.audit.errors import AuditRefused, EntryIncomplete, EntryMissing
-from geneb_ci.audit.record.envelope import key_id
 from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.repository import AuditRepository, earlier_plans
 from geneb_ci.audit.record.signing import (
+    Signing,
     audits_of,
     check_committed_at,
-    heads_after,
-    sign_abort,
-    sign_commitment,
-    sign_start,
 )
-from geneb_ci.audit.record.statement import RERUN_SUFFIX, Record, check_can_record, record_of
+from geneb_ci.audit.record.statement import check_can_record
 from geneb_ci.audit.rerun.fresh import read_fresh_commitment
 from geneb_ci.audit.rerun.prepare import CUDA, Machine, PreparedRerun, prepared_rerun
 from geneb_ci.audit.rerun.workspace import OPTION_OF, WorkFolder, open_work_folder
@@ -77,14 +72,9 @@ from geneb_ci.audit.sampling.plan import (
 )
 from geneb_ci.common.config import Layout, cache_folder, is_practice
 from geneb_ci.common.errors import Exit, ExtractorRefused
-from geneb_ci.common.files import write_files
-from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.sandbox.levels import DEFAULT_LEVEL
 from reference_harness.formats.files import read_json
 from reference_harness.formats.text import Say, next_line
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 COMMITMENT, PLAN = "commitment.json", "plan.json"
 COMMAND_FILE = "command.json"
@@ -142,45 +132,6 @@ class AuditProgress(NamedTuple):
     outcome: AnyOutcome | None = None
     record: Path | None = None
     """The signed record, where there is one."""
-
-
-@dataclass(frozen=True)
-class Signing:
-    """The folder of the signed files of an audit, and the key, without which none is written."""
-
-    layout: Layout
-    key: "Ed25519PrivateKey | None"
-    audits: Path
-    """Folder below which signed files are written."""
-    say: Say
-    shown_on: str | None = None
-    """The git commit on GitHub whose status contains the digest."""
-
-    def start(self, plan: TaskPlan | EmbeddingPlan) -> None:
-        """Sign that a rerun begins, so that later audits repeat its draw even if it is ended."""
-        if self.key is not None:
-            sign_start(plan, self.key, self.layout, self.audits, self.say, self.shown_on)
-
-    def abort(self, error: ExtractorRefused, plan: TaskPlan | EmbeddingPlan) -> None:
-        """Sign that the extractor ended a rerun, so that later audits repeat its draw."""
-        if self.key is not None:
-            sign_abort(error, plan, self.key, self.layout, self.audits, self.say)
-
-    def record(self, result: RerunResult) -> Path | None:
-        """Write the signed record and the rerun embeddings that it names; return its path.
-
-        Returns None without a key. Raises AuditRefused where scores differ and the model registry
-        has no known run for the row.
-        """
-        refuse_unknown_run(result, self.layout)
-        if self.key is None:
-            return None
-        folder = self.audits / result.outcome.plan.commitment.model_id
-        earlier = {*folder.glob("*.json")}
-        path = write_record(result, self.key, self.layout, self.audits)
-        message = f"wrote {path}" + (f", and {path.stem}{RERUN_SUFFIX}" * bool(result.embeddings))
-        self.say(f"{path}: signed by an earlier call" if path in earlier else message)
-        return path
 
 
 def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> AuditProgress:
@@ -319,64 +270,11 @@ def rerun_drawn(
     """
     signing.start(plan)
     try:
-        return sample.rerun(plan, prepared, time.time, signing.say)
+        return sample.rerun(plan, prepared, signing.say)
     except ExtractorRefused as error:
         signing.abort(error, plan)
         error.fix += advice
         raise
-
-
-def write_record(
-    result: RerunResult, key: "Ed25519PrivateKey", layout: Layout, audits: Path
-) -> Path:
-    """Write the signed record of an outcome below a folder, and the embeddings that it names.
-
-    The record names the newest statements of the repository and the start of its plan. Returns its
-    path. If a record of this outcome by this key exists, returns the path of that record and writes
-    nothing. Raises UsageProblem when the record would be too large to be read.
-    """
-    plan, repository = result.outcome.plan, AuditRepository(layout)
-    signer_id = key_id(key.public_key().public_bytes_raw())
-    for path in repository.files:
-        earlier = repository.parsed(path)
-        if not isinstance(earlier, Record) or not path.is_relative_to(audits.resolve()):
-            continue
-        if (earlier.outcome, earlier.signer.keyid) == (result.outcome, signer_id):
-            return path
-    heads = heads_after(plan, repository)
-    record = record_of(result.outcome, key, heads)
-    path = audits / record.path
-    files = {path.name: record.content}
-    if result.embeddings is not None:
-        files = {f"{record.audit_id}{RERUN_SUFFIX}": result.embeddings, **files}
-    write_files(path.parent, files)
-    return path
-
-
-def refuse_unknown_run(result: RerunResult, layout: Layout) -> None:
-    """Refuse to record that only scores differ if the registry says the row's run is unknown.
-
-    Other objections concern the code that was run, so they are recorded. Raises AuditRefused.
-    """
-    outcome = result.outcome
-    if not isinstance(outcome, AuditOutcome) or outcome.plan.commitment.entry is None:
-        return
-    read_entry = ModelRegistry(layout).entry(outcome.plan.commitment.model_id)
-    reasons = objections_of(outcome)
-    has_only_scores = {reason.defence for reason in reasons} <= {TOLERANCE, JOINT}
-    if (
-        read_entry is None
-        or read_entry.entry.run_unknown is None
-        or not reasons
-        or not has_only_scores
-    ):
-        return
-    candidates = "; ".join(candidate.what for candidate in read_entry.entry.candidates)
-    raise AuditRefused(
-        f"{outcome.plan.commitment.model_id}: the scores differ, which is no evidence against the "
-        f"row: {read_entry.entry.run_unknown}",
-        f"describe another run in the entry and audit again; try first: {candidates}",
-    )
 
 
 def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, say: Say) -> Signing:
@@ -420,8 +318,8 @@ def ask_for_publication(
     """Sign the commitment and show how the caller publishes its digest; return that state."""
     commitment = prepared.commitment
     merge_line, shown_option = "", ""
-    if signing.key is not None:
-        path = sign_commitment(commitment, signing.key, signing.layout, signing.audits, signing.say)
+    path = signing.commitment(commitment)
+    if path is not None:
         merge_line = f"merge {os.path.relpath(path)} into the main branch;\n"
         shown_option = " --shown-on COMMIT"
     was_shown_before = prepared.work.read(SHOWN_FILE) is not None

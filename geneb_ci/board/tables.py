@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from geneb_ci.board.columns import Entry, in_board_order
 from geneb_ci.board.score_list import score_lines
-from geneb_ci.common.parquet import ColumnKind, ParquetColumn, parquet_bytes
+from geneb_ci.common.parquet import ColumnKind, ParquetColumn, parquet_chunks
 from reference_harness.formats.benchmark import Benchmark
 
 FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
@@ -263,10 +263,10 @@ def _csv_cell(value: object) -> str:
     return repr(value)
 
 
-def parquet_text(table: Table) -> list[bytes]:
-    """Return a table as a reproducible Parquet file, whose footer has the codebook."""
+def parquet_text(table: Table) -> Iterator[bytes]:
+    """Yield a table as a reproducible Parquet file, whose footer has the codebook."""
     columns = [ParquetColumn(column.name, column.type) for column in table.columns]
     notes = {"about": table.about} | {
         f"about {column.name}": column.about for column in table.columns
     }
-    return [parquet_bytes(columns, table.rows(), notes)]
+    return parquet_chunks(columns, table.rows(), notes)

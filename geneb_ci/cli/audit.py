@@ -3,30 +3,24 @@
 import os
 import shlex
 import signal
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
 import click
 
 from geneb_ci.api import verify
-from geneb_ci.audit.canonical import TIME_FORMAT
+from geneb_ci.audit.canonical import current_moment
 from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.published import require_published
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.signing import (
-    audits_of,
-    check_shown_on,
-    heads_here,
-    sign_commitment,
-)
+from geneb_ci.audit.record.signing import Signing, audits_of, check_shown_on, heads_here
 from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX, check_can_record, read_record
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.rerun.sources import DeclaredRun
 from geneb_ci.audit.sampling.plan import commitment_text, encoded, read_any_plan
-from geneb_ci.audit.workflow import EXAMPLE_TIME, Signing, rerun_plan
+from geneb_ci.audit.workflow import EXAMPLE_TIME, rerun_plan
 from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.audit_file import KEY_OPTION, RECORDS_OPTION, UNSIGNED_OPTION, check_options
 from geneb_ci.cli.main import LazyGroup, echo, say
@@ -149,11 +143,12 @@ def commit_command(
     commitment = commit(read_submission(file), declared)
     layout = find_layout(Path.cwd())
     signer = private_key(key) if key is not None else None
+    signing = Signing(layout, signer, audits_of(layout), say)
     write(Output("json", output), commitment_text(commitment))
     commitment_name = "C.json" if output == STDOUT else output
     git_advice = ""
-    if signer is not None:
-        path = sign_commitment(commitment, signer, layout, audits_of(layout), say)
+    path = signing.commitment(commitment)
+    if path is not None:
         git_advice = f"commit {os.path.relpath(path)} to the main branch\n"
     echo(
         f"commitment {commitment.sha256}\n"
@@ -350,7 +345,7 @@ def _exit_code(results: Verifications) -> Exit:
 )
 def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
     """Withdraw the audit of RECORD: write a signed withdrawal beside it. The record is kept."""
-    now = datetime.now(UTC).strftime(TIME_FORMAT)
+    now = current_moment()
     require_file(record, FileKind.RECORD)
     file = record.resolve()
     raw, signer = read_record(file), private_key(key)

@@ -9,11 +9,11 @@ from geneb_ci.audit.commit import committed_submission_file
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.signing import (
+    Signing,
     audits_of,
     check_committed_at,
     check_shown_on,
     read_any_commitment,
-    sign_start,
 )
 from geneb_ci.audit.samples import (
     SAMPLES,
@@ -364,7 +364,6 @@ def plan_command(
         say,
     )
     write(Output("json", output), encoded(plan))
-    if signer is not None:
-        sign_start(plan, signer, layout, audits_of(layout), say, shown_on)
+    Signing(layout, signer, audits_of(layout), say, shown_on).start(plan)
     plan_name = "PLAN.json" if output == STDOUT else output
     echo(plan_text(plan, targeted or 0, plan_name).removesuffix("\n"), err=to_stderr)

@@ -2,13 +2,12 @@
 
 import json
 import shlex
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 from pydantic import ValidationError
 
-from geneb_ci.audit.canonical import TIME_FORMAT
+from geneb_ci.audit.canonical import current_moment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, EmbeddingOutcome
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.record.events import AuditStart, event_statement
@@ -59,7 +58,7 @@ from reference_harness.formats.text import next_line, plural
 )
 def keygen_command(output: Path, owner: str) -> None:
     """Write a new private key (Ed25519, PEM, mode 0600), and print its entry for keys.json."""
-    entry = new_key(output, owner, datetime.now(UTC).strftime(TIME_FORMAT))
+    entry = new_key(output, owner, current_moment())
     click.echo(json.dumps(entry.model_dump(exclude_none=True), indent=1))
     echo(
         f"wrote {output}: keep it secret; pass it by --key or {KEY_VARIABLE} to sign",

@@ -7,7 +7,7 @@ commit. Pages are not compressed, since indices of distinct values, written as r
 import itertools
 import operator
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple
 
@@ -21,6 +21,8 @@ UTF8, LIST = 0, 3
 """Numbers of the logical types in the format."""
 GROUP_SIZE = 8
 """Number of numbers in a group of bit-packed numbers."""
+GROUP_ROWS = 1 << 20
+"""Maximum number of rows in a row group, which a reader and the writer hold in memory at once."""
 _SHORT_LIST = 15
 """Number of members from which the length of a list is written after its head."""
 
@@ -66,30 +68,38 @@ class _Chunk(NamedTuple):
     encodings: tuple[int, ...]
 
 
-def parquet_bytes(
+def parquet_chunks(
     columns: Sequence[ParquetColumn], rows: Iterable[Sequence[Any]], notes: Mapping[str, str]
-) -> bytes:
-    """Return a table as a Parquet file, whose footer has `notes` as key-value metadata."""
-    all_rows = list(rows)
-    by_column = list(zip(*all_rows, strict=True)) or [()] * len(columns)
-    parts, chunk_facts, offset = [MAGIC], [], len(MAGIC)
-    for column, values in zip(columns, by_column, strict=True):
-        chunk = _chunk(column, values)
-        chunk_facts.append(_chunk_metadata(column, chunk, offset))
-        parts.append(chunk.content)
-        offset += len(chunk.content)
-    group = [(1, chunk_facts), (2, _Long(offset - len(MAGIC))), (3, _Long(len(all_rows)))]
+) -> Iterator[bytes]:
+    """Yield the bytes of a Parquet file, whose footer has `notes` as key-value metadata.
+
+    A row group has at most GROUP_ROWS rows, and only one is in memory at a time.
+    """
+    yield MAGIC
+    groups: list[_Struct] = []
+    remaining_rows, offset, row_count = iter(rows), len(MAGIC), 0
+    while (group_rows := list(itertools.islice(remaining_rows, GROUP_ROWS))) or not groups:
+        by_column = list(zip(*group_rows, strict=True)) or [()] * len(columns)
+        group_size, row_count, facts = len(group_rows), row_count + len(group_rows), []
+        start = offset
+        del group_rows
+        for column in columns:
+            chunk = _chunk(column, by_column.pop(0))
+            facts.append(_chunk_metadata(column, chunk, offset))
+            offset += len(chunk.content)
+            yield chunk.content
+        groups.append(_Struct([(1, facts), (2, _Long(offset - start)), (3, _Long(group_size))]))
     footer = _struct(
         [
             (1, 1),
             (2, [_root(columns), *(part for column in columns for part in _schema(column))]),
-            (3, _Long(len(all_rows))),
-            (4, [_Struct(group)]),
+            (3, _Long(row_count)),
+            (4, groups),
             (5, [_Struct([(1, name), (2, text)]) for name, text in notes.items()]),
             (6, WRITER),
         ]
     )
-    return b"".join([*parts, footer, struct.pack("<I", len(footer)), MAGIC])
+    yield footer + struct.pack("<I", len(footer)) + MAGIC
 
 
 class _Long(int):

@@ -21,11 +21,11 @@ from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.signing import audits_of, sign_start
+from geneb_ci.audit.record.signing import Signing, audits_of, write_record
 from geneb_ci.audit.record.verify import Verification
 from geneb_ci.audit.samples import TaskSample
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
-from geneb_ci.audit.workflow import Signing, draw_plan, rerun_plan, write_record
+from geneb_ci.audit.workflow import draw_plan, rerun_plan
 from geneb_ci.common.actions import run_address
 from geneb_ci.common.config import Layout, benchmark_of, find_layout, is_practice
 from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
@@ -263,7 +263,8 @@ def _deliver(
     with _main_with_row(github, layout, order, {}) as (audited, row):
         folder, root = audits_of(audited.layout), audited.layout.root
         shown_on = order.published_on or order.head_sha
-        sign_start(order.plan, signer, audited.layout, folder, say, shown_on, order.number)
+        signing = Signing(audited.layout, signer, folder, say, shown_on)
+        signing.start(order.plan, order.number)
         path = write_record(RerunResult(outcome), signer, find_layout(root), folder)
         verification = _verify(find_layout(root), path, open_again(order))
         paths = [file.relative_to(root).as_posix() for file in sorted(path.parent.iterdir())]

@@ -8,11 +8,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-from geneb_ci.audit.canonical import TIME_FORMAT
+from geneb_ci.audit.canonical import current_moment
 from geneb_ci.audit.record.keys import (
     KEYS_FILE,
     KeyFile,
@@ -269,7 +268,7 @@ def _write_key(folder: Path, answers: BoardAnswers) -> None:
     ignored = path_inside(folder, KEYS_IGNORED)  # independent of the .gitignore of the folder
     ignored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     ignored.write_text("*\n", encoding="utf-8")
-    now = datetime.now(UTC).strftime(TIME_FORMAT)
+    now = current_moment()
     owner = answers.maintainers.split()[0].removeprefix("@")
     entry = _key(folder, AUDIT_KEY, owner, now)
     key_file = KeyFile(note="Ed25519 keys whose signatures on audit records count.", keys=[entry])

@@ -192,7 +192,7 @@ def must_keep_statements(
         if lost := lost_since(statements, new_statements):
             raise NotFastForward(
                 f"{space.resource}: its commit {commit[:ID_DIGITS]} has statements that the new "
-                f"board lacks: {'; '.join(loss.text for loss in lost[:LOST_MAX])}",
+                f"board lacks: {'; '.join(lost[:LOST_MAX])}",
                 "restore the signed files on main from its history, then publish",
             )
     _must_keep_log(space, state, generation)

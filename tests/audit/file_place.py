@@ -32,9 +32,7 @@ def made(folder: Path, scratch: Path, *, boxed: bool = False) -> Installed:
     """Lay out a repository with one submission of k-mers, two tasks drawn of two."""
     installed = Installed(folder, drawn=2, boxed=boxed)
     installed.environment |= {"TMPDIR": str(scratch), "XDG_CACHE_HOME": str(folder / "cache")}
-    policy = installed.root / "leaderboard/policy/policy.toml"
-    text = policy.read_text(encoding="utf-8")
-    policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")
+    installed.audit_one_regime()
     harnessed(installed, MODEL, "kmer", "--option", "k=2")
     return installed
 

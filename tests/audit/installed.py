@@ -51,6 +51,14 @@ class Installed(MiniRepository):
             return Path(unboxed.__file__)
         return None if self.harness_alone else SCORED_HERE
 
+    def audit_one_regime(self) -> None:
+        """Let the policy audit 1shot alone."""
+        policy = self.root / "leaderboard/policy/policy.toml"
+        text = policy.read_text(encoding="utf-8").replace(
+            '["full", "10shot", "1shot"]', '["1shot"]'
+        )
+        policy.write_text(text, encoding="utf-8")
+
     def unbox_processes(self) -> None:
         """Let processes that a command starts rerun by tests/audit/unboxed.py too."""
         self.environment["PYTHONPATH"] += f"{os.pathsep}{UNBOXED_SITE}"

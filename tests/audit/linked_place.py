@@ -11,11 +11,10 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
 from geneb_ci.audit.record.events import AuditAbort, AuditStart, signed_event, withdrawal_of
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.signing import heads_here, sign_commitment, sign_start
+from geneb_ci.audit.record.signing import Signing, heads_here, write_record
 from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX, record_of
 from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.plan import TaskPlan
-from geneb_ci.audit.workflow import write_record
 from geneb_ci.common.config import Layout, find_layout
 from tests.audit.recorded import FIRST, MODEL, entry, key, outcome_of, plan_for, submission_bytes
 
@@ -48,16 +47,27 @@ def heads_of(root: Path) -> list[str]:
     return list(read(root).history.heads)
 
 
+def signing_of(
+    root: Path, of: Ed25519PrivateKey | None = None, shown_on: str | None = None
+) -> Signing:
+    """Return what signs statements of the repository."""
+    return Signing(layout_of(root), of or key(), root / AUDITS, print, shown_on)
+
+
 def committed(root: Path, commitment: Commitment, of: Ed25519PrivateKey | None = None) -> Path:
     """Sign a commitment."""
-    return sign_commitment(commitment, of or key(), layout_of(root), root / AUDITS, print)
+    path = signing_of(root, of).commitment(commitment)
+    assert path is not None
+    return path
 
 
 def started(
     root: Path, plan: TaskPlan, of: Ed25519PrivateKey | None = None, shown_on: str | None = None
 ) -> Path:
     """Sign the start of a plan."""
-    return sign_start(plan, of or key(), layout_of(root), root / AUDITS, print, shown_on)
+    path = signing_of(root, of, shown_on).start(plan)
+    assert path is not None
+    return path
 
 
 def recorded(root: Path, outcome: AnyOutcome, of: Ed25519PrivateKey | None = None) -> Path:

@@ -27,6 +27,18 @@ def unchanged(_: dict[str, Any]) -> None:
     """Leave a document as it is."""
 
 
+def put(*path: Any) -> Change:
+    """Return a change that sets a member: path and value."""
+
+    def change(document: dict[str, Any]) -> None:
+        node: Any = document
+        for key in path[:-2]:
+            node = node[key]
+        node[path[-2]] = path[-1]
+
+    return change
+
+
 def repository(root: Path, change: Change = unchanged, *, version: str = "1.1") -> Path:
     """Write the repository; return the submission, which differs from a sound one by one change."""
     for folder in ("schemas", "submissions/cards", "submissions/extractors", "leaderboard/policy"):

@@ -29,19 +29,12 @@ from geneb_ci.audit.sampling.task_draw import draw_tasks
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import TEST_TIMES
 from tests.audit.examples import ROUNDS
+from tests.audit.place import POLICY
 from tests.small import BENCHMARK, BENCHMARK_FILE, small_v11
 
 MODEL = "model"
 FIRST, SECOND = 123, 32_285_086
 """Published rounds of the beacon: 2023-08-23 and later."""
-POLICY = """\
-[audit]
-drawn = 2
-stratified = false
-regimes = ["full", "10shot", "1shot"]
-minimum_drawn = 2
-minimum_level = 2
-"""
 
 
 def key(seed: str = "maintainer") -> Ed25519PrivateKey:

@@ -14,7 +14,6 @@ from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.record import statement as record
 from geneb_ci.audit.record.events import AuditEvent, RunFacts
 from geneb_ci.audit.record.keys import private_key
-from geneb_ci.audit.record.signing import sign_abort
 from geneb_ci.audit.record.statement import ABORTED_SUFFIX, COMMITTED_SUFFIX, STARTED_SUFFIX
 from geneb_ci.audit.sampling import beacon
 from geneb_ci.cli.main import main
@@ -24,7 +23,16 @@ from tests.audit import unboxed
 from tests.audit.examples import ROUNDS, task_plan
 from tests.audit.file_place import MODEL as AUDITED
 from tests.audit.file_place import made
-from tests.audit.linked_place import committed, files_of, heads_of, layout_of, name_of, read, step
+from tests.audit.linked_place import (
+    committed,
+    files_of,
+    heads_of,
+    layout_of,
+    name_of,
+    read,
+    signing_of,
+    step,
+)
 from tests.audit.recorded import (
     FIRST,
     MODEL,
@@ -199,15 +207,8 @@ def test_a_draw_that_passes_over_a_commitment_is_refused_before_it_is_made(
 def test_an_abort_says_what_ended_the_run(repository_folder, error, kind):
     plan = plan_for(submission_bytes())
     outcome = outcome_of(plan, submission_bytes())
-    audits, key = (
-        repository_folder / "leaderboard/audits",
-        private_key(repository_folder / "key.pem"),
-    )
-
-    def sign(ended: ExtractorFailed | LimitExceeded | ResultRefused) -> None:
-        sign_abort(ended, plan, key, layout_of(repository_folder), audits, print)
-
-    sign(error)
+    signing = signing_of(repository_folder, private_key(repository_folder / "key.pem"))
+    signing.abort(error, plan)
     assert (
         files_of(repository_folder, ABORTED_SUFFIX) == []
     )  # outside of a run there is nothing to record
@@ -216,9 +217,9 @@ def test_an_abort_says_what_ended_the_run(repository_folder, error, kind):
     )
     full = LimitExceeded("host_floor_mib", "the machine has no memory left")
     full.run_facts = error.run_facts
-    sign(full)
+    signing.abort(full, plan)
     assert files_of(repository_folder, ABORTED_SUFFIX) == []  # the machine ended it
-    sign(error)
+    signing.abort(error, plan)
     (file,) = files_of(repository_folder, ABORTED_SUFFIX)
     assert file.name in error.fix
     (event,) = read(repository_folder).events.values()

@@ -18,7 +18,7 @@ from geneb_ci.audit.sampling.plan import commitment_text, read_commitment
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
 from tests.audit.examples import hexes
-from tests.audit.place import HELPER, MODULE, POLICY, repository
+from tests.audit.place import HELPER, MODULE, POLICY, put, repository
 from tests.small import BENCHMARK, DIGEST
 
 PINNED = {"model.safetensors": DIGEST}
@@ -121,18 +121,6 @@ def test_an_incomplete_declaration_of_a_run_is_refused(tmp_path, declared, messa
 def test_a_file_that_speaks_for_itself_is_not_overruled(tmp_path):
     with pytest.raises(UsageProblem, match="the submission itself says"):
         commit(repository(tmp_path), DECLARED)
-
-
-def put(*path: Any):
-    """Return a change that sets a member: path and value."""
-
-    def change(document: dict[str, Any]) -> None:
-        node: Any = document
-        for key in path[:-2]:
-            node = node[key]
-        node[path[-2]] = path[-1]
-
-    return change
 
 
 def local_changes(document: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from tests.audit.examples import (
     plan,
     stratified,
 )
+from tests.audit.place import put
 from tests.each import each
 
 EARLIER = [EarlierDraw(commitment=hexes("an earlier one"), drawn=[*TASKS[:6], "gone-since"])]
@@ -103,18 +104,6 @@ def test_each_field_of_the_commitment_is_held_by_its_digest(path):
             node[path[-1]] = bit_flipped(value) if path[-1] in HEX else f"{value}x"
 
     assert refused(changed(change)).step == "commitment"
-
-
-def put(*path: Any) -> Callable[[Document], None]:
-    """Return a change that sets a member: path and value."""
-
-    def change(document: Document) -> None:
-        node: Any = document
-        for key in path[:-2]:
-            node = node[key]
-        node[path[-2]] = path[-1]
-
-    return change
 
 
 def swapped(document: Document) -> None:

@@ -25,9 +25,9 @@ from geneb_ci.audit.compare.embedding_outcome import (
     not_proved,
     reasons_of,
     room_reason,
-    verdict_by,
 )
 from geneb_ci.audit.compare.limits import limits_digest
+from geneb_ci.audit.compare.outcome import verdict_by
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.keys import TrustedKey
 from geneb_ci.audit.record.statement import parse_record, record_of
@@ -60,6 +60,7 @@ from geneb_ci.receipt import column_rule, first_rule
 from geneb_ci.render.receipts import embedding_outcome_text
 from reference_harness.formats.run_record import TaskReceipt
 from tests.audit.examples import ROUNDS
+from tests.audit.place import put
 from tests.audit.recorded import (
     FIRST,
     SECOND,
@@ -782,36 +783,27 @@ def test_any_other_byte_is_refused_or_read_as_the_same(index: int, mask: int) ->
         assert reread(bytes(raw)).rerun.tolist() == np.ones((3, 64)).tolist()
 
 
-def setting(*path: str | int, to: Any) -> Change:
-    def change(value: Any) -> None:
-        for member in path[:-1]:
-            value = value[member]
-        value[path[-1]] = to
-
-    return change
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (setting("verdict", to="agrees"), "the verdict is 'agrees', the numbers give 'differs'"),
+        (put("verdict", "agrees"), "the verdict is 'agrees', the numbers give 'differs'"),
         (
-            setting("reasons", to=[]),
+            put("reasons", []),
             "the reasons of the verdict are not those that the numbers give",
         ),
-        (setting("tasks", 0, "failed", to=[]), "the failed embeddings do not follow"),
-        (setting("tasks", 0, "deviation", to="2 400 0"), "the failed embeddings do not follow"),
-        (setting("tasks", 0, "deviation", to="0 0"), "3 embeddings are drawn, 2 compared"),
-        (setting("tasks", 0, "rows", to={"training": "1 4 30"}), "embedding 30 of 20 was drawn"),
+        (put("tasks", 0, "failed", []), "the failed embeddings do not follow"),
+        (put("tasks", 0, "deviation", "2 400 0"), "the failed embeddings do not follow"),
+        (put("tasks", 0, "deviation", "0 0"), "3 embeddings are drawn, 2 compared"),
+        (put("tasks", 0, "rows", {"training": "1 4 30"}), "embedding 30 of 20 was drawn"),
         (
-            setting("tasks", 0, "failed", 0, "again", to=None),
+            put("tasks", 0, "failed", 0, "again", None),
             "some failed embeddings were not computed again",
         ),
-        (setting("cells", "equal", to=2), "unclaimed cells do not add up to 3"),
-        (setting("receipt", "tasks", to=2), "1 tasks are compared, the receipt has 2"),
-        (setting("receipt", "root", to="00" * 32), "not the one that the plan draws from"),
+        (put("cells", "equal", 2), "unclaimed cells do not add up to 3"),
+        (put("receipt", "tasks", 2), "1 tasks are compared, the receipt has 2"),
+        (put("receipt", "root", "00" * 32), "not the one that the plan draws from"),
         (
-            setting("direction", "p", to=1e-9),
+            put("direction", "p", 1e-9),
             "the reasons of the verdict are not those that the numbers give",
         ),
     ],

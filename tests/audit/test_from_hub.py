@@ -30,9 +30,7 @@ def installed(
     made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch")), **hub_settings}
     made.torch = True
     made.harness_alone = False
-    policy = made.root / "leaderboard/policy/policy.toml"
-    text = policy.read_text(encoding="utf-8")
-    policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")
+    made.audit_one_regime()
     folder = save("bert", made.root.parent / "tiny")
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
     revision = hub.create(f"models/{REPOSITORY}", files).head.oid

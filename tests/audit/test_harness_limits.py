@@ -11,7 +11,7 @@ import pytest
 
 from geneb_ci.audit.record.events import AuditAbort, RunFacts, bounded_message, parse_event
 from geneb_ci.audit.record.keys import trusted_keys
-from geneb_ci.audit.record.signing import sign_abort
+from geneb_ci.audit.record.signing import Signing
 from geneb_ci.audit.record.statement import event_files
 from geneb_ci.audit.rerun.scoring import Scoring, rescored, sequences_of
 from geneb_ci.common.config import find_layout
@@ -76,7 +76,7 @@ class ScoredTask:
         error.run_facts = RunFacts(
             "scoring", error.task, ran.sandbox, ran.started_at, ran.finished_at
         )
-        sign_abort(error, self.plan, key(), self.layout, audits, lambda _: None)
+        Signing(self.layout, key(), audits, lambda _: None).abort(error, self.plan)
         (file,) = event_files(audits)
         event = parse_event(file.read_bytes(), f"{file.parent.name}/{file.name}", self.keys)
         assert event.aborted is not None

@@ -25,8 +25,9 @@ from geneb_ci.audit.compare.outcome import (
     informative_cells,
     informative_text,
     mean_biases,
-    overall_verdict,
+    objections,
     task_verdict,
+    verdict_by,
     verdict_of,
 )
 from reference_harness.formats.base import Scores
@@ -73,7 +74,7 @@ def test_a_task_differs_as_soon_as_one_cell_does():
         results = [
             AuditedTask(task="t", reason="drawn", verdict="agrees", regimes=by_regime(cells))
         ]
-        assert overall_verdict(results, QUIET) == expected
+        assert verdict_by(objections(results, QUIET)) == expected
 
 
 def by_regime(cells: tuple[CellComparison, ...]) -> dict[str, CellComparison]:
@@ -117,13 +118,13 @@ def test_claims_that_all_lie_on_one_side_differ_though_each_is_within(share, exp
     """Thirteen cells, each raised by nine tenths of its tolerance: no single one tells."""
     task_list = tasks(*(cell(share * width, width) for width in [0.02, 0.03, 0.04] * 4 + [0.03]))
     assert {task_outcome.verdict for task_outcome in task_list} == {"agrees"}
-    assert overall_verdict(task_list, QUIET) == expected
+    assert verdict_by(objections(task_list, QUIET)) == expected
     assert joint(task_list).is_biased == (expected == "differs")
 
 
 def test_claims_on_both_sides_have_no_mean_bias_and_many_far_ones_are_significant():
     quiet = tasks(*(measured(0.004 * (-1) ** k, 0.002, 0.002) for k in range(14)))
-    assert overall_verdict(quiet, QUIET) == "agrees"
+    assert verdict_by(objections(quiet, QUIET)) == "agrees"
     loud = joint(tasks(*(measured(0.04 * (-1) ** k, 0.002, 0.002) for k in range(14))))
     assert (loud.is_biased, loud.far_cells, loud.far_limit, loud.is_significant) == (
         False,
@@ -197,8 +198,10 @@ def test_a_bias_is_found_in_any_number_of_cells(count):
     for sign in (1, -1):
         task_list = tasks(*[measured(sign * 0.045, 0.002, 0.002)] * count)
         assert {task_outcome.verdict for task_outcome in task_list} == {"agrees"}
-        assert overall_verdict(task_list, QUIET) == "differs"
-    assert overall_verdict(tasks(*[measured(0.002, 0.002, 0.002)] * count), QUIET) == "agrees"
+        assert verdict_by(objections(task_list, QUIET)) == "differs"
+    assert (
+        verdict_by(objections(tasks(*[measured(0.002, 0.002, 0.002)] * count), QUIET)) == "agrees"
+    )
 
 
 def test_canonical_scores_have_a_joint_test_of_their_own():

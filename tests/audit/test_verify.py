@@ -14,10 +14,10 @@ from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.plan import EarlierDraw, FallbackBeacon
 from geneb_ci.audit.sampling.task_draw import draw_tasks
 from geneb_ci.common.config import find_layout
+from tests.audit.place import POLICY
 from tests.audit.recorded import (
     FIRST,
     MODEL,
-    POLICY,
     SECOND,
     commitment,
     few_shot_of,

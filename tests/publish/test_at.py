@@ -12,8 +12,8 @@ from geneb_ci.cli.main import cli
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.publish.git import BadRepository, GitRepository, lay_out
 from geneb_ci.publish.push import PublishIntent, push
+from tests.audit.place import POLICY
 from tests.audit.recorded import (
-    POLICY,
     outcome_of,
     plan_for,
     put,

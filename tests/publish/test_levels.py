@@ -11,9 +11,9 @@ from geneb_ci.cli.main import cli
 from geneb_ci.publish.generation import generate
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.ledger import ledger
+from tests.audit.place import POLICY
 from tests.audit.recorded import (
     MODEL,
-    POLICY,
     entry,
     outcome_of,
     plan_for,

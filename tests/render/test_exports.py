@@ -21,6 +21,7 @@ from geneb_ci.board.page import write_page
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.tables import FORMULA, MARK, Table, TableColumn
+from geneb_ci.common import parquet
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.types import Evidence
@@ -386,9 +387,11 @@ def test_croissant_describes_tables_and_task_data_so_that_they_can_be_read(
     ]
 
 
+@pytest.mark.parametrize("group_rows", [parquet.GROUP_ROWS, 7])
 def test_parquet_gives_every_row_back_and_the_same_bytes_again(
-    audited: Site, tmp_path: Path
+    audited: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group_rows: int
 ) -> None:
+    monkeypatch.setattr(parquet, "GROUP_ROWS", group_rows)
     files = dict(parquet_files(audited))
     assert files == dict(parquet_files(audited))
     write_page(tmp_path / "out", files)

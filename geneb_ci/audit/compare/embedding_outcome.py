@@ -7,14 +7,12 @@ A failed embedding is rescued if it passes when its sequence is embedded again, 
 import math
 import operator
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from geneb_ci.audit.compare.outcome import (
-    AGREES,
-    DIFFERS,
     AuditOutcome,
     Decoys,
     HarnessFacts,
@@ -456,11 +454,6 @@ def room_reason(outcome: EmbeddingOutcome) -> str:
                 f"decided right as committed and wrong as rerun, the limit is {limit}"
             )
     return ""
-
-
-def verdict_by(reasons: Sequence[str]) -> Verdict:
-    """Return the verdict that reasons give."""
-    return DIFFERS if reasons else AGREES
 
 
 def _cell_reasons(cells: ComparedCells, noun: str) -> Iterator[str]:

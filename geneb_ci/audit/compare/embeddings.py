@@ -93,8 +93,8 @@ class TaskFiles(NamedTuple):
     sequences: list[str]
     """Training sequences, then test sequences."""
     train_labels: "npt.NDArray[np.int64]"
-    probes: dict[str, list[Probe]]
-    """The fitted probes, by regime of the receipt."""
+    full_probe: Probe
+    """The canonical probe of the regime `FULL`."""
     probe_sets: dict[str, ProbeSet]
     """All probes, by regime and protocol: `full, canonical`, `10shot, record`."""
 
@@ -131,16 +131,14 @@ def read_task(
                 },
             )
             classes = arrays["classes"]
-            probes = {
-                name: [
-                    Probe(*probe, classes)
-                    for probe in zip(
-                        arrays[f"weights_{name}"], arrays[f"intercepts_{name}"], strict=True
-                    )
-                ]
-                for name in support
-            }
-            probes = {FULL: [Probe(arrays["weights"], arrays["intercepts"], classes)], **probes}
+
+            def probes_of(weights: str, intercepts: str) -> list[Probe]:
+                pairs = zip(arrays[weights], arrays[intercepts], strict=True)
+                return [Probe(*pair, classes) for pair in pairs]
+
+            probes = {name: probes_of(f"weights_{name}", f"intercepts_{name}") for name in support}
+            full_probe = Probe(arrays["weights"], arrays["intercepts"], classes)
+            probes = {FULL: [full_probe], **probes}
             train_labels = arrays["train_labels"]
             probe_sets = {
                 f"{name}, canonical": ProbeSet(strata.predicted[name], probes[name])
@@ -149,14 +147,7 @@ def read_task(
             probe_sets |= {
                 f"{name}, record": ProbeSet(
                     arrays[f"record_predicted_{name}"],
-                    [
-                        Probe(*probe, classes)
-                        for probe in zip(
-                            arrays[f"record_weights_{name}"],
-                            arrays[f"record_intercepts_{name}"],
-                            strict=True,
-                        )
-                    ],
+                    probes_of(f"record_weights_{name}", f"record_intercepts_{name}"),
                 )
                 for name in regimes
                 if f"record_predicted_{name}" in arrays
@@ -164,7 +155,7 @@ def read_task(
         lines = (folder / f"{task}{SEQUENCES_SUFFIX}").read_text(encoding="ascii").split("\n")[:-1]
     except (OSError, ValueError, KeyError) as error:
         raise NothingChecked(f"{path}: cannot be read: {error}", _RETRY_FIX) from error
-    return TaskFiles(strata, lines, train_labels, probes, probe_sets)
+    return TaskFiles(strata, lines, train_labels, full_probe, probe_sets)
 
 
 class DrawnTask(NamedTuple):
@@ -192,8 +183,8 @@ class DrawnTask(NamedTuple):
     is_outside_supports: "npt.NDArray[np.bool_]"
     """(n,) whether an embedding is outside of all support sets."""
     strata: TaskStrata
-    probes: dict[str, list[Probe]]
-    """The fitted probes, by regime."""
+    full_probe: Probe
+    """The canonical probe of the regime `FULL`."""
     probe_sets: dict[str, ProbeSet]
     """All probes, as in `TaskFiles.probe_sets`."""
     influence: TaskInfluence
@@ -232,7 +223,7 @@ def drawn_task(
             "ask for the receipt as the harness wrote it",
         )
     labels = np.concatenate([files.train_labels, files.strata.labels])
-    scale, probe = entry.scale_log2, files.probes[FULL][0]
+    scale, probe = entry.scale_log2, files.full_probe
     if reason := too_large_reason(values, scale):
         raise AuditRefused(
             f"{task}: {reason}",
@@ -265,7 +256,7 @@ def drawn_task(
         labels[rows],
         ~np.isin(rows, support),
         files.strata,
-        files.probes,
+        files.full_probe,
         files.probe_sets,
         influence,
     )
@@ -458,7 +449,7 @@ def _direction_strata(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list
     with np.errstate(invalid="ignore"):
         difference = np.nan_to_num(committed - rounded, posinf=0.0, neginf=0.0)
     features = np.ldexp(committed, task.entry.scale_log2)
-    return directions_of(task.task, difference, features, task.labels[rows], task.probes[FULL][0])
+    return directions_of(task.task, difference, features, task.labels[rows], task.full_probe)
 
 
 def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, EmbeddingInfluence]:
@@ -475,7 +466,7 @@ def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, E
             ),
             scale,
             task.influence,
-            task.probes[FULL][0],
+            task.full_probe,
         )
         for part, is_in_part in ((TRAINING, is_training), (TEST, ~is_training))
     }
@@ -485,7 +476,7 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     """Return by how much, in nats, the test loss of a task can fall within the tolerances."""
     import numpy as np  # slow to import, and only needed here
 
-    scale, probe = task.entry.scale_log2, task.probes[FULL][0]
+    scale, probe = task.entry.scale_log2, task.full_probe
     rounded, tolerances = receipt_values(rerun, scale), task.tolerances(rerun)
     is_training = np.array(task.rows) < task.entry.train
     # Each drawn embedding stands for many others; an embedding added for its strength does not.

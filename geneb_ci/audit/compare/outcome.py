@@ -362,15 +362,9 @@ def extractor_objections(
                 )
 
 
-def overall_verdict(
-    tasks: Sequence[AuditedTask],
-    decoys: Decoys,
-    variants: VariantResult | None = None,
-    fresh: FreshResult | None = None,
-    few_shot: FewShotResult | None = None,
-) -> Verdict:
-    """Return the verdict of an audit of tasks: it agrees if no defence objects."""
-    return DIFFERS if objections(tasks, decoys, variants, fresh, few_shot) else AGREES
+def verdict_by(reasons: Sequence[object]) -> Verdict:
+    """Return the verdict of an audit: it agrees without a reason to differ."""
+    return DIFFERS if reasons else AGREES
 
 
 class InformativeCells(NamedTuple):

@@ -203,18 +203,12 @@ def event_statement(
     return payload, path
 
 
-def statement_kind_of(name: str) -> StatementKind:
-    """Return the kind of a file in the folder of audits, from the suffix of its name."""
-    kinds = (kind for kind, (_, _, suffix) in _STATEMENTS.items() if name.endswith(suffix))
-    return next(kinds, StatementKind.RESULT)
-
-
 def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     """Parse a signed event; `path` is its path below the folder of audits.
 
     Raises StepMismatch, of the step "envelope", "signer" or "statement".
     """
-    kind = statement_kind_of(path)
+    kind = next(kind for kind, (_, _, suffix) in _STATEMENTS.items() if path.endswith(suffix))
     envelope = parse_envelope(raw)
     signer = signer_of(envelope, keys)
     try:

@@ -189,7 +189,8 @@ class History:
         reasons = {OLD_LOG: self.log_fault} if self.log_fault else {}
         for number, entry in enumerate(self.log.entries if self.log is not None else ()):
             if entry.kind == StatementKind.REVOCATION.value:
-                if not self._is_revoked(entry.signer):
+                key = self.keys.get(entry.signer)
+                if key is None or key.revoked_at is None:
                     reasons[KEYS_FILE] = (
                         f"entry {number} of the log revokes the key {entry.signer[:16]}..., and "
                         f"{KEYS_FILE} does not"
@@ -235,10 +236,6 @@ class History:
             for name, reason in self.loss_reasons.items()
             if model_id is None or name in {OLD_LOG, KEYS_FILE} or name.split("/")[0] == model_id
         }
-
-    def _is_revoked(self, keyid: str) -> bool:
-        key = self.keys.get(keyid)
-        return key is not None and key.revoked_at is not None
 
     def events(self, kind: StatementKind) -> Iterator[tuple[str, AuditEvent]]:
         """Yield path and event of each event of a kind with a valid signature."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -31,19 +31,6 @@ class PublishedStatements(StrictModel):
     """SHA-256 of each file, of the checkpoint of an old log, and of each revocation of a key."""
 
 
-class LostStatement(NamedTuple):
-    """A published statement that was deleted or changed."""
-
-    name: str
-    change: str
-    """The change, such as "was deleted"."""
-
-    @property
-    def text(self) -> str:
-        """The name and the change as a clause."""
-        return f"{self.name} {self.change}"
-
-
 def statements_file(history: History) -> dict[str, bytes]:
     """Return path and content of the list; {} if nothing is signed."""
     if not history.digests:
@@ -62,10 +49,10 @@ def statements_in(raw: bytes) -> dict[str, str]:
         raise ValueError(first_error(error)) from error
 
 
-def lost_since(published: Mapping[str, str], present: Mapping[str, str]) -> list[LostStatement]:
-    """Return the published statements that were deleted or changed, in order of name."""
+def lost_since(published: Mapping[str, str], present: Mapping[str, str]) -> list[str]:
+    """Return a clause on each published statement that was deleted or changed, by name."""
     return [
-        LostStatement(name, "was changed" if name in present else "was deleted")
+        f"{name} was {'changed' if name in present else 'deleted'}"
         for name, sha256 in sorted(published.items())
         if present.get(name) != sha256
     ]
@@ -93,5 +80,4 @@ def require_published(files: Sequence[Path], layout: Layout) -> None:
                 f"name {PATH} of a board that was published after the first audit",
             )
         if lost := lost_since(published, digest_by_name):
-            texts = "; ".join(statement.text for statement in lost)
-            raise LogBroken(f"statements in {file} were lost: {texts}")
+            raise LogBroken(f"statements in {file} were lost: {'; '.join(lost)}")

@@ -1,12 +1,17 @@
-"""Signs commitments, starts and aborts, and collects the heads that a new statement names."""
+"""Signs commitments, starts, aborts and records, each of which names the heads of its time."""
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from geneb_ci.audit.canonical import seconds_of
 from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.compare.embedding_outcome import RerunResult
+from geneb_ci.audit.compare.outcome import JOINT, TOLERANCE, AuditOutcome, objections_of
+from geneb_ci.audit.errors import AuditRefused
+from geneb_ci.audit.record.envelope import key_id
 from geneb_ci.audit.record.events import (
     AuditAbort,
     AuditEvent,
@@ -19,7 +24,15 @@ from geneb_ci.audit.record.events import (
 )
 from geneb_ci.audit.record.keys import trusted_keys
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.statement import COMMITTED_SUFFIX, ID_DIGITS, SignedRecord, read_record
+from geneb_ci.audit.record.statement import (
+    COMMITTED_SUFFIX,
+    ID_DIGITS,
+    RERUN_SUFFIX,
+    Record,
+    SignedRecord,
+    read_record,
+    record_of,
+)
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, read_commitment
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import (
@@ -29,6 +42,7 @@ from geneb_ci.common.errors import (
     UsageProblem,
 )
 from geneb_ci.common.files import write_files
+from geneb_ci.models.registry import ModelRegistry
 from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
@@ -110,79 +124,103 @@ def heads_after(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> 
     return heads_here(repository, *starts)
 
 
-def sign_commitment(
-    commitment: Commitment, signer: "Ed25519PrivateKey", layout: Layout, audits: Path, say: Say
-) -> Path:
-    """Write the signed commitment, unless it exists; return its path."""
-    path = audits / commitment.model_id / f"{commitment.sha256[:ID_DIGITS]}{COMMITTED_SUFFIX}"
-    if not path.exists():
-        heads = heads_here(AuditRepository(layout))
-        _write(signed_event(commitment, signer, heads), audits, say)
-    return path
-
-
-def sign_start(
-    plan: TaskPlan | EmbeddingPlan,
-    signer: "Ed25519PrivateKey",
-    layout: Layout,
-    audits: Path,
-    say: Say,
-    shown_on: str | None = None,
-    pull: int | None = None,
-) -> Path:
-    """Write the signed start of a plan, unless it exists; return its path.
-
-    `shown_on` is the git commit whose status shows the commitment, `pull` the number of the pull
-    request whose comment shows the draw.
-    """
-    repository = AuditRepository(layout)
-    for path, event in repository.events.items():
-        if not isinstance(event, AuditEvent) or event.kind is not StatementKind.START:
-            continue
-        name = f"{path.parent.name}/{path.name}"
-        counts = repository.history.is_valid(name, repository.history.files[name])
-        if counts and event.plan == plan and shown_on in {None, event.shown_on}:
-            return path
-    start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on, pull=pull)
-    heads = heads_here(repository, committed_name(plan))
-    return _write(signed_event(start, signer, heads), audits, say)
-
-
 def committed_name(plan: TaskPlan | EmbeddingPlan) -> str:
     """Return the name of the signed commitment of a plan."""
     return f"{plan.commitment.model_id}/{plan.commitment_sha256[:ID_DIGITS]}{COMMITTED_SUFFIX}"
 
 
-def sign_abort(
-    error: ExtractorRefused,
-    plan: TaskPlan | EmbeddingPlan,
-    signer: "Ed25519PrivateKey",
-    layout: Layout,
-    audits: Path,
-    say: Say,
-) -> None:
-    """Write the signed abort of a run that the extractor ended; name its file in the error's fix.
+@dataclass(frozen=True)
+class Signing:
+    """The folder of the signed files of an audit, and the key, without which none is written."""
 
-    Nothing is written if the error has no facts of a run, or if other programs may have caused it.
-    """
-    run_facts = error.run_facts
-    if not isinstance(run_facts, RunFacts) or getattr(error, "limit", "") == MACHINE_LIMIT:
-        return
-    aborted = AuditAbort.model_validate(
-        {
-            "schema_version": "1.0",
-            "plan": plan,
-            "kind": _abort_kind(error),
-            "message": bounded_message(error.message),
-            **run_facts._asdict(),
-        }
-    )
-    heads = heads_after(plan, AuditRepository(layout))
-    path = _write(signed_event(aborted, signer, heads), audits, say)
-    error.fix += (
-        f"; this run is recorded as aborted: commit {os.path.relpath(path)} to the main branch; "
-        "its draw counts for the next audit"
-    )
+    layout: Layout
+    key: "Ed25519PrivateKey | None"
+    audits: Path
+    """Folder below which signed files are written."""
+    say: Say
+    shown_on: str | None = None
+    """The git commit on GitHub whose status contains the digest."""
+
+    def commitment(self, commitment: Commitment) -> Path | None:
+        """Write the signed commitment, unless it exists; return its path, or None without a key."""
+        if self.key is None:
+            return None
+        name = f"{commitment.sha256[:ID_DIGITS]}{COMMITTED_SUFFIX}"
+        path = self.audits / commitment.model_id / name
+        if not path.exists():
+            heads = heads_here(AuditRepository(self.layout))
+            self._write(signed_event(commitment, self.key, heads))
+        return path
+
+    def start(self, plan: TaskPlan | EmbeddingPlan, pull: int | None = None) -> Path | None:
+        """Sign that a rerun begins, so that later audits repeat its draw even if it is ended.
+
+        Returns the path of the signed start, which may exist already, or None without a key. `pull`
+        is the number of the pull request whose comment shows the draw.
+        """
+        if self.key is None:
+            return None
+        repository, shown_on = AuditRepository(self.layout), self.shown_on
+        for path, event in repository.events.items():
+            if not isinstance(event, AuditEvent) or event.kind is not StatementKind.START:
+                continue
+            name = f"{path.parent.name}/{path.name}"
+            counts = repository.history.is_valid(name, repository.history.files[name])
+            if counts and event.plan == plan and shown_on in {None, event.shown_on}:
+                return path
+        start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on, pull=pull)
+        heads = heads_here(repository, committed_name(plan))
+        return self._write(signed_event(start, self.key, heads))
+
+    def abort(self, error: ExtractorRefused, plan: TaskPlan | EmbeddingPlan) -> None:
+        """Sign that the extractor ended a rerun, so that later audits repeat its draw.
+
+        The error's fix then names the signed file. Nothing is written if the error has no facts of
+        a run, or if other programs may have caused it.
+        """
+        run_facts = error.run_facts
+        is_by_machine = getattr(error, "limit", "") == MACHINE_LIMIT
+        if self.key is None or not isinstance(run_facts, RunFacts) or is_by_machine:
+            return
+        aborted = AuditAbort.model_validate(
+            {
+                "schema_version": "1.0",
+                "plan": plan,
+                "kind": _abort_kind(error),
+                "message": bounded_message(error.message),
+                **run_facts._asdict(),
+            }
+        )
+        heads = heads_after(plan, AuditRepository(self.layout))
+        path = self._write(signed_event(aborted, self.key, heads))
+        error.fix += (
+            f"; this run is recorded as aborted: commit {os.path.relpath(path)} to the main "
+            "branch; its draw counts for the next audit"
+        )
+
+    def record(self, result: RerunResult) -> Path | None:
+        """Write the signed record and the rerun embeddings that it names; return its path.
+
+        Returns None without a key. Raises AuditRefused where scores differ and the model registry
+        has no known run for the row.
+        """
+        refuse_unknown_run(result, self.layout)
+        if self.key is None:
+            return None
+        folder = self.audits / result.outcome.plan.commitment.model_id
+        earlier = {*folder.glob("*.json")}
+        path = write_record(result, self.key, self.layout, self.audits)
+        message = f"wrote {path}" + (f", and {path.stem}{RERUN_SUFFIX}" * bool(result.embeddings))
+        self.say(f"{path}: signed by an earlier call" if path in earlier else message)
+        return path
+
+    def _write(self, signed: SignedRecord) -> Path:
+        path = self.audits / signed.path
+        if not path.exists():
+            write_files(path.parent, {path.name: signed.content})
+            find_layout.cache_clear()  # the folder of audits may be new
+            self.say(f"wrote {path}")
+        return path
 
 
 def _abort_kind(error: ExtractorRefused) -> str:
@@ -191,10 +229,54 @@ def _abort_kind(error: ExtractorRefused) -> str:
     return "result" if isinstance(error, ResultRefused) else "failed"
 
 
-def _write(signed: SignedRecord, audits: Path, say: Say) -> Path:
-    path = audits / signed.path
-    if not path.exists():
-        write_files(path.parent, {path.name: signed.content})
-        find_layout.cache_clear()  # the folder of audits may be new
-        say(f"wrote {path}")
+def write_record(
+    result: RerunResult, key: "Ed25519PrivateKey", layout: Layout, audits: Path
+) -> Path:
+    """Write the signed record of an outcome below a folder, and the embeddings that it names.
+
+    The record names the newest statements of the repository and the start of its plan. Returns its
+    path. If a record of this outcome by this key exists, returns the path of that record and writes
+    nothing. Raises UsageProblem when the record would be too large to be read.
+    """
+    plan, repository = result.outcome.plan, AuditRepository(layout)
+    signer_id = key_id(key.public_key().public_bytes_raw())
+    for path in repository.files:
+        earlier = repository.parsed(path)
+        if not isinstance(earlier, Record) or not path.is_relative_to(audits.resolve()):
+            continue
+        if (earlier.outcome, earlier.signer.keyid) == (result.outcome, signer_id):
+            return path
+    heads = heads_after(plan, repository)
+    record = record_of(result.outcome, key, heads)
+    path = audits / record.path
+    files = {path.name: record.content}
+    if result.embeddings is not None:
+        files = {f"{record.audit_id}{RERUN_SUFFIX}": result.embeddings, **files}
+    write_files(path.parent, files)
     return path
+
+
+def refuse_unknown_run(result: RerunResult, layout: Layout) -> None:
+    """Refuse to record that only scores differ if the registry says the row's run is unknown.
+
+    Other objections concern the code that was run, so they are recorded. Raises AuditRefused.
+    """
+    outcome = result.outcome
+    if not isinstance(outcome, AuditOutcome) or outcome.plan.commitment.entry is None:
+        return
+    read_entry = ModelRegistry(layout).entry(outcome.plan.commitment.model_id)
+    reasons = objections_of(outcome)
+    has_only_scores = {reason.defence for reason in reasons} <= {TOLERANCE, JOINT}
+    if (
+        read_entry is None
+        or read_entry.entry.run_unknown is None
+        or not reasons
+        or not has_only_scores
+    ):
+        return
+    candidates = "; ".join(candidate.what for candidate in read_entry.entry.candidates)
+    raise AuditRefused(
+        f"{outcome.plan.commitment.model_id}: the scores differ, which is no evidence against the "
+        f"row: {read_entry.entry.run_unknown}",
+        f"describe another run in the entry and audit again; try first: {candidates}",
+    )

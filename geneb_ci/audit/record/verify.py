@@ -1,6 +1,6 @@
 """Verifies records: computes every step again from public data, without network access."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -12,8 +12,9 @@ from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
     CellComparison,
     Verdict,
-    overall_verdict,
+    objections_of,
     task_verdict,
+    verdict_by,
     verdict_of,
 )
 from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
@@ -74,10 +75,7 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             _check_verdicts(where, comparison)
         _check_verdict(audited.task, audited.verdict, task_verdict(audited.regimes.values()))
     _check_other_results(outcome, inputs.benchmark)
-    expected_verdict = overall_verdict(
-        outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh, outcome.few_shot
-    )
-    _check_verdict("the whole audit", outcome.verdict, expected_verdict)
+    _check_verdict("the whole audit", outcome.verdict, verdict_by(objections_of(outcome)))
 
 
 def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:
@@ -242,13 +240,19 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     except AuditRefused as error:
         raise StepMismatch(EARLIER, error.message, error.fix) from error
     if isinstance(plan, EmbeddingPlan):
-        omitted_commitment = _embeddings_left_out(plan, earlier_plans)
+        draws = earlier_embedding_draws(earlier_plans, plan.commitment)
+        omitted = [draw.commitment for draw in draws if draw not in plan.earlier]
     else:
-        omitted_commitment = _tasks_left_out(plan, earlier_plans)
-    if omitted_commitment is not None:
+        drawn_by_commitment = {draw.commitment: set(draw.drawn) for draw in plan.earlier}
+        omitted = [
+            draw.commitment
+            for draw in earlier_draws(earlier_plans, plan.commitment)
+            if not set(draw.drawn) <= drawn_by_commitment.get(draw.commitment, set())
+        ]
+    if omitted:
         raise StepMismatch(
             EARLIER,
-            f"the plan leaves out the earlier draw for commitment {omitted_commitment[:16]}...",
+            f"the plan leaves out the earlier draw for commitment {omitted[0][:16]}...",
             "plan the audit again with the records of the repository",
         )
     if model_id in inputs.unreadable:
@@ -257,25 +261,6 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             f"{inputs.unreadable[model_id]} cannot be read, so its draw is not known",
             "fix that record first; `geneb-ci audit verify` shows what is wrong with it",
         )
-
-
-def _tasks_left_out(plan: TaskPlan, plans: Sequence[TaskPlan | EmbeddingPlan]) -> str | None:
-    """Return the commitment of the first earlier draw of tasks that a plan leaves out."""
-    drawn_by_commitment = {draw.commitment: set(draw.drawn) for draw in plan.earlier}
-    omitted_commitments = (
-        draw.commitment
-        for draw in earlier_draws(plans, plan.commitment)
-        if not set(draw.drawn) <= drawn_by_commitment.get(draw.commitment, set())
-    )
-    return next(omitted_commitments, None)
-
-
-def _embeddings_left_out(
-    plan: EmbeddingPlan, plans: Sequence[TaskPlan | EmbeddingPlan]
-) -> str | None:
-    """Return the commitment of the first earlier draw of embeddings that a plan leaves out."""
-    draws = earlier_embedding_draws(plans, plan.commitment)
-    return next((draw.commitment for draw in draws if draw not in plan.earlier), None)
 
 
 def _is_before(other_plan: TaskPlan | EmbeddingPlan, plan: TaskPlan | EmbeddingPlan) -> bool:

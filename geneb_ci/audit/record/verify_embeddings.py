@@ -20,9 +20,9 @@ from geneb_ci.audit.compare.embedding_outcome import (
     reasons_of,
     summed_training_decisions,
     varied_test_count,
-    verdict_by,
 )
 from geneb_ci.audit.compare.limits import uses_every_defence
+from geneb_ci.audit.compare.outcome import verdict_by
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.rerun.few_shot import few_shot_contradiction

@@ -6,13 +6,11 @@ task, split or label. The list is divided into parts, each kept when it is finis
 
 import dataclasses
 import hashlib
-import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.compare.outcome import Decoys
 from geneb_ci.audit.cost import DECOYS_PER_TASK, few_shot_sequences
-from geneb_ci.audit.rerun.decoys import with_decoys
 from geneb_ci.audit.rerun.honesty import varied_sequence_count
 from geneb_ci.audit.rerun.prepare import CPU, PreparedRerun
 from geneb_ci.audit.rerun.task_embedding import SandboxRuns
@@ -27,7 +25,7 @@ from geneb_ci.receipt.source import size_text
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import file_sha256
 from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12
-from reference_harness.formats.text import Say, plural
+from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,13 +103,7 @@ class SampleEmbedder:
                 return self._noted_part(sequences, entry, self._as_receipt_width(kept_values))
         seconds_used = sum(facts.seconds for facts in self.part_facts)
         runs = SandboxRuns(self._prepared, seconds_used, self._say, label)
-        sequences_with_decoys = with_decoys(sequences, secrets.token_bytes(32), published_count)
-        self._say(
-            f"{label}: embedding {plural(published_count, 'sequence')}, "
-            f"{len(sequences) - published_count} variants and fresh ones, and "
-            f"{len(sequences_with_decoys.sequences) - len(sequences)} decoys"
-        )
-        embeddings = runs.embed(sequences_with_decoys)
+        embeddings = runs.embed(sequences, published_count)
         repeats = [repeat for _, repeat in embeddings.repeats]
         values = self._as_receipt_width(np.vstack([embeddings.values, *repeats]))
         work.keep_matrix(folder / _MATRIX_FILE, values)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from geneb_ci.audit.canonical import SAMPLE, moment_of
+from geneb_ci.audit.canonical import SAMPLE, current_moment
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare.embedding_outcome import (
     WITH_FEW_SHOT,
@@ -27,7 +27,6 @@ from geneb_ci.audit.compare.embedding_outcome import (
     is_rescued,
     not_proved,
     reasons_of,
-    verdict_by,
 )
 from geneb_ci.audit.compare.embeddings import (
     ARRAYS_SUFFIX,
@@ -46,7 +45,7 @@ from geneb_ci.audit.compare.embeddings import (
     rerun_file,
     room_of,
 )
-from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts
+from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts, verdict_by
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import RunFacts
 from geneb_ci.audit.rerun.embedder import SampleEmbedder
@@ -107,7 +106,6 @@ def rerun_embeddings(
     plan: EmbeddingPlan,
     prepared: PreparedRerun,
     files: Callable[[EmbeddingReceipt], ReceiptFiles],
-    clock: Callable[[], float],
     say: Say,
 ) -> RerunResult:
     """Rerun a valid plan of embeddings, keep them in the work folder, and return the outcome.
@@ -118,7 +116,7 @@ def rerun_embeddings(
     submission, receipt = committed_receipt(plan, prepared.subject)
     prepared = dataclasses.replace(prepared, spec=dataclasses.replace(prepared.spec, tf32=False))
     with files(receipt) as open_files:
-        result = _EmbeddingRun(plan, prepared, submission, receipt, open_files, say).result(clock)
+        result = _EmbeddingRun(plan, prepared, submission, receipt, open_files, say).result()
     embeddings = result.embeddings or b""
     prepared.work.keep_binary(RERUN_EMBEDDINGS, lambda stream: stream.write(embeddings))
     return result
@@ -165,16 +163,26 @@ class _EmbeddingRun:
         self.task_ids = [
             name for name in prepared.subject.benchmark.task_ids if name in receipt.tasks
         ]
+        self.shares = task_shares(plan.rows, receipt, prepared.subject.benchmark)
         self.refitted_tasks = refit_tasks(plan, self.task_ids)
         self.embedder = SampleEmbedder(prepared, receipt.dim, say)
 
-    def result(self, clock: Callable[[], float]) -> RerunResult:
+    def result(self) -> RerunResult:
         """Return the outcome and the file of rerun embeddings."""
+        from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
+
         stage: Literal["embedding", "scoring"] = "scoring"
-        started_at = self.prepared.work.begin(moment_of(int(clock())))
+        started_at = self.prepared.work.begin(current_moment())
         try:
             drawn_tasks = self._drawn_tasks()
-            varied = self._sample_variants()
+            varied = sample_variants(
+                self.plan,
+                self.task_ids,
+                self.prepared.settings.nonce,
+                self.prepared.source,
+                self.prepared.runner.harness,
+                self.prepared.work.folder / STRATA,
+            )
             fresh = self._fresh_by_task(drawn_tasks)
             stage = "embedding"
             embedding_by_sequence = self.embedder.embed(
@@ -202,14 +210,8 @@ class _EmbeddingRun:
             support = self._embedded_variants(varied.support, embedding_by_sequence)
             refits = self._refits(varied, training, support)
         except ExtractorRefused as error:
-            finished_at = moment_of(int(clock()))
-            error.run_facts = RunFacts(
-                stage,
-                error.task,
-                self.prepared.facts(self.embedder.part_facts),
-                started_at,
-                finished_at,
-            )
+            facts = self.prepared.facts(self.embedder.part_facts)
+            error.run_facts = RunFacts(stage, error.task, facts, started_at, current_moment())
             raise
         self.prepared.check_weights()
         rerun_content = rerun_file(
@@ -244,7 +246,8 @@ class _EmbeddingRun:
         ]
         direction = direction_of(drawn_tasks, reruns, self.plan.seed)
         effect = effect_of(map(influences, drawn_tasks, reruns))
-        bounds = self._bounds(drawn_tasks, reruns)
+        benchmark = self.prepared.subject.benchmark
+        bounds = bounds_of(drawn_tasks, reruns, self.shares, benchmark)
         fresh_result = self._fresh_result(drawn_tasks, fresh, embedding_by_sequence)
         outcome = self._outcome(
             tasks,
@@ -256,21 +259,20 @@ class _EmbeddingRun:
             few_shot,
             bounds,
             rerun_content,
-            clock,
+            started_at,
         )
         return RerunResult(outcome, rerun_content)
 
     def _drawn_tasks(self) -> list[DrawnTask]:
         """Return the drawn embeddings of each task, with one file of the receipt open at a time."""
         work, benchmark = self.prepared.work, self.prepared.subject.benchmark
-        shares = task_shares(self.plan.rows, self.receipt, benchmark)
         seeds = [self.plan.seed, *(draw.seed for draw in self.plan.earlier)]
         folder = work.folder / STRATA
         drawn_tasks: list[DrawnTask] = []
 
         def add_task(task: str, file: Path) -> None:
             task_receipt = read_task(folder, task, benchmark)
-            drawn = drawn_embeddings(seeds, task_receipt.strata, shares[task])
+            drawn = drawn_embeddings(seeds, task_receipt.strata, self.shares[task])
             drawn_tasks.append(drawn_task(task, self.receipt, file, task_receipt, drawn))
 
         paths = [
@@ -303,13 +305,6 @@ class _EmbeddingRun:
             work.note_result(path)
         work.keep_result(folder / CELLS, self.cells.model_dump_json() + "\n")
         return drawn_tasks
-
-    def _sample_variants(self) -> SampleVariants:
-        prepared, folder = self.prepared, self.prepared.work.folder / STRATA
-        nonce = prepared.settings.nonce
-        return sample_variants(
-            self.plan, self.task_ids, nonce, prepared.source, prepared.runner.harness, folder
-        )
 
     def _fresh_by_task(self, drawn_tasks: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
         """Return the fresh sequences by task, without tasks that have none."""
@@ -439,16 +434,6 @@ class _EmbeddingRun:
                 break
         return results
 
-    def _bounds(
-        self, drawn_tasks: Sequence[DrawnTask], reruns: "Sequence[npt.NDArray[np.float32]]"
-    ) -> list[RegimeBound]:
-        from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
-
-        benchmark = self.prepared.subject.benchmark
-        return bounds_of(
-            drawn_tasks, reruns, task_shares(self.plan.rows, self.receipt, benchmark), benchmark
-        )
-
     def _outcome(
         self,
         tasks: list[ComparedTask],
@@ -460,7 +445,7 @@ class _EmbeddingRun:
         few_shot: FewShotResult | None,
         bounds: list[RegimeBound],
         rerun_content: bytes,
-        clock: Callable[[], float],
+        started_at: str,
     ) -> EmbeddingOutcome:
         prepared, receipt = self.prepared, self.receipt
         cells = compared_cells(self.submission, self.cells)
@@ -500,8 +485,8 @@ class _EmbeddingRun:
                 *attempt_notes(part_facts),
                 usage_note(part_facts, sum(part.computed + part.further for part in part_facts)),
             ],
-            started_at=prepared.work.begin(moment_of(int(clock()))),
-            finished_at=moment_of(int(clock())),
+            started_at=started_at,
+            finished_at=current_moment(),
         )
         reasons = reasons_of(outcome)
         return outcome.model_copy(update={"reasons": reasons, "verdict": verdict_by(reasons)})

@@ -303,21 +303,16 @@ def judged_differences(
 
     `extra_margin` is added to the margins.
     """
+    margin = VARIANT_MARGIN + extra_margin
     for kind, decisions in kinds.items():
-        limit = difference_limit(
-            decisions, VARIANT_MARGIN + extra_margin, alarm_quantile=alarm_quantile
-        )
+        limit = difference_limit(decisions, margin, 1, alarm_quantile)
         yield JudgedDifference(kind, decisions, limit)
     if training is not None:
-        limit = difference_limit(
-            training, TRAINING_MARGIN + extra_margin, alarm_quantile=alarm_quantile
-        )
+        limit = difference_limit(training, TRAINING_MARGIN + extra_margin, 1, alarm_quantile)
         yield JudgedDifference("training", training, limit)
     for name, probe in other_probes.items():
         for kind, decisions in probe.kinds.items():
-            limit = difference_limit(
-                decisions, VARIANT_MARGIN + extra_margin, probe.fits, alarm_quantile
-            )
+            limit = difference_limit(decisions, margin, probe.fits, alarm_quantile)
             yield JudgedDifference(f"{name}, {kind}", decisions, limit)
 
 

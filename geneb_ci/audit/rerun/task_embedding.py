@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pydantic import ValidationError
 
 from geneb_ci.audit.rerun.decoys import (
-    SequencesWithDecoys,
     TaskEmbeddings,
     embed_among_decoys,
     with_decoys,
@@ -199,15 +198,7 @@ class TaskRuns:
         embeddings, values = None, None
         if new_rows or unpublished_sequences:
             new_sequences = [*(sequences[row] for row in new_rows), *unpublished_sequences]
-            sequences_with_decoys = with_decoys(
-                new_sequences, secrets.token_bytes(32), len(new_rows)
-            )
-            decoy_count = len(sequences_with_decoys.sequences) - len(new_sequences)
-            self.say(
-                f"{label}: embedding {plural(len(new_rows), 'sequence')}, "
-                f"{len(unpublished_sequences)} variants and fresh ones, and {decoy_count} decoys"
-            )
-            embeddings = runs.embed(sequences_with_decoys)
+            embeddings = runs.embed(new_sequences, len(new_rows))
             values = embeddings.values[: len(new_rows)] if new_rows else None
         matrix = task_matrix(task, sequences, values, self.embedding_locations, work)
         # Written before its entry: a matrix without an entry is computed again.
@@ -306,12 +297,21 @@ class SandboxRuns:
         """Return the (n, d) embeddings of n sequences, each embedded in a batch of its own."""
         return self._run(sequences, "file", dataclasses.replace(spec, rows=1))
 
-    def embed(self, with_decoys: SequencesWithDecoys) -> TaskEmbeddings:
-        """Return the embeddings of the real sequences, and the result of the decoys."""
+    def embed(self, sequences: Sequence[str], published: int) -> TaskEmbeddings:
+        """Return the embeddings of sequences, and the result of the decoys put among them.
+
+        The first `published` sequences may be known to the extractor, as in `with_decoys`.
+        """
+        decoyed = with_decoys(sequences, secrets.token_bytes(32), published)
+        self._say(
+            f"{self._label}: embedding {plural(published, 'sequence')}, "
+            f"{len(sequences) - published} variants and fresh ones, and "
+            f"{len(decoyed.sequences) - len(sequences)} decoys"
+        )
         return embed_among_decoys(
-            with_decoys,
+            decoyed,
             functools.partial(
-                self._run, batching="budget", progress=self._progress(with_decoys.sequences)
+                self._run, batching="budget", progress=self._progress(decoyed.sequences)
             ),
             functools.partial(self._run, batching="file"),
             self._prepared.settings.noise,

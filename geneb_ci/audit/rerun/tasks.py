@@ -5,11 +5,11 @@ random order with decoys among them. It contains no labels, claims, task names o
 parts of a task are kept in the folder of the audit.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.audit.canonical import moment_of
+from geneb_ci.audit.canonical import current_moment
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare import tasks as compare
 from geneb_ci.audit.compare.outcome import (
@@ -17,7 +17,9 @@ from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
     Decoys,
     HarnessFacts,
-    overall_verdict,
+    objections,
+    objections_of,
+    verdict_by,
 )
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.events import RunFacts
@@ -58,24 +60,18 @@ from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say
 
 
-def outcome_of(
-    plan: TaskPlan, prepared: PreparedRerun, clock: Callable[[], float], say: Say
-) -> AuditOutcome:
+def outcome_of(plan: TaskPlan, prepared: PreparedRerun, say: Say) -> AuditOutcome:
     """Rerun the tasks of a valid plan, one after another, and return the outcome.
 
     Raises what `workflow.rerun_plan` raises.
     """
-    started_at = prepared.work.begin(moment_of(int(clock())))
+    started_at = prepared.work.begin(current_moment())
     run = TaskRuns(plan, prepared, say)
     try:
         rescoring, embedded = run.results()
     except ExtractorRefused as error:
-        error.run_facts = RunFacts(
-            *run.current_stage,
-            prepared.facts(run.embedded.values()),
-            started_at,
-            moment_of(int(clock())),
-        )
+        facts = prepared.facts(run.embedded.values())
+        error.run_facts = RunFacts(*run.current_stage, facts, started_at, current_moment())
         raise
     prepared.check_weights()
     benchmark = prepared.subject.benchmark
@@ -106,7 +102,7 @@ def outcome_of(
         variants=variants,
         fresh=fresh,
         few_shot=few_shot,
-        verdict=overall_verdict(comparisons, decoys, *memorisation),
+        verdict=verdict_by(objections(comparisons, decoys, *memorisation)),
         sandbox=prepared.facts(embedded.values(), rescoring),
         noise=run.noise,
         precision=precision,
@@ -121,7 +117,7 @@ def outcome_of(
         packages={"geneb-ci": rescoring.harness.version, **rescoring.packages},
         notes=notes,
         started_at=started_at,
-        finished_at=moment_of(int(clock())),
+        finished_at=current_moment(),
     )
 
 
@@ -161,7 +157,7 @@ def check_outcome(
         "result of the decoys": outcome.decoys == decoys,
         "result of the variants, the fresh set and the few-shot probes": memorisation
         == (outcome.variants, outcome.fresh, outcome.few_shot),
-        "verdict": outcome.verdict == overall_verdict(outcome.tasks, outcome.decoys, *memorisation),
+        "verdict": outcome.verdict == verdict_by(objections_of(outcome)),
     }
     wrong_parts = [name for name, is_same in is_same_by_part.items() if not is_same]
     if wrong_parts:

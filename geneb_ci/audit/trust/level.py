@@ -304,12 +304,14 @@ def decide(
     it verifies the row if the scores on the board are among its cells and training sequences were
     varied.
     """
-    row_audits = [
-        audit for audit in audits if audit.submission_sha256 == sha256 and not audit.withdrawn
-    ]
     # A rerun by a changed harness or without a sandbox is not evidence.
     row_audits = [
-        audit for audit in row_audits if audit.sandbox > NO_SANDBOX and audit.harness_unchanged
+        audit
+        for audit in audits
+        if audit.submission_sha256 == sha256
+        and not audit.withdrawn
+        and audit.sandbox > NO_SANDBOX
+        and audit.harness_unchanged
     ]
     is_official = (origin or sha256) in official.values()
     differing_audits = [audit for audit in row_audits if not audit.agrees]
