@@ -72,8 +72,8 @@ def manifest(folder: Path, definition: Path | None) -> None:
     from . import benchmark, download  # NumPy: see cli.py
 
     bench = benchmark.load(definition) if definition else benchmark.default()
-    described = download.describe(bench, folder, bench.dataset.revision)
-    click.echo(dumps(described.model_dump()).decode(), nl=False)
+    manifest = download.describe(bench, folder, bench.dataset.revision)
+    click.echo(dumps(manifest.model_dump()).decode(), nl=False)
 
 
 @data.command()

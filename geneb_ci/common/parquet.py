@@ -172,8 +172,8 @@ def _chunk(column: ParquetColumn, values: Sequence[Any]) -> _Chunk:
         encoding = RLE_DICTIONARY
         stored = _plain_encoded(column.kind, distinct)
         dictionary = _page(DICTIONARY_PAGE, 7, [(1, len(distinct)), (2, PLAIN)], stored)
-    head: list[tuple[int, Any]] = [(1, count), (2, encoding), (3, RLE), (4, RLE)]
-    data = _page(DATA_PAGE, 5, head, levels + body)
+    page_header: list[tuple[int, Any]] = [(1, count), (2, encoding), (3, RLE), (4, RLE)]
+    data = _page(DATA_PAGE, 5, page_header, levels + body)
     encodings = (PLAIN, RLE) if encoding == PLAIN else (PLAIN, RLE, RLE_DICTIONARY)
     return _Chunk(dictionary + data, count, len(dictionary), encodings)
 

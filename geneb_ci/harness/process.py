@@ -156,11 +156,11 @@ def honest_seconds(shape: Shape, copies: int, workers: int) -> float:
     columns = shape.width * (shape.classes if shape.classes > 2 else 1)  # noqa: PLR2004 (one set)
     steps = (1 + 2 * copies) * STEPS_RECORD + STEPS_OPTIMUM + STEPS_STOPS
     full_seconds = steps * (FLOPS_A_VALUE * shape.rows * columns / FLOPS + STEP_SECONDS)
-    fits = FEW_SHOT_FITS * (1 + FEW_SHOT_TIMES * copies)
+    fit_count = FEW_SHOT_FITS * (1 + FEW_SHOT_TIMES * copies)
     sequences = FEW_SHOT_SEQUENCES * shape.classes
     fit_seconds = FEW_SHOT_STEPS * (FLOPS_A_VALUE * sequences * columns / FLOPS + STEP_SECONDS)
-    noise_seconds = fits * NOISE_FLOPS * shape.rows * shape.width / FLOPS
-    return (1 + workers) * START_SECONDS + full_seconds + fits * fit_seconds + noise_seconds
+    noise_seconds = fit_count * NOISE_FLOPS * shape.rows * shape.width / FLOPS
+    return (1 + workers) * START_SECONDS + full_seconds + fit_count * fit_seconds + noise_seconds
 
 
 STAGE = "scoring"

@@ -44,8 +44,8 @@ class Arc(NamedTuple):
 
     correct_at: Callable[[int], int]
     """Number of correct predictions at a rho."""
-    first: int
-    last: int
+    first_rho: int
+    last_rho: int
 
 
 class Hull:
@@ -64,7 +64,7 @@ class Hull:
             {
                 self._triple(arc, rho)
                 for arc in self.arcs
-                for rho in chebyshev_integers(arc.first, arc.last, ARC_SAMPLES)
+                for rho in chebyshev_integers(arc.first_rho, arc.last_rho, ARC_SAMPLES)
             }
         )
         self.lower = (scores(classes, 0, 0), scores(classes, b, b), PERFECT)
@@ -92,7 +92,7 @@ class Hull:
         highest_value, highest_table = level, None
         pieces: list[_Piece] = []
         for arc in self.arcs:
-            ends = self._triple(arc, arc.first), self._triple(arc, arc.last)
+            ends = self._triple(arc, arc.first_rho), self._triple(arc, arc.last_rho)
             piece = _Piece(-_bound(plane, *ends), len(pieces), arc, *ends)
             heapq.heappush(pieces, piece)
             for triple in ends:
@@ -102,15 +102,15 @@ class Hull:
         # A table at least half as far above as the bound suffices: the next plane goes through it.
         while pieces and -pieces[0].bound - level > 2 * (highest_value - level):
             _, _, arc, start, end = heapq.heappop(pieces)
-            middle = (arc.first + arc.last) // 2
-            if middle == arc.first:
+            middle = (arc.first_rho + arc.last_rho) // 2
+            if middle == arc.first_rho:
                 continue
             triple = self._triple(arc, middle)
             if plane.at(triple) > highest_value:
                 highest_value, highest_table = plane.at(triple), triple
             for half, left, right in (
-                (arc._replace(last=middle), start, triple),
-                (arc._replace(first=middle), triple, end),
+                (arc._replace(last_rho=middle), start, triple),
+                (arc._replace(first_rho=middle), triple, end),
             ):
                 piece_count += 1
                 heapq.heappush(

@@ -85,9 +85,9 @@ def flags(decisions: Sequence[Decisions]) -> tuple[bool, bool]:
     return varied_in(named).memorised, fresh.dropped
 
 
-def varied_in(expected: Mapping[str, Decisions], rows: int = 160) -> VariantResult:
+def varied_in(decisions_by_task: Mapping[str, Decisions], rows: int = 160) -> VariantResult:
     """Return the result of the variants of some tasks, as an audit of tasks does."""
-    decided = {name: task_decisions(member) for name, member in expected.items()}
+    decided = {name: task_decisions(member) for name, member in decisions_by_task.items()}
     return variant_result(decided, NONCE, rows, reverse=False)
 
 
@@ -347,11 +347,11 @@ def test_moved_training_rows_are_found_whatever_the_key(keys, found_by_variants)
     assert fresh.dropped
 
 
-def few_shot_of(expected: Mapping[str, Decisions]) -> FewShotResult:
+def few_shot_of(decisions_by_task: Mapping[str, Decisions]) -> FewShotResult:
     """Return what few-shot probes show of some tasks, as an audit of tasks does."""
     result = few_shot_result(
-        {name: member.few_shot for name, member in expected.items()},
-        {name: member.varied for name, member in expected.items()},
+        {name: member.few_shot for name, member in decisions_by_task.items()},
+        {name: member.varied for name, member in decisions_by_task.items()},
     )
     assert result is not None
     return result

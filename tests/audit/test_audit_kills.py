@@ -139,24 +139,24 @@ def test_rows_of_earlier_tasks_are_taken_over_and_all_stay_in_place(
 
 
 @pytest.mark.parametrize(
-    ("expected", "message"),
+    ("embeddings", "message"),
     [
         (np.zeros((1, 3), np.float32), "task second has embeddings of 3 numbers of float32; "),
         (np.zeros((1, 2), np.float16), "task second has embeddings of 2 numbers of float16; "),
     ],
 )
 def test_tasks_with_embeddings_of_different_shape_are_refused(
-    tmp_path: Path, expected: np.ndarray, message: str
+    tmp_path: Path, embeddings: np.ndarray, message: str
 ) -> None:
     with open_work_folder(tmp_path / "work") as work:
         np.save(work.task("first") / "embeddings.npy", np.ones((2, 2), np.float32))
         known = {"a": EmbeddingLocation("first", 0), "b": EmbeddingLocation("first", 1)}
         with pytest.raises(ResultRefused) as caught:
-            task_matrix("second", ["a", "c"], expected, known, work)
+            task_matrix("second", ["a", "c"], embeddings, known, work)
         assert caught.value.message == (
             f"{message}expected 2 of float32, as task first has, with which it shares sequences"
         )
-        np.save(work.task("second") / "embeddings.npy", expected)
+        np.save(work.task("second") / "embeddings.npy", embeddings)
         with pytest.raises(ResultRefused, match=message):
             task_matrix(
                 "third", ["b", "c"], None, known | {"c": EmbeddingLocation("second", 0)}, work

@@ -247,10 +247,10 @@ def test_a_changed_bundle_is_refused_or_says_the_same_and_never_crashes(keys):
         "\N{EM DASH} \n\n",
         "é",
     ]
-    for index in _places(whole):
+    for member_path in _places(whole):
         for new in ["AAAA", *random_.sample(odd, 3)]:  # base64 of what is nothing, always
             bundle = copy.deepcopy(whole)
-            *parents, last = index
+            *parents, last = member_path
             functools.reduce(lambda at, name: at[name], parents, bundle)[last] = new
             assert _read(bundle, keys) in {payload(), "envelope", "signer"}
 

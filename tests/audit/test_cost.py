@@ -27,7 +27,7 @@ def test_the_chance_of_a_task_is_its_share_of_simulated_draws(
     drawn: int, strata: list[list[int]]
 ) -> None:
     made = commitment(submission_bytes())
-    named = [[made.tasks[path] for path in part] for part in strata]
+    named = [[made.tasks[index] for index in part] for part in strata]
     made = commitment(
         submission_bytes(),
         policy=made.policy.model_dump()

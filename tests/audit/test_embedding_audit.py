@@ -306,8 +306,8 @@ def test_an_altered_test_row_disputes_the_row(kmers, copied):
 
 def support_row(rows: np.ndarray, labels: np.ndarray, train: int) -> np.ndarray:
     """Alter a support embedding of a 1shot probe."""
-    folder = int(few_shot_indices(labels[:train], 1, benchmark.mini().protocol.seeds[2])[1])
-    return attacks.altered(rows, labels, [folder], train)
+    index = int(few_shot_indices(labels[:train], 1, benchmark.mini().protocol.seeds[2])[1])
+    return attacks.altered(rows, labels, [index], train)
 
 
 ATTACKS: dict[str, Callable[..., np.ndarray]] = {

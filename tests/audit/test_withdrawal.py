@@ -37,8 +37,10 @@ def test_a_withdrawal_names_its_record_and_its_reason(tmp_path):
     root = repository(tmp_path)
     path = put(root, FAILED)
     keys = AuditRepository(find_layout(root)).keys
-    folder = withdraw(path)
-    withdrawal = read_withdrawal(folder, folder.read_bytes(), keys, path.read_bytes())
+    withdrawal_path = withdraw(path)
+    withdrawal = read_withdrawal(
+        withdrawal_path, withdrawal_path.read_bytes(), keys, path.read_bytes()
+    )
     assert (withdrawal.audit_id, withdrawal.reason) == (path.stem, "the wrong weights were fetched")
     assert only(root).withdrawn == withdrawal
     assert only(root).holds

@@ -129,8 +129,13 @@ def test_noise_of_a_difference_is_that_of_both_scores():
 def test_a_row_that_came_stands_between_the_ranks_that_noise_allows():
     after = {"a": 0.9, "b": 0.5, "c": 0.52, "d": 0.48, "e": 0.1}
     row = differ({k: v for k, v in after.items() if k != "b"}, after).added[0]
-    (index,) = row.places
-    assert (index.rank, index.rows, index.rank_low, index.rank_high) == (3, 5, 2, 4)
+    (rank_change,) = row.places
+    assert (rank_change.rank, rank_change.rows, rank_change.rank_low, rank_change.rank_high) == (
+        3,
+        5,
+        2,
+        4,
+    )
 
 
 def test_equal_scores_share_the_better_rank():

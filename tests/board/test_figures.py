@@ -32,9 +32,9 @@ def board(models: Mapping[str, float], params: Mapping[str, int | None]) -> dict
     return diagnostics(rows, SIZED)
 
 
-def sizes(expected: dict[str, Any], regime: str) -> list[tuple[Any, ...]]:
+def sizes(document: dict[str, Any], regime: str) -> list[tuple[Any, ...]]:
     """Return the pairs of one regime that differ in size."""
-    pairs = expected["pairs"][regime]["size"]["pairs"]
+    pairs = document["pairs"][regime]["size"]["pairs"]
     return [(p["first"], p["second"], p["values"], p["difference"]) for p in pairs]
 
 

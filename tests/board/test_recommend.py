@@ -71,51 +71,52 @@ def wins_of(claim: Claim, regime: str, tasks: list[str], models: list[str]) -> i
     )
 
 
-def holds(expected: Advice) -> None:
+def holds(row_advice: Advice) -> None:
     """Hold that all which is said of the models follows from the scores of the tasks."""
-    count = len(expected.tasks)
+    count = len(row_advice.tasks)
     assert count > 0
-    if not expected.regimes:
-        assert expected.considered == 0
+    if not row_advice.regimes:
+        assert row_advice.considered == 0
         return
-    models = [choice.model for choice in expected.regimes[0].choices]
-    assert expected.considered == len(models)
-    for own in expected.regimes:
+    models = [choice.model for choice in row_advice.regimes[0].choices]
+    assert row_advice.considered == len(models)
+    for own in row_advice.regimes:
         claim, regime = own.highest, own.regime
-        assert claim.model == own.choices[0].model == highest_of(regime, expected.tasks, models)
-        assert claim.wins == {regime: wins_of(claim, regime, expected.tasks, models)}
-        others = [[t for t in expected.tasks if t != left] for left in expected.tasks]
+        assert claim.model == own.choices[0].model == highest_of(regime, row_advice.tasks, models)
+        assert claim.wins == {regime: wins_of(claim, regime, row_advice.tasks, models)}
+        others = [[t for t in row_advice.tasks if t != left] for left in row_advice.tasks]
         changed = [
             left
-            for left, rest in zip(expected.tasks, others, strict=True)
+            for left, rest in zip(row_advice.tasks, others, strict=True)
             if rest and highest_of(regime, rest, models) != claim.model
         ]
         assert claim.without == changed
         assert [choice.score for choice in own.choices] == sorted(
             (choice.score for choice in own.choices), reverse=True
         )
-    largest = max(own.choices[0].params for own in expected.regimes)
-    bounds = [{c.model: c.loss_bound for c in own.choices} for own in expected.regimes]
-    params = {choice.model: choice.params for choice in expected.regimes[0].choices}
+    largest = max(own.choices[0].params for own in row_advice.regimes)
+    bounds = [{c.model: c.loss_bound for c in own.choices} for own in row_advice.regimes]
+    params = {choice.model: choice.params for choice in row_advice.regimes[0].choices}
     within = {
         model
         for model in models
-        if params[model] < largest and all(is_within(own[model], expected.margin) for own in bounds)
+        if params[model] < largest
+        and all(is_within(own[model], row_advice.margin) for own in bounds)
     }
-    assert set(expected.smaller) == within
-    assert [params[model] for model in expected.smaller] == sorted(
+    assert set(row_advice.smaller) == within
+    assert [params[model] for model in row_advice.smaller] == sorted(
         params[model] for model in within
     )
-    assert (expected.smallest is None) == (not within)
-    if expected.smallest is not None:
-        assert expected.smallest.model == expected.smaller[0]
-        for regime, wins in expected.smallest.wins.items():
-            assert wins == wins_of(expected.smallest, regime, expected.tasks, models)
-    for claim in filter(None, (*(own.highest for own in expected.regimes), expected.smallest)):
-        [text] = [reason for reason in expected.why if is_claim(reason, claim, expected)]
+    assert (row_advice.smallest is None) == (not within)
+    if row_advice.smallest is not None:
+        assert row_advice.smallest.model == row_advice.smaller[0]
+        for regime, wins in row_advice.smallest.wins.items():
+            assert wins == wins_of(row_advice.smallest, regime, row_advice.tasks, models)
+    for claim in filter(None, (*(own.highest for own in row_advice.regimes), row_advice.smallest)):
+        [text] = [reason for reason in row_advice.why if is_claim(reason, claim, row_advice)]
         assert f"`{claim.model}`" in text
         assert rest(claim, count) in text
-    words = " ".join(expected.why)
+    words = " ".join(row_advice.why)
     for claimed in ("best", "significant", "answer", "recommend", "should"):
         assert claimed not in words.replace(" than ", " ")
 
@@ -124,8 +125,8 @@ def is_within(bound: float | None, margin: float) -> bool:
     return bound is not None and bound <= margin
 
 
-def is_claim(text: str, claim: Claim, expected: Advice) -> bool:
-    if claim is expected.smallest:
+def is_claim(text: str, claim: Claim, row_advice: Advice) -> bool:
+    if claim is row_advice.smallest:
         return "the smallest is" in text
     return text.startswith("Highest on") and f"with {next(iter(claim.wins))}" in text
 

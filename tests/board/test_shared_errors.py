@@ -62,11 +62,11 @@ def predictions() -> dict[str, Predictions]:
     }
 
 
-def submitted(model: str, expected: Predictions) -> SubmissionV12:
+def submitted(model: str, predictions: Predictions) -> SubmissionV12:
     """Return the submission whose scores follow from predictions, and whose receipt names them."""
     document: dict[str, Any] = small_v12(model, MINI) | {"evidence": {}}
     for regime in FITS:
-        for task, member in expected.tasks.items():
+        for task, member in predictions.tasks.items():
             classes = len(member.labels)
             cells = (member.truth * classes + fit for fit in member.fits[OF_RECORD][regime])
             counted = [np.bincount(each, minlength=classes**2) for each in cells]
@@ -87,7 +87,7 @@ def submitted(model: str, expected: Predictions) -> SubmissionV12:
         "version": "1", "location": None, "dtype": "float16", "compute_dtype": "float32",
         "tf32": False, "dim": 8, "rows": 2, "root": DIGEST,
         "tasks": {"mini_tf": predictions_by_name},
-        "predictions": {"bytes": 10, "sha256": expected.sha256},
+        "predictions": {"bytes": 10, "sha256": predictions.sha256},
     }  # fmt: skip
     return SubmissionV12.model_validate(document)
 

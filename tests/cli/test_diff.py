@@ -80,7 +80,7 @@ def test_json_has_all_of_it(rows, monkeypatch, capsys):
     ]
     assert [row["model"] for row in document["added"]] == ["e"]
     assert [row["model"] for row in document["removed"]] == ["b"]
-    assert [index["regime"] for index in document["added"][0]["places"]] == [
+    assert [rank_change["regime"] for rank_change in document["added"][0]["places"]] == [
         "full",
         "10shot",
         "1shot",

@@ -160,10 +160,12 @@ def plain_bootstrap(
     """Return differences in MCC of one fit, each resample a list of rows drawn with replacement."""
     classes, size = len(task.labels), len(task.truth)
     rows = generator.integers(0, size, (resamples, size))
-    path = np.arange(resamples)[:, None] * classes**2 + task.truth.astype(np.int64)[rows] * classes
+    cell_index = (
+        np.arange(resamples)[:, None] * classes**2 + task.truth.astype(np.int64)[rows] * classes
+    )
     scores = []
     for (fit,) in (first, second):
-        counts = np.bincount((path + fit[rows]).ravel(), minlength=resamples * classes**2)
+        counts = np.bincount((cell_index + fit[rows]).ravel(), minlength=resamples * classes**2)
         matrices = counts.reshape(resamples, -1)
         scores.append(np.array([mcc_of(counts.tobytes(), classes) for counts in matrices]))
     return scores[0] - scores[1]

@@ -188,10 +188,10 @@ def test_the_room_of_a_gpu_counts_what_its_allocator_keeps(monkeypatch: pytest.M
 
 
 def test_the_room_of_control_groups(tmp_path: Path) -> None:
-    def group(path: str, **files: object) -> None:
-        (tmp_path / path).mkdir(parents=True, exist_ok=True)
+    def group(group_path: str, **files: object) -> None:
+        (tmp_path / group_path).mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            (tmp_path / path / name.replace("__", ".")).write_text(f"{content}\n")
+            (tmp_path / group_path / name.replace("__", ".")).write_text(f"{content}\n")
 
     group("", memory__current=9)  # the root of version 2 has no limit
     group("a", memory__max=1000, memory__current=300, memory__stat="anon 5\ninactive_file 50")

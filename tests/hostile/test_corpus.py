@@ -57,7 +57,8 @@ def agree(name: str, findings: tuple[Finding, ...], newline: str) -> None:
     """Compare all that was found with what the case lists."""
     case = corpus.BY_FILE[name]
     expected = [
-        (*says, *index) for says, index in zip(case.says, case.places(newline), strict=True)
+        (*says, *text_position)
+        for says, text_position in zip(case.says, case.places(newline), strict=True)
     ]
     rest = [f for f in findings if f.rule not in case.also]
     assert sorted((f.rule, f.pointer, f.message, f.line, f.column) for f in rest) == sorted(

@@ -67,9 +67,9 @@ def wrong_names(path: Path, text: str) -> Iterator[str]:
     for match in NAME.finditer(text):
         if match[2] not in known().get(match[1], ()):
             yield f"{path}: {match[0]}: no module or class has it"
-    for folder in FILE.findall(text) if path.parts[0] != MADE_UP else ():
-        if not (ROOT / folder).exists():
-            yield f"{path}: {folder}: there is no such file"
+    for named_file in FILE.findall(text) if path.parts[0] != MADE_UP else ():
+        if not (ROOT / named_file).exists():
+            yield f"{path}: {named_file}: there is no such file"
 
 
 def test_docstrings_and_comments_name_what_exists():

@@ -39,7 +39,7 @@ def lock(name: str, version: str, raw: bytes) -> str:
 def handler(
     wheels: Mapping[str, bytes], requests: list[str] | None = None
 ) -> type[BaseHTTPRequestHandler]:
-    """Return the handler of an index with these wheels; `asked` gets the paths requested."""
+    """Return the handler of an index with these wheels; `requests` gets the paths requested."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

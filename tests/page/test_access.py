@@ -219,10 +219,10 @@ def test_a_screen_reader_is_told_what_changed(tab):
 def test_nothing_is_wider_than_a_phone(browser, board):
     size = {"width": 360, "height": 740}
     with opened(browser, f"{board.as_uri()}/index.html", viewport=size) as tab:
-        for folder in (*VIEWS, *MORE):
-            page = tab.go(folder)
+        for view_address in (*VIEWS, *MORE):
+            page = tab.go(view_address)
             width = page.evaluate("document.documentElement.scrollWidth")
-            assert (folder, width) == (folder, 360)
+            assert (view_address, width) == (view_address, 360)
 
 
 def test_print_has_the_whole_table_and_no_controls(tab):

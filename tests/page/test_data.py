@@ -67,8 +67,8 @@ def test_matrices_give_the_scores_they_were_recovered_from(scripts):
     models = value_in(scripts[name_of("data", scripts)])["models"]
     looked = 0
     for model, result in zip(models, part["regimes"]["full"], strict=True):
-        for order, folder in enumerate(part["tasks"]):
-            task = benchmark.tasks[folder]
+        for order, index in enumerate(part["tasks"]):
+            task = benchmark.tasks[index]
             count, small, large = result[3 * order : 3 * order + 3]
             assert count >= 1
             accuracy = (small + large) / sum(task.test_class_counts)

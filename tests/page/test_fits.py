@@ -256,13 +256,13 @@ FAULTY = dict(zip(PLACES, ("broken", "empty", "missing", "missing"), strict=True
 )
 def test_a_part_that_cannot_be_read_is_reported_with_what_to_do(browser, copied, faults):
     with opened(browser, f"{copied.as_uri()}/index.html") as tab:
-        for part, index in PLACES.items():
+        for part, view_address in PLACES.items():
             tab.load("#/about")
             name = part if "/" in part else name_of(part, copied)
             sound = (copied / name).read_bytes()
             for content in map(CONTENTS.get, faults[part]):
                 put(copied / name, content)
-                tab.go(index)
+                tab.go(view_address)
                 reported(tab, name)
                 tab.go("#/about")
             put(copied / name, sound)

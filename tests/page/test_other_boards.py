@@ -85,9 +85,9 @@ IN_THE_GATE = ("only rows of one regime",)
 def test_every_view_of_another_board_is_drawn_and_fits(browser, tmp_path, monkeypatch, name):
     rows, benchmark = BOARDS[name]()
     monkeypatch.setattr("geneb_ci.board.board.benchmark_of", lambda _: benchmark)
-    folder = layout()
-    board = board_of(rows, folder)
-    write_page(tmp_path, page_of(rows, board, folder) | board.files)
+    board_layout = layout()
+    board = board_of(rows, board_layout)
+    write_page(tmp_path, page_of(rows, board, board_layout) | board.files)
     first = rows[0].submission.model_id
     category = next(Path(tmp_path, "categories").iterdir()).name
     static = [f"models/{first}.html", f"categories/{category}", "scores/full-MCC.html"]
@@ -137,10 +137,10 @@ def test_a_board_of_another_name_shows_nothing_of_the_public_one():
 def test_baselines_are_lines_of_the_plot_where_they_have_every_task(browser, tmp_path, monkeypatch):
     """On the practice board; they are of MCC, and in no table of models."""
     mini = shipped_benchmark(PRACTICE_BENCHMARK)
-    rows, folder = [v10("a", benchmark=mini), v10("b", benchmark=mini)], layout()
+    rows, board_layout = [v10("a", benchmark=mini), v10("b", benchmark=mini)], layout()
     monkeypatch.setattr("geneb_ci.board.board.benchmark_of", lambda _: mini)
-    board = board_of(rows, folder)
-    write_page(tmp_path, page_of(rows, board, folder) | board.files)
+    board = board_of(rows, board_layout)
+    write_page(tmp_path, page_of(rows, board, board_layout) | board.files)
     with opened(browser, f"{tmp_path.as_uri()}/index.html") as tab:
         tab.go("#/plots?plot=sizes")
         assert tab.page.locator("#chart-size .baseline").count() == 3

@@ -188,7 +188,7 @@ def test_correlations_are_spearmans_and_alike_columns_stand_together(call):
     assert array == pytest.approx(spearmanr(np.array(columns), axis=1).statistic, abs=1e-12)
     order = call("likeness.alikeOrder", array.tolist())
     assert sorted(order) == list(range(8))
-    assert [path % 2 for path in order] in ([0] * 4 + [1] * 4, [1] * 4 + [0] * 4)
+    assert [index % 2 for index in order] in ([0] * 4 + [1] * 4, [1] * 4 + [0] * 4)
     assert call("likeness.alikeOrder", [[1]]) == [0]
 
 

@@ -119,7 +119,9 @@ def test_the_front_is_that_of_diagnostics(call):
     scores = [row["macro_MCC"] for row in FULL]
     page_result = call("ranks.frontOf", places, [row["params"] for row in FULL], scores)
     front = values()["diagnostics.json"]["size"]["full"]["pareto"]
-    assert [FULL[path]["disp"] for path in page_result] == [display(row["model"]) for row in front]
+    assert [FULL[index]["disp"] for index in page_result] == [
+        display(row["model"]) for row in front
+    ]
 
 
 def test_scores_are_written_as_python_writes_them(call):

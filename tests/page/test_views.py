@@ -32,8 +32,8 @@ VIEWS = {
 
 
 def shows_every_view(visit: Callable[[str], Page]) -> None:
-    for folder, title in VIEWS.items():
-        page = visit(folder)
+    for view_address, title in VIEWS.items():
+        page = visit(view_address)
         assert page.inner_text("h2") == title
         assert page.title().endswith("· GENEB leaderboard")
         assert page.locator(".fault").count() == 0

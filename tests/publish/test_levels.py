@@ -109,12 +109,12 @@ def test_a_level_and_its_story_are_told_together(audited, monkeypatch):
         "audit withdrawn; relabelled, disputed -> audited",
     ]
     records = sorted((audited.root / "leaderboard/audits").rglob("*.withdrawn.json"))
-    (folder,) = (record.relative_to(audited.root) for record in records)
+    (record_path,) = (record.relative_to(audited.root) for record in records)
     assert paragraphs[-1][1:] == [
         "  why: the wrong weights were fetched",
         "  who: M. Aintainer",
         f"  commit: {audited.commits[-1]}",
-        f"  evidence: {folder}",
+        f"  evidence: {record_path}",
         f"    sha256 {hashlib.sha256(records[0].read_bytes()).hexdigest()}",
     ]
     assert last == ["`git show COMMIT -- FILE` shows how a commit changed the evidence"]

@@ -125,7 +125,7 @@ def _lz4_frame(raw: bytes) -> bytes:
     return bytes(content)
 
 
-def _lz4_block(block: bytes, expected: bytearray) -> None:
+def _lz4_block(block: bytes, content: bytearray) -> None:
     at = 0
 
     def length(four: int) -> int:
@@ -140,13 +140,13 @@ def _lz4_block(block: bytes, expected: bytearray) -> None:
         token = block[at]
         at += 1
         literals = length(token >> 4)
-        expected += block[at : at + literals]
+        content += block[at : at + literals]
         at += literals
         if at == len(block):
             return  # the last sequence has literals alone
         back = int.from_bytes(block[at : at + 2], "little")
         at += 2
         copied = length(token & 15) + 4
-        start = len(expected) - back
-        piece = bytes(expected[start : start + copied])
-        expected += (piece * (copied // len(piece) + 1))[:copied]
+        start = len(content) - back
+        piece = bytes(content[start : start + copied])
+        content += (piece * (copied // len(piece) + 1))[:copied]

@@ -121,7 +121,7 @@ def scored(
 
 
 def audit(
-    expected: Mapping[str, Scored],
+    scored_by_task: Mapping[str, Scored],
     reruns: Mapping[str, Rows],
     seed: str = SEED,
     precise: Mapping[str, Rows] | None = None,
@@ -132,7 +132,7 @@ def audit(
     `precise` has what the extractor gives in float64, where that is anything else.
     """
     tasks, by_task, width = [], [], 0
-    for name, member in expected.items():
+    for name, member in scored_by_task.items():
         width = member.receipt.dim
         rerun, scale = reruns[name][member.drawn.rows], member.drawn.entry.scale_log2
         limits = tolerances(rerun, scale, member.drawn.unforeseen)
@@ -153,14 +153,14 @@ def audit(
         room = room_of(member.drawn, rerun.astype(np.float32))
         tasks.append(compared_task(member.drawn, judged, again, width, room))
         by_task.append(influences(member.drawn, rerun.astype(np.float32)))
-    drawn = [value.drawn for value in expected.values()]
+    drawn = [value.drawn for value in scored_by_task.values()]
     direction = direction_of(
         drawn, [reruns[task.task][task.rows].astype(np.float32) for task in drawn], seed
     )
     effect = effect_of(by_task)
     parts: dict[str, Any] = {
         "schema_version": WITH_BOUNDS,
-        "receipt": expected[name].receipt,
+        "receipt": scored_by_task[name].receipt,
         "cells": ComparedCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[]),
         "tasks": tasks,
         "direction": direction,

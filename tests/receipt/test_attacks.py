@@ -116,14 +116,14 @@ def test_an_altered_support_row_differs_and_is_named(tmp_path: Path) -> None:
     bench = benchmark.mini()
     from reference_harness.probe import few_shot_indices
 
-    folder = int(few_shot_indices(labels, 1, bench.protocol.seeds[2])[1])
+    index = int(few_shot_indices(labels, 1, bench.protocol.seeds[2])[1])
 
     def change(_task: str, rows: np.ndarray, truth: np.ndarray, train: int) -> np.ndarray:
-        return attacks.altered(rows, truth, [folder], train)
+        return attacks.altered(rows, truth, [index], train)
 
     outcome = audited(tmp_path, change, tasks=("mini_tf",))
     (reason,) = outcome.reasons
-    assert f"training embedding {folder} of mini_tf deviates by" in reason
+    assert f"training embedding {index} of mini_tf deviates by" in reason
 
 
 def test_rows_of_another_model_differ(tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def test_pairs_of_published_predictions_are_noted(made: Path, tmp_path: Path) ->
 
     So is one that cannot be read, of which nothing was said.
     """
-    path = Harness(tmp_path)
+    test_harness = Harness(tmp_path)
     for folder in ("schemas", "leaderboard/policy", "submissions"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(ROOT / "schemas/benchmark-mini.json", tmp_path / "schemas/benchmark.json")
@@ -292,7 +292,7 @@ def test_pairs_of_published_predictions_are_noted(made: Path, tmp_path: Path) ->
         shutil.copy(made / "receipt" / toolkit.FILE, tmp_path / "receipts" / name)
     (tmp_path / "submissions/unread.json").write_text('{"model_id": "unread", "results": {}}')
     done = forked.run(
-        "geneb_ci", "receipt", "pairs", "--receipts", "receipts", "--write", cwd=path.folder
+        "geneb_ci", "receipt", "pairs", "--receipts", "receipts", "--write", cwd=test_harness.folder
     )
     assert done.returncode == 11, done.stderr
     assert "unread.json: cannot be read; `geneb-ci check " in done.stdout

@@ -268,12 +268,12 @@ INCONSISTENT: dict[str, tuple[Callable[[Any], None], str]] = {
 
 @pytest.mark.parametrize("name", INCONSISTENT)
 def test_a_file_that_contradicts_itself(of_mini: Written, name: str, tmp_path: Path) -> None:
-    change, folder = INCONSISTENT[name]
+    change, expected_start = INCONSISTENT[name]
     written = of_mini.copied(tmp_path)
     changed(written, change)
     step, refusal_text = written.refused()
     assert step == "claims"
-    assert refusal_text.startswith(folder)
+    assert refusal_text.startswith(expected_start)
 
 
 def test_predictions_of_other_rows_and_other_true_classes(of_mini: Written, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ LINE = '"F1":0.84674},"H3K14ac":{"MCC":1.7,"Acc":0.69137,"F1":0.68030},"H3K36me3
 
 def finding(rule: str, file: str, message: str, **over: Any) -> Finding:
     known = BY_ID[rule]
-    folder: dict[str, Any] = {
+    members: dict[str, Any] = {
         "pointer": "",
         "line": 1,
         "column": 1,
@@ -32,7 +32,7 @@ def finding(rule: str, file: str, message: str, **over: Any) -> Finding:
         "fix": known.fix,
     }
     return Finding(
-        rule=rule, severity=known.severity, message=message, file=file, **{**folder, **over}
+        rule=rule, severity=known.severity, message=message, file=file, **{**members, **over}
     )
 
 

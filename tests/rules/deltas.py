@@ -60,8 +60,8 @@ def put(path: str, value: Any) -> Delta:
     """Replace a member, or add it; `path` is keys joined by slashes."""
 
     def change(document: Any) -> None:
-        folder, last = holder(document, path)
-        folder[last] = value
+        parent, last = holder(document, path)
+        parent[last] = value
 
     return change
 
@@ -70,8 +70,8 @@ def drop(path: str) -> Delta:
     """Remove a member."""
 
     def change(document: Any) -> None:
-        folder, last = holder(document, path)
-        del folder[last]
+        parent, last = holder(document, path)
+        del parent[last]
 
     return change
 
@@ -80,8 +80,8 @@ def again(path: str, key: str, value: Any) -> Delta:
     """Add a member to an object that may have it already."""
 
     def change(document: Any) -> None:
-        folder, last = holder(document, path)
-        folder[last] = Members([*folder[last].items(), (key, value)])
+        parent, last = holder(document, path)
+        parent[last] = Members([*parent[last].items(), (key, value)])
 
     return change
 

@@ -26,10 +26,10 @@ FIELDS = {
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_placeholder_pins_no_weights(name):
-    folder, value, placeholder = FIELDS[name]
+    member_path, value, placeholder = FIELDS[name]
     messages = [
         row["message"]
-        for row in rows_found(v11(put(folder, value)))
+        for row in rows_found(v11(put(member_path, value)))
         if row["rule"] == "unpinned-model"
     ]
     assert len(messages) == 1

@@ -49,10 +49,10 @@ def _lines(before: Expectation | None, after: Expectation | None) -> list[str]:
     return [f"  {what}"] * bool(what) + [f"  {line}" for line in lines]
 
 
-def shown(expected: dict[tuple[str, str], list[str]]) -> str:
+def shown(lines_by_case: dict[tuple[str, str], list[str]]) -> str:
     """Return the differences as text; cases that differ the same way stand together."""
     groups: dict[tuple[str, ...], list[str]] = {}
-    for (_, case), lines in expected.items():
+    for (_, case), lines in lines_by_case.items():
         groups.setdefault(tuple(lines), []).append(case)
     return "".join(
         f"{', '.join(cases)}\n" + "".join(f"{line}\n" for line in lines)
@@ -114,8 +114,8 @@ def _unknown(name: str, known: Collection[str]) -> str:
     return f"{name} is not a rule" + (f"; did you mean {near[0]}?" if near else "")
 
 
-def _count(expected: dict[tuple[str, str], list[str]]) -> str:
-    count = len(expected)
+def _count(lines_by_case: dict[tuple[str, str], list[str]]) -> str:
+    count = len(lines_by_case)
     return f"{count} expectation{'s' * (count != 1)}"
 
 

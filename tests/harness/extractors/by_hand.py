@@ -134,8 +134,8 @@ def mamba(t: Tensors, at: str, x: Tensor) -> Tensor:
     return linear(t, f"{at}.out_proj", torch.stack(rows) * f.silu(gate))
 
 
-def janus(t: Tensors, tokens: Tensor, kept_count: int, heads: int, layers: int) -> Tensor:
-    """Return the states (t, width) of padded tokens, the first `kept` of which are letters."""
+def janus(t: Tensors, tokens: Tensor, letter_count: int, heads: int, layers: int) -> Tensor:
+    """Return the states (t, width) of padded tokens; the first `letter_count` are letters."""
     length, ways = len(tokens), {}
     for way, mixer in (("fwd", "mamba_fwd"), ("bwd", "mamba_rev")):
         x = t["embed_tokens.weight"][tokens if way == "fwd" else tokens.flip(0)]
@@ -144,10 +144,10 @@ def janus(t: Tensors, tokens: Tensor, kept_count: int, heads: int, layers: int) 
             if f"layers.{n}.attn.input_layernorm_fwd.weight" in t:
                 at = f"layers.{n}.attn"
                 own = f"{at}.self_attn_{way}"
-                normed = rms(t, f"{at}.input_layernorm_{way}", x)[:kept_count]
+                normed = rms(t, f"{at}.input_layernorm_{way}", x)[:letter_count]
                 q, k, v = (linear(t, f"{own}.{letter}_proj", normed) for letter in "qkv")
-                mixed = linear(t, f"{own}.o_proj", attend(q, k, v, heads, causal(kept_count)))
-                x = x + f.pad(mixed, (0, 0, 0, length - kept_count))
+                mixed = linear(t, f"{own}.o_proj", attend(q, k, v, heads, causal(letter_count)))
+                x = x + f.pad(mixed, (0, 0, 0, length - letter_count))
             else:
                 x = x + mamba(t, f"{at}.{mixer}", rms(t, f"{at}.input_layernorm_{way}", x))
             normed = rms(t, f"{at}.pre_ff_layernorm_{way}", x)

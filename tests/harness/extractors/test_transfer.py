@@ -128,8 +128,8 @@ class OnGpu:
         self.asked.append(f"sent to {device}, {non_blocking=}")
         return self
 
-    def copy_(self, expected: object, *, non_blocking: bool) -> None:
-        assert isinstance(expected, OnGpu)
+    def copy_(self, source: object, *, non_blocking: bool) -> None:
+        assert isinstance(source, OnGpu)
         self.asked.append(f"copied, {non_blocking=}")
 
     def record(self) -> None:

@@ -75,8 +75,8 @@ def test_the_edges_span_all_tables(sizes):
 def test_metrics_rise_or_fall_together_along_an_arc(sizes):
     hull = Hull(sizes)
     for arc in hull.arcs:
-        step = max(1, (arc.last - arc.first) // 500)
-        along = [hull._triple(arc, rho) for rho in range(arc.first, arc.last + 1, step)]
+        step = max(1, (arc.last_rho - arc.first_rho) // 500)
+        along = [hull._triple(arc, rho) for rho in range(arc.first_rho, arc.last_rho + 1, step)]
         sign = 1 if along[0].acc <= along[-1].acc else -1
         for first, two in itertools.pairwise(along):
             assert all(sign * (b - a) >= -1e-15 for a, b in zip(first, two, strict=True))
