@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from reference_harness import mini
 from reference_harness.cache import Cache
 from reference_harness.claims import distinct
 from reference_harness.embed import Batching, budget_now
@@ -145,6 +147,22 @@ def write_remote(data: TaskData, folder: Path) -> Path:
     write("train", data.train)
     write("test", data.test)
     return path
+
+
+def counts_of_calls(log: Path, tasks: Iterable[str]) -> Counter[str]:
+    """Count the sequences that were embedded for tasks of GENEB-mini, by the calls of an extractor.
+
+    Not the one that loads what a forward pass does, nor those of which letters were changed, nor
+    those that are embedded again alone, to see whether they drift.
+    """
+    splits = [split for task in tasks for split in (mini.load(task).train, mini.load(task).test)]
+    of_tasks = frozenset(sequence for split in splits for sequence in split.sequences)
+    counts: Counter[str] = Counter()
+    for line in log.read_text().splitlines():
+        call = line.split()
+        if of_tasks >= set(call) and not (len(call) == 1 and counts[call[0]]):
+            counts.update(call)
+    return counts
 
 
 def peak_rss() -> int:

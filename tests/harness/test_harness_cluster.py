@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ from typing import Any
 import pytest
 from ray.cluster_utils import Cluster
 
-from tests.harness.support import Harness, timeless
+from reference_harness import mini
+from tests.harness.support import Harness, counts_of_calls, timeless
 
 MINE = """
 import os, signal, time
@@ -87,12 +87,6 @@ def records(folder: Path) -> dict[str, Any]:
 NAMES = ("kmer.json", "mine.json")
 
 
-def embedded_counts(folder: Path) -> Counter[str]:
-    counts = Counter((folder / "asked").read_text().split())
-    del counts["ACGT" * 16]
-    return counts
-
-
 def started(harness: Harness, cluster: Cluster) -> subprocess.Popen[str]:
     harness.environment["RAY_ADDRESS"] = cluster.address
     return harness.started_alone(*RUN, "--engine", "ray")
@@ -109,7 +103,12 @@ def test_a_killed_embedder_changes_no_record(
     assert not (harness.folder / "kill").exists()
     assert message.count("an embedder died: its process was killed, or its machine left") == 1
     assert records(harness.folder) == local
-    assert set(embedded_counts(harness.folder).values()) == {1}
+    log = harness.folder / "asked"
+    counts = counts_of_calls(log, (task.id for task in mini.TASKS))
+    repeated = {sequence for sequence, count in counts.items() if count > 1}
+    # The embeddings that were being written when the process was killed are computed again.
+    assert not repeated or repeated in [set(line.split()) for line in log.read_text().splitlines()]
+    assert max(counts.values()) <= 2
 
 
 @pytest.mark.nightly

@@ -1,6 +1,5 @@
 """What happens on real machines, in whole runs: each failure costs its task, not the run."""
 
-import functools
 import json
 import os
 import signal
@@ -18,7 +17,7 @@ from reference_harness.cache import Cache
 from reference_harness.job import Job, ProbeFailure
 from reference_harness.tasks import sequence_digests
 from tests.forked import Started
-from tests.harness.support import Harness
+from tests.harness.support import Harness, counts_of_calls
 
 MINE = """
 import time
@@ -77,28 +76,8 @@ def digests(record: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def embedded_counts(harness: Harness) -> Counter[str]:
-    """Count the sequences that were embedded for a task.
-
-    Not the one that loads what a forward pass does, nor those of which letters were changed, nor
-    those that are embedded again alone, to see whether they drift.
-    """
-    counts: Counter[str] = Counter()
-    for line in (harness.folder / "asked").read_text().splitlines():
-        call = line.split()
-        if own(call) and not (len(call) == 1 and counts[call[0]]):
-            counts.update(call)
-    return counts
-
-
-def own(call: list[str]) -> bool:
-    """Whether all sequences of a call are of a task."""
-    return every() >= set(call)
-
-
-@functools.cache
-def every() -> frozenset[str]:
-    tasks = [mini.load(task) for task in TASKS]
-    return frozenset(s for t in tasks for split in (t.train, t.test) for s in split.sequences)
+    """Count the sequences that were embedded for a task."""
+    return counts_of_calls(harness.folder / "asked", TASKS)
 
 
 def test_a_task_that_fails_does_not_end_the_others(mine: Harness) -> None:

@@ -137,7 +137,7 @@ def test_refuses_what_cannot_be_fitted(train: np.ndarray, labels: list[int], say
 
 ARRAY_API = """
 from reference_harness.engine import threads
-threads.pin(array_api=True)
+threads.limit_to_scorer(array_api=True)
 import numpy as np
 from reference_harness import mini, probe
 from reference_harness.loading import load

@@ -201,7 +201,7 @@ def stopped(stopped_run: Path, harness: Harness) -> Harness:
         ("--model-id other", "model_id 'Slow', but this one has 'other'"),
         pytest.param(
             "--probe-device torch-cpu",
-            "probe_device 'cpu', this one has 'cpu, torch from 4194304 numbers'",
+            "probe_device 'cpu', but this one has 'cpu, torch from 4194304 numbers'",
             marks=pytest.mark.nightly,  # it imports torch, to compare one more member
         ),
     ],
