@@ -219,19 +219,21 @@ def attack_line(
     with tempfile.TemporaryDirectory() as folder_name:
         folder = Path(folder_name)
         for task in embedded.rows:
-            one = _scored(embedded, folder, task, attack(embedded, task))
+            scored_task = _scored(embedded, folder, task, attack(embedded, task))
             values = np.fromfile(receipt_file(folder, task), dtype="<f2").reshape(
-                -1, one.receipt.dim
+                -1, scored_task.receipt.dim
             )
             changed_receipts[task] = ChangedReceipt(
-                one, read_task(folder / "strata", task, embedded.definition), values
+                scored_task, read_task(folder / "strata", task, embedded.definition), values
             )
-    classes = {task: len(np.unique(one.test.labels)) for task, one in embedded.data.items()}
+    classes = {task: len(np.unique(data.test.labels)) for task, data in embedded.data.items()}
     share = draw_shares(sample_of(embedded), classes, [[task] for task in classes])
     by_rows = by_direction = by_effect = by_any = 0
     for number in range(draws):
         seed = f"{number + 1:064x}"
-        drawn_tasks = {task: one.drawn(share[task], seed) for task, one in changed_receipts.items()}
+        drawn_tasks = {
+            task: receipt.drawn(share[task], seed) for task, receipt in changed_receipts.items()
+        }
         outcome = audit(drawn_tasks, embedded.rows, seed)
         by_rows += any(task.failed for task in outcome.tasks)
         by_direction += outcome.direction.p < LEVEL

@@ -71,7 +71,7 @@ def table_lines(board: Board, peers: Peers, families: tuple[str, ...], trials: i
         for row in board.rows
     }
     print(
-        "heard of unchanged rows:",
+        "unchanged rows with findings:",
         [name for name, reports in unchanged.items() if reports],
         flush=True,
     )

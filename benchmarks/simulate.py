@@ -1,7 +1,8 @@
 """Confusion matrices for simulated test sets, and the metrics of confusion matrices.
 
-Of a task with two classes, the scores of a real row give the matrix. Those of more classes do not,
-so a matrix is made up with the row's accuracy: recalls and wrong answers of uneven classes.
+For a task with two classes, the scores of a real row determine the matrix. For a task with more
+classes they do not, so the matrix is simulated: it has the row's accuracy, unequal recalls by class
+and unequally frequent wrong predictions.
 """
 
 import numpy as np

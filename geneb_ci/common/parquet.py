@@ -19,8 +19,8 @@ DATA_PAGE, DICTIONARY_PAGE = 0, 2
 OPTIONAL, REPEATED = 1, 2
 UTF8, LIST = 0, 3
 """Numbers of the logical types in the format."""
-GROUP_SIZE = 8
-"""Number of numbers in a group of bit-packed numbers."""
+PACKED_NUMBERS = 8
+"""Number of numbers that are bit-packed together."""
 GROUP_ROWS = 1 << 20
 """Maximum number of rows in a row group, which a reader and the writer hold in memory at once."""
 _SHORT_LIST = 15
@@ -84,7 +84,7 @@ def parquet_chunks(
         start = offset
         del group_rows
         for column in columns:
-            chunk = _chunk(column, by_column.pop(0))
+            chunk = _chunk(column, by_column.pop(0))  # frees the values of the column
             facts.append(_chunk_metadata(column, chunk, offset))
             offset += len(chunk.content)
             yield chunk.content
@@ -216,7 +216,7 @@ def _level_bytes(levels: Sequence[int], maximum: int) -> bytes:
 def _hybrid(numbers: Sequence[int], width: int) -> bytes:
     """Encode numbers of `width` bits as Parquet RLE or bit-packed, whichever is shorter."""
     size = (width + 7) // 8
-    groups = -(-len(numbers) // GROUP_SIZE)
+    groups = -(-len(numbers) // PACKED_NUMBERS)
     if numbers and min(numbers) == max(numbers):
         return _varint(len(numbers) << 1) + int(numbers[0]).to_bytes(size, "little")
     changes = map(operator.ne, numbers, itertools.islice(numbers, 1, None))
@@ -236,7 +236,7 @@ def _bit_packed(numbers: Sequence[int], width: int) -> bytes:
     """Return numbers bit-packed with `width` bits each, lowest bits first, in complete groups."""
     digits = [f"{number:0{width}b}" for number in range(max(numbers, default=0) + 1)]
     bits = "".join(map(digits.__getitem__, reversed(numbers)))
-    return int(bits or "0", 2).to_bytes(-(-len(numbers) // GROUP_SIZE) * width, "little")
+    return int(bits or "0", 2).to_bytes(-(-len(numbers) // PACKED_NUMBERS) * width, "little")
 
 
 def _varint(number: int) -> bytes:

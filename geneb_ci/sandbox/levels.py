@@ -28,7 +28,7 @@ LEVELS = {
     0: "no sandbox: for your own code only; such an audit never counts",
 }
 KIND_BY_LEVEL = {4: BUBBLEWRAP, 3: GVISOR, 2: BUBBLEWRAP, 1: LANDLOCK, 0: NONE}
-"""What confines the extractor at each level."""
+"""The kind of sandbox that confines the extractor, by level."""
 DEFAULT_LEVEL = 2
 BUBBLEWRAP_VERSION_MIN = (0, 8)
 """The first version with --disable-userns."""

@@ -93,7 +93,7 @@ def test_a_download_that_broke_off_is_continued(tmp_path):
         assert path.with_name("model.safetensors.part").stat().st_size == 100_000
         download(address, path, DIGESTS[path.name], WEIGHTS)
     assert path.read_bytes() == SOUND
-    assert [expected for _, expected in shelf.asked] == [None, "bytes=100000-"]
+    assert [expected for _, expected in shelf.requests] == [None, "bytes=100000-"]
 
 
 def test_a_download_that_was_killed_before_its_last_step_is_finished(tmp_path):

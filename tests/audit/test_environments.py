@@ -31,7 +31,7 @@ class Index:
     """Locks of two versions, and the index that has both."""
 
     def __init__(self, policy: Path, requests: list[str]) -> None:
-        self.policy, self.asked = policy, requests
+        self.policy, self.requests = policy, requests
         self.cache = policy.parent / "cache"
         (policy / "environments").mkdir(parents=True)
 
@@ -74,10 +74,10 @@ def test_two_versions_of_a_package_stand_beside_each_other(index):
     installs = [index.install(index.environment(version)) for version in VERSIONS]
     assert [version_in(install) for install in installs] == list(VERSIONS)
     assert len({install.folder for install in installs}) == 2
-    count = len(index.asked)
+    count = len(index.requests)
     again = [index.install(index.environment(version)) for version in VERSIONS]
     assert again == installs
-    assert len(index.asked) == count, "nothing is fetched twice"
+    assert len(index.requests) == count, "nothing is fetched twice"
 
 
 def test_another_wheel_than_the_lock_has_is_not_installed(index):
@@ -90,7 +90,7 @@ def test_another_wheel_than_the_lock_has_is_not_installed(index):
 def test_a_lock_without_hashes_is_not_installed(index):
     with pytest.raises(BadConfiguration, match=r":1: the lock has no hash of \"tinyformers==4"):
         index.install(index.environment(VERSIONS[0], "tinyformers==4.38.0\n"))
-    assert index.asked == []
+    assert index.requests == []
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_lock_that_is_not_the_one_of_the_entry(index, change, message):
     with pytest.raises(BadConfiguration) as caught:
         index.install(index.environment(VERSIONS[0], **change))
     assert message in caught.value.message
-    assert index.asked == []
+    assert index.requests == []
 
 
 def test_another_python_is_refused(index):

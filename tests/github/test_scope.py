@@ -61,7 +61,7 @@ def test_an_extractor_that_lies_there_already_is_no_one_elses(board_checkout):
 def test_a_published_row_corrects_its_extractor_unless_another_uses_it(
     board_checkout, is_shared, outcome
 ):
-    old, new = board_checkout.files[THEIRS][1], b"class Model: ...  # pooling mended\n"
+    old, new = board_checkout.files[THEIRS][1], b"class Model: ...  # pooling corrected\n"
     publish(
         board_checkout, row("alpha", THEIRS, old) | (row("beta", THEIRS, old) if is_shared else {})
     )

@@ -25,11 +25,11 @@ def tar_gz(members: dict[str, bytes], links: dict[str, str] | None = None) -> by
 
 @dataclass
 class Shelf:
-    """What the servers have, and what was asked of them."""
+    """What the servers have, and the requests that they got."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     """Path of a request, as `_key` gives it, to content."""
-    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    requests: list[tuple[str, str | None]] = field(default_factory=list)
     """Path and Range of each request."""
     break_after: int | None = None
     """Bytes after which the next answer breaks off."""
@@ -47,7 +47,7 @@ class Shelf:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 expected = self.headers.get("Range")
-                shelf.asked.append((self.path, expected))
+                shelf.requests.append((self.path, expected))
                 content = shelf.files.get(_key(self.path))
                 if shelf.redirect:
                     self.send_response(302)

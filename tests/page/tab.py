@@ -1,4 +1,4 @@
-"""A tab of a browser that remembers every complaint and every address it asked for."""
+"""A tab of a browser that remembers every complaint and every requested address."""
 
 import threading
 from collections.abc import Iterator
@@ -47,12 +47,12 @@ class Tab:
         self.home = home
         page.set_default_timeout(PATIENCE_MS)
         self.faults: list[str] = []
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self._listeners = {
             "console": lambda message: self.faults.append(f"{message.type}: {message.text}"),
             "pageerror": lambda error: self.faults.append(f"error: {error}"),
             "requestfailed": lambda request: self.faults.append(f"failed: {request.url}"),
-            "request": lambda request: self.asked.append(request.url),
+            "request": lambda request: self.requests.append(request.url),
             "dialog": self._refused,
         }
         for event, listener in self._listeners.items():
@@ -108,7 +108,7 @@ class Tab:
     def sound(self) -> None:
         """Hold that nothing complained and nobody else was asked."""
         folder = self.home.rpartition("/")[0]
-        outward = [a for a in self.asked if not a.startswith((folder, *INWARD))]
+        outward = [a for a in self.requests if not a.startswith((folder, *INWARD))]
         assert (self.faults, outward) == ([], [])
 
 

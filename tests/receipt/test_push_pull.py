@@ -119,13 +119,13 @@ def test_a_pull_goes_on_and_takes_nothing_wrong(of_small: Written, tmp_path: Pat
         files = receipt_files(receipt_of(of_small), mirror=mirror, cache=path, say=notices.append)
         with files:
             files.file(SMALL[0])
-            assert shelf.asked == []  # what is there is not asked for
+            assert shelf.requests == []  # what is there is not asked for
             shelf.break_after = 30_000
             with pytest.raises(NothingChecked, match=r"cannot be fetched: .* bytes are missing"):
                 files.file(SMALL[1])
             assert not (path / f"{SMALL[1]}.f16").exists()
             files.file(SMALL[1])
-            assert shelf.asked == [(broken, None), (broken, "bytes=30000-")]
+            assert shelf.requests == [(broken, None), (broken, "bytes=30000-")]
             shelf.files[f"/rows/{SMALL[2]}.f16"] = b"\1" + right[f"{SMALL[2]}.f16"][1:]
             with pytest.raises(EmbeddingsRefused, match=r"third\.f16: sha256 ") as other:
                 files.file(SMALL[2])
@@ -165,7 +165,7 @@ def test_a_download_that_cannot_be_continued_begins_again(
         with files:
             assert files.file(SMALL[0]).read_bytes() == right
     requests = [] if way == "too long" else ["bytes=300-"]
-    assert shelf.asked == [(f"/rows/{name}", answer) for answer in [*requests, None]]
+    assert shelf.requests == [(f"/rows/{name}", answer) for answer in [*requests, None]]
 
 
 def test_a_server_that_trickles_is_left(

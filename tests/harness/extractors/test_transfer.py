@@ -112,34 +112,34 @@ def test_embeddings_are_those_of_calls_one_after_another(tmp_path, monkeypatch, 
 
 
 class OnGpu:
-    """What a tensor of a GPU is asked for, written down in order."""
+    """A tensor on a GPU that records the requests to it, in order."""
 
     device = torch.device("cuda")
     shape, dtype = (2, 3), torch.float32
 
     def __init__(self, requests: list[str]) -> None:
-        self.asked = requests
+        self.requests = requests
 
     def pin_memory(self) -> "OnGpu":
-        self.asked.append("pinned")
+        self.requests.append("pinned")
         return self
 
     def to(self, device: str, *, non_blocking: bool) -> "OnGpu":
-        self.asked.append(f"sent to {device}, {non_blocking=}")
+        self.requests.append(f"sent to {device}, {non_blocking=}")
         return self
 
     def copy_(self, source: object, *, non_blocking: bool) -> None:
         assert isinstance(source, OnGpu)
-        self.asked.append(f"copied, {non_blocking=}")
+        self.requests.append(f"copied, {non_blocking=}")
 
     def record(self) -> None:
-        self.asked.append("event recorded")
+        self.requests.append("event recorded")
 
     def synchronize(self) -> None:
-        self.asked.append("event waited for")
+        self.requests.append("event waited for")
 
     def numpy(self) -> np.ndarray:
-        self.asked.append("read")
+        self.requests.append("read")
         return np.ones(self.shape)
 
 
