@@ -57,7 +57,8 @@ def test_a_shift_towards_the_labels_is_found_and_one_away_from_them_is_not() -> 
 
 def test_a_shift_of_all_rows_alike_is_not_seen() -> None:
     moved = [
-        stratum._replace(deviations=stratum.deviations + 100 * i) for i, stratum in enumerate(strata(0.0))
+        stratum._replace(deviations=stratum.deviations + 100 * i)
+        for i, stratum in enumerate(strata(0.0))
     ]
     assert direction_test(moved, SEED) == direction_test(strata(0.0), SEED)
 
