@@ -55,18 +55,18 @@ def _syntax_trees(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Mo
     trees: dict[str, ast.Module] = {}
     pending, size = [module], 0
     while pending:
-        name = pending.pop()
-        if name in trees or name not in modules:
+        file_name = pending.pop()
+        if file_name in trees or file_name not in modules:
             continue
-        size += len(modules[name])
+        size += len(modules[file_name])
         if size > PARSED_MAX:
             raise AuditRefused(
                 f"the extractor and the modules that it imports have {size:,} bytes or more, "
                 f"expected at most {PARSED_MAX:,}",
                 "move data from the source into files of the model",
             )
-        trees[name] = ast.parse(modules[name])
-        for imported in _imported_modules(trees[name]):
+        trees[file_name] = ast.parse(modules[file_name])
+        for imported in _imported_modules(trees[file_name]):
             path = PurePosixPath(*imported.split("."))
             pending += [f"{path}.py", f"{path}/__init__.py", f"{path.parent}.py"]
     return trees
@@ -96,8 +96,8 @@ class _ModuleDefinitions:
                 self._add(statement)
         for tree in trees:
             self.aliases |= dict(_aliases(tree))
-        for alias, name in self.aliases.items():
-            module, _, name_in_module = name.rpartition(".")
+        for alias, full_name in self.aliases.items():
+            module, _, name_in_module = full_name.rpartition(".")
             if alias != name_in_module and module.rpartition(".")[2] in self.neighbours:
                 self.definitions.setdefault(alias, []).extend(
                     self.definitions.get(name_in_module, ())
@@ -106,10 +106,10 @@ class _ModuleDefinitions:
     def _add(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             return
-        names = _defined_names(statement)
-        for name in names:
-            self.definitions.setdefault(name, []).append(statement)
-        if not names:
+        defined_names = _defined_names(statement)
+        for defined_name in defined_names:
+            self.definitions.setdefault(defined_name, []).append(statement)
+        if not defined_names:
             self.other_statements.append(statement)
 
     def digest(self, class_name: str) -> str:
@@ -123,11 +123,11 @@ class _ModuleDefinitions:
         ]
         digested_names: set[str] = set()
         while pending:
-            name = pending.pop()
-            if name in digested_names:
+            used_name = pending.pop()
+            if used_name in digested_names:
                 continue
-            digested_names.add(name)
-            for statement in self.definitions.get(name, ()):
+            digested_names.add(used_name)
+            for statement in self.definitions.get(used_name, ()):
                 used_statements[id(statement)] = statement
                 pending += _names(statement)
         class_code = [
@@ -165,20 +165,20 @@ class _ModuleDefinitions:
         if isinstance(node, ast.AnnAssign):  # as the same assignment without a type
             node = ast.Assign([node.target], node.value or ast.Constant(None))
         fields: list[Any] = [type(node).__name__]
-        for name, value in ast.iter_fields(node):
-            if name in _IGNORED_FIELDS or value is None or value == []:
+        for field_name, field in ast.iter_fields(node):
+            if field_name in _IGNORED_FIELDS or field is None or field == []:
                 continue
-            is_body = name == "body" and isinstance(node, _Definition)
-            parts = self._as_lists(_without_docstring(value) if is_body else value)
+            is_body = field_name == "body" and isinstance(node, _Definition)
+            digested = self._as_lists(_without_docstring(field) if is_body else field)
             if is_body and isinstance(node, ast.ClassDef):
-                parts = sorted(parts, key=json.dumps)
-            fields.append([name, parts])
+                digested = sorted(digested, key=json.dumps)
+            fields.append([field_name, digested])
         return fields
 
-    def _attribute(self, value: Any, name: str) -> Any:
-        if value == _BOUND_NAME and name in self.definitions:
+    def _attribute(self, owner: Any, attribute: str) -> Any:
+        if owner == _BOUND_NAME and attribute in self.definitions:
             return _BOUND_NAME  # a name of a module beside it, as if it were imported by name
-        return ["Attribute", value, _BOUND_NAME if name in self.bound_names else name]
+        return ["Attribute", owner, _BOUND_NAME if attribute in self.bound_names else attribute]
 
     def _name(self, name: str) -> Any:
         """Return the full name that a name refers to, without the alias of an import."""
@@ -187,10 +187,10 @@ class _ModuleDefinitions:
         first, *attributes = self.aliases[name].lstrip(".").split(".")
         if first in self.neighbours or (attributes and not first):
             return _BOUND_NAME
-        value: Any = first
+        digested: Any = first
         for attribute in attributes:
-            value = self._attribute(value, attribute)
-        return value
+            digested = self._attribute(digested, attribute)
+        return digested
 
 
 def _without_docstring(body: list[Any]) -> list[Any]:
@@ -340,31 +340,31 @@ def extractor_code(
             options=dict(sorted(options.items())),
             tree=tree_digest({}),
         )
-    name = path.rsplit("/", 1)[-1]
+    file_name = path.rsplit("/", 1)[-1]
     if folder is None:
         raise AuditRefused(
-            f"the extractor {name!r} cannot be found: the submission is in no repository",
+            f"the extractor {file_name!r} cannot be found: the submission is in no repository",
             "put the submission and its extractor into a checkout, and commit to that",
         )
-    if name not in folder.files:
+    if file_name not in folder.files:
         raise AuditRefused(
-            f"{folder.folder}: there is no extractor {name!r}",
+            f"{folder.folder}: there is no extractor {file_name!r}",
             "add the module that ran to the checkout",
         )
-    sha256 = hashlib.sha256(folder.files[name]).hexdigest()
+    sha256 = hashlib.sha256(folder.files[file_name]).hexdigest()
     if claimed_sha256 not in {None, sha256}:
         raise AuditRefused(
-            f"the extractor {name!r} is not the one that ran: sha256 {sha256}, expected "
-            f"{claimed_sha256}{line_ends_clause(folder.files[name], str(claimed_sha256))}",
+            f"the extractor {file_name!r} is not the one that ran: sha256 {sha256}, expected "
+            f"{claimed_sha256}{line_ends_clause(folder.files[file_name], str(claimed_sha256))}",
             "ask for the extractor exactly as it ran, or for a new run",
         )
     return ExtractorCode(
-        path=Path(os.path.relpath(folder.folder / name, folder.root)).as_posix(),
+        path=Path(os.path.relpath(folder.folder / file_name, folder.root)).as_posix(),
         class_name=class_name,
         sha256=sha256,
         options=dict(sorted(options.items())),
         tree=tree_digest(folder.files),
-        shape=code_shape(folder.files, name, class_name),
+        shape=code_shape(folder.files, file_name, class_name),
     )
 
 
@@ -398,7 +398,7 @@ def built_in_extractor(path: str) -> BuiltInExtractor:
 
 def write_modules(modules: Mapping[str, bytes], folder: Path) -> None:
     """Write modules for the sandbox, from the bytes that were digested rather than their files."""
-    for name, raw in modules.items():
-        path = folder / name
+    for file_name, raw in modules.items():
+        path = folder / file_name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(raw)

@@ -219,15 +219,15 @@ class AuditSubject:
         if self.entry is not None:
             return None
         lock_sha256 = text_at(self.document, "run", "environment")
-        name = f"{extractor_module(self.document).removesuffix('.py')}{LOCK_SUFFIX}"
-        raw = self.modules.get(name)
+        lock_name = f"{extractor_module(self.document).removesuffix('.py')}{LOCK_SUFFIX}"
+        raw = self.modules.get(lock_name)
         if raw is None and not lock_sha256:
             return None
         try:
-            lock = read_lock(raw or b"", name, HARNESS_PACKAGES)
+            lock = read_lock(raw or b"", lock_name, HARNESS_PACKAGES)
         except LockRefused as error:
             raise AuditRefused(
-                f"{name}:{error.line}: the lock {error.reason}", _RETRY_FIX
+                f"{lock_name}:{error.line}: the lock {error.reason}", _RETRY_FIX
             ) from error
         _require_committed("lock of the packages", lock.sha256, lock_sha256 or "absent")
         return lock
@@ -291,38 +291,38 @@ def subject_of(
 
 def _check_committed_sources(
     commitment: Commitment,
-    value: Any,
+    document: Any,
     folder: ExtractorFolder | None,
-    entry: ReadEntry | None,
+    read_entry: ReadEntry | None,
 ) -> None:
     """Refuse a commitment to code or weights other than those of submission and registry entry.
 
     The run that a maintainer declared for format 1.0 is in neither, so it is not compared.
     """
-    submission = MODELS[model_key_of(value) or ""].model_validate(value)
+    submission = MODELS[model_key_of(document) or ""].model_validate(document)
     if commitment.entry is None and type(submission) is SubmissionV10:
         return
-    sources = sources_of(submission, None, folder, entry)
+    sources = sources_of(submission, None, folder, read_entry)
     _require_committed("registry entry", sources.entry or "absent", commitment.entry or "absent")
     if not commitment.weights.addresses:  # as in commitments before there were addresses
         sources = sources._replace(weights=sources.weights.model_copy(update={"addresses": {}}))
     if commitment.extractor.shape is None:  # as in commitments before there were shapes
         sources = sources._replace(extractor=sources.extractor.model_copy(update={"shape": None}))
-    for source, present_value, committed_value in (
+    for subject, present_value, committed_value in (
         ("extractor", sources.extractor, commitment.extractor),
         ("weights", sources.weights, commitment.weights),
     ):
         if present_value != committed_value:
             raise AuditRefused(
-                f"submission and registry entry do not name the {source} of the commitment",
+                f"submission and registry entry do not name the {subject} of the commitment",
                 _RETRY_FIX,
             )
 
 
-def _require_committed(source: str, present_value: str, committed_value: str) -> None:
+def _require_committed(subject: str, present_value: str, committed_value: str) -> None:
     if present_value != committed_value:
         raise AuditRefused(
-            f"the {source} in this checkout is {present_value[:16]}..., the commitment names "
+            f"the {subject} in this checkout is {present_value[:16]}..., the commitment names "
             f"{committed_value[:16]}...",
             _RETRY_FIX,
         )

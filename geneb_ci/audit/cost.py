@@ -386,11 +386,11 @@ def _letters(size: TaskSize, tasks: int) -> float:
 def draw_probabilities(commitment: Commitment) -> dict[str, float]:
     """Return the probability of each task to be drawn."""
     drawn, strata = commitment.policy.drawn, commitment.policy.strata
-    parts = task_parts(commitment.tasks, strata)
-    places = allocation([len(part) for part in parts], len(strata), drawn)
+    strata_tasks = task_parts(commitment.tasks, strata)
+    places = allocation([len(part) for part in strata_tasks], len(strata), drawn)
     return {
         task: places_of_part / len(part)
-        for part, places_of_part in zip(parts, places, strict=True)
+        for part, places_of_part in zip(strata_tasks, places, strict=True)
         for task in part
     }
 

@@ -162,10 +162,10 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
             work.keep(
                 COMMAND_FILE, json.dumps([str(Path.cwd()), *shlex.split(request.command)]) + "\n"
             )
-        result = saved_result(work, plan, subject, sample)
-        if result is not None:
+        rerun = saved_result(work, plan, subject, sample)
+        if rerun is not None:
             refuse_other_settings(request, work)
-        if result is None:
+        if rerun is None:
             with prepared_rerun(
                 commitment, subject, layout, request.machine, work, say
             ) as prepared:
@@ -184,22 +184,22 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                     show_new_cost(sample.cost(prepared, plan, setup, say), cost, show)
                 # Rerun and compare.
                 advice = advice_after_abort(work)
-                result = rerun_drawn(plan, sample, prepared, signing, advice)
-                work.keep_result(OUTCOME_FILE, encoded(result.outcome))
+                rerun = rerun_drawn(plan, sample, prepared, signing, advice)
+                work.keep_result(OUTCOME_FILE, encoded(rerun.outcome))
         if request.dry_run:
             show("this audit is finished: nothing is left to run\n")
             return AuditProgress(Exit.CLEAN, "finished")
 
         # Sign.
-        path = signing.record(result)
+        path = signing.record(rerun)
         if path is not None:
             say(
                 "commit the record and the files that it names to the main branch; then "
                 f"{work.folder} can be removed"
             )
-    agrees = result.outcome.verdict == "agrees"
+    agrees = rerun.outcome.verdict == "agrees"
     exit_code = Exit.CLEAN if agrees else Exit.ERRORS
-    return AuditProgress(exit_code, result.outcome.verdict, outcome=result.outcome, record=path)
+    return AuditProgress(exit_code, rerun.outcome.verdict, outcome=rerun.outcome, record=path)
 
 
 def draw_plan(
@@ -432,20 +432,20 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
         "noise": machine.noise,
         "copies": machine.copies if machine.copies != COPIES_MIN else None,
     }
-    for name, value in requested.items():
-        if value in {None, getattr(settings, name)}:
+    for setting, value in requested.items():
+        if value in {None, getattr(settings, setting)}:
             continue
-        option, used_value = OPTION_OF[name], getattr(settings, name)
+        option, used_value = OPTION_OF[setting], getattr(settings, setting)
         words = ["geneb-ci", "audit", "run", str(work.folder / PLAN)]
-        words += ["--fresh", str(machine.fresh)] if name == "fresh" else []
-        argument = machine.fresh_commitment if name == "fresh" else value
+        words += ["--fresh", str(machine.fresh)] if setting == "fresh" else []
+        argument = machine.fresh_commitment if setting == "fresh" else value
         words += [option, str(argument)]
         words += ["--unsigned"] if request.key is None else ["--key", str(request.key)]
         receipt = getattr(request.sample, "receipt", None)
         words += ["--receipt", str(receipt)] if receipt is not None else []
         raise AuditRefused(
-            f"this audit is finished, with {name} {used_value or 'none'}; {value} was requested"
-            if name != "fresh"
+            f"this audit is finished, with {setting} {used_value or 'none'}; {value} was requested"
+            if setting != "fresh"
             else f"this audit is finished, and its fresh set is not {machine.fresh_commitment}",
             f"leave out {option}, or rerun the same draw with it: {shlex.join(words)}",
         )
@@ -501,11 +501,10 @@ def _was_shown_or_drawn(folder: Path) -> bool:
 
 def _differing_parts(first: Commitment, second: Commitment) -> str:
     """Return the names of the parts in which two commitments differ."""
-    values, other_values = first.model_dump(), second.model_dump()
-    names = {"submission_sha256": "submission", "model_id": "model"}
-    return ", ".join(
-        names.get(name, name) for name in values if values[name] != other_values.get(name)
-    )
+    first_parts, second_parts = first.model_dump(), second.model_dump()
+    short_names = {"submission_sha256": "submission", "model_id": "model"}
+    differing = (name for name in first_parts if first_parts[name] != second_parts.get(name))
+    return ", ".join(short_names.get(name, name) for name in differing)
 
 
 def show_new_cost(cost: CostText, shown_before: CostText, show: Say) -> None:

@@ -53,10 +53,10 @@ def mcc(tn: Wide, fp: Wide, fn: Wide, tp: Wide) -> Wide:
     """Return the MCC of 2 x 2 matrices; 0 if a class has no sequences or no predictions."""
     margin_product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     with np.errstate(divide="ignore", invalid="ignore"):
-        values: Wide = np.where(
+        scores: Wide = np.where(
             margin_product > 0, (tp * tn - fp * fn) / np.sqrt(margin_product), 0.0
         )
-    return values
+    return scores
 
 
 def altered_counts(maximum: int) -> Wide:

@@ -85,16 +85,16 @@ def cost_of(
     `bytes_to_fetch` is the number of bytes to download. With `at_optimum`, canonical probes are
     fitted as well, as for an audit and for canonical claims.
     """
-    entries = [receipt.tasks[task] for task in tasks]
+    receipt_tasks = [receipt.tasks[task] for task in tasks]
     rows, total_bytes = (
-        sum(entry.train + entry.test for entry in entries),
-        sum(entry.bytes for entry in entries),
+        sum(entry.train + entry.test for entry in receipt_tasks),
+        sum(entry.bytes for entry in receipt_tasks),
     )
-    numbers = sum(entry.train for entry in entries) * receipt.dim
+    numbers = sum(entry.train for entry in receipt_tasks) * receipt.dim
     probe_seconds = (RECORD_SECONDS + at_optimum * OPTIMUM_SECONDS) * numbers
     reading_seconds = HASH_SECONDS_PER_EMBEDDING * rows + HASH_SECONDS_PER_BYTE * total_bytes
-    seconds = START_SECONDS + TASK_SECONDS * len(entries) + probe_seconds + reading_seconds
-    return ReceiptCost(len(entries), rows, receipt.dim, total_bytes, bytes_to_fetch, seconds)
+    seconds = START_SECONDS + TASK_SECONDS * len(receipt_tasks) + probe_seconds + reading_seconds
+    return ReceiptCost(len(receipt_tasks), rows, receipt.dim, total_bytes, bytes_to_fetch, seconds)
 
 
 SECONDS_BETWEEN_LINES = 5.0
@@ -193,7 +193,7 @@ def recompute(
     what `ReceiptFiles.file` raises; LimitExceeded or ResultRefused for embeddings that cannot be
     scored within the limits; NothingChecked, with the message of the harness, for other failures.
     """
-    results: list[ReceiptCells] = []
+    task_cells: list[ReceiptCells] = []
     with tempfile.TemporaryDirectory(prefix="geneb-ci-cells-") as folder:
         digests, output = Path(folder) / "digests", Path(folder) / "cells.json"
         costs = [cost_of(receipt, [task], 0).seconds - START_SECONDS for task in tasks]
@@ -212,8 +212,8 @@ def recompute(
                 "--output", str(output), "--quiet",
             ]  # fmt: skip
             harness.call(arguments, task, limits_of(receipt, task, benchmark, options))
-            results.append(harness_answer(output, ReceiptCells))
-            _require_verified(results[-1])
+            task_cells.append(harness_answer(output, ReceiptCells))
+            _require_verified(task_cells[-1])
             on_file(task, path)
             if task not in keep:
                 files.release(task)
@@ -221,17 +221,17 @@ def recompute(
             "receipt-equal", "--submission", str(submission_path), "--digests", str(digests),
             "--tasks", ",".join(tasks), "--output", str(output), "--quiet",
         ])  # fmt: skip
-        return _merged_cells(results, harness_answer(output, EqualEmbeddings))
+        return _merged_cells(task_cells, harness_answer(output, EqualEmbeddings))
 
 
 def limits_of(
     receipt: EmbeddingReceipt, task: str, benchmark: Benchmark | None, options: ScoringOptions
 ) -> ScoringLimits:
     """Return the limits of scoring one task without jittered copies."""
-    entry = receipt.tasks[task]
+    sizes = receipt.tasks[task]
     task_of_benchmark = benchmark.by_id.get(task) if benchmark is not None else None
     counts = task_of_benchmark.test_class_counts if task_of_benchmark is not None else None
-    shape = Shape(entry.train + entry.test, receipt.dim, len(counts) if counts else CLASSES_UNKNOWN)
+    shape = Shape(sizes.train + sizes.test, receipt.dim, len(counts) if counts else CLASSES_UNKNOWN)
     return scoring_limits(shape, 0, WORKERS, options)
 
 
@@ -243,28 +243,28 @@ def _require_verified(cells: ReceiptCells) -> None:
         )
 
 
-def harness_answer(path: Path, kind: type[Model], limit: int = BYTES_MAX) -> Model:
+def harness_answer(path: Path, model: type[Model], limit: int = BYTES_MAX) -> Model:
     """Return the value in a file of the harness. Raises NothingChecked with file and key."""
     fix = "install geneb-ci again, so that toolkit and harness are of the same version"
     try:
-        return parsed(kind, read_regular(path, limit))
+        return parsed(model, read_regular(path, limit))
     except NotReadable as error:
         raise NothingChecked(f"{path.name}: {error.reason}", fix) from error
 
 
-def _merged_cells(parts: list[ReceiptCells], equal: EqualEmbeddings) -> ReceiptCells:
+def _merged_cells(task_cells: list[ReceiptCells], equal: EqualEmbeddings) -> ReceiptCells:
     """Return the cells of several tasks in one object; one process must have made them."""
-    libraries = [library for part in parts for library in part.libraries]
-    return parts[0].model_copy(
+    libraries = [library for cells in task_cells for library in cells.libraries]
+    return task_cells[0].model_copy(
         update={
-            "tasks": {name: task for part in parts for name, task in part.tasks.items()},
+            "tasks": {name: task for cells in task_cells for name, task in cells.tasks.items()},
             "libraries": [
                 library
                 for index, library in enumerate(libraries)
                 if library not in libraries[:index]
             ],
             "unequal": equal.unequal,
-            "seconds": sum(part.seconds for part in parts),
+            "seconds": sum(cells.seconds for cells in task_cells),
         }
     )
 
@@ -278,26 +278,26 @@ def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDiff
     has_record = compares_record(submission, cells)
     differing = []
     for task, regime in cells_in(cells):
-        result = cells.tasks[task]
+        scored = cells.tasks[task]
         evidence = submission.evidence.get(regime, {}).get(task)
         canonical_claim = evidence.canonical if evidence is not None else None
         record_claim = claim_of_record(submission, regime, task)
-        recorded = (result.record or {}).get(regime)
+        recorded = (scored.record or {}).get(regime)
         parts: list[PartDifference] | None = None
-        if canonical_claim is not None and regime in result.regimes:
-            parts = _canonical_parts(canonical_claim, result.regimes[regime])
+        if canonical_claim is not None and regime in scored.regimes:
+            parts = _canonical_parts(canonical_claim, scored.regimes[regime])
         if has_record and recorded is not None and record_claim is not None:
             parts = [*(parts or ()), *_record_parts(*record_claim, recorded)]
         if parts is None:
-            parts = [_unclaimed_part(recorded if recorded is not None else result.regimes[regime])]
+            parts = [_unclaimed_part(recorded if recorded is not None else scored.regimes[regime])]
         differing += [CellDifference(regime, task, *part) for part in parts]
     return differing
 
 
 def cells_in(cells: ReceiptCells) -> Iterator[tuple[str, str]]:
     """Yield task and regime of each computed cell."""
-    for task, result in cells.tasks.items():
-        for regime in dict.fromkeys([*(result.record or ()), *result.regimes]):
+    for task, scored in cells.tasks.items():
+        for regime in dict.fromkeys([*(scored.record or ()), *scored.regimes]):
             yield task, regime
 
 
@@ -349,16 +349,16 @@ def _canonical_parts(claim: CanonicalEvidence, cell: Canonical) -> list[PartDiff
 
 def _record_parts(scores: Scores, evidence: CellEvidenceV12, cell: Regime) -> list[PartDifference]:
     """Return the parts of a cell of record that differ from the claims, named "shown ..."."""
-    parts = _score_parts(scores, cell.scores)
+    differing = _score_parts(scores, cell.scores)
     for metric in METRICS:
         claimed, computed = getattr(evidence.per_seed, metric), getattr(cell.per_seed, metric)
         if list(claimed) != list(computed):
-            parts.append((f"{metric} of the seeds", repr(claimed), repr(computed)))
+            differing.append((f"{metric} of the seeds", repr(claimed), repr(computed)))
     if list(evidence.classes) != list(cell.classes):
-        parts.append(("the classes", str(evidence.classes), str(cell.classes)))
-    parts += _matrix_parts(evidence.confusion, cell.confusion)
-    parts += _digest_parts(evidence.predictions_sha256, cell.predictions_sha256)
-    return [(f"shown {name}", claimed, computed) for name, claimed, computed in parts]
+        differing.append(("the classes", str(evidence.classes), str(cell.classes)))
+    differing += _matrix_parts(evidence.confusion, cell.confusion)
+    differing += _digest_parts(evidence.predictions_sha256, cell.predictions_sha256)
+    return [(f"shown {name}", claimed, computed) for name, claimed, computed in differing]
 
 
 def _score_parts(claimed: Scores, computed: Scores) -> list[PartDifference]:
@@ -371,11 +371,11 @@ def _score_parts(claimed: Scores, computed: Scores) -> list[PartDifference]:
 
 
 def _matrix_parts(claimed: Sequence[object], computed: Sequence[object]) -> list[PartDifference]:
-    parts: list[PartDifference] = []
+    differing: list[PartDifference] = []
     if len(claimed) != len(computed):
-        parts.append(("the number of matrices", str(len(claimed)), str(len(computed))))
+        differing.append(("the number of matrices", str(len(claimed)), str(len(computed))))
     pairs = zip(claimed, computed, strict=False)
-    return parts + [
+    return differing + [
         (f"matrix {number} of {len(computed)}", str(matrix), str(counts))
         for number, (matrix, counts) in enumerate(pairs, 1)
         if matrix != counts

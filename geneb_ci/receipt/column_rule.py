@@ -63,20 +63,20 @@ class EmbeddingComparison(NamedTuple):
         return np.array([not is_within(*pair, width) for pair in pairs], dtype=np.bool_)
 
 
-def spreads(values: Wide, unforeseen: npt.NDArray[np.bool_] | None = None) -> Wide:
+def spreads(embeddings: Wide, unforeseen: npt.NDArray[np.bool_] | None = None) -> Wide:
     """Return the (d,) spreads of the columns of (n, d) finite embeddings; 0 for a single one.
 
     `unforeseen` has (n,) whether nobody could foresee an embedding; None in records before version
     2.2, where that has no effect.
     """
-    is_finite = np.isfinite(values).all(axis=1)
-    finite = values[is_finite]
+    is_finite = np.isfinite(embeddings).all(axis=1)
+    finite = embeddings[is_finite]
     if len(finite) < EMBEDDINGS_MIN:
-        return np.zeros(values.shape[1])
+        return np.zeros(embeddings.shape[1])
     quartile_spreads = _quartile_spreads(finite)
     if unforeseen is not None and (is_finite & unforeseen).sum() >= EMBEDDINGS_MIN:
         quartile_spreads = np.minimum(
-            quartile_spreads, FORESEEN * _quartile_spreads(values[is_finite & unforeseen])
+            quartile_spreads, FORESEEN * _quartile_spreads(embeddings[is_finite & unforeseen])
         )
     # Summed over embeddings of one memory order, so that the bytes depend on the values alone.
     deviation = np.ascontiguousarray(finite).std(axis=0, ddof=1)
@@ -84,9 +84,9 @@ def spreads(values: Wide, unforeseen: npt.NDArray[np.bool_] | None = None) -> Wi
     return spread
 
 
-def _quartile_spreads(values: Wide) -> Wide:
+def _quartile_spreads(embeddings: Wide) -> Wide:
     """Return the (d,) distances between quartiles, divided by that of a standard normal."""
-    lower, upper = np.quantile(values, (0.25, 0.75), axis=0)
+    lower, upper = np.quantile(embeddings, (0.25, 0.75), axis=0)
     distances: Wide = (upper - lower) / QUARTILES_OF_NORMAL
     return distances
 
@@ -181,8 +181,8 @@ def _in_tolerances(distances: Wide, limits: Wide) -> Wide:
 
 def unfit_reason(committed: Half) -> str:
     """Return why (n, d) embeddings of a task in a receipt cannot be compared, or ""."""
-    values = committed.astype(np.float64)
-    magnitudes = np.abs(values[values != 0])
+    embeddings = committed.astype(np.float64)
+    magnitudes = np.abs(embeddings[embeddings != 0])
     if not magnitudes.size:
         return ""
     if np.median(magnitudes) < NORMAL:
@@ -190,10 +190,10 @@ def unfit_reason(committed: Half) -> str:
             f"half of the non-zero values are below {NORMAL:.1e} times the scale of the receipt, "
             f"where float16 has fewer digits; the largest is {magnitudes.max():g} times the scale"
         )
-    root_mean_squares = np.sqrt(np.mean(values * values, axis=0))
+    root_mean_squares = np.sqrt(np.mean(embeddings * embeddings, axis=0))
     used_count = int((root_mean_squares > 0).sum())
-    narrow_count = int((values.std(axis=0) < SPREAD_MIN * root_mean_squares).sum())
-    if len(values) > 1 and 2 * narrow_count > used_count:
+    narrow_count = int((embeddings.std(axis=0) < SPREAD_MIN * root_mean_squares).sum())
+    if len(embeddings) > 1 and 2 * narrow_count > used_count:
         return (
             f"{narrow_count} of the {used_count} columns vary by less than {SPREAD_MIN:g} of their "
             "root mean square, so float16 keeps too few digits of the variation"

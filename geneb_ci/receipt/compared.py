@@ -67,16 +67,16 @@ def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
     repository. By default, DIR is FILE without `.json`. Raises NothingChecked for a file that
     cannot be read, UsageProblem for a folder without predictions.
     """
-    name, _, named_folder = word.partition("=")
-    file = Path(name)
+    file_name, _, named_folder = word.partition("=")
+    file = Path(file_name)
     if file.suffix != ".json":
         file = file.with_name(f"{file.name}.json")
     if not path_exists(file):
-        file = file_of_row(name) or file
+        file = file_of_row(file_name) or file
     folder = Path(named_folder) if named_folder else file.with_suffix("")
-    value = _value_of(file)
-    is_record = isinstance(value, dict) and "tasks" in value and "results" not in value
-    model = (_scored_record if is_record else _scored_submission)(file, value, definition)
+    document = _value_of(file)
+    is_record = isinstance(document, dict) and "tasks" in document and "results" not in document
+    model = (_scored_record if is_record else _scored_submission)(file, document, definition)
     if model.entry is not None and (named_folder or (folder / FILE).is_file()):
         predictions = read_predictions(folder / FILE, model.benchmark, model.entry)
         return model._replace(predictions=predictions)
@@ -100,9 +100,9 @@ def _value_of(file: Path) -> Any:
     return document.value
 
 
-def _scored_record(file: Path, value: Any, definition: Path | None) -> ScoredModel:
+def _scored_record(file: Path, document: Any, definition: Path | None) -> ScoredModel:
     try:
-        record = RunRecord.model_validate(value)
+        record = RunRecord.model_validate(document)
     except ValidationError as error:
         raise NothingChecked(
             f"{file} cannot be read as a run record: {first_error(error)}",
@@ -120,8 +120,8 @@ def _scored_record(file: Path, value: Any, definition: Path | None) -> ScoredMod
     return ScoredModel(record.model_id, benchmark, scores, record.predictions)
 
 
-def _scored_submission(file: Path, value: Any, definition: Path | None) -> ScoredModel:
-    submission, _ = check_structure(value)
+def _scored_submission(file: Path, document: Any, definition: Path | None) -> ScoredModel:
+    submission, _ = check_structure(document)
     if submission is None:
         raise NothingChecked(
             f"{file} cannot be read as a submission or a run record",
@@ -240,8 +240,8 @@ def _over_sequences(
             len(first.labels), resamples, generator,
         )  # fmt: skip
 
-    def interval(parts: _Categories) -> Interval:
-        return interval_of(weighted_sum(draws, macro_weights(parts)))
+    def interval(score_tasks: _Categories) -> Interval:
+        return interval_of(weighted_sum(draws, macro_weights(score_tasks)))
 
     return _compared(SEQUENCES, a.scores[regime], b.scores[regime], categories, interval, paired)
 
@@ -252,10 +252,10 @@ def _over_tasks(
     generator = np.random.default_rng(SEED)
     differences = {task: a[task] - b[task] for tasks in categories.values() for task in tasks}
 
-    def interval(parts: _Categories) -> Interval | None:
-        if sum(map(len, parts.values())) < TASKS_MIN:
+    def interval(score_tasks: _Categories) -> Interval | None:
+        if sum(map(len, score_tasks.values())) < TASKS_MIN:
             return None
-        members = list(parts.values())
+        members = list(score_tasks.values())
         return interval_of(resampled_tasks(differences, members, resamples, generator))
 
     return _compared(TASKS, a, b, categories, interval)
@@ -269,12 +269,12 @@ def _compared(
     interval: Callable[[_Categories], Interval | None],
     paired: PairedRegime | None = None,
 ) -> ComparedRegime:
-    def score(name: str, parts: _Categories) -> ComparedScore:
-        weights = macro_weights(parts)
+    def score(name: str, score_tasks: _Categories) -> ComparedScore:
+        weights = macro_weights(score_tasks)
         first, second = (
             math.fsum(mcc[task] * weight for task, weight in weights.items()) for mcc in (a, b)
         )
-        return ComparedScore(name, len(weights), first, second, interval(parts))
+        return ComparedScore(name, len(weights), first, second, interval(score_tasks))
 
     macro_score = score(MACRO, categories)
     by_category = [

@@ -52,11 +52,11 @@ class Probe(NamedTuple):
 
     def predict(self, features: Wide) -> Labels:
         """Return the (n,) labels of (n, d) finite features, ties going to the lower label."""
-        values = features @ self.weights + self.intercepts
-        centred = values - values.mean(axis=1, keepdims=True)
+        class_scores = features @ self.weights + self.intercepts
+        centred = class_scores - class_scores.mean(axis=1, keepdims=True)
         slack = TIE * float(np.abs(centred).max(initial=0.0))
-        highest = values.max(axis=1, keepdims=True)
-        labels: Labels = self.classes[np.argmax(values >= highest - slack, axis=1)]
+        highest = class_scores.max(axis=1, keepdims=True)
+        labels: Labels = self.classes[np.argmax(class_scores >= highest - slack, axis=1)]
         return labels
 
 
@@ -72,7 +72,7 @@ class Stratum(NamedTuple):
     """Embeddings of one task and one pair of labels."""
 
     name: str
-    values: Wide
+    deviations: Wide
     """(n,) deviations e along the weights."""
     has_upper_label: npt.NDArray[np.bool_]
     """(n,) whether the embedding has the label towards which e is positive."""
@@ -115,11 +115,11 @@ def directions_of(
     low, high = np.minimum(columns, rival), np.maximum(columns, rival)
     for pair in sorted(set(zip(low[has_column].tolist(), high[has_column].tolist(), strict=True))):
         rows = has_column & (low == pair[0]) & (high == pair[1])
-        values = along_weights[rows, pair[1]] - along_weights[rows, pair[0]]
+        deviations = along_weights[rows, pair[1]] - along_weights[rows, pair[0]]
         strata.append(
             Stratum(
                 f"{task} {probe.classes[pair[0]]} {probe.classes[pair[1]]}",
-                values,
+                deviations,
                 columns[rows] == pair[1],
             )
         )
@@ -148,10 +148,10 @@ def direction_test(strata: Iterable[Stratum], seed: str) -> DirectionTest:
 
 
 def _ranked(stratum: Stratum) -> _RankedStratum | None:
-    count, upper = len(stratum.values), int(stratum.has_upper_label.sum())
+    count, upper = len(stratum.deviations), int(stratum.has_upper_label.sum())
     if not 0 < upper < count:
         return None
-    scores = (midranks(stratum.values) - (count + 1) / 2) / (count + 1)
+    scores = (midranks(stratum.deviations) - (count + 1) / 2) / (count + 1)
     spread = float(scores @ scores)
     variance = upper * (count - upper) * spread / (count * (count - 1))
     return _RankedStratum(scores, stratum.has_upper_label, variance)
@@ -167,9 +167,9 @@ def midranks(values: Wide) -> Wide:
 
 def _share_of_relabellings(strata: list[_RankedStratum], total: float, seed: str) -> float:
     """Return the share of relabellings whose sum is at least `total`, counting the given labels."""
-    key = np.frombuffer(hashlib.sha256(bytes.fromhex(seed) + b"direction").digest(), dtype="<u4")
+    seeds = np.frombuffer(hashlib.sha256(bytes.fromhex(seed) + b"direction").digest(), dtype="<u4")
     # The only generator whose stream NumPy guarantees.
-    draw = np.random.RandomState(key)
+    draw = np.random.RandomState(seeds)
     reached_count = 1
     for _ in range(RELABELLINGS // BATCH):
         sums = np.zeros(BATCH)

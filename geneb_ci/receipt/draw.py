@@ -166,12 +166,12 @@ def unforeseen_rows(rows: Mapping[str, Sequence[int]]) -> set[int]:
 
     Support embeddings, the strongest ones and those of earlier draws are known before the draw.
     """
-    parts = (
+    unforeseen_parts = (
         part_rows
         for part, part_rows in rows.items()
         if part.startswith(TEST_PART) or part == TRAINING
     )
-    return {row for part_rows in parts for row in part_rows}
+    return {row for part_rows in unforeseen_parts for row in part_rows}
 
 
 class DrawnEmbeddings(NamedTuple):
@@ -199,12 +199,12 @@ class TaskDraw:
     def rows(self, share: TaskShare) -> DrawnEmbeddings:
         """Return the drawn embeddings of the task."""
         strata = self._strata
-        parts = {
+        rows_by_part = {
             f"{TEST_PART}{regime}": [strata.train + row for row in self._test_rows(regime, share)]
             for regime in strata.predicted
         }
         is_complete = share.whole and strata.train < SMALL_TASK
-        parts[TRAINING] = (
+        rows_by_part[TRAINING] = (
             list(range(strata.train))
             if is_complete
             else [self._number("training", j, strata.train) for j in range(share.training)]
@@ -213,7 +213,7 @@ class TaskDraw:
         for position, (regime, rows) in enumerate(strata.support.items()):
             undrawn = [row for row in rows.tolist() if row not in drawn_rows]
             drawn_rows.update(undrawn)
-            parts[f"support {regime}"] = (
+            rows_by_part[f"support {regime}"] = (
                 undrawn
                 if position == 0 or share.whole or len(undrawn) <= share.support
                 else [
@@ -221,7 +221,7 @@ class TaskDraw:
                     for j in range(share.support)
                 ]
             )
-        return DrawnEmbeddings(dict(self.sizes), parts)
+        return DrawnEmbeddings(dict(self.sizes), rows_by_part)
 
     def _test_rows(self, regime: str, share: TaskShare) -> list[int]:
         strata, drawn_rows = self._strata, []
@@ -229,15 +229,15 @@ class TaskDraw:
         right_rows = [strata.right_rows(regime, probe).tolist() for probe in range(probe_count)]
         classes_by_probe = [self._classes(regime, probe) for probe in range(probe_count)]
         for draw in draws_of_regime(strata, regime, share):
-            rows, name = right_rows[draw.probe], f"test {regime} {draw.probe} right"
+            rows, draw_name = right_rows[draw.probe], f"test {regime} {draw.probe} right"
             if draw.is_class_first:
                 classes = classes_by_probe[draw.probe]
                 class_names = list(classes)
                 class_name = class_names[
-                    self._number(f"{name}, class", draw.draw, len(class_names))
+                    self._number(f"{draw_name}, class", draw.draw, len(class_names))
                 ]
-                rows, name = classes[class_name], f"{name}, class {class_name}"
-            drawn_rows.append(rows[self._number(name, draw.draw, len(rows))])
+                rows, draw_name = classes[class_name], f"{draw_name}, class {class_name}"
+            drawn_rows.append(rows[self._number(draw_name, draw.draw, len(rows))])
         return drawn_rows
 
     def _classes(self, regime: str, probe: int) -> dict[int, list[int]]:

@@ -127,12 +127,12 @@ class FileDigests(NamedTuple):
     root: bytes
 
 
-def read_embeddings(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
+def read_embeddings(path: Path, expected: ReceiptTask, dim: int) -> FileDigests:
     """Read a task's file once, embedding by embedding, and compare it with the receipt.
 
     Raises EmbeddingsRefused, which names the first wrong embedding, and FileNotFoundError.
     """
-    rows, row_bytes = entry.train + entry.test, ITEM * dim
+    rows, row_bytes = expected.train + expected.test, ITEM * dim
     with _opened(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size != rows * row_bytes:
@@ -157,18 +157,18 @@ def read_embeddings(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
     if len(leaves) != rows:
         raise EmbeddingsRefused(FILES, f"{path.name} changed while it was read")
     content = FileDigests(digest.hexdigest(), root_of(leaves))
-    if content.sha256 != entry.sha256:
+    if content.sha256 != expected.sha256:
         raise EmbeddingsRefused(
             FILES,
-            f"{path.name} has the sha256 {content.sha256}; expected {entry.sha256}, as in the "
+            f"{path.name} has the sha256 {content.sha256}; expected {expected.sha256}, as in the "
             "receipt",
         )
-    _refuse_scale(entry.scale_log2, largest, path.name)
-    if content.root.hex() != entry.root:
+    _refuse_scale(expected.scale_log2, largest, path.name)
+    if content.root.hex() != expected.root:
         raise EmbeddingsRefused(
             TREE,
             f"the embeddings of {path.name} have the Merkle root {content.root.hex()}; expected "
-            f"{entry.root}, as in the receipt",
+            f"{expected.root}, as in the receipt",
         )
     return content
 
@@ -182,7 +182,7 @@ def _opened(path: Path) -> BinaryIO:
     return os.fdopen(handle, "rb")
 
 
-def largest_magnitude(block: bytes, dim: int, first: int, name: str) -> float:
+def largest_magnitude(block: bytes, dim: int, first: int, file: str) -> float:
     """Return the largest magnitude in a block of embeddings, of which the first has index `first`.
 
     Raises EmbeddingsRefused for -0.0, NaN or infinity.
@@ -196,15 +196,15 @@ def largest_magnitude(block: bytes, dim: int, first: int, name: str) -> float:
         # Among finite numbers of one sign, larger ones have larger bits.
         return float((bits & ~np.uint16(NEGATIVE_ZERO)).max().view(np.float16))
     index = int(np.argmax(is_invalid))
-    kind = "-0.0" if not is_infinite[index] else "infinity" if bits[index] & 0x3FF == 0 else "NaN"
+    number = "-0.0" if not is_infinite[index] else "infinity" if bits[index] & 0x3FF == 0 else "NaN"
     raise EmbeddingsRefused(
         VALUES,
-        f"{name} has {kind} in embedding {first + index // dim:,}, column {index % dim:,}; a "
+        f"{file} has {number} in embedding {first + index // dim:,}, column {index % dim:,}; a "
         "receipt holds finite numbers, and 0.0 for zero",
     )
 
 
-def _refuse_scale(scale_log2: int, largest: float, name: str) -> None:
+def _refuse_scale(scale_log2: int, largest: float, file: str) -> None:
     """Raise EmbeddingsRefused unless the scale follows from the values.
 
     Otherwise equal sequences of two tasks could have different embeddings.
@@ -218,7 +218,7 @@ def _refuse_scale(scale_log2: int, largest: float, name: str) -> None:
         return
     raise EmbeddingsRefused(
         VALUES,
-        f"{name} has the scale 2^{scale_log2} for values up to {largest:g}; expected 2^0 for "
+        f"{file} has the scale 2^{scale_log2} for values up to {largest:g}; expected 2^0 for "
         f"features from {SMALL:g} to {LARGEST:g}, else a scale that makes the largest value "
         f"{TOP:g} to {2 * TOP:g}",
     )

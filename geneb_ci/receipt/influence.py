@@ -95,19 +95,19 @@ class StrongestEmbeddings(NamedTuple):
 
 
 def strongest_embeddings(
-    values: Half, scale_log2: int, labels: Labels, influence: TaskInfluence, probe: Probe
+    embeddings: Half, scale_log2: int, labels: Labels, influence: TaskInfluence, probe: Probe
 ) -> StrongestEmbeddings:
     """Return the strongest of (n, d) training embeddings of a receipt with (n,) labels."""
-    step = -(-len(values) // SPREAD_EMBEDDINGS)
-    sample = features_of(values[::step], scale_log2, influence.centre).astype(np.float64)
+    step = -(-len(embeddings) // SPREAD_EMBEDDINGS)
+    sample = features_of(embeddings[::step], scale_log2, influence.centre).astype(np.float64)
     median, deviation = np.median(sample, axis=0), sample.std(axis=0)
     spread = np.maximum(deviation, np.median(deviation))
     spread[spread == 0] = 1.0
     intercepts = probe.intercepts + influence.centre @ probe.weights
-    influences, distances = np.empty(len(values)), np.empty(len(values))
-    for start in range(0, len(values), BLOCK):
+    influences, distances = np.empty(len(embeddings)), np.empty(len(embeddings))
+    for start in range(0, len(embeddings), BLOCK):
         block = slice(start, start + BLOCK)
-        features = features_of(values[block], scale_log2, influence.centre).astype(np.float64)
+        features = features_of(embeddings[block], scale_log2, influence.centre).astype(np.float64)
         _, residual = residuals(features @ probe.weights + intercepts, labels[block], probe.classes)
         moved = features @ influence.weights + influence.intercepts
         influences[block] = np.abs((residual * moved).sum(axis=1))
@@ -123,26 +123,26 @@ def strongest_embeddings(
 class EmbeddingInfluence(NamedTuple):
     """How much each drawn embedding of one task and part moves the test loss."""
 
-    part: str
-    values: Wide
+    split: str
+    influences: Wide
     """(n,) influence I of each embedding, 0 if it does not deviate."""
 
 
-def features_of(values: Half, scale_log2: int, centre: Wide) -> npt.NDArray[np.float32]:
+def features_of(embeddings: Half, scale_log2: int, centre: Wide) -> npt.NDArray[np.float32]:
     """Return (n, d) features of embeddings of a receipt, minus their centre."""
-    features = np.empty(values.shape, dtype=np.float32)
-    for start in range(0, len(values), BLOCK):
-        block = np.ldexp(values[start : start + BLOCK].astype(np.float64), scale_log2)
+    features = np.empty(embeddings.shape, dtype=np.float32)
+    for start in range(0, len(embeddings), BLOCK):
+        block = np.ldexp(embeddings[start : start + BLOCK].astype(np.float64), scale_log2)
         features[start : start + BLOCK] = block - centre
     return features
 
 
-def centre_of(values: Half, scale_log2: int) -> Wide:
+def centre_of(embeddings: Half, scale_log2: int) -> Wide:
     """Return the (d,) mean of the features of (n, d) embeddings of a receipt."""
-    total = np.zeros(values.shape[1])
-    for start in range(0, len(values), BLOCK):
-        total += values[start : start + BLOCK].astype(np.float64).sum(axis=0)
-    return np.ldexp(total / max(1, len(values)), scale_log2)
+    total = np.zeros(embeddings.shape[1])
+    for start in range(0, len(embeddings), BLOCK):
+        total += embeddings[start : start + BLOCK].astype(np.float64).sum(axis=0)
+    return np.ldexp(total / max(1, len(embeddings)), scale_log2)
 
 
 def softmax(decision: Wide) -> Wide:
@@ -166,16 +166,16 @@ def residuals(decision: Wide, labels: Labels, classes: Labels) -> tuple[Wide, Wi
     return probabilities, residual
 
 
-def too_large_reason(values: Half, scale_log2: int) -> str:
+def too_large_reason(embeddings: Half, scale_log2: int) -> str:
     """Return why no influence of (n, d) embeddings of a receipt can be computed, or ""."""
-    largest = math.ldexp(max(float(values.max()), -float(values.min())), scale_log2)
+    largest = math.ldexp(max(float(embeddings.max()), -float(embeddings.min())), scale_log2)
     if largest <= FEATURE_MAX:
         return ""
     return f"the largest feature is {largest:.1e}, expected at most {FEATURE_MAX:.1e}"
 
 
 def influence_of(
-    values: Half,
+    embeddings: Half,
     scale_log2: int,
     train: int,
     labels: Labels,
@@ -187,15 +187,15 @@ def influence_of(
 
     With `by_steps`, the search has at most `STEPS` steps, as in records before version 2.2.
     """
-    centre = centre_of(values[:train], scale_log2)
+    centre = centre_of(embeddings[:train], scale_log2)
     intercepts = probe.intercepts + centre @ probe.weights
     # With two classes the first column is 0 by definition.
     is_free = np.arange(len(probe.classes)) >= int(len(probe.classes) == BINARY)
-    test = features_of(values[train:], scale_log2, centre)
+    test = features_of(embeddings[train:], scale_log2, centre)
     _, residual = residuals(test @ probe.weights + intercepts, labels[train:], probe.classes)
     gradient = np.vstack([test.T @ residual, residual.sum(axis=0)]) * is_free / max(1, len(test))
     del test
-    features = features_of(values[:train], scale_log2, centre)
+    features = features_of(embeddings[:train], scale_log2, centre)
     probabilities = softmax(features @ probe.weights + intercepts)
     curvature = probabilities * (1 - probabilities)
     diagonal = np.vstack([np.square(features).T @ curvature + PENALTY, curvature.sum(axis=0)])
@@ -212,11 +212,11 @@ def influence_of(
     search = _by_conjugate_gradients(product, gradient, start, STEPS)
     if search.is_accurate or by_steps:
         solution = search.solution
-    elif (values.shape[1] + 1) * int(is_free.sum()) <= SOLVED_MAX:
+    elif (embeddings.shape[1] + 1) * int(is_free.sum()) <= SOLVED_MAX:
         solution = _by_solving(features, probabilities, gradient, is_free.nonzero()[0])
     else:
         solution = _by_conjugate_gradients(product, gradient, start, STEPS_MAX).solution
-    return TaskInfluence(solution[:-1], solution[-1], centre, len(values) - train)
+    return TaskInfluence(solution[:-1], solution[-1], centre, len(embeddings) - train)
 
 
 def _by_solving(
@@ -234,10 +234,10 @@ def _by_solving(
                 curvature = block_probabilities[:, row] * (
                     (row == column) - block_probabilities[:, column]
                 )
-                part = (features * curvature[:, None]).T @ features
-                hessian[index, :, other_index] += part
+                curvature_block = (features * curvature[:, None]).T @ features
+                hessian[index, :, other_index] += curvature_block
                 if other_index < index:
-                    hessian[other_index, :, index] += part
+                    hessian[other_index, :, index] += curvature_block
     matrix = hessian.reshape(len(free_classes) * size, -1)
     penalties = np.tile(np.r_[np.full(size - 1, PENALTY), FLAT], len(free_classes))
     matrix[np.diag_indices_from(matrix)] += penalties
@@ -282,7 +282,7 @@ def _by_conjugate_gradients(
 class DrawnPart(NamedTuple):
     """The n drawn embeddings of one part of a task."""
 
-    part: str
+    split: str
     committed: Half
     """(n, d) embeddings of the receipt."""
     rounded: Half
@@ -298,7 +298,7 @@ def gradients(part: DrawnPart, scale_log2: int, influence: TaskInfluence, probe:
     centred = np.ldexp(part.committed.astype(np.float64), scale_log2) - influence.centre
     decision = centred @ probe.weights + probe.intercepts + influence.centre @ probe.weights
     probabilities, residual = residuals(decision, part.labels, probe.classes)
-    if part.part == TEST:
+    if part.split == TEST:
         of_test: Wide = residual @ probe.weights.T / max(1, influence.test)
         return of_test
     moved = centred @ influence.weights + influence.intercepts
@@ -319,7 +319,7 @@ def influence_on_loss(
         difference = committed - part.rounded[:, is_differing].astype(np.float64)
     difference[~np.isfinite(difference).all(axis=1)] = 0
     slopes = gradients(part, scale_log2, influence, probe)[:, is_differing]
-    return EmbeddingInfluence(part.part, (np.ldexp(difference, scale_log2) * slopes).sum(axis=1))
+    return EmbeddingInfluence(part.split, (np.ldexp(difference, scale_log2) * slopes).sum(axis=1))
 
 
 def largest_loss_reduction(
@@ -356,14 +356,14 @@ class PartStatistic(NamedTuple):
     statistic: float
 
 
-def part_statistic(parts: Iterable[EmbeddingInfluence]) -> PartStatistic:
+def part_statistic(influences: Iterable[EmbeddingInfluence]) -> PartStatistic:
     """Return t of one part over all tasks; 0 if no embedding deviates."""
     totals, squares, rows = [], [], 0
-    for part in parts:
-        values = part.values[part.values != 0]
-        z = np.sign(values) * midranks(np.abs(values)) / (len(values) + 1)
-        totals.append(math.fsum(z.tolist()))
-        squares.append(math.fsum((z * z).tolist()))
-        rows += len(values)
+    for task_influence in influences:
+        nonzero = task_influence.influences[task_influence.influences != 0]
+        signed_ranks = np.sign(nonzero) * midranks(np.abs(nonzero)) / (len(nonzero) + 1)
+        totals.append(math.fsum(signed_ranks.tolist()))
+        squares.append(math.fsum((signed_ranks * signed_ranks).tolist()))
+        rows += len(nonzero)
     spread = math.sqrt(math.fsum(squares))
     return PartStatistic(rows, math.fsum(totals) / spread if spread else 0.0)

@@ -69,9 +69,9 @@ class Nearness(NamedTuple):
     @property
     def why(self) -> str:
         """The reason why they are near; "" if they are not."""
-        for name, share in self.close.items():
+        for alignment, share in self.close.items():
             if share > NEAR_SHARE:
-                return f"{share:.1%} of {self.rows:,} embeddings are within {CLOSE:g}, {name}"
+                return f"{share:.1%} of {self.rows:,} embeddings are within {CLOSE:g}, {alignment}"
         if self.same_predictions is not None and self.same_predictions >= NEAR_PREDICTIONS:
             return f"{self.same_predictions:.2%} of the predictions are equal"
         return ""
@@ -87,15 +87,15 @@ def compared_positions(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Itera
     for task in benchmark.task_ids:
         if task not in receipt.tasks:
             continue
-        entry = receipt.tasks[task]
-        total = entry.train + entry.test
+        sizes = receipt.tasks[task]
+        total = sizes.train + sizes.test
         prefix = bytes.fromhex(benchmark.sha256) + task.encode() + b"\x00"
         drawn: dict[int, None] = {}
-        j = 0
+        draw = 0
         while len(drawn) < min(count, total):
-            digest = hashlib.sha256(prefix + struct.pack(">Q", j)).digest()
+            digest = hashlib.sha256(prefix + struct.pack(">Q", draw)).digest()
             drawn[int.from_bytes(digest, "big") % total] = None
-            j += 1
+            draw += 1
         yield from ((task, row) for row in drawn)
 
 
@@ -119,13 +119,13 @@ def sample_at(
     NothingChecked for a missing one.
     """
     rows = np.empty((len(positions), receipt.dim))
-    task, values = "", np.empty((0, receipt.dim), dtype=np.float16)
-    for index, (name, row) in enumerate(positions):
-        if name != task:
+    task, matrix = "", np.empty((0, receipt.dim), dtype=np.float16)
+    for index, (task_id, row) in enumerate(positions):
+        if task_id != task:
             if task:
                 files.release(task)
-            task, values = name, _values(files.file(name), receipt.dim)
-        rows[index] = np.ldexp(values[row].astype(np.float64), receipt.tasks[name].scale_log2)
+            task, matrix = task_id, _values(files.file(task_id), receipt.dim)
+        rows[index] = np.ldexp(matrix[row].astype(np.float64), receipt.tasks[task_id].scale_log2)
     if task:
         files.release(task)
     return Sample(positions, rows)
@@ -247,8 +247,8 @@ def _share_of_equal_predictions(a: Predictions | None, b: Predictions | None) ->
         if first.labels != second.labels or not np.array_equal(first.truth, second.truth):
             continue
         common_fits = first.fits.keys() & second.fits.keys()
-        name = CANONICAL if CANONICAL in common_fits else OF_RECORD  # earlier runs have both sets
-        first_fits, second_fits = first.fits.get(name, {}), second.fits.get(name, {})
+        set_name = CANONICAL if CANONICAL in common_fits else OF_RECORD  # earlier runs have both
+        first_fits, second_fits = first.fits.get(set_name, {}), second.fits.get(set_name, {})
         for regime in first_fits.keys() & second_fits.keys():
             equal += int((first_fits[regime] == second_fits[regime]).sum())
             total += first_fits[regime].size

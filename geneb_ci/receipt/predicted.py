@@ -46,8 +46,8 @@ def confusion_matrix(truth: Codes, predicted: Codes, classes: int) -> list[list[
 
 def predictions_digest(labels: tuple[int, ...], codes_by_fit: Codes) -> str:
     """Return the `predictions_sha256` of (fits, n) predicted classes."""
-    values: npt.NDArray[np.int64] = np.asarray(labels, dtype="<i8")
-    return hashlib.sha256(values[codes_by_fit].tobytes()).hexdigest()
+    classes: npt.NDArray[np.int64] = np.asarray(labels, dtype="<i8")
+    return hashlib.sha256(classes[codes_by_fit].tobytes()).hexdigest()
 
 
 def contradictions(
@@ -96,14 +96,14 @@ def _cell_differences(
     }
     if cell.canonical is not None:
         claims[CANONICAL] = (cell.canonical.confusion, cell.canonical.predictions_sha256)
-    for name, (matrices, digest) in claims.items():
-        if name in predicted.fits:
+    for set_name, (matrices, digest) in claims.items():
+        if set_name in predicted.fits:
             yield from _prediction_differences(
-                name,
+                set_name,
                 matrices,
                 digest,
                 predicted,
-                repeated_per_seed(predicted.fits[name][regime], seeds),
+                repeated_per_seed(predicted.fits[set_name][regime], seeds),
             )
 
 
@@ -113,7 +113,7 @@ def repeated_per_seed(codes_by_fit: Codes, seeds: int) -> Codes:
 
 
 def _prediction_differences(
-    name: str,
+    set_name: str,
     matrices: list[list[list[int]]],
     digest: str,
     predicted: TaskPredictions,
@@ -124,19 +124,19 @@ def _prediction_differences(
     ]
     if len(matrices) != len(computed_matrices):
         count = len(computed_matrices)
-        yield f"{len(matrices)} confusion matrices ({name}); the predictions give {count}"
+        yield f"{len(matrices)} confusion matrices ({set_name}); the predictions give {count}"
         return
     for number, (claimed, computed_matrix) in enumerate(
         zip(matrices, computed_matrices, strict=True), 1
     ):
         if claimed != computed_matrix:
             yield (
-                f"the confusion matrix of seed {number} ({name}) is {claimed}; the predictions "
+                f"the confusion matrix of seed {number} ({set_name}) is {claimed}; the predictions "
                 f"give {computed_matrix}"
             )
             break
     if (computed := predictions_digest(predicted.labels, codes_by_fit)) != digest:
-        yield f"predictions_sha256 ({name}) is {digest}; the predictions have {computed}"
+        yield f"predictions_sha256 ({set_name}) is {digest}; the predictions have {computed}"
 
 
 def differing_predictions(
@@ -168,9 +168,9 @@ def differing_predictions(
         }
         if compares_record(submission, cells):
             computed[OF_RECORD] = cells.tasks[task].record or {}
-        for name, regimes in computed.items():
+        for set_name, regimes in computed.items():
             for regime, cell in regimes.items():
-                codes_by_fit = predicted.fits.get(name, {}).get(regime)
+                codes_by_fit = predicted.fits.get(set_name, {}).get(regime)
                 if codes_by_fit is None:
                     continue
                 if (
@@ -179,7 +179,7 @@ def differing_predictions(
                 ):
                     cell_name = f'{quoted(task)} in "{regime}"'
                     lines.append(
-                        f"{cell_name}: the predictions ({name}) are not those of the embeddings"
+                        f"{cell_name}: the predictions ({set_name}) are not those of the embeddings"
                     )
     return lines
 
@@ -254,8 +254,8 @@ def shared_errors_of(predictions: Mapping[str, Predictions], benchmark: Benchmar
         }
         scores = {"macro": macro_weights(benchmark.categories)}
         scores["micro"] = {task: 1 / len(tasks) for task in tasks}
-        for name, members in benchmark.categories.items():
-            scores[name] = {task: 1 / len(members) for task in members}
+        for category, members in benchmark.categories.items():
+            scores[category] = {task: 1 / len(members) for task in members}
         regimes[regime] = {
             name: _triangle([weight**2 * tasks[task] for task, weight in weights.items()])
             for name, weights in scores.items()
@@ -288,9 +288,9 @@ def _error_covariances(
     return covariances
 
 
-def _triangle(parts: Sequence[npt.NDArray[np.float64]]) -> Triangle:
+def _triangle(matrices: Sequence[npt.NDArray[np.float64]]) -> Triangle:
     """Return the lower triangle of a sum of matrices, rounded after exact summation."""
-    stacked_matrices = np.stack(parts)
+    stacked_matrices = np.stack(matrices)
     return [
         [
             float(f"{math.fsum(stacked_matrices[:, i, j].tolist()):.{COVARIANCE_DIGITS - 1}e}")

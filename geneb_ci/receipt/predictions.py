@@ -62,21 +62,21 @@ class Predictions(NamedTuple):
 
 
 def read_predictions(
-    path: Path, benchmark: Benchmark, entry: PredictionsFile | None = None
+    path: Path, benchmark: Benchmark, expected: PredictionsFile | None = None
 ) -> Predictions:
-    """Return the content of a file after checking the size and digest of `entry`.
+    """Return the content of a file after checking the size and digest of `expected`.
 
     Raises PredictionsRefused, which names the wrong part.
     """
-    raw = bytes_of(path, entry)
+    raw = bytes_of(path, expected)
     try:
         return decode_predictions(raw, benchmark)
     except PredictionsRefused as error:
         raise PredictionsRefused(error.member, f"{path}: {error.message}") from error
 
 
-def bytes_of(path: Path, entry: PredictionsFile | None) -> bytes:
-    """Return the bytes of a file after checking the size and digest of `entry`.
+def bytes_of(path: Path, expected: PredictionsFile | None) -> bytes:
+    """Return the bytes of a file after checking the size and digest of `expected`.
 
     Raises PredictionsRefused.
     """
@@ -85,11 +85,11 @@ def bytes_of(path: Path, entry: PredictionsFile | None) -> bytes:
     except NotReadable as error:
         raise PredictionsRefused("file", f"{path}: {error.reason}") from error
     digest = hashlib.sha256(raw).hexdigest()
-    if entry is not None and (len(raw), digest) != (entry.bytes, entry.sha256):
+    if expected is not None and (len(raw), digest) != (expected.bytes, expected.sha256):
         raise PredictionsRefused(
             "file",
             f"{path}: {len(raw):,} bytes, sha256 {digest}; the receipt states "
-            f"{entry.bytes:,} bytes, sha256 {entry.sha256}",
+            f"{expected.bytes:,} bytes, sha256 {expected.sha256}",
         )
     return raw
 
@@ -161,24 +161,24 @@ def _task(
     import numpy as np  # see Codes
 
     classes, rows = size
-    name = quoted(task.id)
+    task_name = quoted(task.id)
     _require(
         1 < classes <= CLASSES_MAX, "classes",
-        f"{name} has {classes} classes; expected 2 to {CLASSES_MAX}",
+        f"{task_name} has {classes} classes; expected 2 to {CLASSES_MAX}",
     )  # fmt: skip
     expected = task.n_test
     _require(
         rows == expected if expected is not None else rows > 0, "rows",
-        f"{name} has {rows} test sequences; expected {expected or 'at least one'}",
+        f"{task_name} has {rows} test sequences; expected {expected or 'at least one'}",
     )  # fmt: skip
-    raw = reader.take(LABEL_BYTES * classes, f"labels of {name}")
+    raw = reader.take(LABEL_BYTES * classes, f"labels of {task_name}")
     labels = np.frombuffer(raw, dtype=">i4").tolist()
     _require(
         all(label < next_label for label, next_label in itertools.pairwise(labels)), "labels",
-        f"the labels of {name} do not ascend",
+        f"the labels of {task_name} do not ascend",
     )  # fmt: skip
     columns = 1 + len(set_names) * sum(fit_counts.values())
-    codes = _codes(reader, columns * rows, classes, name).reshape(columns, rows)
+    codes = _codes(reader, columns * rows, classes, task_name).reshape(columns, rows)
     _refuse_other_classes(codes[0], task)
     remaining_codes = iter(codes[1:])
     by_set = {
@@ -191,24 +191,24 @@ def _task(
     return TaskPredictions(tuple(labels), codes[0], by_set)
 
 
-def _codes(reader: "_Reader", count: int, classes: int, name: str) -> Codes:
+def _codes(reader: "_Reader", count: int, classes: int, task: str) -> Codes:
     """Read `count` codes below `classes`, and the zero bits after them."""
     import numpy as np  # see Codes
 
     width = (classes - 1).bit_length()
-    raw = reader.take(-(-count * width // 8), f"predictions of {name}")
+    raw = reader.take(-(-count * width // 8), f"predictions of {task}")
     bits = np.unpackbits(np.frombuffer(raw, dtype=np.uint8))
     _require(
         not bits[count * width :].any(),
         "padding",
-        f"the bits after the codes of {name} are not zero",
+        f"the bits after the codes of {task} are not zero",
     )
     codes = np.zeros(count, dtype=np.uint16)
     for column in bits[: count * width].reshape(count, width).T:
         codes = (codes << 1 | column).astype(np.uint16)
     highest = int(codes.max())
     _require(
-        highest < classes, "codes", f"{name} has the code {highest}; expected less than {classes}"
+        highest < classes, "codes", f"{task} has the code {highest}; expected less than {classes}"
     )
     return codes
 
@@ -241,15 +241,15 @@ class _Reader:
     def bytes_left(self) -> int:
         return len(self._raw) - self._offset
 
-    def take(self, count: int, part: str) -> memoryview:
+    def take(self, count: int, member: str) -> memoryview:
         """Return the next `count` bytes."""
         _require(
             count <= self.bytes_left, "length",
-            f"the file ends {count - self.bytes_left:,} bytes before the end of the {part}",
+            f"the file ends {count - self.bytes_left:,} bytes before the end of the {member}",
         )  # fmt: skip
         self._offset += count
         return self._raw[self._offset - count : self._offset]
 
-    def unpack(self, structure: struct.Struct, part: str) -> tuple[Any, ...]:
+    def unpack(self, structure: struct.Struct, member: str) -> tuple[Any, ...]:
         """Return the members of the next structure."""
-        return structure.unpack(self.take(structure.size, part))
+        return structure.unpack(self.take(structure.size, member))

@@ -70,13 +70,13 @@ class SharedErrors(StrictModel):
 
     @model_validator(mode="after")
     def _has_full_triangles(self) -> Self:
-        for name, scores in self.regimes.items():
+        for regime, scores in self.regimes.items():
             for triangle in scores.values():
                 if [len(row) for row in triangle] != list(range(1, len(self.rows) + 1)):
                     raise PydanticCustomError(
                         "pairs",
                         "a triangle of {name} does not have a line for each row",
-                        {"name": name},
+                        {"name": regime},
                     )
         return self
 
@@ -96,8 +96,8 @@ class SharedErrors(StrictModel):
 
 def _predictions_of(submission: Submission) -> str | None:
     receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
-    entry = receipt.predictions if receipt is not None else None
-    return entry.sha256 if entry is not None else None
+    predictions = receipt.predictions if receipt is not None else None
+    return predictions.sha256 if predictions is not None else None
 
 
 def published_receipt(submission: Submission) -> EmbeddingReceipt | None:
@@ -115,11 +115,11 @@ def missing_file_reason(receipt: EmbeddingReceipt) -> str:
 
     try:
         origin = published_folder(receipt.location)
-        for task, entry in receipt.tasks.items():
+        for task, expected in receipt.tasks.items():
             address = origin.address(task)
             length = served_length(address, purpose(origin))
-            if length != entry.bytes:
-                return f"{address} has {length} bytes; expected {entry.bytes}, as in the receipt"
+            if length != expected.bytes:
+                return f"{address} has {length} bytes; expected {expected.bytes}, as in the receipt"
     except GenebError as error:
         return error.message
     return ""
@@ -191,8 +191,8 @@ def seen_receipts(layout: Layout) -> ReceiptNotes:
 def write_notes(path: Path, notes: ReceiptNotes | SharedErrors) -> None:
     """Write the notes completely or not at all. Raises OSError."""
     indent = 2 if isinstance(notes, ReceiptNotes) else None
-    text = notes.model_dump_json(indent=indent) + "\n"
-    write_whole(path, lambda stream: stream.write(text.encode()))
+    notes_json = notes.model_dump_json(indent=indent) + "\n"
+    write_whole(path, lambda stream: stream.write(notes_json.encode()))
 
 
 def shared_errors(layout: Layout) -> SharedErrors | None:
@@ -205,7 +205,7 @@ def shared_errors(layout: Layout) -> SharedErrors | None:
         return None
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt pairs` writes it"
     try:
-        errors = parsed(SharedErrors, read_text(path, PAIRS_BYTES_MAX))
+        covariances = parsed(SharedErrors, read_text(path, PAIRS_BYTES_MAX))
     except NotReadable as error:
         raise BadConfiguration(f"{path}: {error.reason}", fix) from error
-    return errors if errors.benchmark == benchmark_of(layout).sha256 else None
+    return covariances if covariances.benchmark == benchmark_of(layout).sha256 else None

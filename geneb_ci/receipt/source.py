@@ -118,17 +118,17 @@ def published_folder(location: ReceiptLocation | None) -> ServerFolder:
     return ServerFolder(address, folder)
 
 
-def mirror_folder(text: str) -> ServerFolder:
+def mirror_folder(mirror: str) -> ServerFolder:
     """Return the origin that a user names: an address, or OWNER/NAME[@REVISION] of a data set.
 
     Raises UsageProblem for anything else.
     """
-    if text.startswith(("https://", *LOOPBACK)):
-        return ServerFolder(text, f"{text.rstrip('/')}/", is_user_named=True)
-    repo, _, revision = text.partition("@")
+    if mirror.startswith(("https://", *LOOPBACK)):
+        return ServerFolder(mirror, f"{mirror.rstrip('/')}/", is_user_named=True)
+    repo, _, revision = mirror.partition("@")
     if not REPOSITORY.fullmatch(repo):
         raise UsageProblem(
-            f"--mirror {text!r} is neither an https address nor OWNER/NAME of a data set",
+            f"--mirror {mirror!r} is neither an https address nor OWNER/NAME of a data set",
             "pass for example --mirror https://example.org/receipts/model",
         )
     return hub_folder(repo, revision or "main")
@@ -182,18 +182,18 @@ class ReceiptFiles:
         Raises EmbeddingsRefused, which names the step, for a wrong file; UsageProblem for a task
         that the receipt lacks; NothingChecked if the file is missing or not delivered.
         """
-        entry = self._receipt.tasks.get(task)
-        if entry is None or not TASK.fullmatch(task):
+        expected = self._receipt.tasks.get(task)
+        if expected is None or not TASK.fullmatch(task):
             raise UsageProblem(
                 f"the receipt has no task {quoted(task)}", "name tasks of the receipt"
             )
         path = receipt_file(self._opened_folder, task)
-        if (state := self._verified.get(task)) and state == _state(path):
+        if (file_state := self._verified.get(task)) and file_state == _state(path):
             return path
         if self._origin is None:
-            self._read(path, entry)
+            self._read(path, expected)
         else:
-            self._fetch(self._origin, path, task, entry)
+            self._fetch(self._origin, path, task, expected)
         self._verified[task] = _state(path)
         return path
 
@@ -202,22 +202,24 @@ class ReceiptFiles:
 
         Raises PredictionsRefused for a wrong file, and what a download raises.
         """
-        entry = self._receipt.predictions
-        if entry is None:
+        expected = self._receipt.predictions
+        if expected is None:
             return None
         path = self._opened_folder / PREDICTIONS
-        if entry.bytes > BYTES_MAX:
+        if expected.bytes > BYTES_MAX:
             raise PredictionsRefused(
-                "file", f"the predictions have {entry.bytes:,} bytes; the limit is {BYTES_MAX:,}"
+                "file", f"the predictions have {expected.bytes:,} bytes; the limit is {BYTES_MAX:,}"
             )
-        if self._origin is not None and not _is_there(path, entry):
+        if self._origin is not None and not _is_there(path, expected):
             path.unlink(missing_ok=True)
-            self._say(f"fetching {path.name} ({size_text(entry.bytes)}) from {self._origin.name}")
+            self._say(
+                f"fetching {path.name} ({size_text(expected.bytes)}) from {self._origin.name}"
+            )
             address = f"{self._origin.base}{PREDICTIONS}"
-            self._origin.download(address, path, entry.sha256, entry.bytes)
+            self._origin.download(address, path, expected.sha256, expected.bytes)
         if not os.path.lexists(path):
             raise _lacking(path, "the predictions")
-        bytes_of(path, entry)
+        bytes_of(path, expected)
         return path
 
     def release(self, task: str) -> None:
@@ -233,9 +235,9 @@ class ReceiptFiles:
             raise AssertionError(msg)
         return self._folder
 
-    def _read(self, path: Path, entry: ReceiptTask) -> None:
+    def _read(self, path: Path, expected: ReceiptTask) -> None:
         try:
-            read_embeddings(path, entry, self._receipt.dim)
+            read_embeddings(path, expected, self._receipt.dim)
         except FileNotFoundError as error:
             raise _lacking(path, "this task") from error
         except OSError as error:
@@ -244,18 +246,18 @@ class ReceiptFiles:
                 "make the file readable, or download it: geneb-ci receipt pull",
             ) from error
 
-    def _fetch(self, origin: ServerFolder, path: Path, task: str, entry: ReceiptTask) -> None:
+    def _fetch(self, origin: ServerFolder, path: Path, task: str, expected: ReceiptTask) -> None:
         if path.exists():
             try:
-                return self._read(path, entry)
+                return self._read(path, expected)
             except EmbeddingsRefused as error:
                 if error.step != FILES:
                     raise
                 self._say(f"{error.message}; it is fetched again")
                 path.unlink()
-        self._say(f"fetching {path.name} ({size_text(entry.bytes)}) from {origin.name}")
-        origin.download(origin.address(task), path, entry.sha256, entry.bytes)
-        return self._read(path, entry)
+        self._say(f"fetching {path.name} ({size_text(expected.bytes)}) from {origin.name}")
+        origin.download(origin.address(task), path, expected.sha256, expected.bytes)
+        return self._read(path, expected)
 
 
 def receipt_files(
@@ -293,9 +295,9 @@ def _lacking(path: Path, member: str) -> NothingChecked:
     )
 
 
-def _is_there(path: Path, entry: PredictionsFile) -> bool:
+def _is_there(path: Path, expected: PredictionsFile) -> bool:
     try:
-        bytes_of(path, entry)
+        bytes_of(path, expected)
     except PredictionsRefused:
         return False
     return True
@@ -331,11 +333,11 @@ def write_location(path: Path, location: ReceiptLocation) -> bool:
         raise NothingChecked(
             f"{path} has no `receipt.location`", "write it with `geneb-harness run --receipt`"
         )
-    text = with_location(document, location)
-    if text == document.text:
+    changed_text = with_location(document, location)
+    if changed_text == document.text:
         return False
     try:
-        write_whole(path, lambda stream: stream.write(text.encode()))
+        write_whole(path, lambda stream: stream.write(changed_text.encode()))
     except OSError as error:
         raise unwritable(str(path), error, "make the file writable, then repeat") from error
     return True
@@ -348,14 +350,14 @@ def with_location(document: Document, location: ReceiptLocation) -> str:
         raise ValueError("the document has no member for a location")
     text_before = document.text[: span.key]
     line = text_before[text_before.rfind("\n") + 1 :]
-    fields = location.model_dump()
+    members = location.model_dump()
     if line.strip():  # the member does not begin its line, so the new value is on one line
-        value = json.dumps(fields)
+        location_text = json.dumps(members)
     else:
         step = line[len(_indent(text_before, line)) :]
-        members = json.dumps(fields, indent=step).split("\n")
-        value = f"\n{line}".join(members)
-    return f"{document.text[: span.start]}{value}{document.text[span.end :]}"
+        lines = json.dumps(members, indent=step).split("\n")
+        location_text = f"\n{line}".join(lines)
+    return f"{document.text[: span.start]}{location_text}{document.text[span.end :]}"
 
 
 def _indent(text_before: str, line: str) -> str:

@@ -98,8 +98,8 @@ class ReceiptVerification:
     @property
     def rows(self) -> int:
         """Number of embeddings of the verified tasks."""
-        entries = (self.receipt.tasks[task] for task in self.tasks)
-        return sum(entry.train + entry.test for entry in entries)
+        receipt_tasks = (self.receipt.tasks[task] for task in self.tasks)
+        return sum(entry.train + entry.test for entry in receipt_tasks)
 
     @property
     def computed(self) -> int:
@@ -174,8 +174,8 @@ def subject_of(path: Path, definition: Path | None = None) -> ReceiptSubject:
     """
     checker = Checker(select(REQUIRED_RULES, IGNORED_RULES), find=layout_finder(definition))
     context = checker.context(path)
-    result = checker.result(context)
-    errors = tuple(finding for finding in result.findings if finding.severity is Severity.ERROR)
+    check = checker.result(context)
+    errors = tuple(finding for finding in check.findings if finding.severity is Severity.ERROR)
     submission = context.submission
     if not isinstance(submission, SubmissionV12) or submission.receipt is None:
         if errors:
@@ -330,11 +330,11 @@ class _Verification:
         """Return how predictions.bin contradicts claims, task data or embeddings, as sentences."""
         from geneb_ci.receipt.predicted import differing_predictions  # NumPy is slow
 
-        subject, entry = self.subject, self.subject.receipt.predictions
+        subject, expected = self.subject, self.subject.receipt.predictions
         if path is None:
             return []
         try:
-            predictions = read_predictions(path, subject.benchmark, entry)
+            predictions = read_predictions(path, subject.benchmark, expected)
         except PredictionsRefused as error:
             return [error.message]
         return differing_predictions(
@@ -372,12 +372,12 @@ class _Verification:
         cells: ReceiptCells | None,
         differences: Sequence[CellDifference],
     ) -> ReceiptVerification:
-        names = STEPS if self.verifies_predictions else STEPS[:-1]
-        refused_index = names.index(refused.name) if refused is not None else len(names)
-        steps = [ReceiptStep(name, "held") for name in names[:refused_index]]
+        step_names = STEPS if self.verifies_predictions else STEPS[:-1]
+        refused_index = step_names.index(refused.name) if refused is not None else len(step_names)
+        steps = [ReceiptStep(name, "held") for name in step_names[:refused_index]]
         if refused is not None:
             steps.append(refused)
-            steps += [ReceiptStep(name, "unknown") for name in names[refused_index + 1 :]]
+            steps += [ReceiptStep(name, "unknown") for name in step_names[refused_index + 1 :]]
         return ReceiptVerification(
             file=str(self.request.file),
             model_id=self.subject.submission.model_id,

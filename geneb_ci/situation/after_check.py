@@ -87,10 +87,10 @@ def _after_row(report: Report, row: Path, folder: Path) -> str:
         return f"git clone {shlex.quote(board_address(repository_named()))}"
     if not path.is_relative_to(layout.root):
         model_id = text_at(read_json(read_text(row, BYTES_MAX)), "model_id")
-        target = str(Path(os.path.relpath(str(layout.submissions)), f"{model_id}.json"))
+        copied_path = str(Path(os.path.relpath(str(layout.submissions)), f"{model_id}.json"))
         # Only its contributor may change a row of the board, so cp asks before it replaces one.
-        copy = ["cp", "-i" if Path(target).exists() else "-n", str(row), target]
-        return f"{shlex.join(copy)} && {shlex.join([*_CHECK, target])}"
+        copy = ["cp", "-i" if Path(copied_path).exists() else "-n", str(row), copied_path]
+        return f"{shlex.join(copy)} && {shlex.join([*_CHECK, copied_path])}"
     if not _is_proposed(path, layout):
         return ""
     step = _step(layout, report)
@@ -105,12 +105,12 @@ def _is_board(layout: Layout) -> bool:
 def _is_proposed(row: Path, layout: Layout) -> bool:
     """Whether a row or its card differs from the branch that pull requests go to."""
     repository = repository_at(layout)
-    names = [str(path) for path in (row, layout.cards and layout.cards / f"{row.stem}.md") if path]
-    pending = ("status", "--porcelain", "--ignored", "--untracked-files=all", "--", *names)
+    paths = [str(path) for path in (row, layout.cards and layout.cards / f"{row.stem}.md") if path]
+    pending = ("status", "--porcelain", "--ignored", "--untracked-files=all", "--", *paths)
     if repository.run(*pending):
         return True
     base = known_base(repository)
-    return bool(repository.run("diff", "--name-only", f"{base}...HEAD", "--", *names))
+    return bool(repository.run("diff", "--name-only", f"{base}...HEAD", "--", *paths))
 
 
 def _step(layout: Layout, checked: Report | None = None) -> NextStep:

@@ -28,6 +28,6 @@ def command_after_record(record: Path) -> str:
     next_command = "geneb-ci next" if is_row_uncommitted else NEXT_COMMAND
     if not is_uncommitted:
         return next_command
-    name = os.path.relpath(folder)
-    commit = shlex.join(["git", "commit", "-m", f"Audit {folder.name}", name])
-    return f"{shlex.join(['git', 'add', name])} && {commit} && {next_command}"
+    relative_path = os.path.relpath(folder)
+    commit = shlex.join(["git", "commit", "-m", f"Audit {folder.name}", relative_path])
+    return f"{shlex.join(['git', 'add', relative_path])} && {commit} && {next_command}"

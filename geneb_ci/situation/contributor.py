@@ -38,7 +38,7 @@ class MisplacedFile(NamedTuple):
     """A file in the wrong folder."""
 
     path: str
-    target: str
+    right_path: str
     """Path where the file belongs."""
     is_tracked: bool
     """Whether git tracks the file."""
@@ -152,25 +152,25 @@ def _paths(paths: Iterable[str]) -> str:
     return first_and_more([quoted(path)[1:-1] for path in paths], PATHS_SHOWN)
 
 
-def _outside_lines(state: BranchState) -> Iterator[str]:
+def _outside_lines(branch: BranchState) -> Iterator[str]:
     yield "this folder is not in a clone of a board: it has no submissions/ and no benchmark"
-    if state.submission_file:
-        yield f"{state.submission_file} may be a submission, which can be checked in any folder"
+    if branch.submission_file:
+        yield f"{branch.submission_file} may be a submission, which can be checked in any folder"
     yield (
         "to contribute a model, fork the repository of a board on GitHub and clone the fork; to "
         "make a board of your own: geneb-ci init . --repo OWNER/NAME"
     )
 
 
-def _clone_command(state: BranchState) -> str:
-    if state.submission_file:
-        return _join("geneb-ci", "check", state.submission_file)
-    return f"git clone {shlex.quote(state.address)}"
+def _clone_command(branch: BranchState) -> str:
+    if branch.submission_file:
+        return _join("geneb-ci", "check", branch.submission_file)
+    return f"git clone {shlex.quote(branch.address)}"
 
 
-def _conflicts_lines(state: BranchState) -> Iterator[str]:
-    yield f"a merge left {plural(len(state.tree.conflicts), 'file')} with both versions: " + (
-        _paths(state.tree.conflicts)
+def _conflicts_lines(branch: BranchState) -> Iterator[str]:
+    yield f"a merge left {plural(len(branch.tree.conflicts), 'file')} with both versions: " + (
+        _paths(branch.tree.conflicts)
     )
     yield (
         "in each file, keep the right lines, and delete those that begin with <<<<<<<, ======= or "
@@ -178,290 +178,290 @@ def _conflicts_lines(state: BranchState) -> Iterator[str]:
     )
 
 
-def _resolve_command(state: BranchState) -> str:
-    paths = _join(*state.tree.conflicts)
+def _resolve_command(branch: BranchState) -> str:
+    paths = _join(*branch.tree.conflicts)
     return f"${{EDITOR:-vi}} {paths} && git add -- {paths} && git commit --no-edit"
 
 
-def _moves_lines(state: BranchState) -> Iterator[str]:
-    for move in state.misplaced_files[:PATHS_SHOWN]:
-        yield f"{quoted(move.path)} is in the wrong place, expected {quoted(move.target)}"
+def _moves_lines(branch: BranchState) -> Iterator[str]:
+    for move in branch.misplaced_files[:PATHS_SHOWN]:
+        yield f"{quoted(move.path)} is in the wrong place, expected {quoted(move.right_path)}"
     yield "a file in the wrong folder is neither checked nor shown on the board"
 
 
-def _move_command(state: BranchState) -> str:
-    move = state.misplaced_files[0]
-    folder = str(PurePosixPath(move.target).parent)
+def _move_command(branch: BranchState) -> str:
+    move = branch.misplaced_files[0]
+    folder = str(PurePosixPath(move.right_path).parent)
     words = ("git", "mv") if move.is_tracked else ("mv", "-n")
-    return f"{_join('mkdir', '-p', folder)} && {_join(*words, move.path, move.target)}"
+    return f"{_join('mkdir', '-p', folder)} && {_join(*words, move.path, move.right_path)}"
 
 
-def _several_models_lines(state: BranchState) -> Iterator[str]:
-    yield f"the branch has files of {plural(len(state.models), 'model')}: {_paths(state.models)}"
+def _several_models_lines(branch: BranchState) -> Iterator[str]:
+    yield f"the branch has files of {plural(len(branch.models), 'model')}: {_paths(branch.models)}"
     yield "a pull request may have only one model: put every other model on a branch of its own"
-    if state.other_models_files:
+    if branch.other_models_files:
         yield (
             "the command sets the files of the other models aside; on another branch, "
             "`git stash pop` restores them"
         )
 
 
-def _set_aside_command(state: BranchState) -> str:
-    if not state.other_models_files:
+def _set_aside_command(branch: BranchState) -> str:
+    if not branch.other_models_files:
         return "geneb-ci check"
-    return _join("git", "stash", "push", "--include-untracked", "--", *state.other_models_files)
+    return _join("git", "stash", "push", "--include-untracked", "--", *branch.other_models_files)
 
 
-def _results_lines(state: BranchState) -> Iterator[str]:
-    if state.results is not None:
-        files = plural(state.results.file_count, "file")
-        yield f"{state.results.folder} has {files} of results, from which no row has been made yet"
+def _results_lines(branch: BranchState) -> Iterator[str]:
+    if branch.results is not None:
+        files = plural(branch.results.file_count, "file")
+        yield f"{branch.results.folder} has {files} of results, from which no row has been made yet"
 
 
-def _pack_command(state: BranchState) -> str:
-    results = state.results
-    if results is None:
+def _pack_command(branch: BranchState) -> str:
+    folder = branch.results
+    if folder is None:
         return ""
-    output = f"submissions/{results.model_id or 'ID'}.json"
-    return _join("geneb-ci", "pack", results.folder, *results.arguments, "--output", output)
+    output = f"submissions/{folder.model_id or 'ID'}.json"
+    return _join("geneb-ci", "pack", folder.folder, *folder.arguments, "--output", output)
 
 
-def _no_row_lines(state: BranchState) -> Iterator[str]:
-    yield f"{state.card or state.module} exists, but the row does not: the evaluation writes it"
-    if state.card_errors.number:
-        yield f"{state.card} still has placeholders: {state.card_errors.first_message}"
-    if state.extractor_error:
-        yield state.extractor_error
+def _no_row_lines(branch: BranchState) -> Iterator[str]:
+    yield f"{branch.card or branch.module} exists, but the row does not: the evaluation writes it"
+    if branch.card_errors.number:
+        yield f"{branch.card} still has placeholders: {branch.card_errors.first_message}"
+    if branch.extractor_error:
+        yield branch.extractor_error
     yield "DIR is the folder of the task data: `geneb-harness data pull DIR` downloads them"
 
 
-def _run_command(state: BranchState) -> str:
-    return _join(*state.run_command)
+def _run_command(branch: BranchState) -> str:
+    return _join(*branch.run_command)
 
 
-def _no_base_lines(state: BranchState) -> Iterator[str]:
+def _no_base_lines(branch: BranchState) -> Iterator[str]:
     yield "the clone has no main branch of its own or of a remote to compare this branch with"
-    if not state.tree.remotes:
+    if not branch.tree.remotes:
         yield "add the address of the board's repository as a remote, and fetch it"
 
 
-def _fetch_command(state: BranchState) -> str:
-    if state.tree.remotes:
+def _fetch_command(branch: BranchState) -> str:
+    if branch.tree.remotes:
         return "git fetch --all"
-    return f"git remote add upstream {shlex.quote(state.address)} && git fetch upstream"
+    return f"git remote add upstream {shlex.quote(branch.address)} && git fetch upstream"
 
 
-def _unchanged_lines(state: BranchState) -> Iterator[str]:
-    base = state.tree.base or "the last commit"
+def _unchanged_lines(branch: BranchState) -> Iterator[str]:
+    base = branch.tree.base or "the last commit"
     yield f"nothing differs from {base}, so there is no change to submit"
-    if state.tree.is_on_base and state.tree.behind:
-        yield f"{state.tree.upstream} has {plural(state.tree.behind, 'commit')} more: git pull"
+    if branch.tree.is_on_base and branch.tree.behind:
+        yield f"{branch.tree.upstream} has {plural(branch.tree.behind, 'commit')} more: git pull"
     yield (
         "to correct a row of the board, edit its file; to add a model of the Hub, the command "
         "writes its first files"
     )
 
 
-def _row_errors_lines(state: BranchState) -> Iterator[str]:
-    yield f"{state.row}: errors: {state.row_errors.with_rules}"
-    yield f"the first error: {state.row_errors.first_message}"
-    if state.is_fixable:
+def _row_errors_lines(branch: BranchState) -> Iterator[str]:
+    yield f"{branch.row}: errors: {branch.row_errors.with_rules}"
+    yield f"the first error: {branch.row_errors.first_message}"
+    if branch.is_fixable:
         yield "some errors have only one possible correction, which --fix makes"
 
 
-def _check_row_command(state: BranchState) -> str:
-    words = ["--fix"] if state.is_fixable and state.row_errors.number else []
-    return _join("geneb-ci", "check", *words, state.row)
+def _check_row_command(branch: BranchState) -> str:
+    words = ["--fix"] if branch.is_fixable and branch.row_errors.number else []
+    return _join("geneb-ci", "check", *words, branch.row)
 
 
-def _no_card_lines(state: BranchState) -> Iterator[str]:
-    yield f"{state.row} passes, but has no card, and the server refuses a row without a card"
+def _no_card_lines(branch: BranchState) -> Iterator[str]:
+    yield f"{branch.row} passes, but has no card, and the server refuses a row without a card"
     yield (
         "write a card with architecture, weights, input, pooling, layer, training data, zero-shot "
         "and known overlap; `geneb-ci explain incomplete-card` has a template"
     )
 
 
-def _write_card_command(state: BranchState) -> str:
-    folder = str(PurePosixPath(state.card).parent)
-    return f"{_join('mkdir', '-p', folder)} && {_edit_card_command(state)}"
+def _write_card_command(branch: BranchState) -> str:
+    folder = str(PurePosixPath(branch.card).parent)
+    return f"{_join('mkdir', '-p', folder)} && {_edit_card_command(branch)}"
 
 
-def _card_errors_lines(state: BranchState) -> Iterator[str]:
-    yield f"{state.card}: errors: {state.card_errors.with_rules}"
-    yield f"the first error: {state.card_errors.first_message}"
+def _card_errors_lines(branch: BranchState) -> Iterator[str]:
+    yield f"{branch.card}: errors: {branch.card_errors.with_rules}"
+    yield f"the first error: {branch.card_errors.first_message}"
 
 
-def _edit_card_command(state: BranchState) -> str:
-    return f"${{EDITOR:-vi}} {shlex.quote(state.card)} && {_join('geneb-ci', 'check', state.row)}"
+def _edit_card_command(branch: BranchState) -> str:
+    return f"${{EDITOR:-vi}} {shlex.quote(branch.card)} && {_join('geneb-ci', 'check', branch.row)}"
 
 
-def _extractor_lines(state: BranchState) -> Iterator[str]:
-    yield state.extractor_error
+def _extractor_lines(branch: BranchState) -> Iterator[str]:
+    yield branch.extractor_error
     yield "auditors repeat the run with this very file, so it is part of the submission"
 
 
-def _edit_extractor_command(state: BranchState) -> str:
-    spec = f"{state.module}:{state.class_name or 'CLASS'}"
+def _edit_extractor_command(branch: BranchState) -> str:
+    spec = f"{branch.module}:{branch.class_name or 'CLASS'}"
     check = _join("geneb-harness", "extractors", "check", spec)
-    if state.is_module_missing:
-        return f"{_join('cp', '-n', 'FILE.py', state.module)} && {check}"
-    return f"${{EDITOR:-vi}} {shlex.quote(state.module)} && {check}"
+    if branch.is_module_missing:
+        return f"{_join('cp', '-n', 'FILE.py', branch.module)} && {check}"
+    return f"${{EDITOR:-vi}} {shlex.quote(branch.module)} && {check}"
 
 
-def _practice_row_lines(state: BranchState) -> Iterator[str]:
-    yield f"{state.row} passes, on a practice board that is only on this machine"
+def _practice_row_lines(branch: BranchState) -> Iterator[str]:
+    yield f"{branch.row} passes, on a practice board that is only on this machine"
     yield "commit it, as if a maintainer had merged it; a real board needs a pull request"
-    if state.receipt is not None and not state.receipt.is_published:
+    if branch.receipt is not None and not branch.receipt.is_published:
         yield "for a real board, you would first publish its receipt: geneb-ci receipt push"
-    yield from _uncommitted_lines(state)
+    yield from _uncommitted_lines(branch)
 
 
-def _commit_practised_command(state: BranchState) -> str:
-    return f"{_commit_command(state)} && geneb-ci next --as maintainer"
+def _commit_practised_command(branch: BranchState) -> str:
+    return f"{_commit_command(branch)} && geneb-ci next --as maintainer"
 
 
-def _receipt_lines(state: BranchState) -> Iterator[str]:
-    if state.receipt is not None:
-        files = plural(state.receipt.file_count, "file")
-        yield f"{state.row} declares a receipt of {files}, but not where they are published"
+def _receipt_lines(branch: BranchState) -> Iterator[str]:
+    if branch.receipt is not None:
+        files = plural(branch.receipt.file_count, "file")
+        yield f"{branch.row} declares a receipt of {files}, but not where they are published"
     yield (
         "publish them in an existing data set of the Hub; the command adds the data set's commit "
         "to the row"
     )
 
 
-def _push_receipt_command(state: BranchState) -> str:
-    folder = (state.receipt.folder if state.receipt is not None else "") or "DIR"
+def _push_receipt_command(branch: BranchState) -> str:
+    folder = (branch.receipt.folder if branch.receipt is not None else "") or "DIR"
     return _join(
-        *("geneb-ci", "receipt", "push", state.row, "--receipt", folder, "--repo", "OWNER/NAME")
+        *("geneb-ci", "receipt", "push", branch.row, "--receipt", folder, "--repo", "OWNER/NAME")
     )
 
 
-def _published_receipt_lines(state: BranchState) -> Iterator[str]:
-    yield f"{state.row} passes every check; its published receipt has not been verified here"
+def _published_receipt_lines(branch: BranchState) -> Iterator[str]:
+    yield f"{branch.row} passes every check; its published receipt has not been verified here"
     yield "compute every cell from the receipt, as auditors will, before you commit the row"
-    yield from _uncommitted_lines(state)
+    yield from _uncommitted_lines(branch)
 
 
-def _verify_and_commit_command(state: BranchState) -> str:
-    words = ["geneb-ci", "receipt", "verify", state.row]
-    if state.receipt is not None and state.receipt.needs_data:
+def _verify_and_commit_command(branch: BranchState) -> str:
+    words = ["geneb-ci", "receipt", "verify", branch.row]
+    if branch.receipt is not None and branch.receipt.needs_data:
         words += ["--data", "DIR"]
-    return f"{_join(*words)} && {_commit_command(state)}"
+    return f"{_join(*words)} && {_commit_command(branch)}"
 
 
-def _on_base_lines(state: BranchState) -> Iterator[str]:
-    branch = state.tree.branch or "no branch"
-    yield f"a pull request needs a branch of its own, but you are on {branch}"
+def _on_base_lines(branch: BranchState) -> Iterator[str]:
+    current = branch.tree.branch or "no branch"
+    yield f"a pull request needs a branch of its own, but you are on {current}"
 
 
-def _branch_off_command(state: BranchState) -> str:
-    return _join("git", "switch", "--create", f"add-{state.model or 'model'}")
+def _branch_off_command(branch: BranchState) -> str:
+    return _join("git", "switch", "--create", f"add-{branch.model or 'model'}")
 
 
-def _pending_lines(state: BranchState) -> Iterator[str]:
-    yield f"{state.row or 'the submission'} passes, but is not committed"
-    yield from _warned_lines(state)
-    yield from _uncommitted_lines(state)
+def _pending_lines(branch: BranchState) -> Iterator[str]:
+    yield f"{branch.row or 'the submission'} passes, but is not committed"
+    yield from _warned_lines(branch)
+    yield from _uncommitted_lines(branch)
 
 
-def _uncommitted_lines(state: BranchState) -> Iterator[str]:
-    yield f"not committed, so the server would not see: {_paths(state.pending)}"
-    if ignored := [path for path in state.pending if path in state.tree.ignored]:
+def _uncommitted_lines(branch: BranchState) -> Iterator[str]:
+    yield f"not committed, so the server would not see: {_paths(branch.pending)}"
+    if ignored := [path for path in branch.pending if path in branch.tree.ignored]:
         yield f"git ignores {_paths(ignored)}; the command adds them all the same"
-    if state.other_uncommitted:
-        yield f"left out, since not part of a submission: {_paths(state.other_uncommitted)}"
+    if branch.other_uncommitted:
+        yield f"left out, since not part of a submission: {_paths(branch.other_uncommitted)}"
 
 
-def _commit_command(state: BranchState) -> str:
-    message = f"Add {state.model}" if state.model else "Add a submission"
-    add = _join(*state.tree.add(*state.pending))
+def _commit_command(branch: BranchState) -> str:
+    message = f"Add {branch.model}" if branch.model else "Add a submission"
+    add = _join(*branch.tree.add(*branch.pending))
     return f"{add} && {_join('git', 'commit', '-m', message)}"
 
 
-def _outdated_lines(state: BranchState) -> Iterator[str]:
-    yield f"{state.tree.base} has meanwhile changed the same files: {_paths(state.outdated)}"
+def _outdated_lines(branch: BranchState) -> Iterator[str]:
+    yield f"{branch.tree.base} has meanwhile changed the same files: {_paths(branch.outdated)}"
     yield "merge it and keep both changes; otherwise the pull request would undo the other change"
 
 
-def _merge_command(state: BranchState) -> str:
-    remote, slash, branch = state.tree.base.partition("/")
-    fetch = f"{_join('git', 'fetch', remote, branch)} && " if slash else ""
-    return f"{fetch}{_join('git', 'merge', state.tree.base)}"
+def _merge_command(branch: BranchState) -> str:
+    remote, slash, base = branch.tree.base.partition("/")
+    fetch = f"{_join('git', 'fetch', remote, base)} && " if slash else ""
+    return f"{fetch}{_join('git', 'merge', branch.tree.base)}"
 
 
-def _refused_change_lines(state: BranchState) -> Iterator[str]:
-    yield f"the server would refuse the last commit; errors: {state.verdict_errors.with_rules}"
-    yield f"the first error: {state.verdict_errors.first_message}"
+def _refused_change_lines(branch: BranchState) -> Iterator[str]:
+    yield f"the server would refuse the last commit; errors: {branch.verdict_errors.with_rules}"
+    yield f"the first error: {branch.verdict_errors.first_message}"
 
 
-def _unpushed_lines(state: BranchState) -> Iterator[str]:
-    yield f"the branch is ready: {plural(state.changed_file_count, 'file')} committed, no error"
-    yield from _warned_lines(state)
-    yield from _other_uncommitted_lines(state)
-    if not state.tree.remotes:
+def _unpushed_lines(branch: BranchState) -> Iterator[str]:
+    yield f"the branch is ready: {plural(branch.changed_file_count, 'file')} committed, no error"
+    yield from _warned_lines(branch)
+    yield from _other_uncommitted_lines(branch)
+    if not branch.tree.remotes:
         yield "the clone has no remote: add the address of your fork of the board's repository"
-    elif state.tree.upstream:
-        yield f"{plural(state.tree.ahead, 'commit')} not pushed to {state.tree.upstream} yet"
+    elif branch.tree.upstream:
+        yield f"{plural(branch.tree.ahead, 'commit')} not pushed to {branch.tree.upstream} yet"
     else:
         yield "the branch is only on this machine"
 
 
-def _warned_lines(state: BranchState) -> Iterator[str]:
-    if state.warnings.number:
-        yield f"warnings, to explain in the card: {state.warnings.with_rules}"
+def _warned_lines(branch: BranchState) -> Iterator[str]:
+    if branch.warnings.number:
+        yield f"warnings, to explain in the card: {branch.warnings.with_rules}"
 
 
-def _other_uncommitted_lines(state: BranchState) -> Iterator[str]:
-    if state.other_uncommitted:
-        file_list = _paths(state.other_uncommitted)
+def _other_uncommitted_lines(branch: BranchState) -> Iterator[str]:
+    if branch.other_uncommitted:
+        file_list = _paths(branch.other_uncommitted)
         yield f"not committed, so the server would not see: {file_list}"
 
 
-def _push_command(state: BranchState) -> str:
-    if not state.tree.remotes:
-        return f"git remote add origin {shlex.quote(state.address)}"
-    if state.tree.upstream:
+def _push_command(branch: BranchState) -> str:
+    if not branch.tree.remotes:
+        return f"git remote add origin {shlex.quote(branch.address)}"
+    if branch.tree.upstream:
         return "git push"
-    remote = "origin" if "origin" in state.tree.remotes else min(state.tree.remotes)
-    return _join("git", "push", "--set-upstream", remote, state.tree.branch)
+    remote = "origin" if "origin" in branch.tree.remotes else min(branch.tree.remotes)
+    return _join("git", "push", "--set-upstream", remote, branch.tree.branch)
 
 
-def _pushed_lines(state: BranchState) -> Iterator[str]:
-    yield f"the branch is pushed to {state.tree.upstream} and passes"
-    yield from _warned_lines(state)
-    yield from _other_uncommitted_lines(state)
-    if state.github_repository:
-        yield f"{state.github_repository} has no open pull request of this commit"
+def _pushed_lines(branch: BranchState) -> Iterator[str]:
+    yield f"the branch is pushed to {branch.tree.upstream} and passes"
+    yield from _warned_lines(branch)
+    yield from _other_uncommitted_lines(branch)
+    if branch.github_repository:
+        yield f"{branch.github_repository} has no open pull request of this commit"
     else:
         yield "not checked: is there a pull request? (--repo OWNER/NAME, with GH_TOKEN)"
 
 
-def _create_pull_command(state: BranchState) -> str:
-    words = ["gh", "pr", "create", "--title", f"Add {state.model or state.tree.branch}"]
-    words += ["--base", state.tree.base_name or "main", "--fill-first"]
-    if state.tree.repository:
-        words += ["--repo", state.tree.repository]
-        fork = state.tree.remotes.get(state.tree.upstream.partition("/")[0], "")
+def _create_pull_command(branch: BranchState) -> str:
+    words = ["gh", "pr", "create", "--title", f"Add {branch.model or branch.tree.branch}"]
+    words += ["--base", branch.tree.base_name or "main", "--fill-first"]
+    if branch.tree.repository:
+        words += ["--repo", branch.tree.repository]
+        fork = branch.tree.remotes.get(branch.tree.upstream.partition("/")[0], "")
         owner = fork.partition("/")[0]
-        words += ["--head", f"{owner}:{state.tree.branch}" if owner else state.tree.branch]
+        words += ["--head", f"{owner}:{branch.tree.branch}" if owner else branch.tree.branch]
     return _join(*words)
 
 
-def _pull_state_lines(state: BranchState) -> Iterator[str]:
-    if state.pull is not None:
-        yield f"pull request {state.pull.number}: {state.pull.verdict}"
-        yield f"the next to act is {state.pull.next_to_act}: {state.pull.action}"
+def _pull_state_lines(branch: BranchState) -> Iterator[str]:
+    if branch.pull is not None:
+        yield f"pull request {branch.pull.number}: {branch.pull.verdict}"
+        yield f"the next to act is {branch.pull.next_to_act}: {branch.pull.action}"
 
 
-def _view_command(state: BranchState) -> str:
-    number = str(state.pull.number) if state.pull is not None else ""
-    return _join("gh", "pr", "view", number, "--repo", state.github_repository, "--comments")
+def _view_command(branch: BranchState) -> str:
+    number = str(branch.pull.number) if branch.pull is not None else ""
+    return _join("gh", "pr", "view", number, "--repo", branch.github_repository, "--comments")
 
 
-def _has_submission_files(state: BranchState) -> bool:
-    return bool(state.row or state.card or state.module or state.pending)
+def _has_submission_files(branch: BranchState) -> bool:
+    return bool(branch.row or branch.card or branch.module or branch.pending)
 
 
 TABLE: tuple[Situation[BranchState], ...] = (

@@ -229,103 +229,103 @@ def _setup_lines(_: BoardState) -> Iterator[str]:
     yield "geneb-ci init writes the missing files and keeps the existing ones"
 
 
-def _init_command(state: BoardState) -> str:
-    return shlex.join(["geneb-ci", "init", ".", "--repo", state.repository or "OWNER/NAME"])
+def _init_command(board: BoardState) -> str:
+    return shlex.join(["geneb-ci", "init", ".", "--repo", board.repository or "OWNER/NAME"])
 
 
 def _no_rows_lines(_: BoardState) -> Iterator[str]:
     yield "a board cannot be built without a row"
 
 
-def _row_refused_lines(state: BoardState) -> Iterator[str]:
-    yield f"rows with errors: {_path_list(state.refused)}"
+def _row_refused_lines(board: BoardState) -> Iterator[str]:
+    yield f"rows with errors: {_path_list(board.refused)}"
     yield "a board can only be built and published if every row passes"
 
 
-def _history_broken_lines(state: BoardState) -> Iterator[str]:
-    if state.lost_statement is not None:
-        yield f"the history of signed statements is broken: {state.lost_statement.reason}"
-        if state.lost_statement.lost_count > 1:
-            yield f"{plural(state.lost_statement.lost_count, 'statement')} are lost in total"
-        if not state.lost_statement.commit:
+def _history_broken_lines(board: BoardState) -> Iterator[str]:
+    if board.lost_statement is not None:
+        yield f"the history of signed statements is broken: {board.lost_statement.reason}"
+        if board.lost_statement.lost_count > 1:
+            yield f"{plural(board.lost_statement.lost_count, 'statement')} are lost in total"
+        if not board.lost_statement.commit:
             yield "no commit of this clone has the original content: fetch main and try again"
     yield "until it is restored, rows that depend on it have no level, and nothing is published"
 
 
-def _restore_command(state: BoardState) -> str:
-    if state.lost_statement is None or not state.lost_statement.commit:
+def _restore_command(board: BoardState) -> str:
+    if board.lost_statement is None or not board.lost_statement.commit:
         return "geneb-ci audit verify"
     return shlex.join(
         [
             "git",
             "restore",
-            f"--source={state.lost_statement.commit[:DIGITS]}",
+            f"--source={board.lost_statement.commit[:DIGITS]}",
             "--",
-            state.lost_statement.path,
+            board.lost_statement.path,
         ]
     )
 
 
-def _record_broken_lines(state: BoardState) -> Iterator[str]:
-    if state.broken_record is not None:
-        yield f"{state.broken_record.path} does not verify: {state.broken_record.reason}"
-        if state.broken_record.broken_count > 1:
-            yield f"{plural(state.broken_record.broken_count, 'statement')} do not verify in total"
+def _record_broken_lines(board: BoardState) -> Iterator[str]:
+    if board.broken_record is not None:
+        yield f"{board.broken_record.path} does not verify: {board.broken_record.reason}"
+        if board.broken_record.broken_count > 1:
+            yield f"{plural(board.broken_record.broken_count, 'statement')} do not verify in total"
     yield "while a statement does not verify, no level is computed; the command shows every step"
 
 
-def _verify_command(state: BoardState) -> str:
-    path = state.broken_record.path if state.broken_record is not None else ""
+def _verify_command(board: BoardState) -> str:
+    path = board.broken_record.path if board.broken_record is not None else ""
     return shlex.join(["geneb-ci", "audit", "verify", path])
 
 
-def _differs_lines(state: BoardState) -> Iterator[str]:
-    model = state.pending.differing_model if state.pending is not None else ""
+def _differs_lines(board: BoardState) -> Iterator[str]:
+    model = board.pending.differing_model if board.pending is not None else ""
     yield f"an audit of {model} differs: merge its record, but not a row that is still proposed"
     yield f"the board then marks the row as disputed; {CORRECTION_TEXT}"
 
 
-def _pending_lines(state: BoardState) -> Iterator[str]:
-    if state.pending is not None:
-        yield f"signed, but not committed: {_path_list(state.pending.paths)}"
+def _pending_lines(board: BoardState) -> Iterator[str]:
+    if board.pending is not None:
+        yield f"signed, but not committed: {_path_list(board.pending.paths)}"
     yield "a statement counts as soon as it is on the main branch; later statements link to it"
 
 
-def _commit_pending_command(state: BoardState) -> str:
-    paths = state.pending.paths if state.pending is not None else ()
+def _commit_pending_command(board: BoardState) -> str:
+    paths = board.pending.paths if board.pending is not None else ()
     folders = sorted({path.rpartition("/")[0] for path in paths})
     models = [folder.rpartition("/")[2] for folder in folders]
-    is_plain = len(paths) > 1 and not {*paths} & {*state.tree.ignored}
-    add = shlex.join(state.tree.add(*(folders if is_plain else paths)))
+    is_plain = len(paths) > 1 and not {*paths} & {*board.tree.ignored}
+    add = shlex.join(board.tree.add(*(folders if is_plain else paths)))
     return f"{add} && {shlex.join(['git', 'commit', '-m', f'Audit {first_and_more(models)}'])}"
 
 
-def _unmerged_lines(state: BoardState) -> Iterator[str]:
-    yield f"committed here, but not on {state.tree.base}: {_path_list(state.unmerged)}"
+def _unmerged_lines(board: BoardState) -> Iterator[str]:
+    yield f"committed here, but not on {board.tree.base}: {_path_list(board.unmerged)}"
     yield "open a pull request, in which the server verifies the statements again and merges them"
 
 
-def _push_command(state: BoardState) -> str:
-    if state.tree.upstream and not state.tree.is_on_base:
+def _push_command(board: BoardState) -> str:
+    if board.tree.upstream and not board.tree.is_on_base:
         return "git push"
-    branch = STATEMENTS_BRANCH if state.tree.is_on_base else state.tree.branch
-    remote = state.tree.base.partition("/")[0]
+    branch = STATEMENTS_BRANCH if board.tree.is_on_base else board.tree.branch
+    remote = board.tree.base.partition("/")[0]
     push = shlex.join(["git", "push", "--set-upstream", remote, branch])
     switch = shlex.join(["git", "switch", "--create", branch])
-    return f"{switch} && {push}" if state.tree.is_on_base else push
+    return f"{switch} && {push}" if board.tree.is_on_base else push
 
 
-def _in_review_lines(state: BoardState) -> Iterator[str]:
-    yield f"pushed to {state.tree.upstream}, but not on {state.tree.base}: " + (
-        _path_list(state.unmerged)
+def _in_review_lines(board: BoardState) -> Iterator[str]:
+    yield f"pushed to {board.tree.upstream}, but not on {board.tree.base}: " + (
+        _path_list(board.unmerged)
     )
-    if not state.is_github_known:
+    if not board.is_github_known:
         yield "not checked: is there a pull request of this branch? if there is, merge it"
 
 
-def _propose_command(state: BoardState) -> str:
+def _propose_command(board: BoardState) -> str:
     words = ["gh", "pr", "create", "--title", "Add audits", "--fill-first"]
-    return shlex.join([*words, *(["--repo", state.repository] if state.repository else [])])
+    return shlex.join([*words, *(["--repo", board.repository] if board.repository else [])])
 
 
 def _no_key_lines(_: BoardState) -> Iterator[str]:
@@ -333,35 +333,35 @@ def _no_key_lines(_: BoardState) -> Iterator[str]:
     yield "make a key; the command prints its entry, which counts as soon as main has it"
 
 
-def _unusable_key_lines(state: BoardState) -> Iterator[str]:
-    if state.key.state == REVOKED:
-        yield f"your key {state.key.path} is revoked, so none of its signatures counts"
+def _unusable_key_lines(board: BoardState) -> Iterator[str]:
+    if board.key.state == REVOKED:
+        yield f"your key {board.key.path} is revoked, so none of its signatures counts"
     else:
-        yield f"your key {state.key.path} has expired, so new signatures by it do not count"
+        yield f"your key {board.key.path} has expired, so new signatures by it do not count"
     yield "make a new key; the command prints its entry, which counts as soon as main has it"
 
 
-def _unlisted_lines(state: BoardState) -> Iterator[str]:
-    yield f"your key {state.key.path} is not in {KEYS}, so its signatures do not count"
+def _unlisted_lines(board: BoardState) -> Iterator[str]:
+    yield f"your key {board.key.path} is not in {KEYS}, so its signatures do not count"
     yield "add its entry to the member `keys`, by pull request, with the name of its owner:"
-    yield state.key.entry
+    yield board.key.entry
 
 
-def _keygen_command(state: BoardState) -> str:
-    words = ["geneb-ci", "audit", "keygen", "--output", state.key.free_path]
-    return shlex.join([*words, "--owner", state.key.owner or "NAME"])
+def _keygen_command(board: BoardState) -> str:
+    words = ["geneb-ci", "audit", "keygen", "--output", board.key.free_path]
+    return shlex.join([*words, "--owner", board.key.owner or "NAME"])
 
 
-def _continuing_command(state: BoardState, *options: str) -> str:
+def _continuing_command(board: BoardState, *options: str) -> str:
     """Return the command that continues an audit: `audit run` for a plan, else `audit FILE`."""
-    audit = state.audit
+    audit = board.audit
     is_drawn_here = bool(audit.work) and audit.is_drawn
     if audit.plan:
         words = ["geneb-ci", "audit", "run", audit.plan]
     elif audit.typed_words:
         words = [word for word in audit.typed_words if word != "--unsigned"]
         practice = [["--practice"]] if audit.is_practice and not is_drawn_here else []
-        for option in (*practice, [*options], state.signing):
+        for option in (*practice, [*options], board.signing):
             words += [] if {*option[:1]} & {*words} else option
         return shlex.join(words)
     else:
@@ -370,102 +370,102 @@ def _continuing_command(state: BoardState, *options: str) -> str:
             words += ["--committed-at", audit.committed_at]
         if audit.is_practice and not is_drawn_here:
             words.append("--practice")
-    if state.needs_data and not audit.is_rerun:
+    if board.needs_data and not audit.is_rerun:
         words += ["--data", DIR]
     if audit.shown_on and not audit.is_practice:
         words += ["--shown-on", audit.shown_on]
-    return shlex.join([*words, *options, *state.signing])
+    return shlex.join([*words, *options, *board.signing])
 
 
-def _unsigned_lines(state: BoardState) -> Iterator[str]:
-    yield f"the audit of {state.audit.model} is computed, but its record is not signed"
+def _unsigned_lines(board: BoardState) -> Iterator[str]:
+    yield f"the audit of {board.audit.model} is computed, but its record is not signed"
     yield "the command signs the record; it computes nothing again"
 
 
-def _overdue_lines(state: BoardState) -> Iterator[str]:
+def _overdue_lines(board: BoardState) -> Iterator[str]:
     yield (
-        f"the audit of {state.audit.model} is overdue: "
-        f"its sample was drawn {duration(state.audit.age_seconds)} ago, "
+        f"the audit of {board.audit.model} is overdue: "
+        f"its sample was drawn {duration(board.audit.age_seconds)} ago, "
         "but it has no record"
     )
     yield "until it has a record, this sample is added to every other sample for this model"
 
 
-def _not_rerun_lines(state: BoardState) -> Iterator[str]:
-    yield f"the sample of {state.audit.model} is drawn, but not rerun yet"
-    if state.needs_data:
+def _not_rerun_lines(board: BoardState) -> Iterator[str]:
+    yield f"the sample of {board.audit.model} is drawn, but not rerun yet"
+    if board.needs_data:
         yield f"{DIR} is the folder of the task data: `geneb-ci data pull {DIR}` downloads them"
-    if state.audit.statement and not state.audit.plan and not state.audit.work:
-        yield f"the command makes the same plan again as in {state.audit.statement}"
+    if board.audit.statement and not board.audit.plan and not board.audit.work:
+        yield f"the command makes the same plan again as in {board.audit.statement}"
 
 
-def _round_not_due_lines(state: BoardState) -> Iterator[str]:
+def _round_not_due_lines(board: BoardState) -> Iterator[str]:
     yield (
-        f"the commitment of {state.audit.model} has been public since {state.audit.committed_at}; "
-        f"the beacon's round that decides its sample is due at {state.audit.due}"
+        f"the commitment of {board.audit.model} has been public since {board.audit.committed_at}; "
+        f"the beacon's round that decides its sample is due at {board.audit.due}"
     )
     yield "the command waits for this round, then draws the sample"
 
 
-def _round_due_lines(state: BoardState) -> Iterator[str]:
+def _round_due_lines(board: BoardState) -> Iterator[str]:
     yield (
-        f"the commitment of {state.audit.model} has been public since {state.audit.committed_at}, "
+        f"the commitment of {board.audit.model} has been public since {board.audit.committed_at}, "
         "and the beacon's round that decides its sample has been published"
     )
 
 
-def _draw_command(state: BoardState) -> str:
-    audit = state.audit
+def _draw_command(board: BoardState) -> str:
+    audit = board.audit
     time = [] if audit.is_practice else ["--committed-at", audit.committed_at or TIME]
     if audit.work or not audit.statement:
-        return _continuing_command(state, *time)
+        return _continuing_command(board, *time)
     words = ["geneb-ci", "audit", "plan", audit.statement, *time, *audit.sample]
     words += ["--practice"] if audit.is_practice else ["--shown-on", audit.shown_on or COMMIT]
-    return shlex.join([*words, "--output", "PLAN.json", *state.signing])
+    return shlex.join([*words, "--output", "PLAN.json", *board.signing])
 
 
-def _unpublished_lines(state: BoardState) -> Iterator[str]:
-    yield f"the commitment of {state.audit.model} is made; it is not known whether it is public"
-    if not state.is_github_known and not state.audit.is_practice:
-        yield f"not checked: statuses on GitHub (--repo {state.repository or 'OWNER/NAME'})"
+def _unpublished_lines(board: BoardState) -> Iterator[str]:
+    yield f"the commitment of {board.audit.model} is made; it is not known whether it is public"
+    if not board.is_github_known and not board.audit.is_practice:
+        yield f"not checked: statuses on GitHub (--repo {board.repository or 'OWNER/NAME'})"
     yield "publish the digest as a status of main (with GH_TOKEN); its time decides the sample"
 
 
-def _publish_commitment_command(state: BoardState) -> str:
-    words = ["geneb-ci", "audit", "publish", f"submissions/{state.audit.model}.json"]
-    return shlex.join([*words, *(["--repo", state.repository] if state.repository else [])])
+def _publish_commitment_command(board: BoardState) -> str:
+    words = ["geneb-ci", "audit", "publish", f"submissions/{board.audit.model}.json"]
+    return shlex.join([*words, *(["--repo", board.repository] if board.repository else [])])
 
 
-def _practice_not_drawn_lines(state: BoardState) -> Iterator[str]:
-    yield f"the commitment of {state.audit.model} is made; a practice sample can be drawn at once"
+def _practice_not_drawn_lines(board: BoardState) -> Iterator[str]:
+    yield f"the commitment of {board.audit.model} is made; a practice sample can be drawn at once"
 
 
-def _behind_lines(state: BoardState) -> Iterator[str]:
-    if state.live is not None:
+def _behind_lines(board: BoardState) -> Iterator[str]:
+    if board.live is not None:
         texts = {
             LiveStatus.NOTHING: "has no board yet",
             LiveStatus.BEHIND: "has an older board than main: rows or records were merged later",
             LiveStatus.OTHER: "has a board that is neither the one of main nor a newer one",
         }
-        yield f"the Space {state.live.space} {texts.get(state.live.status, state.live.status)}"
+        yield f"the Space {board.live.space} {texts.get(board.live.status, board.live.status)}"
     yield "the workflow publish.yml publishes after a merge; with HF_TOKEN, the command does it now"
 
 
-def _publish_command(state: BoardState) -> str:
-    return shlex.join(["geneb-ci", "publish", "--space", state.live.space if state.live else ""])
+def _publish_command(board: BoardState) -> str:
+    return shlex.join(["geneb-ci", "publish", "--space", board.live.space if board.live else ""])
 
 
-def _waiting_pulls_lines(state: BoardState) -> Iterator[str]:
-    if state.pull is not None:
+def _waiting_pulls_lines(board: BoardState) -> Iterator[str]:
+    if board.pull is not None:
         yield (
-            f"pull requests that wait for a maintainer: {state.pull.number_waiting}; the oldest is "
-            f"{state.pull.number}, {state.pull.name}, open for {state.pull.age}"
+            f"pull requests that wait for a maintainer: {board.pull.number_waiting}; the oldest is "
+            f"{board.pull.number}, {board.pull.name}, open for {board.pull.age}"
         )
-        yield state.pull.action
+        yield board.pull.action
 
 
-def _view_pull_command(state: BoardState) -> str:
-    return pull_command(state.pull, state.repository) if state.pull is not None else ""
+def _view_pull_command(board: BoardState) -> str:
+    return pull_command(board.pull, board.repository) if board.pull is not None else ""
 
 
 def pull_command(pull: WaitingPull, repository: str) -> str:
@@ -479,97 +479,97 @@ def pull_command(pull: WaitingPull, repository: str) -> str:
     return shlex.join(["gh", "pr", verb[0], str(pull.number), "--repo", repository, *verb[1:]])
 
 
-def _first_candidate(state: BoardState) -> AuditCandidate | None:
-    return next((row for row in state.queue if not row.refusal), None)
+def _first_candidate(board: BoardState) -> AuditCandidate | None:
+    return next((row for row in board.queue if not row.refusal), None)
 
 
-def _not_on_github_lines(state: BoardState) -> Iterator[str]:
+def _not_on_github_lines(board: BoardState) -> Iterator[str]:
     yield "the board is only on this machine: its clone has no remote"
-    create = f"create {state.repository} on GitHub, empty"
-    if _is_practised(state):
+    create = f"create {board.repository} on GitHub, empty"
+    if _is_practised(board):
         yield (
             f"for practice it can stay here; to publish it, {create}, and set it up: "
             f"{APPLY_COMMAND}"
         )
-        if _first_candidate(state) is None:
+        if _first_candidate(board) is None:
             yield "no row is left to audit: the command shows the levels and the page of the board"
         return
     yield f"{create}; the command pushes the board to GitHub and sets up the repository"
-    if _first_candidate(state) is not None:
-        yield f"or audit a row before that: {_audit_first_command(state)}"
+    if _first_candidate(board) is not None:
+        yield f"or audit a row before that: {_audit_first_command(board)}"
 
 
-def _is_practised(state: BoardState) -> bool:
+def _is_practised(board: BoardState) -> bool:
     """Whether the board is used for practice: it needs no data and has more than its first row."""
-    return not state.needs_data and state.row_count > 1
+    return not board.needs_data and board.row_count > 1
 
 
-def _stay_or_push_command(state: BoardState) -> str:
-    if not _is_practised(state):
+def _stay_or_push_command(board: BoardState) -> str:
+    if not _is_practised(board):
         return APPLY_COMMAND
     return (
         "geneb-ci trust && geneb-ci serve"
-        if _first_candidate(state) is None
-        else _audit_first_command(state)
+        if _first_candidate(board) is None
+        else _audit_first_command(board)
     )
 
 
-def _row_to_audit_lines(state: BoardState) -> Iterator[str]:
-    candidate = _first_candidate(state)
+def _row_to_audit_lines(board: BoardState) -> Iterator[str]:
+    candidate = _first_candidate(board)
     if candidate is not None:
         weight_text = f"; weight of its warnings: {candidate.weight:g}" if candidate.weight else ""
         yield f"audit {candidate.model} first: no audit confirms it{weight_text}"
         if candidate.withdrawal_reason:
             yield f"its last audit was withdrawn: {candidate.withdrawal_reason}"
         later_models = [
-            row.model for row in state.queue if row is not candidate and not row.refusal
+            row.model for row in board.queue if row is not candidate and not row.refusal
         ]
         if later_models:
             yield f"then {first_and_more(later_models, LISTED_MAX)}"
-    yield from _refusals_lines(state)
-    yield from _unchecked_lines(state)
+    yield from _refusals_lines(board)
+    yield from _unchecked_lines(board)
 
 
-def _refusals_lines(state: BoardState) -> Iterator[str]:
-    refused = [row for row in state.queue if row.refusal]
+def _refusals_lines(board: BoardState) -> Iterator[str]:
+    refused = [row for row in board.queue if row.refusal]
     if refused:
         yield (
             f"rows that cannot be audited: {len(refused)}; {refused[0].model}: {refused[0].refusal}"
         )
 
 
-def _unchecked_lines(state: BoardState) -> Iterator[str]:
-    if not state.is_github_known:
-        yield f"not checked: pull requests (--repo {state.repository or 'OWNER/NAME'})"
-    if state.live is None:
-        yield f"not checked: the published board (--space {state.space or 'OWNER/NAME'})"
+def _unchecked_lines(board: BoardState) -> Iterator[str]:
+    if not board.is_github_known:
+        yield f"not checked: pull requests (--repo {board.repository or 'OWNER/NAME'})"
+    if board.live is None:
+        yield f"not checked: the published board (--space {board.space or 'OWNER/NAME'})"
 
 
-def _audit_first_command(state: BoardState) -> str:
-    candidate = _first_candidate(state)
+def _audit_first_command(board: BoardState) -> str:
+    candidate = _first_candidate(board)
     words = ["geneb-ci", "audit", candidate.file if candidate is not None else ""]
-    words += ["--data", DIR] if state.needs_data else ["--practice"]
-    return shlex.join([*words, *state.signing])
+    words += ["--data", DIR] if board.needs_data else ["--practice"]
+    return shlex.join([*words, *board.signing])
 
 
-def _disputed_lines(state: BoardState) -> Iterator[str]:
-    yield f"{state.disputed[0]} is disputed: an audit found other scores than the row claims"
+def _disputed_lines(board: BoardState) -> Iterator[str]:
+    yield f"{board.disputed[0]} is disputed: an audit found other scores than the row claims"
     yield CORRECTION_TEXT
-    yield from _refusals_lines(state)
+    yield from _refusals_lines(board)
 
 
-def _nothing_to_do_lines(state: BoardState) -> Iterator[str]:
-    yield from _refusals_lines(state)
-    yield from _unchecked_lines(state)
+def _nothing_to_do_lines(board: BoardState) -> Iterator[str]:
+    yield from _refusals_lines(board)
+    yield from _unchecked_lines(board)
 
 
-def _check_servers_command(state: BoardState) -> str:
+def _check_servers_command(board: BoardState) -> str:
     words = ["geneb-ci", "next", "--as", "maintainer"]
-    if not state.is_github_known:
-        words += ["--repo", state.repository or "OWNER/NAME"]
-    if state.live is None:
-        words += ["--space", state.space or "OWNER/NAME"]
-    return "" if state.is_github_known and state.live is not None else shlex.join(words)
+    if not board.is_github_known:
+        words += ["--repo", board.repository or "OWNER/NAME"]
+    if board.live is None:
+        words += ["--space", board.space or "OWNER/NAME"]
+    return "" if board.is_github_known and board.live is not None else shlex.join(words)
 
 
 TABLE: tuple[Situation[BoardState], ...] = (

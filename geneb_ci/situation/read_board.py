@@ -99,10 +99,10 @@ class BoardReader:
         answers = saved_answers(self.root)
         verifications = list(self.audits.verifications())
         evidence = evidence_from(self.audits, verifications)
-        results, audits = self._results(), self.open_audits({})
+        checked_rows, audits = self._checked_rows(), self.open_audits({})
         return BoardState(
             tree=self.tree,
-            row_count=len(results),
+            row_count=len(checked_rows),
             has_answers=bool(answers),
             signer_count=len(self.audits.keys),
             key=self.key(),
@@ -111,9 +111,9 @@ class BoardReader:
             pending=self._pending(),
             unmerged=self._unmerged(),
             audits=audits,
-            queue=tuple(self._queue(results, evidence, audits)),
-            refused=tuple(r.document.path.stem for r in results if not _passes(r)),
-            disputed=tuple(_models_with_evidence(results, evidence, Evidence.DISPUTED)),
+            queue=tuple(self._queue(checked_rows, evidence, audits)),
+            refused=tuple(r.document.path.stem for r in checked_rows if not _passes(r)),
+            disputed=tuple(_models_with_evidence(checked_rows, evidence, Evidence.DISPUTED)),
             repository=self.tree.repository or repository_named(answers),
             space=answers.get("space", ""),
             needs_data=not is_practice(self.benchmark.sha256),
@@ -143,25 +143,25 @@ class BoardReader:
             raw = private_key(path).public_key().public_bytes_raw()
         except UsageProblem:
             return None
-        name = os.path.relpath(path, self.root) if path.is_relative_to(self.root) else str(path)
+        key_path = os.path.relpath(path, self.root) if path.is_relative_to(self.root) else str(path)
         moment = self.now.strftime(TIME_FORMAT)
-        entry = entry_of(raw, "NAME", moment)
-        trusted_key = self.audits.keys.get(entry.keyid)
+        key_entry = entry_of(raw, "NAME", moment)
+        trusted_key = self.audits.keys.get(key_entry.keyid)
         if not isinstance(trusted_key, TrustedKey):
-            text = json.dumps(entry.model_dump(mode="json", exclude_none=True))
-            return KeyFacts(name, NOT_LISTED, entry=text)
-        state = REVOKED if trusted_key.revoked_at is not None else ""
-        if not state and trusted_key.valid_until is not None and trusted_key.valid_until < moment:
-            state = EXPIRED
-        return KeyFacts(name, state, trusted_key.owner)
+            entry_json = json.dumps(key_entry.model_dump(mode="json", exclude_none=True))
+            return KeyFacts(key_path, NOT_LISTED, entry=entry_json)
+        status = REVOKED if trusted_key.revoked_at is not None else ""
+        if not status and trusted_key.valid_until is not None and trusted_key.valid_until < moment:
+            status = EXPIRED
+        return KeyFacts(key_path, status, trusted_key.owner)
 
     def lost_statement(self) -> LostStatement | None:
         """Return the first lost statement, with a commit that has it; None if none is lost."""
-        reason_by_name = self.audits.history.loss_reasons
-        for name, reason in reason_by_name.items():
-            path = f"{self.folder}/{name}"
+        losses = self.audits.history.loss_reasons
+        for file, loss in losses.items():
+            path = f"{self.folder}/{file}"
             return LostStatement(
-                path, reason, self._commit_of(path, self._digests_of(name)), len(reason_by_name)
+                path, loss, self._commit_of(path, self._digests_of(file)), len(losses)
             )
         return self._uncommitted_loss()
 
@@ -180,20 +180,20 @@ class BoardReader:
             file.path for file in self.repository.tree(self.tree.head, (self.folder,))
         }
         for path in self.tree.changed_files:
-            name = path.removeprefix(prefix)
+            file = path.removeprefix(prefix)
             if path not in committed_paths or self.audits.history.digests.get(
-                name
-            ) in self._digests_of(name):
+                file
+            ) in self._digests_of(file):
                 continue  # the statement is new, or was restored
             change = "changed" if (self.root / path).is_file() else "deleted"
-            reason = f"{name} was {change} since the last commit"
-            return LostStatement(path, reason, self.tree.head, 1)
+            loss = f"{file} was {change} since the last commit"
+            return LostStatement(path, loss, self.tree.head, 1)
         return None
 
-    def _digests_of(self, name: str) -> set[str]:
+    def _digests_of(self, file: str) -> set[str]:
         """Return the digests with which other statements link to a statement."""
-        heads = (file.heads or {} for file in self.audits.history.files.values())
-        return {digest_by_name[name] for digest_by_name in heads if name in digest_by_name}
+        heads = (statement.heads or {} for statement in self.audits.history.files.values())
+        return {digest_by_name[file] for digest_by_name in heads if file in digest_by_name}
 
     def _commit_of(self, path: str, digests: set[str]) -> str:
         """Return the newest commit in which a file has one of these digests; "" without one."""
@@ -241,7 +241,7 @@ class BoardReader:
         main_files = {file.path for file in self.repository.tree(self.tree.base, (self.folder,))}
         return tuple(sorted(branch_files - main_files))
 
-    def _results(self) -> list[FileResult]:
+    def _checked_rows(self) -> list[FileResult]:
         """Return the result of checking each row."""
         folder = self.layout.submissions
         files = sorted(files_in(folder)) if folder is not None and folder.is_dir() else []
@@ -249,7 +249,7 @@ class BoardReader:
 
     def _queue(
         self,
-        results: Sequence[FileResult],
+        checked_rows: Sequence[FileResult],
         evidence: RepositoryEvidence,
         audits: tuple[OpenAudit, ...],
     ) -> Iterator[AuditCandidate]:
@@ -258,26 +258,26 @@ class BoardReader:
         `audits` are the started ones, whose rows are left out.
         """
         started_models = {audit.model for audit in audits}
-        names = {
-            *_models_with_evidence(results, evidence, Evidence.CHECKED, Evidence.STALE)
+        models = {
+            *_models_with_evidence(checked_rows, evidence, Evidence.CHECKED, Evidence.STALE)
         } - started_models
-        rows = [r for r in results if r.document.path.stem in names and not r.official]
+        rows = [r for r in checked_rows if r.document.path.stem in models and not r.official]
         ordered = sorted(rows, key=lambda r: (-weight_of(r.findings), r.document.path.stem))
         tested_count, has_auditable_row = 0, False
-        for result in ordered:
-            model, row = result.document.path.stem, result.document
+        for checked_row in ordered:
+            model, row = checked_row.document.path.stem, checked_row.document
             decision = evidence.decide(row.sha256, row.origin, row.scorer)
             shortfall = decision.reason if decision.basis else ""
             refusal = ""
             if not has_auditable_row and tested_count < TRIED_MAX:
                 tested_count += 1
-                refusal = self._refusal(result.document.path, shortfall)
+                refusal = self._refusal(checked_row.document.path, shortfall)
                 has_auditable_row = not refusal
             withdrawn_audits = [a for a in evidence.of_model(model) if a.withdrawn]
             yield AuditCandidate(
                 model,
-                os.path.relpath(result.document.path, self.root),
-                weight_of(result.findings),
+                os.path.relpath(checked_row.document.path, self.root),
+                weight_of(checked_row.findings),
                 withdrawn_audits[-1].withdrawn if withdrawn_audits else "",
                 refusal,
             )
@@ -329,13 +329,13 @@ class BoardReader:
             if event.plan is not None
         }
         drawn_commitments = {sha256 for sha256, _ in {*ended_draws, *starts}}
-        for name, event in history.events(StatementKind.COMMITMENT):
+        for file, event in history.events(StatementKind.COMMITMENT):
             if event.commitment.sha256 not in drawn_commitments:
-                yield self._audit_of_commitment(event.commitment, f"{self.folder}/{name}", shown_at)
-        for draw, (name, plan, event) in starts.items():
+                yield self._audit_of_commitment(event.commitment, f"{self.folder}/{file}", shown_at)
+        for draw, (file, plan, event) in starts.items():
             if draw not in ended_draws and self._is_current(event):
                 audit = self._audit_of_plan(plan)
-                yield audit._replace(statement=f"{self.folder}/{name}", shown_on=event.shown_on)
+                yield audit._replace(statement=f"{self.folder}/{file}", shown_on=event.shown_on)
 
     def _is_current(self, event: AuditEvent) -> bool:
         """Whether the present row is the one for which the sample was drawn."""
@@ -471,16 +471,16 @@ def _urgency(audit: OpenAudit) -> tuple[bool, bool, bool, int, str]:
     )
 
 
-def _passes(result: FileResult) -> bool:
-    return all(finding.severity is not Severity.ERROR for finding in result.findings)
+def _passes(row: FileResult) -> bool:
+    return all(finding.severity is not Severity.ERROR for finding in row.findings)
 
 
 def _models_with_evidence(
-    results: Sequence[FileResult], evidence: RepositoryEvidence, *kinds: Evidence
+    checked_rows: Sequence[FileResult], evidence: RepositoryEvidence, *accepted: Evidence
 ) -> Iterator[str]:
     """Yield the ids of the rows that pass and have one of these kinds of evidence."""
-    for result in results:
-        file = result.document
-        decision = evidence.decide(file.sha256, file.origin, file.scorer)
-        if _passes(result) and decision.evidence in kinds:
-            yield file.path.stem
+    for checked_row in checked_rows:
+        row = checked_row.document
+        decision = evidence.decide(row.sha256, row.origin, row.scorer)
+        if _passes(checked_row) and decision.evidence in accepted:
+            yield row.path.stem

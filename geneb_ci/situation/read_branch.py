@@ -130,7 +130,7 @@ class _Reader:
     def state(self) -> BranchState:
         """Return the state of the branch."""
         models = self._models()
-        state = BranchState(
+        branch = BranchState(
             tree=self.tree,
             address=board_address(repository_named(saved_answers(self.layout.root))),
             misplaced_files=tuple(self._misplaced_files()),
@@ -141,20 +141,20 @@ class _Reader:
             outdated=self.committed.outdated_paths,
         )
         if len(models) == 1:
-            state = self._with_model(state, models[0])
-        submission_paths = tuple(
-            path for path in self.tree.pending if path in self._submission_paths(state)
+            branch = self._with_model(branch, models[0])
+        pending = tuple(
+            path for path in self.tree.pending if path in self._submission_paths(branch)
         )
         other_paths = tuple(
             path
             for path in self.tree.pending
-            if path not in submission_paths and path.startswith(f"{self.places.submissions}/")
+            if path not in pending and path.startswith(f"{self.places.submissions}/")
         )
-        state = dataclasses.replace(state, pending=submission_paths, other_uncommitted=other_paths)
-        is_complete = not (submission_paths or state.row_errors.number or state.card_errors.number)
-        if is_complete and self.committed.files and not state.misplaced_files and len(models) < 2:  # noqa: PLR2004
-            return dataclasses.replace(state, verdict_errors=self._verdict_errors())
-        return state
+        branch = dataclasses.replace(branch, pending=pending, other_uncommitted=other_paths)
+        is_complete = not (pending or branch.row_errors.number or branch.card_errors.number)
+        if is_complete and self.committed.files and not branch.misplaced_files and len(models) < 2:  # noqa: PLR2004
+            return dataclasses.replace(branch, verdict_errors=self._verdict_errors())
+        return branch
 
     def _models(self) -> tuple[str, ...]:
         """Return the models with a changed row; without any, those with a changed card.
@@ -167,51 +167,50 @@ class _Reader:
             checked_model = PurePosixPath(files[0]).stem if len(files) == 1 else ""
             return tuple(sorted(rows, key=lambda model: (model != checked_model, model)))
         cards = (f for f in self.change.files if f.path.startswith(f"{self.places.cards}/"))
-        names = {PurePosixPath(f.path).stem for f in cards if self.change.is_model_path(f.path)}
-        return tuple(sorted(names))
+        models = {PurePosixPath(f.path).stem for f in cards if self.change.is_model_path(f.path)}
+        return tuple(sorted(models))
 
     def _other_models_files(self, models: tuple[str, ...]) -> tuple[str, ...]:
         """Return the files of all models except the first; empty if any of them is committed."""
-        names = {f"{self.places.submissions}/{model}.json" for model in models[1:]}
-        names |= {f"{self.places.cards}/{model}.md" for model in models[1:]}
-        paths = [file.path for file in self.change.files if file.path in names]
+        model_paths = {f"{self.places.submissions}/{model}.json" for model in models[1:]}
+        model_paths |= {f"{self.places.cards}/{model}.md" for model in models[1:]}
+        paths = [file.path for file in self.change.files if file.path in model_paths]
         return tuple(paths) if {*paths} <= {*self.tree.pending} else ()
 
-    def _submission_paths(self, state: BranchState) -> frozenset[str]:
+    def _submission_paths(self, branch: BranchState) -> frozenset[str]:
         """Return the paths of the submission: row, card, extractor, and its lock and modules."""
-        paths_beside = (f.path for f in self.change.files if self._is_beside(f.path, state))
-        lock = f"{state.module.removesuffix('.py')}{LOCK_SUFFIX}" if state.module else ""
-        return frozenset({state.row, state.card, state.module, lock, *paths_beside} - {""})
+        paths_beside = (f.path for f in self.change.files if self._is_beside(f.path, branch))
+        lock = f"{branch.module.removesuffix('.py')}{LOCK_SUFFIX}" if branch.module else ""
+        return frozenset({branch.row, branch.card, branch.module, lock, *paths_beside} - {""})
 
-    def _is_beside(self, path: str, state: BranchState) -> bool:
-        is_row = path == f"{self.places.submissions}/{state.model}.json"
-        return is_row or (not state.row and path.startswith(f"{self.places.extractors}/"))
+    def _is_beside(self, path: str, branch: BranchState) -> bool:
+        is_row = path == f"{self.places.submissions}/{branch.model}.json"
+        return is_row or (not branch.row and path.startswith(f"{self.places.extractors}/"))
 
     def _misplaced_files(self) -> Iterable[MisplacedFile]:
         for file in self.change.files:
-            target = right_place(file, self.change)
-            if target and (
-                file.path not in self.tree.untracked_files or self._is_mistaken(file, target)
-            ):
-                yield MisplacedFile(file.path, target, file.path not in self.tree.untracked_files)
+            right_path = right_place(file, self.change)
+            is_tracked = file.path not in self.tree.untracked_files
+            if right_path and (is_tracked or self._is_mistaken(file, right_path)):
+                yield MisplacedFile(file.path, right_path, is_tracked)
 
-    def _is_mistaken(self, file: FileChange, target: str) -> bool:
+    def _is_mistaken(self, file: FileChange, right_path: str) -> bool:
         """Whether an untracked file is part of a submission in the wrong folder.
 
         A row is recognised by its content, a card or a module by the changed row of its name.
         """
-        if target.endswith(".json"):
+        if right_path.endswith(".json"):
             raw = read_bytes(self.layout.root / file.path)
             return isinstance(raw, bytes) and FileKind.SUBMISSION.fits_text(raw)
-        stem = PurePosixPath(target).stem
+        stem = PurePosixPath(right_path).stem
         return any(PurePosixPath(row.path).stem == stem for row in self.change.rows)
 
     def _results(self) -> ResultsFolder | None:
         """Return the first folder with untracked files of results; None without one."""
         folders: dict[str, int] = {}
         for path in self.tree.untracked_files:
-            name = PurePosixPath(path).name
-            if _LOG.fullmatch(name) or name == MODEL_META:
+            file_name = PurePosixPath(path).name
+            if _LOG.fullmatch(file_name) or file_name == MODEL_META:
                 folder = str(PurePosixPath(path).parent)
                 folders[folder] = folders.get(folder, 0)
         for folder in sorted(folders):
@@ -225,51 +224,51 @@ class _Reader:
             return ResultsFolder(folder, len(files), tuple(words), str(meta.get("model_id", "")))
         return None
 
-    def _with_model(self, state: BranchState, model: str) -> BranchState:
-        """Return the state completed with the facts of the row, the card and the extractor."""
+    def _with_model(self, branch: BranchState, model: str) -> BranchState:
+        """Return a branch completed with the facts of the row, the card and the extractor."""
         row = f"{self.places.submissions}/{model}.json"
         card_path = f"{self.places.cards}/{model}.md"
         has_row = (self.layout.root / row).is_file()
         card = read_card(self.layout.root / card_path, card_path)
         module = next((f.path for f in self.change.files if self._is_module(f)), "")
         if not has_row:
-            state = dataclasses.replace(
-                state,
+            branch = dataclasses.replace(
+                branch,
                 card=card_path if card is not None else "",
                 module=module,
                 class_name=_class_in(self.layout.root / module) if module else "",
             )
-            words = self._run_words(state, model, card)
-            return dataclasses.replace(state, run_command=words, card_errors=_placeholders(card))
+            words = self._run_words(branch, model, card)
+            return dataclasses.replace(branch, run_command=words, card_errors=_placeholders(card))
         document = read_document(self.layout.root / row, spans=False)
-        value = document.value
+        submission = document.value
         findings = self._findings(row)
         errors = [f for f in findings if f.severity is Severity.ERROR]
         card_findings = [f for f in findings if f.rule in CARD_RULES]
         card_errors = [f for f in card_findings if f.rule == MISSING_CARD or f in errors]
         other_errors = [f for f in errors if f not in card_errors and f.rule not in EXTRACTOR_RULES]
-        module_name = "" if is_built_in(value) else extractor_module(value)
+        module_name = "" if is_built_in(submission) else extractor_module(submission)
         extractor = dataclasses.replace(self.change, module=module_name).extractor
         path = f"{self.places.extractors}/{module_name}" if module_name else ""
         if extractor is not None and extractor.after is not None:
             path = extractor.path  # format 1.0 names no extractor: the only added one counts
         return dataclasses.replace(
-            state,
+            branch,
             row=row,
             card=card_path,
             module=path,
-            class_name=text_at(value, "run", "extractor", "class_name"),
+            class_name=text_at(submission, "run", "extractor", "class_name"),
             is_fixable=is_fixable(self.layout.root / row, other_errors),
             row_errors=problems(other_errors),
             card_errors=problems(card_errors),
             warnings=problems(
                 f for f in findings if f.severity is Severity.WARNING and f not in card_errors
             ),
-            extractor_error=self._extractor_error(path, value, errors),
+            extractor_error=self._extractor_error(path, submission, errors),
             is_module_missing=bool(path) and not (self.layout.root / path).is_file(),
-            receipt=self._receipt(value),
+            receipt=self._receipt(submission),
             is_practice_board=not self.tree.remotes
-            and is_practice(text_at(value, "run", "benchmark", "sha256") or ""),
+            and is_practice(text_at(submission, "run", "benchmark", "sha256") or ""),
         )
 
     def _is_module(self, file: FileChange) -> bool:
@@ -280,15 +279,15 @@ class _Reader:
             and self.change.is_model_path(file.path)
         )
 
-    def _run_words(self, state: BranchState, model: str, card: Card | None) -> tuple[str, ...]:
+    def _run_words(self, branch: BranchState, model: str, card: Card | None) -> tuple[str, ...]:
         """Return the words of the command that makes the row.
 
         Its extractor is that of the model's registry entry; without one, the module of the branch.
         """
         registry_entry = ModelRegistry(self.layout).entry(model)
         extractor, location, options = "EXTRACTOR", "OWNER/MODEL", dict[str, str]()
-        if state.module:
-            extractor = f"{state.module}:{state.class_name or 'CLASS'}"
+        if branch.module:
+            extractor = f"{branch.module}:{branch.class_name or 'CLASS'}"
         if (
             registry_entry is not None
             and registry_entry.entry.run is not None
@@ -300,7 +299,7 @@ class _Reader:
         facts = _card_facts(card)
         return tuple(run_words(extractor, location, options, {"model_id": model, **facts}))
 
-    def _extractor_error(self, path: str, value: Any, errors: Sequence[Finding]) -> str:
+    def _extractor_error(self, path: str, submission: Any, errors: Sequence[Finding]) -> str:
         """Return why the extractor that a row names cannot be called; "" if it can."""
         if not path:
             return ""
@@ -311,7 +310,7 @@ class _Reader:
         module = ExtractorFile(path, raw if isinstance(raw, bytes) else b"")
         if module.fault is not None:
             return module.fault.message
-        fault = interface_fault(module.raw, text_at(value, "run", "extractor", "class_name"))
+        fault = interface_fault(module.raw, text_at(submission, "run", "extractor", "class_name"))
         if fault is not None:
             return f"{module.name}:{fault.line}: {fault.message}; expected {SIGNATURE}"
         mismatch = next((f for f in errors if f.rule in EXTRACTOR_RULES), None)
@@ -324,25 +323,25 @@ class _Reader:
             return report.findings
         return Checker(RULES).check(self.layout.root / row).findings
 
-    def _receipt(self, value: Any) -> ReceiptFacts | None:
-        if not isinstance(value, dict) or not value.get("receipt"):
+    def _receipt(self, document: Any) -> ReceiptFacts | None:
+        if not isinstance(document, dict) or not document.get("receipt"):
             return None
-        submission, _ = check_structure(value)
+        submission, _ = check_structure(document)
         if not isinstance(submission, SubmissionV12) or submission.receipt is None:
             return None
         receipt = submission.receipt
-        names = {f"{task}{SUFFIX}" for task in receipt.tasks}
+        matrix_names = {f"{task}{SUFFIX}" for task in receipt.tasks}
         folder = next(
             (
                 str(PurePosixPath(path).parent)
                 for path in self.tree.untracked_files
-                if PurePosixPath(path).name in names
+                if PurePosixPath(path).name in matrix_names
             ),
             "",
         )
         is_mini = is_practice(submission.run.benchmark.sha256)
         return ReceiptFacts(
-            published_receipt(submission) is not None, len(names), folder, not is_mini
+            published_receipt(submission) is not None, len(matrix_names), folder, not is_mini
         )
 
     def _verdict_errors(self) -> ProblemCounts:
@@ -382,14 +381,14 @@ def _card_facts(card: Card | None) -> Mapping[str, str]:
     """Return the facts of a card, by name of the corresponding option of `geneb-ci run`."""
     if card is None:
         return {}
-    texts = {
+    entries = {
         "display": card.entry_named("display name"),
         "params": card.entry_named("parameters"),
         "training_data": card.entry_named("training data"),
         "zero_shot": card.entry_named("zero-shot"),
         "submitted_by": card.entry_named("submitted by"),
     }
-    facts = {name: entry.value for name, entry in texts.items() if entry and entry.value}
+    facts = {name: entry.value for name, entry in entries.items() if entry and entry.value}
     number = _NUMBER.search(facts.pop("params", ""))
     if number is not None:
         facts["params"] = number.group().replace(",", "")

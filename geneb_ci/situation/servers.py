@@ -79,10 +79,12 @@ def waiting_pull(queue: Queue, repository: str) -> WaitingPull | None:
     return WaitingPull(row.number, row.name, age, row.action, len(rows), is_to_be_audited, address)
 
 
-def live_board(name: str, clone: GitRepository) -> LiveBoard:
+def live_board(space_name: str, clone: GitRepository) -> LiveBoard:
     """Return whether a Space serves the board of the last commit of the clone, or another one."""
-    space = Space(name, token=token_to_read(f"spaces/{name}"))
+    space = Space(space_name, token=token_to_read(f"spaces/{space_name}"))
     live = attempt(space.state).manifest
     if live is None:
-        return LiveBoard(name, LiveStatus.NOTHING)
-    return LiveBoard(name, live_status_of(live, source_of(clone, clone.resolve("HEAD")), clone))
+        return LiveBoard(space_name, LiveStatus.NOTHING)
+    return LiveBoard(
+        space_name, live_status_of(live, source_of(clone, clone.resolve("HEAD")), clone)
+    )

@@ -50,10 +50,10 @@ def _step_of(
     """Return the next step in a repository, with a command that runs in its root."""
     if role is Role.MAINTAINER or (role is None and _has_uncommitted_statements(layout)):
         return _maintainer_step(layout, repository, space, now)
-    state = _branch_state(layout, repository)
-    step = decide(Role.CONTRIBUTOR, state, contributor.TABLE)
+    branch = _branch_state(layout, repository)
+    step = decide(Role.CONTRIBUTOR, branch, contributor.TABLE)
     has_key = role is None and _has_key(layout)
-    is_local_board = role is None and _has_rows(layout) and not state.tree.remotes
+    is_local_board = role is None and _has_rows(layout) and not branch.tree.remotes
     if step.situation in NOTHING_TO_SUBMIT and has_key:
         return _maintainer_step(layout, repository, space, now)
     if step.situation == NOTHING_CHANGED and is_local_board:  # its rows can be submitted nowhere
@@ -91,13 +91,13 @@ def _has_rows(layout: Layout) -> bool:
 
 def _branch_state(layout: Layout, repository: str | None) -> contributor.BranchState:
     """Return the state of the branch, with its pull request if `repository` is given."""
-    state = read_branch(layout)
-    if repository is None or not state.tree.head:
-        return state
+    branch = read_branch(layout)
+    if repository is None or not branch.tree.head:
+        return branch
     from geneb_ci.situation.servers import pull_of  # the extra `github`
 
-    pull = pull_of(repository, state.tree.head)
-    return dataclasses.replace(state, pull=pull, github_repository=repository)
+    pull = pull_of(repository, branch.tree.head)
+    return dataclasses.replace(branch, pull=pull, github_repository=repository)
 
 
 def _maintainer_step(
@@ -107,19 +107,19 @@ def _maintainer_step(
     from geneb_ci.situation import maintainer
     from geneb_ci.situation.read_board import BoardReader, read_board
 
-    state = read_board(layout, now)
-    if (repository, space) != (None, None) and state.is_board and not state.refusal:
+    board = read_board(layout, now)
+    if (repository, space) != (None, None) and board.is_board and not board.refusal:
         from geneb_ci.situation.servers import server_answers  # the extras `github` and `hub`
 
         clone = repository_at(layout)
-        answers = server_answers(repository, space, clone, state.audits)
-        reader = BoardReader(layout, clone, state.tree, now)
-        state = dataclasses.replace(
-            state,
+        answers = server_answers(repository, space, clone, board.audits)
+        reader = BoardReader(layout, clone, board.tree, now)
+        board = dataclasses.replace(
+            board,
             audits=reader.open_audits(answers.shown_at),
             pull=answers.pull,
             live=answers.live,
             is_github_known=answers.is_github_known,
-            repository=repository or state.repository,
+            repository=repository or board.repository,
         )
-    return decide(Role.MAINTAINER, state, maintainer.TABLE)
+    return decide(Role.MAINTAINER, board, maintainer.TABLE)

@@ -22,9 +22,9 @@ COMMAND_MAX = 10_000
 """Maximum characters of a command, which names at most the files of one submission."""
 
 
-def board_address(name: str) -> str:
+def board_address(repository: str) -> str:
     """Return the address of a board's repository; for the name "", an address with OWNER/NAME."""
-    return f"https://github.com/{name or 'OWNER/NAME'}"
+    return f"https://github.com/{repository or 'OWNER/NAME'}"
 
 
 def repository_named(answers: Mapping[str, str] | None = None) -> str:
@@ -100,13 +100,13 @@ class NextStep:
 
     def to_json(self) -> str:
         """Return the JSON that `geneb-ci next --format json` prints."""
-        value = {
+        document = {
             "role": self.role,
             "situation": self.situation,
             "lines": self.lines,
             "next": self.command,
         }
-        return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+        return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
     def _repr_html_(self) -> str:
         """Return the step as a table, for a notebook."""
@@ -121,7 +121,7 @@ def decide(role: Role, state: State, table: Sequence[Situation[State]]) -> NextS
 
     The result depends only on the arguments: no file, clock or network is read.
     """
-    situation = next(entry for entry in table if entry.holds(state))
+    situation = next(row for row in table if row.holds(state))
     lines = (state.title, *situation.lines(state))
     command = visible(situation.command(state), COMMAND_MAX)
     visible_lines = tuple(visible(line, LINE_MAX) for line in lines if line)

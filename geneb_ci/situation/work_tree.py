@@ -72,8 +72,8 @@ class WorkTree:
     @property
     def base_name(self) -> str:
         """Name, on its server, of the branch into which pull requests are merged."""
-        remote, slash, name = self.base.partition("/")
-        return name if slash and remote in self.remotes else self.base
+        remote, slash, branch = self.base.partition("/")
+        return branch if slash and remote in self.remotes else self.base
 
     @property
     def repository(self) -> str:
@@ -108,12 +108,12 @@ def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> Wor
     status = repository.run("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
     headers: dict[str, str] = {}
     paths: dict[str, list[str]] = {"?": [], _TRACKED: [], _UNMERGED: []}
-    for kind, text in _entries(os.fsdecode(status).split("\0")):
+    for kind, entry in _entries(os.fsdecode(status).split("\0")):
         if kind == "#":
-            name, _, value = text.partition(" ")
-            headers[name] = value
+            header, _, header_text = entry.partition(" ")
+            headers[header] = header_text
         else:
-            paths[kind].append(text)
+            paths[kind].append(entry)
     ahead, behind = (int(word[1:]) for word in headers.get("branch.ab", "+0 -0").split(" "))
     branch, head = headers.get("branch.head", ""), headers.get("branch.oid", "")
     try:
@@ -135,15 +135,15 @@ def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> Wor
     )
 
 
-def _entries(parts: list[str]) -> Iterator[tuple[str, str]]:
+def _entries(entries: list[str]) -> Iterator[tuple[str, str]]:
     """Yield kind and text of each entry of `git status`; a rename yields both paths."""
-    iterator = iter(parts)
-    for part in iterator:
-        kind = part[:1]
+    iterator = iter(entries)
+    for entry in iterator:
+        kind = entry[:1]
         if kind in {"#", "?"}:
-            yield kind, part[2:]
+            yield kind, entry[2:]
         elif kind in _FIELDS:
-            yield kind if kind == _UNMERGED else _TRACKED, part.split(" ", _FIELDS[kind])[-1]
+            yield kind if kind == _UNMERGED else _TRACKED, entry.split(" ", _FIELDS[kind])[-1]
         if kind == _RENAMED:
             yield _TRACKED, next(iterator)
 
@@ -162,9 +162,9 @@ def _remotes(repository: GitRepository) -> dict[str, str]:
     lines = repository.run("config", "--get-regexp", r"^remote\..*\.url$", accepted_codes=(0, 1))
     remotes = {}
     for line in os.fsdecode(lines).splitlines():
-        key, _, address = line.partition(" ")
+        setting, _, address = line.partition(" ")
         match = _GITHUB.fullmatch(address)
-        remotes[key.removeprefix("remote.").removesuffix(".url")] = match[1] if match else ""
+        remotes[setting.removeprefix("remote.").removesuffix(".url")] = match[1] if match else ""
     return remotes
 
 

@@ -12,7 +12,7 @@ BLOCK = 4096
 
 
 @pytest.fixture
-def disk(monkeypatch):
+def disk(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Return what the system says of a folder in memory that suits."""
     state = SimpleNamespace(f_flag=0, f_frsize=BLOCK, f_bavail=memory_folder.ROOM // BLOCK)
     monkeypatch.setattr(os, "statvfs", lambda _: state)
@@ -22,7 +22,7 @@ def disk(monkeypatch):
     return state
 
 
-def chosen():
+def chosen() -> tuple[str | None, str | None]:
     memory_folder.use()
     return os.environ.get("TMPDIR"), tempfile.tempdir
 

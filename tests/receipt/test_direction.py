@@ -57,7 +57,8 @@ def test_a_shift_towards_the_labels_is_found_and_one_away_from_them_is_not() -> 
 
 def test_a_shift_of_all_rows_alike_is_not_seen() -> None:
     moved = [
-        stratum._replace(values=stratum.values + 100 * i) for i, stratum in enumerate(strata(0.0))
+        stratum._replace(deviations=stratum.deviations + 100 * i)
+        for i, stratum in enumerate(strata(0.0))
     ]
     assert direction_test(moved, SEED) == direction_test(strata(0.0), SEED)
 
@@ -84,7 +85,7 @@ def test_the_strata_of_two_classes_are_those_of_the_labels() -> None:
     labels = draw.choice([3, 7], size=20)
     difference, committed = draw.normal(size=(20, 6)), draw.normal(size=(20, 6))
     (direction,) = directions_of("task", difference, committed, labels, probe)
-    assert direction.values == pytest.approx(difference @ probe.weights[:, 1])
+    assert direction.deviations == pytest.approx(difference @ probe.weights[:, 1])
     assert direction.has_upper_label.tolist() == (labels == 7).tolist()
 
 
@@ -94,7 +95,7 @@ def test_many_classes_are_compared_in_pairs_of_class_and_rival() -> None:
     labels = draw.integers(4, size=200)
     difference, committed = draw.normal(size=(200, 6)), draw.normal(size=(200, 6))
     directions = directions_of("task", difference, committed, labels, probe)
-    assert sum(len(direction.values) for direction in directions) == 200
+    assert sum(len(direction.deviations) for direction in directions) == 200
     decision = committed @ probe.weights + probe.intercepts
     row = 11
     own = labels[row]
@@ -102,7 +103,7 @@ def test_many_classes_are_compared_in_pairs_of_class_and_rival() -> None:
     low, high = sorted((own, rival))
     (stratum,) = (direction for direction in directions if direction.name == f"task {low} {high}")
     value = difference[row] @ (probe.weights[:, high] - probe.weights[:, low])
-    index = np.isclose(stratum.values, value).nonzero()[0][0]
+    index = np.isclose(stratum.deviations, value).nonzero()[0][0]
     assert stratum.has_upper_label[index] == (own == high)
     towards = (probe.weights[:, labels] - probe.weights.mean(axis=1, keepdims=True)).T
     assert direction_test(
@@ -114,7 +115,7 @@ def test_a_label_that_the_probe_does_not_know_is_left_out() -> None:
     probe = Probe(np.ones((2, 2)), np.zeros(2), np.array([0, 1]))
     labels = np.array([0, 1, 5, -1])
     directions = directions_of("task", np.ones((4, 2)), np.ones((4, 2)), labels, probe)
-    assert sum(len(direction.values) for direction in directions) == 2
+    assert sum(len(direction.deviations) for direction in directions) == 2
 
 
 def test_the_level_is_a_thousandth() -> None:

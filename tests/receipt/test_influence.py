@@ -173,7 +173,7 @@ def test_a_row_that_is_no_number_and_one_that_does_not_differ_have_no_influence(
     part = DrawnPart(TRAINING, rows[:3], rows[:3] + np.float16(0.25), labels[:3])
     part.rounded[1] = rows[1]
     part.rounded[2, 4] = np.inf
-    values = influence_on_loss(part, 0, influence, probe).values
+    values = influence_on_loss(part, 0, influence, probe).influences
     assert (values != 0).tolist() == [True, False, False]
 
 

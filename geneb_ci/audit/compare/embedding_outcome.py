@@ -108,9 +108,9 @@ def _floats_in(value: object) -> object:
     return [float(number) for number in numbers] if isinstance(numbers, list) else numbers
 
 
-def _joined(values: list[int] | list[float]) -> str:
+def _joined(numbers: list[int] | list[float]) -> str:
     return " ".join(
-        f"{number:g}" if isinstance(number, float) else str(number) for number in values
+        f"{number:g}" if isinstance(number, float) else str(number) for number in numbers
     )
 
 
@@ -366,8 +366,8 @@ def varied_test_count(version: EmbeddingVersion, tasks: int) -> int:
 
 def summed_training_decisions(refits: Iterable[RefitTask]) -> ChangedDecisions | None:
     """Return the summed decisions of all refitted probes; None if no probe could be fitted."""
-    parts = [refitted.training for refitted in refits if refitted.training is not None]
-    return summed_decisions(parts) if parts else None
+    decisions = [refitted.training for refitted in refits if refitted.training is not None]
+    return summed_decisions(decisions) if decisions else None
 
 
 def not_proved(cells: ComparedCells, fresh: FreshResult | None, tasks: int) -> list[str]:
@@ -490,17 +490,17 @@ def _embedding_reasons(outcome: EmbeddingOutcome) -> Iterator[str]:
         if outcome.schema_version == WITH_ROW_TOLERANCES
         else f"{size} times what its column allows"
     )
-    text = (
+    reason = (
         f"{plural(failed_count, noun)} of {outcome.embedded:,} "
         f"{'is' if failed_count == 1 else 'are'} not what the extractor gives: {split} {noun} "
         f"{row} of {task.task} deviates by {deviates}; {task.mismatch[index]} of its {width} "
         f"coordinates round otherwise, {mismatch_limit(width)} may"
     )
     if repeat is not None:
-        text += f"; alone in {repeat.dtype}, {repeat.deviation:.1e} and {repeat.mismatch}"
+        reason += f"; alone in {repeat.dtype}, {repeat.deviation:.1e} and {repeat.mismatch}"
         if repeat.distance is not None and repeat.distance > NEAR:
-            text += f", {repeat.distance:.1e} tolerances from the first, {NEAR:g} are allowed"
-    yield text
+            reason += f", {repeat.distance:.1e} tolerances from the first, {NEAR:g} are allowed"
+    yield reason
 
 
 def _pooled_reasons(outcome: EmbeddingOutcome) -> Iterator[str]:
@@ -537,10 +537,10 @@ def _direction_reasons(direction: Direction, noun: str) -> Iterator[str]:
 
 
 def _effect_reasons(effect: Effect, noun: str) -> Iterator[str]:
-    for name, part in (("training", effect.training), ("test", effect.test)):
+    for split, part in (("training", effect.training), ("test", effect.test)):
         if abs(part.statistic) > EFFECT:
             yield (
-                f"what the {name} {noun}s differ by "
+                f"what the {split} {noun}s differ by "
                 f"{'lowers' if part.statistic < 0 else 'raises'} "
                 f"the loss of the test {noun}s: {abs(part.statistic):.1f} standard deviations over "
                 f"{plural(part.rows, noun)} that differ, {EFFECT:g} are allowed"

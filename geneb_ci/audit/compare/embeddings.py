@@ -213,45 +213,47 @@ def drawn_task(
     """
     import numpy as np
 
-    entry = receipt.tasks[task]
-    values = np.fromfile(file, dtype="<f2").reshape(-1, receipt.dim)
-    tree = EmbeddingTree([embedding_leaf(row.tobytes(), i) for i, row in enumerate(values)])
-    if tree.root.hex() != entry.root:
+    receipt_task = receipt.tasks[task]
+    embeddings = np.fromfile(file, dtype="<f2").reshape(-1, receipt.dim)
+    tree = EmbeddingTree([embedding_leaf(row.tobytes(), i) for i, row in enumerate(embeddings)])
+    if tree.root.hex() != receipt_task.root:
         raise AuditRefused(
             f"{file}: its embeddings have the Merkle root {tree.root.hex()[:16]}..., the "
-            f"submission says {entry.root[:16]}...",
+            f"submission says {receipt_task.root[:16]}...",
             "ask for the receipt as the harness wrote it",
         )
     labels = np.concatenate([files.train_labels, files.strata.labels])
-    scale, probe = entry.scale_log2, files.full_probe
-    if reason := too_large_reason(values, scale):
+    scale, probe = receipt_task.scale_log2, files.full_probe
+    if fault := too_large_reason(embeddings, scale):
         raise AuditRefused(
-            f"{task}: {reason}",
+            f"{task}: {fault}",
             "let the extractor divide its embeddings by a constant, and repeat `geneb-harness run "
             "--receipt DIR`",
         )
-    influence = influence_of(values, scale, entry.train, labels, probe, by_steps=as_before)
+    influence = influence_of(
+        embeddings, scale, receipt_task.train, labels, probe, by_steps=as_before
+    )
     strongest = strongest_embeddings(
-        values[: entry.train], scale, files.train_labels, influence, probe
+        embeddings[: receipt_task.train], scale, files.train_labels, influence, probe
     )
     strongest_rows = strongest.rows if recorded is None else list(recorded)
     with_strongest = drawn
     if strongest_rows:
         with_strongest = drawn._replace(rows={**drawn.rows, STRONGEST_PART: strongest_rows})
     rows = with_strongest.distinct_rows
-    if reason := unfit_reason(values[rows]):
-        raise AuditRefused(f"{task}: {reason}", _UNFIT_FIX)
+    if fault := unfit_reason(embeddings[rows]):
+        raise AuditRefused(f"{task}: {fault}", _UNFIT_FIX)
     support = np.concatenate([*files.strata.support.values(), np.empty(0, dtype=np.int64)])
     return DrawnTask(
         task,
-        entry,
+        receipt_task,
         with_strongest,
         strongest,
         rows,
         np.isin(rows, drawn.distinct_rows),
         None if as_before else np.isin(rows, sorted(unforeseen_rows(drawn.rows))),
         [files.sequences[row] for row in rows],
-        values[rows],
+        embeddings[rows],
         [tree.proof(row) for row in rows],
         labels[rows],
         ~np.isin(rows, support),
@@ -283,11 +285,11 @@ class AuditedReceipt(NamedTuple):
         """Return the embeddings at these positions that the receipt has, and its predictions."""
         from geneb_ci.receipt.near import sample_at
 
-        entries = self.receipt.tasks
+        receipt_tasks = self.receipt.tasks
         present_positions = sorted(
             (task, row)
             for task, row in positions
-            if task in entries and row < entries[task].train + entries[task].test
+            if task in receipt_tasks and row < receipt_tasks[task].train + receipt_tasks[task].test
         )
         with self.open_files() as files:
             say(
@@ -308,7 +310,7 @@ def near_roots(
     any case. `receipts` has a folder of files for each model. A receipt that cannot be compared is
     reported by `say` and left out. Raises what opening the files of `audited_receipt` raises.
     """
-    reasons: dict[str, str] = {}
+    reason_by_root: dict[str, str] = {}
     samples: dict[str, tuple[str, Sample]] = {}
     for plan in repository.inputs.plans:
         if not isinstance(plan, EmbeddingPlan):
@@ -317,11 +319,11 @@ def near_roots(
         if (
             not audited_receipt.is_compared_with(plan)
             or plan.root in samples
-            or plan.root in reasons
+            or plan.root in reason_by_root
         ):
             continue
         if plan.root == audited_receipt.receipt.root:
-            reasons[plan.root] = f"{model}: the same embeddings"
+            reason_by_root[plan.root] = f"{model}: the same embeddings"
         elif (sample := _earlier_sample(plan, repository, receipts, say)) is not None:
             samples[plan.root] = model, sample
     if samples:
@@ -342,8 +344,8 @@ def near_roots(
                 say(f"{model}: not compared: {error.message}")
                 continue
             if nearness.is_near:
-                reasons[root] = f"{model}: {nearness.why}"
-    return reasons
+                reason_by_root[root] = f"{model}: {nearness.why}"
+    return reason_by_root
 
 
 def _earlier_sample(
@@ -436,8 +438,8 @@ def direction_of(
         for task, rerun in zip(drawn_tasks, reruns, strict=True)
         for stratum in _direction_strata(task, rerun)
     ]
-    result = direction_test(strata, seed)
-    return Direction(rows=result.rows, statistic=result.statistic, p=result.p)
+    test = direction_test(strata, seed)
+    return Direction(rows=test.rows, statistic=test.statistic, p=test.p)
 
 
 def _direction_strata(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratum]:
@@ -482,11 +484,11 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     # Each drawn embedding stands for many others; an embedding added for its strength does not.
     is_drawn = task.is_drawn
     total = 0.0
-    for name, in_part, row_count in (
+    for split, in_part, row_count in (
         (TRAINING, is_training & is_drawn, task.entry.train),
         (TEST, ~is_training & is_drawn, task.entry.test),
     ):
-        part = DrawnPart(name, task.committed[in_part], rounded[in_part], task.labels[in_part])
+        part = DrawnPart(split, task.committed[in_part], rounded[in_part], task.labels[in_part])
         slopes = gradients(part, scale, task.influence, probe)
         total += largest_loss_reduction(
             part, scaled(rerun[in_part], scale), tolerances[in_part], slopes, scale, row_count
@@ -533,11 +535,11 @@ def own_noise(
         int(comparison.mismatch[~has_failed].sum()) for comparison, has_failed in with_failures
     )
     row_count = sum(len(task.rows) for task in drawn_tasks)
-    results = [repeat.result for by_row in again.values() for repeat in by_row.values()]
+    repeat_facts = [repeat.result for by_row in again.values() for repeat in by_row.values()]
     if (
         mismatches <= pooled_mismatch_limit(row_count, width)
-        and len(results) <= rescued_limit(row_count)
-        and all(is_rescued(result, width) for result in results)
+        and len(repeat_facts) <= rescued_limit(row_count)
+        and all(is_rescued(facts, width) for facts in repeat_facts)
     ):
         return ""
     repeats_by_sequence: defaultdict[str, list[npt.NDArray[np.float32]]] = defaultdict(list)
@@ -600,14 +602,14 @@ class EmbeddedVariants(NamedTuple):
     values: Sequence["np.ndarray"]
     """For each task, the (v, d) embeddings of its variants."""
 
-    def arrays(self, name: str) -> dict[str, Any]:
-        """Return the arrays of a file of rerun embeddings, whose names begin with `name`."""
+    def arrays(self, prefix: str) -> dict[str, Any]:
+        """Return the arrays of a file of rerun embeddings, whose names begin with `prefix`."""
         import numpy as np
 
         return {
-            f"{name}_task": np.repeat(np.arange(len(self.rows)), list(map(len, self.rows))),
-            f"{name}_row": np.array([row for rows in self.rows for row in rows], dtype="<i8"),
-            name: np.concatenate(list(self.values)),
+            f"{prefix}_task": np.repeat(np.arange(len(self.rows)), list(map(len, self.rows))),
+            f"{prefix}_row": np.array([row for rows in self.rows for row in rows], dtype="<i8"),
+            prefix: np.concatenate(list(self.values)),
         }
 
 

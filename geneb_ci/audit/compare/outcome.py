@@ -280,13 +280,13 @@ def compared_cells(
 def difference(cell: CellComparison | CanonicalComparison, metric: str, tests: int) -> Difference:
     """Return one metric of a cell as the input of a joint test."""
     tolerance = cell.tolerance
-    value = getattr(cell.claimed, metric) - getattr(cell.rescored, metric)
+    claimed_less_rescored = getattr(cell.claimed, metric) - getattr(cell.rescored, metric)
     if tolerance.honest is None:
         deviation = earlier_deviation(getattr(tolerance, metric), tests)
-        return Difference(value, deviation, 0.0, None)
+        return Difference(claimed_less_rescored, deviation, 0.0, None)
     honest = tolerance.honest
     return Difference(
-        value,
+        claimed_less_rescored,
         getattr(honest.deviation, metric),
         getattr(honest.step, metric),
         getattr(honest.centre, metric, None),
@@ -312,16 +312,16 @@ def objections(
     differing_tasks = [
         task.task for task in tasks if task_verdict(task.regimes.values()) == DIFFERS
     ]
-    result = []
+    of_claims = []
     if differing_tasks:
         rerun_count = plural(len(tasks), "rerun task")
-        result.append(Objection(TOLERANCE, f"{', '.join(differing_tasks)} of {rerun_count}"))
-    result += [
+        of_claims.append(Objection(TOLERANCE, f"{', '.join(differing_tasks)} of {rerun_count}"))
+    of_claims += [
         Objection(JOINT, f"{test_name}: {bias.text}")
         for test_name, bias in mean_biases(tasks).items()
         if bias.is_significant
     ]
-    return [*result, *extractor_objections(decoys, variants, fresh, few_shot)]
+    return [*of_claims, *extractor_objections(decoys, variants, fresh, few_shot)]
 
 
 def objections_of(outcome: AuditOutcome) -> list[Objection]:
@@ -339,11 +339,11 @@ def extractor_objections(
 ) -> Iterator[Objection]:
     """Yield the objections to the extractor, which do not depend on the claims."""
     if decoys.order_dependent:
-        text = "an embedding depends on the order or the batch of its sequence"
-        yield Objection(ORDER, text)
+        objection = "an embedding depends on the order or the batch of its sequence"
+        yield Objection(ORDER, objection)
     if decoys.memorised:
-        text = "benchmark sequences are treated differently from similar new sequences"
-        yield Objection(DECOYS, text)
+        objection = "benchmark sequences are treated differently from similar new sequences"
+        yield Objection(DECOYS, objection)
     if variants is not None and variants.memorised:
         yield Objection(VARIANTS, MEMORISED_OBJECTION)
     if fresh is not None and fresh.dropped:

@@ -83,8 +83,8 @@ def _flipped(
         was_right = probe_set.predicted[draw.probe][row - task.entry.train] == task.labels[index]
         if was_right and differs[index]:
             # One at a time, since an embedding of large values could make all others ties.
-            values = features[index] @ probe.weights + probe.intercepts
-            is_right = is_sound[index] and probe.classes[np.argmax(values)] == task.labels[index]
+            logits = features[index] @ probe.weights + probe.intercepts
+            is_right = is_sound[index] and probe.classes[np.argmax(logits)] == task.labels[index]
             flipped_count += not is_right
     return flipped_count
 

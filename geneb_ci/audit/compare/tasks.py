@@ -113,10 +113,10 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
 
     `document` is a submission of any format that passed every check.
     """
-    results, evidence = document.get("results", {}), document.get("evidence", {})
+    scores, evidence = document.get("results", {}), document.get("evidence", {})
     claimed_scores = {
         (claim.regime, claim.task.id): claim.reading
-        for claim in claims_of(results, {}, benchmark)
+        for claim in claims_of(scores, {}, benchmark)
         if claim.regime in regimes
     }
     digests = {
@@ -227,41 +227,41 @@ def _claimed_regimes(
     task: str, claimed: Claims, rescored: Rescored, benchmark: Benchmark
 ) -> Iterator[str]:
     """Yield the regimes with a claim on a task. Raises NothingChecked if one is not rescored."""
-    for name in benchmark.regimes:
-        if (name, task) in claimed.record:
-            if task not in rescored.tasks or name not in rescored.tasks[task].regimes:
+    for regime in benchmark.regimes:
+        if (regime, task) in claimed.record:
+            if task not in rescored.tasks or regime not in rescored.tasks[task].regimes:
                 raise NothingChecked(
-                    f"the rescoring has no score on task {task} in regime {name}", _RESCORE_FIX
+                    f"the rescoring has no score on task {task} in regime {regime}", _RESCORE_FIX
                 )
-            yield name
+            yield regime
 
 
 def _cell_comparison(
-    rescored: Rescored, task: str, name: str, claimed: Claims, alarm_rate: float
+    rescored: Rescored, task: str, regime: str, claimed: Claims, alarm_rate: float
 ) -> CellComparison:
-    regime = rescored.tasks[task].regimes[name]
-    is_one_fit = name not in rescored.few_shot_k
-    reading = claimed.record[name, task]
+    cell = rescored.tasks[task].regimes[regime]
+    is_one_fit = regime not in rescored.few_shot_k
+    reading = claimed.record[regime, task]
     measured = rule.MeasuredScore(
-        regime.base.per_seed,
-        regime.base.confusion,
-        regime.plain,
-        regime.stressed,
-        regime.halts,
+        cell.base.per_seed,
+        cell.base.confusion,
+        cell.plain,
+        cell.stressed,
+        cell.halts,
         is_one_fit,
     )
     tolerance = rule.tolerance(measured, alarm_rate, reading.width)
-    digest = claimed.digests.get((name, task))
-    scores, rerun = _scores_of(reading.value), regime.base.scores
+    digest = claimed.digests.get((regime, task))
+    scores, rerun = _scores_of(reading.value), cell.base.scores
     return CellComparison(
         claimed=scores,
         rescored=rerun,
         tolerance=tolerance,
-        predictions_equal=None if digest is None else digest == regime.base.predictions_sha256,
+        predictions_equal=None if digest is None else digest == cell.base.predictions_sha256,
         canonical=None,
         verdict=cell_verdict(scores, rerun, tolerance),
     )
 
 
-def _scores_of(values: Triple) -> Scores:
-    return Scores(MCC=float(values.mcc), Acc=float(values.acc), F1=float(values.f1))
+def _scores_of(triple: Triple) -> Scores:
+    return Scores(MCC=float(triple.mcc), Acc=float(triple.acc), F1=float(triple.f1))

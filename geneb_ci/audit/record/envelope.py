@@ -112,15 +112,15 @@ class BundleParts(NamedTuple):
     """Time from which the certificate is valid; the bundle was signed minutes later at most."""
 
 
-def is_bundle(value: object) -> bool:
+def is_bundle(parsed: object) -> bool:
     """Whether a parsed file is a bundle, of any version."""
-    return isinstance(value, dict) and "mediaType" in value and "verificationMaterial" in value
+    return isinstance(parsed, dict) and "mediaType" in parsed and "verificationMaterial" in parsed
 
 
-def bundle_parts_of(value: Any) -> BundleParts:
+def bundle_parts_of(document: Any) -> BundleParts:
     """Return the parts of a bundle, given as parsed JSON. Raises InvalidBundle."""
     try:
-        bundle = _Bundle.model_validate(value)
+        bundle = _Bundle.model_validate(document)
         payload = base64.b64decode(bundle.dsseEnvelope.payload, validate=True)
         signature = base64.b64decode(bundle.dsseEnvelope.signatures[0].sig, validate=True)
         certificate = base64.b64decode(
@@ -197,10 +197,10 @@ def verify_bundle(raw: bytes, parts: BundleParts, root: Path) -> None:
 def _message_of(error: Exception) -> str:
     """Return the message of an error of sigstore, parts of which the signer chose, as ASCII."""
     cause = error.__cause__ or error.__context__ or error
-    text = (
+    message = (
         first_error(cause) if isinstance(cause, ValidationError) else " ".join(str(error).split())
     )
-    return json.dumps(text.replace("\x7f", " "))[1:-1][:MESSAGE_MAX]
+    return json.dumps(message.replace("\x7f", " "))[1:-1][:MESSAGE_MAX]
 
 
 def file_stamp(path: Path) -> tuple[int, int, int]:
@@ -285,12 +285,12 @@ def sign_payload(payload: bytes, key: "Ed25519PrivateKey") -> bytes:
 
 
 def _encoded(payload: bytes, keyid: str, signature: bytes) -> bytes:
-    value = {
+    envelope = {
         "payloadType": PAYLOAD_TYPE,
         "payload": base64.b64encode(payload).decode(),
         "signatures": [{"keyid": keyid, "sig": base64.b64encode(signature).decode()}],
     }
-    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+    return json.dumps(envelope, separators=(",", ":")).encode() + b"\n"
 
 
 def parse_envelope(raw: bytes) -> ParsedEnvelope:
@@ -299,19 +299,19 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
     Raises StepMismatch, of the step "envelope", unless the bytes are a bundle of version 0.3, or
     exactly those that `sign_payload` writes for this payload, key and signature.
     """
-    value = strict_json(raw, ENVELOPE)
-    if is_bundle(value):
+    document = strict_json(raw, ENVELOPE)
+    if is_bundle(document):
         try:
-            parts = bundle_parts_of(value)
+            parts = bundle_parts_of(document)
         except InvalidBundle as error:
             raise StepMismatch(ENVELOPE, str(error), RESTORE) from error
         return ParsedEnvelope(parts.payload, parts.workflow.id, parts.signature, (raw, parts))
     try:
-        envelope = Envelope.model_validate(value)
+        envelope = Envelope.model_validate(document)
         payload = base64.b64decode(envelope.payload, validate=True)
         signature = base64.b64decode(envelope.signatures[0].sig, validate=True)
     except ValidationError as error:
-        raise StepMismatch(ENVELOPE, *_non_envelope_error(value, error)) from error
+        raise StepMismatch(ENVELOPE, *_non_envelope_error(document, error)) from error
     except binascii.Error as error:
         raise StepMismatch(ENVELOPE, f"invalid base64: {error}", RESTORE) from error
     parsed = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
@@ -322,11 +322,11 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
     return parsed
 
 
-def _non_envelope_error(value: object, error: ValidationError) -> tuple[str, str]:
+def _non_envelope_error(document: object, error: ValidationError) -> tuple[str, str]:
     """Return message and fix for a file that is not an envelope."""
-    if FileKind.RECORD.fits(value):
+    if FileKind.RECORD.fits(document):
         return first_error(error), RESTORE
-    refusal = other_kind(value, FileKind.RECORD)
+    refusal = other_kind(document, FileKind.RECORD)
     if refusal is not None:
         return refusal.message, refusal.fix
     return f"this is not an audit record: {first_error(error)}", FileKind.RECORD.fix

@@ -172,8 +172,8 @@ def signed_event(
     The same content, key and heads produce the same bytes.
     """
     payload, path = event_statement(predicate, heads)
-    name = path.name.partition(".")[0]
-    return SignedRecord(name, sign_payload(payload, key), path)
+    statement_id = path.name.partition(".")[0]
+    return SignedRecord(statement_id, sign_payload(payload, key), path)
 
 
 def event_statement(
@@ -196,10 +196,10 @@ def event_statement(
         )
     )
     payload = payload_of(statement)
-    name = (
+    statement_id = (
         commitment.sha256[:ID_DIGITS] if kind is StatementKind.COMMITMENT else audit_id_of(payload)
     )
-    path = Path(commitment.model_id) / f"{name}{suffix}"
+    path = Path(commitment.model_id) / f"{statement_id}{suffix}"
     return payload, path
 
 
@@ -219,8 +219,8 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     commitment = predicate if isinstance(predicate, Commitment) else predicate.plan.commitment
     check_model_id(commitment.model_id)
     subject, sha256 = statement.subject[0], hashlib.sha256(envelope.payload).hexdigest()
-    name = commitment.sha256 if kind is StatementKind.COMMITMENT else sha256
-    expected = f"{commitment.model_id}/{name[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
+    statement_id = commitment.sha256 if kind is StatementKind.COMMITMENT else sha256
+    expected = f"{commitment.model_id}/{statement_id[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
     if path != expected:
         raise StepMismatch(STATEMENT, f"the file is at {path}, expected {expected}", RESTORE)
     if (subject.name, subject.digest.get("sha256")) != (
@@ -247,9 +247,9 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
 
 def bounded_message(message: str) -> str:
     """Return a message as one line of printable ASCII with at most `MESSAGE_MAX` characters."""
-    text = json.dumps(" ".join(message.split()), ensure_ascii=True)[1:-1].replace("\x7f", "\\u007f")
+    line = json.dumps(" ".join(message.split()), ensure_ascii=True)[1:-1].replace("\x7f", "\\u007f")
     return (
-        text if len(text) <= MESSAGE_MAX else f"{text[: MESSAGE_MAX - len(_ELLIPSIS)]}{_ELLIPSIS}"
+        line if len(line) <= MESSAGE_MAX else f"{line[: MESSAGE_MAX - len(_ELLIPSIS)]}{_ELLIPSIS}"
     )
 
 

@@ -189,8 +189,8 @@ class History:
         reasons = {OLD_LOG: self.log_fault} if self.log_fault else {}
         for number, entry in enumerate(self.log.entries if self.log is not None else ()):
             if entry.kind == StatementKind.REVOCATION.value:
-                key = self.keys.get(entry.signer)
-                if key is None or key.revoked_at is None:
+                signer = self.keys.get(entry.signer)
+                if signer is None or signer.revoked_at is None:
                     reasons[KEYS_FILE] = (
                         f"entry {number} of the log revokes the key {entry.signer[:16]}..., and "
                         f"{KEYS_FILE} does not"

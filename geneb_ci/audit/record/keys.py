@@ -87,9 +87,9 @@ class TrustedSigner(StrictModel):
                 f"valid_until {self.valid_until} is before valid_from {self.valid_from}: no audit "
                 "could be accepted"
             )
-        for name in ("revoked_from", "revoked_after"):
-            if getattr(self, name) and self.revoked_at is None:
-                raise ValueError(f"{name} is given without revoked_at")
+        for member in ("revoked_from", "revoked_after"):
+            if getattr(self, member) and self.revoked_at is None:
+                raise ValueError(f"{member} is given without revoked_at")
         return self
 
 
@@ -329,7 +329,7 @@ def new_key(path: Path, owner: str, now: str) -> TrustedKey:
     )
 
     key = Ed25519PrivateKey.generate()
-    text = key.private_bytes(
+    pem = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
@@ -342,7 +342,7 @@ def new_key(path: Path, owner: str, now: str) -> TrustedKey:
             "name a file that does not exist: a key is never overwritten",
         ) from error
     with os.fdopen(handle, "wb") as stream:
-        stream.write(text)
+        stream.write(pem)
     return entry_of(key.public_key().public_bytes_raw(), owner, now)
 
 
@@ -367,8 +367,8 @@ def private_key(path: Path | None) -> "Ed25519PrivateKey":
         Ed25519PrivateKey,
     )
 
-    name = str(path) if path is not None else os.environ.get(KEY_VARIABLE, "")
-    if not name:
+    file = str(path) if path is not None else os.environ.get(KEY_VARIABLE, "")
+    if not file:
         key_files = sorted(Path(KEYS_FOLDER).glob("*.pem"))
         advice = f"pass --key {key_files[0]}, which is here" if key_files else "pass --key FILE"
         raise UsageProblem(
@@ -376,24 +376,24 @@ def private_key(path: Path | None) -> "Ed25519PrivateKey":
             f"{advice}, or set {KEY_VARIABLE}=FILE; `geneb-ci audit keygen` makes a key",
         )
     try:
-        raw = read_regular(Path(name), KEY_BYTES_MAX)
-        mode = Path(name).stat().st_mode
+        raw = read_regular(Path(file), KEY_BYTES_MAX)
+        mode = Path(file).stat().st_mode
     except NotReadable as error:
-        raise UsageProblem(f"{name}: {error.reason}", "check the path of the key") from error
+        raise UsageProblem(f"{file}: {error.reason}", "check the path of the key") from error
     if mode & _GROUP_AND_WORLD:
         raise UsageProblem(
-            f"{name}: other users may read this key: mode {stat.S_IMODE(mode):04o}, expected 0600",
-            f"chmod 600 {name}",
+            f"{file}: other users may read this key: mode {stat.S_IMODE(mode):04o}, expected 0600",
+            f"chmod 600 {file}",
         )
     try:
         key = serialization.load_pem_private_key(raw, None)
     except (ValueError, TypeError) as error:
         raise UsageProblem(
-            f"{name}: this is not a private key in PEM without a password",
+            f"{file}: this is not a private key in PEM without a password",
             "make one with `geneb-ci audit keygen`",
         ) from error
     if not isinstance(key, Ed25519PrivateKey):
         raise UsageProblem(
-            f"{name}: this is not an Ed25519 key", "make one with `geneb-ci audit keygen`"
+            f"{file}: this is not an Ed25519 key", "make one with `geneb-ci audit keygen`"
         )
     return key

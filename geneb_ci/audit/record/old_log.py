@@ -119,8 +119,8 @@ def parse_checkpoint(raw: bytes) -> Checkpoint:
         raise LogBroken(f"{objection}expected the lines name, size, root and signatures")
     signatures = []
     for line in lines[:-1].split("\n"):
-        name, _, encoded = line.removeprefix(_DASH).partition(" ")
-        signatures.append((name, _decoded_base64(encoded)))
+        signer, _, encoded = line.removeprefix(_DASH).partition(" ")
+        signatures.append((signer, _decoded_base64(encoded)))
     return Checkpoint(
         head[1], int(head[2]), _decoded_base64(head[3]), f"{text}\n", tuple(signatures)
     )
@@ -144,8 +144,8 @@ def _check_signed(checkpoint: Checkpoint, keys: LogKeys) -> None:
     for text in keys.keys:
         raw = _raw_key(keys.origin, text)
         expected_id = log_key_id(keys.origin, raw)
-        for name, signature in checkpoint.signatures:
-            if (name, signature[:_ID_BYTES]) == (keys.origin, expected_id) and is_valid_ed25519(
+        for signer, signature in checkpoint.signatures:
+            if (signer, signature[:_ID_BYTES]) == (keys.origin, expected_id) and is_valid_ed25519(
                 signature[_ID_BYTES:], checkpoint.text.encode(), raw
             ):
                 return
@@ -209,10 +209,10 @@ class AuditLog:
 def log_files(folder: Path) -> dict[str, bytes]:
     """Return the content of every file of a log, by its path below the folder. Raises LogBroken."""
     contents: dict[str, bytes] = {}
-    for parent, folders, names in os.walk(folder):
+    for parent, folders, file_names in os.walk(folder):
         folders.sort()
-        for name in sorted(names):
-            path = Path(parent) / name
+        for file_name in sorted(file_names):
+            path = Path(parent) / file_name
             try:
                 content = read_regular(path, FILE_BYTES_MAX, links=False)
             except NotReadable as error:

@@ -35,10 +35,10 @@ def statements_file(history: History) -> dict[str, bytes]:
     """Return path and content of the list; {} if nothing is signed."""
     if not history.digests:
         return {}
-    value = PublishedStatements(
+    statements = PublishedStatements(
         schema_version="1.0", heads=history.heads, statements=history.digests
     ).model_dump()
-    return {PATH: json.dumps(value, indent=1, ensure_ascii=True).encode() + b"\n"}
+    return {PATH: json.dumps(statements, indent=1, ensure_ascii=True).encode() + b"\n"}
 
 
 def statements_in(raw: bytes) -> dict[str, str]:

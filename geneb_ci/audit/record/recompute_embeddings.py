@@ -316,16 +316,16 @@ def _variants(
         return None
     other_probes = signed_result.others.keys()
     changes = {}
-    for number, name in enumerate(task_ids):
-        task = drawn_tasks[name]
+    for number, task_id in enumerate(task_ids):
+        task = drawn_tasks[task_id]
         changes_by_probe = decision_changes(
             task.strata.labels,
             task.probe_sets,
             task.entry.scale_log2,
-            variants.test[name].rows,
+            variants.test[task_id].rows,
             embeddings.variants.values[embeddings.variants.task == number],
         )
-        changes[name] = {
+        changes[task_id] = {
             probe: fits
             for probe, fits in changes_by_probe.items()
             if probe in {MAIN_PROBE, *other_probes}

@@ -223,10 +223,10 @@ class AuditRepository:
         name = name or str(path)
         withdrawn = self.withdrawals.get(path)
         if isinstance(withdrawn, StepMismatch):
-            error = StepMismatch(
+            step_mismatch = StepMismatch(
                 withdrawn.step, f"its withdrawal is invalid: {message_of(withdrawn)}"
             )
-            return unreadable_record(name, error)
+            return unreadable_record(name, step_mismatch)
         record = self.parsed(path)
         if isinstance(record, StepMismatch):
             return unreadable_record(name, record, withdrawn)

@@ -92,7 +92,7 @@ def audit_id_of(payload: bytes) -> str:
 
 
 def statement_value(
-    name: str,
+    file_name: str,
     sha256: str,
     predicate_type: str,
     predicate: object,
@@ -101,7 +101,7 @@ def statement_value(
     """Return the members of an in-toto statement about one file, for its model to validate."""
     return {
         "_type": STATEMENT_TYPE,
-        "subject": [{"name": name, "digest": {"sha256": sha256}}],
+        "subject": [{"name": file_name, "digest": {"sha256": sha256}}],
         "predicateType": predicate_type,
         "predicate": predicate,
         "heads": None if heads is None else dict(heads),
@@ -174,11 +174,11 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
 
     Raises StepMismatch, of the step "statement".
     """
-    value = strict_json(payload, STATEMENT)
-    is_by_receipt = isinstance(value, dict) and value.get("predicateType") == EMBEDDING_PREDICATE
+    parsed = strict_json(payload, STATEMENT)
+    is_by_receipt = isinstance(parsed, dict) and parsed.get("predicateType") == EMBEDDING_PREDICATE
     statement: Statement | EmbeddingStatement
     try:
-        statement = (EmbeddingStatement if is_by_receipt else Statement).model_validate(value)
+        statement = (EmbeddingStatement if is_by_receipt else Statement).model_validate(parsed)
     except ValidationError as error:
         raise StepMismatch(STATEMENT, first_error(error), RESTORE) from error
     commitment, subject = statement.predicate.plan.commitment, statement.subject[0]
@@ -193,7 +193,7 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
             RESTORE,
         )
     outcome, pin = statement.predicate, commitment.benchmark
-    for kind, stated, committed in (
+    for fact, stated, committed in (
         ("submission", subject.digest.get("sha256"), commitment.submission_sha256),
         ("benchmark", outcome.benchmark_sha256, pin.sha256),
         ("dataset revision", outcome.dataset_revision, pin.revision),
@@ -201,7 +201,7 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
         if stated != committed:
             raise StepMismatch(
                 STATEMENT,
-                f"the statement's {kind} is {stated}, expected {committed} by its commitment",
+                f"the statement's {fact} is {stated}, expected {committed} by its commitment",
                 RESTORE,
             )
     return statement

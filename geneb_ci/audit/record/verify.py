@@ -341,9 +341,9 @@ def verify_record(
 def _revocation_of(record: Record, inputs: TrustInputs) -> RevokedKey | None:
     log, signer = inputs.history.log, record.signer
     index = log.index_of(StatementKind.RESULT, record.sha256) if log is not None else None
-    name = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
+    statement = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
     try:
-        check_revoked(signer, index, is_covered=inputs.history.is_covered(signer, name))
+        check_revoked(signer, index, is_covered=inputs.history.is_covered(signer, statement))
     except RevokedKey as error:
         return error
     return None
@@ -381,22 +381,22 @@ _SAMPLE_OF_EMBEDDINGS = (
 )
 
 
-def _steps_up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
+def _steps_up_to(steps: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
     """Yield the steps before the failed one, which hold, the failed one, and the unknown ones."""
-    index = names.index(error.step)
-    yield from (VerificationStep(name, StepState.HOLDS) for name in names[:index])
+    index = steps.index(error.step)
+    yield from (VerificationStep(name, StepState.HOLDS) for name in steps[:index])
     yield failed_step(error.step, error)
-    yield from (VerificationStep(name, StepState.UNKNOWN) for name in names[index + 1 :])
+    yield from (VerificationStep(name, StepState.UNKNOWN) for name in steps[index + 1 :])
 
 
-def step_of(name: str, check: Callable[..., str | None], *arguments: object) -> VerificationStep:
+def step_of(step: str, check: Callable[..., str | None], *arguments: object) -> VerificationStep:
     """Return the step that a check decides; a check that holds may return a remark."""
     try:
         remark = check(*arguments)
     except StepMismatch as error:
         # The name of this step, since the error may have that of an input it shares.
-        return failed_step(name, error)
-    return VerificationStep(name, StepState.HOLDS, remark or "")
+        return failed_step(step, error)
+    return VerificationStep(step, StepState.HOLDS, remark or "")
 
 
 def failed_step(step: str, error: StepMismatch) -> VerificationStep:

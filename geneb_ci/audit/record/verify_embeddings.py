@@ -99,24 +99,24 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
         _refuse(f"the verdict is {outcome.verdict!r}, the numbers give {verdict_by(reasons)!r}")
 
 
-def _check_variants(result: VariantResult, outcome: EmbeddingOutcome) -> None:
+def _check_variants(variants: VariantResult, outcome: EmbeddingOutcome) -> None:
     """Refuse variants whose kinds, tasks or numbers contradict the version or the receipt."""
     varied_count = varied_test_count(outcome.schema_version, len(outcome.tasks))
-    if fault := variant_contradiction(result, varied_count):
+    if fault := variant_contradiction(variants, varied_count):
         _refuse(f"variants: {fault}")
     is_by_task = outcome.schema_version not in WITHOUT_FEW_SHOT
-    if result.tasks.keys() != {task.task for task in outcome.tasks if is_by_task}:
+    if variants.tasks.keys() != {task.task for task in outcome.tasks if is_by_task}:
         _refuse(
             "variants: expected decisions of each task of the record, or of none before version 2.3"
         )
     most = sum(min(varied_count, task.test) for task in outcome.tasks)
     fits_and_kinds = [
-        (1, result.kinds),
-        *((probe.fits, probe.kinds) for probe in result.others.values()),
+        (1, variants.kinds),
+        *((probe.fits, probe.kinds) for probe in variants.others.values()),
     ]
     if any(set(kinds) != {VARIANT_KIND} for _, kinds in fits_and_kinds):
         _refuse(f"variants: expected only the kind {VARIANT_KIND!r} of variants of test sequences")
-    rows = result.kinds[VARIANT_KIND].rows
+    rows = variants.kinds[VARIANT_KIND].rows
     if rows > most or any(
         kinds[VARIANT_KIND].rows != fit_count * rows for fit_count, kinds in fits_and_kinds
     ):
@@ -166,25 +166,25 @@ def _check_refits(outcome: EmbeddingOutcome, task_ids: list[str]) -> None:
 def _check_training(variants: VariantResult, refits: list[RefitTask]) -> None:
     """Refuse decisions of a refitted probe that differ from those in the variants of its task."""
     training = {task.task: task.training for task in refits}
-    for name, decisions in variants.tasks.items():
-        if decisions.training != training.get(name):
+    for task, decisions in variants.tasks.items():
+        if decisions.training != training.get(task):
             _refuse(
-                f"variants: {name}: the decisions of the refitted probe are not those in `refits`"
+                f"variants: {task}: the decisions of the refitted probe are not those in `refits`"
             )
 
 
 def _check_few_shot(outcome: EmbeddingOutcome, task_ids: list[str], benchmark: Benchmark) -> None:
     """Refuse fits of few-shot probes that contradict the version, the benchmark or the draw."""
-    result = outcome.few_shot
+    few_shot = outcome.few_shot
     is_before = outcome.schema_version in WITHOUT_FEW_SHOT
     if is_before or not benchmark.protocol.few_shot_k:
-        if result is not None or (is_before and any(task.support for task in outcome.refits)):
+        if few_shot is not None or (is_before and any(task.support for task in outcome.refits)):
             _refuse(
                 "the record has few-shot probes fitted on other sequences, which its version or "
                 "benchmark has not"
             )
         return
-    if result is None:
+    if few_shot is None:
         _refuse(
             "the record has no few-shot probes fitted on other sequences, unlike version "
             f"{outcome.schema_version}"
@@ -193,7 +193,7 @@ def _check_few_shot(outcome: EmbeddingOutcome, task_ids: list[str], benchmark: B
     varied_tasks = [refitted.task for refitted in outcome.refits]
     uses_all = uses_every_defence(outcome.plan.commitment, benchmark)
     if fault := few_shot_contradiction(
-        result, benchmark, task_ids, varied_tasks, requires_tests=uses_all
+        few_shot, benchmark, task_ids, varied_tasks, requires_tests=uses_all
     ):
         _refuse(f"few-shot probes: {fault}")
     train_counts = {task.task: task.train for task in outcome.tasks}
@@ -205,23 +205,23 @@ def _check_few_shot(outcome: EmbeddingOutcome, task_ids: list[str], benchmark: B
             )
 
 
-def _check_fresh(result: FreshResult | None, outcome: EmbeddingOutcome) -> None:
+def _check_fresh(fresh: FreshResult | None, outcome: EmbeddingOutcome) -> None:
     """Refuse a result of a fresh set that contradicts its own numbers, the tasks or the probes."""
-    if result is None:
+    if fresh is None:
         return
     if outcome.schema_version in WITHOUT_BOUNDS or outcome.variants is None:
         _refuse(f"the record has a fresh set, unlike version {outcome.schema_version}")
         return
     test_counts = {task.task: task.test for task in outcome.tasks}
-    if set(result.others) != set(outcome.variants.others):
+    if set(fresh.others) != set(outcome.variants.others):
         _refuse("fresh set: other probes decided on it than on the variants")
-    for tasks in (result.tasks, *result.others.values()):
-        if tasks.keys() != result.tasks.keys() or not tasks.keys() <= test_counts.keys():
+    for tasks in (fresh.tasks, *fresh.others.values()):
+        if tasks.keys() != fresh.tasks.keys() or not tasks.keys() <= test_counts.keys():
             _refuse("fresh set: its tasks are not those of the receipt, or not of every probe")
-        for name, task in tasks.items():
-            if task.public.rows != task.fits * test_counts[name]:
-                _refuse(f"fresh set: a probe did not decide on all test embeddings of {name}")
-    if fault := fresh_contradiction(result):
+        for task, decided in tasks.items():
+            if decided.public.rows != decided.fits * test_counts[task]:
+                _refuse(f"fresh set: a probe did not decide on all test embeddings of {task}")
+    if fault := fresh_contradiction(fresh):
         _refuse(f"fresh set: {fault}")
 
 
@@ -458,11 +458,11 @@ def _array_in(
     """Return an array of a rerun file. Raises ValueError for another type or shape."""
     import numpy as np
 
-    info = archive.getinfo(f"{name}.npy")
-    if info.compress_type != zipfile.ZIP_STORED:
+    member = archive.getinfo(f"{name}.npy")
+    if member.compress_type != zipfile.ZIP_STORED:
         msg = f"{name} is compressed, expected it uncompressed"  # a few bytes could fill the memory
         raise ValueError(msg)
-    stream = io.BytesIO(archive.read(info))
+    stream = io.BytesIO(archive.read(member))
     version = np.lib.format.read_magic(stream)
     if version != (1, 0):
         msg = f"{name} is of version {version}, expected (1, 0)"
@@ -483,10 +483,10 @@ def check_proofs(
     """Raise StepMismatch if a committed embedding does not lead to the Merkle root of its task."""
     for index, number in enumerate(rows.task.tolist()):
         task = outcome.tasks[number]
-        entry, row = receipt.tasks[task.task], int(rows.row[index])
+        committed_task, row = receipt.tasks[task.task], int(rows.row[index])
         leaf = embedding_leaf(rows.committed[index].tobytes(), row)
-        root = root_by(leaf, row, entry.train + entry.test, rows.proofs[index])
-        if root is None or root.hex() != entry.root:
+        root = root_by(leaf, row, committed_task.train + committed_task.test, rows.proofs[index])
+        if root is None or root.hex() != committed_task.root:
             _refuse(
                 f"embedding {row} of {task.task} is not one that the receipt commits to", PROOFS
             )
@@ -549,9 +549,9 @@ def _by_column(
     )
     limits = tolerances(rerun, scale, drawn)
     repeats = [failed for failed in task.failed if failed.again is not None]
-    for failed, values in zip(repeats, again, strict=True):
+    for failed, repeated in zip(repeats, again, strict=True):
         index = task.distinct_rows.index(failed.row)
-        repeat = judge_again(committed[index], rerun[index], values, limits[index], scale)
+        repeat = judge_again(committed[index], rerun[index], repeated, limits[index], scale)
         recorded_repeat = failed.again
         if recorded_repeat is not None and repeat != (
             recorded_repeat.deviation,
@@ -568,8 +568,8 @@ def _by_column(
 
 def draw_counts(outcome: EmbeddingOutcome) -> dict[str, int]:
     """Return the number of drawn embeddings of each part, over all tasks."""
-    parts: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for task in outcome.tasks:
         for part, rows in task.rows.items():
-            parts[part] = parts.get(part, 0) + len(rows)
-    return parts
+            counts[part] = counts.get(part, 0) + len(rows)
+    return counts

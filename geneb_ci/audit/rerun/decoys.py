@@ -161,42 +161,42 @@ def embed_among_decoys(
     `embed_in_order` in batches of neighbours. `dtype` is the dtype in which the model computes.
     Raises KeyError for a dtype that is not in `NOISE`, and what the callables raise.
     """
-    values = embed(with_decoys.sequences)
+    embeddings = embed(with_decoys.sequences)
     # In a second run with other batches: an embedding that depends on its batch then differs.
-    separate_values = embed_in_order(with_decoys.second_run)
-    rows = zip(with_decoys.repeat_positions, separate_values, strict=True)
-    repeats = [(a, repeat) for (a, b), row in rows for repeat in (values[b], row)]
+    separate_embeddings = embed_in_order(with_decoys.second_run)
+    rows = zip(with_decoys.repeat_positions, separate_embeddings, strict=True)
+    repeats = [(a, repeat) for (a, b), row in rows for repeat in (embeddings[b], row)]
     real_index_by_position = {
         position: index for index, position in enumerate(with_decoys.real_positions)
     }
     return TaskEmbeddings(
-        values[with_decoys.real_positions],
-        judge_decoys(with_decoys, values, dtype, separate_values),
-        repeatability_of([(values[a], repeat) for a, repeat in repeats]),
+        embeddings[with_decoys.real_positions],
+        judge_decoys(with_decoys, embeddings, dtype, separate_embeddings),
+        repeatability_of([(embeddings[a], repeat) for a, repeat in repeats]),
         [(real_index_by_position[a], repeat) for a, repeat in repeats],
     )
 
 
 def judge_decoys(
     with_decoys: SequencesWithDecoys,
-    values: "np.ndarray",
+    embeddings: "np.ndarray",
     dtype: str,
-    separate_values: "np.ndarray",
+    separate_embeddings: "np.ndarray",
 ) -> Decoys:
     """Return the result of the decoys from the (n, d) embeddings of all sequences in `dtype`.
 
-    `separate_values` has the embeddings of `with_decoys.second_run` from the second run. Raises
+    `separate_embeddings` has the embeddings of `with_decoys.second_run` from the second run. Raises
     KeyError for a dtype that is not in `NOISE`.
     """
     noise = NOISE[dtype]
-    rows = zip(with_decoys.repeat_positions, separate_values, strict=True)
+    rows = zip(with_decoys.repeat_positions, separate_embeddings, strict=True)
     drift = max(
-        relative_difference(values[a], repeat)
+        relative_difference(embeddings[a], repeat)
         for (a, b), row in rows
-        for repeat in (values[b], row)
+        for repeat in (embeddings[b], row)
     )
-    jumps = [q for q in (_jump(values, t, noise) for t in with_decoys.triangles) if q > JUMP]
-    answer_count = _few_embedding_count(with_decoys, values)
+    jumps = [q for q in (_jump(embeddings, t, noise) for t in with_decoys.triangles) if q > JUMP]
+    answer_count = _few_embedding_count(with_decoys, embeddings)
     triangle_count = len(with_decoys.triangles)
     has_jumps = triangle_count > 0 and len(jumps) >= max(
         1, math.ceil(SHARE_MEMORISED * triangle_count)
@@ -214,39 +214,39 @@ def judge_decoys(
     )
 
 
-def _jump(values: "np.ndarray", triangle: tuple[int, int, int], noise: float) -> float:
+def _jump(embeddings: "np.ndarray", triangle: tuple[int, int, int], noise: float) -> float:
     """Return the statistic q of a triangle; 0 if all three embeddings are zeros."""
     x, y, z = triangle
     # One triangle at a time: a copy of the whole matrix in float64 may not fit into memory.
-    first, second, third = (values[row].astype("<f8") for row in (x, y, z))
+    first, second, third = (embeddings[row].astype("<f8") for row in (x, y, z))
     distance_min = NOISE_SHARE_MIN * noise * max(map(_length, (first, second, third)))
     mutant_distance = max(_length(second - third), distance_min)
     real_distance = min(_length(first - second), _length(first - third))
     return real_distance / mutant_distance if mutant_distance > 0 else 0.0
 
 
-def _few_embedding_count(with_decoys: SequencesWithDecoys, values: "np.ndarray") -> int:
+def _few_embedding_count(with_decoys: SequencesWithDecoys, embeddings: "np.ndarray") -> int:
     """Return the number of distinct embeddings of published sequences if few, else 0."""
     published = with_decoys.real_positions[: with_decoys.published]
-    texts = {with_decoys.sequences[row] for row in published}
-    if len(texts) < SEQUENCES_MIN or _are_alike(texts):
+    sequences = {with_decoys.sequences[row] for row in published}
+    if len(sequences) < SEQUENCES_MIN or _are_alike(sequences):
         return 0
     answers: set[bytes] = set()
     for row in published:
-        answers.add((values[row] + 0).tobytes())  # -0 + 0 is 0: one number, one way to write it
+        answers.add((embeddings[row] + 0).tobytes())  # -0 + 0 is 0: one number, one way to write it
         if len(answers) > ANSWERS_MAX:
             return 0
     # A single embedding for all sequences is useless, but no table of labels.
     return len(answers) if len(answers) > 1 else 0
 
 
-def _are_alike(texts: set[str]) -> bool:
+def _are_alike(sequences: set[str]) -> bool:
     """Whether sequences are variants of one another, whose embeddings may be equal."""
-    ordered = sorted(texts)
+    ordered = sorted(sequences)
     first = ordered[0]
     similar_count = sum(
-        sum(a == b for a, b in zip(first, text, strict=False)) > 0.9 * len(first)
-        for text in ordered
+        sum(a == b for a, b in zip(first, sequence, strict=False)) > 0.9 * len(first)
+        for sequence in ordered
     )
     return 2 * similar_count > len(ordered)
 

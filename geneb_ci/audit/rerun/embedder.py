@@ -75,10 +75,10 @@ class SampleEmbedder:
             # The published sequences come first, as `with_decoys` needs them.
             part = sorted(unordered_part, key=lambda sequence: sequence not in published)
             published_count = sum(sequence in published for sequence in part)
-            values = self._embed_part(
+            embeddings = self._embed_part(
                 part, published_count, f"part {number + 1} of {len(parts)}", number
             )
-            embedding_by_sequence.update(zip(part, values, strict=True))
+            embedding_by_sequence.update(zip(part, embeddings, strict=True))
         return embedding_by_sequence
 
     def _embed_part(
@@ -93,21 +93,21 @@ class SampleEmbedder:
         lines = "".join(f"{sequence}\n" for sequence in sequences)
         part_digest = hashlib.sha256(lines.encode()).hexdigest()
         if work.has_result(folder / _FACTS_FILE):
-            entry = work.read_as(folder / _FACTS_FILE, EmbeddedTask)
+            facts = work.read_as(folder / _FACTS_FILE, EmbeddedTask)
             if (
-                entry is not None
-                and entry.sequences_sha256 == part_digest
-                and file_sha256(folder / _MATRIX_FILE) == entry.embeddings_sha256
+                facts is not None
+                and facts.sequences_sha256 == part_digest
+                and file_sha256(folder / _MATRIX_FILE) == facts.embeddings_sha256
             ):
                 kept_values = np.load(folder / _MATRIX_FILE, allow_pickle=False)
-                return self._noted_part(sequences, entry, self._as_receipt_width(kept_values))
+                return self._noted_part(sequences, facts, self._as_receipt_width(kept_values))
         seconds_used = sum(facts.seconds for facts in self.part_facts)
         runs = SandboxRuns(self._prepared, seconds_used, self._say, label)
         embeddings = runs.embed(sequences, published_count)
         repeats = [repeat for _, repeat in embeddings.repeats]
-        values = self._as_receipt_width(np.vstack([embeddings.values, *repeats]))
-        work.keep_matrix(folder / _MATRIX_FILE, values)
-        entry = EmbeddedTask(
+        matrix = self._as_receipt_width(np.vstack([embeddings.values, *repeats]))
+        work.keep_matrix(folder / _MATRIX_FILE, matrix)
+        facts = EmbeddedTask(
             sequences_sha256=part_digest,
             embeddings_sha256=file_sha256(folder / _MATRIX_FILE),
             computed=published_count,
@@ -121,33 +121,33 @@ class SampleEmbedder:
             repeated=embeddings.repeatability,
             repeats=[number for number, _ in embeddings.repeats],
         )
-        work.keep_result(folder / _FACTS_FILE, entry.model_dump_json(indent=1) + "\n")
-        return self._noted_part(sequences, entry, values)
+        work.keep_result(folder / _FACTS_FILE, facts.model_dump_json(indent=1) + "\n")
+        return self._noted_part(sequences, facts, matrix)
 
     def _noted_part(
-        self, sequences: Sequence[str], entry: EmbeddedTask, values: "npt.NDArray[np.float32]"
+        self, sequences: Sequence[str], facts: EmbeddedTask, matrix: "npt.NDArray[np.float32]"
     ) -> "npt.NDArray[np.float32]":
         """Note a finished part and its repeats; return the embeddings of its sequences.
 
-        `values` has the embeddings of `sequences`, followed by those of the repeats.
+        `matrix` has the embeddings of `sequences`, followed by those of the repeats.
         """
-        self.part_facts.append(entry)
-        repeated_sequences = [sequences[number] for number in entry.repeats]
-        self.repeats += zip(repeated_sequences, values[len(sequences) :], strict=True)
-        return values[: len(sequences)]
+        self.part_facts.append(facts)
+        repeated_sequences = [sequences[number] for number in facts.repeats]
+        self.repeats += zip(repeated_sequences, matrix[len(sequences) :], strict=True)
+        return matrix[: len(sequences)]
 
-    def _as_receipt_width(self, values: "np.ndarray") -> "npt.NDArray[np.float32]":
+    def _as_receipt_width(self, embeddings: "np.ndarray") -> "npt.NDArray[np.float32]":
         """Return embeddings as float32. Raises ResultRefused if the receipt has another width."""
         import numpy as np
 
-        if values.shape[1] != self._width:
+        if embeddings.shape[1] != self._width:
             raise ResultRefused(
-                f"the extractor returns embeddings of {values.shape[1]} numbers, those of the "
+                f"the extractor returns embeddings of {embeddings.shape[1]} numbers, those of the "
                 f"receipt have {self._width}",
                 "ask for a receipt of this extractor and these options",
             )
         with np.errstate(over="ignore"):  # an embedding that is too large fails as an embedding
-            return values.astype(np.float32, copy=False)
+            return embeddings.astype(np.float32, copy=False)
 
     def embed_again(self, sequences: Sequence[str]) -> "tuple[str, npt.NDArray[np.float32]]":
         """Embed sequences again, each alone, and in float64 if the extractor has that option.
@@ -158,8 +158,8 @@ class SampleEmbedder:
         spec = self._prepared.spec
         try:
             options = {**spec.options, "dtype": FLOAT64}
-            values = runs.embed_alone(sequences, dataclasses.replace(spec, options=options))
-            return FLOAT64, self._as_receipt_width(values)
+            embeddings = runs.embed_alone(sequences, dataclasses.replace(spec, options=options))
+            return FLOAT64, self._as_receipt_width(embeddings)
         except ExtractorFailed:
             # The constructor of the extractor refuses the option.
             return ALONE_BATCH, self._as_receipt_width(runs.embed_alone(sequences, spec))
@@ -167,11 +167,11 @@ class SampleEmbedder:
     @property
     def decoys(self) -> Decoys:
         """The joint result of the decoys of all parts."""
-        results = [facts.decoys for facts in self.part_facts if facts.decoys is not None]
+        task_decoys = [facts.decoys for facts in self.part_facts if facts.decoys is not None]
         return Decoys(
-            order_dependent=any(result.order_dependent for result in results),
-            memorised=any(result.memorised for result in results),
-            detail="; ".join(dict.fromkeys(result.detail for result in results)),
+            order_dependent=any(decoys.order_dependent for decoys in task_decoys),
+            memorised=any(decoys.memorised for decoys in task_decoys),
+            detail="; ".join(dict.fromkeys(decoys.detail for decoys in task_decoys)),
         )
 
 
@@ -267,14 +267,14 @@ def rerun_cost(
     seeds = len(benchmark.protocol.seeds)
     drawn_total, supports = 0, {}
     for task, share in shares.items():
-        entry = receipt.tasks[task]
+        sizes = receipt.tasks[task]
         classes = len(benchmark.by_id[task].test_class_counts or (1, 1))
-        support = sorted(min(entry.train, k * seeds * classes) for k in shots_by_regime.values())
-        supports[task] = min(entry.train, few_shot_sequences(benchmark, task))
-        is_all_drawn = share.whole and entry.train < SMALL_TASK
-        drawn_count = min(entry.test, len(benchmark.regimes) * share.test)
+        support = sorted(min(sizes.train, k * seeds * classes) for k in shots_by_regime.values())
+        supports[task] = min(sizes.train, few_shot_sequences(benchmark, task))
+        is_all_drawn = share.whole and sizes.train < SMALL_TASK
+        drawn_count = min(sizes.test, len(benchmark.regimes) * share.test)
         drawn_count += (
-            entry.train if is_all_drawn else min(entry.train, share.training + 2 * STRONGEST)
+            sizes.train if is_all_drawn else min(sizes.train, share.training + 2 * STRONGEST)
         )
         drawn_count += sum(
             support_size if number == 0 or share.whole else min(support_size, share.support)

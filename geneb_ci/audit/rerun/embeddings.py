@@ -116,10 +116,10 @@ def rerun_embeddings(
     submission, receipt = committed_receipt(plan, prepared.subject)
     prepared = dataclasses.replace(prepared, spec=dataclasses.replace(prepared.spec, tf32=False))
     with files(receipt) as open_files:
-        result = _EmbeddingRun(plan, prepared, submission, receipt, open_files, say).result()
-    embeddings = result.embeddings or b""
+        rerun = _EmbeddingRun(plan, prepared, submission, receipt, open_files, say).result()
+    embeddings = rerun.embeddings or b""
     prepared.work.keep_binary(RERUN_EMBEDDINGS, lambda stream: stream.write(embeddings))
-    return result
+    return rerun
 
 
 def committed_receipt(
@@ -406,33 +406,35 @@ class _EmbeddingRun:
             for index in comparison.failed(width).nonzero()[0].tolist()
         ]
         failed.sort()
-        results: dict[str, dict[int, RepeatedEmbedding]] = {}
+        repeats: dict[str, dict[int, RepeatedEmbedding]] = {}
         rescued_count, rescued_max = 0, rescued_limit(sum(len(task.rows) for task in drawn_tasks))
         for start in range(0, len(failed), REPEATS_AT_ONCE):
             batch = failed[start : start + REPEATS_AT_ONCE]
             self.say(f"{len(failed)} embeddings fail: embedding {len(batch)} again, each alone")
-            dtype, values = self.embedder.embed_again(
+            dtype, embeddings = self.embedder.embed_again(
                 [drawn_tasks[number].sequences[index] for *_, number, index in batch]
             )
             rescued_before = rescued_count
-            for (*_, number, index), value in zip(batch, values, strict=True):
+            for (*_, number, index), embedding in zip(batch, embeddings, strict=True):
                 task, rerun = drawn_tasks[number], reruns[number]
                 scale = task.entry.scale_log2
                 tolerance = task.tolerances(rerun)[index]
-                repeat = judge_again(task.committed[index], rerun[index], value, tolerance, scale)
-                result = EmbeddingRepeat(
+                repeat = judge_again(
+                    task.committed[index], rerun[index], embedding, tolerance, scale
+                )
+                facts = EmbeddingRepeat(
                     dtype=dtype,
                     deviation=repeat.deviation,
                     mismatch=repeat.mismatch,
                     distance=repeat.distance or None,
                 )
-                results.setdefault(task.task, {})[task.rows[index]] = RepeatedEmbedding(
-                    result, value
+                repeats.setdefault(task.task, {})[task.rows[index]] = RepeatedEmbedding(
+                    facts, embedding
                 )
-                rescued_count += is_rescued(result, width)
+                rescued_count += is_rescued(facts, width)
             if rescued_count < rescued_before + len(batch) or rescued_count > rescued_max:
                 break
-        return results
+        return repeats
 
     def _outcome(
         self,

@@ -95,17 +95,17 @@ class _CountingReader:
         """Return `count` bytes, or fewer at the end of the stream."""
         if count > self._left:
             raise BrokenArchiveError("the archive is larger than any model")
-        parts, bytes_left = [], count
+        chunks, bytes_left = [], count
         while bytes_left:
             try:
-                part = self._stream.read(bytes_left)
+                chunk = self._stream.read(bytes_left)
             except (gzip.BadGzipFile, zlib.error) as error:
                 raise BrokenArchiveError(f"the compression is damaged: {error}") from error
-            if not part:
+            if not chunk:
                 break
-            parts.append(part)
-            bytes_left -= len(part)
-        content = b"".join(parts)
+            chunks.append(chunk)
+            bytes_left -= len(chunk)
+        content = b"".join(chunks)
         self._left -= len(content)
         self.read += len(content)
         return content
@@ -128,12 +128,12 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
 
     Raises BrokenArchiveError if it is not a valid archive, and what reading the stream raises.
     """
-    source = _CountingReader(_decompressed(stream), limit)
+    reader = _CountingReader(_decompressed(stream), limit)
     header: dict[str, str] = {}
     header_count = 0
     while True:
-        is_first = source.read == 0
-        block = source.read_at_most(BLOCK_BYTES)
+        is_first = reader.read == 0
+        block = reader.read_at_most(BLOCK_BYTES)
         if not block or not block.strip(b"\0"):
             return
         if len(block) < BLOCK_BYTES or not _is_header(block):
@@ -145,17 +145,17 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
             header_count += 1
             if size > HEADER_MAX or header_count > _EXTENDED_MAX:
                 raise BrokenArchiveError("an extended header is larger than any path")
-            content = source.read_exactly(size)
-            source.skip(-size % BLOCK_BYTES)
+            content = reader.read_exactly(size)
+            reader.skip(-size % BLOCK_BYTES)
             if type_flag != _PAX_GLOBAL:
                 header |= _extended_fields(type_flag, content)
             continue
         if "size" in header:
             size = _decimal(header["size"])
-        name = header.get("path") or _path_in(block)
-        content_start = source.read
-        yield ArchiveMember(name.removeprefix("./"), size, type_flag in _REGULAR, source)
-        source.skip(content_start + size + (-size % BLOCK_BYTES) - source.read)
+        path = header.get("path") or _path_in(block)
+        content_start = reader.read
+        yield ArchiveMember(path.removeprefix("./"), size, type_flag in _REGULAR, reader)
+        reader.skip(content_start + size + (-size % BLOCK_BYTES) - reader.read)
         header, header_count = {}, 0
 
 
@@ -171,19 +171,19 @@ def _extended_fields(type_flag: bytes, content: bytes) -> dict[str, str]:
         return {}
     if type_flag == _LONG_NAME:
         return {"path": content.rstrip(b"\0").decode("utf-8", "replace")}
-    values = {}
+    fields = {}
     while content:
         match = re.match(rb"(\d{1,8}) ([^=\n]{1,200})=", content)
         length = int(match[1]) if match else 0
         if match is None or not match.end() < length <= len(content):
             raise BrokenArchiveError("an extended header is damaged")
-        key, value = match[2].decode("ascii", "replace"), content[match.end() : length - 1]
-        if key in {"path", "size"}:
-            values[key] = value.decode("utf-8", "replace")
-        elif key.startswith("GNU.sparse"):
+        field, text = match[2].decode("ascii", "replace"), content[match.end() : length - 1]
+        if field in {"path", "size"}:
+            fields[field] = text.decode("utf-8", "replace")
+        elif field.startswith("GNU.sparse"):
             raise BrokenArchiveError("the archive contains sparse files")
         content = content[length:]
-    return values
+    return fields
 
 
 def _is_header(block: bytes) -> bool:
@@ -195,8 +195,8 @@ def _is_header(block: bytes) -> bool:
 
 def _other_format_text(block: bytes) -> str:
     """Return the type of a file that is no tar archive, as a sentence."""
-    kinds = (kind for start, kind in OTHER_FORMATS.items() if block.startswith(start))
-    return f"the file is {next(kinds, 'of another type')}, expected a tar archive, plain or gzip"
+    formats = (kind for start, kind in OTHER_FORMATS.items() if block.startswith(start))
+    return f"the file is {next(formats, 'of another type')}, expected a tar archive, plain or gzip"
 
 
 def _checksum(block: bytes) -> int:
@@ -208,24 +208,23 @@ def _number_in(field: bytes) -> int:
     """Return a number of a header: octal digits, or binary after the byte 0x80."""
     if field[:1] == b"\x80":
         return int.from_bytes(field[1:], "big")
-    text = field.strip(b"\0 ") or b"0"
-    if not re.fullmatch(rb"[0-7]+", text):
+    digits = field.strip(b"\0 ") or b"0"
+    if not re.fullmatch(rb"[0-7]+", digits):
         raise BrokenArchiveError("a number of a header is damaged")
-    return int(text, 8)
+    return int(digits, 8)
 
 
-def _decimal(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,20}", text):
+def _decimal(digits: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,20}", digits):
         raise BrokenArchiveError("the size in an extended header is damaged")
-    return int(text)
+    return int(digits)
 
 
 def _path_in(block: bytes) -> str:
     """Return the path in a header, joined from its two parts."""
-    name, prefix = (part.partition(b"\0")[0] for part in (block[:100], block[345:500]))
+    path, folder = (part.partition(b"\0")[0] for part in (block[:100], block[345:500]))
     is_posix = block[257:263] == b"ustar\0"
-    path = prefix + b"/" + name if is_posix and prefix else name
-    return path.decode("utf-8", "replace")
+    return (folder + b"/" + path if is_posix and folder else path).decode("utf-8", "replace")
 
 
 ARCHIVE_FIX = (

@@ -176,9 +176,9 @@ def gains(result: FewShotResult) -> Iterator[Gain]:
             (VARIANTS, [_gain_over_variants(task, task_scores) for task, task_scores in tasks]),
             (TESTS, [_gain_over_test_draws(task, task_scores) for task, task_scores in tasks]),
         ):
-            parts = [gain for gain in task_gains if gain is not None]
-            if parts:
-                yield from _with_limits(regime, other_fits, parts)
+            known_gains = [gain for gain in task_gains if gain is not None]
+            if known_gains:
+                yield from _with_limits(regime, other_fits, known_gains)
 
 
 def _gain_over_other_draws(task: str, task_scores: FewShotTask) -> _TaskGain | None:
@@ -214,23 +214,23 @@ def _variance(scores: Sequence[float]) -> float:
     return math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
 
 
-def _with_limits(regime: str, other_fits: str, parts: Sequence[_TaskGain]) -> Iterator[Gain]:
+def _with_limits(regime: str, other_fits: str, task_gains: Sequence[_TaskGain]) -> Iterator[Gain]:
     """Yield the mean gain of all tasks with its limit, then, of several tasks, the gain of each.
 
     `other_fits` is the kind of the other fits.
     """
     from geneb_ci.statistics.student import student_quantile  # NumPy is slow to import
 
-    count = len(parts)
-    freedom = sum(task_gain.freedom for task_gain in parts)
-    mean_variance = fmean(task_gain.variance for task_gain in parts)
+    count, mean_gain = len(task_gains), fmean(task_gain.gain for task_gain in task_gains)
+    freedom = sum(task_gain.freedom for task_gain in task_gains)
+    mean_variance = fmean(task_gain.variance for task_gain in task_gains)
     mean_quantile = float(student_quantile(VARIANT_ALARM, freedom))
     limit = MARGIN + mean_quantile * math.sqrt(mean_variance / count)
-    yield Gain(regime, other_fits, "", count, fmean(task_gain.gain for task_gain in parts), limit)
+    yield Gain(regime, other_fits, "", count, mean_gain, limit)
     if count == 1:
         return
     task_quantile = float(student_quantile(alarm_quantile_of_one(count), freedom))
-    for task_gain in parts:
+    for task_gain in task_gains:
         spread = math.sqrt(max(task_gain.variance, mean_variance))
         limit = MARGIN + TASK_MARGIN + task_quantile * spread
         yield Gain(regime, other_fits, task_gain.task, count, task_gain.gain, limit)
@@ -268,7 +268,7 @@ def few_shot_contradiction(
                 scores_and_counts.append((scores.varied, fit_count))
             if scores.tests is not None:
                 scores_and_counts.append((scores.tests, OTHER_DRAWS))
-            if any(len(values) != expected for values, expected in scores_and_counts):
+            if any(len(fits) != expected for fits, expected in scores_and_counts):
                 return (
                     f"{regime}: {task} has other numbers of fits than {fit_count} and {OTHER_DRAWS}"
                 )
@@ -301,9 +301,9 @@ def without_tests(result: FewShotResult | None) -> FewShotResult | None:
 
 def few_shot_text(result: FewShotResult) -> str:
     """Return the mean gains, and those that are flagged, as one line."""
-    parts = [
+    texts = [
         f"{gain.text} beside {gain.other_fits}"
         for gain in gains(result)
         if not gain.task or gain.is_flagged
     ]
-    return f"few-shot probes: {'; '.join(parts)}"
+    return f"few-shot probes: {'; '.join(texts)}"

@@ -86,8 +86,8 @@ def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSeq
     """
     fix = f"write a CSV file with the header {','.join(COLUMNS)}, one labelled sequence a line"
     try:
-        text = content.decode("ascii")
-        lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        csv_text = content.decode("ascii")
+        lines = list(csv.reader(io.StringIO(csv_text, newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error) as error:
         raise NothingChecked(f"{name}: not a CSV file in ASCII: {error}", fix) from error
     if not lines or tuple(lines[0]) != COLUMNS:
@@ -98,8 +98,8 @@ def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSeq
     if len(lines) == 1:
         raise NothingChecked(f"{name}: contains no sequence", fix)
     rows: dict[str, FreshSequence] = {}
-    for number, values in enumerate(lines[1:], 2):
-        row, fault = _sequence_in(values, benchmark)
+    for number, fields in enumerate(lines[1:], 2):
+        row, fault = _sequence_in(fields, benchmark)
         if row is None or row.sequence.upper() in rows:
             objection = fault or "the sequence is in the set twice"
             raise NothingChecked(f"{name}: line {number}: {objection}", fix)
@@ -115,11 +115,11 @@ def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSeq
     return tuple(rows.values())
 
 
-def _sequence_in(values: list[str], benchmark: Benchmark) -> tuple[FreshSequence | None, str]:
+def _sequence_in(fields: list[str], benchmark: Benchmark) -> tuple[FreshSequence | None, str]:
     """Return a sequence and "", or None and what is wrong with the line."""
-    if len(values) != len(COLUMNS):
-        return None, f"{plural(len(values), 'value')}, expected {len(COLUMNS)}"
-    task, label, sequence = values
+    if len(fields) != len(COLUMNS):
+        return None, f"{plural(len(fields), 'value')}, expected {len(COLUMNS)}"
+    task, label, sequence = fields
     if task not in benchmark.by_id:
         return None, f"{benchmark.name} has no task {quoted(task)}"
     if not label.isdigit() or len(label) > LABEL_DIGITS:
@@ -236,14 +236,14 @@ def check_release(
 
 def require_used_set(outcome: AnyOutcome, fresh_set: FreshSet) -> None:
     """Raise AuditRefused if an audit record used another set than the released one."""
-    result = outcome.fresh
+    fresh = outcome.fresh
     fix = "compare with the set that the record names"
-    if result is None or result.commitment != fresh_set.sha256:
-        used_set = "no set" if result is None else f"the set {result.commitment[:16]}..."
+    if fresh is None or fresh.commitment != fresh_set.sha256:
+        used_set = "no set" if fresh is None else f"the set {fresh.commitment[:16]}..."
         raise AuditRefused(f"the record used {used_set}, expected {fresh_set.sha256[:16]}...", fix)
     counts = Counter(sequence.task for sequence in fresh_set.sequences)
     for audited in outcome.tasks:
-        scored_count = result.tasks[audited.task].fresh.rows if audited.task in result.tasks else 0
+        scored_count = fresh.tasks[audited.task].fresh.rows if audited.task in fresh.tasks else 0
         if scored_count != counts[audited.task]:
             raise AuditRefused(
                 f"task {audited.task}: the record scored {scored_count} sequences of "

@@ -86,14 +86,14 @@ class Precision(StrictModel):
 
 def precision_of(declared: str, repetitions: Iterable[Repeatability]) -> Precision | None:
     """Return the precision over all tasks; None if no sequence was repeated."""
-    parts = [part for part in repetitions if part.pairs]
-    if not parts:
+    repeated = [repeatability for repeatability in repetitions if repeatability.pairs]
+    if not repeated:
         return None
     return Precision(
         declared=declared,
-        pairs=sum(part.pairs for part in parts),
-        difference=max(part.difference for part in parts),
-        bits=max(part.bits for part in parts),
+        pairs=sum(repeatability.pairs for repeatability in repeated),
+        difference=max(repeatability.difference for repeatability in repeated),
+        bits=max(repeatability.bits for repeatability in repeated),
     )
 
 
@@ -310,10 +310,10 @@ def judged_differences(
     if training is not None:
         limit = difference_limit(training, TRAINING_MARGIN + extra_margin, 1, alarm_quantile)
         yield JudgedDifference("training", training, limit)
-    for name, probe in other_probes.items():
+    for probe_name, probe in other_probes.items():
         for kind, decisions in probe.kinds.items():
             limit = difference_limit(decisions, margin, probe.fits, alarm_quantile)
-            yield JudgedDifference(f"{name}, {kind}", decisions, limit)
+            yield JudgedDifference(f"{probe_name}, {kind}", decisions, limit)
 
 
 def judged_tasks(tasks: Mapping[str, TaskVariantDecisions]) -> Iterator[JudgedDifference]:
@@ -321,11 +321,11 @@ def judged_tasks(tasks: Mapping[str, TaskVariantDecisions]) -> Iterator[JudgedDi
     if len(tasks) < 2:  # noqa: PLR2004 (it is all together, with a smaller margin)
         return
     alarm_quantile = alarm_quantile_of_one(len(tasks))
-    for name, task in tasks.items():
+    for task_id, task in tasks.items():
         for each in judged_differences(
             task.kinds, task.training, task.others, TASK_MARGIN, alarm_quantile
         ):
-            yield each._replace(name=f"{name}, {each.name}")
+            yield each._replace(name=f"{task_id}, {each.name}")
 
 
 def is_flagged(
@@ -359,11 +359,11 @@ def variant_contradiction(result: VariantResult, expected: int) -> str:
 
 def summed_decisions(decisions: Iterable[ChangedDecisions]) -> ChangedDecisions:
     """Return the sum of several counts of changed decisions."""
-    parts = list(decisions)
+    counts = list(decisions)
     return ChangedDecisions(
-        rows=sum(part.rows for part in parts),
-        worse=sum(part.worse for part in parts),
-        better=sum(part.better for part in parts),
+        rows=sum(count.rows for count in counts),
+        worse=sum(count.worse for count in counts),
+        better=sum(count.better for count in counts),
     )
 
 
@@ -381,16 +381,16 @@ def task_decisions(decisions: Decisions) -> TaskVariantDecisions:
 
 def pooled_decisions(tasks: Iterable[TaskVariantDecisions | VariantResult]) -> TaskVariantDecisions:
     """Return the sum of the decisions of several tasks."""
-    parts = list(tasks)
-    kinds = _pooled_kinds([part.kinds for part in parts])
+    tasks = list(tasks)
+    kinds = _pooled_kinds([task.kinds for task in tasks])
     other_probes = {
         name: VariantDecisions(
-            fits=max(part.others[name].fits for part in parts if name in part.others),
-            kinds=_pooled_kinds([part.others[name].kinds for part in parts if name in part.others]),
+            fits=max(task.others[name].fits for task in tasks if name in task.others),
+            kinds=_pooled_kinds([task.others[name].kinds for task in tasks if name in task.others]),
         )
-        for name in dict.fromkeys(name for part in parts for name in part.others)
+        for name in dict.fromkeys(name for task in tasks for name in task.others)
     }
-    refits = [part.training for part in parts if part.training is not None]
+    refits = [task.training for task in tasks if task.training is not None]
     training = summed_decisions(refits) if refits else None
     return TaskVariantDecisions(kinds=kinds, training=training, others=other_probes)
 
@@ -422,12 +422,12 @@ def variant_result(
 
 
 def _pooled_kinds(
-    parts: Sequence[Mapping[str, ChangedDecisions]],
+    decisions: Sequence[Mapping[str, ChangedDecisions]],
 ) -> dict[str, ChangedDecisions]:
     """Return the sum of the decisions for each kind of variant."""
     return {
-        kind: summed_decisions(part[kind] for part in parts if kind in part)
-        for kind in dict.fromkeys(kind for part in parts for kind in part)
+        kind: summed_decisions(by_kind[kind] for by_kind in decisions if kind in by_kind)
+        for kind in dict.fromkeys(kind for by_kind in decisions for kind in by_kind)
     }
 
 
@@ -477,15 +477,15 @@ def loses_accuracy(
 ) -> bool:
     """Whether a probe is significantly less accurate on fresh sequences than on public ones."""
     losses = [accuracy_loss(fresh_tasks) for fresh_tasks in (tasks, *(other_probes or {}).values())]
-    return any(loss > FRESH_MARGIN + ALARM * error for loss, error in losses)
+    return any(loss > FRESH_MARGIN + ALARM * standard_error for loss, standard_error in losses)
 
 
 def fresh_contradiction(result: FreshResult) -> str:
     """Return why the numbers of a fresh set contradict each other; "" if they do not."""
     for tasks in (result.tasks, *result.others.values()):
-        for name, task in tasks.items():
+        for task_id, task in tasks.items():
             if any(decided.right > decided.rows for decided in (task.public, task.fresh)):
-                return f"more decisions on sequences of {name} are right than were made"
+                return f"more decisions on sequences of {task_id} are right than were made"
     if result.dropped != loses_accuracy(result.tasks, result.others):
         return f"dropped is {result.dropped}, which contradicts the numbers"
     return ""
@@ -497,26 +497,26 @@ def fresh_power(loss: float, fresh: int, public: int, accuracy: float = 0.75) ->
     `fresh` and `public` are numbers of sequences, `accuracy` is that on the fresh ones.
     """
     public_accuracy = min(accuracy + loss, 1 - 1 / (public + 2))
-    error = math.sqrt(
+    standard_error = math.sqrt(
         accuracy * (1 - accuracy) / fresh + public_accuracy * (1 - public_accuracy) / public
     )
-    return 0.5 * math.erfc(-((loss - FRESH_MARGIN) / error - ALARM) / math.sqrt(2))
+    return 0.5 * math.erfc(-((loss - FRESH_MARGIN) / standard_error - ALARM) / math.sqrt(2))
 
 
 def variant_text(result: VariantResult) -> str:
     """Return the result of the variants as one line."""
-    parts = [
+    texts = [
         f"{each.text} ({each.decisions.rows} sequences)"
         for each in judged_differences(result.kinds, result.training, {})
     ]
     other_differences = (*judged_differences({}, None, result.others), *judged_tasks(result.tasks))
-    parts += [each.text for each in other_differences if each.is_flagged]
-    return f"variants: {'; '.join(parts)}"
+    texts += [each.text for each in other_differences if each.is_flagged]
+    return f"variants: {'; '.join(texts)}"
 
 
 def fresh_text(result: FreshResult) -> str:
     """Return the result of the fresh set as one line."""
-    loss, error = accuracy_loss(result.tasks)
+    loss, standard_error = accuracy_loss(result.tasks)
     sequence_count = sum(task.fresh.rows for task in result.tasks.values())
     mcc = math.fsum(task.public.MCC - task.fresh.MCC for task in result.tasks.values())
     flagged_probes = {
@@ -530,7 +530,7 @@ def fresh_text(result: FreshResult) -> str:
     )
     return (
         f"fresh set: {sequence_count} sequences of {plural(len(result.tasks), 'task')}, accuracy "
-        f"{-loss:+.4f} (standard error {error:.4f}) and MCC "
+        f"{-loss:+.4f} (standard error {standard_error:.4f}) and MCC "
         f"{-mcc / len(result.tasks):+.4f} beside the public test sequences{flagged_text}; "
         f"more than {FRESH_MARGIN:g} is not explained by chance"
     )

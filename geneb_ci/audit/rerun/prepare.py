@@ -336,8 +336,8 @@ def weight_notes(digests: Mapping[str, str]) -> list[str]:
 def attempt_notes(embedded: Iterable[EmbeddedTask]) -> list[str]:
     """Return a note on the calls that Python code of the extractor attempted, if any."""
     calls = dict.fromkeys(attempt for task in embedded for attempt in task.attempts)
-    text = f"the extractor's Python code called, inside the sandbox: {', '.join(calls)}"
-    return [text] if calls else []
+    note = f"the extractor's Python code called, inside the sandbox: {', '.join(calls)}"
+    return [note] if calls else []
 
 
 def usage_note(embedded: Collection[EmbeddedTask], sequence_count: int) -> str:

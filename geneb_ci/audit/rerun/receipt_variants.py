@@ -164,13 +164,13 @@ class Features(NamedTuple):
     """(v,) whether float16 can represent the embedding."""
 
 
-def features_of(values: "npt.NDArray[np.float32]", scale_log2: int) -> Features:
+def features_of(embeddings: "npt.NDArray[np.float32]", scale_log2: int) -> Features:
     """Return (v, d) embeddings rounded like those of a receipt with this scale."""
     import numpy as np  # slow to import, and only needed here
 
     from geneb_ci.receipt.rounding import receipt_values
 
-    rounded = receipt_values(values, scale_log2).astype(np.float64)
+    rounded = receipt_values(embeddings, scale_log2).astype(np.float64)
     is_sound = np.asarray(np.isfinite(rounded).all(axis=1))
     return Features(np.ldexp(np.where(is_sound[:, None], rounded, 0.0), scale_log2), is_sound)
 
@@ -180,7 +180,7 @@ def decision_changes(
     probe_sets: "Mapping[str, ProbeSet]",
     scale_log2: int,
     rows: Sequence[int],
-    values: "npt.NDArray[np.float32]",
+    embeddings: "npt.NDArray[np.float32]",
 ) -> Changes:
     """Return the decisions that changed from v test sequences to their (v, d) variants.
 
@@ -189,16 +189,16 @@ def decision_changes(
     """
     import numpy as np
 
-    features, is_sound = features_of(values, scale_log2)
+    features, is_sound = features_of(embeddings, scale_log2)
     indices = np.array(rows, dtype=np.int64)
     truth = labels[indices]
     changes = {}
-    for name, probe_set in probe_sets.items():
+    for probe_name, probe_set in probe_sets.items():
         pairs = [
             (predicted[indices] == truth, (probe.predict(features) == truth) & is_sound)
             for predicted, probe in zip(probe_set.predicted, probe_set.probes, strict=True)
         ]
-        changes[name] = [
+        changes[probe_name] = [
             ChangedDecisions(
                 rows=len(indices),
                 worse=int((predicted & ~after).sum()),
@@ -229,16 +229,16 @@ def fresh_decisions(
     probe_sets: "Mapping[str, ProbeSet]",
     scale_log2: int,
     fresh: Sequence[FreshSequence],
-    values: "npt.NDArray[np.float32]",
+    embeddings: "npt.NDArray[np.float32]",
 ) -> Decisions:
     """Return the decisions of a task's probes on its test sequences and on n fresh sequences.
 
-    `truth` has the labels of all test sequences, `values` the (n, d) embeddings of the fresh ones.
-    An embedding that overflows float16 counts as decided wrong.
+    `truth` has the labels of all test sequences, `embeddings` are the (n, d) ones of the fresh
+    sequences. An embedding that overflows float16 counts as decided wrong.
     """
     import numpy as np
 
-    features, is_sound = features_of(values, scale_log2)
+    features, is_sound = features_of(embeddings, scale_log2)
     labels = np.array([sequence.label for sequence in fresh], dtype=np.int64)
     by_probe = {
         name: ProbeDecisions(
@@ -304,7 +304,7 @@ def refit(
     task: str,
     training: TaskVariants,
     support: TaskVariants,
-    values: "npt.NDArray[np.float32]",
+    embeddings: "npt.NDArray[np.float32]",
     scale_log2: int,
     submission: Path,
     file: Path,
@@ -315,11 +315,11 @@ def refit(
 ) -> Refit:
     """Return the results of the probes that are fitted on variants of a task's sequences.
 
-    `training` and `support` are the variants of training and of few-shot sequences, `values` their
-    (v, d) embeddings. `submission` is the file with the receipt, `file` has the task's embeddings;
-    files are written to `folder`. An embedding that overflows float16
-    counts as zeros. Raises LimitExceeded or ResultRefused for embeddings that cannot be scored
-    within the limits, and NothingChecked, with the message of the harness, for any other failure.
+    `training` and `support` are the variants of training and of few-shot sequences, `embeddings`
+    are theirs, (v, d). `submission` is the file with the receipt, `file` has the task's embeddings;
+    files are written to `folder`. An embedding that overflows float16 counts as zeros. Raises
+    LimitExceeded or ResultRefused for embeddings that cannot be scored within the limits, and
+    NothingChecked, with the message of the harness, for any other failure.
     """
     import numpy as np
 
@@ -327,7 +327,7 @@ def refit(
     variants = [*training.variants, *support.variants]
     sequences = FurtherSequences(schema_version="1.0", rows=variants)
     further_file.write_text(sequences.model_dump_json() + "\n", encoding="ascii")
-    np.save(matrix, features_of(values, scale_log2).values.astype(np.float32))
+    np.save(matrix, features_of(embeddings, scale_log2).values.astype(np.float32))
     words = [
         "receipt-refit", "--submission", str(submission), "--receipt", str(file.parent),
         "--task", task, *source.options, "--further", str(further_file),

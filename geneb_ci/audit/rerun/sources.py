@@ -116,8 +116,8 @@ def _entry_sources(
             "add an entry (docs/maintainer/models.md), or pass --extractor PATH:CLASS with --model "
             "REPO --revision COMMIT and --weights NAME=SHA256 for each file, or with --no-weights",
         )
-    run, source = entry.entry.run, entry.entry.weights
-    if run is None or run.extractor is None or source is None:
+    run, weights = entry.entry.run, entry.entry.weights
+    if run is None or run.extractor is None or weights is None:
         omission = (
             run.missing if run is not None and run.missing else "the entry names no extractor"
         )
@@ -126,7 +126,7 @@ def _entry_sources(
             "complete the entry (docs/maintainer/models.md), or declare the run: --extractor "
             "PATH:CLASS",
         )
-    if source.kind != "none" and not source.files:
+    if weights.kind != "none" and not weights.files:
         raise AuditRefused(
             f"the entry of {model_id} in the model registry pins no file",
             "add the sha256 of each file under [weights.files]",
@@ -137,17 +137,17 @@ def _entry_sources(
         path, _, class_name = run.extractor.rpartition(":")
         sha256 = None
     code = extractor_code(folder, path, class_name, sha256, entry.entry.options)
-    return RunSources(code, registered_weights(source), entry.sha256)
+    return RunSources(code, registered_weights(weights), entry.sha256)
 
 
-def registered_weights(source: WeightsSource) -> Weights:
+def registered_weights(weights: WeightsSource) -> Weights:
     """Return the weights of an entry, each file with its address."""
     return Weights(
-        kind=source.kind,
-        location=source.location,
-        revision=source.revision,
-        files=dict(sorted(source.files.items())),
-        addresses=addresses(source),
+        kind=weights.kind,
+        location=weights.location,
+        revision=weights.revision,
+        files=dict(sorted(weights.files.items())),
+        addresses=addresses(weights),
     )
 
 
@@ -179,9 +179,9 @@ def _weights(run: Run, entry: ReadEntry | None) -> Weights:
     if model.kind != "none" and not pinned:
         raise _unpinned_error()
     if model.kind == "local":
-        source = entry.entry.weights if entry is not None else None
-        if source is not None and model.weights.items() <= source.files.items():
-            return registered_weights(source)
+        registered = entry.entry.weights if entry is not None else None
+        if registered is not None and model.weights.items() <= registered.files.items():
+            return registered_weights(registered)
         raise AuditRefused(
             "the weights are only on the contributor's machine",
             "ask for a public copy and add it to the model registry (docs/maintainer/models.md), "

@@ -64,9 +64,9 @@ def read_further(path: Path) -> FurtherSequences:
     try:
         return FurtherSequences.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        reason = first_error(error) if isinstance(error, ValidationError) else error.strerror
+        fault = first_error(error) if isinstance(error, ValidationError) else error.strerror
         raise NothingChecked(
-            f"{path}: {reason}", "remove the folder of this task, and run the command again"
+            f"{path}: {fault}", "remove the folder of this task, and run the command again"
         ) from error
 
 
@@ -81,20 +81,20 @@ class EmbeddingLocation(NamedTuple):
 def task_matrix(
     task: str,
     sequences: Sequence[str],
-    values: "np.ndarray | None",
+    computed: "np.ndarray | None",
     embedding_locations: Mapping[str, EmbeddingLocation],
     work: WorkFolder,
 ) -> "np.ndarray":
     """Return the (n, d) embeddings of a task; those embedded before are read from the work folder.
 
-    `values` has the embeddings of the sequences that are not in `embedding_locations`, in their
+    `computed` has the embeddings of the sequences that are not in `embedding_locations`, in their
     order; None if all are. Raises ResultRefused when the tasks have embeddings of different width
     or dtype.
     """
     import numpy as np  # slow to import, and only needed here
 
-    if values is not None and len(values) == len(sequences):
-        return values
+    if computed is not None and len(computed) == len(sequences):
+        return computed
     # In the order in which the tasks ran, so that an error names the same task each time.
     tasks = dict.fromkeys(
         embedding_locations[sequence].task
@@ -102,21 +102,21 @@ def task_matrix(
         if sequence in embedding_locations
     )
     stored_matrices = {name: np.load(work.task(name) / EMBEDDINGS, mmap_mode="r") for name in tasks}
-    parts = stored_matrices if values is None else stored_matrices | {task: values}
-    first_task, first = next(iter(parts.items()))
-    for name, part in parts.items():
-        if (part.shape[1], part.dtype) != (first.shape[1], first.dtype):
+    matrices = stored_matrices if computed is None else stored_matrices | {task: computed}
+    first_task, first = next(iter(matrices.items()))
+    for task_id, compared in matrices.items():
+        if (compared.shape[1], compared.dtype) != (first.shape[1], first.dtype):
             raise ResultRefused(
-                f"task {name} has embeddings of {part.shape[1]} numbers of {part.dtype}; expected "
-                f"{first.shape[1]} of {first.dtype}, as task {first_task} has, with which "
-                "it shares sequences",
+                f"task {task_id} has embeddings of {compared.shape[1]} numbers of "
+                f"{compared.dtype}; expected {first.shape[1]} of {first.dtype}, as task "
+                f"{first_task} has, with which it shares sequences",
                 "an extractor has to return embeddings of one width and one dtype for every task",
             )
     matrix = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
-    if values is not None:
+    if computed is not None:
         matrix[
             [row for row, sequence in enumerate(sequences) if sequence not in embedding_locations]
-        ] = values
+        ] = computed
     for row, sequence in enumerate(sequences):
         if sequence in embedding_locations:
             matrix[row] = stored_matrices[embedding_locations[sequence].task][
@@ -195,18 +195,18 @@ class TaskRuns:
             self.say,
             label,
         )
-        embeddings, values = None, None
+        embeddings, computed = None, None
         if new_rows or unpublished_sequences:
             new_sequences = [*(sequences[row] for row in new_rows), *unpublished_sequences]
             embeddings = runs.embed(new_sequences, len(new_rows))
-            values = embeddings.values[: len(new_rows)] if new_rows else None
-        matrix = task_matrix(task, sequences, values, self.embedding_locations, work)
+            computed = embeddings.values[: len(new_rows)] if new_rows else None
+        matrix = task_matrix(task, sequences, computed, self.embedding_locations, work)
         # Written before its entry: a matrix without an entry is computed again.
         work.keep_matrix(folder / EMBEDDINGS, matrix)
         if embeddings is not None and unpublished_sequences:
             further_embeddings = np.ascontiguousarray(embeddings.values[len(new_rows) :])
             work.keep_matrix(folder / FURTHER_EMBEDDINGS, further_embeddings)
-        entry = EmbeddedTask(
+        facts = EmbeddedTask(
             sequences_sha256=file_sha256(file),
             embeddings_sha256=file_sha256(folder / EMBEDDINGS),
             computed=len(new_rows),
@@ -221,8 +221,8 @@ class TaskRuns:
             else None,
             repeated=None if embeddings is None else embeddings.repeatability,
         )
-        work.keep_result(folder / EMBEDDED, entry.model_dump_json(indent=1) + "\n")
-        return entry
+        work.keep_result(folder / EMBEDDED, facts.model_dump_json(indent=1) + "\n")
+        return facts
 
     def _unpublished_sequences(self, task: str) -> list[str]:
         """Write the variants and fresh sequences of a task to `FURTHER_FILE`, and return them.

@@ -233,14 +233,15 @@ def _environment_notes(
 
 def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
     """Return the joint result of the decoys of all tasks."""
-    results = {
-        task: result.decoys for task, result in embedded.items() if result.decoys is not None
+    decoys_by_task = {
+        task: facts.decoys for task, facts in embedded.items() if facts.decoys is not None
     }
     tasks_by_detail: dict[str, list[str]] = {}
-    for task, result in results.items():
-        tasks_by_detail.setdefault(result.detail, []).append(task)
+    for task, decoys in decoys_by_task.items():
+        tasks_by_detail.setdefault(decoys.detail, []).append(task)
+    details = (f"{', '.join(tasks)}: {detail}" for detail, tasks in tasks_by_detail.items())
     return Decoys(
-        order_dependent=any(result.order_dependent for result in results.values()),
-        memorised=any(result.memorised for result in results.values()),
-        detail="; ".join(f"{', '.join(tasks)}: {text}" for text, tasks in tasks_by_detail.items()),
+        order_dependent=any(decoys.order_dependent for decoys in decoys_by_task.values()),
+        memorised=any(decoys.memorised for decoys in decoys_by_task.values()),
+        detail="; ".join(details),
     )

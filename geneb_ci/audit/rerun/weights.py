@@ -109,15 +109,15 @@ def fetch_weights(
             local_dir=folder,
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
+        message = str(error).partition("\n")[0]
         advice = "check the network, and that the repository is public and still has that commit"
         if isinstance(error, GatedRepoError):
-            reason, advice = (
+            message, advice = (
                 "the repository is gated",
                 f"accept its terms there; {MANUAL_FETCH_FIX}",
             )
         raise WeightsRefused(
-            f"{weights.location} at {weights.revision} cannot be fetched: {reason}", advice
+            f"{weights.location} at {weights.revision} cannot be fetched: {message}", advice
         ) from error
     except (OSError, RuntimeError) as error:
         failure = storage_failure(error)
@@ -339,20 +339,20 @@ def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, P
             f"{name} cannot be read as JSON: {error}", "repair or remove it"
         ) from error
     on_hub = weights.kind == "huggingface"
-    for text in _auto_map_texts(configuration):
-        repository, separator, inside = text.partition("--")
+    for code in _auto_map_texts(configuration):
+        repository, separator, inside = code.partition("--")
         has_module = f"{inside.partition('.')[0]}.py" in files
         if separator and not (has_module and (repository == weights.location or not on_hub)):
             raise WeightsRefused(
-                f"{name}: auto_map names {quoted(text)}, code of another repository whose revision "
+                f"{name}: auto_map names {quoted(code)}, code of another repository whose revision "
                 "is not pinned",
                 "ask for that module beside the weights, named without `--`",
             )
 
 
-def _auto_map_texts(value: Any) -> Iterator[str]:
+def _auto_map_texts(document: Any) -> Iterator[str]:
     """Yield every text below a key `auto_map` at any depth."""
-    pending = [(value, False)]
+    pending = [(document, False)]
     while pending:
         member, is_inside = pending.pop()
         if isinstance(member, dict):

@@ -141,9 +141,9 @@ class WorkFolder:
             processes.refuse_leftovers(self.scratch)
         shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def task(self, name: str) -> Path:
+    def task(self, task_id: str) -> Path:
         """Make the folder of a task, whose id is a valid file name, and return it."""
-        folder = self.folder / "tasks" / name
+        folder = self.folder / "tasks" / task_id
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -153,11 +153,11 @@ class WorkFolder:
 
     def keep_binary(self, path: Path | str, write: Callable[[BinaryIO], object]) -> None:
         """Write a file completely, by a function of the open file; raises what `keep` raises."""
-        target = self.folder / path
+        file = self.folder / path
         try:
-            write_whole(target, write)
+            write_whole(file, write)
         except OSError as error:
-            raise unwritable(str(target), error, "name another folder: --work DIR") from error
+            raise unwritable(str(file), error, "name another folder: --work DIR") from error
 
     def keep_matrix(self, path: Path | str, matrix: "np.ndarray") -> None:
         """Write an array as an `.npy` file completely; raises what `keep` raises."""
@@ -169,13 +169,13 @@ class WorkFolder:
 
     def read(self, path: Path | str) -> bytes | None:
         """Return the bytes of a file, or None if it is missing. Raises AuditRefused."""
-        target = self.folder / path
+        file = self.folder / path
         try:
-            return read_regular(target, BYTES_MAX)
+            return read_regular(file, BYTES_MAX)
         except NotReadable as error:
             if error.missing:
                 return None
-            raise AuditRefused(f"{target}: {error.reason}", _remove_fix(target)) from error
+            raise AuditRefused(f"{file}: {error.reason}", _remove_fix(file)) from error
 
     def read_as(self, path: Path | str, model: type[_M]) -> _M | None:
         """Return the value in a file, or None if it is missing. Raises AuditRefused."""
@@ -185,8 +185,8 @@ class WorkFolder:
         try:
             return model.model_validate_json(raw)
         except ValidationError as error:
-            target = self.folder / path
-            raise AuditRefused(f"{target}: {first_error(error)}", _remove_fix(target)) from error
+            file = self.folder / path
+            raise AuditRefused(f"{file}: {first_error(error)}", _remove_fix(file)) from error
 
     def keep_result(self, path: Path | str, content: str) -> None:
         """Write a text file and its digest for `has_result`; raises what `keep` raises.
@@ -206,14 +206,12 @@ class WorkFolder:
 
         Raises AuditRefused if the file was changed.
         """
-        target = self.folder / path
+        file = self.folder / path
         expected = self._digests().get(self._relative_name(path))
-        if expected is None or not target.exists():
+        if expected is None or not file.exists():
             return False
-        if not target.is_file() or file_sha256(target) != expected:
-            raise AuditRefused(
-                f"{target}: was changed after the audit wrote it", _remove_fix(target)
-            )
+        if not file.is_file() or file_sha256(file) != expected:
+            raise AuditRefused(f"{file}: was changed after the audit wrote it", _remove_fix(file))
         return True
 
     def _relative_name(self, path: Path | str) -> str:
@@ -236,14 +234,14 @@ class WorkFolder:
         if earlier is None:
             self.keep(SETTINGS, settings.model_dump_json(indent=1) + "\n")
             return settings
-        for name, value in settings.model_dump(
+        for setting, value in settings.model_dump(
             exclude={"seed", "nonce", "started_at", "weights"}
         ).items():
-            first_value = getattr(earlier, name)
+            first_value = getattr(earlier, setting)
             if value != first_value:
-                option = OPTION_OF.get(name)
+                option = OPTION_OF.get(setting)
                 raise AuditRefused(
-                    f"this audit began with {name.replace('_', ' ')} {first_value}, now it is "
+                    f"this audit began with {setting.replace('_', ' ')} {first_value}, now it is "
                     f"{value}: its tasks would not be comparable",
                     f"pass {option} {first_value}, or begin in another folder: --work DIR"
                     if option
@@ -298,19 +296,19 @@ class WorkFolder:
         folder = self.task(task)
         if not self.has_result(folder / EMBEDDED):
             return None
-        entry = self.read_as(folder / EMBEDDED, EmbeddedTask)
-        if entry is None:
+        facts = self.read_as(folder / EMBEDDED, EmbeddedTask)
+        if facts is None:
             return None
-        files = [(SEQUENCES, entry.sequences_sha256), (EMBEDDINGS, entry.embeddings_sha256)]
-        if entry.further_sha256 is not None:
-            files.append((FURTHER_EMBEDDINGS, entry.further_sha256))
-        for name, expected in files:
-            path = folder / name
+        files = [(SEQUENCES, facts.sequences_sha256), (EMBEDDINGS, facts.embeddings_sha256)]
+        if facts.further_sha256 is not None:
+            files.append((FURTHER_EMBEDDINGS, facts.further_sha256))
+        for file_name, expected in files:
+            path = folder / file_name
             if not path.is_file() or file_sha256(path) != expected:
                 raise AuditRefused(
                     f"{path}: was changed after the audit wrote it", _remove_fix(folder)
                 )
-        return entry
+        return facts
 
 
 @contextlib.contextmanager

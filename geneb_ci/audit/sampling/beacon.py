@@ -89,13 +89,13 @@ def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_
         raise StepMismatch(ROUND, f"the beacon has no round {number}")
     curve = _curve()
     # 1. Both are points of the groups of prime order, and not their neutral elements.
-    key = _point(curve.G2Point, public_key, "the public key")
+    key_point = _point(curve.G2Point, public_key, "the public key")
     signature_point = _point(curve.G1Point, signature, "the signature")
     # 2. The round as a point: the message is SHA-256 of its number, 8 bytes, big-endian.
     message = hashlib.sha256(number.to_bytes(ROUND_BYTES, "big")).digest()
     round_point = curve.G1Point.hash_to_curve(message, DST)
     # 3. Both pairings, as one product that has to be 1: the costly last step is made once.
-    if not curve.GT.pairing_check([-round_point, signature_point], [key, curve.G2Point()]):
+    if not curve.GT.pairing_check([-round_point, signature_point], [key_point, curve.G2Point()]):
         raise StepMismatch(
             SIGNATURE,
             f"the signature is not that of round {number} of the beacon",
@@ -103,14 +103,14 @@ def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_
         )
 
 
-def _point(group: Any, text: str, point_name: str) -> Any:  # the library's own points
+def _point(group: Any, encoded: str, point_name: str) -> Any:  # the library's own points
     """Return the point of a group from the hex digits of its compressed form.
 
     Only the canonical encoding is accepted; the library also reads other forms of the neutral
     element. Raises StepMismatch for anything else.
     """
     try:
-        raw = bytes.fromhex(text)
+        raw = bytes.fromhex(encoded)
         point = group.from_compressed_bytes_unchecked(raw)
     except ValueError as error:
         raise StepMismatch(SIGNATURE, f"{point_name} is not a point of the curve") from error
@@ -168,12 +168,12 @@ def fallback_value(
             "use the key of this epoch; a new key is valid for commitments that are made after its "
             "digest was added to leaderboard/policy/policy.toml of the main branch",
         )
-    value = _hmac_of(commitment, key)
+    keyed_digest = _hmac_of(commitment, key)
     return FallbackBeacon(
         kind="hmac",
         key_sha256=key_sha256,
         key=key if reveal else None,
-        value=value,
+        value=keyed_digest,
         why=why.strip(),
     )
 

@@ -110,7 +110,7 @@ def fetch_round(
                 f"--relay {relay!r} is not an https address",
                 f"pass an address such as {RELAYS[0]}",
             )
-    reasons: dict[str, str] = {}
+    failures: dict[str, str] = {}
     for attempt in range(ATTEMPTS):
         if attempt:
             pause(PAUSE_SECONDS)
@@ -119,12 +119,12 @@ def fetch_round(
             try:
                 return parse_round(_get(address, timeout), number)
             except (OSError, http.client.HTTPException, ValueError) as error:
-                reasons[relay] = _error_text(error)
+                failures[relay] = _error_text(error)
             except StepMismatch as error:
-                reasons[relay] = error.message
+                failures[relay] = error.message
     raise BeaconUnavailable(
         f"no relay returned round {number}: "
-        + "; ".join(f"{relay}: {reason}" for relay, reason in reasons.items()),
+        + "; ".join(f"{relay}: {failure}" for relay, failure in failures.items()),
         "try again later, or pass the round as a file by --beacon-file; after an hour without it, "
         "draw by --fallback-key-file with --why",
     )

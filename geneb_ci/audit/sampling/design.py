@@ -99,37 +99,37 @@ def load_policy(path: Path) -> AuditPolicy:
     return parse_policy(raw, str(path))
 
 
-def parse_policy(raw: bytes, name: str) -> AuditPolicy:
-    """Return the policy in a file's bytes; `name` is its name. Raises BadConfiguration."""
+def parse_policy(raw: bytes, file: str) -> AuditPolicy:
+    """Return the policy in a file's bytes; `file` is its name. Raises BadConfiguration."""
     try:
         return AuditPolicy.model_validate(tomllib.loads(raw.decode("utf-8"))["audit"])
     except ValidationError as error:
         error_text = all_errors(error, "the table")
-        raise BadConfiguration(f"{name}: [audit] {error_text}", _RESTORE_FIX) from error
+        raise BadConfiguration(f"{file}: [audit] {error_text}", _RESTORE_FIX) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadConfiguration(f"{name}: [audit] cannot be read: {error}", _RESTORE_FIX) from error
+        raise BadConfiguration(f"{file}: [audit] cannot be read: {error}", _RESTORE_FIX) from error
 
 
-def require_drawable(policy: AuditPolicy, benchmark: Benchmark, name: str) -> None:
+def require_drawable(policy: AuditPolicy, benchmark: Benchmark, file: str) -> None:
     """Raise BadConfiguration if a benchmark lacks tasks or regimes of the policy in a file."""
     tasks = len(benchmark.tasks)
     strata = strata_of(benchmark, benchmark.task_ids) if policy.stratified else []
     unknown = [regime for regime in policy.regimes if regime not in benchmark.regimes]
     if policy.drawn > tasks:
         raise BadConfiguration(
-            f"{name}: [audit] drawn = {policy.drawn} is more than the "
+            f"{file}: [audit] drawn = {policy.drawn} is more than the "
             f"{plural(tasks, 'task')} of {benchmark.name}",
             f"write drawn = {tasks} or less, and minimum_drawn no larger",
         )
     if policy.drawn < len(strata):
         raise BadConfiguration(
-            f"{name}: [audit] drawn = {policy.drawn} is too few: stratified draws one of each "
+            f"{file}: [audit] drawn = {policy.drawn} is too few: stratified draws one of each "
             f"of the {len(strata)} larger categories of {benchmark.name}",
             f"write drawn = {len(strata)} or more, or stratified = false",
         )
     if unknown:
         raise BadConfiguration(
-            f"{name}: [audit] regimes names {first_and_more(unknown)}, and {benchmark.name} "
+            f"{file}: [audit] regimes names {first_and_more(unknown)}, and {benchmark.name} "
             f"has {', '.join(benchmark.regimes)}",
             "name regimes of the benchmark",
         )
@@ -145,12 +145,12 @@ def policy_text(benchmark: Benchmark) -> str:
     It draws at most the tasks of the benchmark, and has comments on its sample.
     """
     path = shipped("policy", POLICY_FILE)
-    defaults, text = load_policy(path), path.read_text("utf-8")
+    defaults, policy = load_policy(path), path.read_text("utf-8")
     tasks = len(benchmark.tasks)
     drawn = min(defaults.drawn, tasks)
     sizes = [task.n_test for task in benchmark.tasks]
     rows = defaults.minimum_rows if None in sizes else sum(size or 0 for size in sizes)
-    values = {
+    settings = {
         "drawn": f"{drawn:<15} # tasks of the guaranteed sample: {_detection_text(tasks, drawn)}",
         "regimes": json.dumps(benchmark.regimes),
         "minimum_drawn": f"{min(defaults.minimum_drawn, drawn):<7} # drawn tasks that a row needs "
@@ -158,9 +158,9 @@ def policy_text(benchmark: Benchmark) -> str:
         "minimum_rows": f"{min(defaults.minimum_rows, rows or 1):<8} # test rows of each regime "
         "that an audit by receipt draws",
     }
-    for name, value in values.items():
-        text = re.sub(rf"(?m)^{name} = .*$", f"{name} = {value}", text)
-    return text
+    for setting, line_end in settings.items():
+        policy = re.sub(rf"(?m)^{setting} = .*$", f"{setting} = {line_end}", policy)
+    return policy
 
 
 def _detection_text(tasks: int, drawn: int) -> str:
@@ -182,8 +182,8 @@ STRATUM_TASKS_MIN = 5
 def strata_of(benchmark: Benchmark, tasks: Sequence[str]) -> list[list[str]]:
     """Return the tasks of each of the larger categories, in the order of the board."""
     chosen = set(tasks)
-    parts = ([task for task in ids if task in chosen] for ids in benchmark.categories.values())
-    return [part for part in parts if len(part) >= STRATUM_TASKS_MIN]
+    strata = ([task for task in ids if task in chosen] for ids in benchmark.categories.values())
+    return [stratum for stratum in strata if len(stratum) >= STRATUM_TASKS_MIN]
 
 
 def allocation(sizes: Sequence[int], guaranteed: int, drawn: int) -> list[int]:
@@ -242,9 +242,9 @@ def drawable_cells(
 SEPARATOR = b"\x00"  # between seed and id
 
 
-def seed_of(commitment: str, value: bytes, protocol: str = PROTOCOL) -> str:
+def seed_of(commitment: str, beacon_value: bytes, protocol: str = PROTOCOL) -> str:
     """Return the SHA-256 of protocol, commitment digest and beacon value, as hex digits."""
-    return hashlib.sha256(protocol.encode() + bytes.fromhex(commitment) + value).hexdigest()
+    return hashlib.sha256(protocol.encode() + bytes.fromhex(commitment) + beacon_value).hexdigest()
 
 
 def ticket_of(seed: str, task: str) -> str:
@@ -402,8 +402,8 @@ def detection_table(
 
 def probability_text(probability: Fraction) -> str:
     """Return a probability with three digits; only certainty is written as 1."""
-    text = f"{float(probability):.3f}"
-    return ">.999" if text == "1.000" and probability < 1 else text.removeprefix("0")
+    digits = f"{float(probability):.3f}"
+    return ">.999" if digits == "1.000" and probability < 1 else digits.removeprefix("0")
 
 
 def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
@@ -432,21 +432,21 @@ def sample_size_of(
     return max(committed, drawn or 0, requested, drawn_before)
 
 
-def parse_probability(text: str, option: str) -> Fraction:
+def parse_probability(argument: str, option: str) -> Fraction:
     """Return the exact value of a probability such as 0.95 or 19/20.
 
     Raises UsageProblem, which names `option`, unless it is above 0 and at most 1.
     """
     try:
-        value = Fraction(text)
+        probability = Fraction(argument)
     except (ValueError, ZeroDivisionError):
-        value = Fraction(-1)
-    if not 0 < value <= 1:
+        probability = Fraction(-1)
+    if not 0 < probability <= 1:
         raise UsageProblem(
-            f"{option} {text!r} is not a number above 0 and at most 1",
+            f"{option} {argument!r} is not a number above 0 and at most 1",
             "pass a probability, for example 0.95",
         )
-    return value
+    return probability
 
 
 def requirements_of(policy: AuditPolicy, benchmark: Benchmark) -> EvidenceRequirements:

@@ -44,18 +44,18 @@ COMPARABLE_DTYPES = ("float32", "float64")
 """Dtypes whose embeddings are reproducible within the tolerance of an embedding."""
 
 
-def embedding_counts(text: str) -> EmbeddingCounts:
+def embedding_counts(size: str) -> EmbeddingCounts:
     """Return the sample size of `--size`: standard, full, or N test embeddings of each regime.
 
     The numbers of training and support embeddings are proportional to N. Raises UsageProblem for
     any other text.
     """
-    if text in {STANDARD, FULL}:
-        return EmbeddingCounts(**SampleSizes(whole=text == FULL)._asdict())
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < len("10000000") else 0
+    if size in {STANDARD, FULL}:
+        return EmbeddingCounts(**SampleSizes(whole=size == FULL)._asdict())
+    number = int(size) if size.isascii() and size.isdigit() and len(size) < len("10000000") else 0
     if not 1 <= number <= TEST_EMBEDDINGS_MAX:
         raise UsageProblem(
-            f"--size {text!r} is not the size of a sample",
+            f"--size {size!r} is not the size of a sample",
             f"pass --size {STANDARD}, --size {FULL}, or a number of test embeddings of each regime",
         )
     training = -(-STANDARD_TRAINING * number // STANDARD_TEST)
@@ -137,9 +137,9 @@ def earlier_embedding_draws(
     digest = commitment.sha256
     for plan in plans_of_method(EmbeddingPlan, plans, commitment, near_roots):
         draws = [(draw.commitment, draw.seed) for draw in plan.earlier]
-        for name, seed in (*draws, (plan.commitment_sha256, plan.seed)):
-            if name != digest:
-                seeds.setdefault(name, seed)
+        for sha256, seed in (*draws, (plan.commitment_sha256, plan.seed)):
+            if sha256 != digest:
+                seeds.setdefault(sha256, seed)
     return [EarlierEmbeddings(commitment=name, seed=seed) for name, seed in seeds.items()]
 
 

@@ -99,9 +99,9 @@ def earlier_draws(
     digest = commitment.sha256
     for plan in plans_of_method(TaskPlan, plans, commitment):
         draws = [(draw.commitment, draw.drawn) for draw in plan.earlier]
-        for name, drawn in (*draws, (plan.commitment_sha256, plan.drawn)):
-            if name != digest:
-                by_commitment.setdefault(name, {}).update(dict.fromkeys(drawn))
+        for sha256, drawn in (*draws, (plan.commitment_sha256, plan.drawn)):
+            if sha256 != digest:
+                by_commitment.setdefault(sha256, {}).update(dict.fromkeys(drawn))
     return [
         EarlierDraw(commitment=name, drawn=list(drawn)) for name, drawn in by_commitment.items()
     ]
@@ -339,22 +339,22 @@ def targets(
 
 def led_tasks(view: RowView, candidates: Collection[str]) -> list[str]:
     """Return the most surprising candidate of each category that a row leads."""
-    result = []
+    surprising = []
     for lead in led_categories(view):
         tasks = [view.cell(cell)[1] for cell in lead.cells]
-        result += [task for task in tasks if task in candidates][:1]
-    return result
+        surprising += [task for task in tasks if task in candidates][:1]
+    return surprising
 
 
 def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
     """Return the sum of the scores of the findings about each task."""
     scores_by_task: dict[str, list[float]] = {}
     for finding in findings:
-        parts = finding.pointer.split("/")[1:]
+        keys = finding.pointer.split("/")[1:]
         if BY_ID[finding.rule].family != FAMILY or finding.score <= 0:
             continue
-        if len(parts) >= _TASK_DEPTH and parts[0] == "results":
-            scores_by_task.setdefault(parts[2], []).append(finding.score)
+        if len(keys) >= _TASK_DEPTH and keys[0] == "results":
+            scores_by_task.setdefault(keys[2], []).append(finding.score)
     return {task: math.fsum(scores) for task, scores in scores_by_task.items()}
 
 

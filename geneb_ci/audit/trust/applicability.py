@@ -284,8 +284,8 @@ def missing_cells(outcome: EmbeddingOutcome, inputs: TrustInputs) -> list[str]:
     """Return the tasks of the benchmark that a receipt lacks, and the regimes without cells."""
     present_tasks = {audited.task for audited in outcome.tasks}
     tasks = [task for task in inputs.benchmark.task_ids if task not in present_tasks]
-    parts = {part for audited in outcome.tasks for part in audited.rows}
-    regimes = [name for name in inputs.policy.regimes if f"test {name}" not in parts]
+    drawn_parts = {part for audited in outcome.tasks for part in audited.rows}
+    regimes = [name for name in inputs.policy.regimes if f"test {name}" not in drawn_parts]
     return [*tasks, *regimes]
 
 

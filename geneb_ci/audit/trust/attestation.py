@@ -310,13 +310,13 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
 """The groups of all published fields; each field is in one group."""
 
 
-def column_author(key: str) -> Author:
+def column_author(column: str) -> Author:
     """Return who states a column of the board. Raise KeyError if it is in no group of fields."""
-    path = f"page/models/*/{key}"
+    path = f"page/models/*/{column}"
     for group in FIELD_GROUPS:
         if any(template == path or template.startswith(f"{path}/") for template in group.fields):
             return group.author
-    raise KeyError(f"the column {key} is in no group of FIELD_GROUPS in {__name__}: add its key")
+    raise KeyError(f"the column {column} is in no group of FIELD_GROUPS in {__name__}: add its key")
 
 
 class Statement(NamedTuple):

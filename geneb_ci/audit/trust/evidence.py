@@ -231,17 +231,17 @@ def _counted_run(
     """Yield the run that a signed file states to have ended, if the file counts."""
     is_abort = isinstance(predicate, AuditAbort)
     kind = StatementKind.ABORT if is_abort else StatementKind.RESULT
-    name, history = f"{path.parent.name}/{path.name}", repository.history
-    if not history.counts(name, kind):
+    statement_name, history = f"{path.parent.name}/{path.name}", repository.history
+    if not history.counts(statement_name, kind):
         return
-    index, is_covered = history.place_in_time(name, kind)
+    index, is_covered = history.place_in_time(statement_name, kind)
     try:
         check_revoked(statement.signer, index, is_covered=is_covered)
     except RevokedKey:
         return
     plan = predicate.plan
     yield _EndedRun(
-        order=(history.position(name), index or 0, predicate.finished_at),
+        order=(history.position(statement_name), index or 0, predicate.finished_at),
         audit_id=statement.sha256[:ID_DIGITS],
         is_abort=is_abort,
         is_by_receipt=isinstance(plan, EmbeddingPlan),
@@ -324,13 +324,13 @@ def _common_facts(verification: Verification, record: Record) -> Audit:
 def _differing_scores(outcome: AuditOutcome) -> Iterator[DifferingScore]:
     for task in outcome.tasks:
         for regime, cell in task.regimes.items():
-            for kind, part in (("", cell), ("canonical ", cell.canonical)):
-                if part is None:
+            for prefix, comparison in (("", cell), ("canonical ", cell.canonical)):
+                if comparison is None:
                     continue
-                for metric in differing_metrics(part):
-                    numbers = (part.claimed, part.rescored, part.tolerance)
-                    values = (getattr(number, metric) for number in numbers)
-                    yield DifferingScore(task.task, regime, f"{kind}{metric}", *values)
+                for metric in differing_metrics(comparison):
+                    numbers = (comparison.claimed, comparison.rescored, comparison.tolerance)
+                    scores = (getattr(number, metric) for number in numbers)
+                    yield DifferingScore(task.task, regime, f"{prefix}{metric}", *scores)
 
 
 def _defined_tasks(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
@@ -448,10 +448,10 @@ def level_reasons(model_id: str, layout: Layout) -> list[str] | None:
     path = layout.submissions / f"{model_id}.json"
     if not path.is_file():
         return None
-    result = Checker(RULES).check(path)
-    errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
-    if errors:
-        return [f"not on the board: {plural(errors, 'error')}; `geneb-ci check` shows them"]
+    checked_row = Checker(RULES).check(path)
+    error_count = sum(finding.severity is Severity.ERROR for finding in checked_row.findings)
+    if error_count:
+        return [f"not on the board: {plural(error_count, 'error')}; `geneb-ci check` shows them"]
     evidence = gather_evidence(layout, model_id)
     evidence.require_sound()
-    return reasons(model_id, result.document, evidence)
+    return reasons(model_id, checked_row.document, evidence)

@@ -456,18 +456,18 @@ def _largest_recomputation(
 
     An audit that confirms the scores on the board is preferred to all others.
     """
-    results = [
+    recomputations = [
         Recomputation(audit.audit_id, audit.by_receipt, audit.date)
         for audit in by_receipt
         if audit.by_receipt is not None and not shortcoming(audit, requirements)
     ]
     return max(
-        results,
-        key=lambda result: (
-            not result.facts.unconfirmed_reason,
-            result.facts.embedded,
-            result.date,
-            result.audit_id,
+        recomputations,
+        key=lambda recomputation: (
+            not recomputation.facts.unconfirmed_reason,
+            recomputation.facts.embedded,
+            recomputation.date,
+            recomputation.audit_id,
         ),
         default=None,
     )
@@ -539,17 +539,17 @@ def _reproduced_text(audits: Sequence[Audit], requirements: EvidenceRequirements
         for regime in sorted(
             set(audit.rerun) - set(audit.uninformative_regimes) - regimes_with_large_hidden_raise
         ):
-            key = (audit.versions, regime)
+            version_and_regime = (audit.versions, regime)
             tasks: AbstractSet[str] = audit.rerun[regime]
             if requirements.defined and audit.defined is not None:
                 tasks = audit.defined.get(regime, frozenset())
-            covered.setdefault(key, set()).update(tasks)
+            covered.setdefault(version_and_regime, set()).update(tasks)
             if not shortcoming(audit, requirements):
-                signers.setdefault(key, set()).add(comparable_owner(audit.signer))
+                signers.setdefault(version_and_regime, set()).add(comparable_owner(audit.signer))
     covered_regimes: dict[Versions, set[str]] = {}
-    for key, tasks in covered.items():
-        if tasks >= requirements.tasks and len(signers.get(key, ())) >= SIGNERS:
-            covered_regimes.setdefault(key[0], set()).add(key[1])
+    for (versions, regime), tasks in covered.items():
+        if tasks >= requirements.tasks and len(signers.get((versions, regime), ())) >= SIGNERS:
+            covered_regimes.setdefault(versions, set()).add(regime)
     sufficient_regimes = [
         regimes for regimes in covered_regimes.values() if regimes >= requirements.regimes
     ]
@@ -574,8 +574,8 @@ def _unconfirmed_reason(
     if not audits:
         return "no audit counts"
     largest = max(audits, key=lambda audit: (audit.drawn, audit.audit_id))
-    if reason := shortcoming(largest, requirements):
-        return f"audit {largest.audit_id} is not enough: {reason}"
+    if shortfall := shortcoming(largest, requirements):
+        return f"audit {largest.audit_id} is not enough: {shortfall}"
     if recomputation is None:
         return "no audit counts"
     varied = "" if recomputation.facts.varied else f"; {UNVARIED_TEXT}"
@@ -591,8 +591,8 @@ def _fresh_set_text(audits: Iterable[Audit]) -> str:
 
 
 def _audits_text(audits: list[Audit]) -> str:
-    names = sorted(audit.audit_id for audit in audits)
-    return f"audit {names[0]}" if len(names) == 1 else f"{len(names)} audits"
+    audit_ids = sorted(audit.audit_id for audit in audits)
+    return f"audit {audit_ids[0]}" if len(audit_ids) == 1 else f"{len(audit_ids)} audits"
 
 
 def _summary(
