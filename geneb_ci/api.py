@@ -317,7 +317,7 @@ def build(
         boards.require_apart(Path(out), layout, paths)
     numbers = boards.Numbers.ERRORS if diagnostics else boards.Numbers.SCORES
     with _notebook_report():
-        entries = boards.checked_entries(
+        rows = boards.checked_rows(
             layout,
             paths,
             progress,
@@ -325,15 +325,15 @@ def build(
             jobs=jobs,
             cache=cache,
         )
-    board = boards.board_of(entries, layout, has_intervals=diagnostics, jobs=jobs)
-    tables = parquet_of(entries, layout) if parquet else {}
+    board = boards.board_of(rows, layout, has_intervals=diagnostics, jobs=jobs)
+    tables = parquet_of(rows, layout) if parquet else {}
     result = BuiltBoard(
         board.files.with_files(tables),
         board.models,
         board.unranked,
         board.unsized,
-        page=functools.partial(boards.page_of, entries, board, layout),
-        write_all=functools.partial(boards.write_board, entries, board, layout, jobs=jobs),
+        page=functools.partial(boards.page_of, rows, board, layout),
+        write_all=functools.partial(boards.write_board, rows, board, layout, jobs=jobs),
         tables=tables,
     )
     if out is not None:
@@ -364,8 +364,8 @@ def board(
     path = None if folder is None else Path(folder)
     layout, paths = boards.files_at(path, "geneb_ci.board(FOLDER)")
     with _notebook_report():
-        entries = boards.checked_entries(layout, paths, progress, jobs=jobs, cache=cache)
-    return score_frame(entries, benchmark_of(layout))
+        rows = boards.checked_rows(layout, paths, progress, jobs=jobs, cache=cache)
+    return score_frame(rows, benchmark_of(layout))
 
 
 def verify(

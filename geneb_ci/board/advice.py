@@ -41,15 +41,15 @@ BYTES_MAX = 500_000_000
 """Maximum size of a board's file: that of a thousand models has 40 MB."""
 
 
-def parameters(text: str) -> int:
+def parameters(size: str) -> int:
     """Return the number in a text such as 500M, 1.2B or 86000000.
 
     Raises UsageProblem if the text has another form.
     """
-    match = _SIZE.fullmatch(text.strip())
+    match = _SIZE.fullmatch(size.strip())
     if match is None:
         raise UsageProblem(
-            f"{quoted(text)} is not a number of parameters",
+            f"{quoted(size)} is not a number of parameters",
             "write it as 500M, 1.2B or 86000000",
         )
     return round(float(match[1]) * _UNITS[match[2].upper()])
@@ -240,19 +240,19 @@ def is_built(folder: Path | None) -> bool:
     )
 
 
-def read_built(folder: Path, *names: str) -> dict[str, dict[str, Any]]:
+def read_built(folder: Path, *file_names: str) -> dict[str, dict[str, Any]]:
     """Return the parsed values of files of a built board, by name.
 
     Raises UsageProblem for a file that is missing, damaged or of another version.
     """
-    return {name: _read(folder / name, TYPES.get(name, Diagnostics)) for name in names}
+    return {name: _read(folder / name, TYPES.get(name, Diagnostics)) for name in file_names}
 
 
 def _read(path: Path, type_: type[StrictModel]) -> dict[str, Any]:
     try:
         raw = read_regular(path, BYTES_MAX)
         type_.model_validate_json(raw)
-        value: dict[str, Any] = read_json(raw)
+        parsed_file: dict[str, Any] = read_json(raw)
     except NotReadable as error:
         if error.missing and path.name == DIAGNOSTICS:
             raise UsageProblem(
@@ -262,11 +262,11 @@ def _read(path: Path, type_: type[StrictModel]) -> dict[str, Any]:
         raise _unusable(path, error.reason) from error
     except ValidationError as error:
         raise _unusable(path, first_error(error)) from error
-    return value
+    return parsed_file
 
 
-def _unusable(path: Path, reason: str) -> UsageProblem:
+def _unusable(path: Path, fault: str) -> UsageProblem:
     return UsageProblem(
-        f"{path} is not what this version of geneb-ci writes: {reason}",
+        f"{path} is not what this version of geneb-ci writes: {fault}",
         "build the board again: geneb-ci build FOLDER --output DIR",
     )

@@ -26,11 +26,11 @@ def kendall_taus(columns: Sequence[Floats]) -> Floats:
     ranks = np.array([np.unique(column, return_inverse=True)[1].reshape(-1) for column in columns])
     tied = np.array([_tied_pairs(np.sort(column)) for column in ranks])
     concordance = np.diag(models * (models - 1) // 2 - tied).astype(float)
-    for k, base in enumerate(ranks[:-1]):
+    for k, base_ranks in enumerate(ranks[:-1]):
         # After Knight (1966): with the rows sorted by one column, the discordant pairs are the
         # inversions of the other column.
         later_columns = slice(k + 1, None)
-        ordered = np.sort(base * np.intp(models) + ranks[later_columns], axis=1)
+        ordered = np.sort(base_ranks * np.intp(models) + ranks[later_columns], axis=1)
         tied_pairs = np.array([_tied_pairs(column) for column in ordered])
         differing = models * (models - 1) // 2 - tied[k] - tied[later_columns] + tied_pairs
         concordance[k, later_columns] = concordance[later_columns, k] = differing - 2 * _inversions(
@@ -58,12 +58,12 @@ def _inversions(columns: Positions) -> Positions:
     dtype = np.min_scalar_type(length)  # two bytes are sorted in a tenth of the time of eight
     by_value = np.argsort(columns.astype(dtype), axis=1, kind="stable")
     # Replace values by ranks; equal values ascend by position, so none of their pairs descends.
-    value, places = np.empty((count, length), dtype=dtype), np.arange(length)
-    np.put_along_axis(value, by_value, places.astype(dtype)[None, :], axis=1)
-    inversions = _near_inversions(value) + _near_inversions((by_value // BLOCK_SIZE).astype(dtype))
+    ranks, places = np.empty((count, length), dtype=dtype), np.arange(length)
+    np.put_along_axis(ranks, by_value, places.astype(dtype)[None, :], axis=1)
+    inversions = _near_inversions(ranks) + _near_inversions((by_value // BLOCK_SIZE).astype(dtype))
     blocks = -(-length // BLOCK_SIZE)
     position_blocks = places // BLOCK_SIZE * blocks
-    for k, block in enumerate(value // BLOCK_SIZE):
+    for k, block in enumerate(ranks // BLOCK_SIZE):
         # Number of values by block of positions (row) and block of values (column).
         counts = np.bincount(position_blocks + block, minlength=blocks * blocks)
         counts = counts.reshape(blocks, blocks)

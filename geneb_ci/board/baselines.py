@@ -38,7 +38,7 @@ def baseline_lines(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]
     tasks_by_key |= {f"category:{name}": tasks for name, tasks in benchmark.categories.items()}
     tasks_by_key |= {f"task:{task}": (task,) for task in benchmark.task_ids}
     means_by_regime: dict[str, dict[str, dict[str, float]]] = {}
-    for name, regimes in baseline_scores(benchmark).items():
+    for baseline, regimes in baseline_scores(benchmark).items():
         for regime, scores in regimes.items():
             mean_by_key = {
                 key: mean([scores[task] for task in tasks])
@@ -49,7 +49,7 @@ def baseline_lines(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]
             if all(key in mean_by_key for key in categories):
                 mean_by_key["macro"] = mean(mean_by_key[key] for key in categories)
             if mean_by_key:
-                means_by_regime.setdefault(regime, {})[name] = mean_by_key
+                means_by_regime.setdefault(regime, {})[baseline] = mean_by_key
     return means_by_regime
 
 

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.board.advice import MARGIN, Advice, ModelRequest, is_built, model_request
-from geneb_ci.board.columns import Entry, entry_of
+from geneb_ci.board.columns import Row, row_of
 from geneb_ci.board.marks import letters_read, marks_of, read_defects, row_decider
 from geneb_ci.board.means import ranked_regimes
 from geneb_ci.board.page import INDEX, delete_former_scripts, page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.parts import (
-    BoardRow,
     CheckedFile,
+    CheckedSubmission,
     RowErrors,
     read_numbers,
     read_row,
@@ -63,11 +63,11 @@ from reference_harness.formats.benchmark import Benchmark
 Results = Iterable[Any]
 Watch = Callable[[Results, int], Results]
 """Returns the same results and may show progress meanwhile; the integer is their number."""
-EntryMaker = Callable[[BoardRow, Iterable[Finding]], Entry]
+RowMaker = Callable[[CheckedSubmission, Iterable[Finding]], Row]
 
 
-def entry_maker(layout: Layout) -> EntryMaker:
-    """Return a function that makes the entry of a checked submission, with its trust level.
+def row_maker(layout: Layout) -> RowMaker:
+    """Return a function that makes the row of a checked submission, with its trust level.
 
     Raises BadConfiguration, and BrokenRecordError where an audit record is broken.
     """
@@ -76,19 +76,19 @@ def entry_maker(layout: Layout) -> EntryMaker:
     receipts_seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
     shared, benchmark = shared_errors(layout), benchmark_of(layout)
 
-    def make_entry(row: BoardRow, findings: Iterable[Finding]) -> Entry:
-        submission = row.submission
-        decision = decide_row(row.sha256, row.origin, row.scorer)
+    def make_row(checked: CheckedSubmission, findings: Iterable[Finding]) -> Row:
+        submission = checked.submission
+        decision = decide_row(checked.sha256, checked.origin, checked.scorer)
         is_official = decision.is_official
         marks = marks_of(submission.model_id, findings, defects, is_official=is_official)
         receipt = published_state(submission, receipts_seen, days)
         letters = letters_read(submission, benchmark)
-        entry = entry_of(submission, decision, registry, marks, receipt, letters)
+        row = row_of(submission, decision, registry, marks, receipt, letters)
         return dataclasses.replace(
-            entry, shared_errors=shared, sha256=row.sha256, numbers=row.numbers
+            row, shared_errors=shared, sha256=checked.sha256, numbers=checked.numbers
         )
 
-    return make_entry
+    return make_row
 
 
 class RejectedSubmission(NamedTuple):
@@ -101,23 +101,23 @@ class RejectedSubmission(NamedTuple):
     """Ids of the rules that found these errors, without repetition."""
 
 
-class CheckedEntries(NamedTuple):
-    """The result of checking a folder: entries that passed, and submissions that did not."""
+class CheckedFolder(NamedTuple):
+    """The result of checking a folder: rows that passed, and submissions that did not."""
 
-    entries: tuple[Entry, ...]
+    rows: tuple[Row, ...]
     refused: tuple[RejectedSubmission, ...]
 
 
-def read_entries(root: Path, rules: tuple[Rule, ...]) -> CheckedEntries:
+def read_rows(root: Path, rules: tuple[Rule, ...]) -> CheckedFolder:
     """Read every submission of a repository, each checked by the rules.
 
     Raises NothingChecked if there is no submission, BadConfiguration if the benchmark or the policy
     cannot be used, BrokenRecordError if an audit record is broken.
     """
-    entries: list[Entry] = []
+    rows: list[Row] = []
     refused: list[RejectedSubmission] = []
     files = files_of([root])
-    make_entry = entry_maker(find_layout(root))
+    make_row = row_maker(find_layout(root))
     for path, result in zip(files, Checker(rules).run(files), strict=True):
         findings = result.findings if isinstance(result, FileResult) else ()
         failed_rules = [finding.rule for finding in findings if finding.severity is Severity.ERROR]
@@ -126,9 +126,11 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> CheckedEntries:
             refused.append(RejectedSubmission(path.name, len(failed_rules), rule_ids))
         else:
             document = result.document
-            row = BoardRow(document.sha256, document.origin, document.scorer, result.submission)
-            entries.append(make_entry(row, findings))
-    return CheckedEntries(tuple(entries), tuple(refused))
+            checked = CheckedSubmission(
+                document.sha256, document.origin, document.scorer, result.submission
+            )
+            rows.append(make_row(checked, findings))
+    return CheckedFolder(tuple(rows), tuple(refused))
 
 
 class Analyses(NamedTuple):
@@ -141,7 +143,7 @@ class Analyses(NamedTuple):
 
 
 def analyses_of(
-    entries: Iterable[Entry],
+    rows: Iterable[Row],
     benchmark: Benchmark,
     notes: TaskNotes,
     boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
@@ -149,37 +151,37 @@ def analyses_of(
 ) -> Analyses:
     """Return diagnostics.json and the advice that the page begins with.
 
-    `boards` is the result of `leaderboards` for these entries; by default it is computed.
+    `boards` is the result of `leaderboards` for these rows; by default it is computed.
     Raises UsageProblem when the extra `build` is not installed.
     """
     with _build_extra():
         from geneb_ci.board import recommend, uncertainty  # 0.3 s
         from geneb_ci.board.diagnostics import whole
-    rows = list(entries)
+    rows = list(rows)
     scores = uncertainty.all_scores(rows, benchmark)
-    values = figure_values(rows, benchmark, boards)
+    figure_inputs = figure_values(rows, benchmark, boards)
     advice_facts = recommend.advice_facts_of(rows, scores, benchmark, notes)
     request = model_request(None, None, benchmark.regimes[0], None, None, None, MARGIN)
     rank_steps: dict[str, Callable[[], Any]] = {
         f"ranks {regime}": functools.partial(uncertainty.all_ranks, board)
         for regime, board in scores.items()
     }
-    # Forked processes inherit the inputs of the steps; only the results, which are small, are sent.
+    # Forked processes inherit the inputs of the steps; only the small results are sent.
     steps = (
-        whole.diagnostic_steps(scores, values, benchmark)
+        whole.diagnostic_steps(scores, figure_inputs, benchmark)
         | {"first": lambda: recommend.advise(request, advice_facts, MARGIN).model_dump_json()}
         | rank_steps
     )
-    names = list(steps)
-    results = dict(
-        zip(names, in_processes(lambda name: steps[name](), names, jobs, 1), strict=True)
+    step_names = list(steps)
+    step_results = dict(
+        zip(step_names, in_processes(lambda name: steps[name](), step_names, jobs, 1), strict=True)
     )
     intervals = uncertainty.ranked_intervals(
-        scores, benchmark, {regime: results[f"ranks {regime}"] for regime in scores}
+        scores, benchmark, {regime: step_results[f"ranks {regime}"] for regime in scores}
     )
     return Analyses(
-        whole.diagnostics(rows, benchmark, intervals, results),
-        Advice.model_validate_json(results["first"]),
+        whole.diagnostics(rows, benchmark, intervals, step_results),
+        Advice.model_validate_json(step_results["first"]),
     )
 
 
@@ -195,7 +197,7 @@ class Board:
     """Model and regime of each row that is not ranked, since it has missing cells."""
     unsized: tuple[str, ...] = ()
     """Tasks whose number of test sequences is unknown: with any, no intervals are computed."""
-    values: Mapping[str, Any] = field(default_factory=dict)
+    parsed_files: Mapping[str, Any] = field(default_factory=dict)
     """The parsed values of the JSON files, by name."""
 
 
@@ -206,7 +208,7 @@ class Numbers(Enum):
     ERRORS = "standard errors, too, which need the extra `build`"
 
 
-def checked_entries(
+def checked_rows(
     layout: Layout,
     files: list[Path],
     watch: Watch = lambda results, _: results,
@@ -214,22 +216,22 @@ def checked_entries(
     numbers: Numbers | None = None,
     jobs: int | None = None,
     cache: bool = False,
-) -> list[Entry]:
-    """Check submissions, all of which have to pass, and return their entries.
+) -> list[Row]:
+    """Check submissions, all of which have to pass, and return their rows.
 
-    With `numbers`, entries have these instead of results. `jobs` is the number of processes; None
+    With `numbers`, rows have these instead of results. `jobs` is the number of processes; None
     chooses it by the number of files. With `cache`, findings saved by an earlier check of the same
     bytes are used. Raises SubmissionsRefused if one fails, BadConfiguration, BrokenRecordError if
     an audit record is broken, and UsageProblem if a file changed before it was read again.
     """
-    errors: RowErrors | None = None
+    errors_of: RowErrors | None = None
     if numbers is Numbers.ERRORS:
         with _build_extra():
-            from geneb_ci.board.uncertainty import row_errors as errors  # numpy: 0.2 s
-    make_entry = entry_maker(layout)
-    names = chosen_rule_ids((), ())
-    checker = CachedChecker(names, jobs=jobs, cache=cache)
-    report = Report(rules=len(names))
+            from geneb_ci.board.uncertainty import row_errors as errors_of  # numpy: 0.2 s
+    make_row = row_maker(layout)
+    rule_ids = chosen_rule_ids((), ())
+    checker = CachedChecker(rule_ids, jobs=jobs, cache=cache)
+    report = Report(rules=len(rule_ids))
     checked: list[CheckedFile] = []
     findings: list[tuple[Finding, ...]] = []
     for path, result in zip(files, watch(checker.run(files), len(files)), strict=True):
@@ -243,13 +245,13 @@ def checked_entries(
     report.findings.sort(key=Finding.sort_key)
     if not _has_no_error(report):
         raise SubmissionsRefused(report)
-    rows: Iterable[BoardRow | None] = (
+    submissions: Iterable[CheckedSubmission | None] = (
         map(read_row, checked)
         if numbers is None
-        else read_numbers(checked, benchmark_of(layout), errors=errors, jobs=jobs)
+        else read_numbers(checked, benchmark_of(layout), errors_of=errors_of, jobs=jobs)
     )
-    pairs = zip(rows, findings, strict=True)
-    return [make_entry(row, file_findings) for row, file_findings in pairs if row is not None]
+    pairs = zip(submissions, findings, strict=True)
+    return [make_row(row, findings_of_row) for row, findings_of_row in pairs if row is not None]
 
 
 class SubmissionsRefused(GenebError):  # noqa: N818 (named after what is wrong)
@@ -333,8 +335,8 @@ def advice_of(
     with _build_extra():
         from geneb_ci.board.recommend import advise_rows  # numpy: 0.2 s
     layout, files = files_at(folder, "geneb-ci recommend FOLDER")
-    entries = checked_entries(layout, files, watch, cache=cache)
-    return advise_rows(entries, benchmark_of(layout), task_notes(layout), request, margin)
+    rows = checked_rows(layout, files, watch, cache=cache)
+    return advise_rows(rows, benchmark_of(layout), task_notes(layout), request, margin)
 
 
 def _build_extra() -> AbstractContextManager[None]:
@@ -347,7 +349,7 @@ def _has_no_error(report: Report) -> bool:
 
 
 def board_of(
-    entries: list[Entry],
+    rows: list[Row],
     layout: Layout,
     *,
     has_intervals: bool = True,
@@ -366,48 +368,48 @@ def board_of(
     is first read or written, which raises InvalidBoard if the file does not fit its schema.
     """
     benchmark = benchmark_of(layout)
-    jobs = jobs or jobs_for(len(entries))
+    jobs = jobs or jobs_for(len(rows))
     notes = task_notes(layout)
-    categories, tasks = leaderboards(entries, benchmark, notes)
-    values = {LEADERBOARD: categories, TASKS: tasks}
+    categories, tasks = leaderboards(rows, benchmark, notes)
+    parsed_files = {LEADERBOARD: categories, TASKS: tasks}
     unsized, first_advice = unknown_sizes(benchmark) if has_intervals else [], None
     if has_intervals and not unsized:
-        analyses = analyses_of(entries, benchmark, notes, (categories, tasks), jobs)
-        values[DIAGNOSTICS], first_advice = analyses
-    table = values_table(entries, benchmark, has_errors=has_intervals and not unsized)
-    makers: dict[str, Text] = {n: functools.partial(text_of, n, v) for n, v in values.items()}
+        analyses = analyses_of(rows, benchmark, notes, (categories, tasks), jobs)
+        parsed_files[DIAGNOSTICS], first_advice = analyses
+    table = values_table(rows, benchmark, has_errors=has_intervals and not unsized)
+    makers: dict[str, Text] = {n: functools.partial(text_of, n, v) for n, v in parsed_files.items()}
     makers[VALUES_CSV] = functools.partial(csv_text, table)
     makers[VALUES_PARQUET] = functools.partial(parquet_text, table)
     makers[CODEBOOK] = [codebook((table, *PAGE_TABLES))].copy
     return Board(
         files=Texts(makers),
         scripts=functools.cache(
-            functools.partial(page_scripts, values, entries, benchmark, events, first_advice)
+            functools.partial(page_scripts, parsed_files, rows, benchmark, events, first_advice)
         ),
-        models=len(entries),
-        unranked=tuple(_unranked(entries, benchmark)),
+        models=len(rows),
+        unranked=tuple(_unranked(rows, benchmark)),
         unsized=tuple(unsized),
-        values=values,
+        parsed_files=parsed_files,
     )
 
 
-def _unranked(entries: list[Entry], benchmark: Benchmark) -> Iterator[str]:
-    for entry in entries:
+def _unranked(rows: list[Row], benchmark: Benchmark) -> Iterator[str]:
+    for row in rows:
         for regime in benchmark.regimes:
-            if regime not in ranked_regimes(entry.submission, benchmark):
-                yield f"{entry.submission.model_id} ({regime})"
+            if regime not in ranked_regimes(row.submission, benchmark):
+                yield f"{row.submission.model_id} ({regime})"
 
 
-def page_of(entries: list[Entry], board: Board, layout: Layout) -> dict[str, bytes]:
+def page_of(rows: list[Row], board: Board, layout: Layout) -> dict[str, bytes]:
     """Return the files of the page of a board, without the files of the board itself."""
     from geneb_ci.board.site.render import site_files  # Jinja2
 
-    site, page = _site_and_page(entries, board, layout)
+    site, page = _site_and_page(rows, board, layout)
     return page | board.scripts() | site_files(site)
 
 
 def write_board(
-    entries: list[Entry], board: Board, layout: Layout, folder: Path, jobs: int | None = None
+    rows: list[Row], board: Board, layout: Layout, folder: Path, jobs: int | None = None
 ) -> None:
     """Write the files of a board and of its page into a folder.
 
@@ -417,19 +419,17 @@ def write_board(
 
     scripts = board.scripts()
     makers = board.files.makers | scripts.makers
-    write_files(folder, makers, jobs or jobs_for(len(entries)))
-    site, page = _site_and_page(entries, board, layout)
+    write_files(folder, makers, jobs or jobs_for(len(rows)))
+    site, page = _site_and_page(rows, board, layout)
     write_page(folder, page)
     delete_former_scripts(folder, scripts)
     write_site(folder, site, jobs)
 
 
-def _site_and_page(
-    entries: list[Entry], board: Board, layout: Layout
-) -> tuple[Site, dict[str, bytes]]:
+def _site_and_page(rows: list[Row], board: Board, layout: Layout) -> tuple[Site, dict[str, bytes]]:
     from geneb_ci.board.site.render import completed_index  # Jinja2
 
-    site = site_of(entries, board.values, benchmark_of(layout), layout, Built())
+    site = site_of(rows, board.parsed_files, benchmark_of(layout), layout, Built())
     page = with_data(page_files(), board.scripts())
     page[INDEX] = completed_index(page[INDEX], site)
     return site, page | site.picture

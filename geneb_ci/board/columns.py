@@ -48,7 +48,7 @@ Kind = Literal[
 
 
 @dataclass(frozen=True)
-class Entry:
+class Row:
     """One submission that passed every check, with everything that columns show of it."""
 
     submission: Submission
@@ -75,28 +75,28 @@ class Entry:
     letters: str | None = None
     """Text about the share of letters that the model read, as the harness measured it."""
     shared_errors: SharedErrors | None = None
-    """Covariances of the rows with published predictions; the same object for all entries."""
+    """Covariances of the rows with published predictions; the same object for all rows."""
     disputes: tuple[Mapping[str, Any], ...] = ()
     """Values of `marks.ShownDispute`, one for each audit that disputes the row."""
     numbers: RowStatistics | None = None
     """Scores as arrays, for a row whose `results` and `evidence` were dropped."""
 
 
-def in_board_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Return entries ordered by the lower-case ids of their models."""
-    return sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
+def in_board_order(rows: Iterable[Row]) -> list[Row]:
+    """Return rows ordered by the lower-case ids of their models."""
+    return sorted(rows, key=lambda row: (row.submission.model_id.lower(), row.submission.model_id))
 
 
-def entry_of(
+def row_of(
     submission: Submission,
     decision: Decision,
     registry: Mapping[str, Mapping[str, Any]],
     marks: Marks = NO_MARKS,
     receipt: Published | None = None,
     letters_text: str | None = None,
-) -> Entry:
-    """Return the entry of a submission; `registry` maps ids of models to their registered facts."""
-    return Entry(
+) -> Row:
+    """Return the row of a submission; `registry` maps ids of models to their registered facts."""
+    return Row(
         submission,
         decision.level,
         decision.evidence,
@@ -152,7 +152,7 @@ class Column:
     """Type of the value in the schema."""
     about: str
     """Meaning and unit of the value, the description in the schema and the documentation."""
-    value: Callable[[Entry], object]
+    value: Callable[[Row], object]
     """Returns the value for a row; None if it is unknown, so that the row lacks the key."""
     kind: Kind
     label: str
@@ -175,8 +175,8 @@ class Column:
     """The page's words for true and false."""
 
 
-def _audit(entry: Entry) -> dict[str, Any] | None:
-    summary, unaudited_regimes = entry.audit, entry.attestation.unconfirmed_regimes
+def _audit(row: Row) -> dict[str, Any] | None:
+    summary, unaudited_regimes = row.audit, row.attestation.unconfirmed_regimes
     if summary is None:
         return None
     by_receipt = {"cells": summary.cells, "rows": summary.rows} if summary.rows else {}
@@ -192,8 +192,8 @@ def _audit(entry: Entry) -> dict[str, Any] | None:
     }
 
 
-def _statements(entry: Entry) -> list[dict[str, str]] | None:
-    return [statement._asdict() for statement in entry.attestation.statements] or None
+def _statements(row: Row) -> list[dict[str, str]] | None:
+    return [statement._asdict() for statement in row.attestation.statements] or None
 
 
 def _registry_column(key: str, about: str, label: str, *, is_count: bool = False) -> Column:
@@ -202,7 +202,7 @@ def _registry_column(key: str, about: str, label: str, *, is_count: bool = False
         key=key,
         type=Count if is_count else str,
         about=about,
-        value=lambda entry: entry.attributes.get(key),
+        value=lambda row: row.attributes.get(key),
         kind="count" if is_count else "text",
         label=label,
         is_published=False,
@@ -212,13 +212,13 @@ def _registry_column(key: str, about: str, label: str, *, is_count: bool = False
     )
 
 
-def _defects(entry: Entry) -> list[dict[str, Any]] | None:
-    defects = [{"id": d.id, "what": d.what, "explained": d.explained} for d in entry.marks.defects]
+def _defects(row: Row) -> list[dict[str, Any]] | None:
+    defects = [{"id": d.id, "what": d.what, "explained": d.explained} for d in row.marks.defects]
     return defects or None
 
 
-def _enum_type(values: type[enum.StrEnum]) -> Any:  # an annotated type
-    return Annotated[str, Field(json_schema_extra={"enum": [str(value) for value in values]})]
+def _enum_type(enum_class: type[enum.StrEnum]) -> Any:  # an annotated type
+    return Annotated[str, Field(json_schema_extra={"enum": [str(value) for value in enum_class]})]
 
 
 COLUMNS: tuple[Column, ...] = (
@@ -226,7 +226,7 @@ COLUMNS: tuple[Column, ...] = (
         key="model",
         type=str,
         about="Id of the model: its submission is `<model>.json`.",
-        value=lambda entry: entry.submission.model_id,
+        value=lambda row: row.submission.model_id,
         kind="id",
         label="Model id",
         is_by_task=True,
@@ -236,7 +236,7 @@ COLUMNS: tuple[Column, ...] = (
         key="disp",
         type=str,
         about="Name of the model, as submitted.",
-        value=lambda entry: entry.submission.meta.display,
+        value=lambda row: row.submission.meta.display,
         kind="name",
         label="Model",
         is_by_task=True,
@@ -250,7 +250,7 @@ COLUMNS: tuple[Column, ...] = (
             "Number of trained weights of the encoder without tables of positions and filters, "
             "from the registry, if it differs from `params`; filters by size use it."
         ),
-        value=lambda entry: entry.attributes.get("params_trained"),
+        value=lambda row: row.attributes.get("params_trained"),
         kind="count",
         label="Trained weights, without tables",
         is_required=False,
@@ -260,7 +260,7 @@ COLUMNS: tuple[Column, ...] = (
         key="params",
         type=Count,
         about="Number of parameters of the encoder, as submitted; 0 for a method that has none.",
-        value=lambda entry: entry.submission.meta.params,
+        value=lambda row: row.submission.meta.params,
         kind="size",
         label="Size",
         is_by_task=True,
@@ -271,7 +271,7 @@ COLUMNS: tuple[Column, ...] = (
         key="official",
         type=bool,
         about="Whether the submission is the file of the benchmark's authors, byte for byte.",
-        value=lambda entry: entry.authorship is Authorship.OFFICIAL,
+        value=lambda row: row.authorship is Authorship.OFFICIAL,
         kind="flag",
         label="",
     ),
@@ -279,7 +279,7 @@ COLUMNS: tuple[Column, ...] = (
         key="authorship",
         type=_enum_type(Authorship),
         about="Whose file it is: the authors' own (`official`) or another's (`contributed`).",
-        value=lambda entry: str(entry.authorship),
+        value=lambda row: str(row.authorship),
         kind="text",
         label="Authorship",
         table=TableDisplay("authorship", "authorship", "whose file it is", "up"),
@@ -289,7 +289,7 @@ COLUMNS: tuple[Column, ...] = (
         key="evidence",
         type=_enum_type(Evidence),
         about="What others did to confirm the scores, computed from audit records.",
-        value=lambda entry: str(entry.evidence),
+        value=lambda row: str(row.evidence),
         kind="evidence",
         label="Evidence",
         table=TableDisplay("evidence", "evidence", "what others did to confirm the scores"),
@@ -311,7 +311,7 @@ COLUMNS: tuple[Column, ...] = (
         type=list[ShownDispute],
         about="Why the row is disputed: for each audit that differs, its record, its signer and "
         "the scores outside their tolerance; only for a disputed row.",
-        value=lambda entry: list(entry.disputes) or None,
+        value=lambda row: list(row.disputes) or None,
         kind="disputes",
         label="Why disputed",
         is_required=False,
@@ -320,7 +320,7 @@ COLUMNS: tuple[Column, ...] = (
         key="zero_shot",
         type=bool,
         about="Whether the model saw no sequence of any task in training, as submitted.",
-        value=lambda entry: entry.submission.meta.zero_shot,
+        value=lambda row: row.submission.meta.zero_shot,
         kind="flag",
         label="Zero-shot",
         words=("yes: saw no sequence of any task in training", "no"),
@@ -330,7 +330,7 @@ COLUMNS: tuple[Column, ...] = (
         type=_enum_type(TrustLevel),
         about="Trust level: authorship and evidence in one word of upstream's page; for a "
         "contributed row, self-reported means checked, and verified means audited.",
-        value=lambda entry: str(entry.level),
+        value=lambda row: str(row.level),
         kind="level",
         label="",
         download="level",
@@ -350,7 +350,7 @@ COLUMNS: tuple[Column, ...] = (
         type=str,
         about="That an audit by receipt computed the cells again, and whether the scores shown are "
         "the recomputed ones; only if such an audit agrees and counts.",
-        value=lambda entry: entry.recomputed,
+        value=lambda row: row.recomputed,
         kind="text",
         label="",
         is_required=False,
@@ -360,7 +360,7 @@ COLUMNS: tuple[Column, ...] = (
         key="warnings",
         type=dict[str, Count],
         about="Number of warnings by rule, if `geneb-ci check` warns about the row.",
-        value=lambda entry: dict(entry.marks.warnings) or None,
+        value=lambda row: dict(row.marks.warnings) or None,
         kind="warnings",
         label="Warnings",
         is_required=False,
@@ -382,7 +382,7 @@ COLUMNS: tuple[Column, ...] = (
         type=Published,
         about="Whether the embeddings that the row commits to are at the address that it names, "
         "when the maintainers looked last; only for a row that publishes them.",
-        value=lambda entry: entry.receipt,
+        value=lambda row: row.receipt,
         kind="text",
         label="Receipt",
         is_required=False,
@@ -408,7 +408,7 @@ COLUMNS: tuple[Column, ...] = (
         key="url",
         type=str,
         about="Link to the weights or the paper, as submitted.",
-        value=lambda entry: entry.submission.meta.url or None,
+        value=lambda row: row.submission.meta.url or None,
         kind="link",
         label="Link",
         is_published=False,
@@ -419,7 +419,7 @@ COLUMNS: tuple[Column, ...] = (
         type=str,
         about="Hardware of the run, and time from its start to its end, as submitted; since "
         "format 1.1.",
-        value=lambda entry: hardware_and_duration(entry.submission),
+        value=lambda row: hardware_and_duration(row.submission),
         kind="text",
         label="Run",
         is_published=False,
@@ -430,7 +430,7 @@ COLUMNS: tuple[Column, ...] = (
         key="letters_a_second",
         type=Count,
         about="Letters embedded per second on the run's hardware, as submitted; since format 1.2.",
-        value=lambda entry: letters_per_second(entry.submission),
+        value=lambda row: letters_per_second(row.submission),
         kind="count",
         label="Letters embedded per second",
         is_published=False,
@@ -442,7 +442,7 @@ COLUMNS: tuple[Column, ...] = (
         type=Count,
         about="Peak memory while embedding, in bytes, of the accelerator or, on a CPU, of the "
         "process, as submitted; since format 1.2.",
-        value=lambda entry: peak_memory(entry.submission),
+        value=lambda row: peak_memory(row.submission),
         kind="count",
         label="Peak memory in bytes",
         is_published=False,
@@ -454,7 +454,7 @@ COLUMNS: tuple[Column, ...] = (
         type=str,
         about="Tasks with sequences of which the model did not read every letter, as measured by "
         "the submitter's harness; since format 1.2.",
-        value=lambda entry: entry.letters,
+        value=lambda row: row.letters,
         kind="text",
         label="Letters read",
         is_published=False,
@@ -466,7 +466,7 @@ COLUMNS: tuple[Column, ...] = (
         type=str,
         about="Which declared properties the submitter's run verified, and which it did not "
         "contradict; since format 1.2.",
-        value=lambda entry: property_outcomes(entry.submission),
+        value=lambda row: property_outcomes(row.submission),
         kind="text",
         label="Properties of the extractor",
         is_published=False,
@@ -477,7 +477,7 @@ COLUMNS: tuple[Column, ...] = (
         key="training_data",
         type=str,
         about="What the model was trained on, as submitted.",
-        value=lambda entry: entry.submission.meta.training_data or None,
+        value=lambda row: row.submission.meta.training_data or None,
         kind="text",
         label="Training data",
         is_published=False,
@@ -487,7 +487,7 @@ COLUMNS: tuple[Column, ...] = (
         key="submitted_by",
         type=str,
         about="Who ran the evaluation, as submitted.",
-        value=lambda entry: entry.submission.meta.submitted_by or None,
+        value=lambda row: row.submission.meta.submitted_by or None,
         kind="text",
         label="Submitted by",
         is_published=False,
@@ -498,10 +498,10 @@ PUBLISHED_COLUMNS = tuple(column for column in COLUMNS if column.is_published)
 TASK_COLUMNS = tuple(column for column in COLUMNS if column.is_by_task)
 
 
-def facts_of(entry: Entry, columns: Iterable[Column]) -> dict[str, Any]:
+def facts_of(row: Row, columns: Iterable[Column]) -> dict[str, Any]:
     """Return the values of some columns by key, in their order, leaving out those equal to None."""
-    values = ((column.key, column.value(entry)) for column in columns)
-    return {key: value for key, value in values if value is not None}
+    facts = ((column.key, column.value(row)) for column in columns)
+    return {key: value for key, value in facts if value is not None}
 
 
 def page_columns() -> list[dict[str, Any]]:

@@ -131,10 +131,9 @@ def better(scores: ScoreColumn, critical: float) -> Bools:
 
 def _better(scores: ScoreColumn, first: Positions, second: Positions, critical: float) -> Bools:
     """Return whether `first` scores significantly higher than `second`, index arrays broadcast."""
-    errors, freedom = _pair_errors(scores, first, second)
-    return np.asarray(
-        scores.values[first] - scores.values[second] > student_quantile(critical, freedom) * errors
-    )
+    errors_of_pairs, freedom = _pair_errors(scores, first, second)
+    margins = student_quantile(critical, freedom) * errors_of_pairs
+    return np.asarray(scores.values[first] - scores.values[second] > margins)
 
 
 class RankRanges(NamedTuple):

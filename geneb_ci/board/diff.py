@@ -69,22 +69,22 @@ class Regime:
         from geneb_ci.board.decisions import intervals_of
 
         low, high = intervals_of(self.column)
-        k = self._index_by_model[model]
-        return float(high[k] - low[k]) / 2
+        index = self._index_by_model[model]
+        return float(high[index] - low[index]) / 2
 
     def place_of(self, model: str) -> RegimePlace:
         """Return the score, rank and rank range of a row."""
-        k = self._index_by_model[model]
-        low, high = int(self._rank_ranges.low[k]), int(self._rank_ranges.high[k])
+        index = self._index_by_model[model]
+        low, high = int(self._rank_ranges.low[index]), int(self._rank_ranges.high[index])
         return RegimePlace(
             self.name, self.scores[model], self.rank(model), len(self.scores), low, high
         )
 
 
 def regimes_of(
-    data: Mapping[str, list[dict[str, Any]]], columns: "Mapping[str, ScoreColumn] | None"
+    rows_by_regime: Mapping[str, list[dict[str, Any]]], columns: "Mapping[str, ScoreColumn] | None"
 ) -> dict[str, Regime]:
-    """Return the regimes by name, from the member `data` of leaderboard.json.
+    """Return the regimes by name, from the member `rows_by_regime` of leaderboard.json.
 
     `columns` has their macro MCC with its variances; without it, scores count as exact.
     """
@@ -93,15 +93,15 @@ def regimes_of(
     from geneb_ci.board.decisions import ScoreColumn, critical_value, rounded_up
 
     regimes = {}
-    for name, rows in data.items():
+    for regime, rows in rows_by_regime.items():
         scores = {row["model"]: float(row["macro_MCC"]) for row in rows}
-        values = np.array([*scores.values()])
+        score_array = np.array([*scores.values()])
         column = (
-            ScoreColumn(values, np.zeros(len(values)), np.full(len(values), np.inf))
+            ScoreColumn(score_array, np.zeros(len(score_array)), np.full(len(score_array), np.inf))
             if columns is None
-            else columns[name]
+            else columns[regime]
         )
-        regimes[name] = Regime(name, scores, column, critical_value(rounded_up(len(scores))))
+        regimes[regime] = Regime(regime, scores, column, critical_value(rounded_up(len(scores))))
     return regimes
 
 
@@ -215,8 +215,8 @@ def _regimes(side: BoardSide) -> dict[str, Regime]:
 
 def _models(side: BoardSide) -> dict[str, None]:
     rows = (row for rows in side.categories["data"].values() for row in rows)
-    names = {row["model"] for row in rows}
-    return dict.fromkeys(sorted(names, key=lambda name: (name.lower(), name)))
+    model_ids = {row["model"] for row in rows}
+    return dict.fromkeys(sorted(model_ids, key=lambda model: (model.lower(), model)))
 
 
 def _one_sided_row(model: str, regimes: dict[str, Regime]) -> OneSidedRow:
@@ -234,26 +234,26 @@ def _changed_row(
 ) -> ChangedRow | None:
     facts: dict[str, ChangedFact] = {}
     shifts = []
-    for name in (*new_regimes, *(name for name in old_regimes if name not in new_regimes)):
-        row_before, row_after = (
-            _row(before.categories, name, model),
-            _row(after.categories, name, model),
-        )
+    for regime in (*new_regimes, *(regime for regime in old_regimes if regime not in new_regimes)):
+        row_before = _row(before.categories, regime, model)
+        row_after = _row(after.categories, regime, model)
         if row_before is not None and row_after is not None:
             facts |= {
                 f: ChangedFact(f, row_before.get(f), row_after.get(f))
                 for f in FACTS
                 if row_before.get(f) != row_after.get(f)
             }
-        scores = _differing_count(_row(before.tasks, name, model), _row(after.tasks, name, model))
-        if scores:
-            place_was = old_regimes[name].place_of(model) if row_before is not None else None
-            place_now = new_regimes[name].place_of(model) if row_after is not None else None
+        score_count = _differing_count(
+            _row(before.tasks, regime, model), _row(after.tasks, regime, model)
+        )
+        if score_count:
+            place_was = old_regimes[regime].place_of(model) if row_before is not None else None
+            place_now = new_regimes[regime].place_of(model) if row_after is not None else None
             is_inside_noise = place_was is not None and place_now is not None
             if place_was is not None and place_now is not None:
                 change = abs(place_now.score - place_was.score)
-                is_inside_noise = change <= new_regimes[name].half_width(model)
-            shifts.append(RankShift(name, place_was, place_now, scores, is_inside_noise))
+                is_inside_noise = change <= new_regimes[regime].half_width(model)
+            shifts.append(RankShift(regime, place_was, place_now, score_count, is_inside_noise))
     return ChangedRow(model, tuple(facts.values()), tuple(shifts)) if facts or shifts else None
 
 
@@ -304,13 +304,13 @@ def _moves(old_regime: Regime, new_regime: Regime, changed_models: set[str]) -> 
             )
 
 
-def _passes(model: str, other: str, old_regime: Regime, new_regime: Regime) -> bool:
+def _passes(model: str, rival: str, old_regime: Regime, new_regime: Regime) -> bool:
     return (
-        old_regime.scores[model] <= old_regime.scores[other]
-        and new_regime.scores[model] > new_regime.scores[other]
+        old_regime.scores[model] <= old_regime.scores[rival]
+        and new_regime.scores[model] > new_regime.scores[rival]
     ) or (
-        old_regime.scores[model] < old_regime.scores[other]
-        and new_regime.scores[model] == new_regime.scores[other]
+        old_regime.scores[model] < old_regime.scores[rival]
+        and new_regime.scores[model] == new_regime.scores[rival]
     )
 
 

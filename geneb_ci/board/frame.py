@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Row
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.board.score_list import SCORE_COLUMNS, score_lines
 from reference_harness.formats.benchmark import Benchmark
@@ -16,7 +16,7 @@ KEYS, COLUMNS = SCORE_COLUMNS[:5], SCORE_COLUMNS[:7]
 """The columns that identify a line, and these with the value and its standard error."""
 
 
-def score_frame(entries: Iterable[Entry], benchmark: Benchmark) -> pd.DataFrame:
+def score_frame(rows: Iterable[Row], benchmark: Benchmark) -> pd.DataFrame:
     """Return a DataFrame with COLUMNS and a line for each score of some rows.
 
     Lines are ordered by lower-case model id, then by regime, task and metric as in the benchmark.
@@ -24,7 +24,7 @@ def score_frame(entries: Iterable[Entry], benchmark: Benchmark) -> pd.DataFrame:
     The standard error is known for MCC, in the unit of the score, if the row has every task of the
     regime and every test set has a known size; otherwise it is NaN.
     """
-    lines = list(score_lines(entries, benchmark, has_errors=not unknown_sizes(benchmark)))
+    lines = list(score_lines(rows, benchmark, has_errors=not unknown_sizes(benchmark)))
     frame = pd.DataFrame([line[: len(COLUMNS)] for line in lines], columns=COLUMNS)
     frame = frame.astype({"value": float, "standard_error": float})
     orders = (
@@ -34,6 +34,6 @@ def score_frame(entries: Iterable[Entry], benchmark: Benchmark) -> pd.DataFrame:
         benchmark.regimes,
         benchmark.metrics,
     )
-    for name, order in zip(KEYS, orders, strict=True):
-        frame[name] = pd.Categorical(frame[name], order, ordered=True)
+    for key_column, order in zip(KEYS, orders, strict=True):
+        frame[key_column] = pd.Categorical(frame[key_column], order, ordered=True)
     return frame

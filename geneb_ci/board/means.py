@@ -31,25 +31,25 @@ def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -
         score_arrays[regime], means[regime] = array.array("d"), array.array("d")
         for metric in benchmark.metrics:
             # Adding 0.0 turns -0.0 into 0.0.
-            values = [cell[metric] + 0.0 for cell in cells]
-            macro, micro, *categories = weighted_sums(values, benchmark)
-            score_arrays[regime].extend(values)
+            task_scores = [cell[metric] + 0.0 for cell in cells]
+            macro, micro, *categories = weighted_sums(task_scores, benchmark)
+            score_arrays[regime].extend(task_scores)
             means[regime].extend([micro, macro, *categories])
     return RowStatistics(score_arrays, means)
 
 
-def weighted_sums(values: Sequence[float], benchmark: Benchmark, power: int = 1) -> list[float]:
+def weighted_sums(numbers: Sequence[float], benchmark: Benchmark, power: int = 1) -> list[float]:
     """Return the sums over tasks, weighted for macro, micro and each category in board order.
 
     The weight of a task is raised to `power`: 1 gives means, 2 the variances of means. Sums are
     rounded once (math.fsum), so that they do not depend on the order of tasks.
     """
     by_category = [
-        math.fsum(map(values.__getitem__, places)) / len(places) ** power
+        math.fsum(map(numbers.__getitem__, places)) / len(places) ** power
         for places in benchmark.category_places
     ]
     macro = math.fsum(by_category) / len(by_category) ** power
-    return [macro, math.fsum(values) / len(values) ** power, *by_category]
+    return [macro, math.fsum(numbers) / len(numbers) ** power, *by_category]
 
 
 def ranked_regimes(submission: Submission, benchmark: Benchmark) -> list[str]:

@@ -61,33 +61,33 @@ def _script(source: Mapping[str, bytes]) -> str:
     return f'/* {_NOTE} */\n"use strict";\n(() => {{\n\n{parts}\n}})();\n'
 
 
-def _module_function(name: str, text: str) -> str:
+def _module_function(module: str, code: str) -> str:
     """Return a module as a constant: the object of its exports, made by a function called once."""
     imports = "".join(
         f"const {{ {', '.join(_imported_names(names))} }} = "
-        f"{_module_variable(_resolved_path(name, path))};\n"
-        for names, path in _IMPORT.findall(text)
+        f"{_module_variable(_resolved_path(module, path))};\n"
+        for names, path in _IMPORT.findall(code)
     )
-    body = _EXPORT.sub("", _IMPORT.sub("", text)).strip()
+    body = _EXPORT.sub("", _IMPORT.sub("", code)).strip()
     if unsupported := _IMPORT_LINE.search(body):
         raise _broken(
-            name, f"has an import or export that the bundler does not support: {unsupported[0]}"
+            module, f"has an import or export that the bundler does not support: {unsupported[0]}"
         )
-    exports = f"return {{ {', '.join(_exports(text))} }};"
-    begin = f"/* {name} */\nconst {_module_variable(name)} = (() => {{\n"
+    exports = f"return {{ {', '.join(_exports(code))} }};"
+    begin = f"/* {module} */\nconst {_module_variable(module)} = (() => {{\n"
     return f"{begin}{imports}\n{body}\n\n{exports}\n}})();\n"
 
 
-def _module_variable(name: str) -> str:
-    return "$" + re.sub(r"\W", "_", name.removeprefix(SOURCE).removesuffix(".js"))
+def _module_variable(path: str) -> str:
+    return "$" + re.sub(r"\W", "_", path.removeprefix(SOURCE).removesuffix(".js"))
 
 
 def _resolved_path(name: str, imported: str) -> str:
     return normpath(join(dirname(name), imported))
 
 
-def _imported_names(names: str) -> list[str]:
-    return [part.strip() for part in names.split(",") if part.strip()]
+def _imported_names(import_list: str) -> list[str]:
+    return [name.strip() for name in import_list.split(",") if name.strip()]
 
 
 def _import_order(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from geneb_ci import __version__
 from geneb_ci.board.advice import Advice, Claim
 from geneb_ci.board.baselines import baseline_lines
-from geneb_ci.board.columns import COLUMNS, Entry, facts_of, in_board_order, page_columns
+from geneb_ci.board.columns import COLUMNS, Row, facts_of, in_board_order, page_columns
 from geneb_ci.board.confusion import row_matrices, single_fits
 from geneb_ci.board.page import BASE
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
@@ -50,7 +50,7 @@ DiagnosticsOrNone = Mapping[str, Any] | None
 _THOUSANDTH = SCORE_UNIT // 10**DECIMALS
 
 
-def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
+def matrices(rows: Iterable[Row], benchmark: Benchmark) -> dict[str, Any]:
     """Return the indices of the two-class tasks, and the recovered matrices of every model.
 
     `regimes` maps each regime of a single fit to a list per model, with three numbers per task: how
@@ -58,58 +58,61 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     majority class of the closest matrix.
     """
     regimes: dict[str, list[Sequence[int]]] = {regime: [] for regime in single_fits(benchmark)}
-    for entry in entries:
-        row, numbers = entry.submission, entry.numbers
-        row_numbers = numbers.matrices if numbers else row_matrices(row, results_of(row), benchmark)
-        for regime, rows in regimes.items():
-            rows.append(row_numbers[regime])
+    for row in rows:
+        matrices_by_regime = (
+            row.numbers.matrices
+            if row.numbers
+            else row_matrices(row.submission, results_of(row.submission), benchmark)
+        )
+        for regime, matrices_of_rows in regimes.items():
+            matrices_of_rows.append(matrices_by_regime[regime])
     recoverable = [index for index, task in enumerate(benchmark.tasks) if task.two_sizes]
     return {"tasks": recoverable, "regimes": regimes}
 
 
 def page_scripts(
-    values: Values,
-    entries: Iterable[Entry],
+    parsed_files: Values,
+    rows: Iterable[Row],
     benchmark: Benchmark,
     events: Sequence[Mapping[str, Any]] | None = None,
     first_advice: Advice | None = None,
 ) -> Texts:
     """Return the generated scripts of the page by file name.
 
-    `values` are the parsed leaderboard.json, leaderboard_tasks.json and, if it was made,
+    `parsed_files` are the parsed leaderboard.json, leaderboard_tasks.json and, if it was made,
     diagnostics.json; without it and `first_advice`, the advice that the page shows at first, the
     page has neither intervals nor advice. `events` are those of ledger.json; None without a ledger.
 
     Parts refer to models by index. So that parts of two boards are never combined, the digest of
     all parts is in the name of each script and in its key. Only CURRENT_SCRIPT has a fixed name.
     """
-    ordered_entries = in_board_order(entries)
-    ids = [entry.submission.model_id for entry in ordered_entries]
+    ordered_rows = in_board_order(rows)
+    ids = [row.submission.model_id for row in ordered_rows]
     # Text chunks, which are hashed first and then written.
-    parts: dict[str, list[bytes]] = {}
+    texts_by_part: dict[str, list[bytes]] = {}
     for index in range(len(benchmark.regimes)):
-        parts[f"scores-{index}"] = [json_text(_scores(values, index, ids, benchmark))]
-        parts[f"tasks-{index}"] = [json_text(_tasks(values, index, ids, benchmark))]
-    parts["matrices"] = [ascii_text(matrices(ordered_entries, benchmark))]
-    parts["history"] = [ascii_text(events)]
-    base = _base(values, ordered_entries, ids, benchmark, first_advice)
-    digest = _digest(parts | {BASE: [ascii_text(base)]})
+        texts_by_part[f"scores-{index}"] = [json_text(_scores(parsed_files, index, ids, benchmark))]
+        texts_by_part[f"tasks-{index}"] = [json_text(_tasks(parsed_files, index, ids, benchmark))]
+    texts_by_part["matrices"] = [ascii_text(matrices(ordered_rows, benchmark))]
+    texts_by_part["history"] = [ascii_text(events)]
+    base = _base(parsed_files, ordered_rows, ids, benchmark, first_advice)
+    digest = _digest(texts_by_part | {BASE: [ascii_text(base)]})
     base_text: list[bytes] = [ascii_text({"digest": digest} | base)]
-    keys_by_part = {name: f"{name}.{digest}" for name in parts}
+    keys_by_part = {name: f"{name}.{digest}" for name in texts_by_part}
     partial = functools.partial
     scripts: dict[str, Text] = {
         script_name(name, digest): partial(script_of, keys_by_part[name], text)
-        for name, text in parts.items()
+        for name, text in texts_by_part.items()
     }
     scripts[script_name(BASE, digest)] = partial(script_of, "base", base_text)
     scripts[CURRENT_SCRIPT] = partial(script_of, "current", [ascii_text(digest)])
     return Texts(dict(sorted(scripts.items())))
 
 
-def _digest(parts: Mapping[str, list[bytes]]) -> str:
+def _digest(texts_by_part: Mapping[str, list[bytes]]) -> str:
     """Return the digest of the texts, their names and the version of geneb-ci."""
     digest = hashlib.sha256(__version__.encode())
-    for name, text in parts.items():
+    for name, text in texts_by_part.items():
         digest.update(f"\0{name}\0".encode())
         for chunk in text:
             digest.update(chunk)
@@ -117,23 +120,23 @@ def _digest(parts: Mapping[str, list[bytes]]) -> str:
 
 
 def _base(
-    values: Values,
-    entries: Sequence[Entry],
+    parsed_files: Values,
+    rows: Sequence[Row],
     ids: ModelIds,
     benchmark: Benchmark,
     advice: Advice | None,
 ) -> dict[str, Any]:
     """Return the data of the first view, which has only the standings by micro."""
     index_of = {model: index for index, model in enumerate(ids)}
-    diagnostics, first_regime = values.get(DIAGNOSTICS), benchmark.regimes[0]
+    diagnostics, first_regime = parsed_files.get(DIAGNOSTICS), benchmark.regimes[0]
     columns = _columns(diagnostics, first_regime, benchmark)
-    data = values[LEADERBOARD]["data"]
-    ranked_models = [{row["model"] for row in data[regime]} for regime in benchmark.regimes]
+    rows_of = parsed_files[LEADERBOARD]["data"]
+    ranked_models = [{row["model"] for row in rows_of[regime]} for regime in benchmark.regimes]
     return {
-        "benchmark": _benchmark(benchmark, values[TASKS]["tasks"]),
+        "benchmark": _benchmark(benchmark, parsed_files[TASKS]["tasks"]),
         "encoding": ENCODING,
         "columns": page_columns(),
-        "models": [facts_of(entry, COLUMNS) for entry in entries],
+        "models": [facts_of(row, COLUMNS) for row in rows],
         "decisions": _decisions(diagnostics, benchmark),
         # The first view needs only these; with a thousand models the rest is 20 times as large.
         "ranked": [[int(model in models) for model in ids] for models in ranked_models],
@@ -180,14 +183,14 @@ def _benchmark(benchmark: Benchmark, published: Iterable[Mapping[str, Any]]) -> 
     }
 
 
-def _scores(values: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> dict[str, Any]:
+def _scores(files: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> dict[str, Any]:
     """Return the means of a regime: scores by metric and model, then standings.
 
     A model has macro, micro, then the categories; null if it has missing cells. Standings are by
     column and model, unrounded, since decisions use them; null without diagnostics.
     """
-    regime, diagnostics = benchmark.regimes[index], values.get(DIAGNOSTICS)
-    rows = {row["model"]: row for row in values[LEADERBOARD]["data"][regime]}
+    regime, diagnostics = benchmark.regimes[index], files.get(DIAGNOSTICS)
+    rows = {row["model"]: row for row in files[LEADERBOARD]["data"][regime]}
 
     def means(model: str, metric: str) -> list[int] | None:
         if model not in rows:
@@ -198,22 +201,22 @@ def _scores(values: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> 
 
     columns = _columns(diagnostics, regime, benchmark)
     index_of = {model: k for k, model in enumerate(ids)}
-    names = [*_MEAN_KEYS, *benchmark.category_order]
+    score_names = [*_MEAN_KEYS, *benchmark.category_order]
     return {
         "scores": {metric: [means(model, metric) for model in ids] for metric in benchmark.metrics},
         "standings": [[_standing(column, model) for model in ids] for column in columns] or None,
-        **_shared(diagnostics, regime, index_of, names),
+        **_shared(diagnostics, regime, index_of, score_names),
     }
 
 
-def _tasks(values: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> dict[str, Any]:
+def _tasks(files: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> dict[str, Any]:
     """Return the task scores of a regime, by metric and model in board order.
 
     With diagnostics, scores of the primary metric and their standard errors are not rounded, since
     the page computes advice from them. A model with missing cells has null.
     """
-    regime, diagnostics = benchmark.regimes[index], values.get(DIAGNOSTICS)
-    rows = {row["model"]: row for row in values[TASKS]["data"][regime]}
+    regime, diagnostics = benchmark.regimes[index], files.get(DIAGNOSTICS)
+    rows = {row["model"]: row for row in files[TASKS]["data"][regime]}
 
     def scores(model: str, metric: str) -> list[float] | None:
         if model not in rows:
@@ -222,18 +225,18 @@ def _tasks(values: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> d
         is_exact = diagnostics is not None and metric == benchmark.primary_metric
         return numbers if is_exact else [*map(millionths, numbers)]
 
-    data: dict[str, Any] = {
+    content: dict[str, Any] = {
         "scores": {metric: [scores(model, metric) for model in ids] for metric in benchmark.metrics}
     }
     if diagnostics is not None:
         tasks = diagnostics["ranks"][regime]["tasks"]
         columns = [tasks[task] for task in benchmark.task_ids]
-        for name, offset in (("errors", 2), ("spreads", 3)):
-            parts = [column.numbers[offset :: column.width] for column in columns]
-            numbers_by_model = dict(zip(columns[0], zip(*parts, strict=True), strict=True))
+        for member, offset in (("errors", 2), ("spreads", 3)):
+            task_numbers = [column.numbers[offset :: column.width] for column in columns]
+            numbers_by_model = dict(zip(columns[0], zip(*task_numbers, strict=True), strict=True))
             is_known = any(map(any, numbers_by_model.values()))
-            data[name] = [numbers_by_model.get(model) for model in ids] if is_known else None
-    return data
+            content[member] = [numbers_by_model.get(model) for model in ids] if is_known else None
+    return content
 
 
 def _columns(

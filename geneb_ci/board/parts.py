@@ -23,7 +23,7 @@ RowErrors = Callable[[Submission, Results, Benchmark], Mapping[str, Any]]
 _EMPTY_MEMBERS: dict[str, Any] = {"results": {}, "evidence": {}}
 
 
-class BoardRow(NamedTuple):
+class CheckedSubmission(NamedTuple):
     """A submission with what a board needs to know about its file."""
 
     sha256: str
@@ -44,7 +44,7 @@ class CheckedFile(NamedTuple):
     sha256: str
 
 
-def read_row(file: CheckedFile) -> BoardRow | None:
+def read_row(file: CheckedFile) -> CheckedSubmission | None:
     """Return the submission in a file; None if the file has no valid submission.
 
     Raises UsageProblem if the file has changed since it was checked.
@@ -53,26 +53,26 @@ def read_row(file: CheckedFile) -> BoardRow | None:
     submission, _ = check_structure(document.value)
     if submission is None:
         return None
-    return BoardRow(document.sha256, document.origin, document.scorer, submission)
+    return CheckedSubmission(document.sha256, document.origin, document.scorer, submission)
 
 
 def read_numbers(
     files: Sequence[CheckedFile],
     benchmark: Benchmark,
     *,
-    errors: RowErrors | None = None,
+    errors_of: RowErrors | None = None,
     jobs: int | None = None,
-) -> Iterator[BoardRow | None]:
+) -> Iterator[CheckedSubmission | None]:
     """Yield each submission with its numbers instead of its results, in the order of the files.
 
-    The value is None for a file without a valid submission. `errors` computes the standard errors
-    of a row; it is not called if a task's size is unknown. `jobs` is the number of processes; None
-    chooses it by the number of files.
+    The value is None for a file without a valid submission. `errors_of` computes the standard
+    errors of a row; it is not called if a task's size is unknown. `jobs` is the number of
+    processes; None chooses it by the number of files.
     Raises UsageProblem as `read_row` does.
     """
-    errors = None if unknown_sizes(benchmark) else errors
-    read_row_numbers = functools.partial(_row_with_numbers, benchmark=benchmark, errors=errors)
-    return in_processes(read_row_numbers, files, jobs or jobs_for(len(files)), ROWS_AT_ONCE)
+    errors_of = None if unknown_sizes(benchmark) else errors_of
+    read_slim_row = functools.partial(_row_with_numbers, benchmark=benchmark, errors_of=errors_of)
+    return in_processes(read_slim_row, files, jobs or jobs_for(len(files)), ROWS_AT_ONCE)
 
 
 def unknown_sizes(benchmark: Benchmark) -> list[str]:
@@ -88,8 +88,8 @@ def _document(file: CheckedFile) -> Document:
 
 
 def _row_with_numbers(
-    file: CheckedFile, benchmark: Benchmark, errors: RowErrors | None
-) -> BoardRow | None:
+    file: CheckedFile, benchmark: Benchmark, errors_of: RowErrors | None
+) -> CheckedSubmission | None:
     document = _document(file)
     submission: Submission | None
     if fits_format_1_0(document.value):  # typed scores would take longer than all the rest
@@ -101,10 +101,10 @@ def _row_with_numbers(
     results = document.value["results"]
     numbers = numbers_of(submission, results, benchmark)
     numbers = numbers._replace(matrices=row_matrices(submission, results, benchmark))
-    if errors is not None:
-        numbers = numbers._replace(errors=errors(submission, results, benchmark))
+    if errors_of is not None:
+        numbers = numbers._replace(errors=errors_of(submission, results, benchmark))
     empty_members = {
-        key: value for key, value in _EMPTY_MEMBERS.items() if hasattr(submission, key)
+        member: empty for member, empty in _EMPTY_MEMBERS.items() if hasattr(submission, member)
     }
     slim_row = submission.model_copy(update=empty_members)
-    return BoardRow(document.sha256, document.origin, document.scorer, slim_row, numbers)
+    return CheckedSubmission(document.sha256, document.origin, document.scorer, slim_row, numbers)

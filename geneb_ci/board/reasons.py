@@ -18,15 +18,15 @@ _EVIDENCE = {
 }
 
 
-def score_text(value: float, unit: Decimal = UNIT) -> str:
+def score_text(score: float, unit: Decimal = UNIT) -> str:
     """Return the text of a score, rounded half away from zero; a rounded zero has no sign."""
-    rounded = Decimal(value).quantize(unit, ROUND_HALF_UP)
+    rounded = Decimal(score).quantize(unit, ROUND_HALF_UP)
     return str(rounded.copy_abs() if rounded.is_zero() else rounded)
 
 
-def bound_text(value: float) -> str:
+def bound_text(bound: float) -> str:
     """Return the text of an upper bound of a loss, rounded up: "0.000" only for exactly 0."""
-    return str(Decimal(repr(value)).quantize(UNIT, ROUND_CEILING)) if value > 0 else "0.000"
+    return str(Decimal(repr(bound)).quantize(UNIT, ROUND_CEILING)) if bound > 0 else "0.000"
 
 
 def size_text(params: int) -> str:
@@ -63,8 +63,8 @@ def reasons_of(advice: Advice, facts: AdviceFacts) -> list[str]:
     models score on these tasks.
     """
     if not advice.tasks:
-        names = filter(None, (advice.need.species, advice.need.category))
-        return [f"No task matches {' and '.join(names)}."]
+        groups = filter(None, (advice.need.species, advice.need.category))
+        return [f"No task matches {' and '.join(groups)}."]
     if not advice.regimes:
         limits = limits_text(advice.need) or "the need"
         return [f"No model ranked in {advice.need.regime} meets {limits}."]
@@ -96,12 +96,12 @@ DRAWS_SENTENCE = (
 
 def limits_text(request: ModelRequest) -> str:
     """Return the limits of a request: "at most 500M parameters and evidence audited or more"."""
-    parts = []
+    limits = []
     if request.max_params is not None:
-        parts.append(f"at most {size_text(request.max_params)} parameters")
+        limits.append(f"at most {size_text(request.max_params)} parameters")
     if request.evidence is not None:
-        parts.append(f"evidence {request.evidence} or more")
-    return " and ".join(parts)
+        limits.append(f"evidence {request.evidence} or more")
+    return " and ".join(limits)
 
 
 def highest_sentence(choice: Choice, claim: Claim, regime: str, count: int) -> str:
@@ -168,9 +168,9 @@ def _smaller(advice: Advice) -> str:
 
 def _doubts(model: str, row: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for each reason to doubt the scores of a row."""
-    reason = _EVIDENCE.get(Evidence(row["evidence"]))
-    if reason is not None:
-        yield f"`{model}` is {row['authorship']}, and {reason}."
+    doubt = _EVIDENCE.get(Evidence(row["evidence"]))
+    if doubt is not None:
+        yield f"`{model}` is {row['authorship']}, and {doubt}."
     for defect in row.get("defects", ()):
         yield f"Published defect [{defect['id']}] of the extractor of `{model}`: {defect['what']}"
     if rules := [f"[{rule}]" for rule in row.get("warnings", {})]:

@@ -26,7 +26,7 @@ from geneb_ci.board.advice import (
     read_built,
     regimes_of,
 )
-from geneb_ci.board.columns import PUBLISHED_COLUMNS, Entry, facts_of
+from geneb_ci.board.columns import PUBLISHED_COLUMNS, Row, facts_of
 from geneb_ci.board.decisions import ScoreColumn, freedom_of, intervals_of, losses
 from geneb_ci.board.reasons import reasons_of
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, published_tasks
@@ -44,7 +44,7 @@ from reference_harness.formats.benchmark import Benchmark
 
 
 def advice_facts_of(
-    entries: Iterable[Entry],
+    rows: Iterable[Row],
     boards: Mapping[str, RegimeScores],
     benchmark: Benchmark,
     notes: TaskNotes,
@@ -54,17 +54,17 @@ def advice_facts_of(
         boards,
         {regime: draw_variance(regime, benchmark) for regime in benchmark.regimes},
         published_tasks(benchmark, notes),
-        {entry.submission.model_id: facts_of(entry, PUBLISHED_COLUMNS) for entry in entries},
+        {row.submission.model_id: facts_of(row, PUBLISHED_COLUMNS) for row in rows},
     )
 
 
-def built_advice_facts(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
+def built_advice_facts(parsed_files: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
     """Return the inputs of advice from the parsed files of a built board."""
-    tasks = [task["id"] for task in values[TASKS]["tasks"]]
-    ranks = values[DIAGNOSTICS]["ranks"]
+    tasks = [task["id"] for task in parsed_files[TASKS]["tasks"]]
+    ranks = parsed_files[DIAGNOSTICS]["ranks"]
     boards = {}
     for regime, regime_ranks in ranks.items():
-        rows = {row["model"]: row for row in values[TASKS]["data"][regime]}
+        rows = {row["model"]: row for row in parsed_files[TASKS]["data"][regime]}
         boards[regime] = RegimeScores(
             models=tuple(rows),
             params=tuple(row["params"] for row in rows.values()),
@@ -80,12 +80,12 @@ def built_advice_facts(values: Mapping[str, Mapping[str, Any]]) -> AdviceFacts:
             critical=regime_ranks["critical"],
             draws_covered=tuple(regime_ranks["draws_covered"]),
         )
-    data = values[LEADERBOARD]["data"]
+    rows_by_regime = parsed_files[LEADERBOARD]["data"]
     return AdviceFacts(
         boards,
         {regime: regime_ranks["draw_variance"] for regime, regime_ranks in ranks.items()},
-        values[TASKS]["tasks"],
-        {row["model"]: row for regime in data for row in data[regime]},
+        parsed_files[TASKS]["tasks"],
+        {row["model"]: row for regime in rows_by_regime for row in rows_by_regime[regime]},
     )
 
 
@@ -102,14 +102,14 @@ def advise_built(folder: Path, request: ModelRequest, margin: float) -> Advice:
 
 
 def advise_rows(
-    entries: Iterable[Entry],
+    rows: Iterable[Row],
     benchmark: Benchmark,
     notes: TaskNotes,
     request: ModelRequest,
     margin: float,
 ) -> Advice:
     """Return advice from rows. Raises UsageProblem for a name that the board lacks."""
-    rows = list(entries)
+    rows = list(rows)
     advice_facts = advice_facts_of(rows, {}, benchmark, notes)
     exact_request = exact_need(request, advice_facts)
     boards = all_scores(rows, benchmark, regimes_of(exact_request.regime, advice_facts))
@@ -223,8 +223,8 @@ def _smaller(
         is_within &= losses(scores, candidates, group.critical, margin).bound <= margin
         max_params = max(max_params, params[group.best_first(scores)[0]])
     smaller = [k for k in np.flatnonzero(is_within).tolist() if params[k] < max_params]
-    values = columns[0].values
-    return sorted(smaller, key=lambda k: (params[k], -values[k], groups[0].models[k]))
+    first_scores = columns[0].values
+    return sorted(smaller, key=lambda k: (params[k], -first_scores[k], groups[0].models[k]))
 
 
 def _decisive_tasks(
@@ -250,8 +250,8 @@ def _regime_advice(
     bounds = losses(scores, candidates, group.critical, margin).bound
     low, high = intervals_of(scores)
     choices = []
-    for k in order:
-        model, bound = group.models[k], float(bounds[k])
+    for index in order:
+        model, bound = group.models[index], float(bounds[index])
         row = facts.rows[model]
         choices.append(
             Choice(
@@ -259,10 +259,10 @@ def _regime_advice(
                 params=row["params"],
                 authorship=row["authorship"],
                 evidence=row["evidence"],
-                score=float(scores.values[k]),
-                low=float(low[k]),
-                high=float(high[k]),
-                below=float(scores.values[order[0]] - scores.values[k]),
+                score=float(scores.values[index]),
+                low=float(low[index]),
+                high=float(high[index]),
+                below=float(scores.values[order[0]] - scores.values[index]),
                 loss_bound=bound if np.isfinite(bound) else None,
                 warnings=list(row.get("warnings", {})),
                 defects=[defect["id"] for defect in row.get("defects", ())],

@@ -13,7 +13,7 @@ from geneb_ci.board.columns import (
     PUBLISHED_COLUMNS,
     TASK_COLUMNS,
     Column,
-    Entry,
+    Row,
     facts_of,
     in_board_order,
 )
@@ -58,7 +58,7 @@ def extra_required(remedy: str = "") -> Iterator[None]:
         ) from error
 
 
-def _row(name: str, about: str, columns: Iterable[Column], part: str) -> type[StrictModel]:
+def _row(type_name: str, about: str, columns: Iterable[Column], scores: str) -> type[StrictModel]:
     """Return the type of a row: a field for each column, then the scores by every metric."""
     fields: dict[str, Any] = {
         column.key: (column.type, Field(description=column.about))
@@ -69,8 +69,8 @@ def _row(name: str, about: str, columns: Iterable[Column], part: str) -> type[St
     for metric in METRICS:
         fields[f"micro_{metric}"] = Signed, Field(description="Mean over all tasks.")
         fields[f"macro_{metric}"] = Signed, Field(description="Mean of the category means.")
-        fields[f"{part}_{metric}"] = dict[str, Signed], Field(description=_PARTS[part])
-    return create_model(name, __base__=StrictModel, __doc__=about, **fields)
+        fields[f"{scores}_{metric}"] = dict[str, Signed], Field(description=_PARTS[scores])
+    return create_model(type_name, __base__=StrictModel, __doc__=about, **fields)
 
 
 def _remove_default(schema: dict[str, Any]) -> None:
@@ -124,57 +124,58 @@ class InvalidBoard(GenebError):
     """The built board does not fit its schema: an error of geneb-ci; nothing is written."""
 
 
-def encode(name: str, value: dict[str, Any]) -> bytes:
+def encode(file_name: str, content: dict[str, Any]) -> bytes:
     """Return the bytes of a board file: compact, UTF-8, keys in order of the rows, no NaN.
 
     Raises InvalidBoard if a row does not fit its type.
     """
-    return b"".join(text_of(name, value))
+    return b"".join(text_of(file_name, content))
 
 
-def text_of(name: str, value: dict[str, Any]) -> Iterable[bytes]:
+def text_of(file_name: str, content: dict[str, Any]) -> Iterable[bytes]:
     """Return the text of `encode` in chunks, one for each row or column.
 
     Iterating raises InvalidBoard if a row does not fit its type.
     """
-    if name not in TYPES:
-        return divided_text(value, DIAGNOSTICS_DEPTH)
+    if file_name not in TYPES:
+        return divided_text(content, DIAGNOSTICS_DEPTH)
     return object_text(
-        (key, _rows_text(name, member) if key == "data" else [json_text(member)])
-        for key, member in value.items()
+        (key, _rows_text(file_name, member) if key == "data" else [json_text(member)])
+        for key, member in content.items()
     )
 
 
-def _rows_text(name: str, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[bytes]:
+def _rows_text(
+    file_name: str, rows_by_regime: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> Iterator[bytes]:
     """Yield the text of the rows of upstream's files."""
-    type_ = CategoryRow if name == LEADERBOARD else TaskRow
+    type_ = CategoryRow if file_name == LEADERBOARD else TaskRow
 
-    def texts(regime: str) -> Iterator[bytes]:
+    def row_texts(regime: str) -> Iterator[bytes]:
         yield b"["
-        for number, row in enumerate(data[regime]):
-            text = json_text(row)
+        for number, row in enumerate(rows_by_regime[regime]):
+            row_text = json_text(row)
             try:
-                type_.model_validate_json(text)
+                type_.model_validate_json(row_text)
             except ValidationError as error:
                 raise InvalidBoard(
-                    f"{name}: data/{regime}/{number}/{first_error(error)}",
+                    f"{file_name}: data/{regime}/{number}/{first_error(error)}",
                     "report this to the maintainers",
                 ) from error
-            yield (b"," if number else b"") + text
+            yield (b"," if number else b"") + row_text
         yield b"]"
 
-    return object_text((regime, texts(regime)) for regime in data)
+    return object_text((regime, row_texts(regime)) for regime in rows_by_regime)
 
 
 def leaderboards(
-    entries: Iterable[Entry], benchmark: Benchmark, notes: TaskNotes = NO_NOTES
+    rows: Iterable[Row], benchmark: Benchmark, notes: TaskNotes = NO_NOTES
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return leaderboard.json and leaderboard_tasks.json as values.
 
     `notes` has the policy's facts about the tasks. A model has no row in a regime in which it has
     missing cells, since its means would not be comparable.
     """
-    entries_in_order = in_board_order(entries)
     by_category: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     by_task: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     places = {task: index for index, task in enumerate(benchmark.task_ids)}
@@ -183,10 +184,10 @@ def leaderboards(
         [f"{part}_{metric}" for part in ("micro", "macro", "cat", "task")]
         for metric in benchmark.metrics
     ]
-    for entry in entries_in_order:
-        row = entry.submission
-        numbers = entry.numbers or numbers_of(row, results_of(row), benchmark)
-        facts = facts_of(entry, PUBLISHED_COLUMNS)
+    for row in in_board_order(rows):
+        submission = row.submission
+        numbers = row.numbers or numbers_of(submission, results_of(submission), benchmark)
+        facts = facts_of(row, PUBLISHED_COLUMNS)
         task_facts = {
             column.key: facts[column.key] for column in TASK_COLUMNS if column.key in facts
         }
@@ -214,25 +215,24 @@ def published_tasks(benchmark: Benchmark, notes: TaskNotes) -> list[dict[str, An
 
 
 def figure_values(
-    entries: Iterable[Entry],
+    rows: Iterable[Row],
     benchmark: Benchmark,
     boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Return the inputs of figures: files of the board as values, by name.
 
-    `boards` is the result of `leaderboards` for these entries; by default it is computed.
+    `boards` is the result of `leaderboards` for these rows; by default it is computed.
     """
-    rows = list(entries)
+    rows = list(rows)
     categories, tasks = leaderboards(rows, benchmark) if boards is None else boards
     counts = [
-        {"model": entry.submission.model_id, "params_in_paper": params_in_paper(entry)}
-        for entry in rows
+        {"model": row.submission.model_id, "params_in_paper": params_in_paper(row)} for row in rows
     ]
     return {LEADERBOARD: categories, TASKS: tasks, DIAGNOSTICS: {"models": counts}}
 
 
-def params_in_paper(entry: Entry) -> int | None:
+def params_in_paper(row: Row) -> int | None:
     """Return the parameter count in the paper; None for a row that the authors did not submit."""
-    attributes = entry.attributes if entry.authorship is Authorship.OFFICIAL else {}
+    attributes = row.attributes if row.authorship is Authorship.OFFICIAL else {}
     count: int | None = attributes.get("params_in_paper", attributes.get("params"))
     return count

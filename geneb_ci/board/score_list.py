@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from geneb_ci.audit.trust.attestation import ScoreEvidence
-from geneb_ci.board.columns import Entry, in_board_order
+from geneb_ci.board.columns import Row, in_board_order
 from geneb_ci.board.means import ranked_regimes
 from geneb_ci.board.rows import extra_required
 from reference_harness.formats.benchmark import Benchmark, Task
@@ -26,14 +26,14 @@ class ScoredCell(NamedTuple):
 
     regime: str
     task: Task
-    values: tuple[float, ...]
-    """One value for each metric, in the benchmark's order."""
+    scores: tuple[float, ...]
+    """One score for each metric, in the benchmark's order."""
     standing: ScoreEvidence
-    """Whether audits compared the values, and what they found."""
+    """Whether audits compared the scores, and what they found."""
 
 
 def score_lines(
-    entries: Iterable[Entry], benchmark: Benchmark, *, has_errors: bool, ranked_only: bool = False
+    rows: Iterable[Row], benchmark: Benchmark, *, has_errors: bool, ranked_only: bool = False
 ) -> Iterator[ScoreLine]:
     """Yield every score of a board, ordered by model, then as in the benchmark.
 
@@ -42,52 +42,48 @@ def score_lines(
     of such a regime. Raises UsageProblem if numpy is needed and not installed.
     """
     metrics = benchmark.metrics
-    for entry in in_board_order(entries):
-        model, evidence, level = entry.submission.model_id, str(entry.evidence), str(entry.level)
-        complete_regimes = ranked_regimes(entry.submission, benchmark)
-        errors = _errors(entry, complete_regimes, benchmark) if has_errors else {}
-        for regime, task, values, standing in scored_cells(entry, benchmark):
+    for row in in_board_order(rows):
+        model, evidence, level = row.submission.model_id, str(row.evidence), str(row.level)
+        complete_regimes = ranked_regimes(row.submission, benchmark)
+        standard_errors = _errors(row, complete_regimes, benchmark) if has_errors else {}
+        for regime, task, scores, standing in scored_cells(row, benchmark):
             if ranked_only and regime not in complete_regimes:
                 continue
-            error = errors.get((regime, task.id))
+            task_error = standard_errors.get((regime, task.id))
             cell, audited = (model, task.id, task.category, regime), (standing, evidence, level)
-            for metric, value in zip(metrics, values, strict=True):
-                standard_error = error if metric == "MCC" else None
-                yield (*cell, metric, value, standard_error, *audited)
+            for metric, score in zip(metrics, scores, strict=True):
+                standard_error = task_error if metric == "MCC" else None
+                yield (*cell, metric, score, standard_error, *audited)
 
 
-def scored_cells(entry: Entry, benchmark: Benchmark) -> Iterator[ScoredCell]:
+def scored_cells(row: Row, benchmark: Benchmark) -> Iterator[ScoredCell]:
     """Yield the scores that a row has, by regime and task in the benchmark's order.
 
-    An entry with `numbers` only has the regimes in which the row has every task.
+    A row with `numbers` only has the regimes in which it has every task.
     """
-    standing = entry.attestation.standing
-    if entry.numbers is not None:
-        for regime, scores in entry.numbers.scores.items():
+    standing = row.attestation.standing
+    if row.numbers is not None:
+        for regime, numbers in row.numbers.scores.items():
             count = len(benchmark.tasks)
-            columns = [scores[start : start + count] for start in range(0, len(scores), count)]
-            for task, *values in zip(benchmark.tasks, *columns, strict=True):
-                yield ScoredCell(regime, task, tuple(values), standing(regime, task.id))
+            columns = [numbers[start : start + count] for start in range(0, len(numbers), count)]
+            for task, *task_scores in zip(benchmark.tasks, *columns, strict=True):
+                yield ScoredCell(regime, task, tuple(task_scores), standing(regime, task.id))
         return
     for regime in benchmark.regimes:
-        cells = entry.submission.results.get(regime, {})
+        cells = row.submission.results.get(regime, {})
         for task in benchmark.tasks:
             if task.id in cells:
                 # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
-                values = [getattr(cells[task.id], metric) + 0.0 for metric in benchmark.metrics]
-                yield ScoredCell(regime, task, tuple(values), standing(regime, task.id))
+                scores = [getattr(cells[task.id], metric) + 0.0 for metric in benchmark.metrics]
+                yield ScoredCell(regime, task, tuple(scores), standing(regime, task.id))
 
 
-def _errors(
-    entry: Entry, regimes: Iterable[str], benchmark: Benchmark
-) -> dict[tuple[str, str], float]:
+def _errors(row: Row, regimes: Iterable[str], benchmark: Benchmark) -> dict[tuple[str, str], float]:
     """Return the standard errors of the MCC of a row, by regime and task."""
     with extra_required():
         from geneb_ci.board.uncertainty import task_errors  # numpy: 0.2 s
     return {
         (regime, task): error
         for regime in regimes
-        for task, error in zip(
-            benchmark.task_ids, task_errors(entry, regime, benchmark), strict=True
-        )
+        for task, error in zip(benchmark.task_ids, task_errors(row, regime, benchmark), strict=True)
     }

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from geneb_ci.board.columns import Entry, in_board_order
+from geneb_ci.board.columns import Row, in_board_order
 from geneb_ci.board.score_list import score_lines
 from geneb_ci.common.parquet import ColumnKind, ParquetColumn, parquet_chunks
 from reference_harness.formats.benchmark import Benchmark
@@ -179,24 +179,24 @@ PAGE_TABLES = tuple(Table(name, *columns, tuple) for name, columns in _PAGE_COLU
 """The tables that a visitor can save from a view; the page itself makes their lines."""
 
 
-def values_table(entries: Iterable[Entry], benchmark: Benchmark, *, has_errors: bool) -> Table:
+def values_table(rows: Iterable[Row], benchmark: Benchmark, *, has_errors: bool) -> Table:
     """Return the long table of every score on the board, a line for each.
 
     `has_errors` asks for standard errors, which need the extra `build` and known sizes of all test
     sets. A model has no lines in a regime in which it lacks a task, as on the board.
     """
-    ordered_entries = in_board_order(entries)
+    ordered_rows = in_board_order(rows)
 
-    def rows() -> Iterator[tuple[Any, ...]]:
-        lines = score_lines(ordered_entries, benchmark, has_errors=has_errors, ranked_only=True)
-        for model, task, category, regime, metric, value, error, *audited in lines:
-            decimals = decimals_of(error)
-            shown_error = None if error is None else round(error, decimals)
-            shown_value = round(value, decimals)
+    def lines() -> Iterator[tuple[Any, ...]]:
+        lines = score_lines(ordered_rows, benchmark, has_errors=has_errors, ranked_only=True)
+        for model, task, category, regime, metric, score, standard_error, *audited in lines:
+            decimals = decimals_of(standard_error)
+            shown_error = None if standard_error is None else round(standard_error, decimals)
+            shown_value = round(score, decimals)
             yield model, task, category, regime, metric, shown_value, shown_error, *audited
 
     about = "One line for each model, regime, task and metric."
-    return Table(VALUES, about, _VALUE_COLUMNS, rows)
+    return Table(VALUES, about, _VALUE_COLUMNS, lines)
 
 
 def decimals_of(error: float | None) -> int:
@@ -245,12 +245,12 @@ def _csv_lines(rows: Iterable[Iterable[str]]) -> bytes:
 class _Quoted(dict[str | None, str]):
     """Cache of quoted texts, since most texts occur in many lines."""
 
-    def __missing__(self, text: str | None) -> str:
-        if text is None:
+    def __missing__(self, cell_text: str | None) -> str:
+        if cell_text is None:
             return UNKNOWN
-        marked = MARK + text if FORMULA.match(text) else text
-        self[text] = '"{}"'.format(marked.replace('"', '""'))
-        return self[text]
+        marked = MARK + cell_text if FORMULA.match(cell_text) else cell_text
+        self[cell_text] = '"{}"'.format(marked.replace('"', '""'))
+        return self[cell_text]
 
 
 def _csv_cell(value: object) -> str:

@@ -17,15 +17,15 @@ def ascii_text(value: object) -> bytes:
     return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
-def script_of(name: str, text: Iterable[bytes]) -> Iterator[bytes]:
+def script_of(key: str, json_chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the chunks of a script that defines the value of a JSON text.
 
-    The chunks of `text` must not split a character. The script is ASCII and passes a string to
+    No chunk may split a character. The script is ASCII and passes a string to
     JSON.parse, so no data are executed; that is also faster than a literal, and `__proto__` is an
     ordinary key.
     """
-    yield _HEAD.format(name).encode() + b'"'
-    for chunk in text:
+    yield _HEAD.format(key).encode() + b'"'
+    for chunk in json_chunks:
         yield json.dumps(chunk.decode())[1:-1].encode()
     yield b'"' + _TAIL
 
@@ -35,9 +35,9 @@ def script_name(part: str, digest: str) -> str:
     return f"board-{part}.{digest}.js"
 
 
-def script_part(name: str) -> str | None:
+def script_part(file_name: str) -> str | None:
     """Return the part of the page's data in a script, of any board; None for another file."""
-    match = _SCRIPT.fullmatch(name)
+    match = _SCRIPT.fullmatch(file_name)
     return match["part"] if match else None
 
 
@@ -48,10 +48,10 @@ class Texts(Mapping[str, bytes]):
         self.makers = dict(makers)
         self._whole: dict[str, bytes] = {}
 
-    def __getitem__(self, name: str) -> bytes:
-        if name not in self._whole:
-            self._whole[name] = b"".join(self.makers[name]())
-        return self._whole[name]
+    def __getitem__(self, file_name: str) -> bytes:
+        if file_name not in self._whole:
+            self._whole[file_name] = b"".join(self.makers[file_name]())
+        return self._whole[file_name]
 
     def __contains__(self, name: object) -> bool:
         return name in self.makers

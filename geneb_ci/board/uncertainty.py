@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Row
 from geneb_ci.board.decisions import (
     RankRanges,
     ScoreColumn,
@@ -70,10 +70,10 @@ class RegimeScores(NamedTuple):
     draws_covered: tuple[str, ...]
     """Models whose errors cover other training draws, too, since they give scores by seed."""
 
-    def best_first(self, name: str) -> Positions:
+    def best_first(self, score_name: str) -> Positions:
         """Return the models' indices by descending score; equal scores by size, then by id."""
         smallest = _smallest_first(self.models, self.params)
-        order = np.argsort(-self.scores[name].values[smallest], kind="stable")
+        order = np.argsort(-self.scores[score_name].values[smallest], kind="stable")
         return np.asarray(smallest[order])
 
 
@@ -99,24 +99,22 @@ class RegimeIntervals(NamedTuple):
 
 
 def all_scores(
-    entries: Iterable[Entry], benchmark: Benchmark, regimes: Iterable[str] | None = None
+    rows: Iterable[Row], benchmark: Benchmark, regimes: Iterable[str] | None = None
 ) -> dict[str, RegimeScores]:
     """Return the scores of ranked models, with variances, by regime.
 
-    The order of the entries changes no number. Another entry changes no interval of the others;
+    The order of the rows changes no number. Another row changes no interval of the others;
     it changes which of these differ significantly only if M*, the rounded number of models, grows.
 
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
-    all_entries = list(entries)
-    numbers = {id(entry.submission): entry.numbers for entry in all_entries}
-    rows = [entry.submission for entry in all_entries]
-    shared_errors = next(
-        (entry.shared_errors for entry in all_entries if entry.shared_errors is not None), None
-    )
+    rows = list(rows)
+    numbers = {id(row.submission): row.numbers for row in rows}
+    submissions = [row.submission for row in rows]
+    shared_errors = next((row.shared_errors for row in rows if row.shared_errors is not None), None)
     scores_of = functools.partial(_scores_of, numbers)
     return {
-        regime: regime_scores(rows, regime, benchmark, shared_errors, scores_of)
+        regime: regime_scores(submissions, regime, benchmark, shared_errors, scores_of)
         for regime in (benchmark.regimes if regimes is None else regimes)
     }
 
@@ -194,9 +192,9 @@ def mean_of(sums: Floats, count: int) -> ScoreColumn:
     `sums` (3, M) are the sums of `task_numbers` over the tasks, which weigh the same. The errors of
     two models count as independent.
     """
-    values, variance, spread = sums / [[count], [count**2], [count**4]]
+    means, variance, spread = sums / [[count], [count**2], [count**4]]
     variance = np.maximum(variance, 0.0)
-    return ScoreColumn(values, variance, freedom_of(variance, np.maximum(spread, 0.0)))
+    return ScoreColumn(means, variance, freedom_of(variance, np.maximum(spread, 0.0)))
 
 
 def regime_scores(
@@ -214,9 +212,9 @@ def regime_scores(
     """
     ranked_rows = [row for row in rows if regime in ranked_regimes(row, benchmark)]
     ranked_rows.sort(key=lambda row: (row.model_id.lower(), row.model_id))
-    names, tasks = names_of(benchmark), benchmark.task_ids
+    mean_names, tasks = names_of(benchmark), benchmark.task_ids
     row_results = [(scores_of or row_scores)(row, regime, benchmark) for row in ranked_rows]
-    by_name = _columns([(row.values, row.variance, row.freedom) for row in row_results], names)
+    by_name = _columns([(row.values, row.variance, row.freedom) for row in row_results], mean_names)
     by_task = _columns([row.tasks[:3] for row in row_results], tasks)
     places = (
         shared_errors.triangle_positions(ranked_rows)
@@ -242,10 +240,10 @@ def regime_scores(
     )
 
 
-def _columns(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> dict[str, ScoreColumn]:
+def _columns(rows: Sequence[Sequence[Any]], column_names: Sequence[str]) -> dict[str, ScoreColumn]:
     """Return the scores by name; a row has values, variances and degrees of freedom by name."""
-    columns = np.array(rows, dtype=float).reshape(len(rows), 3, len(names)).T.copy()
-    return {name: ScoreColumn(*column) for name, column in zip(names, columns, strict=True)}
+    columns = np.array(rows, dtype=float).reshape(len(rows), 3, len(column_names)).T.copy()
+    return {name: ScoreColumn(*column) for name, column in zip(column_names, columns, strict=True)}
 
 
 def names_of(benchmark: Benchmark) -> tuple[str, ...]:
@@ -265,7 +263,7 @@ def with_shared(
     if len(known_rows) < 2 or not triangle:  # noqa: PLR2004 (a pair)
         return scores
     covariances = [triangle[index] for index in positions if index is not None]
-    error = {
+    known_errors = {
         k: math.sqrt(min(covariances[n][-1], scores.variance[k])) for n, k in enumerate(known_rows)
     }
     shared = np.zeros((len(positions), len(positions)))
@@ -279,7 +277,7 @@ def with_shared(
                 else 0.0
             )
             shared[i, j] = shared[j, i] = float(
-                f"{correlation * error[i] * error[j]:.{SHARED_DIGITS}g}"
+                f"{correlation * known_errors[i] * known_errors[j]:.{SHARED_DIGITS}g}"
             )
     return scores._replace(shared=shared)
 
@@ -295,11 +293,11 @@ def row_scores(
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
     cells = cells_of(submission, regime, benchmark, results)
-    values = weighted_sums(cells.scores.tolist(), benchmark)
+    means = weighted_sums(cells.scores.tolist(), benchmark)
     variance = [
         _squared_error(part) for part in weighted_sums(cells.variance.tolist(), benchmark, 2)
     ]
-    freedom, task_freedom = [math.inf] * len(values), np.full(len(cells.seeds), np.inf)
+    freedom, task_freedom = [math.inf] * len(means), np.full(len(cells.seeds), np.inf)
     if cells.seeds.any():
         # Satterthwaite: V * V / f of a weighted sum is the sum of its parts' with weights ** 4.
         spread = cells.seeds * cells.seeds / max(cells.freedom, 1)
@@ -308,7 +306,7 @@ def row_scores(
         np.divide(cells.variance * cells.variance, spread, out=task_freedom, where=spread > 0)
     return RowScores(
         names_of(benchmark),
-        tuple(values),
+        tuple(means),
         tuple(variance),
         tuple(freedom),
         ScoreColumn(cells.scores, cells.variance, task_freedom),
@@ -330,14 +328,14 @@ def _scores_of(
     return row_scores(submission, regime, benchmark)
 
 
-def task_errors(entry: Entry, regime: str, benchmark: Benchmark) -> list[float]:
+def task_errors(row: Row, regime: str, benchmark: Benchmark) -> list[float]:
     """Return the standard error of a row in each task of a regime in which it is ranked.
 
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
-    scores = _scores_of({id(entry.submission): entry.numbers}, entry.submission, regime, benchmark)
-    errors: list[float] = np.sqrt(scores.tasks.variance).tolist()
-    return errors
+    scores = _scores_of({id(row.submission): row.numbers}, row.submission, regime, benchmark)
+    standard_errors: list[float] = np.sqrt(scores.tasks.variance).tolist()
+    return standard_errors
 
 
 def row_errors(
@@ -350,15 +348,15 @@ def row_errors(
 
 def _squared_error(variance: float) -> float:
     """Return a variance as the square of its root, as readers of published errors compute it."""
-    error = math.sqrt(variance)
-    return error * error
+    standard_error = math.sqrt(variance)
+    return standard_error * standard_error
 
 
 def standings(
-    board: RegimeScores, name: str, known_ranks: RankRanges | None = None
+    board: RegimeScores, score_name: str, known_ranks: RankRanges | None = None
 ) -> ModelRanking:
     """Return the standings of a regime by one score, best first; `known_ranks` saves work."""
-    scores, order = board.scores[name], board.best_first(name)
+    scores, order = board.scores[score_name], board.best_first(score_name)
     (low, high), known_ranks = intervals_of(scores), known_ranks or ranks(scores, board.critical)
     freedom = scores.freedom[order]
     freedom_or_none = freedom.astype(object)

@@ -176,10 +176,11 @@ def _integer_counts(
     is_exact &= np.abs((small + large) / n - means.acc) <= EXACT
     if not is_exact.all():
         widths = readings({task: Triple(*_SCORES(cells[task])) for task in benchmark.task_ids}, 1)
-        for k in np.flatnonzero(~is_exact):
-            classes = Classes(int(sizes.small[k]), int(sizes.large[k]))
-            table = recovered_table(classes, widths[benchmark.task_ids[int(sizes.two_class[k])]])
-            small[k], large[k] = table.small_correct, table.large_correct
+        for index in np.flatnonzero(~is_exact):
+            classes = Classes(int(sizes.small[index]), int(sizes.large[index]))
+            task = benchmark.task_ids[int(sizes.two_class[index])]
+            table = recovered_table(classes, widths[task])
+            small[index], large[index] = table.small_correct, table.large_correct
     return small, large
 
 
@@ -251,10 +252,10 @@ def _spread(submission: Submission, regime: str, benchmark: Benchmark) -> tuple[
         return variances, known_count
     for index, task in enumerate(benchmark.task_ids):
         cell = evidence.get(regime, {}).get(task)
-        values = cell.per_seed.MCC if cell else []
-        if len(values) == seed_count:
+        seed_scores = cell.per_seed.MCC if cell else []
+        if len(seed_scores) == seed_count:
             known_count += 1
-            mean_score = math.fsum(values) / seed_count
-            squares = math.fsum((value - mean_score) * (value - mean_score) for value in values)
+            mean_score = math.fsum(seed_scores) / seed_count
+            squares = math.fsum((mcc - mean_score) * (mcc - mean_score) for mcc in seed_scores)
             variances[index] = squares / (seed_count - 1) / seed_count
     return variances, known_count

@@ -65,8 +65,8 @@ class CachedChecker:
 
         Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
         """
-        key = self._key(files)
-        cached = self._load(key) if key else None
+        digest = self._key(files)
+        cached = self._load(digest) if digest else None
         if cached is not None:
             yield from cached
             return
@@ -81,30 +81,30 @@ class CachedChecker:
         for outcome in outcomes(checker, files, self.jobs):
             computed.append(outcome)
             yield outcome
-        if key and self._key(files) == key:  # nothing has changed during the check
-            self._save(key, computed)
+        if digest and self._key(files) == digest:  # nothing has changed during the check
+            self._save(digest, computed)
 
-    def _load(self, key: str) -> list[Outcome] | None:
-        raw = self.cache.load(key)
+    def _load(self, digest: str) -> list[Outcome] | None:
+        raw = self.cache.load(digest)
         if raw is None:
             return None
         try:
-            value = read_json(raw, is_own=True)
-            outcomes = list(map(_read_outcome, value["files"]))
-            self.benchmarks = dict(value["benchmarks"])
+            saved = read_json(raw, is_own=True)
+            outcomes = list(map(_read_outcome, saved["files"]))
+            self.benchmarks = dict(saved["benchmarks"])
         except (ValueError, TypeError, KeyError):
             return None  # the entry was written by another version of this code
         return outcomes
 
-    def _save(self, key: str, outcomes: Sequence[Outcome | NothingChecked]) -> None:
+    def _save(self, digest: str, outcomes: Sequence[Outcome | NothingChecked]) -> None:
         """Save outcomes, unless a file was unreadable or a rule crashed: a rerun may do better."""
         readable = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
         crashed = any(
             finding.rule == CRASHED for outcome in readable for finding in outcome.findings
         )
         if len(readable) == len(outcomes) and not crashed:
-            value = {"files": list(map(_outcome_json, readable)), "benchmarks": self.benchmarks}
-            self.cache.save(key, json.dumps(value, separators=(",", ":")).encode())
+            content = {"files": list(map(_outcome_json, readable)), "benchmarks": self.benchmarks}
+            self.cache.save(digest, json.dumps(content, separators=(",", ":")).encode())
 
     def _key(self, files: Sequence[Path]) -> str:
         """Return a digest of what the outcomes depend on; "" if they must not be cached."""
@@ -161,13 +161,13 @@ def _setting_files(layout: Layout) -> Iterator[Path]:
         yield layout.settings.path
     if layout.benchmark is not None:
         yield layout.benchmark
-    entries = ModelRegistry(layout).folder
-    yield entries.parent / OFFICIAL
+    model_folder = ModelRegistry(layout).folder
+    yield model_folder.parent / OFFICIAL
     for folder, suffix in (
         (layout.cards, "md"),
         (layout.extractors, "py"),
         (layout.extractors, "lock.txt"),
-        (entries, "toml"),
+        (model_folder, "toml"),
     ):
         if folder is not None:
             yield from folder.glob(f"*.{suffix}")
@@ -181,9 +181,9 @@ def _outcome_json(outcome: Outcome) -> list[Any]:
     return [outcome.name, outcome.sha256, findings, outcome.skipped]
 
 
-def _read_outcome(value: Any) -> Outcome:
+def _read_outcome(saved: Any) -> Outcome:
     """Return the outcome that `_outcome_json` wrote. Raises ValueError or TypeError."""
-    name, sha256, finding_entries, skipped = value
+    file, sha256, finding_entries, skipped = saved
     findings, frames = [], {}
     for rule, severity, *texts, frame in finding_entries:
         finding = Finding(rule, Severity(severity), *texts)
@@ -191,7 +191,7 @@ def _read_outcome(value: Any) -> Outcome:
         if frame is not None:
             frames[finding] = (frame[0], frame[1])
     skipped_rules = tuple((rule, Need(need)) for rule, need in skipped)
-    return Outcome(name, sha256, tuple(findings), frames, skipped_rules)
+    return Outcome(file, sha256, tuple(findings), frames, skipped_rules)
 
 
 def code_digest() -> str:

@@ -155,10 +155,10 @@ class Change:
 
     def _audited(self, path: str) -> str:
         """Return the id of the model whose audit record this is, or ""."""
-        folder, _, name = path.rpartition("/")
+        folder, _, file_name = path.rpartition("/")
         parent, _, model = folder.rpartition("/")
         # The log of all records is extended on main only, by the holder of its key.
-        is_record = parent == self.folders.audits and name.endswith(".json") and model != "log"
+        is_record = parent == self.folders.audits and file_name.endswith(".json") and model != "log"
         return model if is_record and _MODEL_ID.fullmatch(model) else ""
 
     @functools.cached_property
@@ -221,14 +221,14 @@ class Change:
         return bool(model_id) or self._is_module(path)
 
     def _is_module(self, path: str) -> bool:
-        folder, _, name = path.rpartition("/")
-        return folder == self.folders.extractors and bool(_MODULE.fullmatch(name))
+        folder, _, file_name = path.rpartition("/")
+        return folder == self.folders.extractors and bool(_MODULE.fullmatch(file_name))
 
     def _model_of(self, path: str, folder: str, suffix: str = ".json") -> str:
         """Return the id of the model whose file in `folder` this path is, or ""."""
-        parent_folder, _, name = path.rpartition("/")
-        stem = name.removesuffix(suffix)
+        parent_folder, _, file_name = path.rpartition("/")
+        stem = file_name.removesuffix(suffix)
         is_model_file = (
-            parent_folder == folder and name.endswith(suffix) and len(stem) <= MODEL_ID_MAX
+            parent_folder == folder and file_name.endswith(suffix) and len(stem) <= MODEL_ID_MAX
         )
         return stem if is_model_file and _MODEL_ID.fullmatch(stem) else ""

@@ -116,9 +116,9 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
     if not after.endswith("\n"):
         after += "\n"
         changes.append("newline added at the end")
-    reason = _why_unchanged(context, layout)
-    if reason:
-        return Fixed(document.name, before, before, left=reason if changes else "")
+    refusal = _why_unchanged(context, layout)
+    if refusal:
+        return Fixed(document.name, before, before, left=refusal if changes else "")
     return Fixed(document.name, before, after, tuple(changes))
 
 
@@ -152,12 +152,12 @@ def _why_unchanged(context: Context, layout: Layout) -> str:
         return "since its scores are official"
     if ENTRY_MEMBER in context.root:
         return "since format 1.0 follows from them: correct that file, and upgrade it again"
-    name = context.model_id
+    model = context.model_id
     if (
         layout.audits is not None
-        and name.strip(".")
-        and re.fullmatch(MODEL_ID_PATTERN, name)
-        and any((layout.audits / name).glob("*.json"))
+        and model.strip(".")
+        and re.fullmatch(MODEL_ID_PATTERN, model)
+        and any((layout.audits / model).glob("*.json"))
     ):
         return "since another file would need another audit"
     return ""
@@ -172,12 +172,12 @@ def _rounded_means(context: Context) -> Iterator[tuple[Pointer, str]]:
         reading = reading_by_path.get(path)
         if reading is None:
             continue
-        for name, metric in METRICS.items():
-            if max(getattr(seed.width, name) for seed in claim.readings) > EXACT:
+        for metric_field, metric in METRICS.items():
+            if max(getattr(seed.width, metric_field) for seed in claim.readings) > EXACT:
                 continue
-            seeds = [getattr(seed.value, name) for seed in claim.readings]
+            seeds = [getattr(seed.value, metric_field) for seed in claim.readings]
             mean = math.fsum(seeds) / len(seeds)
-            if _is_rounded(getattr(reading.value, name), mean):
+            if _is_rounded(getattr(reading.value, metric_field), mean):
                 yield (*path, metric), repr(mean)
 
 
@@ -191,28 +191,28 @@ def _is_rounded(reported: float, mean: float) -> bool:
 
 
 def _member_orders(
-    value: Any,
+    members: Any,
     path: Pointer,
     context: Context,
     version: str,
 ) -> Iterator[tuple[Pointer, list[str]]]:
     """Yield each object whose members are not in the order of the format, with that order."""
-    if not isinstance(value, dict):
+    if not isinstance(members, dict):
         return
     known_order = _order_of(path, context, version)
-    ordered_keys = [key for key in known_order if key in value]
-    ordered_keys += [key for key in value if key not in set(known_order)]
-    if ordered_keys != list(value):
+    ordered_keys = [name for name in known_order if name in members]
+    ordered_keys += [name for name in members if name not in set(known_order)]
+    if ordered_keys != list(members):
         yield path, ordered_keys
-    for key, member in value.items():
-        yield from _member_orders(member, (*path, key), context, version)
+    for name, member in members.items():
+        yield from _member_orders(member, (*path, name), context, version)
 
 
 def _order_of(path: Pointer, context: Context, version: str) -> tuple[str, ...]:
     if path[:1] and path[0] in CELLS:
         if len(path) <= 2:  # noqa: PLR2004 (member, regime)
-            names = context.benchmark.regimes if len(path) == 1 else context.benchmark.task_ids
-            return tuple(names)
+            order = context.benchmark.regimes if len(path) == 1 else context.benchmark.task_ids
+            return tuple(order)
         path = (path[0], "", "", *path[3:])  # so that all cells share one entry of the cache
     return known_members(path, version)
 
@@ -244,18 +244,18 @@ class _Editor:
             return self.numbers[path]
         if path not in self.above or not isinstance(value, dict) or not value:
             return self.source[span.start : span.end]
-        keys = list(value)
-        spans = {key: self.spans[(*path, key)] for key in keys}
+        names = list(value)
+        spans = {key: self.spans[(*path, key)] for key in names}
         members = {
             key: self.source[member_span.key : member_span.start]
             + self._value((*path, key), value[key], member_span)
             for key, member_span in spans.items()
         }
         # The text between members (commas, indents, line ends) stays in its place.
-        ends = [span.start, *(spans[key].end for key in keys)]
-        begins = [*(spans[key].key for key in keys), span.end]
+        ends = [span.start, *(spans[key].end for key in names)]
+        begins = [*(spans[key].key for key in names), span.end]
         between = [self.source[a:b] for a, b in zip(ends, begins, strict=True)]
-        ordered_members = [members[key] for key in self.member_order_by_path.get(path, keys)]
+        ordered_members = [members[key] for key in self.member_order_by_path.get(path, names)]
         return between[0] + "".join(
             member + after for member, after in zip(ordered_members, between[1:], strict=True)
         )

@@ -46,28 +46,28 @@ def rows_known_to(benchmark: Benchmark) -> Mapping[str, RowWithoutFile]:
 
     The mapping is empty if the benchmark compares other scores than the shipped ones.
     """
-    names = tuple(cell_names(benchmark))
-    return {name: row for name, row in _shipped().items() if row.names == names}
+    known_cells = tuple(cell_names(benchmark))
+    return {name: row for name, row in _shipped().items() if row.names == known_cells}
 
 
-def rows_by_file(value: Any) -> dict[str, RowWithoutFile]:
+def rows_by_file(document: Any) -> dict[str, RowWithoutFile]:
     """Return the rows of the value of `FILE`, by the SHA-256 of their files."""
-    names = tuple(
-        cell_name(regime, task, value["metric"])
-        for regime in value["regimes"]
-        for task in value["tasks"]
+    cells = tuple(
+        cell_name(regime, task, document["metric"])
+        for regime in document["regimes"]
+        for task in document["tasks"]
     )
     return {
         row["file_sha256"]: RowWithoutFile(
-            model, row["scores_sha256"], names, _doubles(row["scores"]), row["display"]
+            model, row["scores_sha256"], cells, _doubles(row["scores"]), row["display"]
         )
-        for model, row in value["rows"].items()
+        for model, row in document["rows"].items()
     }
 
 
-def _doubles(text: str) -> "array.array[float]":
+def _doubles(base64_text: str) -> "array.array[float]":
     """Return the numbers of a Base64 text of little-endian doubles."""
-    decoded = binascii.a2b_base64(text)
+    decoded = binascii.a2b_base64(base64_text)
     return array.array("d", struct.unpack(f"<{len(decoded) // 8}d", decoded))
 
 
@@ -111,20 +111,20 @@ class ComparisonRows:
         return ()
 
 
-def comparison_rows_of(value: str | None, find: Finder) -> ComparisonRows | None:
+def comparison_rows_of(against: str | None, find: Finder) -> ComparisonRows | None:
     """Return the rows that `--against` names; None for "none".
 
     Raises UsageProblem if the folder does not exist.
     """
-    if value is not None and value.casefold() == "none":
+    if against is not None and against.casefold() == "none":
         return None
-    if value is None or value.casefold() == "shipped":
-        return ComparisonRows(shipped=True, only_shipped=value is not None)
-    folder = Path(value)
+    if against is None or against.casefold() == "shipped":
+        return ComparisonRows(shipped=True, only_shipped=against is not None)
+    folder = Path(against)
     if not is_folder(folder):
-        hint = name_hint(value, ["shipped", "none"])
+        hint = name_hint(against, ["shipped", "none"])
         fix = 'pass a folder, "shipped" or "none"'
-        raise UsageProblem(f"--against {value}: no such folder{hint}", fix)
+        raise UsageProblem(f"--against {against}: no such folder{hint}", fix)
     layout = find(folder.resolve())
     is_root = layout.root == folder.resolve() and layout.submissions is not None
     return ComparisonRows(folder=layout.submissions if is_root else folder)

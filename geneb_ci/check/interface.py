@@ -61,8 +61,8 @@ def _class_fault(class_def: ast.ClassDef) -> InterfaceFault | None:
     try:
         signature.bind(None, [], batch_size=1)
     except TypeError:
-        names = ", ".join(map(str, signature.parameters.values())).replace("=Ellipsis", "=...")
-        message = f"{METHOD}({names}) cannot be called as {METHOD}(sequences, batch_size=...)"
+        parameters = ", ".join(map(str, signature.parameters.values())).replace("=Ellipsis", "=...")
+        message = f"{METHOD}({parameters}) cannot be called as {METHOD}(sequences, batch_size=...)"
         return InterfaceFault(method.lineno, message, is_certain=True)
     return None
 
@@ -120,8 +120,8 @@ def _signature(arguments: ast.arguments) -> inspect.Signature:
         parameters[-index] = parameters[-index].replace(default=...)
     if arguments.vararg is not None:
         parameters.append(inspect.Parameter(arguments.vararg.arg, inspect.Parameter.VAR_POSITIONAL))
-    for argument, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        default = inspect.Parameter.empty if value is None else ...
+    for argument, default_value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        default = inspect.Parameter.empty if default_value is None else ...
         parameters.append(
             inspect.Parameter(argument.arg, inspect.Parameter.KEYWORD_ONLY, default=default)
         )

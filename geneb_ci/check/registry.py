@@ -198,11 +198,11 @@ _FAMILY_OF = {name: family for family, ids in (FILE_RULES | CHANGES).items() for
 
 
 @functools.cache
-def rule_of(name: str) -> "AnyRule":
+def rule_of(rule_id: str) -> "AnyRule":
     """Return a rule by its id. Raises KeyError for an unknown id."""
-    family = _FAMILY_OF[name]
+    family = _FAMILY_OF[rule_id]
     modules = (_rules_in(module) for module in MODULES.get(family, (family,)))
-    return next(rules[name] for rules in modules if name in rules)
+    return next(rules[rule_id] for rules in modules if rule_id in rules)
 
 
 @functools.cache
@@ -211,8 +211,8 @@ def _rules_in(module: str) -> "dict[str, AnyRule]":
     from geneb_ci.check.rule import AnyRule  # imported with the first rule
 
     loaded = importlib.import_module(f"geneb_ci.check.rules.{module}")
-    values = (*vars(loaded).values(), *getattr(loaded, "REPORTED", ()))
-    return {constant.id: constant for constant in values if isinstance(constant, AnyRule)}
+    constants = (*vars(loaded).values(), *getattr(loaded, "REPORTED", ()))
+    return {constant.id: constant for constant in constants if isinstance(constant, AnyRule)}
 
 
 def __getattr__(name: str) -> object:
@@ -273,10 +273,10 @@ def exact_rule_name(name: str) -> str:
     return folded
 
 
-def _unknown_rule_error(name: str) -> UsageProblem:
+def _unknown_rule_error(rule_name: str) -> UsageProblem:
     from geneb_ci.common.finding import name_hint  # for an error alone
 
     return UsageProblem(
-        f"{name!r} is not a rule or a family{name_hint(name, [*_FAMILY_OF, *FAMILIES])}",
+        f"{rule_name!r} is not a rule or a family{name_hint(rule_name, [*_FAMILY_OF, *FAMILIES])}",
         "`geneb-ci rules` lists them",
     )

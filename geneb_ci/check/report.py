@@ -125,21 +125,21 @@ def read_baseline(path: Path) -> Counter[KnownFinding]:
     """Return the findings of an earlier report in JSON. Raises UsageProblem for any other file."""
     fix = f"write one: geneb-ci check --format json --output {path}"
     try:
-        value = read_json(read_text(path, BASELINE_BYTES_MAX))
+        baseline = read_json(read_text(path, BASELINE_BYTES_MAX))
     except NotReadable as error:
         raise UsageProblem(f"{path}: {error.reason}", fix) from error
     except ValueError as error:
         raise UsageProblem(
             f"{path}: this is not JSON, expected a report of findings in JSON", fix
         ) from error
-    entries = member_at(value, "findings")
-    names = KnownFinding._fields
-    if not isinstance(entries, list) or not all(
-        isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in names)
-        for entry in entries
+    known_findings = member_at(baseline, "findings")
+    members = KnownFinding._fields
+    if not isinstance(known_findings, list) or not all(
+        isinstance(known, dict) and all(isinstance(known.get(name), str) for name in members)
+        for known in known_findings
     ):
         raise UsageProblem(f"{path}: this is not a report of findings in JSON", fix)
-    return Counter(KnownFinding(*(entry[name] for name in names)) for entry in entries)
+    return Counter(KnownFinding(*(known[name] for name in members)) for known in known_findings)
 
 
 @dataclass
@@ -172,18 +172,18 @@ class Report:
         """
         unmatched, new_findings = baseline.copy(), []
         for finding in self.findings:
-            key = KnownFinding(
+            known = KnownFinding(
                 *map(well_formed, (finding.rule, finding.file, finding.pointer, finding.message))
             )
-            if unmatched[key] > 0 and finding.rule != CRASHED:
-                unmatched[key] -= 1
+            if unmatched[known] > 0 and finding.rule != CRASHED:
+                unmatched[known] -= 1
                 self.known += 1
             else:
                 new_findings.append(finding)
         self.findings = new_findings
         files = set(map(well_formed, self.files))
         self.stale = sorted(
-            key for key in unmatched.elements() if key.rule in rules and key.file in files
+            known for known in unmatched.elements() if known.rule in rules and known.file in files
         )
 
     def add(self, result: FileResult) -> None:
@@ -221,9 +221,9 @@ def files_of(arguments: Iterable[Path]) -> list[Path]:
 
     Raises NothingChecked if any argument names none.
     """
-    files, errors = named_files(arguments)
-    if errors:
-        raise NothingChecked("; ".join(error.message for error in errors), errors[0].fix)
+    files, refusals = named_files(arguments)
+    if refusals:
+        raise NothingChecked("; ".join(error.message for error in refusals), refusals[0].fix)
     return files
 
 

@@ -40,8 +40,8 @@ class Rounding(NamedTuple):
 
 def rounding_of(cells: Iterable[Mapping[str, float]]) -> Rounding | None:
     """Return the decimals of the scores of cells; None for unrounded or few scores."""
-    values = [cell[metric] for cell in cells for metric in DECIMAL_METRICS if metric in cell]
-    informative = [value for value in values if value not in WHOLE]
+    scores = [cell[metric] for cell in cells for metric in DECIMAL_METRICS if metric in cell]
+    informative = [value for value in scores if value not in WHOLE]
     short_decimals = [decimals(value) for value in informative if not is_unrounded(value)]
     if sum(n is not None and n <= FULL_DECIMALS for n in short_decimals) < SHORT_MAX:
         return None  # the file is not rounded; most files end here
@@ -49,10 +49,10 @@ def rounding_of(cells: Iterable[Mapping[str, float]]) -> Rounding | None:
     return Rounding(informative, lengths) if len(lengths) >= VALUES_MIN else None
 
 
-def decimals(value: float) -> int | None:
+def decimals(score: float) -> int | None:
     """Return the number of decimals of `repr(value)`; None with an exponent, NaN or infinity."""
-    text = repr(float(value))
-    if "e" in text or "n" in text:
+    digits = repr(float(score))
+    if "e" in digits or "n" in digits:
         return None
-    fraction = text.partition(".")[2]
+    fraction = digits.partition(".")[2]
     return 0 if fraction == "0" else len(fraction)

@@ -51,18 +51,18 @@ def card_at(row: Path, layout: Layout) -> Card | None:
     return read_card(path, _relative(path, layout))
 
 
-def extractor_module(value: object) -> str:
+def extractor_module(document: object) -> str:
     """Return the file name of the extractor module in a document's run, or "".
 
     Only the last path component is used, so that no path can leave the folder of extractors.
     """
-    path = text_at(value, "run", "extractor", "path")
+    path = text_at(document, "run", "extractor", "path")
     return path.rsplit("/", 1)[-1] if path.endswith(".py") else ""
 
 
-def is_built_in(value: object) -> bool:
+def is_built_in(document: object) -> bool:
     """Whether a document's run names an extractor that ships with the harness."""
-    return text_at(value, "run", "extractor", "path").startswith("builtin:")
+    return text_at(document, "run", "extractor", "path").startswith("builtin:")
 
 
 def names_module(document: Document) -> bool:
@@ -101,10 +101,10 @@ def extractor_of(document: Document, layout: Layout, proposed: ProposedRow) -> E
     path = layout.extractors / module
     try:
         raw = proposed.extractors[module] if module in proposed.extractors else read_bytes(path)
-        name = _relative(path, layout)
+        relative_path = _relative(path, layout)
     except (NothingChecked, ValueError):  # no such file, or an impossible file name
         return None
-    return ExtractorFile(name, raw) if isinstance(raw, bytes) else None
+    return ExtractorFile(relative_path, raw) if isinstance(raw, bytes) else None
 
 
 def lock_of(document: Document, layout: Layout, proposed: ProposedRow) -> ExtractorFile | None:
@@ -119,10 +119,10 @@ def lock_of(document: Document, layout: Layout, proposed: ProposedRow) -> Extrac
     try:
         submitted = proposed.extractors.get(path.name)
         raw = read_bytes(path) if submitted is None else submitted
-        name = _relative(path, layout)
+        relative_path = _relative(path, layout)
     except (NothingChecked, ValueError):  # no such file, or an impossible file name
         return None
-    return ExtractorFile(name, raw if isinstance(raw, bytes) else b"")
+    return ExtractorFile(relative_path, raw if isinstance(raw, bytes) else b"")
 
 
 def _relative(path: Path, layout: Layout) -> str:

@@ -203,9 +203,9 @@ def own_vector(results: dict[str, Any], benchmark: Benchmark) -> Vector:
             tasks = {}
         for task in benchmark.task_ids:
             cell = tasks.get(task)
-            value: Any = cell.get(metric) if isinstance(cell, dict) else None
-            is_score = type(value) in {int, float} and -1 <= value <= 1
-            numbers.append(float(value) if is_score else math.nan)
+            score: Any = cell.get(metric) if isinstance(cell, dict) else None
+            is_score = type(score) in {int, float} and -1 <= score <= 1
+            numbers.append(float(score) if is_score else math.nan)
     return vector(numbers)
 
 

@@ -215,10 +215,10 @@ def _registry_facts(document: Document, registry: ModelRegistry) -> Mapping[str,
 
 def _upgraded_entry(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
     """Return what an upgrade writes today as the member `entry`; empty if the file has none."""
-    value = document.value
-    if not isinstance(value, dict) or ENTRY_MEMBER not in value:
+    members = document.value
+    if not isinstance(members, dict) or ENTRY_MEMBER not in members:
         return {}
-    model_id = value.get("model_id")
+    model_id = members.get("model_id")
     return registry.entry_member(model_id, document.origin) if isinstance(model_id, str) else {}
 
 
@@ -296,22 +296,22 @@ def outcomes(
     """
     jobs = jobs or jobs_for(len(files))
     if jobs == 1:
-        for result in checker.run(files):
-            yield result if isinstance(result, NothingChecked) else outcome_of(result)
+        for checked in checker.run(files):
+            yield checked if isinstance(checked, NothingChecked) else outcome_of(checked)
         return
     checker.prepare(files)
     fix_by_message: dict[str, str] = {}
-    for is_checked, value in in_processes(checker.picklable_result, files, jobs, CHUNK):
+    for is_checked, answer in in_processes(checker.picklable_result, files, jobs, CHUNK):
         if is_checked:
-            outcome, benchmarks = value
+            outcome, benchmarks = answer
             checker.benchmarks.update(benchmarks)
             yield outcome
         else:
-            kind, message, fix = value
-            if kind is BadConfiguration:
+            error_class, message, fix = answer
+            if error_class is BadConfiguration:
                 fix_by_message.setdefault(message, fix)
             else:
-                yield kind(message, fix)
+                yield error_class(message, fix)
     _raise_bad_configuration(fix_by_message)
 
 

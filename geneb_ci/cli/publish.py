@@ -331,9 +331,7 @@ def export_command(
     }
     file_contents = dict(files[format_])
     write_page(out, file_contents)
-    echo(
-        f"wrote {plural(len(file_contents), 'file')} to {out}: {plural(len(site.entries), 'model')}"
-    )
+    echo(f"wrote {plural(len(file_contents), 'file')} to {out}: {plural(len(site.rows), 'model')}")
     return Exit.CLEAN
 
 
@@ -413,13 +411,13 @@ def _moment(text: str) -> str:
 
 
 def _site(loaded: CheckedRows, built: Built) -> Site:
-    return site_of(loaded.entries, {}, benchmark_of(loaded.layout), loaded.layout, built)
+    return site_of(loaded.rows, {}, benchmark_of(loaded.layout), loaded.layout, built)
 
 
 def _site_of_models(site: Site, models: tuple[str, ...]) -> Site:
     """Return the site with the rows of `models` only; with all rows if `models` is empty."""
-    entries = (e for e in site.entries if not models or e.submission.model_id in models)
-    return replace(site, entries=tuple(entries))
+    rows = (row for row in site.rows if not models or row.submission.model_id in models)
+    return replace(site, rows=tuple(rows))
 
 
 def _models_of(names: Iterable[str], folder: Path) -> tuple[str, ...]:

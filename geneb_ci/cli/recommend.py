@@ -210,4 +210,4 @@ def _values_by_rows(folder: Path | None) -> dict[str, dict[str, Any]] | Exit:
     loaded = load(folder, "nothing was computed", "geneb-ci figures FOLDER")
     if not isinstance(loaded, CheckedRows):
         return loaded
-    return figure_values(loaded.entries, benchmark_of(loaded.layout))
+    return figure_values(loaded.rows, benchmark_of(loaded.layout))

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import click
 
 from geneb_ci.audit.trust import evidence as trust_evidence
-from geneb_ci.board.board import SubmissionsRefused, checked_entries, files_at
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.board import SubmissionsRefused, checked_rows, files_at
+from geneb_ci.board.columns import Row
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report, files_of
 from geneb_ci.cli.main import announce, echo
@@ -40,7 +40,7 @@ class CheckedRows(NamedTuple):
     """The submissions of a folder, all of which passed every check."""
 
     layout: Layout
-    entries: list[Entry]
+    rows: list[Row]
 
 
 def load(folder: Path | None, refusal: str, usage: str) -> CheckedRows | Exit:
@@ -51,7 +51,7 @@ def load(folder: Path | None, refusal: str, usage: str) -> CheckedRows | Exit:
     """
     try:
         layout, files = files_at(folder, usage)
-        return CheckedRows(layout, checked_entries(layout, files, watch_checks))
+        return CheckedRows(layout, checked_rows(layout, files, watch_checks))
     except SubmissionsRefused as error:
         return print_refusal(error.report, refusal)
 

@@ -15,8 +15,8 @@ def saved_answers(root: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        values = tomllib.loads(path.read_text("utf-8"))
+        answers = tomllib.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise UsageProblem(f"{path}: {error}", "delete it, and pass the options again") from error
-    texts = {key: "true" if value is True else value for key, value in values.items()}
-    return {key: value for key, value in texts.items() if isinstance(value, str)}
+    texts = {option: "true" if answer is True else answer for option, answer in answers.items()}
+    return {option: answer for option, answer in texts.items() if isinstance(answer, str)}

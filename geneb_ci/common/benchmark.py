@@ -11,8 +11,8 @@ from reference_harness.formats.benchmark import BYTES_MAX, Benchmark, UnusableBe
 from reference_harness.formats.files import NotReadable, read_json, read_text
 
 
-def parse_benchmark(raw: bytes, name: str) -> Benchmark:
-    """Return the benchmark definition in `raw`; `name` is the file name for messages.
+def parse_benchmark(raw: bytes, file_name: str) -> Benchmark:
+    """Return the benchmark definition in `raw`; `file_name` is the file name for messages.
 
     Raises BadConfiguration, with the file and each wrong key, if it is invalid.
     """
@@ -20,7 +20,7 @@ def parse_benchmark(raw: bytes, name: str) -> Benchmark:
         return parse(raw, valid=known_files().benchmarks, example=_shipped_bytes)
     except UnusableBenchmarkError as error:
         raise BadConfiguration(
-            f"{name}: {'; '.join(error.faults)}",
+            f"{file_name}: {'; '.join(error.faults)}",
             "compare it with schemas/benchmark.schema.json",
         ) from error
 

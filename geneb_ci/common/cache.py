@@ -54,8 +54,8 @@ class Cache:
     @staticmethod
     def _prune(folder: Path) -> None:
         """Remove the entries that were not used for longest, beyond `BYTES_MAX`."""
-        with os.scandir(folder) as entries:
-            files = sorted(((e.stat(follow_symlinks=False), e.path) for e in entries), key=_age)
+        with os.scandir(folder) as listing:
+            files = sorted(((e.stat(follow_symlinks=False), e.path) for e in listing), key=_age)
         total = 0
         for status, path in files:
             total += status.st_size
@@ -66,12 +66,12 @@ class Cache:
 NO_CACHE = Cache(None)
 
 
-def user_cache(name: str) -> Cache:
+def user_cache(purpose: str) -> Cache:
     """Return the user's cache of this name; in GitHub Actions, one that keeps nothing."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
         return NO_CACHE
     try:
-        return Cache(cache_folder(name))
+        return Cache(cache_folder(purpose))
     except UsageProblem:  # the user has no home folder
         return NO_CACHE
 
@@ -81,5 +81,5 @@ def _entry_header(key: str, body: bytes) -> bytes:
     return _HEAD + hashlib.sha256(key.encode() + b"\0" + body).digest()
 
 
-def _age(entry: tuple[os.stat_result, str]) -> float:
-    return -entry[0].st_mtime
+def _age(status_and_path: tuple[os.stat_result, str]) -> float:
+    return -status_and_path[0].st_mtime

@@ -60,21 +60,21 @@ def read_settings(path: Path) -> Settings | None:
     paths: dict[str, Path] = {}
     lists: dict[str, tuple[str, ...]] = {}
     links: dict[str, str] = {}
-    for key, value in table.items():
+    for setting, value in table.items():
         if (
-            key in LIST_SETTINGS
+            setting in LIST_SETTINGS
             and isinstance(value, list)
             and all(isinstance(i, str) for i in value)
         ):
-            lists[key] = tuple(value)
-        elif key in PATH_SETTINGS and isinstance(value, str) and "\0" not in value:
-            paths[key] = Path(os.path.normpath(path.parent / value))
-        elif key in ADDRESS_SETTINGS and isinstance(value, str) and _LINK.fullmatch(value):
-            links[key] = value.rstrip("/")
+            lists[setting] = tuple(value)
+        elif setting in PATH_SETTINGS and isinstance(value, str) and "\0" not in value:
+            paths[setting] = Path(os.path.normpath(path.parent / value))
+        elif setting in ADDRESS_SETTINGS and isinstance(value, str) and _LINK.fullmatch(value):
+            links[setting] = value.rstrip("/")
         else:
             names = ", ".join((*PATH_SETTINGS, *LIST_SETTINGS, *ADDRESS_SETTINGS))
             raise BadConfiguration(
-                f"{path}: {TABLE} {_key(key)} = {_value(value)} is not a setting",
+                f"{path}: {TABLE} {_key(setting)} = {_value(value)} is not a setting",
                 f"settings are {names}; select and ignore are lists of strings, repository, "
                 "site and space are https addresses, and all others are paths",
             )
@@ -121,8 +121,8 @@ def _table(path: Path) -> dict[str, Any] | None:
     return table
 
 
-def _key(key: str) -> str:
-    return key if key.isascii() and key.isidentifier() else quoted(key)
+def _key(setting: str) -> str:
+    return setting if setting.isascii() and setting.isidentifier() else quoted(setting)
 
 
 def _value(value: object) -> str:
@@ -255,37 +255,37 @@ def layout_finder(*, isolated: bool = False, config_from: Path | None = None) ->
     return lambda _: layout
 
 
-def _layout_from(source: Path, tree: Path) -> Layout:
+def _layout_from(checkout: Path, tree: Path) -> Layout:
     """Return a layout with submissions, cards and extractors of the untrusted `tree`.
 
-    Rules, benchmark, policy and audits are those of the trusted `source`, or the shipped ones.
+    Rules, benchmark, policy and audits are those of the trusted `checkout`, or the shipped ones.
     Raises NothingChecked if a folder of the tree is a symbolic link.
     """
-    source_layout = _layout_at(source, trusted=True) or _layout(LayoutKind.GENEB_CI, source, None)
+    own_layout = _layout_at(checkout, trusted=True) or _layout(LayoutKind.GENEB_CI, checkout, None)
     contributed_folders: dict[str, Path] = {}
-    for name in _CONTRIBUTOR_FOLDERS:
-        default = source / _FOLDERS[source_layout.kind][name]
+    for folder in _CONTRIBUTOR_FOLDERS:
+        default = checkout / _FOLDERS[own_layout.kind][folder]
         path: Path = (
-            source_layout.settings.paths.get(name, default) if source_layout.settings else default
+            own_layout.settings.paths.get(folder, default) if own_layout.settings else default
         )
-        if path.is_relative_to(source):
-            path = tree / path.relative_to(source)
+        if path.is_relative_to(checkout):
+            path = tree / path.relative_to(checkout)
             if os.path.realpath(path) != str(path):
                 raise NothingChecked(
-                    f"{path}: the folder of {name} is a symbolic link",
+                    f"{path}: the folder of {folder} is a symbolic link",
                     "replace the link by the folder itself",
                 )
-        contributed_folders[name] = path
+        contributed_folders[folder] = path
     return Layout(
-        source_layout.kind,
+        own_layout.kind,
         tree,
         **contributed_folders,  # type: ignore[arg-type]  # keys are Layout's own
-        benchmark=source_layout.benchmark,
-        policy=source_layout.policy,
-        audits=source_layout.audits,
-        select=source_layout.select,
-        ignore=source_layout.ignore,
-        settings=source_layout.settings,
+        benchmark=own_layout.benchmark,
+        policy=own_layout.policy,
+        audits=own_layout.audits,
+        select=own_layout.select,
+        ignore=own_layout.ignore,
+        settings=own_layout.settings,
     )
 
 
@@ -319,14 +319,14 @@ def _layout(kind: LayoutKind, root: Path, settings: Settings | None) -> Layout:
     }
     if settings is None:
         return Layout(kind, root, **places)  # type: ignore[arg-type]  # keys are Layout's own
-    for key, path in settings.paths.items():
-        _require_folder(settings, key, path)
+    for setting, path in settings.paths.items():
+        _require_folder(settings, setting, path)
     places |= settings.paths
-    values = places | settings.lists | settings.links
-    return Layout(kind, root, **values, settings=settings)  # type: ignore[arg-type]
+    places_and_settings = places | settings.lists | settings.links
+    return Layout(kind, root, **places_and_settings, settings=settings)  # type: ignore[arg-type]
 
 
-def _require_folder(settings: Settings, key: str, path: Path) -> None:
+def _require_folder(settings: Settings, setting: str, path: Path) -> None:
     """Refuse a setting whose path is not a folder; a path that does not exist yet is allowed.
 
     A path in `_FILE_SETTINGS` may be a file. Raises BadConfiguration.
@@ -338,27 +338,27 @@ def _require_folder(settings: Settings, key: str, path: Path) -> None:
     except OSError as error:
         fault = f"cannot be read: {error.strerror}"
     else:
-        fault = "" if key in _FILE_SETTINGS or stat.S_ISDIR(mode) else "is not a folder"
+        fault = "" if setting in _FILE_SETTINGS or stat.S_ISDIR(mode) else "is not a folder"
     if fault:
         raise BadConfiguration(
-            f"{path}: {fault}{_origin_text(settings, key)}", f"correct the setting {key}"
+            f"{path}: {fault}{_origin_text(settings, setting)}", f"correct the setting {setting}"
         )
 
 
-def _origin_text(settings: Settings | None, key: str) -> str:
-    if settings is None or key not in settings.paths:
+def _origin_text(settings: Settings | None, setting: str) -> str:
+    if settings is None or setting not in settings.paths:
         return ""
-    return f" (set by {TABLE} {key} in {settings.path})"
+    return f" (set by {TABLE} {setting} in {settings.path})"
 
 
 @contextlib.contextmanager
-def naming(layout: Layout, key: str) -> Iterator[None]:
+def naming(layout: Layout, setting: str) -> Iterator[None]:
     """Add the setting that names the file to the message of a BadConfiguration in the block."""
     try:
         yield
     except BadConfiguration as error:
         raise BadConfiguration(
-            f"{error.message}{_origin_text(layout.settings, key)}", error.fix
+            f"{error.message}{_origin_text(layout.settings, setting)}", error.fix
         ) from error
 
 
@@ -413,18 +413,18 @@ def official_files(layout: Layout) -> dict[str, str]:
     path = shipped("policy", OFFICIAL) if layout.policy is None else layout.policy / OFFICIAL
     with naming(layout, "policy"):
         try:
-            value = read_json(policy_bytes(path, POLICY_BYTES_MAX))["files"]
+            digests = read_json(policy_bytes(path, POLICY_BYTES_MAX))["files"]
         except (ValueError, KeyError, TypeError) as error:
             raise BadConfiguration(
                 f"{path}: 'files' cannot be read: {error}", _RESTORE_FIX
             ) from error
-        if not isinstance(value, dict):
+        if not isinstance(digests, dict):
             raise BadConfiguration(f"{path}: 'files' is not an object", _RESTORE_FIX)
-        for key, digest in value.items():
+        for model, digest in digests.items():
             if not isinstance(digest, str) or _DIGEST.fullmatch(digest) is None:
                 raise BadConfiguration(
-                    f"{path}: 'files': {quoted(key)} is {quoted(digest)}; expected the sha256 of a "
-                    "file, 64 hex digits in lower case",
+                    f"{path}: 'files': {quoted(model)} is {quoted(digest)}; expected the sha256 of "
+                    "a file, 64 hex digits in lower case",
                     _RESTORE_FIX,
                 )
-    return value
+    return digests

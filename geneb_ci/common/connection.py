@@ -72,15 +72,15 @@ class _BoundedReader(io.BufferedReader):
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read bytes of the file, and allow as many more that are not part of it."""
-        data = super().read(size)
-        self.overhead_left += len(data)
-        return data
+        received = super().read(size)
+        self.overhead_left += len(received)
+        return received
 
     def read1(self, size: int = -1, /) -> bytes:
         """Read bytes of the file, and allow as many more that are not part of it."""
-        data = super().read1(size)
-        self.overhead_left += len(data)
-        return data
+        received = super().read1(size)
+        self.overhead_left += len(received)
+        return received
 
     def readinto(self, buffer: Any, /) -> int:
         """Read bytes of the file, and allow as many more that are not part of it."""
@@ -129,14 +129,14 @@ class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
         return self._open(_Https, req)
 
     def _open(
-        self, kind: type[_Http | _Https], req: urllib.request.Request
+        self, connection_class: type[_Http | _Https], req: urllib.request.Request
     ) -> http.client.HTTPResponse:
         uses_proxy = getattr(req, "uses_proxy", False)
         if uses_proxy:  # where a proxy connects to is not visible here
             self._allowed_servers.may_be_local = False
 
         def connection(host: str, **options: Any) -> http.client.HTTPConnection:
-            new_connection = kind(host, **options)
+            new_connection = connection_class(host, **options)
             if not uses_proxy:
                 new_connection._create_connection = self._allowed_servers.connect  # type: ignore[union-attr]  # noqa: SLF001 (urllib has no other way)
             return new_connection

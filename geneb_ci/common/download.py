@@ -183,26 +183,26 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
 
 
 def _copy(
-    source: http.client.HTTPResponse, target: IO[bytes], limit: int, address: str, purpose: Purpose
+    response: http.client.HTTPResponse, file: IO[bytes], limit: int, address: str, purpose: Purpose
 ) -> None:
     """Copy a stream. Raises `purpose.not_served` if it ends early, _TooLong above `limit` bytes."""
     # In some versions of Python read1 does not count `length` down, so it is read once.
-    expected, copied = source.length or 0, 0
-    while chunk := _read(source, expected - copied, address, purpose):
+    expected, copied = response.length or 0, 0
+    while chunk := _read(response, expected - copied, address, purpose):
         copied += len(chunk)
         if copied > limit:
-            target.truncate(0)  # so that the next call does not continue it
+            file.truncate(0)  # so that the next call does not continue it
             raise _TooLong(copied - limit)
-        target.write(chunk)
+        file.write(chunk)
 
 
-def _read(source: http.client.HTTPResponse, missing: int, address: str, purpose: Purpose) -> bytes:
+def _read(reply: http.client.HTTPResponse, missing: int, address: str, purpose: Purpose) -> bytes:
     """Return the next bytes as they arrive, none at the end of the file.
 
     Raises `purpose.not_served` if the stream ends while `missing` bytes are still expected.
     """
     try:
-        chunk = source.read1(CHUNK_BYTES)
+        chunk = reply.read1(CHUNK_BYTES)
     except (OSError, http.client.HTTPException) as error:
         raise delivery_error(address, error, purpose) from error
     if not chunk and missing > 0:

@@ -35,16 +35,16 @@ def write_files(folder: Path, files: Mapping[str, bytes | Text], jobs: int = 1) 
         folder.mkdir(parents=True, exist_ok=True)
         for _ in in_processes(stage, range(len(temporary_paths)), jobs, 1):
             pass
-        targets = {
+        final_paths = {
             temporary: folder / name
             for name, temporary in zip(files, temporary_paths, strict=True)
             if not _is_unchanged(folder / name, temporary)
         }
-        for temporary in targets:  # only now, so that the disk writes them together
+        for temporary in final_paths:  # only now, so that the disk writes them together
             with temporary.open("rb") as stream:
                 os.fsync(stream.fileno())
-        for temporary, target in targets.items():
-            temporary.replace(target)
+        for temporary, final_path in final_paths.items():
+            temporary.replace(final_path)
     except OSError as error:
         raise unwritable(str(folder), error, "name a folder that you may write to") from error
     finally:

@@ -126,32 +126,32 @@ NAME_SIMILARITY_MIN = 0.6
 """Minimum similarity (difflib ratio) of a suggested name; less similar ones would mislead."""
 
 
-def name_hint(name: str, known_names: list[str]) -> str:
+def name_hint(unknown: str, known_names: list[str]) -> str:
     """Return a question that suggests the most similar known name; "" without one."""
-    nearest_name = most_similar_name(name, known_names)
+    nearest_name = most_similar_name(unknown, known_names)
     return "" if nearest_name is None else f'; did you mean "{nearest_name}"?'
 
 
-def most_similar_name(name: str, known_names: list[str]) -> str | None:
+def most_similar_name(unknown: str, known_names: list[str]) -> str | None:
     """Return the most similar known name; None if no similarity reaches `NAME_SIMILARITY_MIN`."""
     folded = {original.casefold(): original for original in known_names}
-    similar = [name.casefold()] if name.casefold() in folded else []
+    similar = [unknown.casefold()] if unknown.casefold() in folded else []
     if not similar:
         import difflib  # most runs need no suggestion
 
         similar = difflib.get_close_matches(
-            name.casefold(), folded, n=1, cutoff=NAME_SIMILARITY_MIN
+            unknown.casefold(), folded, n=1, cutoff=NAME_SIMILARITY_MIN
         )
     return folded[similar[0]] if similar else None
 
 
-def member_hint(name: str, known_names: Iterable[str], present: Container[str]) -> str:
+def member_hint(unknown: str, known_names: Iterable[str], present: Container[str]) -> str:
     """Return a hint: the similar member that is missing, or that is there already, or ""."""
     members = [*known_names]
-    missing = name_hint(name, [member for member in members if member not in present])
+    missing = name_hint(unknown, [member for member in members if member not in present])
     if missing:
         return missing
-    nearest_member = most_similar_name(name, members)
+    nearest_member = most_similar_name(unknown, members)
     return "" if nearest_member is None else f'; "{nearest_member}" is there already'
 
 
@@ -167,11 +167,11 @@ def renaming_fix(unknown: Iterable[str], missing: Iterable[str], fix: str) -> st
     It ends with `fix` if further names are missing.
     """
     unmatched_names, pairs = [*missing], []
-    for name in [*unknown][:HINTS_MAX] if unmatched_names else ():
-        nearest_name = most_similar_name(name, unmatched_names)
+    for unknown_name in [*unknown][:HINTS_MAX] if unmatched_names else ():
+        nearest_name = most_similar_name(unknown_name, unmatched_names)
         if nearest_name is not None:
             unmatched_names.remove(nearest_name)
-            pairs.append(f"{quoted(name)} to {quoted(nearest_name)}")
+            pairs.append(f"{quoted(unknown_name)} to {quoted(nearest_name)}")
     if not pairs:
         return ""
     further_fix = f" {fix}" if unmatched_names and fix else ""
@@ -183,21 +183,21 @@ def known_name(name: str, known_names: Iterable[str]) -> str | None:
 
     Return None if there are none or several.
     """
-    names = {*known_names}
-    folded = [candidate for candidate in names if candidate.casefold() == name.casefold()]
-    return name if name in names else folded[0] if len(folded) == 1 else None
+    candidates = {*known_names}
+    folded = [candidate for candidate in candidates if candidate.casefold() == name.casefold()]
+    return name if name in candidates else folded[0] if len(folded) == 1 else None
 
 
-def exact_name(name: str, known_names: Sequence[str], kind: str, fix: str = "") -> str:
+def exact_name(name: str, known_names: Sequence[str], noun: str, fix: str = "") -> str:
     """Return the known name that `known_name` finds.
 
-    Raises UsageProblem if there is none. Its message says that `name` is not a `kind`, and suggests
+    Raises UsageProblem if there is none. Its message says that `name` is not a `noun`, and suggests
     a similar name; its fix is `fix`, by default the list of the known names.
     """
     match = known_name(name, known_names)
     if match is None:
         raise UsageProblem(
-            f"{quoted(name)} is not a {kind}{name_hint(name, list(known_names))}",
+            f"{quoted(name)} is not a {noun}{name_hint(name, list(known_names))}",
             fix or f"name one of {', '.join(known_names)}",
         )
     return match

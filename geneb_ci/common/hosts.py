@@ -17,7 +17,7 @@ meaning for the program that downloads it."""
 def is_public(address: str) -> bool:
     """Whether the host of an https address is a name; path and query are not checked."""
     try:
-        parts = urlsplit(address)
+        url = urlsplit(address)
     except ValueError:  # an unclosed bracket, or characters that normalise to others
         return False
-    return PUBLIC_ADDRESS.fullmatch(f"{parts.scheme}://{parts.netloc}/") is not None
+    return PUBLIC_ADDRESS.fullmatch(f"{url.scheme}://{url.netloc}/") is not None

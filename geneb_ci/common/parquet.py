@@ -125,8 +125,8 @@ def _schema(column: ParquetColumn) -> list[_Struct]:
             _Struct([(3, REPEATED), (4, "list"), (5, 1)]),
             _Struct([(1, int(physical)), (3, OPTIONAL), (4, "element")]),
         ]
-    text = [(6, UTF8), (10, _Struct([(1, _Struct())]))] if column.kind == "text" else []
-    return [_Struct([(1, int(physical)), *head, *text])]
+    text_type = [(6, UTF8), (10, _Struct([(1, _Struct())]))] if column.kind == "text" else []
+    return [_Struct([(1, int(physical)), *head, *text_type])]
 
 
 def _chunk_metadata(column: ParquetColumn, chunk: _Chunk, offset: int) -> _Struct:
@@ -173,9 +173,9 @@ def _chunk(column: ParquetColumn, values: Sequence[Any]) -> _Chunk:
         stored = _plain_encoded(column.kind, distinct)
         dictionary = _page(DICTIONARY_PAGE, 7, [(1, len(distinct)), (2, PLAIN)], stored)
     page_header: list[tuple[int, Any]] = [(1, count), (2, encoding), (3, RLE), (4, RLE)]
-    data = _page(DATA_PAGE, 5, page_header, levels + body)
+    data_page = _page(DATA_PAGE, 5, page_header, levels + body)
     encodings = (PLAIN, RLE) if encoding == PLAIN else (PLAIN, RLE, RLE_DICTIONARY)
-    return _Chunk(dictionary + data, count, len(dictionary), encodings)
+    return _Chunk(dictionary + data_page, count, len(dictionary), encodings)
 
 
 def _flattened(values: Iterable[Sequence[float] | None]) -> tuple[list[int], list[int], list[Any]]:
@@ -187,10 +187,10 @@ def _flattened(values: Iterable[Sequence[float] | None]) -> tuple[list[int], lis
     repetition_levels: list[int] = []
     definition_levels: list[int] = []
     known_values: list[Any] = []
-    for value in values:
-        repetition_levels += [0, *[1] * (len(value) - 1)] if value else [0]
-        definition_levels += [3] * len(value) if value else [0 if value is None else 1]
-        known_values += value or ()
+    for numbers in values:
+        repetition_levels += [0, *[1] * (len(numbers) - 1)] if numbers else [0]
+        definition_levels += [3] * len(numbers) if numbers else [0 if numbers is None else 1]
+        known_values += numbers or ()
     return repetition_levels, definition_levels, known_values
 
 
@@ -203,9 +203,9 @@ def _plain_encoded(kind: ColumnKind, values: Iterable[Any]) -> bytes:
     return struct.pack(f"<{len(numbers)}{'q' if kind == 'count' else 'd'}", *numbers)
 
 
-def _page(kind: int, member: int, head: list[tuple[int, Any]], body: bytes) -> bytes:
+def _page(page_type: int, member: int, head: list[tuple[int, Any]], body: bytes) -> bytes:
     size = len(body)
-    return _struct([(1, kind), (2, size), (3, size), (member, _Struct(head))]) + body
+    return _struct([(1, page_type), (2, size), (3, size), (member, _Struct(head))]) + body
 
 
 def _level_bytes(levels: Sequence[int], maximum: int) -> bytes:
@@ -252,8 +252,8 @@ def _struct(members: Iterable[tuple[int, Any]]) -> bytes:
     """Return a record in Thrift's compact protocol."""
     encoded, last_number = [], 0
     for number, value in members:
-        kind, content = _encoded(value)
-        encoded.append(bytes([(number - last_number) << 4 | kind]) + content)
+        member_type, content = _encoded(value)
+        encoded.append(bytes([(number - last_number) << 4 | member_type]) + content)
         last_number = number
     return b"".join([*encoded, b"\0"])
 
@@ -263,9 +263,9 @@ def _encoded(value: Any) -> tuple[_CompactType, bytes]:
         return _CompactType.STRUCT, _struct(value)
     if isinstance(value, list):
         encoded = [_encoded(member) for member in value]
-        kind = encoded[0][0] if encoded else _CompactType.STRUCT
+        element_type = encoded[0][0] if encoded else _CompactType.STRUCT
         size = len(encoded)
-        head = bytes([min(size, _SHORT_LIST) << 4 | kind])
+        head = bytes([min(size, _SHORT_LIST) << 4 | element_type])
         size_bytes = _varint(size) if size >= _SHORT_LIST else b""
         return _CompactType.LIST, b"".join([head, size_bytes, *(content for _, content in encoded)])
     if isinstance(value, str):

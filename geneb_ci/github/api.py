@@ -265,8 +265,8 @@ class GitHub:
         wire = self.wire
         if context == STATUS_CONTEXT and self.verdicts is not None:
             wire = self.verdicts.require_wire()
-        text = "".join(c if c <= BMP_LAST else "\ufffd" for c in description)[:DESCRIPTION_MAX]
-        body = {"state": state, "description": text, "context": context}
+        short = "".join(c if c <= BMP_LAST else "\ufffd" for c in description)[:DESCRIPTION_MAX]
+        body = {"state": state, "description": short, "context": context}
         return parsed(Status, wire.send("POST", f"/statuses/{sha}", body), "the status")
 
     def verdict_statuses(self, sha: str) -> Iterator[Status]:
@@ -307,38 +307,38 @@ class GitHub:
         refs = parsed(list[Ref], body, f"the branches {start}*")
         return {ref.ref.removeprefix("refs/heads/"): ref.object.sha for ref in refs}
 
-    def add_label(self, number: int, name: str) -> None:
+    def add_label(self, number: int, label: str) -> None:
         """Add a label to a pull request; one write, which keeps the other labels."""
-        self.wire.send("POST", f"/issues/{number}/labels", {"labels": [name]})
+        self.wire.send("POST", f"/issues/{number}/labels", {"labels": [label]})
 
     def replace_labels(
-        self, number: int, names: Sequence[str], our_labels: Collection[str], label: str
+        self, number: int, present: Sequence[str], our_labels: Collection[str], label: str
     ) -> None:
         """Replace our labels of a pull request by `label`, and keep the others.
 
-        `names` are all labels that it has. One write sets all labels, so that labels set meanwhile
+        `present` are the labels that it has. One write sets all labels, so that labels set since
         are lost. If a name is unreadable, one write removes each of ours, because the unreadable
         label could not be set again.
         """
-        if UNREADABLE not in names:
-            other_labels = [name for name in names if name not in our_labels]
+        if UNREADABLE not in present:
+            other_labels = [other for other in present if other not in our_labels]
             self.wire.send("PUT", f"/issues/{number}/labels", {"labels": [*other_labels, label]})
             return
         self.add_label(number, label)
-        for name in sorted(set(our_labels) - {label}):
+        for superseded in sorted(set(our_labels) - {label}):
             with contextlib.suppress(NotFound):
-                self.wire.send("DELETE", f"/issues/{number}/labels/{quote(name)}", None)
+                self.wire.send("DELETE", f"/issues/{number}/labels/{quote(superseded)}", None)
 
-    def close(self, number: int, kind: str = "pulls") -> None:
-        """Close a pull request, or an issue if `kind` is "issues"; one write."""
-        self.wire.send("PATCH", f"/{kind}/{number}", {"state": "closed"})
+    def close(self, number: int, collection: str = "pulls") -> None:
+        """Close a pull request, or an issue if `collection` is "issues"; one write."""
+        self.wire.send("PATCH", f"/{collection}/{number}", {"state": "closed"})
 
-    def make_branch(self, name: str, base: Commit, files: Mapping[str, bytes], text: str) -> str:
+    def make_branch(self, branch: str, base: Commit, files: Mapping[str, bytes], text: str) -> str:
         """Make a branch on `base` with one commit that adds files, and return the commit's id.
 
         One write per file, and three more. Raises Tampered if GitHub stored other bytes.
         """
-        entries = []
+        tree_entries = []
         for path, raw in sorted(files.items()):
             body = {"content": base64.b64encode(raw).decode(), "encoding": "base64"}
             sha = parsed(GitObject, self.wire.send("POST", "/git/blobs", body), "the file").sha
@@ -346,12 +346,12 @@ class GitHub:
                 raise Tampered(
                     f"{path}: GitHub stored other bytes than were sent", "run this again"
                 )
-            entries.append({"path": path, "mode": REGULAR, "type": "blob", "sha": sha})
-        tree = {"base_tree": base.tree, "tree": entries}
+            tree_entries.append({"path": path, "mode": REGULAR, "type": "blob", "sha": sha})
+        tree = {"base_tree": base.tree, "tree": tree_entries}
         tree_sha = parsed(GitObject, self.wire.send("POST", "/git/trees", tree), "the tree").sha
         commit = {"message": text, "tree": tree_sha, "parents": [base.sha]}
         sha = parsed(GitObject, self.wire.send("POST", "/git/commits", commit), "the commit").sha
-        self.wire.send("POST", "/git/refs", {"ref": f"refs/heads/{name}", "sha": sha})
+        self.wire.send("POST", "/git/refs", {"ref": f"refs/heads/{branch}", "sha": sha})
         return sha
 
     def propose(self, branch: str, base: str, title: str, text: str) -> int:
@@ -388,9 +388,9 @@ def numbers_by_head(pulls: Iterable[Pull]) -> dict[str, list[int]]:
     return numbers
 
 
-def repository_address(name: str, environment: Mapping[str, str] = os.environ) -> str:
+def repository_address(repository: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return the address of a repository, for git: on GITHUB_SERVER_URL, else on github.com."""
-    return f"{(environment.get('GITHUB_SERVER_URL') or SERVER).rstrip('/')}/{name}"
+    return f"{(environment.get('GITHUB_SERVER_URL') or SERVER).rstrip('/')}/{repository}"
 
 
 def reached_by_gh() -> bool:

@@ -53,12 +53,12 @@ def attach(github: GitHub, attached: AttachedRecord) -> None:
     line = encode(attached, RETRY_FIX)
     digest = hashlib.sha256(line.encode()).hexdigest()
     present_parts = _parts(github.comments(number), github.author).get(digest, [])
-    for part in numbered_parts(line, PART_CHARACTERS):
-        if part not in present_parts:
-            position = part.partition(" ")[0].replace("/", " of ")
+    for numbered_part in numbered_parts(line, PART_CHARACTERS):
+        if numbered_part not in present_parts:
+            position = numbered_part.partition(" ")[0].replace("/", " of ")
             github.add_comment(
                 number,
-                f"{MARKER}{digest} {part} -->\nThe signed record "
+                f"{MARKER}{digest} {numbered_part} -->\nThe signed record "
                 f"`{attached.record}` is in this comment, part {position}. To propose "
                 f"it, in a checkout of main: `geneb-ci audit propose {number}`.\n",
             )

@@ -61,32 +61,32 @@ def signing_key(path: Path | None) -> Iterator["Ed25519PrivateKey"]:
 
     Raises UsageProblem if the key is missing or invalid.
     """
-    text = os.environ.get(KEY_TEXT, "")
-    if path is not None or (not text and os.environ.get(KEY_VARIABLE)):
+    key_text = os.environ.get(KEY_TEXT, "")
+    if path is not None or (not key_text and os.environ.get(KEY_VARIABLE)):
         yield private_key(path)
         return
     fix = "store the text of a private key of keys.json " + _SECRET.format(KEY_TEXT)
-    if not text:
+    if not key_text:
         raise UsageProblem(f"{KEY_TEXT} is not set: there is no key to sign with", fix)
-    with tempfile.TemporaryDirectory() as name:
-        file = Path(name) / "key.pem"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "key.pem"
         file.touch(mode=0o600)
-        file.write_text(text.strip() + "\n", encoding="utf-8")
+        file.write_text(key_text.strip() + "\n", encoding="utf-8")
         try:
-            key = private_key(file)
+            signer = private_key(file)
         except UsageProblem as error:
             message = f"{KEY_TEXT} is not an Ed25519 private key in PEM without a password"
             raise UsageProblem(message, fix) from error
-    yield key
+    yield signer
 
 
 def require_trusted(signer: "Ed25519PrivateKey", layout: Layout) -> None:
     """Raise UsageProblem if a record signed by this key would not count on main now."""
     keyid = key_id(signer.public_key().public_bytes_raw())
-    entry = trusted_keys(layout).get(keyid)
-    if not isinstance(entry, TrustedKey):
+    trusted_key = trusted_keys(layout).get(keyid)
+    if not isinstance(trusted_key, TrustedKey):
         message = f"{KEY_TEXT} is the key {keyid[:16]}..., which {KEYS_FILE} of main does not have"
-    elif entry.valid_until is not None or entry.revoked_at is not None:
+    elif trusted_key.valid_until is not None or trusted_key.revoked_at is not None:
         message = f"{KEY_TEXT} is the key {keyid[:16]}..., which has expired or was revoked"
     else:
         return

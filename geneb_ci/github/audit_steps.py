@@ -118,9 +118,9 @@ def _order_with_draw(
             earlier_plans = audits.write_plans(
                 Path(draws_folder), earlier_orders, commitment.sha256, published_at
             )
-            source = BeaconSource(None, relay, None, "", reveal=False)
+            beacon = BeaconSource(None, relay, None, "", reveal=False)
             sample = TaskSample(earlier=earlier_plans)
-            plan = draw_plan(commitment, published_at, submission, sample, head_layout, source, say)
+            plan = draw_plan(commitment, published_at, submission, sample, head_layout, beacon, say)
         return AuditOrder(
             format_version="1.0",
             repository=github.wire.repository,
@@ -187,10 +187,10 @@ def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say)
     main = main_at(clone, clone.commit("HEAD"), further_folders(layout))
     with (
         changed_main(layout, main, bytes_by_path) as head_layout,
-        tempfile.TemporaryDirectory() as data,
+        tempfile.TemporaryDirectory() as data_folder,
     ):
         if machine.data is None and not is_practice(benchmark_of(head_layout).sha256):
-            machine = replace(machine, data=_pull_data(order, head_layout, Path(data)))
+            machine = replace(machine, data=_pull_data(order, head_layout, Path(data_folder)))
         unsigned = Signing(head_layout, None, audits_of(head_layout), say)
         return rerun_plan(order.plan, unsigned, machine).outcome
 
@@ -216,7 +216,7 @@ def _pull_data(order: AuditOrder, layout: Layout, folder: Path) -> Path:
 
 
 def deliver_outcome(
-    github: GitHub, layout: Layout, order: AuditOrder, line: str, key: Path | None, say: Say
+    github: GitHub, layout: Layout, order: AuditOrder, line: str, key_file: Path | None, say: Say
 ) -> None:
     """Sign the outcome in `line`, verify every step, and propose or attach the record.
 
@@ -227,22 +227,22 @@ def deliver_outcome(
     if order.plan.commitment_sha256 not in {prior.plan.commitment_sha256 for prior in orders}:
         orders.append(order)
 
-    def write_state(state: str, text: str) -> None:
-        audits.mark(github, order.number, state)
-        audits.write_comment(github, order.number, orders, text)
+    def write_state(label: str, comment: str) -> None:
+        audits.mark(github, order.number, label)
+        audits.write_comment(github, order.number, orders, comment)
 
     try:
-        write_state(*_deliver(github, layout, order, line, key, say))
+        write_state(*_deliver(github, layout, order, line, key_file, say))
     except GenebError as error:
         write_state(report.FAILED, audits.failed_text(order, error, run_address()))
         raise
 
 
 def _deliver(
-    github: GitHub, layout: Layout, order: AuditOrder, line: str, key: Path | None, say: Say
+    github: GitHub, layout: Layout, order: AuditOrder, line: str, key_file: Path | None, say: Say
 ) -> tuple[str, str]:
     """Sign an outcome, propose or attach its record, and return the label and the comment."""
-    with signing_key(key) as signer:
+    with signing_key(key_file) as signer:
         require_trusted(signer, layout)
     writer = _writer(github, is_needed=not line, say=say)
     if not line:
@@ -273,7 +273,7 @@ def _deliver(
         }
     pull = None if order.is_on_main else github.pull(order.number)
     agrees = outcome.verdict == "agrees"
-    state = report.AGREES if agrees else report.DIFFERS
+    label = report.AGREES if agrees else report.DIFFERS
     attached = AttachedRecord(
         format_version="1.0",
         order=order,
@@ -290,10 +290,10 @@ def _deliver(
             f"main: {code(f'geneb-ci audit propose {order.number}')}."
         )
         say(f"{subject}; its record is attached")
-        return state, audits.record_text(order, verification, outcome.verdict, step)
+        return label, audits.record_text(order, verification, outcome.verdict, step)
     with writer:
         number = _propose(writer, attached, audited.commit, row)
-    audits.mark(github, number, state)
+    audits.mark(github, number, label)
     _close(github, attached, is_open=pull is None or pull.state == "open")
     step = (
         f"Merge #{number}, which has this row and its record; this pull request is closed for it."
@@ -301,7 +301,7 @@ def _deliver(
         else f"#{number} has only the record; merge it, so that this draw counts."
     )
     say(f"{subject}; #{number}")
-    return state, audits.record_text(order, verification, outcome.verdict, step)
+    return label, audits.record_text(order, verification, outcome.verdict, step)
 
 
 def _writer(github: GitHub, *, is_needed: bool, say: Say) -> GitHub | None:

@@ -116,9 +116,9 @@ def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, byte
 def mark(github: GitHub, number: int, state: str) -> None:
     """Replace the labels of an audit's state by `state`; keep labels that people set meanwhile."""
     audit_labels = {AUDIT_LABEL, *AUDIT_STATES}
-    names = github.labels(number)
-    if audit_labels & set(names) != {state} or UNREADABLE in names:
-        github.replace_labels(number, names, audit_labels, state)
+    present = github.labels(number)
+    if audit_labels & set(present) != {state} or UNREADABLE in present:
+        github.replace_labels(number, present, audit_labels, state)
 
 
 def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
@@ -293,9 +293,9 @@ def propose(
     branch = f"{BRANCH_PREFIX}/{order.number}-{record}"
     has_row = len(files) > 1
     title = f"Add {order.row} and its audit" if has_row else f"Add an audit of {order.row}"
-    text = f"{title}\n\nAudit {record} of #{order.number}, commit {order.head_sha}."
+    message = f"{title}\n\nAudit {record} of #{order.number}, commit {order.head_sha}."
     if branch not in writer.branches(branch):
-        writer.make_branch(branch, main, files, text)
+        writer.make_branch(branch, main, files, message)
     body = (
         f"Audit `{record}` of commit {order.head_sha}, for #{order.number}. "
         + ("Row, card and extractor are those of that commit, byte for byte. " if has_row else "")

@@ -38,7 +38,7 @@ def read_commands(
     for the next pull request; `comments_by_pull` has all comments on pull requests that were read
     one by one. Raises UnexpectedReply if there are more comments than can be read.
     """
-    state = command_state
+    new_state = command_state
     after = max(
         command_state.seen,
         command_state.command.comment if command_state.command is not None else 0,
@@ -60,11 +60,11 @@ def read_commands(
             continue
         command = _command_in(comment)
         if command is not None and _may_write(github, command.login, rights):
-            state = state.after(command)
+            new_state = new_state.after(command)
         elif command is not None:
             refused_count += 1
         after = comment.id
-    return state._replace(seen=after), should_store_seen or refused_count > REFUSED_MAX
+    return new_state._replace(seen=after), should_store_seen or refused_count > REFUSED_MAX
 
 
 def _may_lack_comments(conversation: Conversation, after: int) -> bool:
@@ -82,16 +82,16 @@ def _command_in(comment: Comment) -> Command | None:
     match = _COMMAND.fullmatch(comment.body.strip().split("\n", 1)[0].strip())
     if match is None or comment.user is None:
         return None
-    name, reason = CommandName(match[1]), visible(match[2] or "", REASON_MAX)
+    command_name, reason = CommandName(match[1]), visible(match[2] or "", REASON_MAX)
     login = comment.user.login
-    if name is CommandName.DISPUTE and not reason:
+    if command_name is CommandName.DISPUTE and not reason:
         return None
     if not login:
         message = f"comment {comment.id} has a command, but its author cannot be read"
         raise UnexpectedReply(message, REPORT_FIX)
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", login):
         return None
-    return Command(comment=comment.id, name=name, login=login, reason=reason)
+    return Command(comment=comment.id, name=command_name, login=login, reason=reason)
 
 
 def _may_write(github: GitHub, login: str, rights: dict[str, bool]) -> bool:

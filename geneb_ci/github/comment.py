@@ -111,18 +111,18 @@ def rank_section(pull: PullVerdict) -> str:
 
 
 def _categories(table: RowComparison) -> str:
-    names = [_column(number, name, table.best) for number, name in enumerate(table.models)]
-    head = [f"{cell(table.metric)}, {cell(table.regime)}", *names]
+    headings = [_column(number, name, table.best) for number, name in enumerate(table.models)]
+    head = [f"{cell(table.metric)}, {cell(table.regime)}", *headings]
     rows = [[cell(row.category), *(f"{s:.3f}" for s in row.scores)] for row in table.categories]
     return _table(head, rows)
 
 
-def _column(number: int, name: str, best: str) -> str:
+def _column(number: int, model: str, best: str) -> str:
     if number == 0:
-        return "this row, the best" if name == best else "this row"
+        return "this row, the best" if model == best else "this row"
     near = "near" if number <= _SIMILAR_ROWS else ""
-    words = ", ".join(word for word in (near, "best" if name == best else "") if word)
-    return f"{words}: {cell(name)}"
+    words = ", ".join(word for word in (near, "best" if model == best else "") if word)
+    return f"{words}: {cell(model)}"
 
 
 def _regimes(standings: Sequence[RowStanding]) -> str:
@@ -156,8 +156,8 @@ def _rank(standing: RowStanding) -> str:
     return f"{standing.rank}{decided_range} of {standing.rows}"
 
 
-def _decided_count(standing: RowStanding, name: str) -> str:
-    return "unknown" if standing.decided is None else plural(getattr(standing.decided, name), "row")
+def _decided_count(standing: RowStanding, side: str) -> str:
+    return "unknown" if standing.decided is None else plural(getattr(standing.decided, side), "row")
 
 
 def _best_in(standing: RowStanding) -> str:
@@ -185,11 +185,11 @@ def _neighbour_text(neighbour: Neighbour) -> str:
 
 
 def _audit_section(audit: AuditEstimate) -> str:
-    data = f"about {audit.sequences:,} test sequences and " if audit.sequences else ""
+    sequences = f"about {audit.sequences:,} test sequences and " if audit.sequences else ""
     return (
         f"\n### Cost and power of an audit\n\nAn audit reruns {audit.drawn} of {audit.tasks} "
         "tasks, drawn at random after the submission is fixed. It embeds and scores "
-        f"{data}the training sequences of those tasks. If {audit.fabricated} of the "
+        f"{sequences}the training sequences of those tasks. If {audit.fabricated} of the "
         f"{audit.tasks} scores were fabricated, the sample would include at least one of them "
         f"with probability {audit.detection:.1%}.\n"
     )
@@ -224,14 +224,14 @@ def comment(pull: PullVerdict, repository: str) -> str:
 
 
 def _head(pull: PullVerdict, repository: str) -> str:
-    name = code(pull.model) if pull.model else "No submission"
+    model = code(pull.model) if pull.model else "No submission"
     sha = code(pull.head_sha[:_SHA_DIGITS])
     step = next_step(pull)
     if pull.outcome is PullOutcome.CHANGES_NEEDED:
         step += f" `git fetch {repository} main && geneb-ci check --base FETCH_HEAD`"
     return (
         f"## geneb-ci: {TITLES[pull.outcome]}\n\n"
-        f"{name} at commit {sha}: {pull.counts}.\n\n**Next step.** {step}\n"
+        f"{model} at commit {sha}: {pull.counts}.\n\n**Next step.** {step}\n"
         f"{_command_text(pull)}"
     )
 
@@ -239,13 +239,13 @@ def _head(pull: PullVerdict, repository: str) -> str:
 def _command_text(pull: PullVerdict) -> str:
     """Return the text on commands of maintainers; "" if they gave none."""
     commands = [command for command in (pull.dispute, pull.command) if command is not None]
-    texts = [
+    sentences = [
         _COMMAND_TEXTS[command.name].format(
             code(command.login), code(command.reason), code("/recheck")
         )
         for command in commands
     ]
-    return f"\n{' '.join(texts)}\n" if texts else ""
+    return f"\n{' '.join(sentences)}\n" if sentences else ""
 
 
 def _rules(pull: PullVerdict) -> str:

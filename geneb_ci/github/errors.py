@@ -89,10 +89,10 @@ def with_advice(error: GenebError) -> GenebError:
 
 def internal_error(error: Exception) -> UnexpectedReply:
     """Return an unexpected exception about one pull request as an error with a fix."""
-    text = (
+    message = (
         f"geneb-ci failed on this pull request: {type(error).__name__}: {str(error)[:_MESSAGE_MAX]}"
     )
-    return UnexpectedReply(visible(text), "report it to the maintainers of geneb-ci")
+    return UnexpectedReply(visible(message), "report it to the maintainers of geneb-ci")
 
 
 class UnreadableSetting(GenebError):

@@ -64,33 +64,33 @@ def numbers(rivals: Iterable[Rival]) -> list[int]:
     return sorted({rival.number for rival in rivals})
 
 
-def _rivals_of_pull(fingerprint: Fingerprint, number: int, other: Fingerprint) -> Iterator[Rival]:
+def _rivals_of_pull(fingerprint: Fingerprint, number: int, rival: Fingerprint) -> Iterator[Rival]:
     """Yield a rival for a shared file, or else a shared name, and a rival for shared scores."""
-    other_paths = {path.casefold() for path in other.paths}
-    files = [path for path in fingerprint.paths if path.casefold() in other_paths]
+    rival_paths = {path.casefold() for path in rival.paths}
+    files = [path for path in fingerprint.paths if path.casefold() in rival_paths]
     if files:
         yield Rival(number, RivalKind.FILE, files[0])
-    elif normal_form(fingerprint.model) == normal_form(other.model):
-        yield Rival(number, RivalKind.NAME, other.model)
+    elif normal_form(fingerprint.model) == normal_form(rival.model):
+        yield Rival(number, RivalKind.NAME, rival.model)
     else:
         similar_names = (
             name
-            for name in (other.model, other.display)
+            for name in (rival.model, rival.display)
             if _skeletons(name) & _name_skeletons(fingerprint)
         )
         yield from (
             Rival(number, RivalKind.NAME, name) for name in itertools.islice(similar_names, 1)
         )
-    if fingerprint.model != other.model and _is_copy(fingerprint.cells, other.cells):
-        yield Rival(number, RivalKind.COPY, other.model)
+    if fingerprint.model != rival.model and _is_copy(fingerprint.cells, rival.cells):
+        yield Rival(number, RivalKind.COPY, rival.model)
 
 
 def _name_skeletons(fingerprint: Fingerprint) -> frozenset[str]:
     return _skeletons(fingerprint.model) | _skeletons(fingerprint.display)
 
 
-def _skeletons(name: str) -> frozenset[str]:
-    return skeletons(name) if name.strip() else frozenset()
+def _skeletons(model: str) -> frozenset[str]:
+    return skeletons(model) if model.strip() else frozenset()
 
 
 def _is_copy(scores: str, other_scores: str) -> bool:
@@ -104,6 +104,6 @@ def _is_copy(scores: str, other_scores: str) -> bool:
     return bool(pairs) and near_count >= min(len(pairs), math.ceil(near_cells_of_copy(len(pairs))))
 
 
-def _cells(text: str) -> tuple[int, ...]:
-    raw = base64.b64decode(text)
+def _cells(encoded: str) -> tuple[int, ...]:
+    raw = base64.b64decode(encoded)
     return struct.unpack(f"<{len(raw) // 2}H", raw[: len(raw) // 2 * 2])

@@ -160,8 +160,8 @@ class EndedJob(NamedTuple):
 
     def failure(self, expected: str, say: Say) -> JobFailed:
         """Return the error of a Job without the expected outcome, and print the end of its log."""
-        for text in self.lines[-_LOG_TAIL_LINES:]:
-            say(f"  | {visible(text, LOG_LINE_MAX)}")
+        for log_line in self.lines[-_LOG_TAIL_LINES:]:
+            say(f"  | {visible(log_line, LOG_LINE_MAX)}")
         return JobFailed(
             f"the Job {self.id} ended as {visible(self.stage)} without {expected}",
             "read its log above; start it again, with another --flavor or --timeout if it was too "

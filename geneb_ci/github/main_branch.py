@@ -37,13 +37,13 @@ class Clone:
         self._blobs: dict[str, bytes] = {}
         """Bytes of files, by git object id."""
 
-    def commit(self, name: str) -> Commit:
+    def commit(self, revision: str) -> Commit:
         """Return a commit by its name. Raises WrongRepository if there is none."""
-        if name not in self._commits:
-            sha, tree = self.repository.commit_and_tree(name)
+        if revision not in self._commits:
+            sha, tree = self.repository.commit_and_tree(revision)
             self._commits[sha] = Commit(sha=sha, tree=tree)
             return self._commits[sha]
-        return self._commits[name]
+        return self._commits[revision]
 
     def merge_base(self, base: str, head: str) -> Commit:
         """Return the merge base of two commits. Raises UnexpectedReply if there is none.
@@ -123,8 +123,8 @@ def layout_of_main(
     if isinstance(source, Clone):
         blobs = (main.files[path] for path in differing_paths if not path.startswith(_CODE))
         source.prefetch(blob.sha for blob in blobs if _is_readable(blob))
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-main-") as name:
-        folder = Path(os.path.realpath(name))
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-main-") as folder_name:
+        folder = Path(os.path.realpath(folder_name))
         for path, raw in bytes_by_path.items():
             if path.startswith(_CODE):
                 continue
@@ -140,21 +140,21 @@ def changed_main(layout: Layout, main: Main, changes: Mapping[str, bytes]) -> It
 
     It is in a temporary folder, without git and without code.
     """
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-changed-") as name:
-        folder = Path(os.path.realpath(name))
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-changed-") as folder_name:
+        folder = Path(os.path.realpath(folder_name))
         for path in main.digested_paths:
-            source = layout.root / path
-            if not path.startswith(_CODE) and path not in changes and source.is_file():
-                _write(folder, path, source.read_bytes())
+            file = layout.root / path
+            if not path.startswith(_CODE) and path not in changes and file.is_file():
+                _write(folder, path, file.read_bytes())
         for path, raw in changes.items():
             _write(folder, path, raw)
         yield find_layout(folder)
 
 
 def _write(folder: Path, path: str, raw: bytes) -> None:
-    target = folder.joinpath(*path.split("/"))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(raw)
+    file = folder.joinpath(*path.split("/"))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(raw)
 
 
 def _local_bytes(root: Path, path: str, blob: Blob) -> bytes | None:
@@ -199,8 +199,8 @@ def layout_of_settings(source: Source, files: Mapping[str, Blob]) -> Layout:
     Its folders do not exist: only their paths relative to the root are meaningful. Raises
     BadConfiguration if the settings cannot be used.
     """
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-settings-") as name:
-        folder = Path(os.path.realpath(name))
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-settings-") as folder_name:
+        folder = Path(os.path.realpath(folder_name))
         if any(path.startswith(f"{ROWS_FOLDER}/") for path in files):
             (folder / ROWS_FOLDER).mkdir()
         for path in LAYOUT_FILES:

@@ -26,23 +26,23 @@ _REASON_MAX = 200  # characters of what is wrong with the JSON
 _M = TypeVar("_M", bound=BaseModel)
 
 
-def plain(value: BaseModel) -> str:
+def plain(document: BaseModel) -> str:
     """Return a value as JSON on one line; "##[", which starts a runner's command, is escaped."""
-    text = json.dumps(value.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
-    return text.replace("##[", "\\u0023#[")
+    json_text = json.dumps(document.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
+    return json_text.replace("##[", "\\u0023#[")
 
 
-def packed_text(value: BaseModel) -> str:
+def packed_text(document: BaseModel) -> str:
     """Return a value as a compressed line, of any length."""
-    return PACKED_PREFIX + base64.b64encode(zlib.compress(plain(value).encode(), 9)).decode()
+    return PACKED_PREFIX + base64.b64encode(zlib.compress(plain(document).encode(), 9)).decode()
 
 
-def encode(value: BaseModel, fix: str) -> str:
+def encode(document: BaseModel, fix: str) -> str:
     """Return a value as a compressed line of at most `BYTES_MAX` bytes.
 
     Raises Tampered, with this fix, for a longer one.
     """
-    return _require_short(packed_text(value), "the line", fix)
+    return _require_short(packed_text(document), "the line", fix)
 
 
 def decode(line: str, model: type[_M], subject: str, fix: str) -> _M:
@@ -51,30 +51,30 @@ def decode(line: str, model: type[_M], subject: str, fix: str) -> _M:
     Raises Tampered unless the line is strict JSON of this model within the limits; its message
     begins with `subject`, and `fix` is its fix.
     """
-    text = _unpacked(_require_short(line, subject, fix).strip(), subject, fix)
-    if faults := scan(text).faults:
-        reason = visible(faults[0].message, _REASON_MAX)
-        raise Tampered(f"{subject} is not JSON: {reason}", fix)
+    json_text = _unpacked(_require_short(line, subject, fix).strip(), subject, fix)
+    if faults := scan(json_text).faults:
+        fault = visible(faults[0].message, _REASON_MAX)
+        raise Tampered(f"{subject} is not JSON: {fault}", fix)
     try:
-        return model.model_validate_json(text)
+        return model.model_validate_json(json_text)
     except ValidationError as error:
         raise Tampered(f"{subject} does not fit its schema at {first_error(error)}", fix) from error
 
 
 def numbered_parts(line: str, size: int) -> list[str]:
     """Return a line in numbered parts such as "1/2 TEXT", each with at most `size` characters."""
-    texts = [line[start : start + size] for start in range(0, len(line), size)]
-    return [f"{number}/{len(texts)} {text}" for number, text in enumerate(texts, 1)]
+    pieces = [line[start : start + size] for start in range(0, len(line), size)]
+    return [f"{number}/{len(pieces)} {text}" for number, text in enumerate(pieces, 1)]
 
 
 def joined(parts: Iterable[str]) -> str | None:
     """Return the line that `numbered_parts` split into these parts; None if a part is missing."""
     matches = filter(None, map(_PART.fullmatch, parts))
-    texts = {int(match[1]): (int(match[2]), match[3]) for match in matches}
-    counts = {count for count, _ in texts.values()}
-    if len(counts) != 1 or sorted(texts) != list(range(1, counts.pop() + 1)):
+    pieces = {int(match[1]): (int(match[2]), match[3]) for match in matches}
+    counts = {count for count, _ in pieces.values()}
+    if len(counts) != 1 or sorted(pieces) != list(range(1, counts.pop() + 1)):
         return None
-    return "".join(text for _, (_, text) in sorted(texts.items()))
+    return "".join(text for _, (_, text) in sorted(pieces.items()))
 
 
 def _require_short(line: str, subject: str, fix: str) -> str:
@@ -84,14 +84,14 @@ def _require_short(line: str, subject: str, fix: str) -> str:
     return line
 
 
-def _unpacked(text: str, subject: str, fix: str) -> str:
+def _unpacked(line: str, subject: str, fix: str) -> str:
     """Return the text of a line. Raises Tampered if it is not compressed as by `packed_text`."""
-    if not text.startswith(PACKED_PREFIX):
-        return text
+    if not line.startswith(PACKED_PREFIX):
+        return line
     inflate = zlib.decompressobj()
     try:
         raw = inflate.decompress(
-            base64.b64decode(text[len(PACKED_PREFIX) :], validate=True), UNPACKED_MAX
+            base64.b64decode(line[len(PACKED_PREFIX) :], validate=True), UNPACKED_MAX
         )
         if inflate.unconsumed_tail:
             raise Tampered(f"{subject} unpacks to more than {UNPACKED_MAX:,} bytes", fix)

@@ -150,11 +150,11 @@ def prefetch_bases(github: GitHub, main: str, heads: Sequence[str]) -> None:
                 return
             position_by_sha = {commit.oid: position for position, commit in enumerate(commits)}
         fields = [f'h{n}: object(oid: "{sha}") {{ ...History }}' for n, sha in enumerate(batch)]
-        for name, history in _answers(github, fields, _HISTORY_FRAGMENT, _PullCommits).items():
+        for alias, history in _answers(github, fields, _HISTORY_FRAGMENT, _PullCommits).items():
             common = [commit for commit in history.commits if commit.sha in position_by_sha]
             if common:
                 base = min(common, key=lambda commit: position_by_sha[commit.sha])
-                github.merge_bases[main, batch[int(name[1:])]] = base
+                github.merge_bases[main, batch[int(alias[1:])]] = base
 
 
 def prefetch_blobs(github: GitHub, blobs: Iterable[Blob]) -> None:
@@ -188,19 +188,19 @@ def _batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
 
 
 def _answers(
-    github: GitHub, fields: Sequence[str], fragment: str, kind: type[T]
+    github: GitHub, fields: Sequence[str], fragment: str, type_: type[T]
 ) -> Mapping[str, T]:
     """Return the answers by their aliases, without missing and malformed ones."""
-    owner, name = github.wire.repository.split("/")
+    owner, repository = github.wire.repository.split("/")
     body = " ".join(fields)
-    values = github.wire.graphql(
-        f'query {{ repository(owner: "{owner}", name: "{name}") {{ {body} }} }} {fragment}'
+    answer_by_alias = github.wire.graphql(
+        f'query {{ repository(owner: "{owner}", name: "{repository}") {{ {body} }} }} {fragment}'
     )
-    validate = adapter(kind).validate_python
+    validate = adapter(type_).validate_python
     answers = {}
-    for alias, value in values.items():
+    for alias, answer in answer_by_alias.items():
         try:
-            answers[alias] = validate(value)
+            answers[alias] = validate(answer)
         except ValidationError:
             continue
     return answers

@@ -113,7 +113,7 @@ class Queue:
         """One line with the numbers of waiting pull requests and the longest waiting times."""
         if not self.rows and not self.unreadable:
             return "no pull request is open"
-        parts = []
+        counts = []
         for turn, purpose in (
             (Turn.MAINTAINER, "for a maintainer"),
             (Turn.PROGRAM, "for a verdict"),
@@ -121,16 +121,16 @@ class Queue:
         ):
             rows = [row for row in self.rows if row.turn is turn]
             if rows:
-                parts.append(f"{len(rows)} {purpose} (longest: {largest_age(rows)})")
+                counts.append(f"{len(rows)} {purpose} (longest: {largest_age(rows)})")
         if self.unreadable:
-            parts.append(f"{len(self.unreadable)} that cannot be read")
+            counts.append(f"{len(self.unreadable)} that cannot be read")
         overdue_count = sum(row.is_overdue for row in self.rows)
         overdue_text = (
             f"; {overdue_count} overdue (over {duration(_seconds(OVERDUE_AFTER))})"
             if overdue_count
             else ""
         )
-        return "waiting: " + "; ".join(parts) + overdue_text
+        return "waiting: " + "; ".join(counts) + overdue_text
 
 
 class PullFacts(NamedTuple):

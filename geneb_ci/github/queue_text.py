@@ -78,8 +78,8 @@ def _fitting(
     rows: tuple[QueueRow, ...], width: int, columns: tuple[str, ...]
 ) -> tuple[tuple[str, ...], int]:
     """Return the columns that fit the width, and their total width."""
-    for name in ("", *_OMITTABLE):
-        columns = tuple(column for column in columns if column != name)
+    for omitted in ("", *_OMITTABLE):
+        columns = tuple(column for column in columns if column != omitted)
         needed_width = max(map(cell_len, _table(rows, columns).text_lines()))
         if needed_width <= width:
             break
@@ -118,14 +118,14 @@ def _is_plain(url: str) -> bool:
 def as_json(queue: Queue, limit: int) -> str:
     """Render at most `limit` rows as JSON."""
     rows = [dataclasses.asdict(row) for row in queue.rows[:limit]]
-    value = {
+    document = {
         "format_version": "1.3",
         "pulls": rows,
         "left_out": len(queue.rows) - len(rows),
         "unread": [{"number": pull.number, "reason": pull.reason} for pull in queue.unreadable],
         "clock": queue.clock,
     }
-    return json.dumps(value, indent=2).replace("##[", "\\u0023#[") + "\n"
+    return json.dumps(document, indent=2).replace("##[", "\\u0023#[") + "\n"
 
 
 def _lines(queue: Queue, limit: int) -> list[str]:
@@ -144,13 +144,13 @@ def _cells(row: QueueRow) -> tuple[str, ...]:
     audit = f"{row.audit_tasks} tasks" if row.audit_tasks else ""
     if row.audit_sequences:
         audit += f", {row.audit_sequences:,} seq."
-    errors = f" ({row.errors})" if row.errors else ""
+    error_count = f" ({row.errors})" if row.errors else ""
     return (
         str(row.number),
         row.name,
         row.author,
         f"{overdue_mark}{duration(row.age_seconds)}",
-        f"{row.verdict}{errors}",
+        f"{row.verdict}{error_count}",
         warnings,
         row.effect,
         level_word(row.level),

@@ -326,7 +326,7 @@ def group_verdict(github: GitHub, layout: Layout, head: str) -> SweepResult:
 def _sweep_result(
     github: GitHub, board: OpenPulls, verdicts: list[PullVerdict], groups: list[GroupVerdict]
 ) -> SweepResult:
-    result = result_of(
+    sweep_result = result_of(
         github,
         board.main,
         pulls=verdicts,
@@ -336,7 +336,7 @@ def _sweep_result(
         troubles=board.troubles,
         settled=sorted(set(board.settled)),
     )
-    verdict = shortened_verdict(result.verdict)
+    verdict = shortened_verdict(sweep_result.verdict)
     progress = board.progress
     progress.judged = {pull.number: pull.outcome.value for pull in verdict.pulls}
     progress.note({pull.number for pull in verdicts} - progress.judged.keys(), PullState.LEFT)

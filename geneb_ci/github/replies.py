@@ -72,13 +72,13 @@ ShownUser = Annotated[User | None, lenient(None)]
 """An account that is only shown; None if it was deleted, or cannot be read."""
 
 
-def _rest_account(value: Any) -> Any:
+def _rest_account(owner: Any) -> Any:
     """Return an account of GraphQL in REST's form; None if it is neither a person nor an App."""
-    if not isinstance(value, dict) or "kind" not in value:
-        return value
+    if not isinstance(owner, dict) or "kind" not in owner:
+        return owner
     # REST marks the login of an App, which may otherwise be that of a person.
-    suffix = "[bot]" if value["kind"] == "Bot" else ""
-    return value | {"login": f"{value.get('login') or ''}{suffix}"} if value.get("id") else None
+    suffix = "[bot]" if owner["kind"] == "Bot" else ""
+    return owner | {"login": f"{owner.get('login') or ''}{suffix}"} if owner.get("id") else None
 
 
 Account = Annotated[User | None, BeforeValidator(_rest_account)]
@@ -110,8 +110,8 @@ UNREADABLE = ""
 """Name of a label that cannot be read; GitHub has none without a name."""
 
 
-def _label_name(value: Any) -> Any:
-    return value.get("name") if isinstance(value, dict) else value  # GitHub also has texts
+def _label_name(label: Any) -> Any:
+    return label.get("name") if isinstance(label, dict) else label  # GitHub also has texts
 
 
 Labels = Annotated[
@@ -308,17 +308,17 @@ T = TypeVar("T")
 _adapters: dict[Any, TypeAdapter[Any]] = {}
 
 
-def adapter(kind: type[T]) -> TypeAdapter[T]:
+def adapter(type_: type[T]) -> TypeAdapter[T]:
     """Return the validator of a type, cached because it takes longer to make than to use."""
-    if kind not in _adapters:
-        _adapters[kind] = TypeAdapter(kind)
-    return _adapters[kind]
+    if type_ not in _adapters:
+        _adapters[type_] = TypeAdapter(type_)
+    return _adapters[type_]
 
 
-def parsed(kind: type[T], body: Any, subject: str) -> T:
+def parsed(type_: type[T], body: Any, subject: str) -> T:
     """Return an answer as a model. Raises UnexpectedReply with the first validation error."""
     try:
-        return adapter(kind).validate_python(body)
+        return adapter(type_).validate_python(body)
     except ValidationError as error:
         raise UnexpectedReply(
             f"{subject}: unexpected answer of GitHub, at {first_error(error, 'the top level')}",
@@ -341,7 +341,7 @@ class _NumberedHead(NumberedItem):
     head: Annotated[Head | None, lenient(None)] = None
 
 
-def readable_pulls(items: Iterable[Any]) -> tuple[list[Pull], list[UnreadablePull]]:
+def readable_pulls(pull_items: Iterable[Any]) -> tuple[list[Pull], list[UnreadablePull]]:
     """Return the readable pull requests of a list, and the unreadable ones.
 
     Raises UnexpectedReply if one has no number.
@@ -349,11 +349,11 @@ def readable_pulls(items: Iterable[Any]) -> tuple[list[Pull], list[UnreadablePul
     subject = "the list of pull requests"
     readable: list[Pull] = []
     unreadable: list[UnreadablePull] = []
-    for item in items:
+    for pull_item in pull_items:
         try:
-            readable.append(adapter(Pull).validate_python(item))
+            readable.append(adapter(Pull).validate_python(pull_item))
         except ValidationError as error:
-            pull = parsed(_NumberedHead, item, subject)
+            pull = parsed(_NumberedHead, pull_item, subject)
             head = pull.head.sha if pull.head is not None else None
             reason = f"unexpected answer of GitHub in {subject}, at {first_error(error, 'the top')}"
             unreadable.append(UnreadablePull(pull.number, head, reason))

@@ -66,16 +66,16 @@ def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
     `run` is the address of the run, or "". At most one read request per 100 issues, and one write.
     """
     issue = github.marked_issue(HEALTH_MARK)
-    text = _health_text(github, run_text(run))
+    health_text = _health_text(github, run_text(run))
     if is_healthy:
         if issue is None:
             return ""
         github.edit_issue(issue.number, issue.body, "closed")
         return CLOSED
     if issue is None:
-        github.open_issue(HEALTH_TITLE, text)
+        github.open_issue(HEALTH_TITLE, health_text)
         return OPENED
-    github.edit_issue(issue.number, text)
+    github.edit_issue(issue.number, health_text)
     return UPDATED
 
 
@@ -139,8 +139,8 @@ def write(
     unwritten += [group.head_sha for group in verdict.groups]
     unwritten += [str(pull.number) for pull in verdict.pulls]
     try:
-        for number, sha, text in outdated_heads:
-            yield _result_of_write(str(number), _set_status, github, sha, PENDING, text)
+        for number, sha, description in outdated_heads:
+            yield _result_of_write(str(number), _set_status, github, sha, PENDING, description)
             unwritten.pop(0)
         is_fresh = _is_fresh(github, verdict, more_paths)
         for group in verdict.groups:
@@ -150,11 +150,11 @@ def write(
             if index % PULLS_PER_QUERY == 0:
                 batch = verdict.pulls[index : index + PULLS_PER_QUERY]
                 prefetch_conversations(github, [pull.number for pull in batch])
-            result = _result_of_write(str(pull.number), publish, github, pull, is_fresh=is_fresh)
-            yield result
+            written = _result_of_write(str(pull.number), publish, github, pull, is_fresh=is_fresh)
+            yield written
             unwritten.pop(0)
             settled.append(pull.number)
-            problem = result.problem
+            problem = written.problem
             if problem is not None and not isinstance(problem, HeadMoved | NoSuchLabel):
                 troubles.append(Trouble.of(pull.number, pull.head_sha, problem.message))
     except RateLimited as limit:
@@ -188,15 +188,15 @@ def _result_of_write(
     **kwargs: P.kwargs,
 ) -> WriteResult:
     """Return the result of writing something. Raises RateLimited, and no other error."""
-    result = result_or_error(action, *args, **kwargs)
-    if isinstance(result, GenebError):
-        return WriteResult(subject, "", None, result)
-    return WriteResult(subject, *result, None)
+    outcome = result_or_error(action, *args, **kwargs)
+    if isinstance(outcome, GenebError):
+        return WriteResult(subject, "", None, outcome)
+    return WriteResult(subject, *outcome, None)
 
 
-def _set_status(github: GitHub, sha: str, state: str, text: str) -> tuple[str, WrittenParts]:
+def _set_status(github: GitHub, sha: str, state: str, description: str) -> tuple[str, WrittenParts]:
     """Set only the status of a commit; return its state and what was written."""
-    github.set_status(sha, state, text)
+    github.set_status(sha, state, description)
     return state, WrittenParts(status=True, labels=False, comment=False)
 
 
@@ -218,7 +218,7 @@ def publish(
     """
     # 1. The present state.
     _require_fresh(is_fresh=is_fresh)
-    text = comment(verdict, repository_address(github.wire.repository))
+    comment_text = comment(verdict, repository_address(github.wire.repository))
     conversation = _conversation(github, verdict.number)
     if conversation.head_sha != verdict.head_sha or not conversation.is_open:
         change = (
@@ -226,7 +226,7 @@ def publish(
         )
         raise HeadMoved(f"pull request {verdict.number} {change}", QUEUED_FIX)
     our_comment = own_comment(conversation.comments, github.author)
-    has_same_comment = our_comment is not None and _is_same_text(our_comment.body, text)
+    has_same_comment = our_comment is not None and _is_same_text(our_comment.body, comment_text)
     # 2. The label, before the list of the other labels is outdated.
     unlabelled: NoSuchLabel | None = None
     is_labelled = False
@@ -238,9 +238,9 @@ def publish(
         github.add_label(verdict.number, AUDIT_LABEL)
     # 3. The comment: edited if it exists, else created.
     if our_comment is None:
-        _comment_once(github, verdict.number, text)
+        _comment_once(github, verdict.number, comment_text)
     elif not has_same_comment:
-        github.edit_comment(our_comment.id, text)
+        github.edit_comment(our_comment.id, comment_text)
     # 4. The status, on the checked commit.
     state = verdict.state
     has_same_status = conversation.state == state and has_same_comment
@@ -283,17 +283,17 @@ def _conversation(github: GitHub, number: int) -> Conversation:
     )
 
 
-def _label(github: GitHub, number: int, names: Collection[str], label: str) -> bool:
+def _label(github: GitHub, number: int, present_labels: Collection[str], label: str) -> bool:
     """Set our label on a pull request, in at most one write; return whether one was needed.
 
     A first label is added, which keeps labels set meanwhile. To replace one in a single write, all
     labels are read again and set.
     """
     our_labels = set(LABELS.values())
-    if our_labels & set(names) == {label}:
+    if our_labels & set(present_labels) == {label}:
         return False
     try:
-        if our_labels & set(names):
+        if our_labels & set(present_labels):
             github.replace_labels(number, github.pull(number).labels, our_labels, label)
         else:
             github.add_label(number, label)
@@ -306,17 +306,17 @@ def _label(github: GitHub, number: int, names: Collection[str], label: str) -> b
     return True
 
 
-def _comment_once(github: GitHub, number: int, text: str) -> None:
+def _comment_once(github: GitHub, number: int, comment_text: str) -> None:
     """Write a comment; if GitHub fails, check whether it exists before sending it again.
 
     Raises Unavailable if the second attempt fails.
     """
     try:
-        github.add_comment(number, text)
+        github.add_comment(number, comment_text)
     except Unavailable:
         time.sleep(github.wire.patience.between_writes)  # GitHub reads from replicas that lag
         if own_comment(github.comments(number), github.author) is None:
-            github.add_comment(number, text)
+            github.add_comment(number, comment_text)
 
 
 def _is_same_text(text: str, other_text: str) -> bool:

@@ -92,13 +92,13 @@ class SweepProgress:
             return "no pull request is open to main"
         if set(self.states.values()) <= _JUDGED_STATES and not self.judged:
             return f"every open pull request has its verdict: {count}"
-        parts = []
+        phrases = []
         for state in PullState:
             numbers = self.numbers(state)
             if numbers:
                 pull_numbers = f": {_spans(numbers)}" if state in _LISTED_STATES else ""
-                parts.append(f"{len(numbers)} {state.value}{pull_numbers}")
-        return f"{plural(count, 'open pull request')}: {', '.join(parts)}"
+                phrases.append(f"{len(numbers)} {state.value}{pull_numbers}")
+        return f"{plural(count, 'open pull request')}: {', '.join(phrases)}"
 
     def require_done(self) -> None:
         """Raise SweepStopped if a pull request is left for another reason than the run's size."""

@@ -26,13 +26,13 @@ class Tree(NamedTuple):
     """Whether the list of files is incomplete."""
 
 
-def tree_of(entries: Iterable[tuple[str, str, str, int]], *, is_cut: bool = False) -> Tree:
+def tree_of(listed_files: Iterable[tuple[str, str, str, int]], *, is_cut: bool = False) -> Tree:
     """Return the tree with files of these paths, modes, ids and sizes.
 
     Raises Tampered for a path that is listed twice.
     """
     files: dict[str, Blob] = {}
-    for path, mode, sha, size in entries:
+    for path, mode, sha, size in listed_files:
         if path in files:
             raise Tampered(f"a tree has a duplicate path: {ascii(path)[:80]}", TAMPERED_FIX)
         files[path] = Blob(mode, sha, size)

@@ -77,14 +77,14 @@ def known_waits(github: GitHub) -> dict[int, Wait]:
 
     Raises RateLimited.
     """
-    result = result_or_error(read_waits, github)
+    waiting_list = result_or_error(read_waits, github)
     # Issues may be disabled, or the token may not read them.
-    return result.waits if isinstance(result, WaitingList) else {}
+    return waiting_list.waits if isinstance(waiting_list, WaitingList) else {}
 
 
-def _unpacked(text: str) -> dict[int, Wait]:
+def _unpacked(line: str) -> dict[int, Wait]:
     try:
-        waits = decode(text, _WaitList, "the list of waiting pull requests", "")
+        waits = decode(line, _WaitList, "the list of waiting pull requests", "")
     except Tampered:
         return {}
     return {wait.number: wait for wait in waits.waits}

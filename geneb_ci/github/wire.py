@@ -110,8 +110,8 @@ class Refusal(NamedTuple):
     def message(self) -> str:
         """GitHub's message and the first of its errors, made printable."""
         errors = self.body.get("errors") if isinstance(self.body, dict) else None
-        parts = [self.body, *(errors if isinstance(errors, list) else ())][:2]
-        messages = [part.get("message") for part in parts if isinstance(part, dict)]
+        bodies = [self.body, *(errors if isinstance(errors, list) else ())][:2]
+        messages = [body.get("message") for body in bodies if isinstance(body, dict)]
         return visible(
             ": ".join(map(str, filter(None, messages))) or "no reason given", _MESSAGE_MAX
         )
@@ -301,20 +301,20 @@ class Wire:
         """Return the headers of an answer, and its JSON."""
         requester = self._github.requester
         try:
-            status, headers, text = requester.requestJson(verb, url, parameters, {}, body)
+            status, headers, reply_text = requester.requestJson(verb, url, parameters, {}, body)
             self._note(headers)
-            data = _json(text)
+            reply_body = _json(reply_text)
             if self._log:
-                target = Requester.add_parameters_to_url(url, dict(parameters))
-                _log_request(Path(self._log), verb, target, body, status, headers, data)
+                address = Requester.add_parameters_to_url(url, dict(parameters))
+                _log_request(Path(self._log), verb, address, body, status, headers, reply_body)
             if status in _SUCCESSES:
-                return headers, data
-            self._refuse(Refusal(status, headers, data))
+                return headers, reply_body
+            self._refuse(Refusal(status, headers, reply_body))
         except GithubException as error:  # raised while PyGithub was deciding whether to retry
             self._refuse(Refusal(error.status, lower(error.headers), error.data))
         except requests.exceptions.RequestException as error:
-            reason = type(error).__name__
-            raise Unavailable(f"GitHub did not answer: {reason}", RETRY_FIX) from error
+            error_type = type(error).__name__
+            raise Unavailable(f"GitHub did not answer: {error_type}", RETRY_FIX) from error
 
     def _note(self, reply: Mapping[str, str]) -> None:
         remaining = reply.get("x-ratelimit-remaining", "")
@@ -336,14 +336,14 @@ class Wire:
 def _log_request(
     path: Path,
     verb: str,
-    target: str,
+    address: str,
     body: Any,
     status: int,
     headers: Mapping[str, str],
     answer: Any,
 ) -> None:
     """Append a request and its answer to a file, without tokens and without keys of Apps."""
-    url = urlsplit(target)
+    url = urlsplit(address)
     line = {
         "verb": verb,
         "target": url.path + (f"?{url.query}" if url.query else ""),
@@ -356,18 +356,18 @@ def _log_request(
         file.write(json.dumps(line) + "\n")
 
 
-def _json(text: str) -> Any:
-    if not text:
+def _json(reply_text: str) -> Any:
+    if not reply_text:
         return None
     try:
-        return json.loads(text)
+        return json.loads(reply_text)
     except ValueError:
         return None  # the HTML page of a proxy: the status suffices
 
 
 def _next_page(link: str) -> str | None:
     """Return the path and query of the next page from a Link header; its host is ignored."""
-    for part in requests.utils.parse_header_links(link) if link else ():
-        if part.get("rel") == "next":
-            return str(part["url"])
+    for header_link in requests.utils.parse_header_links(link) if link else ():
+        if header_link.get("rel") == "next":
+            return str(header_link["url"])
     return None

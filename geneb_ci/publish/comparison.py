@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from geneb_ci.board.board import CheckedEntries, RejectedSubmission, read_entries
+from geneb_ci.board.board import CheckedFolder, RejectedSubmission, read_rows
 from geneb_ci.board.diff import BoardDiff, BoardSide, board_diff
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.board.rows import extra_required, leaderboards
@@ -59,7 +59,7 @@ def compare(layout: Layout, base: str) -> Comparison:
         )
         lay_out(repository, commit, folder, (*INPUTS, *input_paths))
         try:
-            before, old_benchmark = read_entries(folder, ()), benchmark_of(find_layout(folder))
+            before, old_benchmark = read_rows(folder, ()), benchmark_of(find_layout(folder))
         except NothingChecked as error:
             raise UsageProblem(
                 f"{base!r} ({commit[:12]}) has no submissions", "pass a commit that has submissions"
@@ -77,26 +77,26 @@ def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> Co
 
     Raises UsageProblem if the extra `build` is not installed.
     """
-    return _compared(base, commit, read_entries(before.root, ()), benchmark_of(before), after)
+    return _compared(base, commit, read_rows(before.root, ()), benchmark_of(before), after)
 
 
 def _compared(
-    base: str, commit: str, before: CheckedEntries, old_benchmark: Benchmark, layout: Layout
+    base: str, commit: str, before: CheckedFolder, old_benchmark: Benchmark, layout: Layout
 ) -> Comparison:
-    after, benchmark = read_entries(layout.root, RULES), benchmark_of(layout)
+    after, benchmark = read_rows(layout.root, RULES), benchmark_of(layout)
     diff = board_diff(_side(before, old_benchmark), _side(after, benchmark))
     unsized = tuple(unknown_sizes(benchmark))
     return Comparison(base, commit, diff, after.refused, before.refused, unsized)
 
 
-def _side(checked_entries: CheckedEntries, benchmark: Benchmark) -> BoardSide:
+def _side(checked_folder: CheckedFolder, benchmark: Benchmark) -> BoardSide:
     with extra_required():
         from geneb_ci.board.uncertainty import all_scores  # of the extra `build`
-    checked_rows = checked_entries.entries
-    categories, tasks = leaderboards(checked_rows, benchmark)
+    rows = checked_folder.rows
+    categories, tasks = leaderboards(rows, benchmark)
     if unknown_sizes(benchmark):
         return BoardSide(categories, tasks, None)
-    boards = all_scores(checked_rows, benchmark)
+    boards = all_scores(rows, benchmark)
     columns = {regime: board.scores["macro"] for regime, board in boards.items()}
     return BoardSide(categories, tasks, columns)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from geneb_ci.audit.record.old_log import FOLDER, log_files
 from geneb_ci.audit.record.published import statements_file
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.board.board import Watch, board_of, checked_entries
+from geneb_ci.board.board import Watch, board_of, checked_rows
 from geneb_ci.board.page import INDEX, assembled_files, page_files, with_data
 from geneb_ci.board.rows import encode
 from geneb_ci.board.site.inputs import Built, site_of
@@ -102,16 +102,16 @@ def generate(
         with contextlib.chdir(folder):  # so that findings have paths relative to the repository
             layout = find_layout(folder)
             _require_usual_places(layout)
-            entries = checked_entries(layout, files_of([Path()]), watch)
+            rows = checked_rows(layout, files_of([Path()]), watch)
             ledger_value = events.model_dump(mode="json")
-            board = board_of(entries, layout, events=ledger_value["events"])
+            board = board_of(rows, layout, events=ledger_value["events"])
             scripts = board.scripts()
             page = assembled_files(dict(_page(folder / PAGE)))
             if INDEX not in page:  # without its own page, a repository gets that of this version
                 page = page_files() | page
             page = with_data(page, scripts)
             built = Built(commit_id, repository.time_of(commit_id), tuple(ledger_value["events"]))
-            site = site_of(entries, board.values, benchmark_of(layout), layout, built)
+            site = site_of(rows, board.parsed_files, benchmark_of(layout), layout, built)
             page[INDEX] = completed_index(page[INDEX], site)
             page |= site.picture
             files = {**page, **board.files, **scripts, **site_files(site), **_statements(layout)}

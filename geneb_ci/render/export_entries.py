@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from geneb_ci import __version__
 from geneb_ci.audit.trust.attestation import SCORE_EVIDENCE_MEANING, Author, ScoreEvidence
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Row
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.score_list import scored_cells
 from geneb_ci.board.site.inputs import Site
@@ -49,12 +49,12 @@ class RecordLink(NamedTuple):
     """An https address, or the path in the repository if its address is not configured."""
 
 
-def record_links(entry: Entry, site: Site) -> list[RecordLink]:
+def record_links(row: Row, site: Site) -> list[RecordLink]:
     """Return links to the signed records that the evidence of a row is based on."""
     layout = site.layout
     links: list[RecordLink] = []
-    for audit_id in entry.records:
-        path = (layout.audits or layout.root) / entry.submission.model_id / f"{audit_id}.json"
+    for audit_id in row.records:
+        path = (layout.audits or layout.root) / row.submission.model_id / f"{audit_id}.json"
         address = next(iter(RepositoryLinks(site).file("", path)), None)
         is_inside = path.is_relative_to(layout.root)
         path_in_repository = path.relative_to(layout.root).as_posix() if is_inside else path.name
@@ -73,10 +73,10 @@ class Description(NamedTuple):
     """Whether an audit of the row covers the value."""
 
 
-def _source(entry: Entry, site: Site, *, is_audited: bool = True) -> dict[str, str]:
+def _source(row: Row, site: Site, *, is_audited: bool = True) -> dict[str, str]:
     """Return the address and name of the page to open first, or {} if no page is known."""
-    model, layout = entry.submission.model_id, site.layout
-    for record in record_links(entry, site) if is_audited else ():
+    model, layout = row.submission.model_id, site.layout
+    for record in record_links(row, site) if is_audited else ():
         if record.address.startswith("https://"):
             name = f"{site.benchmark.name} audit record {record.audit_id}"
             return {"source_url": record.address, "source_name": name}
@@ -114,33 +114,33 @@ def eval_results(site: Site, tokens: Mapping[str, str]) -> Iterator[tuple[str, b
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     require_hub_data(site)
     summaries = _summaries(site)
-    for entry in site.entries:
-        model, token = entry.submission.model_id, tokens.get(entry.submission.model_id)
+    for row in site.rows:
+        model, token = row.submission.model_id, tokens.get(row.submission.model_id)
         files = {
-            MEANS: [*_mean_entries(entry, site, summaries.get(model, {}), token)],
-            CELLS: [*_cell_entries(entry, site, token)],
+            MEANS: [*_mean_entries(row, site, summaries.get(model, {}), token)],
+            CELLS: [*_cell_entries(row, site, token)],
         }
-        for name, entries in files.items():
-            values = eval_result_entries_to_yaml(entries)
-            text = yaml.dump(values, Dumper=dumper, sort_keys=False, width=10_000)
+        for name, result_entries in files.items():
+            result_values = eval_result_entries_to_yaml(result_entries)
+            text = yaml.dump(result_values, Dumper=dumper, sort_keys=False, width=10_000)
             yield f"{model}/{name}", text.encode()
 
 
 def _summaries(site: Site) -> dict[str, dict[str, Mapping[str, Any]]]:
     """Return the row of means by model and regime, without regimes that have missing cells."""
     summaries: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for regime, rows in leaderboards(site.entries, site.benchmark)[0]["data"].items():
+    for regime, rows in leaderboards(site.rows, site.benchmark)[0]["data"].items():
         for row in rows:
             summaries.setdefault(row["model"], {})[regime] = row
     return summaries
 
 
 def _mean_entries(
-    entry: Entry, site: Site, row_by_regime: Mapping[str, Mapping[str, Any]], token: str | None
+    row: Row, site: Site, means_by_regime: Mapping[str, Mapping[str, Any]], token: str | None
 ) -> "Iterator[EvalResultEntry]":
     meanings = {"macro": "mean of the category means", "micro": "mean over all tasks"}
-    attestation, tasks = entry.attestation, len(site.benchmark.tasks)
-    for regime, row in row_by_regime.items():
+    attestation, tasks = row.attestation, len(site.benchmark.tasks)
+    for regime, means in means_by_regime.items():
         rerun_count = len(attestation.rerun.get(regime, ()))
         attested_by = (
             f"{Author.BOARD} from {plural(tasks, 'score')}, of which {rerun_count} were rerun"
@@ -149,58 +149,58 @@ def _mean_entries(
         for summary in SUMMARIES:
             for metric in site.benchmark.metrics:
                 task_id = f"{summary}.{regime}.{metric}"
-                value = row[f"{summary}_{metric}"]
+                score = means[f"{summary}_{metric}"]
                 description = Description(
                     f"{metric}, {meanings[summary]}", attested_by, is_audited=is_audited
                 )
-                yield _entry(entry, site, task_id, value, token, description)
+                yield _entry(row, site, task_id, score, token, description)
 
 
-def _cell_entries(entry: Entry, site: Site, token: str | None) -> "Iterator[EvalResultEntry]":
+def _cell_entries(row: Row, site: Site, token: str | None) -> "Iterator[EvalResultEntry]":
     metrics = site.benchmark.metrics
-    for regime, task, values, standing in scored_cells(entry, site.benchmark):
+    for regime, task, scores, standing in scored_cells(row, site.benchmark):
         attested_by = SCORE_EVIDENCE_MEANING[standing]
-        for metric, value in zip(metrics, values, strict=True):
+        for metric, score in zip(metrics, scores, strict=True):
             description = Description(
                 metric, attested_by, is_audited=standing is not ScoreEvidence.SUBMITTED
             )
-            yield _entry(entry, site, f"{task.id}.{regime}.{metric}", value, token, description)
+            yield _entry(row, site, f"{task.id}.{regime}.{metric}", score, token, description)
 
 
 def _entry(
-    entry: Entry,
+    row: Row,
     site: Site,
     task_id: str,
-    value: float,
+    score: float,
     token: str | None,
     description: Description,
 ) -> "EvalResultEntry":
     from huggingface_hub import EvalResultEntry
 
-    submission, dataset = entry.submission, site.benchmark.dataset
-    records = [link.address for link in record_links(entry, site)] if description.is_audited else []
+    submission, dataset = row.submission, site.benchmark.dataset
+    records = [link.address for link in record_links(row, site)] if description.is_audited else []
     notes = [
         description.meaning,
         submission.harness_version,
-        f"evidence of the row: {entry.evidence}",
+        f"evidence of the row: {row.evidence}",
     ]
     notes.append(f"attested: {description.attested_by}")
     notes += [f"audit records: {', '.join(records)}"] if records else []
     return EvalResultEntry(
         dataset_id=dataset.repo_id,
         task_id=task_id,
-        value=float(value),
+        value=float(score),
         dataset_revision=dataset.revision,
         verify_token=token,
         date=submission.run.finished_at if isinstance(submission, SubmissionV11) else None,
         notes="; ".join(notes),
-        **_source(entry, site, is_audited=description.is_audited),
+        **_source(row, site, is_audited=description.is_audited),
     )
 
 
-def evidence_of(entry: Entry, regime: str, task: str) -> CellEvidence | None:
+def evidence_of(row: Row, regime: str, task: str) -> CellEvidence | None:
     """Return the evidence of a cell; None before format 1.1 or if the cell has none."""
-    submission = entry.submission
+    submission = row.submission
     if not isinstance(submission, SubmissionV11):
         return None
     return submission.evidence.get(regime, {}).get(task)
@@ -219,11 +219,11 @@ def every_eval_ever(site: Site) -> Iterator[tuple[str, bytes]]:
             "pass --time, such as --time 2026-11-20T08:30:00Z",
         )
     collection = portable_name(re.sub(r"[^a-z0-9]+", "-", site.benchmark.name.lower()).strip("-"))
-    for entry in site.entries:
-        log = _log(entry, site, collection)
+    for row in site.rows:
+        log = _log(row, site, collection)
         text = _json_bytes(log)
         name = uuid.UUID(bytes=hashlib.sha256(text).digest()[:16], version=4)
-        developer, model = _log_folders(entry, site)
+        developer, model = _log_folders(row, site)
         yield f"data/{collection}/{developer}/{model}/{name}.json", text
 
 
@@ -241,9 +241,9 @@ def portable_name(name: str) -> str:
     return f"{folder}_" if folder.partition(".")[0].lower() in _RESERVED else folder
 
 
-def hub_id(entry: Entry, site: Site) -> str:
+def hub_id(row: Row, site: Site) -> str:
     """Return the Hub repository of a row's weights; "" if it is unknown or not on the Hub."""
-    submission, model_entry = entry.submission, site.model_entry(entry.submission.model_id)
+    submission, model_entry = row.submission, site.model_entry(row.submission.model_id)
     names: list[str] = []
     if isinstance(submission, SubmissionV11) and submission.run.model.kind == "huggingface":
         names.append(submission.run.model.location)
@@ -258,18 +258,18 @@ def hub_id(entry: Entry, site: Site) -> str:
     return next((location for location in names if HUB_ID.fullmatch(location)), "")
 
 
-def _log_folders(entry: Entry, site: Site) -> tuple[str, str]:
+def _log_folders(row: Row, site: Site) -> tuple[str, str]:
     """Return the two folders of a log: developer and model."""
-    if name := hub_id(entry, site):
+    if name := hub_id(row, site):
         developer, _, model = name.partition("/")
     else:
-        developer, model = _owner(entry, site), entry.submission.model_id
+        developer, model = _owner(row, site), row.submission.model_id
     return portable_name(developer), portable_name(model)
 
 
-def _owner(entry: Entry, site: Site) -> str:
+def _owner(row: Row, site: Site) -> str:
     """Return the owner of the repository of the authors' code, or NOT_STATED if it is unknown."""
-    model_entry = site.model_entry(entry.submission.model_id)
+    model_entry = site.model_entry(row.submission.model_id)
     path = (
         urlsplit(model_entry.code.repository).path
         if model_entry is not None and model_entry.code
@@ -279,8 +279,8 @@ def _owner(entry: Entry, site: Site) -> str:
     return owner if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*", owner) else NOT_STATED
 
 
-def _log(entry: Entry, site: Site, collection: str) -> dict[str, Any]:
-    submission, when = entry.submission, str(site.built.when)
+def _log(row: Row, site: Site, collection: str) -> dict[str, Any]:
+    submission, when = row.submission, str(site.built.when)
     timestamp = str(int(datetime.fromisoformat(when).timestamp()))
     run = submission.run if isinstance(submission, SubmissionV11) else None
     return {
@@ -288,7 +288,7 @@ def _log(entry: Entry, site: Site, collection: str) -> dict[str, Any]:
         "evaluation_id": f"{collection}/{submission.model_id}/{timestamp}",
         **({"evaluation_timestamp": run.finished_at} if run else {}),
         "retrieved_timestamp": timestamp,
-        "source_metadata": _source_metadata(entry, site),
+        "source_metadata": _source_metadata(row, site),
         "eval_library": {
             "name": site.benchmark.name,
             "version": submission.harness_version,
@@ -297,27 +297,27 @@ def _log(entry: Entry, site: Site, collection: str) -> dict[str, Any]:
                 **({"run": _json_text(run.model_dump(mode="json"))} if run else {}),
             },
         },
-        "model_info": _model_info(entry, site),
-        "evaluation_results": [*_results(entry, site)],
+        "model_info": _model_info(row, site),
+        "evaluation_results": [*_results(row, site)],
     }
 
 
-def _source_metadata(entry: Entry, site: Site) -> dict[str, Any]:
-    submission, records = entry.submission, record_links(entry, site)
+def _source_metadata(row: Row, site: Site) -> dict[str, Any]:
+    submission, records = row.submission, record_links(row, site)
     details = {
         "exported_by": f"geneb-ci {__version__}",
         "submission_format": submission.schema_version,
         "submitted_by": submission.meta.submitted_by,
         "provenance": submission.meta.provenance,
-        "authorship": str(entry.authorship),
-        "evidence": str(entry.evidence),
-        "trust_level": str(entry.level),
+        "authorship": str(row.authorship),
+        "evidence": str(row.evidence),
+        "trust_level": str(row.level),
     }
     if site.publication.paper:
         details["paper"] = site.publication.paper.address
     if submission.schema_ is not None:
         details["submission_schema"] = submission.schema_
-    statements = entry.attestation.every_statement
+    statements = row.attestation.every_statement
     details["attested"] = _json_text([statement._asdict() for statement in statements])
     if records:
         details["audit_records"] = " ".join(link.address for link in records)
@@ -325,7 +325,7 @@ def _source_metadata(entry: Entry, site: Site) -> dict[str, Any]:
         details["gaps"] = _json_text(submission.gaps)
     if isinstance(submission, SubmissionV12) and submission.receipt is not None:
         details["receipt"] = _json_text(submission.receipt.model_dump(mode="json"))
-    source = _source(entry, site)
+    source = _source(row, site)
     url = {"source_organization_url": source["source_url"]} if source else {}
     return {
         "source_name": f"{site.benchmark.name} leaderboard",
@@ -333,20 +333,20 @@ def _source_metadata(entry: Entry, site: Site) -> dict[str, Any]:
         "source_organization_name": f"{site.benchmark.name} leaderboard",
         **url,
         # In official rows the benchmark's authors evaluated models of others; else it is unknown.
-        "evaluator_relationship": "third_party" if entry.authorship == "official" else "other",
+        "evaluator_relationship": "third_party" if row.authorship == "official" else "other",
         "additional_details": details,
     }
 
 
-def _model_info(entry: Entry, site: Site) -> dict[str, Any]:
-    submission, name = entry.submission, hub_id(entry, site)
+def _model_info(row: Row, site: Site) -> dict[str, Any]:
+    submission, name = row.submission, hub_id(row, site)
     model_entry = site.model_entry(submission.model_id)
     has_weights = bool(name) or (model_entry is not None and model_entry.weights is not None)
     meta = submission.meta
     return {
         "name": meta.display,
         "id": name or submission.model_id,
-        "developer": name.partition("/")[0] if name else _owner(entry, site),
+        "developer": name.partition("/")[0] if name else _owner(row, site),
         "additional_details": {
             "deployment_type": "self_deployed",
             "model_availability": "open_weights" if has_weights else "unknown",
@@ -359,11 +359,11 @@ def _model_info(entry: Entry, site: Site) -> dict[str, Any]:
     }
 
 
-def _results(entry: Entry, site: Site) -> Iterator[dict[str, Any]]:
+def _results(row: Row, site: Site) -> Iterator[dict[str, Any]]:
     benchmark, dataset = site.benchmark, site.benchmark.dataset
     is_on_hub = HUB_ID.fullmatch(dataset.repo_id) is not None
-    for regime, task, values, standing in scored_cells(entry, benchmark):
-        evidence = evidence_of(entry, regime, task.id)
+    for regime, task, values, standing in scored_cells(row, benchmark):
+        evidence = evidence_of(row, regime, task.id)
         attested_by = SCORE_EVIDENCE_MEANING[standing]
         size = evidence.n_test if evidence is not None else task.n_test
         source: dict[str, Any] = {"dataset_name": task.label}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.audit.trust.attestation import SCORE_EVIDENCE_MEANING, ScoreEvidence
-from geneb_ci.board.columns import COLUMNS, Entry
+from geneb_ci.board.columns import COLUMNS, Row
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.board.score_list import ScoredCell, scored_cells
 from geneb_ci.board.site.inputs import Built, Site, site_of
@@ -60,7 +60,7 @@ _TASK_FILE = re.compile(r"tasks/([A-Za-z0-9._-]+)/(train|test)\.csv(\.gz)?", re.
 def tables(site: Site) -> tuple[Table, ...]:
     """Return the tables of rows, cells and values, sorted by model id in lower case."""
     has_errors = not unknown_sizes(site.benchmark)
-    values = values_table(site.entries, site.benchmark, has_errors=has_errors)
+    values = values_table(site.rows, site.benchmark, has_errors=has_errors)
     return _models(site), _scores(site), values
 
 
@@ -73,14 +73,14 @@ def _models(site: Site) -> Table:
         TableColumn("harness_version", "text", "Version of the harness, as submitted."),
         TableColumn("records", "text", "Signed audit records, separated by spaces."),
     ]
-    rows = []
-    for entry in site.entries:
-        values = [_plain(column.value(entry)) for _, column in named_columns]
-        records = " ".join(link.address for link in record_links(entry, site))
-        submission = entry.submission
+    lines = []
+    for row in site.rows:
+        facts = [_plain(column.value(row)) for _, column in named_columns]
+        records = " ".join(link.address for link in record_links(row, site))
+        submission = row.submission
         versions = (submission.schema_version, submission.harness_version)
-        rows.append((*values, submission.meta.provenance, *versions, records or None))
-    return Table("models", "One line for each model of the board.", tuple(columns), lambda: rows)
+        lines.append((*facts, submission.meta.provenance, *versions, records or None))
+    return Table("models", "One line for each model of the board.", tuple(columns), lambda: lines)
 
 
 _KINDS: Mapping[str, ColumnKind] = {"size": "count", "count": "count", "flag": "flag"}
@@ -116,21 +116,21 @@ def _scores(site: Site) -> Table:
             f"submitter's word unless `{ScoreEvidence.RECOMPUTED}`. {meanings}.",
         )
     )
-    rows = [
-        _score_row(entry, cell, metrics)
-        for entry in site.entries
-        for cell in scored_cells(entry, site.benchmark)
+    lines = [
+        _score_row(row, cell, metrics)
+        for row in site.rows
+        for cell in scored_cells(row, site.benchmark)
     ]
     return Table(
-        "scores", "One line for each model, regime and task.", tuple(columns), lambda: rows
+        "scores", "One line for each model, regime and task.", tuple(columns), lambda: lines
     )
 
 
-def _score_row(entry: Entry, cell: ScoredCell, metrics: Iterable[str]) -> tuple[Any, ...]:
+def _score_row(row: Row, cell: ScoredCell, metrics: Iterable[str]) -> tuple[Any, ...]:
     regime, task, values, standing = cell
-    evidence = evidence_of(entry, regime, task.id)
+    evidence = evidence_of(row, regime, task.id)
     return (
-        *(entry.submission.model_id, regime, task.id, task.category),
+        *(row.submission.model_id, regime, task.id, task.category),
         task.n_test if evidence is None else evidence.n_test,
         *values,
         *(evidence and list(getattr(evidence.per_seed, metric)) for metric in metrics),
@@ -151,9 +151,9 @@ def csv_bytes(table: Table) -> bytes:
     return b"".join(csv_text(table))
 
 
-def parquet_of(entries: Iterable[Entry], layout: Layout) -> dict[str, bytes]:
+def parquet_of(rows: Iterable[Row], layout: Layout) -> dict[str, bytes]:
     """Return the tables of a board that is not published as Parquet, by file name."""
-    site = site_of(entries, {}, benchmark_of(layout), layout, Built())
+    site = site_of(rows, {}, benchmark_of(layout), layout, Built())
     return dict(parquet_files(site)) | {CODEBOOK: codebook((*tables(site), *PAGE_TABLES))}
 
 

@@ -155,14 +155,14 @@ def one_matrix_bounds(n: int, correct: int) -> Bounds:
 
     It has n sequences, `correct` of them on the diagonal.
     """
-    errors = n - correct
-    if not errors:
+    wrong = n - correct
+    if not wrong:
         return Bounds(1.0, 1.0, 1.0, 1.0)
     if not correct:
         return Bounds(-1.0, 0.0, 0.0, 0.0)
-    classes = n + errors
+    classes = n + wrong
     return Bounds(
-        -errors / n, n / (n + errors), correct / n / classes, 1.0 - 2 * errors / (classes * n)
+        -wrong / n, n / (n + wrong), correct / n / classes, 1.0 - 2 * wrong / (classes * n)
     )
 
 
@@ -172,8 +172,8 @@ def mean_bounds(n: int, correct: int, repeats: int) -> Bounds:
     Each has n sequences; together they have `correct` of them on the diagonals.
     """
     total = n * repeats
-    errors = total - correct
-    if not errors or not correct:
+    wrong = total - correct
+    if not wrong or not correct:
         return one_matrix_bounds(n, correct // repeats)
     acc = correct / total
     return Bounds(acc - 1.0, (1.0 + acc) / 2, acc / (n * (2.0 - acc)), 1.0 - (1.0 - acc) / n)

@@ -63,17 +63,17 @@ def resemblances(view: RowView) -> list[Resemblance]:
 def _near_counts(view: RowView) -> "Counter[int]":
     """Return the number of near cells by row of the table; rows without any are missing."""
     near_rows: list[list[int]] = []
-    for x, (values, rows) in zip(view.row, _sorted_cells(view.table), strict=True):
-        if x != x or x in WHOLE:  # noqa: PLR0124 (NaN)
+    for score, (sorted_scores, rows) in zip(view.row, _sorted_cells(view.table), strict=True):
+        if score != score or score in WHOLE:  # noqa: PLR0124 (NaN)
             continue  # a solved task makes no two models alike
         # The bounds are wider than NEAR by far more than a rounding error: the exact test follows.
         first, last = (
-            bisect.bisect_left(values, x - SEARCH_DISTANCE),
-            bisect.bisect_right(values, x + SEARCH_DISTANCE),
+            bisect.bisect_left(sorted_scores, score - SEARCH_DISTANCE),
+            bisect.bisect_right(sorted_scores, score + SEARCH_DISTANCE),
         )
-        while first < last and not abs(x - values[first]) < NEAR:
+        while first < last and not abs(score - sorted_scores[first]) < NEAR:
             first += 1
-        while first < last and not abs(x - values[last - 1]) < NEAR:
+        while first < last and not abs(score - sorted_scores[last - 1]) < NEAR:
             last -= 1
         near_rows.append(rows[first:last])  # sorted, so near scores stand together
     return Counter(itertools.chain.from_iterable(near_rows))
@@ -122,11 +122,11 @@ def is_near_copy(view: RowView, number: int) -> bool:
     return resemblance.near_cells >= near_cells_of_copy(resemblance.cells)
 
 
-def _resemblance(row: Vector, number: int, other: Vector, near_cells: int) -> Resemblance:
+def _resemblance(row: Vector, number: int, other_row: Vector, near_cells: int) -> Resemblance:
     if near_cells < COUNT_MIN:  # nearly always: skip the rest
         return Resemblance(number, len(row), near_cells, 0)
-    cells = _count(tuple(map(add, row, other)))
-    equal = sum(x == y and x not in WHOLE for x, y in zip(row, other, strict=True))
+    cells = _count(tuple(map(add, row, other_row)))
+    equal = sum(x == y and x not in WHOLE for x, y in zip(row, other_row, strict=True))
     return Resemblance(number, cells, near_cells, equal)
 
 
@@ -180,18 +180,18 @@ def _complete_rows(
 
 
 def affine_copy(
-    view: RowView, part: slice, residual_max: float, shift_min: float = -1.0
+    view: RowView, regime: slice, residual_max: float, shift_min: float = -1.0
 ) -> AffineFit | None:
-    """Return the best linear fit of this row by another in a regime, the slice `part`.
+    """Return the best linear fit of this row by another in a regime, the slice `regime`.
 
     Return None if no residual is below `residual_max`. Rows that the fit shifts by `shift_min` or
     less are skipped, so that a copy hides no other row.
     """
-    own_row = _standardised(view.row[part])
+    own_row = _standardised(view.row[regime])
     if own_row is None:
         return None
     best_fit: AffineFit | None = None
-    size = part.stop - part.start
+    size = regime.stop - regime.start
     residual_limit = residual_max * math.sqrt(size) / own_row.norm
     first, last, head = (
         own_row.unit_deviations[0],
@@ -204,25 +204,25 @@ def affine_copy(
         math.sqrt(2.0 - 2.0 * math.sqrt(max(0.0, 1.0 - residual_limit * residual_limit))) + _SLACK
     )
     dist = math.dist
-    rows = _complete_rows(view.table, part.start, part.stop)
-    for number, _, other in [row for row in rows if dist(head, row[1]) <= distance_max]:
+    rows = _complete_rows(view.table, regime.start, regime.stop)
+    for number, _, other_row in [row for row in rows if dist(head, row[1]) <= distance_max]:
         if number == view.own_index:
             continue
         # No single residual can exceed the root of the sum of squares: a cheap test first.
-        scores = other.unit_deviations
+        scores = other_row.unit_deviations
         if abs(first - scores[0]) > residual_limit or abs(last - scores[-1]) > residual_limit:
             continue
-        correlation = dot(own_row.unit_deviations, other.unit_deviations)
+        correlation = dot(own_row.unit_deviations, other_row.unit_deviations)
         residual = own_row.norm * math.sqrt(max(0.0, 1 - correlation * correlation) / size)
         if (
             correlation > 0
             and residual < residual_max
             and (best_fit is None or residual < best_fit.residual)
         ):
-            slope = correlation * own_row.norm / other.norm
-            offset = own_row.mean - slope * other.mean
-            shift = abs(own_row.mean - other.mean)
-            shift += abs(own_row.norm - other.norm) / math.sqrt(size)
+            slope = correlation * own_row.norm / other_row.norm
+            offset = own_row.mean - slope * other_row.mean
+            shift = abs(own_row.mean - other_row.mean)
+            shift += abs(own_row.norm - other_row.norm) / math.sqrt(size)
             if shift <= shift_min:
                 continue
             best_fit = AffineFit(number, slope, offset, residual, shift)
@@ -240,29 +240,29 @@ _BEST_COUNT = 3
 def _best_scores(table: ScoreTable) -> list[list[tuple[float, int]]]:
     """Return the `_BEST_COUNT` best scores of each cell, with the number of their row."""
     best = []
-    for values, rows in _sorted_cells(table):
-        ranked = list(zip(values[-_BEST_COUNT:], rows[-_BEST_COUNT:], strict=True))[::-1]
+    for scores, rows in _sorted_cells(table):
+        ranked = list(zip(scores[-_BEST_COUNT:], rows[-_BEST_COUNT:], strict=True))[::-1]
         best.append(ranked + [_NO_SCORE] * (_BEST_COUNT - len(ranked)))
     return best
 
 
-def lead_share(view: RowView, part: slice) -> float:
+def lead_share(view: RowView, regime: slice) -> float:
     """Return the share of a regime's cells in which the row exceeds every other row but one.
 
-    The regime is the slice `part`. The exempt row is the same in all cells, the one that makes the
+    `regime` is its slice. The exempt row is the same in all cells, the one that makes the
     share largest, since otherwise a single row of high scores would end every lead.
     """
-    best, own_index = _best_scores(view.table)[part], view.own_index
+    best, own_index = _best_scores(view.table)[regime], view.own_index
     leading_cells = 0
     second_cells: Counter[int] = Counter()
     """By other row, the number of cells in which only that row is not exceeded."""
-    for x, ((first, leader), (second, runner_up), (third, _)) in zip(
-        view.row[part], best, strict=True
+    for score, ((first, leader), (second, runner_up), (third, _)) in zip(
+        view.row[regime], best, strict=True
     ):
         best_other, best_row = (second, runner_up) if leader == own_index else (first, leader)
-        if x > best_other:
+        if score > best_other:
             leading_cells += 1
-        elif x > (third if own_index in (leader, runner_up) else second):
+        elif score > (third if own_index in (leader, runner_up) else second):
             second_cells[best_row] += 1
     return (leading_cells + max(second_cells.values(), default=0)) / len(best)
 
@@ -347,19 +347,19 @@ def _splits_of_one_assay(tasks: list[_TaskFacts]) -> Iterator[Relation]:
     for task in tasks:
         groups.setdefault((task.category, task.size, _last_word(task)), []).append(task)
     pairs = (pair for group in groups.values() for pair in itertools.combinations(group, 2))
-    for a, b in sorted(pairs):
-        if _is_split_of_same_assay(a, b):
-            yield Relation(a.number, ((b.number, 1.0),))
+    for first, second in sorted(pairs):
+        if _is_split_of_same_assay(first, second):
+            yield Relation(first.number, ((second.number, 1.0),))
 
 
 def _last_word(task: _TaskFacts) -> str:
     return task.id.rpartition("_")[2].casefold()
 
 
-def _is_split_of_same_assay(a: _TaskFacts, b: _TaskFacts) -> bool:
+def _is_split_of_same_assay(first: _TaskFacts, second: _TaskFacts) -> bool:
     """Whether two tasks of different collections have nearly the same class shares."""
-    has_similar_shares = abs(a.counts[0] - b.counts[0]) <= CLASS_SHARE * a.size
-    return has_similar_shares and a.id.partition("_")[0] != b.id.partition("_")[0]
+    has_similar_shares = abs(first.counts[0] - second.counts[0]) <= CLASS_SHARE * first.size
+    return has_similar_shares and first.id.partition("_")[0] != second.id.partition("_")[0]
 
 
 @functools.lru_cache(maxsize=4)
@@ -369,9 +369,9 @@ def _relation_differences(
     """Return the sorted differences of all rows, by relation and start of the regime."""
     differences_by_key = {}
     for number, relation in enumerate(relations):
-        for part in table.regimes:
-            differences = (relation.difference(row, part.start) for row in table.vectors)
-            differences_by_key[number, part.start] = sorted(
+        for regime in table.regimes:
+            differences = (relation.difference(row, regime.start) for row in table.vectors)
+            differences_by_key[number, regime.start] = sorted(
                 difference for difference in differences if not math.isnan(difference)
             )
     return differences_by_key

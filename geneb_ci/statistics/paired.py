@@ -152,11 +152,11 @@ def macro_weights(categories: Mapping[str, tuple[str, ...]]) -> dict[str, float]
     return {task: 1 / (len(task_lists) * len(tasks)) for tasks in task_lists for task in tasks}
 
 
-def _probability(value: float, se: float) -> float:
+def _probability(difference: float, se: float) -> float:
     """Return the probability that a true difference, estimated with error `se`, is above 0."""
     if se == 0:
-        return 0.5 if value == 0 else float(value > 0)
-    return 0.5 * math.erfc(-value / (se * math.sqrt(2)))
+        return 0.5 if difference == 0 else float(difference > 0)
+    return 0.5 * math.erfc(-difference / (se * math.sqrt(2)))
 
 
 def _influence(truth: Codes, predictions_by_fit: Codes, classes: int) -> tuple[float, Reals, float]:
@@ -165,12 +165,12 @@ def _influence(truth: Codes, predictions_by_fit: Codes, classes: int) -> tuple[f
     In a constant class, all rows have the same prediction.
     """
     sizes = np.bincount(truth, minlength=classes).astype(np.float64)
-    values, psi = [], np.zeros(len(truth))
+    mccs, psi = [], np.zeros(len(truth))
     spreads = np.zeros(classes)
     for predictions in predictions_by_fit:
         counts = np.bincount(truth.astype(np.int64) * classes + predictions, minlength=classes**2)
         counts = counts.reshape(classes, classes)
-        values.append(scores_of_matrix(counts.tolist()).mcc)
+        mccs.append(scores_of_matrix(counts.tolist()).mcc)
         is_constant = (counts > 0).sum(axis=1) == 1  # all rows of a class have one prediction
         smooth = (counts + 0.5) * (sizes / (sizes + classes / 2))[:, None]
         matrix = np.where(is_constant[:, None], smooth, counts)
@@ -184,7 +184,7 @@ def _influence(truth: Codes, predictions_by_fit: Codes, classes: int) -> tuple[f
         spreads += np.where(is_constant, np.sqrt(variance), 0.0)
     count = len(predictions_by_fit)
     # Fits of one model err on the same rows; taken as always the same, which is the widest case.
-    return math.fsum(values) / count, psi / count, float(((spreads / count) ** 2).sum())
+    return math.fsum(mccs) / count, psi / count, float(((spreads / count) ** 2).sum())
 
 
 def _gradient(matrix: Reals) -> Reals:

@@ -240,8 +240,8 @@ def _fitted(
     regimes: tuple[slice, ...],
 ) -> Fitted:
     fit_scales: list[float] = []
-    for part in regimes:
-        fit_scales += [FIRST_SCALE * median(mads[part])] * (part.stop - part.start)
+    for regime in regimes:
+        fit_scales += [FIRST_SCALE * median(mads[regime])] * (regime.stop - regime.start)
     fit = _fit(clipped, fit_scales)
     fit_scales = _scales(_residuals(rows, centre, clipped, fit_scales, fit), regimes, rounds=1)[0]
     fit = _fit(clipped, fit_scales)
@@ -379,9 +379,9 @@ def _residuals_over_spread(
 ) -> list[float]:
     """Return the absolute residuals of a row, divided by the row's spread."""
     sizes: list[float] = []
-    for part in regimes:
-        spread = row_spread([x / s for x, s in zip(row[part], scales[part], strict=True)])
-        sizes += [abs(x) / spread for x in row[part]]
+    for regime in regimes:
+        spread = row_spread([x / s for x, s in zip(row[regime], scales[regime], strict=True)])
+        sizes += [abs(x) / spread for x in row[regime]]
     return sizes
 
 

@@ -90,17 +90,17 @@ def resampled_tasks(
     A category does not count in a resample that drew none of its tasks.
     """
     tasks = [task for members in categories for task in members]
-    values = np.array([differences[task] for task in tasks])
+    task_differences = np.array([differences[task] for task in tasks])
     task_counts = generator.multinomial(
         len(tasks), np.full(len(tasks), 1 / len(tasks)), size=resamples
     )
     sums, sizes, start = [], [], 0
     for members in categories:
         category_counts = task_counts[:, start : start + len(members)]
-        sums.append(category_counts @ values[start : start + len(members)])
+        sums.append(category_counts @ task_differences[start : start + len(members)])
         sizes.append(category_counts.sum(1))
         start += len(members)
     total, size = np.array(sums), np.array(sizes)
     means = np.divide(total, size, out=np.zeros_like(total), where=size > 0)
-    result: Reals = means.sum(0) / (size > 0).sum(0)
-    return result
+    mean_differences: Reals = means.sum(0) / (size > 0).sum(0)
+    return mean_differences

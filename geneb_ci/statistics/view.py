@@ -85,10 +85,10 @@ def leave_one_out_of(
     distances: list[float] = []
     spreads: list[float] = []
     scales = reference.scales(own_fit_index)
-    for part in reference.table.regimes:
-        sizes = [x / s for x, s in zip(residuals[part], scales[part], strict=True)]
+    for regime in reference.table.regimes:
+        sizes = [x / s for x, s in zip(residuals[regime], scales[regime], strict=True)]
         spreads.append(
-            row_spread([t for x, t in zip(row[part], sizes, strict=True) if not math.isnan(x)])
+            row_spread([t for x, t in zip(row[regime], sizes, strict=True) if not math.isnan(x)])
         )
         distances += [t / max(1.0, spreads[-1]) for t in sizes]
     weight_by_row = {reference.rows[k]: w for k, w in enumerate(weights) if w}
@@ -118,14 +118,14 @@ def _squares(fit: Reference) -> tuple[list[float], list[float]]:
 
 
 def _dots(
-    rows: Sequence[Sequence[float]], squares: Sequence[float], other: Sequence[float]
+    rows: Sequence[Sequence[float]], squares: Sequence[float], vector: Sequence[float]
 ) -> list[float]:
     """Return a'b = (|a|^2 + |b|^2 - |a - b|^2) / 2 for each row a, in a fifth of the time of `dot`.
 
     `squares` are |a|^2. The error is some 1e-16 of the squares, which are thousands here.
     """
-    pairs, own_square = zip(rows, squares, strict=True), dot(other, other)
-    return [(square + own_square - math.dist(row, other) ** 2) / 2 for row, square in pairs]
+    pairs, own_square = zip(rows, squares, strict=True), dot(vector, vector)
+    return [(square + own_square - math.dist(row, vector) ** 2) / 2 for row, square in pairs]
 
 
 def _downdated(
@@ -242,10 +242,10 @@ class RowView:
 
 def view_of(row: Vector, own_path: Path, peers: Peers, benchmark: Benchmark) -> RowView:
     """Return the view of the row whose file is `own_path` among the other rows."""
-    key = ("table", benchmark.name, benchmark.sha256)
-    table = peers.derived.get(key)
+    table_key = ("table", benchmark.name, benchmark.sha256)
+    table = peers.derived.get(table_key)
     if table is None:
-        table = peers.derived[key] = table_of(peers.rows, benchmark)
+        table = peers.derived[table_key] = table_of(peers.rows, benchmark)
     return RowView(benchmark, table, row, table.index.get(own_path))
 
 
@@ -335,43 +335,41 @@ def led_categories(view: RowView) -> list[LedCategory]:
         return []
     start = view.shots.index(math.inf) * len(view.benchmark.task_ids)
     index_of = {task: start + number for number, task in enumerate(view.benchmark.task_ids)}
-    parts = _parts(view.benchmark.categories, index_of)
-    all_means = _category_means(view.table, parts)
+    categories = _parts(view.benchmark.categories, index_of)
+    all_means = _category_means(view.table, categories)
     if all_means is None or view.others_count < ROWS_MIN:
         return []
-    means = _means(view.row, parts)
+    means = _means(view.row, categories)
     if any(map(math.isnan, means)):
         return []
     led_numbers = [
-        k for k, mean in enumerate(means) if _count_above(view, parts, k, mean) <= ABOVE_MAX
+        k for k, mean in enumerate(means) if _count_above(view, categories, k, mean) <= ABOVE_MAX
     ]
     if not led_numbers:
         return []
     own = all_means.rows.index(view.own_index) if view.own_index in all_means.rows else None
     residuals = all_means.residuals_of(means, own)
-    result = []
+    led = []
     for number in led_numbers:
-        category, cells = parts[number]
+        category, cells = categories[number]
         size = residuals[number] / all_means.scale(number, own)
         expected = means[number] - residuals[number]
-        result.append(
-            LedCategory(category, means[number], expected, size, _by_distance(view, cells))
-        )
-    return sorted(result, key=lambda lead: -lead.size)
+        led.append(LedCategory(category, means[number], expected, size, _by_distance(view, cells)))
+    return sorted(led, key=lambda lead: -lead.size)
 
 
-def _count_above(view: RowView, parts: Parts, category: int, mean: float) -> int:
+def _count_above(view: RowView, categories: Parts, category: int, mean: float) -> int:
     """Return how many other rows have at least this mean in a category."""
-    by_row, ranked = _ranked_means(view.table, parts)[category]
+    by_row, ranked = _ranked_means(view.table, categories)[category]
     count = len(ranked) - bisect.bisect_left(ranked, mean)
     return count - (view.own_index is not None and by_row[view.own_index] >= mean)
 
 
 @functools.lru_cache(maxsize=4)
-def _ranked_means(table: ScoreTable, parts: Parts) -> list[tuple[list[float], list[float]]]:
+def _ranked_means(table: ScoreTable, categories: Parts) -> list[tuple[list[float], list[float]]]:
     """Return the means of each category: of every row, and sorted without NaN."""
     ranked = []
-    for _, cells in parts:
+    for _, cells in categories:
         means = [_mean(row, cells) for row in table.vectors]
         ranked.append((means, sorted(mean for mean in means if not math.isnan(mean))))
     return ranked
@@ -392,14 +390,14 @@ def _mean(row: Vector, cells: Sequence[int]) -> float:
     return math.fsum(row[cell] for cell in cells) / len(cells)
 
 
-def _means(row: Vector, parts: Parts) -> list[float]:
-    return [_mean(row, cells) for _, cells in parts]
+def _means(row: Vector, categories: Parts) -> list[float]:
+    return [_mean(row, cells) for _, cells in categories]
 
 
 @functools.lru_cache(maxsize=4)
-def _category_means(table: ScoreTable, parts: Parts) -> _CategoryMeans | None:
+def _category_means(table: ScoreTable, categories: Parts) -> _CategoryMeans | None:
     """Return the category means of a table; None if fewer than `ROWS_MIN` rows are complete."""
-    means = {i: _means(row, parts) for i, row in enumerate(table.vectors)}
+    means = {i: _means(row, categories) for i, row in enumerate(table.vectors)}
     complete = {i: row for i, row in means.items() if not any(map(math.isnan, row))}
     if len(complete) < ROWS_MIN:
         return None

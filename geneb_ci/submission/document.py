@@ -62,14 +62,14 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _float(token: str) -> float:
-    value = float(token)
-    if len(token) > NUMBER_CHARS_MAX or value in _INFINITE:
+    number = float(token)
+    if len(token) > NUMBER_CHARS_MAX or number in _INFINITE:
         raise _Doubtful
-    if not value:
+    if not number:
         if _NONZERO.match(token):
             raise _Doubtful
         return 0.0  # also for -0.0, as the scanner reads it
-    return value
+    return number
 
 
 def _int(token: str) -> int:
@@ -119,7 +119,7 @@ class _Members(NamedTuple):
     @classmethod
     def of(cls, value: Any) -> "_Members":
         """Return the names, numbers and sizes in a value, down to the limit of depth."""
-        level, values, numbers = [value], 1, 0
+        level, value_count, number_count = [value], 1, 0
         names: list[str] = []
         floats = [value] if type(value) is float else []
         for _ in range(DEPTH_MAX):
@@ -130,15 +130,15 @@ class _Members(NamedTuple):
                     inner += parent.values()
                 elif type(parent) is list:
                     inner += parent
-                    numbers += sum(type(item) in _NUMBERS for item in parent)
-            values += len(inner)
-            if values - numbers > VALUES_MAX or numbers > NUMBERS_MAX:
+                    number_count += sum(type(item) in _NUMBERS for item in parent)
+            value_count += len(inner)
+            if value_count - number_count > VALUES_MAX or number_count > NUMBERS_MAX:
                 return cls(names, floats, is_within_limits=False)
-            kinds = set(map(type, inner))
+            types = set(map(type, inner))
             floats += (
-                inner if kinds == _FLOATS else [member for member in inner if type(member) is float]
+                inner if types == _FLOATS else [member for member in inner if type(member) is float]
             )
-            if kinds.isdisjoint(_NESTING):
+            if types.isdisjoint(_NESTING):
                 return cls(names, floats, is_within_limits=True)
             level = [member for member in inner if type(member) in _NESTING]
         return cls(names, floats, is_within_limits=False)
@@ -177,27 +177,27 @@ def locate(text: str, path: KeyPath) -> Span | None:
     if not path:
         return Span(-1, start, _skip(text, start)[1])
     span = Span(-1, start, len(text))
-    for part in path:
-        member = _step(text, span.start, part)
+    for step in path:
+        member = _step(text, span.start, step)
         if member is None:
             return None
         span = member
     return span
 
 
-def _step(text: str, start: int, part: str | int) -> Span | None:
+def _step(text: str, start: int, step: str | int) -> Span | None:
     """Return the position of a member of the object or array that begins at `start`, or None."""
     closing = {"{": "}", "[": "]"}.get(text[start])
-    if closing is None or (closing == "}") != isinstance(part, str):
+    if closing is None or (closing == "}") != isinstance(step, str):
         return None
     offset, number = after_blank(text, start + 1), 0
     while text[offset] != closing:
-        key_at, name = -1, ""
+        key_at, key = -1, ""
         if closing == "}":
             key_at = offset
-            name, offset = member_key(text, offset)
+            key, offset = member_key(text, offset)
         end = _skip(text, offset)[1]
-        if part == (name if closing == "}" else number):
+        if step == (key if closing == "}" else number):
             return Span(key_at, offset, end)
         number += 1
         offset = after_blank(text, end)
@@ -327,8 +327,8 @@ def parse_document(
     value = UNUSABLE if spans else quick_value(text)
     if value is not UNUSABLE:
         return Document(name, path, digest, text, value, None, faults)
-    result = scan(text)
-    return Document(name, path, digest, text, result.value, result.spans, (*faults, *result.faults))
+    parsed = scan(text)
+    return Document(name, path, digest, text, parsed.value, parsed.spans, (*faults, *parsed.faults))
 
 
 _VERSION = ("schema_version",)
@@ -355,13 +355,13 @@ def downgraded(document: Document) -> str | None:
     value, text = document.value, document.text
     if not isinstance(value, dict) or ENTRY_MEMBER not in value or document.faults:
         return None
-    version, entry = document.span(_VERSION), document.span((ENTRY_MEMBER,))
-    if version is None or entry is None or version.start > entry.start:
+    version, entry_span = document.span(_VERSION), document.span((ENTRY_MEMBER,))
+    if version is None or entry_span is None or version.start > entry_span.start:
         return None
-    before = entry.key - 1
+    before = entry_span.key - 1
     is_upgraded = text[version.start : version.end] == '"1.1"' and text.startswith(
         f',"{ENTRY_MEMBER}":{{', before
     )
     if not is_upgraded:
         return None
-    return f'{text[: version.start]}"1.0"{text[version.end : before]}{text[entry.end :]}'
+    return f'{text[: version.start]}"1.0"{text[version.end : before]}{text[entry_span.end :]}'

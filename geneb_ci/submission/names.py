@@ -100,11 +100,11 @@ def _prototypes() -> dict[str, str]:
     }
 
 
-def _is_prototype(text: str, character: str, lookalikes_of: dict[str, list[str]]) -> bool:
-    """Whether `text` is the prototype of `character`; the table lists both directions."""
-    if len(text) > 1 or len(lookalikes_of.get(text, ())) > 1:
+def _is_prototype(candidate: str, character: str, lookalikes_of: dict[str, list[str]]) -> bool:
+    """Whether `candidate` is the prototype of `character`; the table lists both directions."""
+    if len(candidate) > 1 or len(lookalikes_of.get(candidate, ())) > 1:
         return True
-    return text < character
+    return candidate < character
 
 
 CARD_BYTES_MAX = 100_000  # the longest public card has 2.6 kB
@@ -135,9 +135,9 @@ class Card:
     def entry_named(self, *words: str) -> CardField | None:
         """Return the first entry whose name contains one of the words, ignoring letter case."""
         for word in words:
-            for entry in self.entries:
-                if word in entry.name.casefold():
-                    return entry
+            for field in self.entries:
+                if word in field.name.casefold():
+                    return field
         return None
 
     def position(self, line: int) -> Position:

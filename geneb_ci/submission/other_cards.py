@@ -64,35 +64,35 @@ def facts_of(card: Card) -> CardFacts:
         weights_of(card),
         training_of(card),
     )
-    text = weights_field.value if weights_field else ""
+    weights_text = weights_field.value if weights_field else ""
     return CardFacts(
         title.group(1).strip(" \t#") if title else "",
-        _statement(text),
+        _statement(weights_text),
         _statement(training_field.value if training_field else ""),
-        links_in(text),
-        repositories_in(text),
-        frozenset(_DIGEST.findall(text)),
-        frozenset(_COMMIT.findall(text)),
+        links_in(weights_text),
+        repositories_in(weights_text),
+        frozenset(_DIGEST.findall(weights_text)),
+        frozenset(_COMMIT.findall(weights_text)),
     )
 
 
-def _statement(text: str) -> str:
+def _statement(statement: str) -> str:
     """Return a statement without markup, in lower case; "" if it is shorter than `TEXT_MIN`."""
-    plain = " ".join(re.sub(r"[`*_<>]", "", text).casefold().split())
+    plain = " ".join(re.sub(r"[`*_<>]", "", statement).casefold().split())
     return plain if len(plain) >= TEXT_MIN else ""
 
 
-def links_in(text: str) -> frozenset[str]:
+def links_in(statement: str) -> frozenset[str]:
     """Return the links in a text, in lower case, without punctuation at the end."""
-    return frozenset(link.rstrip(".,;/").casefold() for link in _LINK.findall(text))
+    return frozenset(link.rstrip(".,;/").casefold() for link in _LINK.findall(statement))
 
 
-def repositories_in(text: str) -> frozenset[str]:
+def repositories_in(statement: str) -> frozenset[str]:
     """Return the repositories of models that a text names, in lower case."""
-    names = [name.rstrip(".").casefold() for name in _HUB.findall(text)]
+    names = [name.rstrip(".").casefold() for name in _HUB.findall(statement)]
     names = [name for name in names if not name.startswith(_NOT_MODELS)]
     return frozenset(
-        names or [name.rstrip(".").casefold() for name in _NAMED_REPOSITORY.findall(text)]
+        names or [name.rstrip(".").casefold() for name in _NAMED_REPOSITORY.findall(statement)]
     )
 
 
@@ -103,14 +103,14 @@ class RowFacts(NamedTuple):
     repositories: frozenset[str]
     training: str
 
-    def names_same_weights(self, other: "RowFacts") -> bool:
+    def names_same_weights(self, other_row: "RowFacts") -> bool:
         """Whether two rows name the same weights."""
-        return bool(self.links & other.links or self.repositories & other.repositories)
+        return bool(self.links & other_row.links or self.repositories & other_row.repositories)
 
 
-def row_facts(value: Any) -> RowFacts:
+def row_facts(document: Any) -> RowFacts:
     """Return the facts by which a submission identifies its model; missing ones are empty."""
-    meta, model = _table(value, "meta"), _table(_table(value, "run"), "model")
+    meta, model = _table(document, "meta"), _table(_table(document, "run"), "model")
     url, location = meta.get("url"), model.get("location")
     links = links_in(url) if isinstance(url, str) else frozenset[str]()
     repositories = repositories_in(url) if isinstance(url, str) else frozenset[str]()
@@ -120,8 +120,8 @@ def row_facts(value: Any) -> RowFacts:
     return RowFacts(links, repositories, training.casefold() if isinstance(training, str) else "")
 
 
-def _table(value: Any, name: str) -> Mapping[str, Any]:
-    member = value.get(name) if isinstance(value, Mapping) else None
+def _table(members: Any, key: str) -> Mapping[str, Any]:
+    member = members.get(key) if isinstance(members, Mapping) else None
     return member if isinstance(member, Mapping) else {}
 
 

@@ -33,20 +33,20 @@ def normal_form(model_id: str) -> str:
 
 def results_digest(results: Any) -> str | None:
     """Return the digest of all scores, independent of the order of keys; None without scores."""
-    names, values = named_scores(results)
-    return _digest(names, values) if values else None
+    cell_names, scores = named_scores(results)
+    return _digest(cell_names, scores) if scores else None
 
 
-def _digest(names: tuple[str, ...], values: "array.array[float]") -> str:
-    digest = _digest_of_names(names).copy()
-    digest.update(struct.pack(f"<{len(values)}d", *values))  # little-endian on every machine
+def _digest(cell_names: tuple[str, ...], scores: "array.array[float]") -> str:
+    digest = _digest_of_names(cell_names).copy()
+    digest.update(struct.pack(f"<{len(scores)}d", *scores))  # little-endian on every machine
     return digest.hexdigest()
 
 
 @functools.lru_cache(maxsize=4)
-def _digest_of_names(names: tuple[str, ...]) -> "hashlib._Hash":
+def _digest_of_names(cell_names: tuple[str, ...]) -> "hashlib._Hash":
     """Return the hash of names, which is continued with the scores; most rows have equal names."""
-    return hashlib.sha256("\0".join(names).encode())
+    return hashlib.sha256("\0".join(cell_names).encode())
 
 
 def named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
@@ -272,11 +272,11 @@ class Peers:
 
 
 def _by_skeleton(rows: Iterable[ReadRow]) -> dict[str, list[tuple[Path, str]]]:
-    names: dict[str, list[tuple[Path, str]]] = {}
+    names_by_skeleton: dict[str, list[tuple[Path, str]]] = {}
     for row in rows:
-        for form, name in row.skeletons:
-            names.setdefault(form, []).append((row.path, name))
-    return names
+        for skeleton, name in row.skeletons:
+            names_by_skeleton.setdefault(skeleton, []).append((row.path, name))
+    return names_by_skeleton
 
 
 def _skeleton_pairs(model_id: str, display: str) -> tuple[tuple[str, str], ...]:
@@ -304,18 +304,18 @@ def read_row(
     try:
         content = read_bytes(path) if raw is None else raw
         # A byte order mark is reported elsewhere; the row is read in spite of it.
-        value = (
+        document = (
             read_json(content.removeprefix(codecs.BOM_UTF8)) if isinstance(content, bytes) else None
         )
     except (NothingChecked, ValueError):
-        value = None
-    names, values = named_scores(member_at(value, "results"))
+        document = None
+    cell_names, scores = named_scores(member_at(document, "results"))
     row = None
-    if values and keep_scores:
-        row = PeerRow(path, shared_names.setdefault(names, names), values)
-    model_id = text_at(value, "model_id")
-    forms = _skeleton_pairs(model_id, text_at(value, "meta", "display"))
-    return ReadRow(path, model_id, _digest(names, values) if values else "", forms, row)
+    if scores and keep_scores:
+        row = PeerRow(path, shared_names.setdefault(cell_names, cell_names), scores)
+    model_id = text_at(document, "model_id")
+    forms = _skeleton_pairs(model_id, text_at(document, "meta", "display"))
+    return ReadRow(path, model_id, _digest(cell_names, scores) if scores else "", forms, row)
 
 
 def peers_of(paths: Iterable[Path], population: Iterable[Path | RowWithoutFile] = ()) -> Peers:

@@ -46,17 +46,17 @@ def submission_files(
     a repository by its root. Each argument without any file has an error.
     """
     paths: dict[Path, None] = {}
-    errors: list[NothingChecked] = []
+    refusals: list[NothingChecked] = []
     for argument in arguments:
         try:
             files = sorted(_files(folder_by_root.get(argument, argument)), key=BY_PARTS)
         except NothingChecked as error:
-            errors.append(error)
+            refusals.append(error)
             continue
         if not files:
-            errors.append(NothingChecked(_reason(argument), _SUBMISSION_FIX))
+            refusals.append(NothingChecked(_reason(argument), _SUBMISSION_FIX))
         paths.update(dict.fromkeys(files))
-    return list(paths), errors
+    return list(paths), refusals
 
 
 def located(path: Path) -> Path:
@@ -94,10 +94,10 @@ def files_in(folder: Path) -> Iterator[Path]:
     Raises NothingChecked if the folder cannot be listed.
     """
     try:
-        with os.scandir(folder) as entries:
+        with os.scandir(folder) as listing:
             # Broken links and folders named *.json are included, so that reading reports them.
             yield from (
-                folder / e.name for e in entries if e.name.endswith(".json") and e.name[0] != "."
+                folder / e.name for e in listing if e.name.endswith(".json") and e.name[0] != "."
             )
     except OSError as error:
         raise NothingChecked(
@@ -127,10 +127,10 @@ def _similar_name(path: Path) -> str:
     """Return a question with the file that differs only in letter case or `.json`; "" if none."""
     similar = {path.name.casefold(), f"{path.name}.json".casefold()}
     try:
-        names = sorted(path_beside.name for path_beside in path.parent.iterdir())
+        file_names = sorted(path_beside.name for path_beside in path.parent.iterdir())
     except (OSError, ValueError):
         return ""
-    match = next((name for name in names if name.casefold() in similar), None)
+    match = next((file_name for file_name in file_names if file_name.casefold() in similar), None)
     return f"; did you mean {path.parent / match}?" if match else ""
 
 
@@ -183,9 +183,9 @@ class FileKind(Enum):
         self.members = members
         self.fix = fix
 
-    def fits(self, value: object) -> bool:
+    def fits(self, document: object) -> bool:
         """Whether a parsed file has the members of this kind."""
-        return isinstance(value, dict) and all(name in value for name in self.members)
+        return isinstance(document, dict) and all(name in document for name in self.members)
 
     def fits_text(self, raw: bytes) -> bool:
         """Whether the bytes of a file are JSON with the members of this kind."""
@@ -195,39 +195,39 @@ class FileKind(Enum):
             return False
 
 
-def file_of_row(name: str) -> Path | None:
+def file_of_row(model: str) -> Path | None:
     """Return the file of a row in the current repository, by its model id in any letter case.
 
     Return None if there is no such row.
     """
     folder = find_layout(Path.cwd()).submissions
     files = {file.stem: file for file in files_in(folder)} if folder is not None else {}
-    file = files.get(known_name(name, files) or "")
+    file = files.get(known_name(model, files) or "")
     return None if file is None else Path(os.path.relpath(file))
 
 
-def require_file(path: Path, kind: FileKind, command: str = "") -> None:
+def require_file(path: Path, file_kind: FileKind, command: str = "") -> None:
     """Raise NothingChecked for a folder, and for a missing file whose name is a row's model id.
 
     `command` is the command that the user typed, for the fix.
     """
-    if kind is FileKind.SUBMISSION and not os.path.lexists(path):
+    if file_kind is FileKind.SUBMISSION and not os.path.lexists(path):
         row = file_of_row(path.name.removesuffix(".json"))
         if row is not None:
             raise NothingChecked(
-                f"{path}: there is no such file, expected {kind.title}",
+                f"{path}: there is no such file, expected {file_kind.title}",
                 f"name the file of the row: geneb-ci {command} {row}",
             )
     if not is_folder(path):
         return
     first_file = (
-        min(files_in(path), default=None) if kind is FileKind.SUBMISSION and command else None
+        min(files_in(path), default=None) if file_kind is FileKind.SUBMISSION and command else None
     )
     raise NothingChecked(
-        f"{path}: this is a folder, expected {kind.title}",
+        f"{path}: this is a folder, expected {file_kind.title}",
         f"name a file in it: geneb-ci {command} {first_file}"
         if first_file is not None
-        else kind.fix,
+        else file_kind.fix,
     )
 
 
@@ -238,37 +238,37 @@ class OtherFile(NamedTuple):
     fix: str
 
 
-def other_kind(value: object, kind: FileKind) -> OtherFile | None:
+def other_kind(document: object, file_kind: FileKind) -> OtherFile | None:
     """Return the refusal of another kind of file, such as "this is a plan, not a commitment".
 
     Return None if the value is of this kind, or of no known kind.
     """
-    foreign = foreign_format_of(value)
+    foreign = foreign_format_of(document)
     if foreign is not None:
-        return OtherFile(f"this is {foreign.title}, not {kind.title}", foreign.fix)
-    if kind.fits(value):
+        return OtherFile(f"this is {foreign.title}, not {file_kind.title}", foreign.fix)
+    if file_kind.fits(document):
         return None
-    actual = next((candidate for candidate in FileKind if candidate.fits(value)), None)
+    actual = next((candidate for candidate in FileKind if candidate.fits(document)), None)
     if actual is None:
         return None
-    return OtherFile(f"this is {actual.title}, not {kind.title}", kind.fix)
+    return OtherFile(f"this is {actual.title}, not {file_kind.title}", file_kind.fix)
 
 
-def other_kind_of(raw: bytes, kind: FileKind) -> OtherFile | None:
+def other_kind_of(raw: bytes, file_kind: FileKind) -> OtherFile | None:
     """Return the refusal of a file of another kind from its bytes, or None, as `other_kind`."""
     disguise = disguise_of(raw)
     if disguise is not None:
-        expected = "" if disguise.kind == CONFLICT else f", not {kind.title}"
+        expected = "" if disguise.kind == CONFLICT else f", not {file_kind.title}"
         return OtherFile(f"this {disguise.predicate}{expected}", disguise.fix)
     try:
-        return other_kind(read_json(raw), kind)
+        return other_kind(read_json(raw), file_kind)
     except ValueError:
         return None
 
 
-def refusal_of(raw: bytes, kind: FileKind, reason: str) -> OtherFile:
+def refusal_of(raw: bytes, file_kind: FileKind, reason: str) -> OtherFile:
     """Return the refusal of a file of another kind; for one of this kind, `reason` and its fix."""
-    return other_kind_of(raw, kind) or OtherFile(reason, kind.fix)
+    return other_kind_of(raw, file_kind) or OtherFile(reason, file_kind.fix)
 
 
 BYTES_MAX = SUBMISSION_BYTES_MAX
@@ -314,9 +314,9 @@ def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
     try:
         text = raw[bom_length:].decode("utf-8")
     except UnicodeDecodeError as error:
-        at = error.start + bom_length
-        byte = f"byte 0x{raw[at]:02X} at offset {at}"
-        at_character = len(raw[bom_length:at].decode("utf-8"))
+        offset = error.start + bom_length
+        byte = f"byte 0x{raw[offset]:02X} at offset {offset}"
+        at_character = len(raw[bom_length:offset].decode("utf-8"))
         # The text is only used to compute line and column.
         text = raw[bom_length:].decode("utf-8", "replace")
         return text, False, (*faults, _encoding(f"{byte} is not UTF-8", byte, at_character))
@@ -329,8 +329,8 @@ def _disguised(raw: bytes, disguise: Recognition) -> tuple[str, bool, tuple[Faul
         return "", False, (disguise_fault(disguise, "a JSON file", at=0),)
     text = raw.removeprefix(BOM).decode("utf-8", "replace")
     before = text.split("\n", disguise.lines[0] - 1)[:-1]
-    at = sum(len(line) + 1 for line in before)
-    return text, False, (disguise_fault(disguise, "a JSON file", at=at),)
+    offset = sum(len(line) + 1 for line in before)
+    return text, False, (disguise_fault(disguise, "a JSON file", at=offset),)
 
 
 def disguise_fault(

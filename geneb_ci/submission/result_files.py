@@ -86,7 +86,7 @@ def pack_results(
     Raises NothingChecked if a file cannot be opened.
     """
     packed = PackedResults({regime: {} for regime in benchmark.regimes})
-    sources: dict[tuple[str, str], list[str]] = {}
+    files_by_cell: dict[tuple[str, str], list[str]] = {}
     for path in sorted(paths):
         file = _read(path)
         task, regime = identify(file.name, benchmark)
@@ -101,24 +101,24 @@ def pack_results(
         except UnusableResultError as error:
             packed.broken[path.name] = str(error)
             continue
-        sources.setdefault((regime, task), []).append(path.name)
+        files_by_cell.setdefault((regime, task), []).append(path.name)
         packed.results[regime][task] = scores
-    _complete(packed, sources, benchmark)
+    _complete(packed, files_by_cell, benchmark)
     return packed
 
 
 def _complete(
-    packed: PackedResults, sources: Mapping[tuple[str, str], list[str]], benchmark: Benchmark
+    packed: PackedResults, files_by_cell: Mapping[tuple[str, str], list[str]], benchmark: Benchmark
 ) -> None:
     """Remove results that several files have, sort tasks, and list tasks without a file."""
-    for (regime, task), names in sources.items():
-        if len(names) > 1:
-            packed.duplicates.setdefault(regime, {})[task] = names
+    for (regime, task), files in files_by_cell.items():
+        if len(files) > 1:
+            packed.duplicates.setdefault(regime, {})[task] = files
             del packed.results[regime][task]
     for regime in benchmark.regimes:
         tasks_in_order = [task for task in benchmark.task_ids if task in packed.results[regime]]
         packed.results[regime] = {task: packed.results[regime][task] for task in tasks_in_order}
-        missing_tasks = [task for task in benchmark.task_ids if (regime, task) not in sources]
+        missing_tasks = [task for task in benchmark.task_ids if (regime, task) not in files_by_cell]
         if missing_tasks:
             packed.missing[regime] = missing_tasks
 
@@ -148,14 +148,14 @@ def _read(path: Path) -> _ResultFile:
     if disguise is not None:
         return _of_other_kind(path, disguise)
     try:
-        value = lenient_value(raw)
+        result = lenient_value(raw)
     except (ValueError, RecursionError) as error:
         return _ResultFile(path.stem, None, f"it is not JSON: {error}")
-    value = _since_1_11(value)
-    foreign = None if is_log(value) or is_of_mteb(value) else foreign_format_of(value)
+    result = _since_1_11(result)
+    foreign = None if is_log(result) or is_of_mteb(result) else foreign_format_of(result)
     if foreign is not None:
         return _of_other_kind(path, foreign)
-    return _ResultFile(str(value["task_name"]) if is_of_mteb(value) else path.stem, value)
+    return _ResultFile(str(result["task_name"]) if is_of_mteb(result) else path.stem, result)
 
 
 def _of_other_kind(path: Path, recognition: Recognition) -> _ResultFile:
@@ -196,26 +196,26 @@ def identify(stem: str, benchmark: Benchmark) -> tuple[str | None, str]:
 
 
 def scores_of(
-    value: Any, regime: str, benchmark: Benchmark, settings: Mapping[str, Any]
+    result: Any, regime: str, benchmark: Benchmark, settings: Mapping[str, Any]
 ) -> dict[str, float]:
     """Return the scores in the value of one file. Raises UnusableResultError with the reason."""
-    if is_of_mteb(value):
-        return _mteb_scores(value, regime, benchmark, settings)
-    _require_same_protocol((value,) if isinstance(value, dict) else (), regime, benchmark)
+    if is_of_mteb(result):
+        return _mteb_scores(result, regime, benchmark, settings)
+    _require_same_protocol((result,) if isinstance(result, dict) else (), regime, benchmark)
     scores: dict[str, float] = {}
-    for key, metric in LOG_METRICS.items():
-        scores[metric] = _number(member_at(value, key, "mean"), f"{key}.mean")
+    for log_member, metric in LOG_METRICS.items():
+        scores[metric] = _number(member_at(result, log_member, "mean"), f"{log_member}.mean")
     return scores
 
 
-def _number(value: object, name: str) -> float:
+def _number(score: object, name: str) -> float:
     """Return a finite number. Raises UnusableResultError for any other value."""
-    if value is REPEATED_KEY:
-        raise UnusableResultError(f"{name} is {value}: write the file again")
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if score is REPEATED_KEY:
+        raise UnusableResultError(f"{name} is {score}: write the file again")
+    if isinstance(score, bool) or not isinstance(score, int | float):
         raise UnusableResultError(f"{name} is missing or not a number")
     try:
-        number = float(value)
+        number = float(score)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
@@ -223,16 +223,16 @@ def _number(value: object, name: str) -> float:
     return number
 
 
-def _since_1_11(value: Any) -> Any:
+def _since_1_11(result: Any) -> Any:
     """Return a result of MTEB before version 1.11 in today's form; return others unchanged.
 
     In the old form every member that is an object is a split; its members that are objects are
     subsets.
     """
-    if not isinstance(value, dict) or "mteb_dataset_name" not in value or "scores" in value:
-        return value
+    if not isinstance(result, dict) or "mteb_dataset_name" not in result or "scores" in result:
+        return result
     scores = {}
-    for split, content in value.items():
+    for split, content in result.items():
         if isinstance(content, dict):
             subsets = {name: subset for name, subset in content.items() if isinstance(subset, dict)}
             subsets_by_name = subsets or {DEFAULT_SUBSET: content}
@@ -240,22 +240,22 @@ def _since_1_11(value: Any) -> Any:
                 subset | {"hf_subset": name} for name, subset in subsets_by_name.items()
             ]
     return {
-        "task_name": value["mteb_dataset_name"],
-        "dataset_revision": value.get("dataset_revision"),
+        "task_name": result["mteb_dataset_name"],
+        "dataset_revision": result.get("dataset_revision"),
         "scores": scores,
     }
 
 
 def _mteb_scores(
-    value: Mapping[str, Any], regime: str, benchmark: Benchmark, settings: Mapping[str, Any]
+    result: Mapping[str, Any], regime: str, benchmark: Benchmark, settings: Mapping[str, Any]
 ) -> dict[str, float]:
     """Return the scores of one result of MTEB. Raises UnusableResultError."""
-    revision, expected = value.get("dataset_revision"), benchmark.dataset.revision
+    revision, expected = result.get("dataset_revision"), benchmark.dataset.revision
     if revision != expected:
         raise UnusableResultError(
             f"the revision of its data is {quoted(revision)}, expected {expected}"
         )
-    splits = value["scores"]
+    splits = result["scores"]
     subsets = splits.get(TEST) if isinstance(splits, dict) else None
     candidates = [s for s in subsets if isinstance(s, dict)] if isinstance(subsets, list) else []
     if len(candidates) > 1:
@@ -265,7 +265,7 @@ def _mteb_scores(
             f"scores.{TEST} has no subset, or several of which none is named {DEFAULT_SUBSET!r}"
         )
     (scores,) = candidates
-    _require_same_protocol((settings, value, scores), regime, benchmark)
+    _require_same_protocol((settings, result, scores), regime, benchmark)
     missing_keys = [key for key in MTEB_METRICS if scores.get(key) is None]
     if missing_keys:
         raise UnusableResultError(
@@ -287,11 +287,11 @@ _LOGISTIC = frozenset(
 
 
 def _require_same_protocol(
-    parts: Iterable[Mapping[str, Any]], regime: str, benchmark: Benchmark
+    objects: Iterable[Mapping[str, Any]], regime: str, benchmark: Benchmark
 ) -> None:
     """Raise UnusableResultError if a file or its settings show another protocol."""
-    for part in parts:
-        reason = next(_other_protocol(part, regime, benchmark), "")
+    for object_ in objects:
+        reason = next(_other_protocol(object_, regime, benchmark), "")
         if reason:
             raise UnusableResultError(f"{reason}; {_expected(regime, benchmark)}: {_RUN}")
 
@@ -309,9 +309,9 @@ def _seeds(benchmark: Benchmark) -> int:
     return len(benchmark.protocol.seeds)
 
 
-def _other_protocol(part: Mapping[str, Any], regime: str, benchmark: Benchmark) -> Iterator[str]:
+def _other_protocol(members: Mapping[str, Any], regime: str, benchmark: Benchmark) -> Iterator[str]:
     """Yield each difference from the benchmark's protocol in an object of a file or settings."""
-    experiments = part.get("scores_per_experiment")
+    experiments = members.get("scores_per_experiment")
     if isinstance(experiments, list) and experiments and len(experiments) != _seeds(benchmark):
         default_note = f", as by {MTEB_PROTOCOL}" if len(experiments) == MTEB_EXPERIMENTS else ""
         yield f"its scores are means over {plural(len(experiments), 'experiment')}{default_note}"
@@ -322,12 +322,12 @@ def _other_protocol(part: Mapping[str, Any], regime: str, benchmark: Benchmark) 
         (_FOLDS, 1, "its scores are of a cross-validation with {} folds"),
         (("max_iter",), benchmark.protocol.logreg["max_iter"], "its probe has {} iterations"),
     )
-    for names, expected_count, text in expected:
-        for name in names:
-            count = part.get(name)
+    for aliases, expected_count, objection in expected:
+        for alias in aliases:
+            count = members.get(alias)
             if type(count) is int and count != expected_count:
-                yield f"{text.format(count)} ({name})"
-    for name in _CLASSIFIERS:
-        word = part.get(name)
+                yield f"{objection.format(count)} ({alias})"
+    for alias in _CLASSIFIERS:
+        word = members.get(alias)
         if isinstance(word, str) and word and word.casefold() not in _LOGISTIC:
-            yield f"its probe is {quoted(word)} ({name})"
+            yield f"its probe is {quoted(word)} ({alias})"

@@ -35,10 +35,10 @@ def results_in(folder: Path) -> Path:
     parents = parents or {path.parent for path in folder.glob("*/**/*.json")}
     folders = [p for p in sorted(parents) if EXPERIMENTS not in p.relative_to(folder).parts]
     if len(folders) > 1:
-        names = [quoted(path.relative_to(folder).as_posix()) for path in folders]
+        listed = [quoted(path.relative_to(folder).as_posix()) for path in folders]
         raise UsageProblem(
             f"{folder}: found results of {len(folders)} models or revisions, expected one: "
-            f"{first_and_more(names)}",
+            f"{first_and_more(listed)}",
             "pass one of these folders",
         )
     return folders[0] if folders else folder
@@ -47,18 +47,18 @@ def results_in(folder: Path) -> Path:
 def model_meta(folder: Path) -> dict[str, Any]:
     """Return the members of MTEB's model_meta.json in a folder; empty without that file."""
     try:
-        value = lenient_value(read_regular(folder / MODEL_META, BYTES_MAX, links=False))
+        document = lenient_value(read_regular(folder / MODEL_META, BYTES_MAX, links=False))
     except (NotReadable, ValueError, RecursionError):
         return {}
-    return value if isinstance(value, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
-def described_by(value: dict[str, Any]) -> dict[str, Any]:
+def described_by(model_meta: dict[str, Any]) -> dict[str, Any]:
     """Return facts from the value of a model_meta.json, by the option of `new` that takes each."""
-    name, params, url = (value.get(key) for key in ("name", "n_parameters", "reference"))
+    full_name, params, url = (model_meta.get(key) for key in ("name", "n_parameters", "reference"))
     options: dict[str, Any] = {}
-    if isinstance(name, str) and name:
-        model = name.rpartition("/")[2]
+    if isinstance(full_name, str) and full_name:
+        model = full_name.rpartition("/")[2]
         options |= {"display": model}
         options |= {"model_id": model} if re.fullmatch(MODEL_ID_PATTERN, model) else {}
     if isinstance(params, int | float) and 0 <= params < math.inf:

@@ -173,17 +173,17 @@ class _Scanner(Strings, Scalars):
                 return members
 
     def array(self, path: KeyPath) -> list[Any]:
-        items: list[Any] = []
+        elements: list[Any] = []
         self.at += 1
         self.skip_blank()
         if self.text[self.at : self.at + 1] == "]":
             self.at += 1
-            return items
+            return elements
         while True:
             self.skip_blank()
-            items.append(self.value((*path, len(items)), -1))
+            elements.append(self.value((*path, len(elements)), -1))
             if self.after("]"):
-                return items
+                return elements
 
     def after(self, closing: str) -> bool:
         """Parse the text after a member; return False for a comma, True for the closing bracket."""

@@ -58,18 +58,18 @@ _META = {*_LINES, "params", "zero_shot"}
 _MODEL_ID = re.compile(MODEL_ID_PATTERN.removeprefix("^").removesuffix("$"))
 
 
-def fits_format_1_0(value: object) -> bool:
+def fits_format_1_0(document: object) -> bool:
     """Whether a document is valid by the typed model of format 1.0, which need not be imported."""
     return (
-        isinstance(value, dict)
-        and value.keys() in (_MEMBERS, _WITH_SCHEMA)
-        and value["schema_version"] == "1.0"
-        and _is_line(value.get("$schema", ""), 0, LINE_MAX)
-        and _is_line(value["model_id"], 1, MODEL_ID_MAX)
-        and _MODEL_ID.fullmatch(value["model_id"]) is not None
-        and _is_line(value["harness_version"], 1, LINE_MAX)
-        and _is_meta(value["meta"])
-        and _are_results(value["results"])
+        isinstance(document, dict)
+        and document.keys() in (_MEMBERS, _WITH_SCHEMA)
+        and document["schema_version"] == "1.0"
+        and _is_line(document.get("$schema", ""), 0, LINE_MAX)
+        and _is_line(document["model_id"], 1, MODEL_ID_MAX)
+        and _MODEL_ID.fullmatch(document["model_id"]) is not None
+        and _is_line(document["harness_version"], 1, LINE_MAX)
+        and _is_meta(document["meta"])
+        and _are_results(document["results"])
     )
 
 
@@ -94,8 +94,8 @@ def _are_results(results: Any) -> bool:
     for tasks in results.values():
         if not isinstance(tasks, dict):
             return False
-        cells, names = tasks.values(), _METRICS.keys()
-        if not all(isinstance(cell, dict) and cell.keys() == names for cell in cells):
+        cells, metrics = tasks.values(), _METRICS.keys()
+        if not all(isinstance(cell, dict) and cell.keys() == metrics for cell in cells):
             return False
         for metric, minimum in _METRICS.items():
             scores = [cell[metric] for cell in cells]
@@ -114,25 +114,25 @@ Validator = Callable[[object], "tuple[Submission | None, list[Fault]]"]
 """A function that validates a value, and returns the typed submission or None, and the faults."""
 
 
-def version_of(value: object) -> str | None:
+def version_of(document: object) -> str | None:
     """Return the format version of a document, or None if it is missing or unknown."""
-    version = text_at(value, "schema_version")
+    version = text_at(document, "schema_version")
     return version if version in VERSIONS else None
 
 
-def model_key_of(value: object) -> str | None:
+def model_key_of(document: object) -> str | None:
     """Return the key of a document's typed model in `MODELS`; None for an unknown version."""
-    version = version_of(value)
-    by_entry = version == "1.1" and isinstance(value, dict) and ENTRY_MEMBER in value
+    version = version_of(document)
+    by_entry = version == "1.1" and isinstance(document, dict) and ENTRY_MEMBER in document
     return BY_ENTRY if by_entry else version
 
 
-def check_quickly(value: object) -> "tuple[Submission | None, list[Fault]]":
+def check_quickly(document: object) -> "tuple[Submission | None, list[Fault]]":
     """Return (None, []) for a valid document of format 1.0, else the result of `check_structure`.
 
     Importing and building the typed models takes 80 ms, which most documents do not need.
     """
-    return (None, []) if fits_format_1_0(value) else check_structure(value)
+    return (None, []) if fits_format_1_0(document) else check_structure(document)
 
 
 def check_structure(value: object) -> "tuple[Submission | None, list[Fault]]":
@@ -159,20 +159,20 @@ def check_structure(value: object) -> "tuple[Submission | None, list[Fault]]":
     return submission if version else None, faults
 
 
-def not_an_object(value: object) -> Fault:
+def not_an_object(document: object) -> Fault:
     """Return the fault of a document that is not an object."""
-    kind = type_name(value)
-    return Fault("not-an-object", (), f"the document is {kind}", kind, "an object", at=0)
+    json_type = type_name(document)
+    return Fault("not-an-object", (), f"the document is {json_type}", json_type, "an object", at=0)
 
 
-def other_file(value: object) -> Fault | None:
+def other_file(document: object) -> Fault | None:
     """Return the fault of a file of another kind, such as a log; None if it may be a submission.
 
     Missing members are not reported for such a file.
     """
-    if isinstance(value, dict) and "schema_version" in value and "results" in value:
+    if isinstance(document, dict) and "schema_version" in document and "results" in document:
         return None
-    foreign_kind = other_kind(value, FileKind.SUBMISSION)
+    foreign_kind = other_kind(document, FileKind.SUBMISSION)
     return (
         None
         if foreign_kind is None
@@ -180,9 +180,9 @@ def other_file(value: object) -> Fault | None:
     )
 
 
-def unknown_version(value: dict[str, Any]) -> Fault:
+def unknown_version(document: dict[str, Any]) -> Fault:
     """Return the fault of a missing or unknown schema_version."""
-    version = quoted(value["schema_version"]) if "schema_version" in value else "nothing"
+    version = quoted(document["schema_version"]) if "schema_version" in document else "nothing"
     return Fault(
         "unknown-schema-version",
         ("schema_version",),
@@ -239,11 +239,11 @@ def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
         return faults
     names = first_and_more([quoted(f.path[-1]) for f in _first_of_each_member(misnamed.values())])
     cells = sum(table[0] == "results" for table in paths)
-    parts = [plural(cells, "cell")] if cells else []
+    counts = [plural(cells, "cell")] if cells else []
     if len(paths) > cells:
-        parts.append(f"the evidence of {plural(len(paths) - cells, 'cell')}")
+        counts.append(f"the evidence of {plural(len(paths) - cells, 'cell')}")
     first_fault, joined_ids = next(iter(misnamed.values())), set(map(id, misnamed.values()))
-    message, expected = f"{' and '.join(parts)} name their metrics {names}", ", ".join(_LONG_NAMES)
+    message, expected = f"{' and '.join(counts)} name their metrics {names}", ", ".join(_LONG_NAMES)
     joined_fault = dataclasses.replace(
         first_fault, rule="unknown-metric", message=message, found=names, expected=expected
     )
@@ -265,8 +265,8 @@ _TABLES_OF_METRICS = {"per_seed", "canonical"}
 def _metric_meant(path: KeyPath) -> str:
     """Return the metric that a member's name means in another program; "" if none."""
     in_evidence = len(path) > 1 and path[0] == "evidence" and path[-2] in _TABLES_OF_METRICS
-    name = str(path[-1]).casefold() if _is_metric(path) or in_evidence else ""
-    return next((metric for metric, names in _LONG_NAMES.items() if name in names), "")
+    long_name = str(path[-1]).casefold() if _is_metric(path) or in_evidence else ""
+    return next((metric for metric, names in _LONG_NAMES.items() if long_name in names), "")
 
 
 def _first_of_each_member(faults: Iterable[Fault]) -> list[Fault]:
@@ -309,32 +309,32 @@ def _faults(
             yield _fault(detail)
 
 
-def _member(value: Any, path: KeyPath) -> Any:
-    for part in path:
-        value = value[part]
-    return value
+def _member(document: Any, path: KeyPath) -> Any:
+    for step in path:
+        document = document[step]
+    return document
 
 
 def _fault(detail: "ErrorDetails") -> Fault:
     path: KeyPath = tuple(detail["loc"])
     context = detail.get("ctx", {})
-    kind, value = detail["type"], detail["input"]
-    if kind == "missing":
+    error_type, value = detail["type"], detail["input"]
+    if error_type == "missing":
         fault = missing(path)
-    elif kind in _BOUNDS:
+    elif error_type in _BOUNDS:
         bound = context.get("ge", context.get("le"))
         word = "at least" if "ge" in context else "at most"
         fault = out_of_range(path, value, f"{word} {bound:g}")
-    elif kind in {"string_too_long", "string_too_short", "too_long", "too_short"}:
+    elif error_type in {"string_too_long", "string_too_short", "too_long", "too_short"}:
         limit = context.get("max_length", context.get("min_length"))
         word = "at most" if "max_length" in context else "at least"
         fault = wrong_length(path, value, f"{word} {limit}")
-    elif kind == "string_pattern_mismatch":
+    elif error_type == "string_pattern_mismatch":
         fault = wrong_form(path, value, f"a string of the form {context['pattern']}")
-    elif kind == "literal_error":
+    elif error_type == "literal_error":
         fault = wrong_form(path, value, f"one of {context['expected']}")
     else:
-        fault = wrong_type(path, value, _EXPECTED_TYPES.get(kind, detail["msg"]))
+        fault = wrong_type(path, value, _EXPECTED_TYPES.get(error_type, detail["msg"]))
     return fault
 
 
@@ -353,14 +353,14 @@ _EXPECTED_TYPES = {
 
 def type_name(value: object) -> str:
     """Return the JSON type of a value, with its article."""
-    names = {
+    type_names = {
         bool: "true or false",
         int: "a number",
         float: "a number",
         str: "a string",
         list: "an array",
     }
-    return "null" if value is None else names.get(type(value), "an object")
+    return "null" if value is None else type_names.get(type(value), "an object")
 
 
 def missing(path: KeyPath) -> Fault:
@@ -385,15 +385,15 @@ def missing(path: KeyPath) -> Fault:
 
 def unknown(path: KeyPath, version: str, siblings: Collection[str] | None) -> Fault:
     """Return the fault of an unknown member; it suggests a similar name if siblings are given."""
-    name = str(path[-1])
+    member = str(path[-1])
     known_names = known_members(path[:-1], version)
-    suggestion = "" if siblings is None else member_hint(name, known_names, siblings)
-    rule, kind = ("unknown-metric", "metric") if _is_metric(path) else ("unknown-field", "field")
+    suggestion = "" if siblings is None else member_hint(member, known_names, siblings)
+    rule, noun = ("unknown-metric", "metric") if _is_metric(path) else ("unknown-field", "field")
     return Fault(
         rule,
         path,
-        f"{quoted(name)} is not a {kind} of this format{suggestion}",
-        quoted(name),
+        f"{quoted(member)} is not a {noun} of this format{suggestion}",
+        quoted(member),
         first_and_more(list(known_names), 12),
         on_key=True,
     )
@@ -405,19 +405,19 @@ def known_members(path: KeyPath, version: str) -> tuple[str, ...]:
     from reference_harness.formats.submission import MODELS
 
     model: Any = MODELS[version]
-    for part in path:
-        model = _step(model, part)
+    for step in path:
+        model = _step(model, step)
         if model is None:
             return ()
     fields = getattr(model, "model_fields", {})  # a dictionary takes any key
     return tuple(field.alias or name for name, field in fields.items())
 
 
-def _step(model: Any, part: str | int) -> Any:  # a type annotation has no type
+def _step(model: Any, step: str | int) -> Any:  # a type annotation has no type
     """Return the type of a member of a model, or of the values of a dictionary or list."""
     annotation: Any = None
     if hasattr(model, "model_fields"):
-        field = next((f for n, f in model.model_fields.items() if (f.alias or n) == part), None)
+        field = next((f for n, f in model.model_fields.items() if (f.alias or n) == step), None)
         annotation = field.annotation if field else None
     elif getattr(model, "__args__", None):
         annotation = model.__args__[-1]
@@ -490,8 +490,8 @@ _COMMIT_FIX = (
 def bad_model_id(value: object, expected: str) -> Fault:
     """Return the fault of an invalid model_id; its fix suggests a valid one made from it."""
     message = f"model_id is {quoted(value)}"
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(value).rpartition("/")[2]).strip("-._")
-    fix = _ID_FIX.format(name) if 0 < len(name) <= MODEL_ID_MAX else ""
+    suggestion = re.sub(r"[^A-Za-z0-9._-]+", "-", str(value).rpartition("/")[2]).strip("-._")
+    fix = _ID_FIX.format(suggestion) if 0 < len(suggestion) <= MODEL_ID_MAX else ""
     return Fault("bad-model-id", ("model_id",), message, quoted(value), expected, fix=fix)
 
 
@@ -532,6 +532,6 @@ def _is_metric(path: KeyPath) -> bool:
 
 def _name(path: KeyPath) -> str:
     """Return the name of a member for a message: its key, or array and index."""
-    key, index = (path[-2], f"[{path[-1]}]") if isinstance(path[-1], int) else (path[-1], "")
-    is_plain = isinstance(key, str) and _PLAIN_KEY.fullmatch(key) is not None
-    return f"{key if is_plain else quoted(key)}{index}"
+    member, index = (path[-2], f"[{path[-1]}]") if isinstance(path[-1], int) else (path[-1], "")
+    is_plain = isinstance(member, str) and _PLAIN_KEY.fullmatch(member) is not None
+    return f"{member if is_plain else quoted(member)}{index}"

@@ -148,8 +148,8 @@ class Scalars(Cursor):
             return UNUSABLE
         if match.group(1) is None and match.group(2) is None:
             return int(token)
-        value = float(token)
-        if value in (float("inf"), float("-inf")):
+        number = float(token)
+        if number in (float("inf"), float("-inf")):
             self.fault(
                 "non-finite-number",
                 path,
@@ -159,7 +159,7 @@ class Scalars(Cursor):
                 match.start(),
             )
             return UNUSABLE
-        if value == 0 and any(digit in "123456789" for digit in re.split("[eE]", token)[0]):
+        if number == 0 and any(digit in "123456789" for digit in re.split("[eE]", token)[0]):
             self.fault(
                 "unrepresentable-number",
                 path,
@@ -169,7 +169,7 @@ class Scalars(Cursor):
                 match.start(),
             )
             return UNUSABLE
-        return value + 0.0  # -0.0 becomes 0.0, as in a mean
+        return number + 0.0  # -0.0 becomes 0.0, as in a mean
 
 
 _PLAIN = re.compile(r'"([^"\\\x00-\x1f]*)"')
@@ -198,23 +198,23 @@ class Strings(Cursor):
     def check_characters(self, text: str, path: KeyPath, at: int) -> str:
         """Record lone surrogates and forbidden characters; return the string without surrogates."""
         if (surrogate := _SURROGATE.search(text)) is not None:
-            name = _name(surrogate.group())
+            code_point = _name(surrogate.group())
             self.fault(
                 "lone-surrogate",
                 path,
-                f"the string contains {name}, half of a surrogate pair",
-                name,
+                f"the string contains {code_point}, half of a surrogate pair",
+                code_point,
                 "whole characters",
                 at,
             )
             text = _SURROGATE.sub("\ufffd", text)
         if (hiding_character := HIDING.search(text)) is not None:
-            name = _name(hiding_character.group())
+            code_point = _name(hiding_character.group())
             self.fault(
                 "forbidden-character",
                 path,
-                f"the string contains {name}, which hides or reorders text",
-                name,
+                f"the string contains {code_point}, which hides or reorders text",
+                code_point,
                 "visible characters",
                 at,
             )
@@ -222,17 +222,17 @@ class Strings(Cursor):
 
     def _escaped(self, path: KeyPath) -> str:
         start = self.at
-        parts: list[str] = []
+        runs: list[str] = []
         has_bare_control = False
         self.at += 1
         while True:
             run = _plain_or_escaped(self.text, self.at)
-            parts.append(json.loads(f'"{run.group()}"'))
+            runs.append(json.loads(f'"{run.group()}"'))
             self.at = run.end()
             mark = self.text[self.at : self.at + 1]
             if mark == '"':
                 self.at += 1
-                return "".join(parts)
+                return "".join(runs)
             if mark == "\\":
                 escape = quoted(self.text[self.at : self.at + 6])
                 expected = 'one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX'

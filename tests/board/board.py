@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from geneb_ci.audit.trust.level import Decision, Summary
-from geneb_ci.board.board import analyses_of, checked_entries
-from geneb_ci.board.columns import Entry, entry_of
+from geneb_ci.board.board import analyses_of, checked_rows
+from geneb_ci.board.columns import Row, row_of
 from geneb_ci.board.marks import Defect, marks_of, read_defects
 from geneb_ci.board.uncertainty import (
     RegimeIntervals,
@@ -32,12 +32,12 @@ def entry(
     level: TrustLevel = TrustLevel.SELF_REPORTED,
     audit: Summary | None = None,
     registry: Mapping[str, Mapping[str, Any]] | None = None,
-) -> Entry:
+) -> Row:
     """Return the entry of a submission as the board makes it, at a level that is given."""
     known = attributes() if registry is None else registry
     is_official = level is TrustLevel.OFFICIAL
     decision = Decision(level, "an audit differs", EVIDENCE[level], is_official, audit)
-    return entry_of(
+    return row_of(
         submission,
         decision,
         known,
@@ -61,9 +61,9 @@ def defects() -> tuple[Defect, ...]:
 
 
 @functools.cache
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[Row, ...]:
     """Return the public rows as `build` reads them, with their evidence, warnings and defects."""
-    return tuple(checked_entries(find_layout(PUBLIC), files_of([SUBMISSIONS])))
+    return tuple(checked_rows(find_layout(PUBLIC), files_of([SUBMISSIONS])))
 
 
 @functools.cache
@@ -72,7 +72,7 @@ def attributes() -> Mapping[str, Mapping[str, Any]]:
 
 
 def intervals(
-    entries: Iterable[Entry], benchmark: Benchmark, regimes: Iterable[str] | None = None
+    entries: Iterable[Row], benchmark: Benchmark, regimes: Iterable[str] | None = None
 ) -> dict[str, RegimeIntervals]:
     """Return the intervals of the ranked models in some regimes, by default in all of them."""
     boards = all_scores(entries, benchmark, regimes)
@@ -80,7 +80,7 @@ def intervals(
     return ranked_intervals(boards, benchmark, ranks)
 
 
-def diagnostics(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
+def diagnostics(entries: Iterable[Row], benchmark: Benchmark) -> dict[str, Any]:
     """Return diagnostics.json of some rows as a value."""
     return analyses_of(entries, benchmark, NO_NOTES).diagnostics
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from geneb_ci.board.baselines import baseline_comparison, baseline_lines, baseline_scores
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Row
 from geneb_ci.board.site.model import baseline_facts
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
@@ -21,7 +21,7 @@ REAL = {
 }
 
 
-def entry_of(model_id: str) -> Entry:
+def entry_of(model_id: str) -> Row:
     return next(entry for entry in entries() if entry.submission.model_id == model_id)
 
 

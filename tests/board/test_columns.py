@@ -16,7 +16,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from geneb_ci.audit.trust.level import Summary
-from geneb_ci.board.board import board_of, checked_entries
+from geneb_ci.board.board import board_of, checked_rows
 from geneb_ci.board.columns import COLUMNS, PUBLISHED_COLUMNS, Column, Kind, facts_of, page_columns
 from geneb_ci.board.diff import FACTS, BoardSide, board_diff
 from geneb_ci.board.rows import encode, leaderboards
@@ -213,7 +213,7 @@ def repository(tmp_path: Path) -> Path:
 
 def test_the_registry_speaks_of_contributed_rows_too(repository):
     layout = find_layout(repository)
-    entries_checked = checked_entries(layout, files_of([repository / "submissions"]))
+    entries_checked = checked_rows(layout, files_of([repository / "submissions"]))
     known, unknown = entries_checked
     assert [str(known.level), str(known.authorship)] == ["self-reported", "contributed"]
     assert facts_of(known, [FROM_REGISTRY]) == {"architecture": "T-enc"}
@@ -229,9 +229,7 @@ def test_the_registry_speaks_of_contributed_rows_too(repository):
 
 
 def test_tests_make_entries_as_the_board_does():
-    """An entry of a test's own stays what it was when `entry_of` changes."""
+    """A row of a test's own stays what it was when `row_of` changes."""
     tests = [path for path in (ROOT / "tests").rglob("*.py") if "lock" not in path.name]
-    own = [
-        path.name for path in tests if re.search(r"(?<![\w\"(])Entry\(", path.read_text("utf-8"))
-    ]
+    own = [path.name for path in tests if re.search(r"(?<![\w\"(])Row\(", path.read_text("utf-8"))]
     assert own == []

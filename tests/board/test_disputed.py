@@ -10,7 +10,7 @@ import pytest
 
 from geneb_ci.audit.trust.evidence import gather_evidence
 from geneb_ci.audit.trust.level import decide
-from geneb_ci.board.columns import entry_of
+from geneb_ci.board.columns import row_of
 from geneb_ci.board.rows import LEADERBOARD, encode, leaderboards
 from geneb_ci.board.site.inputs import Built, site_of
 from geneb_ci.board.site.render import site_files
@@ -43,7 +43,7 @@ def disputed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], 
     record = put(root, OUTCOME)
     layout = dataclasses.replace(find_layout(root), repository=REPOSITORY)
     decision = gather_evidence(layout).decide(hashlib.sha256(RAW).hexdigest())
-    entries = [entry_of(SUBMISSION, decision, {})]
+    entries = [row_of(SUBMISSION, decision, {})]
     categories, tasks = leaderboards(entries, BENCHMARK)
     values = {LEADERBOARD: categories, "leaderboard_tasks.json": tasks}
     site = site_of(entries, values, BENCHMARK, layout, Built(COMMIT, "2026-11-20T08:30:00Z"))
@@ -94,9 +94,9 @@ def test_the_page_shows_the_scores_and_links_to_the_signed_record(disputed) -> N
 
 def test_aborted_runs_are_named_and_a_row_without_dispute_says_nothing() -> None:
     digest = hashlib.sha256(RAW).hexdigest()
-    aborted = entry_of(SUBMISSION, decide(digest, (), {}, DEMANDS, ("0a", "0b")), {})
+    aborted = row_of(SUBMISSION, decide(digest, (), {}, DEMANDS, ("0a", "0b")), {})
     assert aborted.disputes == ({"why": ["the last 2 runs were aborted: 0a, 0b"], "scores": []},)
-    assert entry_of(SUBMISSION, decide(digest, (), {}, DEMANDS), {}).disputes == ()
+    assert row_of(SUBMISSION, decide(digest, (), {}, DEMANDS), {}).disputes == ()
 
 
 def test_a_row_without_a_rank_range_is_cited_with_its_score(disputed) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geneb_ci.board.board import CheckedEntries, analyses_of
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.board import CheckedFolder, analyses_of
+from geneb_ci.board.columns import Row
 from geneb_ci.board.decisions import better, compare_pair, difference_errors
 from geneb_ci.board.diagnostics.whole import shared_of
 from geneb_ci.board.diff import regimes_of
@@ -98,12 +98,12 @@ def noted(predictions: dict[str, Predictions]) -> SharedErrors:
 
 
 @pytest.fixture(scope="module")
-def plain(predictions: dict[str, Predictions]) -> list[Entry]:
+def plain(predictions: dict[str, Predictions]) -> list[Row]:
     return [entry(submitted(model, prediction)) for model, prediction in predictions.items()]
 
 
 @pytest.fixture(scope="module")
-def paired(plain: list[Entry], noted: SharedErrors) -> list[Entry]:
+def paired(plain: list[Row], noted: SharedErrors) -> list[Row]:
     return [dataclasses.replace(plain_entry, shared_errors=noted) for plain_entry in plain]
 
 
@@ -170,7 +170,7 @@ def test_files_and_page_decide_as_the_rows_do(paired):
 
 def test_a_diff_of_boards_decides_by_pairs_too(plain, paired):
     data = leaderboards(paired, MINI)[0]["data"]
-    boards_built = [_side(CheckedEntries(tuple(rows), ()), MINI) for rows in (plain, paired)]
+    boards_built = [_side(CheckedFolder(tuple(rows), ()), MINI) for rows in (plain, paired)]
     alone, pairs = (regimes_of(data, item.columns)["full"] for item in boards_built)
     board = intervals(paired, MINI, regimes=["full"])["full"].board
     scores, index_by_model = (

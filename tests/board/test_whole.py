@@ -13,7 +13,7 @@ from typing import Any
 
 from geneb_ci.audit.trust.level import Summary
 from geneb_ci.board.board import analyses_of
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Row
 from geneb_ci.board.rows import encode, leaderboards
 from geneb_ci.board.uncertainty import row_scores
 from geneb_ci.common.benchmark import parse_benchmark
@@ -60,7 +60,7 @@ PARAMS = {
 PERFECT = {"MCC": 1.0, "Acc": 1.0, "F1": 1.0}
 
 
-def rows() -> list[Entry]:
+def rows() -> list[Row]:
     """Return one row of each kind, in no order."""
     results = []
     for name, params in PARAMS.items():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from geneb_ci.board.advice import MARGIN, Advice, AdviceFacts, model_request
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Row
 from geneb_ci.board.decisions import ScoreColumn, critical_value, ranks, rounded_up
 from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
@@ -99,7 +99,7 @@ def advice(
 
 
 def public_scripts(
-    events: Iterable[dict[str, Any]] | None = None, rows: list[Entry] | None = None
+    events: Iterable[dict[str, Any]] | None = None, rows: list[Row] | None = None
 ) -> dict[str, bytes]:
     """Return the data of the page of the public rows, or of `rows` with the same scores."""
     event_list = None if events is None else list(events)

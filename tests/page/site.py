@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Row
 from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.site.inputs import Built, Site, site_of
@@ -36,12 +36,12 @@ def layout(**more: Any) -> Layout:
     return Layout(LayoutKind.GENEB_CI, policy=POLICY, **arguments | more)
 
 
-def public_site(rows: list[Entry] | None = None, **more: Any) -> Site:
+def public_site(rows: list[Row] | None = None, **more: Any) -> Site:
     built = Built(COMMIT, "2026-11-20T08:30:00Z", EVENTS)
     return site_of(rows or entries(), values(), shipped_benchmark(), layout(**more), built)
 
 
-def small_site(rows: list[Entry], **more: Any) -> Site:
+def small_site(rows: list[Row], **more: Any) -> Site:
     """Return the pages' inputs of made-up rows on three tasks, without diagnostics."""
     categories, tasks = leaderboards(rows, BENCHMARK)
     files = {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
@@ -49,7 +49,7 @@ def small_site(rows: list[Entry], **more: Any) -> Site:
     return site_of(rows, files, BENCHMARK, layout(**more), built)
 
 
-def write_site(folder: Path, rows: list[Entry] | None = None, **more: Any) -> Site:
+def write_site(folder: Path, rows: list[Row] | None = None, **more: Any) -> Site:
     """Write the board of the public rows, or of `rows` with the same scores, with every page."""
     site = public_site(rows, **more)
     scripts = public_scripts(EVENTS, rows)

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from geneb_ci.board.columns import COLUMNS, Entry
+from geneb_ci.board.columns import COLUMNS, Row
 from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import leaderboards
@@ -76,7 +76,7 @@ ADDRESSED = [text for text in MARKUP if "\ud800" not in text]
 TEXTS = {c.download for c in COLUMNS if c.download and c.kind not in {"size", "count"}}
 
 
-def hostile_entry(number: int, text: str) -> Entry:
+def hostile_entry(number: int, text: str) -> Row:
     """Return a row that no check would let through: the page must not need them."""
     document = small(f"m{number}", BENCHMARK)
     sound = SubmissionV10.model_validate(document)

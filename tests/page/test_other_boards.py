@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.board.board import board_of, page_of
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Row
 from geneb_ci.board.page import INDEX, SCRIPT, STYLE, page_files, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.site.render import completed_index, editions, site_files
@@ -34,13 +34,13 @@ NAMES = (
 REGIMES = BENCHMARK.regimes
 
 
-def v10(name: str, display: str = "", benchmark: Benchmark = BENCHMARK) -> Entry:
+def v10(name: str, display: str = "", benchmark: Benchmark = BENCHMARK) -> Row:
     document = small(name, benchmark)
     document["meta"]["display"] = display or name
     return entry(SubmissionV10.model_validate(document), registry={})
 
 
-def of_one_regime(name: str) -> Entry:
+def of_one_regime(name: str) -> Row:
     """Return a row that has no cell but those of the regime of all data."""
     document = small_v11(name)
     gaps = {}
@@ -56,7 +56,7 @@ def sized(counts: list[int] | None, n_test: int | None = 500) -> Benchmark:
     return replace(BENCHMARK, tasks=tasks)
 
 
-BOARDS: dict[str, Callable[[], tuple[list[Entry], Benchmark]]] = {
+BOARDS: dict[str, Callable[[], tuple[list[Row], Benchmark]]] = {
     "one row": lambda: (list(entries()[:1]), shipped_benchmark()),
     "two rows": lambda: (list(entries()[:2]), shipped_benchmark()),
     "60 rows": lambda: ([v10(f"m{number}") for number in range(60)], sized([250, 250])),
@@ -125,7 +125,7 @@ def test_a_board_of_another_name_shows_nothing_of_the_public_one():
     files = {name: raw for name, raw in page_files().items() if name in drawn}
     files[INDEX] = completed_index(files[INDEX], site)
     files |= site_files(site) | editions(site, GENERATION, {})
-    files |= page_scripts(site.values, site.entries, benchmark)
+    files |= page_scripts(site.parsed_files, site.rows, benchmark)
     for name, raw in files.items():
         assert not re.findall(".*(?:GENEB|2606[.]04525|darlednik).*", raw.decode()), name
     assert b"<title>A &amp; B leaderboard</title>" in files[INDEX]

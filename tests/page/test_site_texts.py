@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Row
 from geneb_ci.board.marks import Defect, Marks
 from geneb_ci.board.site.inputs import Site
 from geneb_ci.board.site.render import site_files
@@ -30,7 +30,7 @@ from tests.small import BENCHMARK, small
 LINK = re.compile(r"https://|#|(\.\./)*[a-z0-9-]+[/.]")
 
 
-def hostile(text: str) -> Entry:
+def hostile(text: str) -> Row:
     """Return a row whose every text is hostile; its id is one that the checks let through."""
     document = small("m1", BENCHMARK)
     texts = ("display", "url", "training_data", "submitted_by")

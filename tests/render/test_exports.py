@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.audit.trust.attestation import RowAttestation
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Row
 from geneb_ci.board.page import write_page
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.site.inputs import Built, Site, site_of
@@ -44,12 +44,12 @@ REPOSITORY = "https://github.com/owner/board"
 HOSTILE = "=1+1\n- verifyToken: x\r\t#,;\"'{{%\u2028é\x85</script>"
 
 
-def read(document: dict[str, Any], **more: Any) -> Entry:
+def read(document: dict[str, Any], **more: Any) -> Row:
     submission = MODELS[document["schema_version"]].model_validate(document)
     return replace(board_entry(submission, registry={}), **more)
 
 
-def site(entries: list[Entry], benchmark: Benchmark = small.BENCHMARK, **more: Any) -> Site:
+def site(entries: list[Row], benchmark: Benchmark = small.BENCHMARK, **more: Any) -> Site:
     layout = Layout(LayoutKind.GENEB_CI, Path("/nowhere"), **more)
     return site_of(entries, {}, benchmark, layout, Built("c" * 40, WHEN))
 
@@ -71,16 +71,16 @@ def narrow(public: Site) -> Site:
             regime: {task: cells[task] for task in benchmark.task_ids}
             for regime, cells in entry.submission.results.items()
         }
-        for entry in public.entries
+        for entry in public.rows
     ]
     entries = [
         replace(entry, submission=entry.submission.model_copy(update={"results": results}))
-        for entry, results in zip(public.entries, results_of_rows, strict=True)
+        for entry, results in zip(public.rows, results_of_rows, strict=True)
     ]
     return site(entries, benchmark)
 
 
-def three(**more: Any) -> list[Entry]:
+def three(**more: Any) -> list[Row]:
     """Return a row of each format, with hostile texts, one of which rests on an audit record."""
     v10, v11, v12 = small.small("a"), small.small_v11("b"), small.small_v12("c")
     v10["meta"] |= {"url": "", "display": "@SUM(A1)", "training_data": HOSTILE}
@@ -114,7 +114,7 @@ def scores_of(made: Site) -> dict[tuple[str, ...], float]:
     """Return every score that was submitted, by model, regime, task and metric."""
     return {
         (entry.submission.model_id, regime, task, metric): float(getattr(scores, metric))
-        for entry in made.entries
+        for entry in made.rows
         for regime, cells in entry.submission.results.items()
         for task, scores in cells.items()
         for metric in made.benchmark.metrics
@@ -133,8 +133,8 @@ def test_csv_gives_every_score_and_text_of_the_public_rows_back(narrow: Site) ->
     files = dict(csv_files(narrow))
     assert csv_scores(files) == scores_of(narrow)
     line_by_model = {line["model"]: line for line in unmarked(files["models.csv"])}
-    assert len(line_by_model) == len(narrow.entries)
-    for entry in narrow.entries:
+    assert len(line_by_model) == len(narrow.rows)
+    for entry in narrow.rows:
         submission, line = entry.submission, line_by_model[entry.submission.model_id]
         meta = submission.meta.model_dump() | {"format": "1.0"}
         texts = {name: str(meta[name]) for name in meta if name != "zero_shot"}
@@ -174,7 +174,7 @@ def test_every_value_stands_in_one_long_table_with_the_digits_of_its_error(narro
         # Half of the last digit: of two digits of the error, or the sixth decimal.
         most = float(line["standard_error"]) / 18 if known else 0.51e-6
         assert abs(float(line["value"]) - exact[key]) <= most
-    evidence_by_model = {entry.submission.model_id: str(entry.evidence) for entry in narrow.entries}
+    evidence_by_model = {entry.submission.model_id: str(entry.evidence) for entry in narrow.rows}
     assert {line["model"]: line["evidence"] for line in lines} == evidence_by_model
     book = json.loads(files["codebook.json"])
     for name, table in book.items():
@@ -184,7 +184,7 @@ def test_every_value_stands_in_one_long_table_with_the_digits_of_its_error(narro
 
 
 def third_evidence(made: Site) -> Any:
-    return made.entries[2].submission.evidence["1shot"]["splice_sites"]  # type: ignore[attr-defined]
+    return made.rows[2].submission.evidence["1shot"]["splice_sites"]  # type: ignore[attr-defined]
 
 
 @given(st.lists(st.text(), min_size=1, max_size=4))
@@ -215,7 +215,7 @@ def values_of(content: bytes) -> dict[str, float]:
 
 def test_eval_results_give_every_score_and_mean_of_the_public_rows_back(narrow: Site) -> None:
     files = dict(eval_results(narrow, {}))
-    assert len(files) == 2 * len(narrow.entries)
+    assert len(files) == 2 * len(narrow.rows)
     back = {
         (name.partition("/")[0], *(regime, task, metric)): value
         for name, content in files.items()
@@ -224,7 +224,7 @@ def test_eval_results_give_every_score_and_mean_of_the_public_rows_back(narrow: 
         for task, regime, metric in [task_id.rsplit(".", 2)]
     }
     assert back == scores_of(narrow)
-    for regime, rows in leaderboards(narrow.entries, narrow.benchmark)[0]["data"].items():
+    for regime, rows in leaderboards(narrow.rows, narrow.benchmark)[0]["data"].items():
         for row in rows[:3]:
             means = values_of(files[f"{row['model']}/.eval_results/geneb.yaml"])
             assert means[f"macro.{regime}.MCC"] == row["macro_MCC"]
@@ -299,8 +299,8 @@ def test_logs_of_every_eval_ever_are_valid_and_lose_nothing(
 ) -> None:
     files = dict(every_eval_ever(audited)) | dict(every_eval_ever(narrow))
     logs = {name: json.loads(content) for name, content in files.items()}
-    sources = {e.submission.model_id: e.submission for e in (*narrow.entries, *audited.entries)}
-    assert len(files) == len(narrow.entries) + len(audited.entries) == len(sources)
+    sources = {e.submission.model_id: e.submission for e in (*narrow.rows, *audited.rows)}
+    assert len(files) == len(narrow.rows) + len(audited.rows) == len(sources)
     for log in logs.values():
         back = document_of(log)
         source = sources[back["model_id"]]
@@ -360,7 +360,7 @@ def test_croissant_describes_tables_and_task_data_so_that_they_can_be_read(
         "tasks": {},
     }
     (data / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    plain = replace(audited, entries=audited.entries[2:])
+    plain = replace(audited, rows=audited.rows[2:])
     write_page(out, dict(croissant_files(plain, data)))
     message, issues, models, scores, rows = validated(CROISSANT, out, data / names[0])
     lacking = 'GENEB-small tasks)] Property "https://schema.org/license" is recommended'
@@ -406,7 +406,7 @@ def test_parquet_gives_every_row_back_and_the_same_bytes_again(
 
 def test_the_order_of_rows_changes_no_byte(audited: Site) -> None:
     turned = site_of(
-        list(reversed(audited.entries)), {}, audited.benchmark, audited.layout, audited.built
+        list(reversed(audited.rows)), {}, audited.benchmark, audited.layout, audited.built
     )
     for made in (csv_files, every_eval_ever, lambda s: croissant_files(s, None)):
         assert list(made(turned)) == list(made(audited))

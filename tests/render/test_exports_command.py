@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from geneb_ci.audit.trust.level import Audit, Decision, Versions
-from geneb_ci.board.columns import entry_of
+from geneb_ci.board.columns import row_of
 from geneb_ci.cli.main import main
 from geneb_ci.cli.publish import FORMATS
 from geneb_ci.common.types import TrustLevel
@@ -292,7 +292,7 @@ def test_an_entry_has_the_records_that_its_evidence_rests_on() -> None:
     )
     submission = MODELS["1.0"].model_validate(small.small("a"))
     decision = Decision(TrustLevel.VERIFIED, "", basis=(audit,))
-    assert entry_of(submission, decision, {}).records == ("0a1b",)
+    assert row_of(submission, decision, {}).records == ("0a1b",)
 
 
 @pytest.mark.nightly

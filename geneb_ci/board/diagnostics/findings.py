@@ -66,24 +66,24 @@ class FigureKind(NamedTuple):
     """Models that the paper excludes from it."""
 
 
-def figure_rows(values: Mapping[str, Mapping[str, Any]], scope: Scope) -> list[FigureRow]:
+def figure_rows(parsed_files: Mapping[str, Mapping[str, Any]], scope: Scope) -> list[FigureRow]:
     """Return the rows of a scope ordered by id, from the parsed files of a board by name.
 
     Of `diagnostics.json` only the member `models` is needed.
     """
-    return scoped_rows(values, [scope])[scope]
+    return scoped_rows(parsed_files, [scope])[scope]
 
 
 def scoped_rows(
-    values: Mapping[str, Mapping[str, Any]], scopes: Iterable[Scope]
+    parsed_files: Mapping[str, Mapping[str, Any]], scopes: Iterable[Scope]
 ) -> dict[Scope, list[FigureRow]]:
-    """Return the rows of each scope, ordered by id; `values` as in `figure_rows`."""
+    """Return the rows of each scope, ordered by id; `parsed_files` as in `figure_rows`."""
     figure_row_by_model: dict[str, FigureRow] = {}
     facts_by_model: dict[str, Mapping[str, Any]] = {}
     paper_params_by_model = {
-        row["model"]: row["params_in_paper"] for row in values[DIAGNOSTICS]["models"]
+        row["model"]: row["params_in_paper"] for row in parsed_files[DIAGNOSTICS]["models"]
     }
-    for regime, rows in values[LEADERBOARD]["data"].items():
+    for regime, rows in parsed_files[LEADERBOARD]["data"].items():
         for row in rows:
             model = row["model"]
             if model not in figure_row_by_model:
@@ -93,7 +93,7 @@ def scoped_rows(
                 )
             figure_row_by_model[model].macro[regime] = row["macro_MCC"]
             figure_row_by_model[model].categories[regime] = row["cat_MCC"]
-    for regime, rows in values[TASKS]["data"].items():
+    for regime, rows in parsed_files[TASKS]["data"].items():
         for row in rows:
             figure_row_by_model[row["model"]].tasks[regime] = row["task_MCC"]
     rows_by_scope: dict[Scope, list[FigureRow]] = {scope: [] for scope in scopes}
@@ -117,25 +117,25 @@ def figures_of(
 
 
 def figure_of(
-    kind: FigureKind,
+    figure_kind: FigureKind,
     rows: Rows,
     scope: Scope,
     parameters: Mapping[str, Value] | None = None,
     exclude: Sequence[str] = (),
 ) -> Figure:
     """Return one figure; `parameters` replace defaults, `exclude` excludes further models."""
-    excluded_models = {*exclude, *(() if scope == "board" else kind.exclude)}
+    excluded_models = {*exclude, *(() if scope == "board" else figure_kind.exclude)}
     included = [row for row in rows if row.model not in excluded_models]
-    values = kind.defaults | dict(parameters or {})
-    value, parts = kind.compute(included, values)
+    settings = figure_kind.defaults | dict(parameters or {})
+    value, parts = figure_kind.compute(included, settings)
     return Figure(
-        id=kind.id,
+        id=figure_kind.id,
         scope=scope,
-        definition=kind.definition,
-        parameters=values | {"exclude": sorted(excluded_models)},
+        definition=figure_kind.definition,
+        parameters=settings | {"exclude": sorted(excluded_models)},
         rows=len(included),
         value=value,
-        unit=kind.unit,
+        unit=figure_kind.unit,
         parts=parts,
     )
 
@@ -244,15 +244,15 @@ def _size_correlation(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     regime = parameters["regime"]
     rows_with_size = [row for row in rows if row.params and regime in row.macro]
     if len(rows_with_size) < MODELS_MIN:
-        names = rows_with_size[0].categories[regime] if rows_with_size else ()
-        return None, [FigurePart(name=name, value=None) for name in names]
+        categories = rows_with_size[0].categories[regime] if rows_with_size else ()
+        return None, [FigurePart(name=name, value=None) for name in categories]
     counts = _centred_ranks([float(row.params or 0) for row in rows_with_size])
-    parts = [
+    correlations = [
         FigurePart(name=name, value=_correlation(counts, _centred_ranks(scores)))
         for name, scores in _by_category(rows_with_size, regime)
     ]
     macro = _centred_ranks([row.macro[regime] for row in rows_with_size])
-    return _correlation(counts, macro), parts
+    return _correlation(counts, macro), correlations
 
 
 def _correlation(first: Sequence[int], second: Sequence[int]) -> float | None:
@@ -264,24 +264,24 @@ def _correlation(first: Sequence[int], second: Sequence[int]) -> float | None:
     return sum(map(operator.mul, first, second)) / math.sqrt(spread) if spread else None
 
 
-def _centred_ranks(values: Sequence[float]) -> list[int]:
+def _centred_ranks(numbers: Sequence[float]) -> list[int]:
     """Return twice the mid-rank of each value minus twice the mean rank, which are integers."""
-    counts, rank_by_value, lower_count = Counter(values), {}, 0
-    for value in sorted(counts):
-        rank_by_value[value] = 2 * lower_count + counts[value] - len(values)
-        lower_count += counts[value]
-    return [rank_by_value[value] for value in values]
+    counts, rank_by_value, lower_count = Counter(numbers), {}, 0
+    for number in sorted(counts):
+        rank_by_value[number] = 2 * lower_count + counts[number] - len(numbers)
+        lower_count += counts[number]
+    return [rank_by_value[number] for number in numbers]
 
 
 def _by_category(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
     """Yield each category with the scores of the rows, which must be ranked in the regime."""
     scores_by_row = [row.categories[regime] for row in rows]
-    names = list(scores_by_row[0]) if scores_by_row else []
-    if len(names) == 1:
-        yield names[0], [scores[names[0]] for scores in scores_by_row]
-    elif names:
-        columns = zip(*map(operator.itemgetter(*names), scores_by_row), strict=True)
-        yield from zip(names, columns, strict=True)
+    categories = list(scores_by_row[0]) if scores_by_row else []
+    if len(categories) == 1:
+        yield categories[0], [scores[categories[0]] for scores in scores_by_row]
+    elif categories:
+        columns = zip(*map(operator.itemgetter(*categories), scores_by_row), strict=True)
+        yield from zip(categories, columns, strict=True)
 
 
 def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
@@ -332,12 +332,12 @@ def _winner_changes(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     winners_before, winners_after = _winners(rows, before), _winners(rows, after)
     if not winners_before or not winners_after:
         return None, []
-    parts = [
+    changes = [
         FigurePart(name=f"{name}: {winner}, then {winners_after[name]}", value=None)
         for name, winner in winners_before.items()
         if winner != winners_after[name]
     ]
-    return len(parts), parts
+    return len(changes), changes
 
 
 def _winners(rows: Rows, regime: str) -> dict[str, str]:
@@ -374,24 +374,24 @@ def _small_beats_large(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue
         if len(leads) > 2 * PAIRS_MAX:
             leads = sorted(leads)[:PAIRS_MAX]
             min_lead = -leads[-1][0]
-    parts = [
+    largest_leads = [
         FigurePart(name=name, value=-negative_lead)
         for negative_lead, name in sorted(leads)[:PAIRS_MAX]
     ]
-    return count, parts
+    return count, largest_leads
 
 
 def _retention(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     few, full = parameters["regime"], parameters["whole"]
     rows_with_both = [row for row in rows if few in row.macro and full in row.macro]
     few_shot_scores = dict(_by_category(rows_with_both, few))
-    parts = [
+    ratios = [
         FigurePart(name=name, value=_ratio(few_shot_scores[name], scores))
         for name, scores in _by_category(rows_with_both, full)
     ]
     return _ratio(
         [row.macro[few] for row in rows_with_both], [row.macro[full] for row in rows_with_both]
-    ), parts
+    ), ratios
 
 
 def _ratio(few_shot_scores: Sequence[float], full_scores: Sequence[float]) -> float | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from geneb_ci.board.advice import MARGIN
 from geneb_ci.board.agreement import kendall_taus
-from geneb_ci.board.columns import Entry, in_board_order
+from geneb_ci.board.columns import Row, in_board_order
 from geneb_ci.board.decisions import CONFIDENCE, compare_pair
 from geneb_ci.board.diagnostics import document
 from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
@@ -58,30 +58,30 @@ class DiagnosticInputs:
 
 
 def inputs_of(
-    entries: Iterable[Entry],
+    rows: Iterable[Row],
     benchmark: Benchmark,
     intervals: Mapping[str, RegimeIntervals],
-    results: Mapping[str, Any],
+    step_results: Mapping[str, Any],
 ) -> DiagnosticInputs:
-    """Return the inputs of diagnostics; `intervals` and `results` are of the same entries."""
-    ordered_entries = in_board_order(entries)
+    """Return the inputs of diagnostics; `intervals` and `step_results` are of the same rows."""
+    ordered_rows = in_board_order(rows)
     scores = {
         regime: _scores(regime_intervals.board) for regime, regime_intervals in intervals.items()
     }
-    models = [_model(entry, scores) for entry in ordered_entries]
-    attributes = {entry.submission.model_id: entry.attributes for entry in ordered_entries}
-    return DiagnosticInputs(benchmark, models, scores, intervals, results, attributes)
+    models = [_model(row, scores) for row in ordered_rows]
+    attributes = {row.submission.model_id: row.attributes for row in ordered_rows}
+    return DiagnosticInputs(benchmark, models, scores, intervals, step_results, attributes)
 
 
 def diagnostic_steps(
     boards: Mapping[str, RegimeScores],
-    values: Mapping[str, Mapping[str, Any]],
+    figure_inputs: Mapping[str, Mapping[str, Any]],
     benchmark: Benchmark,
 ) -> Steps:
-    """Return the slow steps of diagnostics; `values` are the inputs of figures."""
+    """Return the slow steps of diagnostics; `figure_inputs` are the inputs of figures."""
     scores = {regime: _scores(board) for regime, board in boards.items()}
     partial = functools.partial
-    steps_by_name: Steps = {"findings": partial(_findings, values, benchmark)}
+    steps_by_name: Steps = {"findings": partial(_findings, figure_inputs, benchmark)}
     for pair in itertools.combinations(scores, 2):
         steps_by_name[f"taus {pair}"] = partial(_pair_taus, *map(scores.__getitem__, pair))
     for regime, table in scores.items():
@@ -90,9 +90,9 @@ def diagnostic_steps(
 
 
 def _findings(
-    values: Mapping[str, Mapping[str, Any]], benchmark: Benchmark
+    figure_inputs: Mapping[str, Mapping[str, Any]], benchmark: Benchmark
 ) -> list[document.Figure]:
-    rows_by_scope = scoped_rows(values, SCOPES)
+    rows_by_scope = scoped_rows(figure_inputs, SCOPES)
     models = {row.model for row in rows_by_scope["board"]}
     return [
         figure
@@ -121,14 +121,14 @@ def _scores(board: RegimeScores) -> RankedModels:
     return RankedModels(positions, columns)
 
 
-def _model(entry: Entry, scores: Mapping[str, RankedModels]) -> document.ModelFacts:
-    submission = entry.submission
-    model, paper_params = submission.model_id, params_in_paper(entry)
+def _model(row: Row, scores: Mapping[str, RankedModels]) -> document.ModelFacts:
+    submission = row.submission
+    model, paper_params = submission.model_id, params_in_paper(row)
     return document.ModelFacts(
         model=model,
         display=submission.meta.display,
-        authorship=str(entry.authorship),
-        evidence=str(entry.evidence),
+        authorship=str(row.authorship),
+        evidence=str(row.evidence),
         params=submission.meta.params,
         params_in_paper=None if paper_params is None else int(paper_params),
         regimes=[regime for regime, table in scores.items() if model in table.positions],
@@ -221,15 +221,15 @@ def pairs_with_one_difference(
     for left, right in itertools.combinations(facts, 2):
         ratio = max(left.params, right.params) / min(left.params, right.params)
         differing = [
-            name
-            for name in ATTRIBUTES[1:]
-            if left.value_by_attribute[name] != right.value_by_attribute[name]
+            attribute
+            for attribute in ATTRIBUTES[1:]
+            if left.value_by_attribute[attribute] != right.value_by_attribute[attribute]
         ]
         differing += ["size"] if ratio > SAME_SIZE else []
         if len(differing) == 1:
-            name = differing[0]
-            first, second = sorted((left, right), key=lambda f: _value(f, name), reverse=True)
-            yield name, first, second
+            attribute = differing[0]
+            first, second = sorted((left, right), key=lambda f: _value(f, attribute), reverse=True)
+            yield attribute, first, second
 
 
 def _value(facts: _ComparedModel, attribute: str) -> float | str:
@@ -244,24 +244,24 @@ def _attributes_in(
     board = inputs.intervals[regime].board
     index_by_model = {model: k for k, model in enumerate(board.models)}
     macro = board.scores["macro"]
-    pairs_by_attribute: dict[str, list[document.Pair]] = {name: [] for name in ATTRIBUTES}
-    for name, first, second in controlled_pairs:
+    pairs_by_attribute: dict[str, list[document.Pair]] = {attribute: [] for attribute in ATTRIBUTES}
+    for attribute, first, second in controlled_pairs:
         if first.model in index_by_model and second.model in index_by_model:
             comparison = compare_pair(
                 macro, index_by_model[first.model], index_by_model[second.model], board.critical
             )
-            pairs_by_attribute[name].append(
+            pairs_by_attribute[attribute].append(
                 document.Pair(
                     first=first.model,
                     second=second.model,
-                    values=(_value_text(first, name), _value_text(second, name)),
+                    values=(_value_text(first, attribute), _value_text(second, attribute)),
                     difference=rounded(comparison.difference),
                     significant=comparison.is_significant,
                 )
             )
     return {
-        name: document.Attribute(contrasts=list(_contrasts(name, pairs)), pairs=pairs)
-        for name, pairs in pairs_by_attribute.items()
+        attribute: document.Attribute(contrasts=list(_contrasts(attribute, pairs)), pairs=pairs)
+        for attribute, pairs in pairs_by_attribute.items()
     }
 
 
@@ -273,11 +273,11 @@ def _contrasts(attribute: str, pairs: list[document.Pair]) -> Iterator[document.
     """Yield a summary of the pairs with the same values; for size, one of all pairs."""
     differences_by_values: dict[tuple[str, str], list[float]] = {}
     for pair in pairs:
-        values = ("larger", "smaller") if attribute == "size" else pair.values
-        differences_by_values.setdefault(values, []).append(pair.difference)
-    for values, differences in sorted(differences_by_values.items()):
+        attribute_values = ("larger", "smaller") if attribute == "size" else pair.values
+        differences_by_values.setdefault(attribute_values, []).append(pair.difference)
+    for attribute_values, differences in sorted(differences_by_values.items()):
         yield document.Contrast(
-            values=values,
+            values=attribute_values,
             pairs=len(differences),
             mean_difference=rounded(mean(differences)),
             first_better=sum(difference > 0 for difference in differences),
@@ -290,10 +290,10 @@ def stability(inputs: DiagnosticInputs) -> document.Stability:
     agreement: dict[str, dict[str, dict[str, float | None]]] = {}
     with_macro: dict[str, dict[str, float | None]] = {}
     for regime, table in inputs.scores.items():
-        names, matrix = list(table.columns), inputs.results[f"taus {regime}"]
+        score_names, matrix = list(table.columns), inputs.results[f"taus {regime}"]
         by_name = {
-            a: {b: rounded_or_none(matrix[i, j]) for j, b in enumerate(names)}
-            for i, a in enumerate(names)
+            a: {b: rounded_or_none(matrix[i, j]) for j, b in enumerate(score_names)}
+            for i, a in enumerate(score_names)
         }
         with_macro[regime] = {a: by_name[a].pop("macro") for a in categories}
         agreement[regime] = {a: by_name[a] for a in categories}
@@ -339,9 +339,9 @@ def _winner_changes(
     inputs: DiagnosticInputs, before: str, after: str
 ) -> list[document.WinnerChange]:
     changes = []
-    for name in inputs.benchmark.category_order:
+    for category in inputs.benchmark.category_order:
         standings_before, standings_after = (
-            inputs.intervals[r].categories[name] for r in (before, after)
+            inputs.intervals[r].categories[category] for r in (before, after)
         )
         if not standings_before or not standings_after:
             continue
@@ -351,7 +351,7 @@ def _winner_changes(
                 standings_after, winner_before
             )
             change = document.WinnerChange(
-                category=name, before=winner_before, after=winner_after, significant=not is_open
+                category=category, before=winner_before, after=winner_after, significant=not is_open
             )
             changes.append(change)
     return changes
@@ -363,16 +363,16 @@ def _could_be_best(standings: ModelRanking, model: str) -> bool:
 
 
 def diagnostics(
-    entries: Iterable[Entry],
+    rows: Iterable[Row],
     benchmark: Benchmark,
     intervals: Mapping[str, RegimeIntervals],
-    results: Mapping[str, Any],
+    step_results: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the value of diagnostics.json.
 
-    `intervals` and `results`, those of `diagnostic_steps`, are of the same entries.
+    `intervals` and `step_results`, those of `diagnostic_steps`, are of the same rows.
     """
-    inputs = inputs_of(entries, benchmark, intervals, results)
+    inputs = inputs_of(rows, benchmark, intervals, step_results)
     document_value = document.Diagnostics(
         schema_version="2.0",
         benchmark=document.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
@@ -392,7 +392,7 @@ def diagnostics(
         stability=stability(inputs),
         size=scores_by_size(inputs),
         pairs=controlled_comparisons(inputs),
-        findings=results["findings"],
+        findings=step_results["findings"],
     ).model_dump(mode="json")
     return document_value | {
         "ranks": {name: _ranks(regime_intervals) for name, regime_intervals in intervals.items()}

@@ -102,13 +102,13 @@ def model_cells(
 
 def _column_cells(columns: TaskColumns) -> list[str]:
     shades = [_SIGNED_HEAT[int(score * HEAT_STEPS)] for score in columns[0]]
-    text = _CELL if len(columns) > 1 else _CELL_ALONE
-    return list(map(_with_minus_signs, map(text.__mod__, zip(shades, *columns, strict=True))))
+    cell = _CELL if len(columns) > 1 else _CELL_ALONE
+    return list(map(_with_minus_signs, map(cell.__mod__, zip(shades, *columns, strict=True))))
 
 
-def text_of(value: str) -> str:
+def text_of(text: str) -> str:
     """Return a text escaped for HTML; characters that no page may contain are replaced."""
-    return str(escape(writable(value))) if _SPECIAL.search(value) else value
+    return str(escape(writable(text))) if _SPECIAL.search(text) else text
 
 
 def model_rows(rows: Iterable[tuple[str, str]], root: str, site: Site) -> Markup:
@@ -146,14 +146,14 @@ def fact_rows(facts: Iterable[ModelFact], root: str) -> Markup:
     """Return the facts of a model with their sources, one per line."""
     return _lines(
         f"<div><dt>{text_of(fact.label)}</dt><dd><bdi>{_fact_value(fact, root)}</bdi> "
-        f"<small>{text_of(fact.source)}</small></dd></div>"
+        f"<small>{text_of(fact.author)}</small></dd></div>"
         for fact in facts
     )
 
 
 def _fact_value(fact: ModelFact, root: str) -> str:
-    value = text_of(fact.value)
-    return f'<a href="{root}{text_of(fact.address)}">{value}</a>' if fact.address else value
+    fact_text = text_of(fact.value)
+    return f'<a href="{root}{text_of(fact.address)}">{fact_text}</a>' if fact.address else fact_text
 
 
 def link_rows(links: Iterable[Link]) -> Markup:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from geneb_ci.board import reasons
 from geneb_ci.board.advice import BYTES_A_PARAMETER
-from geneb_ci.board.columns import Entry, in_board_order
+from geneb_ci.board.columns import Row, in_board_order
 from geneb_ci.board.page import INDEX
 from geneb_ci.common.config import Layout
 from geneb_ci.common.shipped import shipped
@@ -71,23 +71,23 @@ def memory_text(params: int) -> str:
 
 def bytes_text(count: int) -> str:
     """Return a number of bytes as text with two digits and a unit."""
-    unit, name = (10**9, "GB") if count >= 10**9 else (10**6, "MB")
-    return f"{float(f'{count / unit:.2g}'):g} {name}"
+    unit, unit_name = (10**9, "GB") if count >= 10**9 else (10**6, "MB")
+    return f"{float(f'{count / unit:.2g}'):g} {unit_name}"
 
 
-def slugs(names: Iterable[str]) -> dict[str, str]:
-    """Return a mapping from each name to a distinct file name."""
-    slug_by_name: dict[str, str] = {}
-    for name in names:
-        ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-        slug = re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-") or "category"
-        used_slugs = set(slug_by_name.values())
+def slugs(categories: Iterable[str]) -> dict[str, str]:
+    """Return a mapping from each category to a distinct file name."""
+    slug_by_category: dict[str, str] = {}
+    for category in categories:
+        letters = unicodedata.normalize("NFKD", category).encode("ascii", "ignore").decode()
+        slug = re.sub(r"[^a-z0-9]+", "-", letters.lower()).strip("-") or "category"
+        used_slugs = set(slug_by_category.values())
         number = 2
         unique = slug
         while unique in used_slugs:
             unique, number = f"{slug}-{number}", number + 1
-        slug_by_name[name] = unique
-    return slug_by_name
+        slug_by_category[category] = unique
+    return slug_by_category
 
 
 def tex(text: str) -> str:
@@ -120,9 +120,9 @@ class RankedScore(NamedTuple):
 class Site:
     """The inputs of every page, with cached look-ups."""
 
-    entries: tuple[Entry, ...]
+    rows: tuple[Row, ...]
     """Ordered by lower-case model id."""
-    values: Mapping[str, Mapping[str, Any]]
+    parsed_files: Mapping[str, Mapping[str, Any]]
     """The parsed values of the board's files, by name."""
     benchmark: Benchmark
     layout: Layout
@@ -189,9 +189,9 @@ class Site:
         return [places[task] for tasks in self.benchmark.categories.values() for task in tasks]
 
     @functools.cached_property
-    def by_id(self) -> dict[str, Entry]:
+    def by_id(self) -> dict[str, Row]:
         """Entries by model id."""
-        return {e.submission.model_id: e for e in self.entries}
+        return {row.submission.model_id: row for row in self.rows}
 
     @functools.cached_property
     def frames(self) -> dict[tuple[str, str], list[str]]:
@@ -201,7 +201,7 @@ class Site:
     @functools.cached_property
     def names(self) -> dict[str, str]:
         """Display names by model id."""
-        return {e.submission.model_id: e.submission.meta.display for e in self.entries}
+        return {row.submission.model_id: row.submission.meta.display for row in self.rows}
 
     @functools.cached_property
     def events(self) -> dict[str, list[Mapping[str, Any]]]:
@@ -212,27 +212,25 @@ class Site:
         return events_by_model
 
     @functools.cached_property
-    def _rows(self) -> dict[str, dict[str, Mapping[str, Any]]]:
-        data = self.values["leaderboard.json"]["data"]
-        return {regime: {row["model"]: row for row in data[regime]} for regime in data}
+    def _category_rows(self) -> dict[str, dict[str, Mapping[str, Any]]]:
+        return _rows_by_regime(self.parsed_files["leaderboard.json"])
 
     @functools.cached_property
     def _task_rows(self) -> dict[str, dict[str, Mapping[str, Any]]]:
-        data = self.values["leaderboard_tasks.json"]["data"]
-        return {regime: {row["model"]: row for row in data[regime]} for regime in data}
+        return _rows_by_regime(self.parsed_files["leaderboard_tasks.json"])
 
     @functools.cached_property
     def _ranks(self) -> Mapping[str, Any]:
-        diagnostics = self.values.get("diagnostics.json")
+        diagnostics = self.parsed_files.get("diagnostics.json")
         return {} if diagnostics is None else diagnostics["ranks"]
 
     def ranked(self, regime: str) -> int:
         """Return the number of models that are ranked in a regime."""
-        return len(self._rows[regime])
+        return len(self._category_rows[regime])
 
     def mean(self, model: str, regime: str, column: str, metric: str) -> float | None:
         """Return the score of a model in `macro`, `micro` or a category; None if not ranked."""
-        row = self._rows[regime].get(model)
+        row = self._category_rows[regime].get(model)
         if row is None:
             return None
         if column in {MACRO, MICRO}:
@@ -247,13 +245,13 @@ class Site:
         standings = self._standings_by_mean[regime].get(column)
         if standings is None:
             return RankedScore(score)
-        k = standings.places[model]
+        place = standings.places[model]
         return RankedScore(
             score,
-            standings.low[k],
-            standings.high[k],
-            standings.rank_low[k],
-            standings.rank_high[k],
+            standings.low[place],
+            standings.high[place],
+            standings.rank_low[place],
+            standings.rank_high[place],
         )
 
     def standings(self, model: str, regime: str) -> list[RankedScore | None]:
@@ -286,9 +284,9 @@ class Site:
     ) -> tuple[list[str], TaskColumns]:
         """Return which of some models are ranked in a regime, and their scores in a task."""
         rows, (places, limits) = self._task_rows[regime], self._limits[regime]
-        number, key = self.benchmark.task_ids.index(task), self._task_key
+        number, score_key = self.benchmark.task_ids.index(task), self._task_key
         ranked_models = [model for model in models if model in rows]
-        scores = [rows[model][key].numbers[number] for model in ranked_models]
+        scores = [rows[model][score_key].numbers[number] for model in ranked_models]
         if not places:
             return ranked_models, (scores,)
         task_limits, starts = (
@@ -356,12 +354,17 @@ class Site:
         ]
 
 
+def _rows_by_regime(board: Mapping[str, Any]) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """Return the rows of one of upstream's files, by regime and model."""
+    return {regime: {row["model"]: row for row in rows} for regime, rows in board["data"].items()}
+
+
 def site_of(
-    entries: Iterable[Entry],
-    values: Mapping[str, Mapping[str, Any]],
+    rows: Iterable[Row],
+    parsed_files: Mapping[str, Mapping[str, Any]],
     benchmark: Benchmark,
     layout: Layout,
     built: Built,
 ) -> Site:
     """Return the inputs of the pages of a board."""
-    return Site(tuple(in_board_order(entries)), values, benchmark, layout, built)
+    return Site(tuple(in_board_order(rows)), parsed_files, benchmark, layout, built)

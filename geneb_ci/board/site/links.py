@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Row
 from geneb_ci.board.site.inputs import Site, tex
 from geneb_ci.models.entry import DEFAULT_HOSTS, ModelEntry, WeightsSource, addresses
 from reference_harness.formats.benchmark import Benchmark
@@ -42,19 +42,19 @@ class Link(NamedTuple):
     address: str
 
 
-def safe_address(text: str) -> str:
+def safe_address(address: str) -> str:
     """Return an address that a page may link to; "" unless it is an https address of plain ASCII.
 
     Addresses come from contributors, so scripts, user names and passwords are refused.
     """
     try:
-        parts = urlsplit(text)
-        _ = parts.port
+        url = urlsplit(address)
+        _ = url.port
     except ValueError:
         return ""
-    is_plain = parts.scheme == "https" and bool(parts.hostname) and "@" not in parts.netloc
-    is_text = text.isascii() and not re.search(r"[\s\x00-\x1f\x7f\\]", text)
-    return text if is_plain and is_text else ""
+    is_plain = url.scheme == "https" and bool(url.hostname) and "@" not in url.netloc
+    is_text = address.isascii() and not re.search(r"[\s\x00-\x1f\x7f\\]", address)
+    return address if is_plain and is_text else ""
 
 
 class RepositoryLinks:
@@ -65,17 +65,17 @@ class RepositoryLinks:
         self._base = site.layout.repository
         self._commit = site.built.commit or "HEAD"
 
-    def file(self, text: str, path: Path | None) -> Iterator[Link]:
+    def file(self, label: str, path: Path | None) -> Iterator[Link]:
         """Yield the link to a file, if it is a file of the repository."""
         root = self._layout.root
         if self._base and path is not None and path.is_relative_to(root) and path.is_file():
-            name = path.relative_to(root).as_posix()
-            yield Link(text, f"{self._base}/blob/{self._commit}/{quote(name)}")
+            relative_path = path.relative_to(root).as_posix()
+            yield Link(label, f"{self._base}/blob/{self._commit}/{quote(relative_path)}")
 
-    def path(self, text: str, path: str) -> Iterator[Link]:
+    def path(self, label: str, path: str) -> Iterator[Link]:
         """Yield the link to a path in the repository, which may have an anchor."""
         if self._base:
-            yield Link(text, f"{self._base}/blob/{self._commit}/{path}")
+            yield Link(label, f"{self._base}/blob/{self._commit}/{path}")
 
     def event(self, event: Mapping[str, Any]) -> Iterator[Link]:
         """Yield links to the commit of an event and, if its reason names one, to a pull request."""
@@ -86,21 +86,21 @@ class RepositoryLinks:
         commit = event["commit"]
         yield Link(f"Commit {commit[:12]}", f"{self._base}/commit/{commit}")
 
-    def issue(self, text: str, template: str) -> Iterator[Link]:
+    def issue(self, label: str, template: str) -> Iterator[Link]:
         """Yield the link that opens a new issue with a template."""
         if self._base:
-            yield Link(text, f"{self._base}/issues/new?template={template}")
+            yield Link(label, f"{self._base}/issues/new?template={template}")
 
 
-def mark_links(entry: Entry, root: str) -> list[Link]:
+def mark_links(row: Row, root: str) -> list[Link]:
     """Return a link for the defects and one for the warnings of a row, to their explanation."""
     links = []
-    if defects := entry.marks.defects:
-        text = plural(len(defects), "published defect")
-        links.append(Link(text, f"{root}{MARKS}#defect-{defects[0].id}"))
-    if warnings := entry.marks.warnings:
-        text = f"warnings of {plural(len(warnings), 'rule')}"
-        links.append(Link(text, f"{root}{MARKS}#rule-{warnings[0][0]}"))
+    if defects := row.marks.defects:
+        label = plural(len(defects), "published defect")
+        links.append(Link(label, f"{root}{MARKS}#defect-{defects[0].id}"))
+    if warnings := row.marks.warnings:
+        label = f"warnings of {plural(len(warnings), 'rule')}"
+        links.append(Link(label, f"{root}{MARKS}#rule-{warnings[0][0]}"))
     return links
 
 
@@ -110,12 +110,12 @@ def row_links(
     """Return links to the files and commits from which a row is made."""
     links_of_row: list[Link] = []
     layout = site.layout
-    for text, folder, ending in (
+    for label, folder, ending in (
         ("Submission", layout.submissions, "json"),
         ("Model card", layout.cards, "md"),
         ("Entry in the model registry", layout.policy and layout.policy / "models", "toml"),
     ):
-        links_of_row += repository.file(text, folder / f"{model}.{ending}" if folder else None)
+        links_of_row += repository.file(label, folder / f"{model}.{ending}" if folder else None)
     for path in site.records.get(model, ()):
         links_of_row += repository.file(f"Audit record {path.stem[:12]}", path)
     for event in events:
@@ -124,18 +124,18 @@ def row_links(
     return list(dict.fromkeys(links_of_row))
 
 
-def model_links(entry: ModelEntry | None, url: str) -> list[Link]:
+def model_links(model_entry: ModelEntry | None, url: str) -> list[Link]:
     """Return links to the model's papers, weights and code, and to the sources of its facts."""
     links: list[Link] = []
-    if entry is not None:
-        links += (Link(f"Paper: {paper.title}", paper.address) for paper in entry.papers)
-        if entry.weights is not None:
-            links += weight_links(entry.weights)
-        if entry.code is not None:
-            tree = f"/tree/{entry.code.commit}" if entry.code.commit else ""
-            links.append(Link("Code of the authors", f"{entry.code.repository}{tree}"))
-        if entry.sources is not None:
-            links += source_links(entry.sources.loading)
+    if model_entry is not None:
+        links += (Link(f"Paper: {paper.title}", paper.address) for paper in model_entry.papers)
+        if model_entry.weights is not None:
+            links += weight_links(model_entry.weights)
+        if model_entry.code is not None:
+            tree = f"/tree/{model_entry.code.commit}" if model_entry.code.commit else ""
+            links.append(Link("Code of the authors", f"{model_entry.code.repository}{tree}"))
+        if model_entry.sources is not None:
+            links += source_links(model_entry.sources.loading)
     if address := safe_address(url):
         links.append(Link("Link in the submission", address))
     return [link for link in dict.fromkeys(links) if safe_address(link.address)]
@@ -149,8 +149,8 @@ def weight_links(weights: WeightsSource) -> Iterator[Link]:
         yield Link(
             "Weights at the pinned commit", f"{HUB}/{quote(location)}/tree/{weights.revision}"
         )
-        for name in list(weights.files)[:FILES_MAX]:
-            yield Link(name, f"{HUB}/{quote(location)}/blob/{weights.revision}/{quote(name)}")
+        for path in list(weights.files)[:FILES_MAX]:
+            yield Link(path, f"{HUB}/{quote(location)}/blob/{weights.revision}/{quote(path)}")
         return
     host = weights.host or DEFAULT_HOSTS.get(weights.kind, "")
     folder_address = {
@@ -161,13 +161,13 @@ def weight_links(weights: WeightsSource) -> Iterator[Link]:
     }.get(weights.kind)
     if folder_address:
         yield Link("Weights", folder_address)
-    for name, address in list(addresses(weights).items())[:FILES_MAX]:
-        yield Link(name, address)
+    for file_name, address in list(addresses(weights).items())[:FILES_MAX]:
+        yield Link(file_name, address)
 
 
 def source_links(sources: list[str]) -> Iterator[Link]:
     """Yield links to files on GitHub that the registry names as OWNER/NAME:PATH."""
-    matches = [match for text in sources if (match := _SOURCE.fullmatch(text))]
+    matches = [match for source in sources if (match := _SOURCE.fullmatch(source))]
     for match in matches[:SOURCES_MAX]:
         yield Link(
             f"{match[1]}: {match[2].rpartition('/')[2]}",
@@ -200,9 +200,9 @@ def board_links(site: Site) -> list[Link]:
 
 def data_page(benchmark: Benchmark) -> str:
     """Return the address of the task data at the pinned commit; "" if they are not on the Hub."""
-    data = benchmark.dataset
-    is_on_hub = HUB_ID.fullmatch(data.repo_id) is not None
-    return f"{HUB}/datasets/{data.repo_id}/tree/{data.revision}" if is_on_hub else ""
+    task_data = benchmark.dataset
+    is_on_hub = HUB_ID.fullmatch(task_data.repo_id) is not None
+    return f"{HUB}/datasets/{task_data.repo_id}/tree/{task_data.revision}" if is_on_hub else ""
 
 
 def data_links(benchmark: Benchmark, task: str) -> list[Link]:
@@ -219,20 +219,20 @@ class Citation(NamedTuple):
     """An entry for the page, and one for the paper of the benchmark if that is known."""
 
 
-def citation(key: str, title: str, page: str, site: Site) -> Citation:
+def citation(page_name: str, title: str, page: str, site: Site) -> Citation:
     """Return the citation of a page; `page` is its permanent path relative to the board's root."""
     built, origin, address = site.built, site.publication, site.address(page)
     day, year = (built.when or "")[:10], (built.when or "")[:4]
     version = f"Board of commit {built.commit}, {day}" if built.commit else ""
     sentences = (f"{site.name} ({year})" if year else site.name, title, version, address)
-    entry = {
+    fields = {
         "author": f"{{{tex(site.name)}}}",
         "title": f"{{{tex(title)}}}",
         "year": year,
         "howpublished": rf"\url{{{address}}}" if address else "",
         "note": version,
     }
-    entries = [_bibtex(f"{site.benchmark.name}-{key}", entry)]
+    bibtex_entries = [_bibtex(f"{site.benchmark.name}-{page_name}", fields)]
     if paper := origin.paper:
         archive, _, eprint = paper.address.partition("https://arxiv.org/abs/")
         address_fields = (
@@ -243,24 +243,24 @@ def citation(key: str, title: str, page: str, site: Site) -> Citation:
             "title": f"{{{tex(paper.title)}}}",
             "year": str(origin.year or ""),
         }
-        entries.append(_bibtex(origin.name, fields | address_fields))
-    return Citation(". ".join(filter(None, sentences)), "\n\n".join(entries))
+        bibtex_entries.append(_bibtex(origin.name, fields | address_fields))
+    return Citation(". ".join(filter(None, sentences)), "\n\n".join(bibtex_entries))
 
 
-def _bibtex(key: str, fields: Mapping[str, str]) -> str:
-    plain = re.sub(r"[^A-Za-z0-9]+", "-", key).strip("-").lower()
-    lines = (f"  {name} = {{{value}}},\n" for name, value in fields.items() if value)
+def _bibtex(entry_key: str, fields: Mapping[str, str]) -> str:
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", entry_key).strip("-").lower()
+    lines = (f"  {field} = {{{value}}},\n" for field, value in fields.items() if value)
     return f"@misc{{{plain},\n{''.join(lines)}}}"
 
 
 def dataset(
-    name: str, description: str, page: str, site: Site, **members_of_page: Any
+    title: str, description: str, page: str, site: Site, **members_of_page: Any
 ) -> dict[str, Any]:
     """Return a page's schema.org description as a data set; unknown addresses are left out."""
     members: dict[str, Any] = {
         "@context": "https://schema.org",
         "@type": "Dataset",
-        "name": name,
+        "name": title,
         "description": description[:DESCRIPTION_MAX],
         "license": LICENCE,
         "isAccessibleForFree": True,

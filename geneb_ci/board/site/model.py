@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from geneb_ci.audit.trust.attestation import SCORES, SUBMITTERS_WORD, Author
 from geneb_ci.board.baselines import baseline_comparison
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Row
 from geneb_ci.board.marks import hardware_and_duration, letters_per_second, peak_memory
 from geneb_ci.board.site.inputs import (
     MACRO,
@@ -41,20 +41,20 @@ class ModelFact(NamedTuple):
 
     label: str
     value: str
-    source: str
-    """The author of the fact."""
+    author: str
+    """Who states the fact."""
     address: str = ""
     """Path of the page that explains the value, relative to the board's root."""
 
 
-def facts_of_model(entry: Entry, model_entry: ModelEntry | None) -> list[ModelFact]:
+def facts_of_model(row: Row, model_entry: ModelEntry | None) -> list[ModelFact]:
     """Return the facts of a model; values that are missing are shown as unknown."""
-    return [*_submission_facts(entry), *_registered(model_entry)]
+    return [*_submission_facts(row), *_registered(model_entry)]
 
 
-def baseline_facts(entry: Entry, benchmark: Benchmark) -> Iterator[ModelFact]:
+def baseline_facts(row: Row, benchmark: Benchmark) -> Iterator[ModelFact]:
     """Yield a fact with mean MCC of a row and of the baselines, on the tasks that all have."""
-    comparison = baseline_comparison(entry.submission.results, benchmark)
+    comparison = baseline_comparison(row.submission.results, benchmark)
     if comparison is not None:
         baselines = ", ".join(f"{name} {score:.3f}" for name, score in comparison.baselines.items())
         tasks = (
@@ -62,44 +62,44 @@ def baseline_facts(entry: Entry, benchmark: Benchmark) -> Iterator[ModelFact]:
             if comparison.tasks == len(benchmark.tasks)
             else f"{comparison.tasks} tasks"
         )
-        value = f"mean MCC of {tasks} in {benchmark.regimes[0]}: {comparison.row:.3f}; {baselines}"
-        yield ModelFact("Beside baselines", value, Author.BOARD)
+        means = f"mean MCC of {tasks} in {benchmark.regimes[0]}: {comparison.row:.3f}; {baselines}"
+        yield ModelFact("Beside baselines", means, Author.BOARD)
 
 
-def evidence_words(entry: Entry) -> str:
+def evidence_words(row: Row) -> str:
     """Return in words what others did to confirm the scores of a row."""
-    audit = entry.audit
+    audit = row.audit
     if audit is None:
-        return "checked, not rerun" if entry.evidence is Evidence.CHECKED else str(entry.evidence)
+        return "checked, not rerun" if row.evidence is Evidence.CHECKED else str(row.evidence)
     verb = "rerun" if audit.agrees else "rerun, with other scores,"
-    unaudited_regimes = entry.attestation.unconfirmed_regimes
+    unaudited_regimes = row.attestation.unconfirmed_regimes
     unaudited_text = f", none in {', '.join(unaudited_regimes)}" if unaudited_regimes else ""
     extent = f"{audit.tasks} of {audit.of} tasks{unaudited_text}" if audit.tasks else audit.text
-    return f"{entry.evidence}: {verb} {extent}, sandbox level {audit.sandbox}, {audit.date}"
+    return f"{row.evidence}: {verb} {extent}, sandbox level {audit.sandbox}, {audit.date}"
 
 
-def _submission_facts(entry: Entry) -> Iterator[ModelFact]:
-    meta = entry.submission.meta
-    evidence_text = f"{evidence_words(entry)}: {EVIDENCE_MEANING[entry.evidence]}"
+def _submission_facts(row: Row) -> Iterator[ModelFact]:
+    meta = row.submission.meta
+    evidence_text = f"{evidence_words(row)}: {EVIDENCE_MEANING[row.evidence]}"
     yield ModelFact("Evidence", evidence_text, Author.RECORDS)
-    if entry.recomputed is not None:
-        yield ModelFact("Recomputed", entry.recomputed, Author.RECORDS)
-    statements = [f"{fields}: {by}" for fields, by in entry.attestation.statements]
+    if row.recomputed is not None:
+        yield ModelFact("Recomputed", row.recomputed, Author.RECORDS)
+    statements = [f"{fields}: {by}" for fields, by in row.attestation.statements]
     yield ModelFact(
         "Scores attested by",
         "; ".join(statements) or f"{SCORES}: {SUBMITTERS_WORD}",
         Author.RECORDS,
     )
-    authors = f"{entry.authorship}: {AUTHORSHIP_MEANING[entry.authorship]}"
+    authors = f"{row.authorship}: {AUTHORSHIP_MEANING[row.authorship]}"
     yield ModelFact("Authorship", authors, Author.RECORDS)
-    for defect in entry.marks.defects:
+    for defect in row.marks.defects:
         yield ModelFact(
             "Published defect",
             defect.what,
             Author.MAINTAINERS,
             f"{MARKS}#defect-{defect.id}",
         )
-    for rule, count in entry.marks.warnings:
+    for rule, count in row.marks.warnings:
         yield ModelFact("Warning", f"{rule} ({count})", Author.CHECKS, f"{MARKS}#rule-{rule}")
     size = "no parameters"
     if meta.params:
@@ -112,56 +112,56 @@ def _submission_facts(entry: Entry) -> Iterator[ModelFact]:
         "saw no sequence of any task in training" if meta.zero_shot else "no such claim"
     )
     yield ModelFact("Zero-shot", zero_shot_text, Author.SUBMITTER)
-    if (run := hardware_and_duration(entry.submission)) is not None:
+    if (run := hardware_and_duration(row.submission)) is not None:
         yield ModelFact("Run", run, Author.SUBMITTER)
-    if (letters_per_s := letters_per_second(entry.submission)) is not None:
-        memory_peak = peak_memory(entry.submission)
+    if (letters_per_s := letters_per_second(row.submission)) is not None:
+        memory_peak = peak_memory(row.submission)
         memory = f", in up to {bytes_text(memory_peak)} of memory" if memory_peak else ""
         yield ModelFact(
             "Embedding", f"{letters_per_s:,} letters a second{memory}", Author.SUBMITTER
         )
-    if entry.letters is not None:
-        yield ModelFact("Letters", entry.letters, Author.SUBMITTER)
+    if row.letters is not None:
+        yield ModelFact("Letters", row.letters, Author.SUBMITTER)
     yield ModelFact("Training data", meta.training_data or "not given", Author.SUBMITTER)
     yield ModelFact("Submitted by", meta.submitted_by or "not given", Author.SUBMITTER)
 
 
-def _registered(entry: ModelEntry | None) -> Iterator[ModelFact]:
-    if entry is None:
+def _registered(model_entry: ModelEntry | None) -> Iterator[ModelFact]:
+    if model_entry is None:
         yield ModelFact("Model registry", "has no entry of this model", Author.REGISTRY)
         return
     words = {
-        "Architecture": in_words("architecture", entry.architecture),
-        "Tokenizer": in_words("tokenization", entry.tokenization),
-        "Pretraining": entry.pretraining,
+        "Architecture": in_words("architecture", model_entry.architecture),
+        "Tokenizer": in_words("tokenization", model_entry.tokenization),
+        "Pretraining": model_entry.pretraining,
     }
     for label, word in words.items():
         yield ModelFact(label, word or UNKNOWN, Author.REGISTRY)
-    if entry.params_trained:
-        count = f"{entry.params_trained:,}, without tables of positions and filters"
+    if model_entry.params_trained:
+        count = f"{model_entry.params_trained:,}, without tables of positions and filters"
         yield ModelFact("Trained weights", count, Author.REGISTRY)
-    width = entry.embedding_dim
+    width = model_entry.embedding_dim
     yield ModelFact("Embedding width", f"{width:,}" if width else UNKNOWN, Author.REGISTRY)
-    yield ModelFact("Longest input", longest_input(entry) or UNKNOWN, Author.REGISTRY)
-    yield ModelFact("Licence of the weights", entry.licence or UNKNOWN, Author.REGISTRY)
-    yield ModelFact("Runs on", entry.attributes.get("runs_on", UNKNOWN), Author.REGISTRY)
-    if entry.published is not None:
-        run = entry.published
+    yield ModelFact("Longest input", longest_input(model_entry) or UNKNOWN, Author.REGISTRY)
+    yield ModelFact("Licence of the weights", model_entry.licence or UNKNOWN, Author.REGISTRY)
+    yield ModelFact("Runs on", model_entry.attributes.get("runs_on", UNKNOWN), Author.REGISTRY)
+    if model_entry.published is not None:
+        run = model_entry.published
         cut_text = f", cut at {run.max_length:,} tokens" if run.max_length else ""
         run_text = f"layer {run.hidden_layer}, pooling {run.pooling}{cut_text}"
         yield ModelFact("Published run", run_text, Author.REGISTRY)
-    if entry.sources is not None and entry.sources.facts:
-        yield ModelFact("Source of the facts", entry.sources.facts, Author.REGISTRY)
+    if model_entry.sources is not None and model_entry.sources.facts:
+        yield ModelFact("Source of the facts", model_entry.sources.facts, Author.REGISTRY)
 
 
-def longest_input(entry: ModelEntry) -> str:
+def longest_input(model_entry: ModelEntry) -> str:
     """Return the maximum length of a sequence in words; "" if it is unknown."""
-    parts = []
-    if entry.max_letters:
-        parts.append(f"{entry.max_letters:,} letters")
-    if entry.max_tokens:
-        parts.append(f"{entry.max_tokens:,} tokens")
-    return " or ".join(parts)
+    limits = []
+    if model_entry.max_letters:
+        limits.append(f"{model_entry.max_letters:,} letters")
+    if model_entry.max_tokens:
+        limits.append(f"{model_entry.max_tokens:,} tokens")
+    return " or ".join(limits)
 
 
 INSTALL = "pip install '.[harness]'  # in a clone of the repository of geneb-ci"
@@ -176,11 +176,11 @@ class Snippet(NamedTuple):
     notes: tuple[str, ...]
 
 
-def snippet_of(entry: ModelEntry | None) -> Snippet | None:
+def snippet_of(model_entry: ModelEntry | None) -> Snippet | None:
     """Return how the harness loads a model; None if the registry has no `run` for it."""
-    if entry is None or entry.run is None:
+    if model_entry is None or model_entry.run is None:
         return None
-    run, weights = entry.run, entry.weights
+    run, weights = model_entry.run, model_entry.weights
     notes = []
     if run.missing:
         notes.append(f"Nothing runs this model yet: {run.missing}.")
@@ -192,15 +192,15 @@ def snippet_of(entry: ModelEntry | None) -> Snippet | None:
         return Snippet("", tuple(notes))
     if weights.kind not in {"huggingface", "none"}:
         notes.append("Its files are not on the Hub: put them into a folder and name that.")
-    return Snippet(_python(str(run.extractor), entry.options, weights), tuple(notes))
+    return Snippet(_python(str(run.extractor), model_entry.options, weights), tuple(notes))
 
 
-def _value(text: str) -> int | bool | str | None:
+def _value(option_text: str) -> int | bool | str | None:
     """Return the value of an option from its text: an integer, True, False, None or the text."""
-    if re.fullmatch(r"-?[0-9]+", text):
-        return int(text)
+    if re.fullmatch(r"-?[0-9]+", option_text):
+        return int(option_text)
     constants: dict[str, bool | str | None] = {"true": True, "false": False, "none": None}
-    return constants.get(text, text)
+    return constants.get(option_text, option_text)
 
 
 def _python(extractor: str, arguments: Mapping[str, str], weights: WeightsSource) -> str:
@@ -245,8 +245,8 @@ def badge_of(model: str, site: Site) -> Badge:
 
     The rank depends on all rows, so an audit of this row does not confirm it.
     """
-    entry = site.by_id[model]
-    evidence, audit = entry.evidence, entry.audit
+    row = site.by_id[model]
+    evidence, audit = row.evidence, row.audit
     extent = f" {audit.tasks}/{audit.of}" if audit and audit.agrees and audit.tasks else ""
     message = f"{evidence}{extent} \u00b7 {rank_words(model, site)}"
     label = site.benchmark.name
@@ -266,5 +266,5 @@ def rank_words(model: str, site: Site) -> str:
     return f"rank {ranks} of {site.ranked(site.benchmark.regimes[0])}"
 
 
-def _width(text: str) -> int:
-    return round(len(text) * LETTER_PX) + 2 * MARGIN_PX
+def _width(label: str) -> int:
+    return round(len(label) * LETTER_PX) + 2 * MARGIN_PX

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from geneb_ci.board.columns import Entry
+from geneb_ci.board.columns import Row
 from geneb_ci.board.site.cells import mean_cells, model_cells, plain_cells, score_range, task_cells
 from geneb_ci.board.site.inputs import MACRO, MICRO, RankedScore, Site, score_text
 from geneb_ci.board.site.links import (
@@ -70,7 +70,7 @@ class Page(NamedTuple):
 
 
 def page(
-    path: str, template: str, site: Site, *, title: str, about: str, **values: Any
+    path: str, template: str, site: Site, *, title: str, about: str, **variables: Any
 ) -> Page:  # `more` has variables of one template
     """Return a page with the variables of every page: title, description, citation, addresses."""
     content = {
@@ -80,14 +80,14 @@ def page(
         "about": about,
         "site": site,
         "canonical": site.address(path),
-        "data": dataset(title, about, path, site, **values.pop("described", {})),
+        "data": dataset(title, about, path, site, **variables.pop("described", {})),
         "cite": citation(
-            values.pop("key", title),
-            values.pop("cited", title),
-            values.pop("permanent", site.permanent or path),
+            variables.pop("key", title),
+            variables.pop("cited", title),
+            variables.pop("permanent", site.permanent or path),
             site,
         ),
-        **values,
+        **variables,
     }
     return Page(path, template, content)
 
@@ -102,9 +102,9 @@ class LazyPage(NamedTuple):
 def model_pages(site: Site) -> Iterator[LazyPage]:
     """Yield the page and the badge of each model."""
     partial = functools.partial
-    for entry in site.entries:
-        model = entry.submission.model_id
-        yield LazyPage(f"models/{model}.html", partial(model_page, entry, site))
+    for row in site.rows:
+        model = row.submission.model_id
+        yield LazyPage(f"models/{model}.html", partial(model_page, row, site))
         path = f"badges/{model}.svg"
         badge = partial(badge_of, model, site)
         yield LazyPage(path, partial(_badge_page, path, badge))
@@ -130,32 +130,32 @@ def other_pages(site: Site) -> Iterator[LazyPage]:
     yield LazyPage(MARKS, partial(marks_page, site))
 
 
-def model_page(entry: Entry, site: Site) -> Page:
+def model_page(row: Row, site: Site) -> Page:
     """Return the page of a model."""
-    submission = entry.submission
-    model, name = submission.model_id, submission.meta.display
+    submission = row.submission
+    model, display_name = submission.model_id, submission.meta.display
     model_entry = site.model_entry(model)
     events = site.events.get(model, [])
     repository = RepositoryLinks(site)
     standing = site.standing(model, site.benchmark.regimes[0], MACRO)
     about = (
-        f"{name}: scores of its frozen embeddings on "
+        f"{display_name}: scores of its frozen embeddings on "
         f"{plural(len(site.benchmark.tasks), 'classification task')} in "
         f"{plural(len(site.benchmark.category_order), 'category')}. "
-        f"{_rank_sentence(model, standing, site)} {evidence_words(entry).capitalize()}."
+        f"{_rank_sentence(model, standing, site)} {evidence_words(row).capitalize()}."
     )
     return page(
         f"models/{model}.html",
         "model.html",
         site,
-        title=name,
+        title=display_name,
         about=about,
         key=model,
-        cited=_citation_title(name, model, site),
+        cited=_citation_title(display_name, model, site),
         described={"identifier": model},
-        entry=entry,
+        row=row,
         known=model_entry,
-        facts=[*facts_of_model(entry, model_entry), *baseline_facts(entry, site.benchmark)],
+        facts=[*facts_of_model(row, model_entry), *baseline_facts(row, site.benchmark)],
         means=list(zip(*[site.standings(model, r) for r in site.benchmark.regimes], strict=True)),
         tasks=task_cells(
             [site.task_columns(model, regime) for regime in site.benchmark.regimes],
@@ -177,12 +177,12 @@ def model_page(entry: Entry, site: Site) -> Page:
     )
 
 
-def _citation_title(name: str, model: str, site: Site) -> str:
+def _citation_title(display_name: str, model: str, site: Site) -> str:
     """Return the title under which a row is cited: its name and its rank range."""
     metric, regime = site.benchmark.primary_metric, site.benchmark.regimes[0]
     rank = rank_words(model, site)
-    by = f" by macro {metric}" if rank.startswith("rank") else ""
-    return f"{name}: {rank}{by}, {regime}"
+    basis = f" by macro {metric}" if rank.startswith("rank") else ""
+    return f"{display_name}: {rank}{basis}, {regime}"
 
 
 def _rank_sentence(model: str, standing: RankedScore | None, site: Site) -> str:
@@ -300,14 +300,14 @@ def scores_table(regime: str, metric: str, site: Site, maximum: int) -> dict[str
 
 def marks_page(site: Site) -> Page:
     """Return the page that explains each mark of a row: published defects and warnings."""
-    defects = {defect.id: defect for entry in site.entries for defect in entry.marks.defects}
+    defects = {defect.id: defect for row in site.rows for defect in row.marks.defects}
     models_by_defect: dict[str, list[str]] = {name: [] for name in sorted(defects)}
     warnings_by_rule: dict[str, list[tuple[str, int]]] = {}
-    for entry in site.entries:
-        model = entry.submission.model_id
-        for defect in entry.marks.defects:
+    for row in site.rows:
+        model = row.submission.model_id
+        for defect in row.marks.defects:
             models_by_defect[defect.id].append(model)
-        for rule, count in entry.marks.warnings:
+        for rule, count in row.marks.warnings:
             warnings_by_rule.setdefault(rule, []).append((model, count))
     links = RepositoryLinks(site)
     return page(

@@ -84,7 +84,7 @@ def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
         environment = _environment()
         write_page(folder, {path: _render(environment, make()) for path, make in groups[number]})
 
-    for _ in in_processes(write, range(len(groups)), jobs or jobs_for(len(site.entries)), 1):
+    for _ in in_processes(write, range(len(groups)), jobs or jobs_for(len(site.rows)), 1):
         pass
     write_page(folder, {STYLE: pages_style()})
 
@@ -98,8 +98,9 @@ def completed_index(index: bytes, site: Site) -> bytes:
     about = {"links": board_links(site), "root": "", "site": site}
     header = _render(_environment(), Page("index.html", "about.html", about))
     index = index.replace(BOARD_HEADER, header.strip(), 1)
-    title, name = b"<title>", str(escape(site.benchmark.name)).encode()
-    index = index.replace(title, b"%s%s " % (title, name), 1).replace(BENCHMARK_NAME, name, 1)
+    title, benchmark = b"<title>", str(escape(site.benchmark.name)).encode()
+    index = index.replace(title, b"%s%s " % (title, benchmark), 1)
+    index = index.replace(BENCHMARK_NAME, benchmark, 1)
     index = index.replace(MODELS, str(escape(site.publication.models)).encode())
     index = index.replace(SPACE, SPACE.replace(b'""', f'"{site.layout.space}"'.encode()), 1)
     return index.replace(MARKER, _plain_scores(site), 1) if MARKER in index else index
@@ -126,7 +127,7 @@ def editions(
 
     `files` maps files of the manifest to their `bytes` and `sha256`.
     """
-    data = {name: file for name, file in files.items() if name.endswith(".json")}
+    json_files = {name: file for name, file in files.items() if name.endswith(".json")}
     metric, model_count = site.benchmark.primary_metric, len(site.names)
     page_bytes = {}
     permanent = f"{EDITIONS}/{generation}/index.html"
@@ -151,15 +152,15 @@ def editions(
                 regime: scores_table(regime, metric, site, model_count)
                 for regime in (site.benchmark.regimes if is_whole else ())
             },
-            data_files=data if is_whole else {},
+            data_files=json_files if is_whole else {},
         )
         page_bytes[path] = _render(_environment(), edition)
     return page_bytes
 
 
 def _render(environment: jinja2.Environment, page: Page) -> bytes:
-    text = environment.get_template(page.template).render(page.content)
-    return text.lstrip().encode("utf-8", "replace")
+    html = environment.get_template(page.template).render(page.content)
+    return html.lstrip().encode("utf-8", "replace")
 
 
 @functools.cache
@@ -192,17 +193,17 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def render_frame(name: str, root: str, site: Site, inner: Sequence[str] = ()) -> Markup:
+def render_frame(template: str, root: str, site: Site, inner: Sequence[str] = ()) -> Markup:
     """Return a template that depends only on the site, with the markup `inner` in its slots.
 
     The template is rendered once for all pages with the same root.
     """
-    texts = site.frames.get((name, root))
-    if texts is None:
+    frame_parts = site.frames.get((template, root))
+    if frame_parts is None:
         content = {"root": root, "site": site, "slot": Markup(SLOT)}  # noqa: S704 (a constant)
-        texts = _environment().get_template(name).render(content).split(SLOT)
-        site.frames[name, root] = texts
-    pairs = zip(texts, (*inner, ""), strict=True)
+        frame_parts = _environment().get_template(template).render(content).split(SLOT)
+        site.frames[template, root] = frame_parts
+    pairs = zip(frame_parts, (*inner, ""), strict=True)
     return Markup("".join(itertools.chain.from_iterable(pairs)))  # noqa: S704 (of templates)
 
 

@@ -144,17 +144,17 @@ def _misfit_text(
 
 def wrong_metric(classes: Classes, reported: ReportedTriple) -> WrongMetric | None:
     """Return the single metric that is wrong, if the other two fit exactly one matrix."""
-    for name, label in METRIC_NAMES.items():
+    for metric, label in METRIC_NAMES.items():
         without_metric = ReportedTriple(
-            reported.value, reported.width._replace(**{name: ANY_METRIC})
+            reported.value, reported.width._replace(**{metric: ANY_METRIC})
         )
         first_run = next(fitting_runs(classes, without_metric), None)
         if first_run is not None and len(first_run) == 1:
-            value = scores(classes, first_run.correct, first_run.first_rho)
+            expected_scores = scores(classes, first_run.correct, first_run.first_rho)
             other_metrics = " and ".join(
                 ["accuracy", *(other for other in METRIC_NAMES.values() if other != label)]
             )
-            return WrongMetric(label, other_metrics, value)
+            return WrongMetric(label, other_metrics, expected_scores)
     return None
 
 
@@ -189,16 +189,16 @@ def impossible_mean(context: Context) -> Iterator[Fault]:
 def _mean_fault(claim: ScoreClaim, classes: Classes, verdict: ImpossibleMetric) -> Fault:
     value = claim.reading.value
     if verdict.metric == "mcc":
-        actual, condition, name = value.mcc, "this mean accuracy and F1", "MCC"
+        actual, condition, metric = value.mcc, "this mean accuracy and F1", "MCC"
     else:
-        actual, condition, name = value.f1, "this mean accuracy", "F1"
+        actual, condition, metric = value.f1, "this mean accuracy", "F1"
     expected = interval(verdict.low, verdict.high)
     return Fault(
         IMPOSSIBLE_MEAN.id,
-        (*claim.path, name),
+        (*claim.path, metric),
         f'{quoted(claim.task.id)} in "{claim.regime}": no mean of {claim.fit_count} 2x2 '
         f"confusion matrices on {classes.total} sequences ({classes.small}/{classes.large}) is "
-        f"{value}; with {condition}, the mean {name} is {expected}",
+        f"{value}; with {condition}, the mean {metric} is {expected}",
         f"{actual:.4f}",
         expected,
     )

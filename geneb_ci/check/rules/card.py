@@ -87,11 +87,11 @@ def incomplete_card(context: Context) -> Iterator[Fault]:
         )
 
 
-def _has_field(card: Card, name: str, words: tuple[str, ...]) -> bool:
-    entry = card.entry_named(*words)
-    if entry is not None and entry.value:
+def _has_field(card: Card, field: str, words: tuple[str, ...]) -> bool:
+    card_field = card.entry_named(*words)
+    if card_field is not None and card_field.value:
         return True
-    pooling = card.entry_named("pooling") if name == "Layer" else None
+    pooling = card.entry_named("pooling") if field == "Layer" else None
     return pooling is not None and any(word in pooling.value.casefold() for word in _LAYER_WORDS)
 
 
@@ -123,12 +123,12 @@ def placeholder_in_card(context: Context) -> Iterator[Fault]:
 def placeholders_of(card: Card) -> Iterator[Fault]:
     """Yield a fault for each placeholder in the entries of a card and in its other text."""
     named_fields: set[str] = set()
-    for entry in card.entries:
-        placeholder = placeholder_in(entry.value)
+    for card_field in card.entries:
+        placeholder = placeholder_in(card_field.value)
         if placeholder:
             named_fields.add(placeholder)
-            message = f"{quoted(entry.name)} still has the placeholder {quoted(placeholder)}"
-            yield _placeholder_fault(message, placeholder, entry.line)
+            message = f"{quoted(card_field.name)} still has the placeholder {quoted(placeholder)}"
+            yield _placeholder_fault(message, placeholder, card_field.line)
     for number, line in enumerate(card.text.split("\n"), 1):
         placeholder = placeholder_name(line)
         if placeholder and placeholder not in named_fields:
@@ -170,14 +170,14 @@ def card_disagrees(context: Context) -> Iterator[Fault]:
         return
     yield from _parameter_faults(context, card)
     yield from _weights_faults(context, card)
-    for name, field, path in (
+    for member, field, path in (
         ("display", card.entry_named("display name"), ("meta", "display")),
         ("harness_version", card.entry_named("harness version"), ("harness_version",)),
         ("submitted_by", card.entry_named("submitted by"), ("meta", "submitted_by")),
     ):
-        value = context.text(*path)
-        if field and field.value and value and not _is_same_value(field.value, value):
-            yield _card_fault(name, quoted(field.value), quoted(value), field)
+        claimed = context.text(*path)
+        if field and field.value and claimed and not _is_same_value(field.value, claimed):
+            yield _card_fault(member, quoted(field.value), quoted(claimed), field)
     claim = card.entry_named("zero-shot", "zero shot")
     zero_shot = context.member("meta", "zero_shot")
     is_claimed = claim and _YES_NO.get(claim.value.casefold().split(" ")[0].rstrip(".,;:"))
@@ -187,18 +187,18 @@ def card_disagrees(context: Context) -> Iterator[Fault]:
 
 def _parameter_faults(context: Context, card: Card) -> Iterator[Fault]:
     params = context.member("meta", "params")
-    entry = card.entry_named("parameters")
-    if entry is None or type(params) is not int:
+    card_field = card.entry_named("parameters")
+    if card_field is None or type(params) is not int:
         return
-    count = parameter_count(entry.value)
+    count = parameter_count(card_field.value)
     if count is not None and abs(count - params) > PARAMS_TOLERANCE * max(params, 1):
-        yield _card_fault("params", f"{count:,.0f}", f"{params:,}", entry)
+        yield _card_fault("params", f"{count:,.0f}", f"{params:,}", card_field)
 
 
 def _weights_faults(context: Context, card: Card) -> Iterator[Fault]:
     """Report repository, commit and digests of the weights if they differ from the submission's."""
-    entry, facts, row = weights_of(card), facts_of(card), row_facts(context.root)
-    if entry is None:
+    weights_field, facts, row = weights_of(card), facts_of(card), row_facts(context.root)
+    if weights_field is None:
         return
     model = context.table("run", "model")
     digests = model.get("weights")
@@ -210,21 +210,21 @@ def _weights_faults(context: Context, card: Card) -> Iterator[Fault]:
             _texts(digests.values() if isinstance(digests, dict) else ()),
         ),
     }
-    for name, (in_card, in_row) in values_by_name.items():
+    for fact, (in_card, in_row) in values_by_name.items():
         if in_card and in_row and not in_card & in_row:
-            yield _card_fault(name, quoted(min(in_card)), quoted(min(in_row)), entry)
+            yield _card_fault(fact, quoted(min(in_card)), quoted(min(in_row)), weights_field)
 
 
-def _texts(values: Iterable[object]) -> frozenset[str]:
-    return frozenset(value for value in values if isinstance(value, str))
+def _texts(members: Iterable[object]) -> frozenset[str]:
+    return frozenset(member for member in members if isinstance(member, str))
 
 
 _YES_NO = {"yes": True, "true": True, "no": False, "false": False, "not": False}
 
 
-def parameter_count(text: str) -> float | None:
+def parameter_count(field_text: str) -> float | None:
     """Return the first number of a text times its unit, as in "19,710,474 in all" or "86M"."""
-    match = _NUMBER.search(text)
+    match = _NUMBER.search(field_text)
     if match is None:
         return None
     token = match.group().strip().casefold()
@@ -237,9 +237,9 @@ def _is_same_value(card_value: str, row_value: str) -> bool:
     return card_value.strip("` *_").casefold() == row_value.strip().casefold()
 
 
-def _card_fault(name: str, in_card: str, in_submission: str, entry: CardField) -> Fault:
-    message = f"{name} is {in_card} in the card and {in_submission} in the submission"
-    return Fault(CARD_DISAGREES.id, (), message, in_card, in_submission, at=entry.line, card=True)
+def _card_fault(fact: str, in_card: str, in_submission: str, field: CardField) -> Fault:
+    message = f"{fact} is {in_card} in the card and {in_submission} in the submission"
+    return Fault(CARD_DISAGREES.id, (), message, in_card, in_submission, at=field.line, card=True)
 
 
 CARD_DISAGREES = Rule(
@@ -271,10 +271,10 @@ def copied_card(context: Context) -> Iterator[Fault]:
             name for name in shared_topics if not _is_explained(name, facts, row, other_row)
         ]
         if shared_topics:
-            entry = weights_of(card) if shared_topics[0] == WEIGHTS else training_of(card)
-            names = " and ".join(shared_topics)
-            message = f"the card has the same text about {names} as the card of {quoted(model)}"
-            yield _copied_fault(message, f"text of {quoted(model)}", entry.line if entry else 1)
+            field = weights_of(card) if shared_topics[0] == WEIGHTS else training_of(card)
+            topics = " and ".join(shared_topics)
+            message = f"the card has the same text about {topics} as the card of {quoted(model)}"
+            yield _copied_fault(message, f"text of {quoted(model)}", field.line if field else 1)
             return
 
 
@@ -311,9 +311,9 @@ def _shared_topics(facts: CardFacts, other_facts: CardFacts, row: RowFacts) -> l
     return [WEIGHTS] * has_same_weights + [TRAINING] * has_same_training
 
 
-def _is_explained(name: str, facts: CardFacts, row: RowFacts, other_row: RowFacts) -> bool:
+def _is_explained(topic: str, facts: CardFacts, row: RowFacts, other_row: RowFacts) -> bool:
     """Whether the two rows themselves have in common what their cards state about a topic."""
-    if name == TRAINING:
+    if topic == TRAINING:
         return row.training == other_row.training
     confirmed_links = facts.links & row.links or facts.repositories & row.repositories
     return bool(confirmed_links) or row.names_same_weights(other_row)
@@ -346,15 +346,15 @@ def overlap_despite_zero_shot(context: Context) -> Iterator[Fault]:
     """Report a zero-shot claim if the card's overlap field does not begin with a denial."""
     if context.card is None or context.member("meta", "zero_shot") is not True:
         return
-    entry = context.card.entry_named("overlap", "contamination")
-    if entry and entry.value and not f"{entry.value.casefold()} ".startswith(_NONE_KNOWN):
+    field = context.card.entry_named("overlap", "contamination")
+    if field and field.value and not f"{field.value.casefold()} ".startswith(_NONE_KNOWN):
         yield Fault(
             OVERLAP_DESPITE_ZERO_SHOT.id,
             (),
-            f"zero_shot is true, but the card states an overlap: {quoted(entry.value)}",
+            f"zero_shot is true, but the card states an overlap: {quoted(field.value)}",
             "zero_shot true and an overlap",
             "zero_shot false, or no overlap",
-            at=entry.line,
+            at=field.line,
             card=True,
         )
 

@@ -52,13 +52,13 @@ def unknown_regime(context: Context) -> Iterator[Fault]:
     """Report each regime, in any table, that the benchmark does not have."""
     regimes = context.benchmark.regimes
     for table in _TABLES:
-        names = context.table(table)
-        for name in names:
+        regime_names = context.table(table)
+        for name in regime_names:
             if name not in regimes:
                 yield Fault(
                     UNKNOWN_REGIME.id,
                     (table, name),
-                    f"{quoted(name)} is not a regime{member_hint(name, regimes, names)}",
+                    f"{quoted(name)} is not a regime{member_hint(name, regimes, regime_names)}",
                     quoted(name),
                     first_and_more(regimes),
                     on_key=True,
@@ -111,8 +111,8 @@ def missing_task(context: Context) -> Iterator[Fault]:
 
 def _renamed_tasks(context: Context, regime: str, missing_tasks: Sequence[str]) -> str:
     """Return the fix of missing tasks that may be in the regime by another name."""
-    names = context.table("results", regime)
-    unknown_names = [name for name in names if name not in context.benchmark.by_id]
+    task_names = context.table("results", regime)
+    unknown_names = [task for task in task_names if task not in context.benchmark.by_id]
     return renaming_fix(unknown_names, missing_tasks, MISSING_TASK.fix)
 
 
@@ -144,12 +144,12 @@ def unknown_task(context: Context) -> Iterator[Fault]:
     hint_count = 0
     for table in _TABLES:
         for regime in context.benchmark.regimes:
-            names = context.table(table, regime)
-            for name in names:
+            task_names = context.table(table, regime)
+            for name in task_names:
                 if name in tasks_by_id:
                     continue
                 hint_count += 1
-                hint = member_hint(name, tasks_by_id, names) if hint_count <= HINTS_MAX else ""
+                hint = member_hint(name, tasks_by_id, task_names) if hint_count <= HINTS_MAX else ""
                 yield Fault(
                     UNKNOWN_TASK.id,
                     (table, regime, name),
@@ -317,14 +317,14 @@ def wrong_seed_count(context: Context) -> Iterator[Fault]:
     seeds = len(context.benchmark.protocol.seeds)
     for regime in context.benchmark.regimes:
         for task in context.table("evidence", regime):
-            for metric, values in context.table("evidence", regime, task, "per_seed").items():
-                is_checked = metric in context.benchmark.metrics and isinstance(values, list)
-                if is_checked and len(values) != seeds:
+            for metric, seed_scores in context.table("evidence", regime, task, "per_seed").items():
+                is_checked = metric in context.benchmark.metrics and isinstance(seed_scores, list)
+                if is_checked and len(seed_scores) != seeds:
                     yield Fault(
                         WRONG_SEED_COUNT.id,
                         ("evidence", regime, task, "per_seed", metric),
-                        f"{metric} has {plural(len(values), 'value')} for {seeds} seeds",
-                        plural(len(values), "value"),
+                        f"{metric} has {plural(len(seed_scores), 'value')} for {seeds} seeds",
+                        plural(len(seed_scores), "value"),
                         plural(seeds, "value"),
                     )
 

@@ -29,8 +29,8 @@ def reserved_model_id(context: Context) -> Iterator[Fault]:
 
 
 def _reserved_fault(model_id: str) -> Fault | None:
-    name = model_id.casefold()
-    if name.split(".")[0] not in _DEVICES and not name.endswith(_ENDINGS) and ".." not in name:
+    lower = model_id.casefold()
+    if lower.split(".")[0] not in _DEVICES and not lower.endswith(_ENDINGS) and ".." not in lower:
         return None
     return Fault(
         RESERVED_MODEL_ID.id,
@@ -104,13 +104,13 @@ def file_name_mismatch(context: Context) -> Iterator[Fault]:
     """Report a file in a repository that is not named <model_id>.json."""
     if not context.is_in_repository or not context.model_id or "bad-model-id" in context.reported:
         return
-    name, expected = context.document.path.name, f"{context.model_id}.json"
-    if name != expected:
+    actual, expected = context.document.path.name, f"{context.model_id}.json"
+    if actual != expected:
         yield Fault(
             FILE_NAME_MISMATCH.id,
             ("model_id",),
-            f"the file is named {quoted(name)}, but its model_id is {quoted(context.model_id)}",
-            quoted(name),
+            f"the file is named {quoted(actual)}, but its model_id is {quoted(context.model_id)}",
+            quoted(actual),
             quoted(expected),
         )
 
@@ -131,13 +131,13 @@ FILE_NAME_MISMATCH = Rule(
 
 def blank_display_name(context: Context) -> Iterator[Fault]:
     """Report a display name without a letter or digit."""
-    name = context.text("meta", "display")
-    if name and not any(character.isalnum() for character in name):
+    display = context.text("meta", "display")
+    if display and not any(character.isalnum() for character in display):
         yield Fault(
             BLANK_DISPLAY_NAME.id,
             ("meta", "display"),
-            f"the display name {quoted(name)} has no letter or digit",
-            quoted(name),
+            f"the display name {quoted(display)} has no letter or digit",
+            quoted(display),
             "a name with letters or digits",
         )
 
@@ -154,22 +154,22 @@ BLANK_DISPLAY_NAME = Rule(
 
 def display_name_form(context: Context) -> Iterator[Fault]:
     """Report a display name with line ends or tabs, or with many marks on one letter."""
-    name = context.text("meta", "display")
-    if not name:
+    display = context.text("meta", "display")
+    if not display:
         return
     # Other line ends hide text: forbidden-character reports them.
-    if name != name.strip(" \n\r\t") or any(blank in name for blank in "\n\r\t"):
+    if display != display.strip(" \n\r\t") or any(blank in display for blank in "\n\r\t"):
         yield _form_fault(
-            name, "has a line end, a tab, or a blank at its start or end", "one line of text"
+            display, "has a line end, a tab, or a blank at its start or end", "one line of text"
         )
-    if has_stacked_marks(name):
+    if has_stacked_marks(display):
         objection = f"has more than {MARKS_MAX} combining marks in a row"
-        yield _form_fault(name, objection, f"at most {MARKS_MAX} combining marks on a letter")
+        yield _form_fault(display, objection, f"at most {MARKS_MAX} combining marks on a letter")
 
 
-def _form_fault(name: str, objection: str, expected: str) -> Fault:
-    message = f"display {quoted(name)} {objection}"
-    return Fault(DISPLAY_NAME_FORM.id, ("meta", "display"), message, quoted(name), expected)
+def _form_fault(display: str, objection: str, expected: str) -> Fault:
+    message = f"display {quoted(display)} {objection}"
+    return Fault(DISPLAY_NAME_FORM.id, ("meta", "display"), message, quoted(display), expected)
 
 
 DISPLAY_NAME_FORM = Rule(
@@ -199,14 +199,14 @@ def confusable_name(context: Context) -> Iterator[Fault]:
             and (path[0] == "meta" or normal_form(other_name) != own_form)
         }
         if similar_names:
-            names = [
+            similar_texts = [
                 f"{quoted(other_name)} of {quoted(other_path.name)}"
                 for other_path, other_name in sorted(similar_names)
             ]
             yield Fault(
                 CONFUSABLE_NAME.id,
                 path,
-                f"{path[-1]} {quoted(name)} looks like {first_and_more(names)}",
+                f"{path[-1]} {quoted(name)} looks like {first_and_more(similar_texts)}",
                 quoted(name),
                 "a name that no other row has, nor one that looks like it",
             )
@@ -228,13 +228,13 @@ CONFUSABLE_NAME = Rule(
 
 def mixed_scripts(context: Context) -> Iterator[Fault]:
     """Report a display name with more than one script."""
-    name = context.text("meta", "display") or ""
-    script_names = sorted(script.capitalize() for script in scripts(name))
+    display = context.text("meta", "display") or ""
+    script_names = sorted(script.capitalize() for script in scripts(display))
     if len(script_names) > 1:
         yield Fault(
             MIXED_SCRIPTS.id,
             ("meta", "display"),
-            f"display {quoted(name)} has letters of {' and '.join(script_names)}",
+            f"display {quoted(display)} has letters of {' and '.join(script_names)}",
             ", ".join(script_names),
             "letters of one script",
         )

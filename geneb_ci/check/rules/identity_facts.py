@@ -17,20 +17,20 @@ _HOST = re.compile(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
 def bad_url(context: Context) -> Iterator[Fault]:
     """Report a URL that is not safe to link to, or to fetch from; an empty link is allowed."""
     url = context.text("meta", "url")
-    reason = url and _url_objection(url)
-    if reason:
+    objection = url and _url_objection(url)
+    if objection:
         yield Fault(
             BAD_URL.id,
             ("meta", "url"),
-            f"url {quoted(url)} {reason}",
+            f"url {quoted(url)} {objection}",
             quoted(url),
             "https://host/path",
         )
     for path, key in _ADDRESS_KEYS:
-        source = context.table(*path)
-        address = source.get(key)
+        origin = context.table(*path)
+        address = origin.get(key)
         if (
-            source.get("kind") == "url"
+            origin.get("kind") == "url"
             and isinstance(address, str)
             and not PUBLIC_ADDRESS.fullmatch(f"{address.rstrip('/')}/")
         ):
@@ -52,14 +52,14 @@ def _url_objection(url: str) -> str:
     if not url.isascii() or not url.isprintable() or any(c in url for c in ' \\<>"`{}|^'):
         return "has characters that are not allowed in a URL"
     try:
-        parts = urlsplit(url)
-        port = parts.port
+        parsed = urlsplit(url)
+        port = parsed.port
     except ValueError as error:
         return f"cannot be parsed: {error}"
-    host = parts.hostname or ""
+    host = parsed.hostname or ""
     objections = {
-        "does not begin with https://": parts.scheme != "https",
-        "has a user name before the host, which can be mistaken for the host": "@" in parts.netloc,
+        "does not begin with https://": parsed.scheme != "https",
+        "has a user name before the host, which can be mistaken for the host": "@" in parsed.netloc,
         "names a port": port is not None,
         "has a host in punycode, which can look like another": any(
             label.startswith("xn--") for label in host.split(".")

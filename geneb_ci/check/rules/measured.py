@@ -48,16 +48,16 @@ def impossible_measurement(context: Context) -> Iterator[Fault]:
     scored = {cell.task for cell in context.cells}
     for task, facts in _measured_tasks(context):
         if task not in scored:
-            text = f"{quoted(task)} has measurements, but no scores"
+            message = f"{quoted(task)} has measurements, but no scores"
             yield Fault(
-                IMPOSSIBLE_MEASUREMENT.id, ("measured", task), text, task, "a task with scores"
+                IMPOSSIBLE_MEASUREMENT.id, ("measured", task), message, task, "a task with scores"
             )
-        for name, part, whole in _PARTS:
-            numbers = facts[name] or {}
+        for fact, part, whole in _PARTS:
+            numbers = facts[fact] or {}
             if numbers.get(part, 0) > numbers.get(whole, 0):
                 yield Fault(
                     IMPOSSIBLE_MEASUREMENT.id,
-                    ("measured", task, name, part),
+                    ("measured", task, fact, part),
                     f"{part} is {numbers[part]:,}, which exceeds {whole}, "
                     f"{numbers.get(whole, 0):,}",
                     f"{numbers[part]:,}",
@@ -206,11 +206,11 @@ DECLARED = ("layer-and-pooling", "computed-dtype", "strands")
 
 def contradicted_property(context: Context) -> Iterator[Fault]:
     """Report each declared property that the run's own measurements contradict."""
-    for name in DECLARED:
-        if context.text("properties", name, "outcome") == "contradicted":
-            sentence = context.text("properties", name, "sentence")
+    for property_ in DECLARED:
+        if context.text("properties", property_, "outcome") == "contradicted":
+            sentence = context.text("properties", property_, "sentence")
             yield Fault(
-                CONTRADICTED_PROPERTY.id, ("properties", name), f"{name}: {sentence}",
+                CONTRADICTED_PROPERTY.id, ("properties", property_), f"{property_}: {sentence}",
                 "contradicted", "verified, or not contradicted",
             )  # fmt: skip
 

@@ -40,11 +40,11 @@ def nested_tasks(context: Context) -> Iterator[Fault]:
                 continue
             deviations = abs(gap - usual_difference.median) / usual_difference.scale
             score = score_of(deviations, NESTED_LIMIT)
-            names = " and ".join(f'"{tasks[k].id}"' for k, _ in relation.parts)
+            parts = " and ".join(f'"{tasks[k].id}"' for k, _ in relation.parts)
             yield Fault(
                 NESTED_TASKS.id,
                 ("results", regime, tasks[relation.task].id, metric),
-                f"{metric} differs by {gap:+.3f} from {names}, which has the same sequences; in "
+                f"{metric} differs by {gap:+.3f} from {parts}, which has the same sequences; in "
                 f"other rows by {usual_difference.median:+.3f}, standard deviation "
                 f"{usual_difference.scale:.3f}",
                 f"{gap:+.4f}",
@@ -145,17 +145,17 @@ def regimes_out_of_order(context: Context) -> Iterator[Fault]:
         if share <= limit:
             continue
         score = score_of(share, limit)
-        names = context.benchmark.regimes
+        regimes = context.benchmark.regimes
         yield Fault(
             REGIMES_OUT_OF_ORDER.id,
-            ("results", names[smaller_regime]),
-            f'"{names[smaller_regime]}" is better than "{names[larger_regime]}" in '
+            ("results", regimes[smaller_regime]),
+            f'"{regimes[smaller_regime]}" is better than "{regimes[larger_regime]}" in '
             f"{percent(share)} of "
             f"{plural(len(pairs), 'task')}",
             percent(share),
             f"at most {percent(limit)}",
             on_key=True,
-            fix=_SWAPPED_FIX.format(names[smaller_regime], names[larger_regime])
+            fix=_SWAPPED_FIX.format(regimes[smaller_regime], regimes[larger_regime])
             if share >= SHARE_SWAPPED
             else "",
             score=score,
@@ -196,12 +196,12 @@ def constant_predictions(context: Context) -> Iterator[Fault]:
         return  # with two decimals, an MCC of 0 may be any below 0.005
     constant_cells_max = max(CONSTANT_CELLS_MIN, CONSTANT_SHARE * len(view.row))
     constant_rows_by_cell = _constant_rows(view.table, constant_cells_max)
-    for number, value in enumerate(view.row):
-        if abs(value) > CONSTANT_MCC or value != value:  # noqa: PLR0124 (NaN)
+    for number, mcc in enumerate(view.row):
+        if abs(mcc) > CONSTANT_MCC or mcc != mcc:  # noqa: PLR0124 (NaN)
             continue
-        regime, name = view.cell(number)
+        regime, task = view.cell(number)
         counts = context.benchmark.tasks[number % size].test_class_counts
-        accuracy = context.member("results", regime, name, "Acc")
+        accuracy = context.member("results", regime, task, "Acc")
         if counts and type(accuracy) in {int, float}:
             shares = [count / sum(counts) for count in counts]
             if all(abs(accuracy - share) > CONSTANT_ROUNDING for share in shares):
@@ -210,7 +210,7 @@ def constant_predictions(context: Context) -> Iterator[Fault]:
             continue
         yield Fault(
             CONSTANT_PREDICTIONS.id,
-            ("results", regime, name),
+            ("results", regime, task),
             "MCC is 0 and accuracy is the share of one class: the probe predicted a single class, "
             f"unlike in any of {view.others_count} other rows",
             "a single predicted class",

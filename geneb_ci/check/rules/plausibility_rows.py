@@ -109,11 +109,11 @@ def uniform_gain(context: Context) -> Iterator[Fault]:
 
 def _linear_fault(regime: str, fit: AffineFit, view: RowView) -> Fault:
     score = score_of(GAIN_RESIDUAL, max(fit.residual, 1e-9))
-    name = quoted(view.table.names[fit.number])
+    model = quoted(view.table.names[fit.number])
     return Fault(
         UNIFORM_GAIN.id,
         ("results", regime),
-        f"every score is {fit.slope:.4f} x that of {name} {fit.offset:+.4f}, with residuals "
+        f"every score is {fit.slope:.4f} x that of {model} {fit.offset:+.4f}, with residuals "
         f"of {fit.residual:.4f} (root mean square)",
         "a linear function of another row",
         "scores of this model",

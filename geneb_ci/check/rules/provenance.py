@@ -94,11 +94,11 @@ def wrong_upgrade(context: Context) -> Iterator[Fault]:
     current_entry = context.upgraded_entry
     if current_entry.get("sha256") != entry.get("sha256"):
         return
-    for key in sorted({*current_entry, *entry} - {path[1]}):
-        if current_entry.get(key) != entry.get(key):
-            stated_text, current_text = quoted(entry.get(key)), quoted(current_entry.get(key))
-            text = f"the entry of the model registry has another {quoted(key)}"
-            yield Fault(WRONG_UPGRADE.id, (ENTRY_MEMBER, key), text, stated_text, current_text)
+    for member in sorted({*current_entry, *entry} - {path[1]}):
+        if current_entry.get(member) != entry.get(member):
+            stated_text, current_text = quoted(entry.get(member)), quoted(current_entry.get(member))
+            text = f"the entry of the model registry has another {quoted(member)}"
+            yield Fault(WRONG_UPGRADE.id, (ENTRY_MEMBER, member), text, stated_text, current_text)
 
 
 WRONG_UPGRADE = Rule(

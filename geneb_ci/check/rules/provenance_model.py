@@ -79,10 +79,10 @@ def _number_faults(context: Context, receipt: "EmbeddingReceipt", width: int) ->
         "dim": (receipt.dim, width, "the width of the run's embeddings is"),
         "root": (receipt.root, root, "the root over its tasks is"),
     }
-    for key, (claimed, expected, meaning) in facts.items():
+    for member, (claimed, expected, meaning) in facts.items():
         if claimed != expected:
-            text = f"{key} of the receipt is {claimed}, but {meaning} {expected}"
-            yield Fault(WRONG_RECEIPT.id, ("receipt", key), text, str(claimed), str(expected))
+            message = f"{member} of the receipt is {claimed}, but {meaning} {expected}"
+            yield Fault(WRONG_RECEIPT.id, ("receipt", member), message, str(claimed), str(expected))
 
 
 WRONG_RECEIPT = Rule(
@@ -133,14 +133,14 @@ def _placeholders(context: Context) -> Iterator[Fault]:
     paths: list[tuple[str, ...]] = [("meta", "url"), (*model, "location"), (*model, "revision")]
     paths += [(*model, "weights", name) for name in context.table(*model, "weights")]
     for path in paths:
-        text = context.text(*path)
-        placeholder = placeholder_name(text)
+        stated = context.text(*path)
+        placeholder = placeholder_name(stated)
         if placeholder:
             yield Fault(
                 UNPINNED_MODEL.id,
                 path,
-                f"{path[-1]} is {quoted(text)}: {quoted(placeholder)} is a placeholder",
-                quoted(text),
+                f"{path[-1]} is {quoted(stated)}: {quoted(placeholder)} is a placeholder",
+                quoted(stated),
                 "the value for this model",
                 fix=_WEIGHTS_FIX,
             )
@@ -168,15 +168,15 @@ UNPINNED_MODEL = Rule(
 
 def impossible_dates(context: Context) -> Iterator[Fault]:
     """Report invalid dates and dates in the wrong order; the current time plays no part."""
-    start, end = (_moment(context.text("run", key)) for key in ("started_at", "finished_at"))
-    for key, moment in (("started_at", start), ("finished_at", end)):
-        text = context.text("run", key)
-        if text and moment is None and not context.is_reported("run", key):
+    start, end = (_moment(context.text("run", member)) for member in ("started_at", "finished_at"))
+    for member, moment in (("started_at", start), ("finished_at", end)):
+        date_text = context.text("run", member)
+        if date_text and moment is None and not context.is_reported("run", member):
             yield Fault(
                 IMPOSSIBLE_DATES.id,
-                ("run", key),
-                f"{key} {quoted(text)} is not a date",
-                quoted(text),
+                ("run", member),
+                f"{member} {quoted(date_text)} is not a date",
+                quoted(date_text),
                 "a date and time in UTC",
             )
     if start and end and end < start:
@@ -189,10 +189,10 @@ def impossible_dates(context: Context) -> Iterator[Fault]:
         )
 
 
-def _moment(text: str) -> datetime | None:
+def _moment(date_text: str) -> datetime | None:
     """Return a time that has a time zone; None if the text is invalid or names no zone."""
     try:
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(date_text)
     except ValueError:
         return None
     return moment if moment.tzinfo is not None else None

@@ -161,19 +161,19 @@ def right_place(file: FileChange, change: Change) -> str:
 
     It is judged by folder and name alone; the file's contents are not read.
     """
-    folder, _, name = file.path.rpartition("/")
+    folder, _, file_name = file.path.rpartition("/")
     is_new = file.before is None and file.after is not None and file.after.mode == REGULAR
     is_likely_mistake = _WRONG_FOLDERS.fullmatch(folder) and not _HIDDEN.search(folder)
-    if not is_new or not is_likely_mistake or _RESERVED_NAMES.fullmatch(name):
+    if not is_new or not is_likely_mistake or _RESERVED_NAMES.fullmatch(file_name):
         return ""
-    folders, stem = change.folders, name.rpartition(".")[0]
+    folders, stem = change.folders, file_name.rpartition(".")[0]
     target = ""
-    if name.endswith(".json"):
-        target = f"{folders.submissions}/{name}"
-    elif name.endswith(".py"):
-        target = f"{folders.extractors}/{name}"
-    elif name.endswith(".md") and (folder or stem in _added_models(change)):
-        target = f"{folders.cards}/{name}"
+    if file_name.endswith(".json"):
+        target = f"{folders.submissions}/{file_name}"
+    elif file_name.endswith(".py"):
+        target = f"{folders.extractors}/{file_name}"
+    elif file_name.endswith(".md") and (folder or stem in _added_models(change)):
+        target = f"{folders.cards}/{file_name}"
     is_valid_name = change.is_model_path(target)
     return target if is_valid_name and target != file.path and change.at(target) is None else ""
 

@@ -107,12 +107,12 @@ def all_scores_equal(context: Context) -> Iterator[Fault]:
     for regime in context.benchmark.regimes:
         cells = [cell for cell in context.cells if cell.regime == regime]
         for metric in context.benchmark.metrics:
-            values = [cell.scores[metric] for cell in cells if metric in cell.scores]
-            if len(values) >= TASKS_MIN and len(set(values)) == 1:
+            scores = [cell.scores[metric] for cell in cells if metric in cell.scores]
+            if len(scores) >= TASKS_MIN and len(set(scores)) == 1:
                 yield Fault(
                     ALL_SCORES_EQUAL.id,
                     ("results", regime),
-                    f'all {len(values)} values of {metric} in "{regime}" are {values[0]!r}',
+                    f'all {len(scores)} values of {metric} in "{regime}" are {scores[0]!r}',
                     "one value",
                     "values that differ between tasks",
                     on_key=True,

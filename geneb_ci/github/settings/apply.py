@@ -26,17 +26,17 @@ COLOUR = "ededed"
 
 def _required_values(settings: Iterable[Setting]) -> dict[str, dict[str, Any]]:
     """Return the required values of a group, by address or type of rule."""
-    values_by_key: dict[str, dict[str, Any]] = {}
+    members_by_path: dict[str, dict[str, Any]] = {}
     for setting in settings:
-        for key, values in setting.required.items():
-            values_by_key.setdefault(key, {}).update(copy.deepcopy(values))
-    return values_by_key
+        for path, members in setting.required.items():
+            members_by_path.setdefault(path, {}).update(copy.deepcopy(members))
+    return members_by_path
 
 
 def objects(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Replace settings that are JSON objects."""
-    for path, values in _required_values(settings).items():
-        client.send("PUT", path, values)
+    for path, members in _required_values(settings).items():
+        client.send("PUT", path, members)
 
 
 def switch_on(client: SettingsClient, settings: Sequence[Setting]) -> None:
@@ -58,8 +58,8 @@ def enable_workflows(client: SettingsClient, settings: Sequence[Setting]) -> Non
 
 def labels(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Create the labels that are missing."""
-    for name in missing_labels(client, settings[0]):
-        client.send("POST", "/labels", {"name": name, "color": COLOUR})
+    for label in missing_labels(client, settings[0]):
+        client.send("POST", "/labels", {"name": label, "color": COLOUR})
 
 
 def guard(client: SettingsClient, settings: Sequence[Setting]) -> None:
@@ -121,8 +121,8 @@ def environment(client: SettingsClient, settings: Sequence[Setting]) -> None:
     address, policies_address = environment.read_path, branches.read_path
     reply = client.get(address, environment.needs) or {}
     if not (reply.get("deployment_branch_policy") or {}).get("custom_branch_policies"):
-        kinds = {"protected_branches": False, "custom_branch_policies": True}
-        client.send("PUT", address, {"deployment_branch_policy": kinds} | _protection(reply))
+        limits = {"protected_branches": False, "custom_branch_policies": True}
+        client.send("PUT", address, {"deployment_branch_policy": limits} | _protection(reply))
     policies = (client.get(policies_address, branches.needs) or {}).get("branch_policies", ())
     for policy in policies:
         if policy["name"] != MAIN:
@@ -193,11 +193,11 @@ def settings_applied(
 
 
 def _applied(client: SettingsClient, wrong_settings: Sequence[Setting]) -> AppliedSettings:
-    sent_before, error = len(client.sent), ""
+    sent_before, refusal = len(client.sent), ""
     group = [setting for setting in SETTINGS if setting.group == wrong_settings[0].group]
     try:
         _WRITERS[wrong_settings[0].apply](client, group)
     except (UsageProblem, UnreadableSetting, UnexpectedReply) as refused:
-        error = f"{refused.message}; {refused.fix}"
+        refusal = f"{refused.message}; {refused.fix}"
     ids = tuple(setting.id for setting in wrong_settings)
-    return AppliedSettings(ids, tuple(client.sent[sent_before:]), error)
+    return AppliedSettings(ids, tuple(client.sent[sent_before:]), refusal)

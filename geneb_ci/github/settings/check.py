@@ -28,21 +28,21 @@ GUARDS = tuple(
 
 def objects(client: SettingsClient, setting: Setting) -> str | None:
     """Compare members of settings that are JSON objects; stop at the first different object."""
-    for path, values in setting.required.items():
+    for path, members in setting.required.items():
         actual = client.settings(path)
         differences = [
-            text for key in values if (text := _difference(key, actual.get(key), values[key]))
+            text for key in members if (text := _difference(key, actual.get(key), members[key]))
         ]
         if differences:
             return "; ".join(differences)
     return None
 
 
-def _difference(key: str, actual: Any, expected: object) -> str:  # of JSON
+def _difference(member: str, actual: Any, expected: object) -> str:  # of JSON
     """Return how a member differs; "" if it does not. An empty list expects no exceptions."""
     if expected == []:
         return f"also allowed: {', '.join(map(str, actual))}" if actual else ""
-    return "" if actual == expected else f"{key} is {_value_text(actual)}"
+    return "" if actual == expected else f"{member} is {_value_text(actual)}"
 
 
 def _value_text(value: object) -> str:
@@ -53,11 +53,11 @@ def _value_text(value: object) -> str:
 
 def repository(client: SettingsClient, setting: Setting) -> str | None:
     """Compare a member of the repository itself."""
-    ((key, value),) = setting.required.items()
-    if key not in client.repository:
-        raise UnreadableSetting(f"GitHub does not show {key}", "use a token that may push")
-    actual = client.repository[key]
-    return None if actual == value else f"{key} is {_value_text(actual)}"
+    ((member, required),) = setting.required.items()
+    if member not in client.repository:
+        raise UnreadableSetting(f"GitHub does not show {member}", "use a token that may push")
+    actual = client.repository[member]
+    return None if actual == required else f"{member} is {_value_text(actual)}"
 
 
 def no_runners(client: SettingsClient, setting: Setting) -> str | None:
@@ -92,8 +92,8 @@ def label_names(client: SettingsClient) -> set[str]:
 
 def missing_labels(client: SettingsClient, setting: Setting) -> list[str]:
     """Return the labels that do not exist."""
-    names = label_names(client)
-    return [name for name in setting.required["labels"] if name.casefold() not in names]
+    present_labels = label_names(client)
+    return [name for name in setting.required["labels"] if name.casefold() not in present_labels]
 
 
 def labels(client: SettingsClient, setting: Setting) -> str | None:
@@ -105,21 +105,21 @@ def labels(client: SettingsClient, setting: Setting) -> str | None:
 # Rules of main.
 
 
-def rules(client: SettingsClient, kind: str) -> list[dict[str, Any]]:
+def rules(client: SettingsClient, rule_type: str) -> list[dict[str, Any]]:
     """Return the active rules of one type that apply to main."""
-    return [rule for rule in client.page(RULES) if rule["type"] == kind]
+    return [rule for rule in client.page(RULES) if rule["type"] == rule_type]
 
 
 def main_rules(client: SettingsClient, setting: Setting) -> str | None:
     """Compare the rules of one type for main; each parameter must reach its required value."""
-    ((kind, parameters),) = setting.required.items()
-    active_rules = rules(client, kind)
+    ((rule_type, parameters),) = setting.required.items()
+    active_rules = rules(client, rule_type)
     if not active_rules:
-        return f"no rule {kind} applies to main"
-    for key, value in parameters.items():
-        actual = max(rule.get("parameters", {}).get(key, 0) for rule in active_rules)
-        if actual < value:
-            return f"{key} is {_value_text(actual)}"
+        return f"no rule {rule_type} applies to main"
+    for parameter, required in parameters.items():
+        actual = max(rule.get("parameters", {}).get(parameter, 0) for rule in active_rules)
+        if actual < required:
+            return f"{parameter} is {_value_text(actual)}"
     return None
 
 
@@ -172,27 +172,27 @@ def verdict_app(client: SettingsClient) -> int | None:
 
     Raises UnreadableSetting if the token may not read variables.
     """
-    value = client.value(variable_path(VERDICT_APP))
-    return int(value) if value.isascii() and value.isdigit() else None
+    app = client.value(variable_path(VERDICT_APP))
+    return int(app) if app.isascii() and app.isdigit() else None
 
 
 def verdict(client: SettingsClient, _setting: Setting) -> str | None:
     """Check that the status of the verdict is required, and from which account."""
-    sources = {
+    apps = {
         check.get("integration_id")
         for rule in _required_verdict(client)
         for check in rule["parameters"]["required_status_checks"]
         if check["context"] == STATUS_CONTEXT
     }
-    if not sources:
+    if not apps:
         return f"no rule of main requires the status {STATUS_CONTEXT}"
     try:
         app = verdict_app(client)
     except UnreadableSetting:
         return None
-    if app is not None and app not in sources:
+    if app is not None and app not in apps:
         return f"{STATUS_CONTEXT} counts from any account, not only from the App {app}"
-    if other_apps := sorted(sources - {None, app}):
+    if other_apps := sorted(apps - {None, app}):
         return f"{STATUS_CONTEXT} counts only from the App {other_apps[0]}, which sets none"
     return None
 
@@ -228,8 +228,8 @@ def environment_branches(client: SettingsClient, setting: Setting) -> str | None
     if not (reply.get("deployment_branch_policy") or {}).get("custom_branch_policies"):
         return "jobs on any branch may use the environment"
     policies = (client.get(setting.read_path, setting.needs) or {}).get("branch_policies", ())
-    names = sorted(policy["name"] for policy in policies)
-    return None if names == [MAIN] else f"deployments from: {', '.join(names) or 'nowhere'}"
+    branches = sorted(policy["name"] for policy in policies)
+    return None if branches == [MAIN] else f"deployments from: {', '.join(branches) or 'nowhere'}"
 
 
 def no_secret(client: SettingsClient, setting: Setting) -> str | None:
@@ -246,8 +246,8 @@ def named_space(client: SettingsClient) -> str | None:
     if client.space:
         return client.space
     variables = [setting for setting in SETTINGS if setting.check == "variable"]
-    names = (space_in(client.value(setting.read_path)) for setting in reversed(variables))
-    return next((name for name in names if name), None)
+    spaces = (space_in(client.value(setting.read_path)) for setting in reversed(variables))
+    return next((space for space in spaces if space), None)
 
 
 def variable(client: SettingsClient, setting: Setting) -> str | None:

@@ -38,9 +38,9 @@ def board_workflows() -> list[str]:
     return [path for path in paths if path.rpartition("/")[2] not in OWN_WORKFLOWS]
 
 
-def _names(names: list[str]) -> str:
-    more_text = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
-    return ", ".join(visible(name) for name in names[:SHOWN_MAX]) + more_text
+def _names(paths: list[str]) -> str:
+    more_text = f" and {len(paths) - SHOWN_MAX} more" if len(paths) > SHOWN_MAX else ""
+    return ", ".join(visible(path) for path in paths[:SHOWN_MAX]) + more_text
 
 
 def workflows(client: SettingsClient, _setting: Setting) -> str | None:
@@ -57,17 +57,17 @@ def workflows(client: SettingsClient, _setting: Setting) -> str | None:
         if blobs.get(path, blob_id(raw)) != blob_id(raw)
         and _PIN.sub(b"@", client.content(path) or b"") != _PIN.sub(b"@", raw)
     ]
-    parts = [f"missing: {_names(missing_paths)}"] if missing_paths else []
-    parts += [f"different from this version: {_names(different_paths)}"] if different_paths else []
-    return "; ".join(parts) or None
+    faults = [f"missing: {_names(missing_paths)}"] if missing_paths else []
+    faults += [f"different from this version: {_names(different_paths)}"] if different_paths else []
+    return "; ".join(faults) or None
 
 
 def merge_queue(client: SettingsClient, _setting: Setting) -> str | None:
     """Report a merge queue that would wait forever for its status."""
     if not rules(client, "merge_queue"):
         return None
-    texts = (client.content(path) or b"" for path in client.folder(WORKFLOWS))
-    if any(re.search(rb"^ +merge_group:", text, re.MULTILINE) for text in texts):
+    workflows = (client.content(path) or b"" for path in client.folder(WORKFLOWS))
+    if any(re.search(rb"^ +merge_group:", workflow, re.MULTILINE) for workflow in workflows):
         return None
     return f"main has a merge queue, but no workflow sets {STATUS_CONTEXT} on its commits"
 
@@ -103,8 +103,8 @@ def forms(client: SettingsClient, _setting: Setting) -> str | None:
 
 def owned_folders() -> list[str]:
     """Return the folders that the shipped list of code owners names."""
-    text = shipped("repository", OWNERS).read_text("utf-8")
-    return re.findall(r"^/(\S+)/\s", text, re.MULTILINE)
+    owners_text = shipped("repository", OWNERS).read_text("utf-8")
+    return re.findall(r"^/(\S+)/\s", owners_text, re.MULTILINE)
 
 
 def code_owners(client: SettingsClient, _setting: Setting) -> str | None:
@@ -112,10 +112,10 @@ def code_owners(client: SettingsClient, _setting: Setting) -> str | None:
     raw = client.content(OWNERS)
     if raw is None:
         return f"missing: {OWNERS}"
-    text = raw.decode("utf-8", "replace")
-    if OWNER_PLACEHOLDER in text:
+    owners_text = raw.decode("utf-8", "replace")
+    if OWNER_PLACEHOLDER in owners_text:
         return f"{OWNER_PLACEHOLDER}... is a placeholder"
-    owned_patterns = re.findall(r"^/?(\S+?)/?\s+@\S+", text, re.MULTILINE)
+    owned_patterns = re.findall(r"^/?(\S+?)/?\s+@\S+", owners_text, re.MULTILINE)
     unowned_folders = [
         name for name in owned_folders() if name not in owned_patterns and "*" not in owned_patterns
     ]

@@ -44,9 +44,9 @@ class SettingsClient:
         `permission` is what a fine-grained token needs. Raises UnreadableSetting if the token may
         not read the path.
         """
-        key = f"{path} {parameters}"
+        request = f"{path} {parameters}"
         return self._send_once(
-            key, lambda: self.wire.get(path, **parameters).body, None, path, permission
+            request, lambda: self.wire.get(path, **parameters).body, None, path, permission
         )
 
     def page(self, path: str, permission: str = METADATA) -> list[dict[str, Any]]:
@@ -59,21 +59,21 @@ class SettingsClient:
         )
 
     def _send_once(
-        self, key: str, read: Callable[[], Any], default: Any, path: str, permission: str
+        self, request: str, read: Callable[[], Any], default: Any, path: str, permission: str
     ) -> Any:
         """Return the earlier answer for this key, or read it now.
 
         Returns `default` if GitHub finds nothing. Raises UnreadableSetting if the token may not
         read the path.
         """
-        if key not in self._replies:
+        if request not in self._replies:
             try:
-                self._replies[key] = read()
+                self._replies[request] = read()
             except NotFound:
-                self._replies[key] = default
+                self._replies[request] = default
             except MissingScope as error:
-                self._replies[key] = _unseen(path, permission, error.message)
-        reply = self._replies[key]
+                self._replies[request] = _unseen(path, permission, error.message)
+        reply = self._replies[request]
         if isinstance(reply, UnreadableSetting):
             raise reply
         return reply
@@ -83,10 +83,10 @@ class SettingsClient:
 
         GitHub answers 404 instead of 403 to many tokens without administrative rights.
         """
-        values = self.get(path, ADMINISTRATION)
-        if not isinstance(values, dict):
+        reply = self.get(path, ADMINISTRATION)
+        if not isinstance(reply, dict):
             raise _unseen(path, ADMINISTRATION, "GitHub finds nothing there")
-        return values
+        return reply
 
     def send(self, verb: str, path: str, body: Any = None) -> None:
         """Write once, and forget earlier answers. Raises MissingScope without the right."""
@@ -102,9 +102,9 @@ class SettingsClient:
 
     def set_value(self, path: str, value: str) -> None:
         """Set a variable. Raises UnreadableSetting or MissingScope without the right."""
-        collection, _, name = path.rpartition("/")
+        collection, _, variable = path.rpartition("/")
         is_new = self.get(path, _permission_for(path)) is None
-        body = {"name": name, "value": value}
+        body = {"name": variable, "value": value}
         self.send("POST" if is_new else "PATCH", collection if is_new else path, body)
 
     # Files of main.
@@ -159,10 +159,10 @@ class SettingsClient:
     def is_alone(self) -> bool:
         """Whether main's settings say that the board has only one maintainer."""
         try:
-            values = tomllib.loads((self.content(ANSWERS_FILE) or b"").decode())
+            answers = tomllib.loads((self.content(ANSWERS_FILE) or b"").decode())
         except ValueError:
             return False
-        return values.get(ALONE) is True
+        return answers.get(ALONE) is True
 
     def folder(self, path: str) -> list[str]:
         """Return the paths of the files of main below a folder."""

@@ -76,24 +76,24 @@ class JobReads(NamedTuple):
     runs_on: str
 
 
-def reads_of(workflow: str, text: str) -> list[JobReads]:
+def reads_of(workflow: str, workflow_text: str) -> list[JobReads]:
     """Return what each job of a workflow file reads, including what the whole file reads."""
-    head, _, body = text.partition("\njobs:\n")
+    head, _, body = workflow_text.partition("\njobs:\n")
     shared_names = set(_READ_SETTING.findall(head))
     starts = [*_JOB.finditer(body)]
     ends = [*(match.start() for match in starts[1:]), len(body)]
     reads = []
     for match, end in zip(starts, ends, strict=True):
         job_text = body[match.start() : end]
-        names = shared_names | set(_READ_SETTING.findall(job_text))
+        setting_names = shared_names | set(_READ_SETTING.findall(job_text))
         environment, runner = _ENVIRONMENT.search(job_text), _RUNS_ON.search(job_text)
         reads.append(
             JobReads(
                 workflow,
                 match[1],
                 environment[1] if environment else "",
-                frozenset(name for kind, name in names if kind == "secrets"),
-                frozenset(name for kind, name in names if kind == "vars"),
+                frozenset(name for kind, name in setting_names if kind == "secrets"),
+                frozenset(name for kind, name in setting_names if kind == "vars"),
                 runner[1].strip() if runner else "",
             )
         )
@@ -128,7 +128,7 @@ class _Board:
                 state=FeatureState.NOT_SET_UP,
             )
         workflows_reply = self.client.get("/actions/workflows", "Actions: read", per_page=100) or {}
-        states = {entry["path"]: entry["state"] for entry in workflows_reply.get("workflows", ())}
+        states = {item["path"]: item["state"] for item in workflows_reply.get("workflows", ())}
         state = states.get(path, "active")
         if state == DISABLED:
             fix = f"gh workflow enable {workflow}.yml, if you want it"
@@ -139,13 +139,13 @@ class _Board:
             )
         return reads_of(workflow, raw.decode("utf-8", "replace"))
 
-    def secret(self, name: str, environment: str) -> bool:
+    def secret(self, secret_name: str, environment: str) -> bool:
         """Whether a secret exists that a job of this environment can read."""
-        places = [f"/environments/{environment}/secrets/{name}"] if environment else []
+        places = [f"/environments/{environment}/secrets/{secret_name}"] if environment else []
         needs = {True: "Environments: read", False: "Secrets: read"}
         return any(
             self.client.get(path, needs[path.startswith("/env")]) is not None
-            for path in (*places, f"/actions/secrets/{name}")
+            for path in (*places, f"/actions/secrets/{secret_name}")
         )
 
     def variable(self, name: str, environment: str = "") -> str:
@@ -164,20 +164,20 @@ class _Board:
     def require_secrets(self, jobs: Sequence[JobReads], optional: frozenset[str]) -> None:
         """Raise _FeatureFault if a secret that a job reads is not stored."""
         for job in jobs:
-            for name in sorted(job.secrets - optional):
-                if not self.secret(name, job.environment):
-                    fix = f"gh secret set {name}" + (
+            for secret in sorted(job.secrets - optional):
+                if not self.secret(secret, job.environment):
+                    fix = f"gh secret set {secret}" + (
                         f" --env {job.environment}" if job.environment else ""
                     )
                     of_environment = (
                         f" of the environment {job.environment}" if job.environment else ""
                     )
-                    raise _FeatureFault(f"the secret {name}{of_environment} is not stored", fix)
+                    raise _FeatureFault(f"the secret {secret}{of_environment} is not stored", fix)
 
 
 def _verdicts(board: _Board) -> str:
-    for name in ("verdict", "pr-validate"):
-        jobs = board.jobs(name)
+    for workflow in ("verdict", "pr-validate"):
+        jobs = board.jobs(workflow)
         board.require_environments(jobs)
         board.require_secrets(jobs, frozenset({VERDICT_KEY}))
     try:
@@ -286,10 +286,10 @@ _FEATURES: dict[str, Callable[[_Board], str]] = {
 def features_of(client: SettingsClient) -> Iterator[Feature]:
     """Yield the features of the board. Raises ForgeProblem if GitHub fails."""
     board = _Board(client)
-    for name, check in _FEATURES.items():
+    for feature, check in _FEATURES.items():
         try:
-            yield Feature(name, FeatureState.WORKS, check(board))
+            yield Feature(feature, FeatureState.WORKS, check(board))
         except _FeatureFault as lack:
-            yield Feature(name, lack.state, visible(lack.because), lack.fix)
+            yield Feature(feature, lack.state, visible(lack.because), lack.fix)
         except (UnreadableSetting, UnexpectedReply) as error:
-            yield Feature(name, FeatureState.UNSEEN, visible(error.message), error.fix)
+            yield Feature(feature, FeatureState.UNSEEN, visible(error.message), error.fix)

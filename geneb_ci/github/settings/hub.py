@@ -45,19 +45,19 @@ def space(client: SettingsClient, _setting: Setting | None = None) -> str | None
 
     Raises UnreadableSetting.
     """
-    name = named_space(client)
-    if name is None:
+    space_id = named_space(client)
+    if space_id is None:
         return "no Space is named"
     api = _api()
     try:
-        info = api.space_info(name)
+        info = api.space_info(space_id)
     except _errors() as error:
         if _status(error) in _NO_SPACE_STATUSES:
-            return f"the Hub finds no Space {name}"
+            return f"the Hub finds no Space {space_id}"
         raise UnreadableSetting(
-            f"the Hub did not show {name}: {type(error).__name__}", "run this again later"
+            f"the Hub did not show {space_id}: {type(error).__name__}", "run this again later"
         ) from error
-    return None if info.sdk in {"static", None} else f"the Space {name} runs {info.sdk}"
+    return None if info.sdk in {"static", None} else f"the Space {space_id} runs {info.sdk}"
 
 
 def refuse_token(token: str) -> None:
@@ -76,6 +76,6 @@ def refuse_token(token: str) -> None:
         raise UsageProblem("HF_TOKEN may only read, but writing to the Space is needed", _WRITE_FIX)
 
 
-def create_space(name: str, token: str) -> None:
+def create_space(space: str, token: str) -> None:
     """Create the Space, unless it exists. Raises OSError, the base of the Hub's errors."""
-    _api(token).create_repo(name, repo_type="space", space_sdk="static", exist_ok=True)
+    _api(token).create_repo(space, repo_type="space", space_sdk="static", exist_ok=True)

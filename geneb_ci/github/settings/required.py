@@ -50,21 +50,21 @@ class Setting:
 
 
 def _settings() -> Iterator[Setting]:
-    text = resources.files(__package__).joinpath("required.toml").read_text("utf-8")
-    for group in tomllib.loads(text)["group"]:
+    toml_text = resources.files(__package__).joinpath("required.toml").read_text("utf-8")
+    for group in tomllib.loads(toml_text)["group"]:
         settings, is_set_together = group.pop("settings"), group.pop("together", False)
         first_name = next(iter(settings))
-        for name, values in settings.items():
-            yield _setting(name, group | values, first_name if is_set_together else name)
+        for setting_id, facts in settings.items():
+            yield _setting(setting_id, group | facts, first_name if is_set_together else setting_id)
 
 
-def _setting(name: str, values: dict[str, Any], group: str) -> Setting:
-    if values["check"] == "objects":
-        *_, path = values["required"]
-        values |= {"read": f"GET {path}", "written": f"PUT {path}"}
-    labels = values.get("required", {}).get("labels", ())
-    hand = values["hand"].format(expected=values["expected"], labels=", ".join(labels))
-    return Setting(**values | {"id": name, "group": group, "hand": hand})
+def _setting(setting_id: str, facts: dict[str, Any], group: str) -> Setting:
+    if facts["check"] == "objects":
+        *_, path = facts["required"]
+        facts |= {"read": f"GET {path}", "written": f"PUT {path}"}
+    labels = facts.get("required", {}).get("labels", ())
+    hand = facts["hand"].format(expected=facts["expected"], labels=", ".join(labels))
+    return Setting(**facts | {"id": setting_id, "group": group, "hand": hand})
 
 
 SETTINGS = tuple(_settings())

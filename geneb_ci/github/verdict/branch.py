@@ -77,18 +77,18 @@ def judge_branch(
     root = top_folder(folder)
     repository = GitRepository(root)
     clone = Clone(repository)
-    name = base or known_base(repository)
-    base_commit, head = clone.commit(name), clone.commit(HEAD).sha
+    branch = base or known_base(repository)
+    base_commit, head = clone.commit(branch), clone.commit(HEAD).sha
     layout = layout_of_settings(clone, clone.tree(base_commit.tree).files)
     if base is None and layout.submissions is None:
-        raise NoClone(f"{name} has no folder of submissions", "name another branch: --base REF")
+        raise NoClone(f"{branch} has no folder of submissions", "name another branch: --base REF")
     places = repository_folders(layout)
     folders = sorted({places.submissions, places.cards, places.extractors})
     uncommitted = tuple(_uncommitted(repository, folders))
     if base is None and clone.merge_base(base_commit.sha, head).sha == head:
-        error_class = NoClone if name in MAIN_NAMES and not uncommitted else NoBranch
+        error_class = NoClone if branch in MAIN_NAMES and not uncommitted else NoBranch
         raise error_class(
-            f"HEAD has no commit that {name} lacks, so there is no branch to check"
+            f"HEAD has no commit that {branch} lacks, so there is no branch to check"
             f"{_uncommitted_text(uncommitted)}",
             "commit the files of your model on a branch; in a clone of a fork, pass the main "
             "branch of the board's repository: --base REF",
@@ -97,7 +97,7 @@ def judge_branch(
     with layout_of_main(clone, root, main, say) as main_layout:
         pull_checker = PullChecker(clone, BaseBranch(main_layout), main)
         decision = decide(pull_checker, PullHead(number=1, head_sha=head), ranks=ranks)
-    return BranchVerdict(decision, name, uncommitted)
+    return BranchVerdict(decision, branch, uncommitted)
 
 
 def report_of(
@@ -108,7 +108,7 @@ def report_of(
 ) -> Report:
     """Return the report of `check` for a verdict and its findings."""
     verdict, checked_pull = decision.verdict, decision.judged
-    result = checked_pull.result if checked_pull is not None else None
+    file_result = checked_pull.result if checked_pull is not None else None
     facts = ProposalFacts(
         verdict=verdict.check_verdict,
         outcome=verdict.outcome.value,
@@ -120,13 +120,13 @@ def report_of(
         base=base,
         base_sha=verdict.base_sha,
         head_sha=verdict.head_sha,
-        is_row=result is not None,
+        is_row=file_result is not None,
         uncommitted=uncommitted,
         unseen=unseen,
     )
     report = Report(rules=len(RULES) + len(CHANGE_RULES), proposal=facts)
-    if result is not None:
-        report.add(dataclasses.replace(result, findings=decision.findings))
+    if file_result is not None:
+        report.add(dataclasses.replace(file_result, findings=decision.findings))
     else:
         report.rules = len(CHANGE_RULES)
         report.findings = list(decision.findings)
@@ -159,5 +159,5 @@ def _reason_by_path(repository: GitRepository, *arguments: str) -> dict[str, str
 
 
 def _uncommitted_text(uncommitted: tuple[UncommittedFile, ...]) -> str:
-    names = [f"{file.path} ({file.reason})" for file in uncommitted]
-    return f"; not committed: {first_and_more(names)}" if names else ""
+    files = [f"{file.path} ({file.reason})" for file in uncommitted]
+    return f"; not committed: {first_and_more(files)}" if files else ""

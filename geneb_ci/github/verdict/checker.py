@@ -108,7 +108,7 @@ def _record_errors(
 
 
 def _board_mismatch(
-    repository: AuditRepository, name: str, changed_paths: Collection[str]
+    repository: AuditRepository, record: str, changed_paths: Collection[str]
 ) -> Iterator[str]:
     """Yield why a statement may belong to another board: it links to no statement of main.
 
@@ -117,7 +117,7 @@ def _board_mismatch(
     """
     history, audits = repository.history, repository_folders(repository.layout).audits
     on_main = {path for path in history.files if f"{audits}/{path}" not in changed_paths}
-    if on_main and not on_main & history.with_predecessors({name: history.files[name].sha256}):
+    if on_main and not on_main & history.with_predecessors({record: history.files[record].sha256}):
         yield (
             f"links: the statement links to none of the {plural(len(on_main), 'statement')} on "
             "main; sign it in a clone of main"
@@ -125,18 +125,18 @@ def _board_mismatch(
 
 
 def _link_errors(
-    repository: AuditRepository, name: str, source: Source, main: Main
+    repository: AuditRepository, record: str, source: Source, main: Main
 ) -> Iterator[str]:
     """Yield which linked statements are missing, and why the commitment's date is not proven."""
     history = repository.history
-    file = history.files[name]
+    file = history.files[record]
     if file.heads is None:
         yield (
             "links: the statement does not list the earlier statements that it links to; "
             "sign it again with this version of geneb-ci"
         )
         return
-    yield from (f"links: {reason}" for reason in history.loss_reasons_of_heads(name).values())
+    yield from (f"links: {reason}" for reason in history.loss_reasons_of_heads(record).values())
     is_start = file.event is not None and file.event.kind is StatementKind.START
     if file.plan is None or not (is_start or file.event is None):
         return
@@ -371,8 +371,8 @@ class PullChecker:
         """Return the change with the extractor and the correction named in its files."""
         change = proposal.change
         row = raws.get(f"{self.places.submissions}/{change.model}.json")
-        value = parse_document(row, Path(), "").value if row is not None else None
-        module = extractor_module(value)
+        row_document = parse_document(row, Path(), "").value if row is not None else None
+        module = extractor_module(row_document)
         card = _card(raws, f"{self.places.cards}/{change.model}.md")
         note = card.entry_named(_CORRECTION) if card is not None else None
         modules = self.base.modules
@@ -383,7 +383,7 @@ class PullChecker:
         return dataclasses.replace(
             change,
             module=module,
-            has_extractor=is_built_in(value)
+            has_extractor=is_built_in(row_document)
             or f"{self.places.extractors}/{module}" in proposal.head,
             published_module="" if is_shared else published,
             correction=note.value if note is not None else "",

@@ -67,10 +67,10 @@ def dating_errors(
 
 def _commitment(repository: AuditRepository, plan: BasePlan, audits: str) -> tuple[str, str]:
     """Return path and git object id of the signed commitment of a plan; "" if there is none."""
-    for name, event in repository.history.events(StatementKind.COMMITMENT):
+    for statement, event in repository.history.events(StatementKind.COMMITMENT):
         if event.commitment == plan.commitment:
-            raw = repository.read(repository.layout.root / audits / name)
-            return f"{audits}/{name}", blob_id(raw)
+            raw = repository.read(repository.layout.root / audits / statement)
+            return f"{audits}/{statement}", blob_id(raw)
     return "", ""
 
 

@@ -139,8 +139,8 @@ def row_comparison(
     )
 
 
-def _distance(row: RankedRow, other: RankedRow) -> float:
-    return math.sqrt(mean((x - other.categories[k]) ** 2 for k, x in row.categories.items()))
+def _distance(row: RankedRow, rival: RankedRow) -> float:
+    return math.sqrt(mean((x - rival.categories[k]) ** 2 for k, x in row.categories.items()))
 
 
 def neighbour(context: Context) -> Neighbour | None:
@@ -149,9 +149,9 @@ def neighbour(context: Context) -> Neighbour | None:
     nearest = next(iter(resemblances(view)), None)
     if nearest is None:
         return None
-    name = view.table.names[nearest.number]
+    model = view.table.names[nearest.number]
     return Neighbour(
-        model=name,
+        model=model,
         near=nearest.near_cells,
         cells=nearest.cells,
         limit=math.ceil(near_cells_of_copy(nearest.cells)),
@@ -224,13 +224,13 @@ def pull_verdict(
     ranks: bool = True,
 ) -> PullVerdict:
     """Return the verdict on a pull request. Raises Tampered if `report` would refuse it."""
-    result, context = checked_pull.result, checked_pull.context
+    file_result, context = checked_pull.result, checked_pull.context
     places = shown_places_of(checked_pull.findings)
-    is_sound = result is not None and not counts_of(places).error
-    submission = result.submission if result is not None and is_sound else None
+    is_sound = file_result is not None and not counts_of(places).error
+    submission = file_result.submission if file_result is not None and is_sound else None
     level = None
-    if submission is not None and result is not None:
-        level = base.level(submission.model_id, result.document)
+    if submission is not None and file_result is not None:
+        level = base.level(submission.model_id, file_result.document)
     benchmark = base.benchmark
     model = checked_pull.change.model or None
     ranked_row = submission if ranks else None

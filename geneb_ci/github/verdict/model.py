@@ -148,8 +148,8 @@ class Counts(NamedTuple):
         """Return the numbers as words: "2 errors, 1 warning"."""
         nouns = {"crashed": "failed rule"}
         pairs = self._asdict().items()
-        parts = [plural(number, nouns.get(name, name)) for name, number in pairs if number]
-        return ", ".join(parts) or "nothing to fix"
+        counts = [plural(number, nouns.get(name, name)) for name, number in pairs if number]
+        return ", ".join(counts) or "nothing to fix"
 
 
 def counts_of(rule_counts: Mapping[str, int]) -> Counts:
@@ -215,8 +215,8 @@ class VerdictFinding(StrictModel):
     @property
     def finding(self) -> Finding:
         """The finding; its fix is the rule's if the field is empty."""
-        values = self.model_dump() | {"severity": Severity(self.severity)}
-        return Finding(**values | {"fix": self.fix or BY_ID[self.rule].fix})
+        members = self.model_dump() | {"severity": Severity(self.severity)}
+        return Finding(**members | {"fix": self.fix or BY_ID[self.rule].fix})
 
 
 class FileDigest(StrictModel):

@@ -51,11 +51,11 @@ def _shortest(verdict: Verdicts) -> str:
     return line if is_short or len(line) > one_line.UNPACKED_MAX else one_line.packed_text(verdict)
 
 
-def decode(text: str, repository: str) -> Verdicts:
+def decode(line: str, repository: str) -> Verdicts:
     """Return a validated verdict. Raises Tampered if it is invalid or contradicts itself."""
-    if not text.strip():
+    if not line.strip():
         raise UsageProblem("there is no verdict: VERDICT is empty", _RETRY_FIX)
-    verdict = one_line.decode(text, Verdicts, "the verdict", _RETRY_FIX)
+    verdict = one_line.decode(line, Verdicts, "the verdict", _RETRY_FIX)
     if verdict.repository.casefold() != repository.casefold():
         raise Tampered(
             f"the verdict is about {verdict.repository}, not about {repository}", _RETRY_FIX
