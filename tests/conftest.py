@@ -16,7 +16,7 @@ import pytest
 from geneb_ci.common.benchmark import shipped_benchmark
 from reference_harness import scorer
 from reference_harness.formats.submission import SubmissionV11
-from tests import examples, forked
+from tests import examples, forked, memory_folder
 from tests.paths import SUBMISSIONS
 
 # What is scored in the process of a test is of record, too: before any module loads NumPy.
@@ -32,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     examples.choose(derandomize=bool(os.environ.get("CI")), gate=gate)
     set_up_worker()
     if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have the environment of who starts them
+        memory_folder.use()
         use_new_caches(config)
 
 

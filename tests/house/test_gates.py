@@ -9,7 +9,7 @@ GATE = """\
 set -euo pipefail
 cd "$(dirname "$0")/.."
 make .venv/.ready
-make rehearse > "$said" 2>&1 &
+make rehearse > "$output" 2>&1 &
 make "${TESTS:-test}"
 make --jobs=2 --output-sync lint  # mypy has one process
 wait "$rehearsal" || code=$?
