@@ -216,11 +216,11 @@ def _check_files(
     """
     report = CheckReport(rules=len(checker.rules), unreadable=[*unreadable])
     try:
-        for result in progress(checker.run(files), len(files)):
-            if isinstance(result, NothingChecked):
-                report.unreadable.append(result)
+        for file_result in progress(checker.run(files), len(files)):
+            if isinstance(file_result, NothingChecked):
+                report.unreadable.append(file_result)
             else:
-                report.take(result)
+                report.take(file_result)
     except BadConfiguration as error:
         if not report.files:
             raise
@@ -327,7 +327,7 @@ def build(
         )
     board = boards.board_of(rows, layout, has_intervals=diagnostics, jobs=jobs)
     tables = parquet_of(rows, layout) if parquet else {}
-    result = BuiltBoard(
+    built = BuiltBoard(
         board.files.with_files(tables),
         board.models,
         board.unranked,
@@ -337,8 +337,8 @@ def build(
         tables=tables,
     )
     if out is not None:
-        result.write(Path(out))
-    return result
+        built.write(Path(out))
+    return built
 
 
 def board(
@@ -417,9 +417,9 @@ def verify(
 
     def verified_files() -> Iterator[Any]:
         for path in files:
-            name = str(path) if records else os.path.relpath(path)
+            record_name = str(path) if records else os.path.relpath(path)
             yield verification_with_embeddings(
-                repository, located(path), name, recompute, is_named=bool(records)
+                repository, located(path), record_name, recompute, is_named=bool(records)
             )
 
     verifications = Verifications([*progress(verified_files(), len(files)), *unread_records])
@@ -565,14 +565,14 @@ def compare(
     from geneb_ci.receipt.compared import RESAMPLES, compared_regimes, scored_model  # 0.3 s
     from geneb_ci.render.results import ModelComparison
 
-    names = (os.fspath(a), os.fspath(b))
-    if names[0] == names[1]:
+    models = (os.fspath(a), os.fspath(b))
+    if models[0] == models[1]:
         raise UsageProblem(
-            f"both models are {names[0]}, expected two different models",
+            f"both models are {models[0]}, expected two different models",
             "name another file as the second model",
         )
     definition = None if benchmark is None else Path(benchmark)
-    first, second = (scored_model(name, definition) for name in names)
+    first, second = (scored_model(name, definition) for name in models)
     regimes = compared_regimes(first, second, RESAMPLES if resamples is None else resamples)
     return ModelComparison(first.model_id, second.model_id, regimes)
 

@@ -323,16 +323,16 @@ def verify_command(
         say=say,
         progress=lambda results, total: watched(results, total, "verifying"),
     )
-    text = _WRITERS[format_](verifications, verifications.rated)
-    click.echo(wrapped_text(text, row_width()) if format_ == "text" else text, nl=False)
+    report = _WRITERS[format_](verifications, verifications.rated)
+    click.echo(wrapped_text(report, row_width()) if format_ == "text" else report, nl=False)
     return _exit_code(verifications)
 
 
-def _exit_code(results: Verifications) -> Exit:
-    if any(result.differs for result in results) or not results.suffice:
+def _exit_code(verifications: Verifications) -> Exit:
+    if any(result.differs for result in verifications) or not verifications.suffice:
         return Exit.ERRORS
     has_unknown = any(
-        step.state is StepState.UNKNOWN for result in results for step in result.steps
+        step.state is StepState.UNKNOWN for result in verifications for step in result.steps
     )
     return Exit.NOT_CHECKED if has_unknown else Exit.CLEAN
 
@@ -362,9 +362,9 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
             "if the file exists, the audit is withdrawn already; else make its folder writable",
         ) from error
     echo(f"wrote {path}: it counts once it is on the main branch")
-    name = os.path.relpath(path)
-    add = shlex.join(["git", "add", name])
-    echo(next_line(f"{add} && {shlex.join(['git', 'commit', name])}"))
+    record_path = os.path.relpath(path)
+    add = shlex.join(["git", "add", record_path])
+    echo(next_line(f"{add} && {shlex.join(['git', 'commit', record_path])}"))
 
 
 class _Audit(LazyGroup):
@@ -402,9 +402,9 @@ class _Audit(LazyGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command `file` where the first word is the name of a file."""
-        name = args[0]
-        if name not in self.table and (
-            "/" in name or name.endswith(".json") or Path(name).exists()
+        word = args[0]
+        if word not in self.table and (
+            "/" in word or word.endswith(".json") or Path(word).exists()
         ):
             return super().resolve_command(ctx, ["file", *args])
         return super().resolve_command(ctx, args)

@@ -345,10 +345,10 @@ def plan_command(
     submission_file = committed_submission_file(commitment, submission, layout)
     if isinstance(sample, EmbeddingSample):
         benchmark = benchmark_of(layout)
-        text = sample.power_and_cost(
+        cost_text = sample.power_and_cost(
             with_receipt(submission_file, benchmark), commitment, benchmark
         )
-        echo(text.removesuffix("\n"), err=to_stderr)
+        echo(cost_text.removesuffix("\n"), err=to_stderr)
     if committed_at is None:
         end_with_table(detect, sample)
         return

@@ -131,14 +131,14 @@ def file_command(
     """
     check_options(committed_at, options["key"], options["output"], unsigned=options["unsigned"])
     check_shown_on(options["shown_on"], committed_at)
-    source = BeaconSource(**{name: options.pop(name) for name in BeaconSource._fields})
+    beacon = BeaconSource(**{name: options.pop(name) for name in BeaconSource._fields})
     typed_arguments = ctx.meta[ARGUMENTS_KEY]
     plain_options = ("earlier", "work", "key", "unsigned", "output", "dry_run", "shown_on")
     arguments = {name: options.pop(name) for name in plain_options if name in options}
     arguments |= sample_arguments(options)
     arguments |= {
         "machine": machine_of(options),
-        "source": source,
+        "source": beacon,
         "commitment": commitment,
         "committed_at": committed_at,
         "again": shlex.join(
@@ -149,26 +149,26 @@ def file_command(
     queue_report = os.environ.get(QUEUE_REPORT_VARIABLE)
     if queue_report:
         _end_with_the_queue()
-    result = audit(file, say=say, show=_show, **arguments)
-    if result.outcome is not None:
-        _show(result.text(width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)))
-    if result.next and not result.commitment:
-        say(next_line(result.next))
-    text = result.to_json()
+    audit_result = audit(file, say=say, show=_show, **arguments)
+    if audit_result.outcome is not None:
+        _show(audit_result.text(width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)))
+    if audit_result.next and not audit_result.commitment:
+        say(next_line(audit_result.next))
+    report_json = audit_result.to_json()
     if report is not None:
-        write(Output("json", str(report)), text)
+        write(Output("json", str(report)), report_json)
     if queue_report:
-        _write_for_queue(Path(queue_report), text)
-    return result.exit_code
+        _write_for_queue(Path(queue_report), report_json)
+    return audit_result.exit_code
 
 
-def _write_for_queue(report: Path, text: str) -> None:
+def _write_for_queue(report: Path, report_json: str) -> None:
     """Write the report that the queue reads.
 
     Raises UsageProblem or MachineFault where it cannot be written.
     """
     try:
-        report.write_text(text, encoding="utf-8")
+        report.write_text(report_json, encoding="utf-8")
     except OSError as error:
         raise unwritable(
             str(report), error, "set TMPDIR to a folder that can be written"

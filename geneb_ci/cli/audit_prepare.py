@@ -58,8 +58,8 @@ from reference_harness.formats.text import next_line, plural
 )
 def keygen_command(output: Path, owner: str) -> None:
     """Write a new private key (Ed25519, PEM, mode 0600), and print its entry for keys.json."""
-    entry = new_key(output, owner, current_moment())
-    click.echo(json.dumps(entry.model_dump(exclude_none=True), indent=1))
+    trusted_key = new_key(output, owner, current_moment())
+    click.echo(json.dumps(trusted_key.model_dump(exclude_none=True), indent=1))
     echo(
         f"wrote {output}: keep it secret; pass it by --key or {KEY_VARIABLE} to sign",
         err=True,
@@ -85,25 +85,25 @@ def statement_command(file: Path, shown_on: str | None) -> None:
     repository = AuditRepository(find_layout(Path.cwd()))
     require_file(file, FileKind.OUTCOME)
     raw = read_bytes(file)
-    text = raw if isinstance(raw, bytes) else b""
-    result = None
-    if FileKind.COMMITMENT.fits_text(text):
+    file_bytes = raw if isinstance(raw, bytes) else b""
+    outcome = None
+    if FileKind.COMMITMENT.fits_text(file_bytes):
         payload, path = event_statement(read_commitment(file), heads_here(repository))
-    elif FileKind.PLAN.fits_text(text) or FileKind.EMBEDDING_PLAN.fits_text(text):
+    elif FileKind.PLAN.fits_text(file_bytes) or FileKind.EMBEDDING_PLAN.fits_text(file_bytes):
         plan = read_any_plan(file)
         check_shown_on(shown_on, plan.committed_at)
         start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on)
         payload, path = event_statement(start, heads_here(repository, committed_name(plan)))
     else:
-        result = _outcome(file)
-        payload, path = statement_of(result, heads_after(result.plan, repository))
+        outcome = _outcome(file)
+        payload, path = statement_of(outcome, heads_after(outcome.plan, repository))
     click.echo(payload, nl=False)
     echo(f"sign these bytes into leaderboard/audits/{path}", err=True)
-    if isinstance(result, EmbeddingOutcome):
+    if isinstance(outcome, EmbeddingOutcome):
         embeddings_path = path.with_name(f"{path.stem}{RERUN_SUFFIX}")
         echo(
             f"  and copy the rerun embeddings, {RERUN_EMBEDDINGS} of the work folder, whose sha256 "
-            f"is {result.rerun_sha256}, to leaderboard/audits/{embeddings_path}",
+            f"is {outcome.rerun_sha256}, to leaderboard/audits/{embeddings_path}",
             err=True,
         )
 
@@ -118,11 +118,11 @@ def _outcome(path: Path) -> AnyOutcome:
     if not isinstance(raw, bytes):
         raise NothingChecked(f"{path}: {raw.message}", FileKind.OUTCOME.fix)
     is_of_embeddings = FileKind.ROW_OUTCOME.fits_text(raw)
-    kind = FileKind.ROW_OUTCOME if is_of_embeddings else FileKind.OUTCOME
+    file_kind = FileKind.ROW_OUTCOME if is_of_embeddings else FileKind.OUTCOME
     try:
         return (EmbeddingOutcome if is_of_embeddings else AuditOutcome).model_validate_json(raw)
     except ValidationError as error:
-        refusal = refusal_of(raw, kind, first_error(error))
+        refusal = refusal_of(raw, file_kind, first_error(error))
         raise NothingChecked(f"{path}: {refusal.message}", refusal.fix) from error
 
 

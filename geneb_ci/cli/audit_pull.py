@@ -139,8 +139,8 @@ def job_command(**machine: Any) -> int:
     order = _order()
     outcome = rerun_order(order, find_layout(Path.cwd()), machine_of(machine), say)
     line = encode(outcome, open_again(order))
-    for text in hub_jobs.outcome_lines(line, order.nonce):
-        echo(text)
+    for output_line in hub_jobs.outcome_lines(line, order.nonce):
+        echo(output_line)
     set_output("outcome", line)
     return Exit.CLEAN
 

@@ -101,16 +101,16 @@ def _entry(table: Any, position: str) -> QueuedAudit:  # of a TOML file
         for name in option.opts
     }
     words: list[str] = []
-    for key, value in table.items():
-        if key == "file":
+    for option_name, option_value in table.items():
+        if option_name == "file":
             continue
-        option = options.get(key.replace("_", "-"))
+        option = options.get(option_name.replace("_", "-"))
         if option is None or option.name in _QUEUE_OPTIONS:
             raise UsageProblem(
-                f"{position}: {key!r} is not an option of `geneb-ci audit FILE`",
+                f"{position}: {option_name!r} is not an option of `geneb-ci audit FILE`",
                 "see `geneb-ci audit file --help`; --device is an option of `geneb-ci audit queue`",
             )
-        words += _words_of(option, value, f"{position}: {key}")
+        words += _words_of(option, option_value, f"{position}: {option_name}")
     return QueuedAudit(table["file"], tuple(words))
 
 
@@ -126,28 +126,28 @@ def _words_of(option: click.Option, value: Any, position: str) -> list[str]:  # 
                 f"{position}: {value!r} is neither true nor false", f"write {name[2:]} = true"
             )
         return [name] if value else []
-    values = value if isinstance(value, list) and option.multiple else [value]
-    return [word for element in values for word in (name, _word_of(element, position))]
+    elements = value if isinstance(value, list) and option.multiple else [value]
+    return [word for element in elements for word in (name, _word_of(element, position))]
 
 
-def _word_of(value: Any, position: str) -> str:  # of a TOML file
+def _word_of(element: Any, position: str) -> str:  # of a TOML file
     """Return a value of a list as a word of a command line.
 
     Raises UsageProblem unless it is text, a whole number, or a time in UTC.
     """
-    if isinstance(value, dt.datetime):
-        if value.tzinfo is None or value.microsecond:
+    if isinstance(element, dt.datetime):
+        if element.tzinfo is None or element.microsecond:
             raise UsageProblem(
-                f"{position}: {value.isoformat()} is not a time in UTC, to the second",
+                f"{position}: {element.isoformat()} is not a time in UTC, to the second",
                 "write the time with its time zone: 2026-11-20T08:30:00Z",
             )
-        return value.astimezone(dt.UTC).strftime(TIME_FORMAT)
-    if isinstance(value, bool) or not isinstance(value, str | int):
+        return element.astimezone(dt.UTC).strftime(TIME_FORMAT)
+    if isinstance(element, bool) or not isinstance(element, str | int):
         raise UsageProblem(
-            f"{position}: {value!r} is neither a text nor a whole number",
+            f"{position}: {element!r} is neither a text nor a whole number",
             'write the value as on a command line: limit-task-time = "2h", copies = 32',
         )
-    return str(value)
+    return str(element)
 
 
 class _Queue:
@@ -155,7 +155,7 @@ class _Queue:
 
     def __init__(
         self,
-        entries: Sequence[QueuedAudit],
+        audits: Sequence[QueuedAudit],
         arguments: Sequence[str],
         folder: Path,
         *,
@@ -164,7 +164,7 @@ class _Queue:
         self.ends: dict[int, AuditEnd] = {}
         """Result of each finished audit, by its position in the list."""
         self._waiting: queue.SimpleQueue[tuple[int, QueuedAudit]] = queue.SimpleQueue()
-        for numbered_entry in enumerate(entries):
+        for numbered_entry in enumerate(audits):
             self._waiting.put(numbered_entry)
         self._arguments = arguments
         self._folder = folder
@@ -176,19 +176,19 @@ class _Queue:
         """Run audits on a device until none is left."""
         while not self._stopped.is_set():
             try:
-                number, entry = self._waiting.get_nowait()
+                number, audit = self._waiting.get_nowait()
             except queue.Empty:
                 return
             try:
-                self.ends[number] = self._run(number, entry, device)
+                self.ends[number] = self._run(number, audit, device)
             except OSError as error:  # no process can be started: the others are tried all the same
                 reason = f"cannot be started: {error.strerror}"
-                self.ends[number] = AuditEnd(entry.file, Exit.OWN_FAULT, reason)
+                self.ends[number] = AuditEnd(audit.file, Exit.OWN_FAULT, reason)
 
-    def _run(self, number: int, entry: QueuedAudit, device: str | None) -> AuditEnd:
+    def _run(self, number: int, audit: QueuedAudit, device: str | None) -> AuditEnd:
         report = self._folder / f"{number}.json"
-        words = [*self._arguments, *entry.arguments, *(["--device", device] if device else [])]
-        command = [*module_command("geneb_ci"), "audit", "file", entry.file, *words]
+        words = [*self._arguments, *audit.arguments, *(["--device", device] if device else [])]
+        command = [*module_command("geneb_ci"), "audit", "file", audit.file, *words]
         if self._cluster:
             gpu_options = ["--gpu"] if (device or "").startswith("cuda") else []
             command[:0] = [*module_command("reference_harness"), "elsewhere", *gpu_options, "--"]
@@ -201,16 +201,16 @@ class _Queue:
         ) as process:  # fmt: skip
             self._running[number] = process
             for line in process.stderr or ():
-                text = line.rstrip()
-                last_message = text if text.startswith("geneb-ci: ") else last_message
-                echo(f"{Path(entry.file).stem}: {visible(text, LINE_MAX)}", err=True)
+                message = line.rstrip()
+                last_message = message if message.startswith("geneb-ci: ") else last_message
+                echo(f"{Path(audit.file).stem}: {visible(message, LINE_MAX)}", err=True)
         del self._running[number]
-        state = last_message.removeprefix("geneb-ci: ") or f"ended with code {process.returncode}"
+        ending = last_message.removeprefix("geneb-ci: ") or f"ended with code {process.returncode}"
         if not report.is_file():
-            return AuditEnd(entry.file, process.returncode, state)
+            return AuditEnd(audit.file, process.returncode, ending)
         members = {name: str(member) for name, member in json.loads(report.read_bytes()).items()}
         del members["exit_code"]
-        return AuditEnd(entry.file, process.returncode, **members)
+        return AuditEnd(audit.file, process.returncode, **members)
 
     def stop(self) -> None:
         """Terminate the running audits and start no more; finished results are kept."""
@@ -220,20 +220,20 @@ class _Queue:
 
 
 def run_queue(
-    entries: Sequence[QueuedAudit],
+    audits: Sequence[QueuedAudit],
     arguments: Sequence[str],
     devices: Sequence[str],
     *,
     cluster: bool = False,
 ) -> list[AuditEnd]:
-    """Run audits, one at a time on each device, and return their results in the order of `entries`.
+    """Run audits, one at a time on each device, and return their results in the order of `audits`.
 
     `arguments` are options for every audit. An audit that fails does not stop the others.
     """
     # On a cluster only the current folder is certain to exist on every machine.
     parent = Path.cwd() if cluster else None
     with tempfile.TemporaryDirectory(prefix=".geneb-ci-queue-", dir=parent) as folder:
-        audit_queue = _Queue(entries, arguments, Path(folder), cluster=cluster)
+        audit_queue = _Queue(audits, arguments, Path(folder), cluster=cluster)
         workers = [
             threading.Thread(target=audit_queue.work, args=(device,))
             for device in devices or (None,)
@@ -270,8 +270,8 @@ def table_of(audit_ends: Sequence[AuditEnd]) -> str:
 
 def details_of(audit_ends: Sequence[AuditEnd]) -> str:
     """Return the details of the audits that stopped: cost, digest and next command."""
-    texts = ((end.file, f"{end.cost}{_next_step(end)}") for end in audit_ends)
-    return "".join(f"\n{file}:\n{text}" for file, text in texts if text)
+    details = ((end.file, f"{end.cost}{_next_step(end)}") for end in audit_ends)
+    return "".join(f"\n{file}:\n{detail}" for file, detail in details if detail)
 
 
 def _next_step(audit_end: AuditEnd) -> str:
@@ -343,35 +343,35 @@ def queue_command(
     differs or a file is refused, 3 when an audit could not be carried out.
     """
     list_entries = entries_of(list_file) if list_file is not None else []
-    entries = [*(QueuedAudit(str(file), ()) for file in files), *list_entries]
-    if not entries:
+    audits = [*(QueuedAudit(str(file), ()) for file in files), *list_entries]
+    if not audits:
         raise NothingChecked("there is nothing to audit", "name files, or pass --from FILE.toml")
-    paths = [Path(entry.file).resolve() for entry in entries]
+    paths = [Path(audit.file).resolve() for audit in audits]
     if repeated_files := [
-        entry.file for entry, path in zip(entries, paths, strict=True) if paths.count(path) > 1
+        audit.file for audit, path in zip(audits, paths, strict=True) if paths.count(path) > 1
     ]:
         raise UsageProblem(f"{repeated_files[0]} is listed twice", "list each file once")
     arguments = _option_words(ctx, options)
-    for entry in entries:
-        _require_valid_options(entry, arguments)
-    audit_ends = run_queue(entries, arguments, devices, cluster=engine == "ray")
+    for audit in audits:
+        _require_valid_options(audit, arguments)
+    audit_ends = run_queue(audits, arguments, devices, cluster=engine == "ray")
     echo((table_of(audit_ends) + details_of(audit_ends)).removesuffix("\n"))
     return exit_of(audit_ends)
 
 
-def _require_valid_options(entry: QueuedAudit, arguments: Sequence[str]) -> None:
+def _require_valid_options(audit: QueuedAudit, arguments: Sequence[str]) -> None:
     """Raise UsageProblem for an audit whose options are wrong."""
     try:
         with file_command.make_context(
-            "file", [entry.file, *arguments, *entry.arguments]
+            "file", [audit.file, *arguments, *audit.arguments]
         ) as parsed:
             options = {name: parsed.params[name] for name in _CHECKED_OPTIONS}
         check_options(**options)
     except click.UsageError as error:
         fix = "see `geneb-ci audit file --help`"
-        raise UsageProblem(f"{entry.file}: {error.format_message()}", fix) from error
+        raise UsageProblem(f"{audit.file}: {error.format_message()}", fix) from error
     except UsageProblem as error:
-        raise UsageProblem(f"{entry.file}: {error.message}", error.fix) from error
+        raise UsageProblem(f"{audit.file}: {error.message}", error.fix) from error
 
 
 _CHECKED_OPTIONS = ("committed_at", "key", "output", "unsigned")
@@ -381,14 +381,14 @@ def _option_words(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:
     """Return the options that the user typed, as words of a command line."""
     words: list[str] = []
     for option in ctx.command.params:
-        name = str(option.name)
-        is_given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if name not in options or not is_given or not isinstance(option, click.Option):
+        option_name = str(option.name)
+        is_given = ctx.get_parameter_source(option_name) is ParameterSource.COMMANDLINE
+        if option_name not in options or not is_given or not isinstance(option, click.Option):
             continue
         if option.is_flag:
             words.append(option.opts[0])
             continue
-        value = options[name]
-        values = value if isinstance(value, tuple) else (value,)
+        given = options[option_name]
+        values = given if isinstance(given, tuple) else (given,)
         words += [word for element in values for word in (option.opts[0], str(element))]
     return words

@@ -208,8 +208,8 @@ def _build(
 
         return print_refusal(error.report)
     first, *middle, last = board.files
-    names = ", ".join([str(out / first), *middle])
-    echo(f"built {names} and {last}: {plural(board.models, 'model')}")
+    files = ", ".join([str(out / first), *middle])
+    echo(f"built {files} and {last}: {plural(board.models, 'model')}")
     if board.unsized:
         echo(
             "diagnostics were left out: the benchmark has no n_test for "
@@ -229,8 +229,8 @@ def _build_commit(commit: str, out: Path) -> int:
         return code
     write_page(out, generation.published)
     delete_former_scripts(out, generation.published)
-    for name, value in generation.outputs.items():
-        set_output(name, value)
+    for output_name, output_value in generation.outputs.items():
+        set_output(output_name, output_value)
     echo(
         f"built {len(generation.published)} files in {out}: generation "
         f"{generation.manifest.generation} of commit {generation.manifest.source_commit}, "
@@ -338,9 +338,9 @@ _ONE_FIT_FIX = (
 
 def _not_a_submission(document: Document) -> OtherFile:
     fault = document.faults[0] if document.faults else None
-    reason = 'the member "results" is missing' if fault is None else fault.message
+    fault_text = 'the member "results" is missing' if fault is None else fault.message
     fix = FileKind.SUBMISSION.fix if fault is None else fault.fix or FileKind.SUBMISSION.fix
-    return OtherFile(f"this is not a submission: {reason}", fix)
+    return OtherFile(f"this is not a submission: {fault_text}", fix)
 
 
 @click.command()

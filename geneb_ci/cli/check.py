@@ -237,8 +237,8 @@ def _print_baseline(report: CheckReport, baseline: Path) -> None:
     if report.stale:
         command = f"geneb-ci check --format json --output {baseline}"
         lines.append(f"  fix: write the baseline again: {command}")
-    text = "".join(f"{escape(line)}\n" for line in lines)
-    click.echo(wrapped_text(text, width()), nl=False, err=True)
+    paragraph = "".join(f"{escape(line)}\n" for line in lines)
+    click.echo(wrapped_text(paragraph, width()), nl=False, err=True)
 
 
 def _checks_proposal(base: str | None, pr: int | None, file_options: Sequence[object]) -> bool:
@@ -282,10 +282,10 @@ def _note(text: str) -> None:
 def _write(report: CheckReport, outputs: list[Output]) -> None:
     """Write a report in each format, and print the verdict on a pull request beside them."""
     for output in outputs:
-        text = render(
+        report_text = render(
             output.format, report, color=_has_color(output.path), width=width(output.path)
         )
-        write(output, text)
+        write(output, report_text)
     if Output("text", STDOUT) not in outputs:
         for line in proposal_lines(report):
             click.echo(wrapped_text(f"{escape(line)}\n", width()), nl=False, err=True)

@@ -56,6 +56,6 @@ def compare_command(
         )
     first, second = arguments
     compared = compare(first, second, resamples=resamples, benchmark=definition)
-    names = (compared.a, compared.b)
-    click.echo(COMPARED_WRITERS[format_](names, compared.regimes, by_task=by_task), nl=False)
+    models = (compared.a, compared.b)
+    click.echo(COMPARED_WRITERS[format_](models, compared.regimes, by_task=by_task), nl=False)
     return Exit.CLEAN

@@ -65,8 +65,8 @@ def doctor_command(
     if repo is not None and hub_job:
         return show_job_levels(repo)
     if repo is not None:
-        name = space_name(space) if space else ""
-        return check_settings(repo, name, as_json=format_ == "json", prints_all=prints_all)
+        space_id = space_name(space) if space else ""
+        return check_settings(repo, space_id, as_json=format_ == "json", prints_all=prints_all)
     if space is not None or hub_job or format_ == "json":
         option = "--space" if space is not None else "--hub-job" if hub_job else "--format json"
         raise UsageProblem(
@@ -118,14 +118,14 @@ def check_settings(repo: str, space: str, *, as_json: bool, prints_all: bool) ->
         client = SettingsClient(github.wire, space)
         diagnoses = diagnosis.diagnoses_of(client)
         features = list(features_of(client))
-    text = (
+    report_text = (
         diagnosis.as_json(repo, diagnoses, features)
         if as_json
         else diagnosis.as_text(
             repo, diagnoses, width(), features, sys.maxsize if prints_all else LINES_MAX
         )
     )
-    write(Output("text", STDOUT), text)
+    write(Output("text", STDOUT), report_text)
     code = diagnosis.exit_of(diagnoses, features)
     if not as_json:
         next_command = "init --apply" if code == Exit.ERRORS else f"triage --repo {repo}"
@@ -169,9 +169,9 @@ def _leftovers() -> str:
     return "nothing"
 
 
-def _version(name: str) -> str:
+def _version(package: str) -> str:
     try:
-        return importlib.metadata.version(name)
+        return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return "(not installed)"
 

@@ -95,41 +95,41 @@ def reconcile_command(
             say(f"{sha} has its verdict: nothing to do")
             return Exit.CLEAN
         if group_sha is not None:
-            result = group_verdict(github, layout, group_sha)
+            sweep_result = group_verdict(github, layout, group_sha)
         elif pr is not None:
-            result = sweep(github, layout, open_pull_at(github, pr, head_sha))
+            sweep_result = sweep(github, layout, open_pull_at(github, pr, head_sha))
         elif head_sha is not None:
-            result = sweep(github, layout, pull_of(github.open_pulls(), head_sha))
+            sweep_result = sweep(github, layout, pull_of(github.open_pulls(), head_sha))
         elif commented is not None:
             pull = pull_with_command(github, commented)
             if pull is None:
                 say(f"pull request {commented} has no new command of a maintainer: nothing to do")
                 return Exit.CLEAN
-            result = sweep(github, layout, pull)
+            sweep_result = sweep(github, layout, pull)
         else:
-            result = sweep(github, layout)
-    if is_single and result.problems and not result.verdict.pulls:
-        raise result.problems[0]
-    line = encode(result.verdict)
+            sweep_result = sweep(github, layout)
+    if is_single and sweep_result.problems and not sweep_result.verdict.pulls:
+        raise sweep_result.problems[0]
+    line = encode(sweep_result.verdict)
     write(Output("json", output), f"{line}\n")
     # Without anything to write, the job with write access does not start.
-    if not result.verdict.is_empty:
+    if not sweep_result.verdict.is_empty:
         set_output("verdict", line)
-    _print_result(result, is_single=is_single)
-    result.progress.require_done()
+    _print_result(sweep_result, is_single=is_single)
+    sweep_result.progress.require_done()
     return Exit.CLEAN
 
 
-def _print_result(result: SweepResult, *, is_single: bool) -> None:
+def _print_result(sweep_result: SweepResult, *, is_single: bool) -> None:
     """Print which pull requests were checked, which wait, and which problems occurred."""
-    for problem in result.problems:
+    for problem in sweep_result.problems:
         say(f"geneb-ci: {visible(problem.message)}")
-    for trouble in result.verdict.troubles:
+    for trouble in sweep_result.verdict.troubles:
         say(f"pull request {trouble.number} waits: {visible(trouble.reason)}")
-    for group in result.verdict.groups:
+    for group in sweep_result.verdict.groups:
         say(f"group {group.head_sha}: {plural(len(group.models), 'model')} together")
-    for text in result.progress.lines[: 1 if is_single else None]:
-        say(text)
+    for progress_line in sweep_result.progress.lines[: 1 if is_single else None]:
+        say(progress_line)
 
 
 def _sha(text: str | None) -> str | None:
@@ -172,10 +172,10 @@ def report_command(repo: str | None, author_id: int, health: str | None, run: st
     with connect(repo, author=author_id) as github:
         verdict = decode(os.environ.get("VERDICT", ""), github.wire.repository)
         further_texts = tuple(further_folders(find_layout(Path.cwd())))
-        results = list(map(_print_written, report.write(github, verdict, further_texts)))
+        write_results = list(map(_print_written, report.write(github, verdict, further_texts)))
     if verdict.is_empty:
         say("the verdict names no pull request: nothing to write")
-    problems = [result.problem for result in results if result.problem is not None]
+    problems = [result.problem for result in write_results if result.problem is not None]
     if not problems:
         return Exit.CLEAN
     # Any other error is more important than a pull request with new commits.
@@ -187,19 +187,19 @@ def report_command(repo: str | None, author_id: int, health: str | None, run: st
     return gravest_problem.exit_code
 
 
-def _print_written(result: report.WriteResult) -> report.WriteResult:
+def _print_written(write_result: report.WriteResult) -> report.WriteResult:
     """Print what was written to one pull request, and return the result unchanged."""
-    if result.problem is not None:
-        say(f"geneb-ci: {result.subject}: {visible(result.problem.message)}")
-    if result.written is not None:
-        written_parts = [name for name, is_new in result.written._asdict().items() if is_new]
+    if write_result.problem is not None:
+        say(f"geneb-ci: {write_result.subject}: {visible(write_result.problem.message)}")
+    if write_result.written is not None:
+        written_parts = [name for name, is_new in write_result.written._asdict().items() if is_new]
         sentence = (
             f"wrote {', '.join(written_parts)}"
             if written_parts
             else "nothing to write, already up to date"
         )
-        say(f"{result.subject}: {result.outcome}; {sentence}")
-    return result
+        say(f"{write_result.subject}: {write_result.outcome}; {sentence}")
+    return write_result
 
 
 WIDTH_MIN = 80
@@ -233,15 +233,15 @@ def triage_command(repo: str | None, limit: int, format_: str, author_id: int) -
     with connect(repo, author=author_id) as github:
         queue = read_queue(github)
     if format_ == "json":
-        text = as_json(queue, limit)
+        queue_report = as_json(queue, limit)
     elif format_ == "markdown":
-        text = markdown(queue, limit)
+        queue_report = markdown(queue, limit)
     else:
         is_terminal = sys.stdout.isatty()
         width = max(WIDTH_MIN, shutil.get_terminal_size((140, 24)).columns)
         color = is_terminal and not is_plain()
-        text = terminal(queue, limit, color=color, width=width)
-    write(Output("text", STDOUT), text)
+        queue_report = terminal(queue, limit, color=color, width=width)
+    write(Output("text", STDOUT), queue_report)
     pull = waiting_pull(queue, github.wire.repository)
     if format_ == "text" and pull is not None:
         echo(next_line(pull_command(pull, github.wire.repository)))

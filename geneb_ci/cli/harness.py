@@ -88,11 +88,11 @@ class _Data(click.Group):
         arguments = ctx.meta["geneb_ci.arguments"]
         if arguments[:1] == ["push"]:
             return super().invoke(ctx)
-        result = ctx.invoke(_harness, arguments=tuple(arguments))
+        exit_code = ctx.invoke(_harness, arguments=tuple(arguments))
         if tuple(arguments) in HELP_ARGUMENTS:
             line = f"  push      {PUSH_HELP}: geneb-ci data push --help"
             echo(line, err=not arguments)  # like the help above it
-        return result
+        return exit_code
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """Return the subcommands of both programs that begin with `incomplete`."""
@@ -132,14 +132,14 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
             f"{first_and_more(missing_tasks)}",
             f"name a folder with every task; to fetch them: geneb-ci data pull {folder}",
         )
-    name = repo or benchmark.dataset.repo_id
+    repository = repo or benchmark.dataset.repo_id
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as folder_name:
         options = ["--benchmark", str(definition)] if definition else []
         command = [*harness_words(), "data", "stage", *options, "--", str(folder), folder_name]
         process = subprocess.run(command, check=False)  # noqa: S603 (our own module)
         if process.returncode:
             return process.returncode
-        remote = Remote("dataset", name, token=find_token(f"datasets/{name}"))
+        remote = Remote("dataset", repository, token=find_token(f"datasets/{repository}"))
         uploaded = upload(remote, staged_files(Path(folder_name)), say=say)
     echo(f"{remote.resource}: {'pushed' if uploaded.is_new else 'nothing changed'}")
     echo(f"revision to pin in schemas/benchmark.json: {uploaded.commit}")

@@ -77,11 +77,11 @@ class LazyGroup(click.Group):
         word = folded if folded in self.aliases else name  # the usage shows what was typed
         return super().resolve_command(ctx, [word, *args[1:]])
 
-    def _command_name(self, name: str) -> str:
-        """Return the name of the command that `name` means; `name` itself if it means none."""
-        folded = name.casefold()
+    def _command_name(self, word: str) -> str:
+        """Return the name of the command that `word` means; `word` itself if it means none."""
+        folded = word.casefold()
         command = (self.aliases | self.old_names).get(folded, folded)
-        return command if command in self.table else name
+        return command if command in self.table else word
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands that begin with `incomplete`, without importing them, or options."""
@@ -184,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_streams()
     try:
         color: dict[str, Any] = {"color": False} if is_plain() else {}
-        result: Any = cli.main(arguments, prog_name="geneb-ci", standalone_mode=False, **color)
+        exit_code: Any = cli.main(arguments, prog_name="geneb-ci", standalone_mode=False, **color)
         sys.stdout.flush()  # report write errors here, not at interpreter exit
     except GenebError as error:
         _print_error(error.message, error.fix)
@@ -204,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get(DEBUG):
             raise
         return _report_unexpected(error)
-    return int(result) if isinstance(result, int) else Exit.CLEAN
+    return int(exit_code) if isinstance(exit_code, int) else Exit.CLEAN
 
 
 def _open_streams() -> None:
@@ -212,10 +212,10 @@ def _open_streams() -> None:
 
     Otherwise Python raises an exception for such a character, and a closed stream is None.
     """
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
+    for stream_name in ("stdout", "stderr"):
+        stream = getattr(sys, stream_name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+            setattr(sys, stream_name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
         elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")
 
@@ -234,12 +234,12 @@ def _report_unexpected(error: Exception) -> Exit:
 
     Returns the exit code.
     """
-    name = (getattr(error, "name", "") or "").partition(".")[0]
-    if isinstance(error, ModuleNotFoundError) and name in _EXTRA_BY_MODULE:
-        fix = f"pip install 'geneb-ci[{_EXTRA_BY_MODULE[name]}]'"
-        if _EXTRA_BY_MODULE[name] == "records":
+    module = (getattr(error, "name", "") or "").partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and module in _EXTRA_BY_MODULE:
+        fix = f"pip install 'geneb-ci[{_EXTRA_BY_MODULE[module]}]'"
+        if _EXTRA_BY_MODULE[module] == "records":
             fix += "; to rerun tasks and receipts as well, 'geneb-ci[audit]'"
-        _print_error(f"{name} is not installed, and this command needs it", fix)
+        _print_error(f"{module} is not installed, and this command needs it", fix)
         return Exit.USAGE
     fault = machine_fault(error) if isinstance(error, OSError) else None
     if fault is not None:

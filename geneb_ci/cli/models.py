@@ -59,35 +59,35 @@ def registry() -> ModelRegistry:
 
 def required_entry(models: ModelRegistry, model_id: str) -> ReadEntry:
     """Return the entry of a model. Raises UsageProblem where there is none."""
-    entry = models.entry(model_id) or models.entry(known_name(model_id, models) or model_id)
-    if entry is None:
+    read_entry = models.entry(model_id) or models.entry(known_name(model_id, models) or model_id)
+    if read_entry is None:
         raise UsageProblem(
             f"the model registry has no entry for {quoted(model_id)}"
             f"{name_hint(model_id, list(models))}",
             f"list the entries by `geneb-ci models list`; a new one is a file in {models.folder}",
         )
-    return entry
+    return read_entry
 
 
 @functools.cache
-def _extractor_fault(name: str, layout: Layout) -> str:
+def _extractor_fault(extractor: str, layout: Layout) -> str:
     """Return why an entry's extractor cannot be run here; "" if it can."""
-    if name.startswith(BUILTIN):
+    if extractor.startswith(BUILTIN):
         try:
-            built_in_extractor(name)
+            built_in_extractor(extractor)
         except AuditRefused as error:
             return error.message
         return ""
-    module = Path(name.rpartition(":")[0]).name
+    module = Path(extractor.rpartition(":")[0]).name
     folder = layout.extractors
     if folder is not None and (folder / module).is_file():
         return ""
     return f"there is no extractor {module}"
 
 
-def missing_parts(entry: ModelEntry, layout: Layout, models: ModelRegistry) -> list[str]:
+def missing_parts(model_entry: ModelEntry, layout: Layout, models: ModelRegistry) -> list[str]:
     """Return why the extractor or the lock file that an entry names cannot be used here."""
-    run = entry.run
+    run = model_entry.run
     messages = []
     if (
         run is not None
@@ -103,9 +103,9 @@ def missing_parts(entry: ModelEntry, layout: Layout, models: ModelRegistry) -> l
     return messages
 
 
-def open_points(entry: ModelEntry) -> list[str]:
+def open_points(model_entry: ModelEntry) -> list[str]:
     """Return what an entry lacks for an audit of its row, as phrases."""
-    points, weights = entry.lacks, entry.weights
+    points, weights = model_entry.lacks, model_entry.weights
     if weights is not None and weights.kind != "huggingface":
         unaddressed_files = set(weights.files) - set(addresses(weights))
         points += (
@@ -123,9 +123,9 @@ def list_command(format_: str, *, prints_all: bool) -> None:
     """List the models with their weights, their extractors, and what their entries lack."""
     models = registry()
     entries: dict[str, ReadEntry] = {}
-    for name in models:
+    for model in models:
         try:
-            entries[name] = required_entry(models, name)
+            entries[model] = required_entry(models, model)
         except BadConfiguration as error:
             echo(f"{_visible_line(error.message)}\n  fix: {error.fix}", err=True)
     if format_ == "json":
@@ -133,12 +133,12 @@ def list_command(format_: str, *, prints_all: bool) -> None:
         return
     rows = [
         (
-            name,
+            model,
             entry.entry.weights.kind if entry.entry.weights else "",
             (entry.entry.run.extractor if entry.entry.run else None) or "-",
             "; ".join(open_points(entry.entry)) or "nothing",
         )
-        for name, entry in entries.items()
+        for model, entry in entries.items()
     ]
     blocks: Sequence[Sequence[str]]
     blocks = Table(("model", "weights", "run by", "open"), rows).fitted_rows(row_width("-"))
@@ -175,10 +175,10 @@ def show_command(model_id: str, format_: str, *, prints_all: bool) -> None:
         for key, value in read_entry.entry.attributes.items()
     ]
     address_by_file = addresses(read_entry.entry.weights) if read_entry.entry.weights else {}
-    for part in ("published", "weights", "code", "run", "loading", "sources"):
-        table = _summary(read_entry).get(part)
+    for section in ("published", "weights", "code", "run", "loading", "sources"):
+        table = _summary(read_entry).get(section)
         if table:
-            lines += [f"{part}", *_lines(table, address_by_file)]
+            lines += [f"{section}", *_lines(table, address_by_file)]
     columns, points = row_width("-"), open_points(read_entry.entry)
     wrapped_lines = wrapped_text("\n".join(map(_visible_line, lines)), columns).splitlines()
     last_lines = wrapped_text(
@@ -207,18 +207,18 @@ def _value_text(value: object, fact: str = "") -> str:
 def _lines(table: Mapping[str, Any], address_by_file: Mapping[str, str]) -> list[str]:
     """Return the lines of one part of an entry, and below each file its address."""
     lines = []
-    for key, value in table.items():
-        if isinstance(value, dict):
-            lines += [f"  {key}"] if value else []
-            for name, member in value.items():
+    for fact, fact_value in table.items():
+        if isinstance(fact_value, dict):
+            lines += [f"  {fact}"] if fact_value else []
+            for name, member in fact_value.items():
                 lines.append(f"    {name}: {member}")
-                if key == "files" and name in address_by_file:
+                if fact == "files" and name in address_by_file:
                     lines.append(f"      {address_by_file[name]}")
-        elif isinstance(value, list):
-            if value:
-                lines.append(f"  {key}: {', '.join(map(str, value))}")
-        elif value != "":
-            lines.append(f"  {key}: {_value_text(value)}")
+        elif isinstance(fact_value, list):
+            if fact_value:
+                lines.append(f"  {fact}: {', '.join(map(str, fact_value))}")
+        elif fact_value != "":
+            lines.append(f"  {fact}: {_value_text(fact_value)}")
     return lines
 
 
@@ -256,26 +256,26 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
     facts_by_model = _loading_facts(facts) if facts is not None else {}
     invalid_count = 0
     complete_count = 0
-    for name in models or tuple(registered):
+    for model in models or tuple(registered):
         try:
-            read_entry = required_entry(registered, name)
+            read_entry = required_entry(registered, model)
         except GenebError as error:
             if models and isinstance(error, UsageProblem):
                 raise
-            echo(f"{name}: {_visible_line(error.message)}")
+            echo(f"{model}: {_visible_line(error.message)}")
             invalid_count += 1
             continue
         open_facts = open_points(read_entry.entry)
         faults = missing_parts(read_entry.entry, layout, registered)
         faults += contradictions(read_entry.entry)
-        faults += contradictions_with_row(read_entry.entry, _row_meta(layout, name))
-        faults += contradictions_with_facts(read_entry.entry, facts_by_model.get(name, {}))
+        faults += contradictions_with_row(read_entry.entry, _row_meta(layout, model))
+        faults += contradictions_with_facts(read_entry.entry, facts_by_model.get(model, {}))
         unknown_facts = [f"{fact}: {why}" for fact, why in unknowns(read_entry.entry).items()]
-        for kind, points in (("open", open_facts), ("unknown", unknown_facts), ("wrong", faults)):
+        for status, points in (("open", open_facts), ("unknown", unknown_facts), ("wrong", faults)):
             if points:
-                echo(_visible_line(f"{name}: {kind}: {'; '.join(points)}"))
+                echo(_visible_line(f"{model}: {status}: {'; '.join(points)}"))
         has_differing_files = (
-            weights is not None and _differing_files(read_entry.entry, weights, name) > 0
+            weights is not None and _differing_files(read_entry.entry, weights, model) > 0
         )
         invalid_count += bool(faults) or has_differing_files
         complete_count += not open_facts and not faults and not has_differing_files
@@ -308,9 +308,9 @@ def _row_meta(layout: Layout, model_id: str) -> Mapping[str, Any]:
     return table_at(parse_document(read_bytes(path), path, str(path)).value, "meta")
 
 
-def _differing_files(entry: ModelEntry, folder: Path, name: str) -> int:
+def _differing_files(model_entry: ModelEntry, folder: Path, model: str) -> int:
     """Print how the files of a folder differ from an entry, and return how many differ."""
-    files = entry.weights.files if entry.weights else {}
+    files = model_entry.weights.files if model_entry.weights else {}
     differing_count = 0
     for file, expected in files.items():
         path = folder / file
@@ -319,8 +319,8 @@ def _differing_files(entry: ModelEntry, folder: Path, name: str) -> int:
             differing_count += 1
             finding = f"sha256 {digest}" if digest else "no such file"
             remark = file_line_ends_clause(path, expected) if digest else ""
-            echo(f"{name}: {file}: {finding}, expected sha256 {expected}{remark}")
-    echo(f"{name}: {len(files) - differing_count} of {plural(len(files), 'file')} as pinned")
+            echo(f"{model}: {file}: {finding}, expected sha256 {expected}{remark}")
+    echo(f"{model}: {len(files) - differing_count} of {plural(len(files), 'file')} as pinned")
     return differing_count
 
 
@@ -397,10 +397,10 @@ def upgrade_command(
     if output == STDOUT:
         click.echo(text, nl=False)
         return Exit.CLEAN
-    target = Path(output)
+    output_file = Path(output)
     try:
-        write_whole(target, lambda opened: opened.write(text.encode()))
-        target.chmod(0o644)
+        write_whole(output_file, lambda opened: opened.write(text.encode()))
+        output_file.chmod(0o644)
     except OSError as error:
         raise unwritable(output, error, "name another file") from error
     if not quiet:
@@ -412,9 +412,9 @@ def upgrade_command(
     return Exit.CLEAN
 
 
-def has_run(value: object) -> bool:
+def has_run(document: object) -> bool:
     """Whether a document describes its run itself, so that only its run record adds details."""
-    return version_of(value) not in {None, "1.0"} and model_key_of(value) != BY_ENTRY
+    return version_of(document) not in {None, "1.0"} and model_key_of(document) != BY_ENTRY
 
 
 def _original_of(document: Document) -> Document:
@@ -437,13 +437,13 @@ def _original_of(document: Document) -> Document:
             "to upgrade it, name the file and its run record with --record; --undo is for files "
             "that `geneb-ci upgrade` made from format 1.0",
         )
-    text = downgraded(document)
-    if text is None:
+    original_text = downgraded(document)
+    if original_text is None:
         raise UsageProblem(
             f"{name}: {ENTRY_MEMBER} was moved or reformatted, so format 1.0 cannot be restored",
             "use the file as `geneb-ci upgrade` wrote it, or the original file of format 1.0",
         )
-    return parse_document(text.encode(), document.path, name)
+    return parse_document(original_text.encode(), document.path, name)
 
 
 def _text_by_entry(document: Document) -> str:
@@ -455,27 +455,27 @@ def _text_by_entry(document: Document) -> str:
     model_id = document.value["model_id"]
     models = ModelRegistry(find_layout(document.path.parent))
     try:
-        entry = required_entry(models, model_id).entry
+        model_entry = required_entry(models, model_id).entry
     except UsageProblem as error:  # the file names the model, not the command line
         raise NothingChecked(error.message, error.fix) from error
-    if lacks := entry.lacks:
+    if lacks := model_entry.lacks:
         raise UsageProblem(
             f"the entry of {model_id} in the model registry is incomplete: {'; '.join(lacks)}",
             f"complete {models.path(model_id)} (docs/maintainer/models.md), then upgrade the file",
         )
-    text = upgraded(document, models.entry_member(model_id, document.sha256))
-    if text is None:
+    upgraded_text = upgraded(document, models.entry_member(model_id, document.sha256))
+    if upgraded_text is None:
         raise UsageProblem(
             f"{document.name}: the value of schema_version is written with escapes",
             'write it without escapes, as "schema_version": "1.0"',
         )
-    raw = text.encode()
+    raw = upgraded_text.encode()
     new_document = parse_document(raw, document.path, document.name)
     faults = [*new_document.faults, *check_structure(new_document.value)[1]]
     if len(raw) > BYTES_MAX or faults:
-        reason = faults[0].message if faults else f"the file would have {len(raw):,} bytes"
+        fault = faults[0].message if faults else f"the file would have {len(raw):,} bytes"
         raise UsageProblem(
-            f"the entry of {model_id} in the model registry makes the submission invalid: {reason}",
+            f"the entry of {model_id} in the model registry makes the submission invalid: {fault}",
             f"correct {models.path(model_id)} (docs/maintainer/models.md), then upgrade the file",
         )
-    return text
+    return upgraded_text

@@ -87,10 +87,10 @@ class LineType(click.ParamType[str]):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
         """Return the stripped text; fail with a usage error unless it is one printable line."""
-        text = str(value).strip()
-        if not text or len(text) > LINE_MAX or not text.isprintable():
+        line = str(value).strip()
+        if not line or len(line) > LINE_MAX or not line.isprintable():
             self.fail(f"expected one line of 1 to {LINE_MAX} characters", param, ctx)
-        return text
+        return line
 
 
 _LINE_TYPE, _LENGTH_TYPE = LineType(), LengthType()
@@ -162,23 +162,23 @@ def new_command(
     if module:
         extractors = folders["extractors"].relative_to(layout.root)
         extractor = f"{extractors.as_posix()}/{author_facts.module}.py:{author_facts.class_name}"
-    entry = entry_text(model, author_facts, extractor).encode()
+    entry_bytes = entry_text(model, author_facts, extractor).encode()
     content_by_path = {
         folders["cards"] / f"{author_facts.model_id}.md": card_text(model, author_facts).encode(),
-        folders["policy"] / FOLDER / f"{author_facts.model_id}.toml": entry,
+        folders["policy"] / FOLDER / f"{author_facts.model_id}.toml": entry_bytes,
         layout.root / f"test_{author_facts.module}.py": property_test_text(
             model, author_facts, extractor
         ).encode(),
     }
-    parse_entry(entry, f"{author_facts.model_id}.toml")
+    parse_entry(entry_bytes, f"{author_facts.model_id}.toml")
     if module:
         content_by_path[folders["extractors"] / f"{author_facts.module}.py"] = module_text(
             model, author_facts
         ).encode()
     if not force and (existing_paths := [path for path in content_by_path if path.exists()]):
-        names = ", ".join(path.relative_to(layout.root).as_posix() for path in existing_paths)
+        listed = ", ".join(path.relative_to(layout.root).as_posix() for path in existing_paths)
         raise UsageProblem(
-            f"these files exist already: {names}",
+            f"these files exist already: {listed}",
             "pass --force to overwrite them, or another --model-id",
         )
     for path, content in content_by_path.items():
@@ -233,11 +233,11 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
                 repository, revision=info.sha, allow_patterns=side_files, local_dir=folder
             )
         )
-        texts = {
+        contents = {
             name: (downloaded / name).read_bytes() for name in _READ_FILES if name in side_files
         }
         files = {name: file_sha256(downloaded / name) for name in side_files}
-    object_by_name = {name: json_object(raw, name) for name, raw in texts.items()}
+    object_by_name = {name: json_object(raw, name) for name, raw in contents.items()}
     weights = weight_names(set(sizes), object_by_name)
     if undigested := [name for name in weights if name not in digests]:
         raise NothingChecked(
@@ -272,25 +272,25 @@ def _side_files(sizes: Mapping[str, int]) -> list[str]:
 
     Raises NothingChecked for too many files or bytes.
     """
-    names = sorted(
+    files = sorted(
         name
         for name in sizes
         if "/" not in name and any(Path(name).match(pattern) for pattern in HUB_PATTERNS)
     )
-    total = sum(sizes[name] for name in names)
-    if len(names) > FILES_MAX or total > JSON_MAX:
+    total = sum(sizes[name] for name in files)
+    if len(files) > FILES_MAX or total > JSON_MAX:
         raise NothingChecked(
-            f"found {len(names)} files with {total:,} bytes beside the weights, expected at most "
+            f"found {len(files)} files with {total:,} bytes beside the weights, expected at most "
             f"{FILES_MAX} files with {JSON_MAX:,} bytes",
             "name a repository with a single model",
         )
-    for name in names:
+    for name in files:
         if name in _READ_FILES and sizes[name] > CONFIG_MAX:
             raise NothingChecked(
                 f"{name} has {sizes[name]:,} bytes, expected at most {CONFIG_MAX:,}",
                 "write the entry by hand: docs/maintainer/models.md explains each key",
             )
-    return names
+    return files
 
 
 @contextmanager

@@ -33,5 +33,5 @@ def next_command(role: str | None, repo: str | None, space: str | None, format_:
     submission, and asks only servers that an option names; it lists what it did not look at.
     """
     step = next_step(role, repository=repo, space=space)
-    text = step.to_json() if format_ == "json" else step.text(min(row_width(), COLUMNS))
-    click.echo(text, nl=False)
+    step_text = step.to_json() if format_ == "json" else step.text(min(row_width(), COLUMNS))
+    click.echo(step_text, nl=False)

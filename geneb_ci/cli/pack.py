@@ -61,25 +61,25 @@ def pack_command(
     """
     if model_id is not None:
         refuse_bad_id(model_id)
-    results = results_in(folder)
-    logs = sorted(path for path in results.glob("*.json") if path.name != MODEL_META)
+    results_folder = results_in(folder)
+    logs = sorted(path for path in results_folder.glob("*.json") if path.name != MODEL_META)
     if not logs:
-        _refuse_disguised(results)
+        _refuse_disguised(results_folder)
         raise NothingChecked(
             f"{folder}: the folder contains no *.json", "pass the folder of results_*.json"
         )
     options = {"model_id": model_id, "display": display, "params": params, "url": url}
-    meta_members = model_meta(results)
+    meta_members = model_meta(results_folder)
     facts = described_by(meta_members) | {k: v for k, v in options.items() if v is not None}
     benchmark = benchmark_of(find_layout(Path.cwd()))
     settings = meta_members.get("experiment_kwargs")
     packed_results = pack_results(logs, benchmark, settings if isinstance(settings, dict) else {})
     if not packed_results.broken or any(packed_results.results.values()):
-        _require_facts(facts, results)
+        _require_facts(facts, results_folder)
     if not any(packed_results.results.values()):
         _print_unused(packed_results)
         raise NothingChecked(
-            f"{results}: no file has a result of {benchmark.name}, so nothing was written",
+            f"{results_folder}: no file has a result of {benchmark.name}, so nothing was written",
             "fix the files that are named above, each with its reason"
             if packed_results.broken
             else "name the folder of results_*.json, or of results of MTEB, with task ids of "
@@ -103,8 +103,8 @@ def pack_command(
         "results": packed_results.results,
     }
     path = output or Path(f"{model_id.replace('/', '_')}.json")
-    text = json.dumps(submission, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    write_files(path.parent, {path.name: text.encode()})
+    raw = json.dumps(submission, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    write_files(path.parent, {path.name: raw.encode()})
     _print_missing(packed_results)
     cells = sum(len(tasks) for tasks in packed_results.results.values())
     echo(f"wrote {path}: {cells} of {len(benchmark.regimes) * len(benchmark.tasks)} cells")
@@ -132,10 +132,10 @@ FILES_LOOKED_AT = 20
 
 def _require_facts(options: dict[str, Any], folder: Path) -> None:
     """Raise UsageProblem for a required fact that neither an option nor a file has."""
-    for name in ("model_id", "display", "params"):
-        if name not in options:
+    for fact in ("model_id", "display", "params"):
+        if fact not in options:
             raise UsageProblem(
-                f"--{name.replace('_', '-')} is missing, and {folder} has no {MODEL_META} with "
+                f"--{fact.replace('_', '-')} is missing, and {folder} has no {MODEL_META} with "
                 "this fact",
                 f"geneb-ci pack {folder} --model-id ID --display NAME --params N",
             )
@@ -145,10 +145,10 @@ def _print_missing(packed_results: PackedResults) -> None:
     for regime, tasks in packed_results.missing.items():
         echo(f"{regime}: {len(tasks)} missing: {first_and_more(tasks)}", err=True)
     for regime, names_by_task in packed_results.duplicates.items():
-        for task, names in names_by_task.items():
+        for task, logs in names_by_task.items():
             echo(
-                f"{regime}: {task} has {len(names)} logs: "
-                f"{first_and_more([quoted(n) for n in names])}",
+                f"{regime}: {task} has {len(logs)} logs: "
+                f"{first_and_more([quoted(n) for n in logs])}",
                 err=True,
             )
     _print_unused(packed_results)
@@ -156,11 +156,11 @@ def _print_missing(packed_results: PackedResults) -> None:
 
 def _print_unused(packed_results: PackedResults) -> None:
     """Print which files were not used, and why."""
-    reasons: dict[str, list[str]] = {}
-    for name, reason in packed_results.broken.items():
-        reasons.setdefault(reason, []).append(quoted(name))
-    for reason, names in reasons.items():
-        echo(f"{first_and_more(names)} cannot be used: {reason}", err=True)
+    logs_by_reason: dict[str, list[str]] = {}
+    for log, reason in packed_results.broken.items():
+        logs_by_reason.setdefault(reason, []).append(quoted(log))
+    for reason, logs in logs_by_reason.items():
+        echo(f"{first_and_more(logs)} cannot be used: {reason}", err=True)
     if packed_results.unrecognised:
         echo(
             "ignored, no task id in the file name: "

@@ -139,7 +139,7 @@ def publish_command(
     Nothing is uploaded if nothing changed, if the Space has a newer generation, or if a board in
     the Space's history has a signed statement that this board lacks.
     """
-    name = space_name(space)
+    space_id = space_name(space)
     repository = repository_here()
     code, generation = build_generation(repository, HEAD)
     if generation is None:
@@ -149,10 +149,10 @@ def publish_command(
             f"this commit gives generation {generation.manifest.generation}, expected {expect}",
             "use the geneb-ci version and the commit of the expected generation",
         )
-    resource = f"spaces/{name}"
+    resource = f"spaces/{space_id}"
     is_read_only = dry_run or verify
     target = Space(
-        name, token=token_to_read(resource) if is_read_only else find_token(resource, say=say)
+        space_id, token=token_to_read(resource) if is_read_only else find_token(resource, say=say)
     )
     if verify:
         return show_health(target, generation, repository)
@@ -180,10 +180,10 @@ def rollback_command(generation: str, space: str | None, *, is_fetched: bool) ->
     main changes: publishing HEAD or an earlier commit is rejected.
     """
     check_generation_name(generation)
-    name = space_name(space)
+    space_id = space_name(space)
     repository = repository_here()
     head_source = source_of(repository, repository.resolve(HEAD))
-    target = Space(name, token=find_token(f"spaces/{name}", say=say))
+    target = Space(space_id, token=find_token(f"spaces/{space_id}", say=say))
     found_generation = attempt(lambda: find_generation(target, generation), say=say)
     must_be_of_main(found_generation.manifest, head_source, repository)
     if is_fetched:
@@ -400,14 +400,14 @@ def _built(layout: Layout, when: str | None) -> Built:
     return Built(commit, _moment(when) if when is not None else commit_time)
 
 
-def _moment(text: str) -> str:
+def _moment(moment: str) -> str:
     try:
-        datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
+        datetime.strptime(moment, "%Y-%m-%dT%H:%M:%S%z")
     except ValueError as error:
         raise UsageProblem(
-            f"--time {quoted(text)} is not a time", "write it as 2026-11-20T08:30:00Z (UTC)"
+            f"--time {quoted(moment)} is not a time", "write it as 2026-11-20T08:30:00Z (UTC)"
         ) from error
-    return text
+    return moment
 
 
 def _site(loaded: CheckedRows, built: Built) -> Site:

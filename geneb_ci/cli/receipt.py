@@ -126,7 +126,7 @@ def verify_command(
         )
     # A service manager ends a process by SIGTERM, a person by Ctrl-C: both leave no folder.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    result = verify_receipt(
+    verification = verify_receipt(
         ReceiptRequest(
             file=file,
             folder=folder,
@@ -139,8 +139,8 @@ def verify_command(
             say=_progress(quiet=quiet),
         )
     )
-    click.echo(_WRITERS[format_](result), nl=False)
-    return Exit.CLEAN if result.holds else Exit.ERRORS
+    click.echo(_WRITERS[format_](verification), nl=False)
+    return Exit.CLEAN if verification.holds else Exit.ERRORS
 
 
 @click.command()

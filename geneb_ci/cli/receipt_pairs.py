@@ -62,8 +62,8 @@ def _named_receipt(word: str, definition: Path | None) -> NamedReceipt:
 
     Raises NothingChecked for a submission without a receipt, and UsageProblem without its folder.
     """
-    name, _, folder_name = word.partition("=")
-    file, folder = Path(name), Path(folder_name)
+    file_name, _, folder_name = word.partition("=")
+    file, folder = Path(file_name), Path(folder_name)
     if not folder_name:
         stem = file.with_suffix("") if file.suffix == ".json" else file
         file, folder = stem.with_name(f"{stem.name}.json"), stem
@@ -195,9 +195,9 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
     echo(f"{plural(len(rows), 'row')} with predictions, {size_text(to_fetch)} to fetch")
     predictions: dict[str, Predictions] = {}
     for path, (submission, receipt, receipt_folder) in rows.items():
-        reason = _collect(submission, receipt, receipt_folder, benchmark, predictions)
-        left_out_count += bool(reason)
-        echo(f"{path}: {reason or 'included'}")
+        objection = _collect(submission, receipt, receipt_folder, benchmark, predictions)
+        left_out_count += bool(objection)
+        echo(f"{path}: {objection or 'included'}")
     shared = shared_errors_of(predictions, benchmark)
     echo(f"{plural(len(predictions), 'row')} included, {left_out_count} left out")
     if is_written and layout.policy is not None:

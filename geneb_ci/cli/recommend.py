@@ -98,8 +98,8 @@ def recommend_command(
         from geneb_ci.cli.repository import print_refusal  # 0.3 s
 
         return print_refusal(report, "nothing was recommended")
-    text = ADVICE_WRITERS[format_](advice, width(output, unknown=WIDTH_WITHOUT_TERMINAL))
-    write(Output(format_, output), text)
+    advice_text = ADVICE_WRITERS[format_](advice, width(output, unknown=WIDTH_WITHOUT_TERMINAL))
+    write(Output(format_, output), advice_text)
     return Exit.CLEAN if advice.regimes else Exit.NOT_CHECKED
 
 
@@ -144,23 +144,23 @@ def figures_command(
         raise UsageProblem("--set is given without --figure", "name the figure with --figure")
     from geneb_ci.board.diagnostics.findings import figure_of, figure_rows, kinds_on
 
-    values = (
+    parsed_files = (
         read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS)
         if folder is not None and is_built(folder)
         else _values_by_rows(folder)
     )
-    if isinstance(values, Exit):
-        return values
-    regimes = list(values[LEADERBOARD]["data"])
-    models = {row.model for row in figure_rows(values, "board")}
+    if isinstance(parsed_files, Exit):
+        return parsed_files
+    regimes = list(parsed_files[LEADERBOARD]["data"])
+    models = {row.model for row in figure_rows(parsed_files, "board")}
     available_kinds = kinds_on(regimes, models)
     figure_ids = list(dict.fromkeys(kind.id for kind in available_kinds))
     exact_id = None if name is None else exact_name(name, figure_ids, "figure")
-    kinds = [kind for kind in available_kinds if exact_id in {None, kind.id}]
-    rows = figure_rows(values, scope)  # type: ignore[arg-type]  # click offers the scopes alone
-    exclude = _models_of(exclude, values)
+    figure_kinds = [kind for kind in available_kinds if exact_id in {None, kind.id}]
+    rows = figure_rows(parsed_files, scope)  # type: ignore[arg-type]  # click offers the scopes alone
+    exclude = _models_of(exclude, parsed_files)
     figures: list[Figure] = []
-    for kind in kinds:
+    for kind in figure_kinds:
         parameters = _parameters(settings, kind, regimes)
         figures.append(figure_of(kind, rows, scope, parameters, exclude))  # type: ignore[arg-type]
     write(
@@ -170,9 +170,9 @@ def figures_command(
     return Exit.CLEAN
 
 
-def _models_of(exclude: tuple[str, ...], values: dict[str, dict[str, Any]]) -> tuple[str, ...]:
+def _models_of(exclude: tuple[str, ...], files: dict[str, dict[str, Any]]) -> tuple[str, ...]:
     """Return names of models as the board writes them. Raises UsageProblem for an unknown name."""
-    rows = (row for regime_rows in values[LEADERBOARD]["data"].values() for row in regime_rows)
+    rows = (row for regime_rows in files[LEADERBOARD]["data"].values() for row in regime_rows)
     models = sorted({row["model"] for row in rows})
     fix = "name one that `geneb-ci trust` lists"
     return tuple(exact_name(name, models, "model of the board", fix) for name in exclude)
@@ -189,16 +189,16 @@ def _parameters(
     for setting in settings:
         word, _, text = setting.partition("=")
         fix = f"name one of {', '.join(kind.defaults)}, as NAME=VALUE"
-        key = exact_name(word, list(kind.defaults), f"parameter of {kind.id}", fix)
-        if isinstance(kind.defaults[key], str):
-            if kind.defaults[key] in regimes:
+        name = exact_name(word, list(kind.defaults), f"parameter of {kind.id}", fix)
+        if isinstance(kind.defaults[name], str):
+            if kind.defaults[name] in regimes:
                 text = exact_name(text, regimes, "regime of the benchmark")
-            parameters[key] = text
+            parameters[name] = text
             continue
         try:
-            parameters[key] = float(text)
+            parameters[name] = float(text)
         except ValueError as error:
-            raise UsageProblem(f"{quoted(text)} is not a number", f"set {key}=NUMBER") from error
+            raise UsageProblem(f"{quoted(text)} is not a number", f"set {name}=NUMBER") from error
     return parameters
 
 

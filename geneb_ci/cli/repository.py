@@ -103,22 +103,22 @@ def build_generation(repository: GitRepository, commit: str) -> tuple[Exit, Gene
 
     If a check fails, print why, and return None in place of the generation.
     """
-    source = repository.resolve(commit)
+    source_commit = repository.resolve(commit)
     try:
-        return Exit.CLEAN, generate(repository, source, watch_build, watch_history)
+        return Exit.CLEAN, generate(repository, source_commit, watch_build, watch_history)
     except SubmissionsRefused as error:
         return print_refusal(error.report), None
 
 
 def space_name(option: str | None) -> str:
     """Return the Space as OWNER/NAME. Raises UsageProblem where none is given or it is invalid."""
-    name = option or space_of_environment()
-    if name is None:
+    space = option or space_of_environment()
+    if space is None:
         raise UsageProblem(
             "no Space is given",
             "pass --space OWNER/NAME, or set HF_OIDC_RESOURCE=spaces/OWNER/NAME",
         )
-    return require_space(name)
+    return require_space(space)
 
 
 _NOT_ON_BOARD = "not on the board"
@@ -131,10 +131,10 @@ def print_row(model: str) -> None:
     cannot be read.
     """
     layout = find_layout(Path.cwd())
-    reasons = trust_evidence.level_reasons(model, layout)
+    level_reasons = trust_evidence.level_reasons(model, layout)
     history, history_error = _history()
     events = list(row_history(history, model, width(widest=PARAGRAPH)))
-    if reasons is None and not events:
+    if level_reasons is None and not events:
         present_models = (
             [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
         )
@@ -143,7 +143,7 @@ def print_row(model: str) -> None:
             print_row(str(exact_id))
             return
         raise _unknown_name_error(model, layout, models)
-    first, *further_reasons = reasons or [_NOT_ON_BOARD]
+    first, *further_reasons = level_reasons or [_NOT_ON_BOARD]
     line = wrapped_text(f"{model}  {escape(first)}", row_width())
     click.echo(line.replace(model, click.style(model, bold=True), 1), nl=False)
     for line in further_reasons:
@@ -162,15 +162,15 @@ def _unknown_name_error(name: str, layout: Layout, models: list[str]) -> UsagePr
             "`geneb-ci rules` lists the rules; to explain a model, run this in a clone of the "
             "repository with its submission (submissions/ and schemas/benchmark.json)",
         )
-    names = [*BY_ID, *models]
+    known_names = [*BY_ID, *models]
     stem = Path(name).stem if name.endswith(".json") else ""
-    if stem in names:
+    if stem in known_names:
         return UsageProblem(
             f"{name!r} is a file, expected the name of a rule or a model",
             f"geneb-ci explain {stem}",
         )
     return UsageProblem(
-        f"{name!r} is neither a rule nor a model of this repository{name_hint(name, names)}",
+        f"{name!r} is neither a rule nor a model of this repository{name_hint(name, known_names)}",
         "`geneb-ci rules` lists the rules, `geneb-ci trust` the models",
     )
 

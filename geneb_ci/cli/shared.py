@@ -125,10 +125,10 @@ def pair_outputs(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Out
     order = click.get_current_context().meta["geneb_ci.order"]
     format_names, paths = iter(formats), iter(outputs)
     pairs: list[Output] = []
-    for name in order:
-        if name == "formats":
+    for parameter in order:
+        if parameter == "formats":
             pairs.append(Output(next(format_names), STDOUT))
-        elif name == "outputs":
+        elif parameter == "outputs":
             path = next(paths)
             if not pairs or pairs[-1].path != STDOUT:
                 pairs.append(Output("text", path))

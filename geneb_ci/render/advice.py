@@ -54,8 +54,8 @@ def advice_text(advice: Advice, width: int) -> str:
         paragraphs[-1] += (
             f"{MARK} has a published defect or a warning of check: docs/reader/defects.md\n"
         )
-    reasons = "".join(f"{escape(without_backticks(reason))}\n" for reason in advice.why)
-    return "\n".join([*paragraphs, wrapped_text(reasons, width)])
+    paragraph = "".join(f"{escape(without_backticks(reason))}\n" for reason in advice.why)
+    return "\n".join([*paragraphs, wrapped_text(paragraph, width)])
 
 
 def _line(choice: Choice, advice: Advice) -> tuple[str, ...]:
@@ -89,11 +89,11 @@ def _with_short_names(table: Sequence[tuple[str, ...]], width: int) -> list[tupl
     ]
 
 
-def _short_name(name: str, names: Sequence[str], room: int) -> str:
+def _short_name(name: str, models: Sequence[str], room: int) -> str:
     """Return a name cut to `room` letters with its mark, or whole if the cut is ambiguous."""
     mark = MARK if name.endswith(MARK) else ""
     start = name[: room - 1 - len(mark)]
-    if len(name) <= room or sum(other_name.startswith(start) for other_name in names) > 1:
+    if len(name) <= room or sum(other_name.startswith(start) for other_name in models) > 1:
         return name
     return f"{start}\u2026{mark}"
 
@@ -109,11 +109,11 @@ ADVICE_WRITERS: dict[str, Callable[[Advice, int], str]] = {
 }
 
 
-def value_text(value: float | None, unit: str) -> str:
+def value_text(figure: float | None, unit: str) -> str:
     """Write a value: counts as whole numbers, others with three decimals."""
-    if value is None:
+    if figure is None:
         return "not known"
-    return score_text(value, Decimal(1)) if unit in COUNT_UNITS else score_text(value)
+    return score_text(figure, Decimal(1)) if unit in COUNT_UNITS else score_text(figure)
 
 
 def figures_text(figures: Sequence[Figure], width: int) -> str:
@@ -122,9 +122,9 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
     is_single_figure = len({figure.id for figure in figures}) == 1
     for figure in figures:
         parameters_text = ", ".join(
-            f"{name} {_parameter_text(value)}"
-            for name, value in figure.parameters.items()
-            if value != []
+            f"{name} {_parameter_text(parameter)}"
+            for name, parameter in figure.parameters.items()
+            if parameter != []
         )
         lines.append(f"{figure.id}: {value_text(figure.value, figure.unit)} ({figure.unit})")
         explanation = (
@@ -134,8 +134,8 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
         lines += wrapped_lines(visible(explanation), width, INDENT, INDENT)
         unit = "MCC" if figure.unit in COUNT_UNITS else figure.unit
         for part in figure.parts[:PARTS_MAX] if is_single_figure else ():
-            value = "" if part.value is None else f"{value_text(part.value, unit):>7}  "
-            lines += wrapped_lines(f"{value}{visible(part.name)}", width, INDENT * 2, INDENT * 2)
+            number = "" if part.value is None else f"{value_text(part.value, unit):>7}  "
+            lines += wrapped_lines(f"{number}{visible(part.name)}", width, INDENT * 2, INDENT * 2)
         if is_single_figure and len(figure.parts) > PARTS_MAX:
             lines.append(f"{INDENT * 2}and {len(figure.parts) - PARTS_MAX} more")
         lines.append("")
@@ -147,19 +147,19 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
     return "\n".join(lines[:-1]) + "\n"
 
 
-def _parameter_text(value: float | str | list[str]) -> str:
-    if isinstance(value, list):
-        return " ".join(value)
-    return value if isinstance(value, str) else f"{value:g}"
+def _parameter_text(parameter: float | str | list[str]) -> str:
+    if isinstance(parameter, list):
+        return " ".join(parameter)
+    return parameter if isinstance(parameter, str) else f"{parameter:g}"
 
 
 def figures_json(figures: Sequence[Figure], _width: int = 0) -> str:
     """Return the figures as JSON."""
-    value = {
+    document = {
         "format_version": FORMAT_VERSION,
         "findings": [figure.model_dump(mode="json") for figure in figures],
     }
-    return json.dumps(value, indent=1, allow_nan=False) + "\n"
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
 FIGURE_WRITERS: dict[str, Callable[[Sequence[Figure], int], str]] = {

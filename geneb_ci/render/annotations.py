@@ -37,8 +37,8 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
 
 
 def _lines(report: Report) -> Iterator[str]:
-    for error in report.unreadable:
-        yield _command("error", [error.message, error.fix], title="not checked")
+    for refusal in report.unreadable:
+        yield _command("error", [refusal.message, refusal.fix], title="not checked")
     for finding in _alternating_by_rule(sorted_findings(report)):
         yield _command(
             _COMMANDS[finding.severity],
@@ -59,11 +59,11 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"GitHub shows {ANNOTATIONS_MAX} annotations per severity; the step summary has all."
 
 
-def _command(name: str, lines: list[str], **properties: str) -> str:
+def _command(level: str, lines: list[str], **properties: str) -> str:
     """Return one workflow command; each text becomes one printable line and is then escaped."""
     head = ",".join(f"{key}={escape_property(visible(value))}" for key, value in properties.items())
     body = "\n".join([visible(lines[0]), *(f"Fix: {visible(fix)}" for fix in lines[1:] if fix)])
-    return f"::{name} {head}::{escape_data(body)}"
+    return f"::{level} {head}::{escape_data(body)}"
 
 
 def _alternating_by_rule(findings: list[Finding]) -> list[Finding]:

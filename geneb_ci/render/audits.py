@@ -79,8 +79,8 @@ def verification_text(
         listed_steps, hidden_steps = _split_trailing_unchecked(verification)
         for step in listed_steps:
             message = step.message or (_UNCHECKED_TEXT if step.state is StepState.UNKNOWN else "")
-            text = escape(message) if message else _PASSED_STEPS[step.name]
-            lines.append(f"  {_STEP_MARKS[step.state]} {step.name:<{_WIDTH}}  {text}")
+            result_text = escape(message) if message else _PASSED_STEPS[step.name]
+            lines.append(f"  {_STEP_MARKS[step.state]} {step.name:<{_WIDTH}}  {result_text}")
             if step.fix:
                 lines.append(f"      fix: {escape(step.fix)}")
         if hidden_steps:
@@ -123,8 +123,8 @@ def _described_by_registry(commitment: Commitment) -> list[str]:
     """Return a line saying that the registry described the run, or no line if the submitter did."""
     if commitment.entry is None:
         return []
-    entry = f"{commitment.entry[:16]}..."
-    return [f"the run is described by the model registry (entry {entry}), not by the submitter"]
+    digest = f"{commitment.entry[:16]}..."
+    return [f"the run is described by the model registry (entry {digest}), not by the submitter"]
 
 
 def _split_trailing_unchecked(verification: Verification) -> tuple[Sequence[VerificationStep], int]:
@@ -173,12 +173,12 @@ def verification_json(
     verifications: Sequence[Verification], rated_submissions: Sequence[RatedSubmission] = ()
 ) -> str:
     """Return verifications as JSON, with the evidence of `rated_submissions` if there are any."""
-    value: dict[str, Any] = {
+    document: dict[str, Any] = {
         "schema_version": "1.0",
         "records": [_record(verification) for verification in verifications],
     }
     if rated_submissions:
-        value["evidence"] = [
+        document["evidence"] = [
             {
                 "model_id": submission.model_id,
                 "submission_sha256": submission.sha256,
@@ -190,7 +190,7 @@ def verification_json(
             }
             for submission in rated_submissions
         ]
-    return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
 
 
 def _record(verification: Verification) -> dict[str, Any]:
@@ -249,23 +249,23 @@ def _differs(task: AuditedTask) -> bool:
 
 def _rows(tasks: Sequence[AuditedTask]) -> Iterator[tuple[str, ...]]:
     for task in tasks:
-        name = visible(task.task) + ("" if task.reason == "drawn" else f" ({task.reason})")
+        task_text = visible(task.task) + ("" if task.reason == "drawn" else f" ({task.reason})")
         for regime, cell in task.regimes.items():
-            yield (name, visible(regime), *_cell_texts(cell))
-            name = ""
+            yield (task_text, visible(regime), *_cell_texts(cell))
+            task_text = ""
 
 
 def _cell_texts(cell: CellComparison) -> tuple[str, ...]:
     difference = cell.claimed.MCC - cell.rescored.MCC
-    text = _MARKS[cell.verdict]
+    verdict_text = _MARKS[cell.verdict]
     if cell.verdict == "differs":
-        text += f" {_differing_text(cell)}"
+        verdict_text += f" {_differing_text(cell)}"
     return (
         f"{cell.claimed.MCC:.4f}",
         f"{cell.rescored.MCC:.4f}",
         f"{difference:+.4f}",
         f"{cell.tolerance.MCC:.4f}",
-        text,
+        verdict_text,
     )
 
 
@@ -281,23 +281,23 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
         yield (
             f"agrees: {plural(len(outcome.tasks), 'task')} rerun, every score within its tolerance"
         )
-    reasons = [objection.text for objection in objections_of(outcome)]
-    yield from (f"differs: {visible(reason)}" for reason in reasons)
+    objections = [objection.text for objection in objections_of(outcome)]
+    yield from (f"differs: {visible(reason)}" for reason in objections)
     yield f"decoys: {visible(outcome.decoys.detail)}"
     yield from _described_by_registry(outcome.plan.commitment)
-    yield from (f"note: {visible(note)}" for note in outcome.notes if note not in reasons)
+    yield from (f"note: {visible(note)}" for note in outcome.notes if note not in objections)
 
 
-def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, name: str) -> str:
+def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, file_name: str) -> str:
     """Return the drawn tasks and the next step; `targeted` tasks were requested in addition."""
     if isinstance(plan, EmbeddingPlan):
-        return embedding_plan_text(plan, name)
+        return embedding_plan_text(plan, file_name)
     tasks_by_reason = {
         reason: [choice.task for choice in plan.chosen if choice.reason == reason]
         for reason in ("drawn", "earlier", "targeted")
     }
-    source = beacon_text(plan.beacon)
-    lines = [f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {source}"]
+    beacon = beacon_text(plan.beacon)
+    lines = [f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {beacon}"]
     for reason, tasks in tasks_by_reason.items():
         if tasks:
             lines += [
@@ -311,7 +311,7 @@ def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, name: str) -> str:
             f"check that commitment {plan.commitment_sha256[:16]}... was published at "
             f"{plan.committed_at}"
         ),
-        next_line(shlex.join(["geneb-ci", "audit", "run", name])),
+        next_line(shlex.join(["geneb-ci", "audit", "run", file_name])),
     ]
     return "\n".join(lines) + "\n"
 

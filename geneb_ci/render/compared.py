@@ -82,10 +82,10 @@ def _cells(score: ComparedScore) -> tuple[str, ...]:
     )
 
 
-def _probability_text(value: float) -> str:
-    if value > 1 - P_SMALL:
+def _probability_text(probability: float) -> str:
+    if probability > 1 - P_SMALL:
         return "> 0.999"
-    return "< 0.001" if value < P_SMALL else f"{value:.3f}"
+    return "< 0.001" if probability < P_SMALL else f"{probability:.3f}"
 
 
 def _mcnemar_lines(regime: ComparedRegime) -> list[str]:
@@ -185,20 +185,20 @@ def compared_svg(
         f'<text x="4" y="14" font-weight="bold">{escape(title)}</text>',
         f'<path d="M{middle} {_ROW_HEIGHT * 1.5}V{height}" stroke="#999" stroke-dasharray="3 3"/>',
     ]
-    for number, (name, score) in enumerate(rows, 2):
+    for number, (score_name, score) in enumerate(rows, 2):
         y = _ROW_HEIGHT * number
         weight = "" if score else ' font-weight="bold"'
         elements.append(
-            f'<text x="4" y="{y + 4}"{weight}>{escape(visible(name, NAME_COLUMNS))}</text>'
+            f'<text x="4" y="{y + 4}"{weight}>{escape(visible(score_name, NAME_COLUMNS))}</text>'
         )
         if score is not None:
-            low, value, high = (
+            low, difference, high = (
                 middle + end / largest_end * _PLOT_WIDTH / 2 for end in _ends(score)
             )
             elements.append(
                 f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="#2563a8" stroke-width="2"/>'
             )
-            elements.append(f'<circle cx="{value:.1f}" cy="{y}" r="4" fill="#2563a8"/>')
+            elements.append(f'<circle cx="{difference:.1f}" cy="{y}" r="4" fill="#2563a8"/>')
             numbers_x = _NAMES_WIDTH + _PLOT_WIDTH + 12
             elements.append(f'<text x="{numbers_x}" y="{y + 4}">{score.difference:+.4f}</text>')
     return "\n".join([*elements, "</svg>"]) + "\n"

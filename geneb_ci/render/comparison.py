@@ -130,8 +130,8 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             f"{first_and_more([_refusal_text(refusal) for refusal in comparison.refused])}"
         )
     if comparison.refused_before:
-        names = first_and_more([quoted(refusal.file) for refusal in comparison.refused_before])
-        yield f"not on the old board, because it could not be read: {names}"
+        files = first_and_more([quoted(refusal.file) for refusal in comparison.refused_before])
+        yield f"not on the old board, because it could not be read: {files}"
 
 
 def _refusal_text(submission: RejectedSubmission) -> str:
@@ -179,11 +179,11 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
         yield TitledTable("moved", columns_of_moves, moves, quoted_columns)
 
 
-def _fact(value: object) -> str:
+def _fact(fact: object) -> str:
     """Return the value of a row's fact as text; an audit is summed up in one line."""
-    if isinstance(value, dict):
-        return audit_words(value)
-    return quoted(value) if value is not None else "none"
+    if isinstance(fact, dict):
+        return audit_words(fact)
+    return quoted(fact) if fact is not None else "none"
 
 
 def _place_cells(standing: RegimePlace) -> tuple[str, ...]:
@@ -215,8 +215,8 @@ def _hidden_rows_line(table: TitledTable, limit: int) -> list[str]:
     return [f"  and {hidden_rows:,} more; `--format json` lists all"] if hidden_rows > 0 else []
 
 
-def _cell(text: str) -> str:
-    return "-" if text == "-" else cell(text)
+def _cell(fact: str) -> str:
+    return "-" if fact == "-" else cell(fact)
 
 
 def _place_json(standing: RegimePlace | None) -> dict[str, Any] | None:
@@ -239,10 +239,10 @@ def _changed_json(row: ChangedRow) -> dict[str, Any]:
     }
 
 
-def replay_text(result: Replay) -> str:
+def replay_text(replay: Replay) -> str:
     """Return a replay as text, two lines per row and rule."""
-    lines = [_replay_headline(result, escape(result.name))]
-    for title, effects in _effects_by_title(result):
+    lines = [_replay_headline(replay, escape(replay.name))]
+    for title, effects in _effects_by_title(replay):
         lines += ["", title]
         for effect in effects:
             lines.append(
@@ -252,10 +252,10 @@ def replay_text(result: Replay) -> str:
     return "\n".join(lines) + "\n"
 
 
-def replay_markdown(result: Replay) -> str:
+def replay_markdown(replay: Replay) -> str:
     """Return a replay as Markdown; names are in code spans."""
-    lines = [f"**{_replay_headline(result, code(result.name))}**"]
-    for title, effects in _effects_by_title(result):
+    lines = [f"**{_replay_headline(replay, code(replay.name))}**"]
+    for title, effects in _effects_by_title(replay):
         lines += ["", f"### {title.capitalize()}", ""]
         for effect in effects:
             lines.append(
@@ -265,17 +265,17 @@ def replay_markdown(result: Replay) -> str:
     return "\n".join(lines) + "\n"
 
 
-def replay_json(result: Replay) -> str:
+def replay_json(replay: Replay) -> str:
     """Return the whole replay as JSON."""
     return dumps(
         {
             "format_version": REPLAY_VERSION,
-            "rules": result.name,
-            "commit": result.commit,
-            "rows": result.rows,
-            "fails": [effect._asdict() for effect in result.fails],
-            "warns": [effect._asdict() for effect in result.warns],
-            "heals": [effect._asdict() for effect in result.heals],
+            "rules": replay.name,
+            "commit": replay.commit,
+            "rows": replay.rows,
+            "fails": [effect._asdict() for effect in replay.fails],
+            "warns": [effect._asdict() for effect in replay.warns],
+            "heals": [effect._asdict() for effect in replay.heals],
         }
     )
 
@@ -287,16 +287,16 @@ REPLAY_WRITERS: dict[str, Callable[[Replay], str]] = {
 }
 
 
-def _replay_headline(result: Replay, name: str) -> str:
-    failing = len({effect.row for effect in result.fails})
+def _replay_headline(replay: Replay, name: str) -> str:
+    failing = len({effect.row for effect in replay.fails})
     headline = f"{failing} would newly fail" if failing else "no row would newly fail"
-    return f"rules of {name} ({result.commit[:12]}) on {plural(result.rows, 'row')}: {headline}"
+    return f"rules of {name} ({replay.commit[:12]}) on {plural(replay.rows, 'row')}: {headline}"
 
 
-def _effects_by_title(result: Replay) -> Iterator[tuple[str, tuple[RuleEffect, ...]]]:
+def _effects_by_title(replay: Replay) -> Iterator[tuple[str, tuple[RuleEffect, ...]]]:
     effects_by_title = {
-        "would newly fail": result.fails,
-        "would newly warn": result.warns,
-        "would no longer fail": result.heals,
+        "would newly fail": replay.fails,
+        "would newly warn": replay.warns,
+        "would no longer fail": replay.heals,
     }
     yield from ((title, effects) for title, effects in effects_by_title.items() if effects)

@@ -78,14 +78,14 @@ def _source(row: Row, site: Site, *, is_audited: bool = True) -> dict[str, str]:
     model, layout = row.submission.model_id, site.layout
     for record in record_links(row, site) if is_audited else ():
         if record.address.startswith("https://"):
-            name = f"{site.benchmark.name} audit record {record.audit_id}"
-            return {"source_url": record.address, "source_name": name}
+            source_name = f"{site.benchmark.name} audit record {record.audit_id}"
+            return {"source_url": record.address, "source_name": source_name}
     if page := site.address(f"models/{model}.html"):
         return {"source_url": page, "source_name": f"{site.benchmark.name} board"}
     path = layout.submissions / f"{model}.json" if layout.submissions else None
     for link in RepositoryLinks(site).file("", path):
-        name = f"{site.benchmark.name} submission"
-        return {"source_url": link.address, "source_name": name}
+        source_name = f"{site.benchmark.name} submission"
+        return {"source_url": link.address, "source_name": source_name}
     return {}
 
 
@@ -120,10 +120,10 @@ def eval_results(site: Site, tokens: Mapping[str, str]) -> Iterator[tuple[str, b
             MEANS: [*_mean_entries(row, site, summaries.get(model, {}), token)],
             CELLS: [*_cell_entries(row, site, token)],
         }
-        for name, result_entries in files.items():
+        for file_name, result_entries in files.items():
             result_values = eval_result_entries_to_yaml(result_entries)
-            text = yaml.dump(result_values, Dumper=dumper, sort_keys=False, width=10_000)
-            yield f"{model}/{name}", text.encode()
+            yaml_text = yaml.dump(result_values, Dumper=dumper, sort_keys=False, width=10_000)
+            yield f"{model}/{file_name}", yaml_text.encode()
 
 
 def _summaries(site: Site) -> dict[str, dict[str, Mapping[str, Any]]]:
@@ -221,18 +221,18 @@ def every_eval_ever(site: Site) -> Iterator[tuple[str, bytes]]:
     collection = portable_name(re.sub(r"[^a-z0-9]+", "-", site.benchmark.name.lower()).strip("-"))
     for row in site.rows:
         log = _log(row, site, collection)
-        text = _json_bytes(log)
-        name = uuid.UUID(bytes=hashlib.sha256(text).digest()[:16], version=4)
+        log_bytes = _json_bytes(log)
+        log_id = uuid.UUID(bytes=hashlib.sha256(log_bytes).digest()[:16], version=4)
         developer, model = _log_folders(row, site)
-        yield f"data/{collection}/{developer}/{model}/{name}.json", text
+        yield f"data/{collection}/{developer}/{model}/{log_id}.json", log_bytes
 
 
-def _json_bytes(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+def _json_bytes(document: object) -> bytes:
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _json_text(value: object) -> str:
-    return _json_bytes(value).decode()
+def _json_text(document: object) -> str:
+    return _json_bytes(document).decode()
 
 
 def portable_name(name: str) -> str:
@@ -244,24 +244,24 @@ def portable_name(name: str) -> str:
 def hub_id(row: Row, site: Site) -> str:
     """Return the Hub repository of a row's weights; "" if it is unknown or not on the Hub."""
     submission, model_entry = row.submission, site.model_entry(row.submission.model_id)
-    names: list[str] = []
+    ids: list[str] = []
     if isinstance(submission, SubmissionV11) and submission.run.model.kind == "huggingface":
-        names.append(submission.run.model.location)
+        ids.append(submission.run.model.location)
     if (
         model_entry is not None
         and model_entry.weights is not None
         and model_entry.weights.kind == "huggingface"
     ):
-        names.append(model_entry.weights.location)
+        ids.append(model_entry.weights.location)
     if submission.meta.url.startswith(f"{HUB}/"):
-        names.append(submission.meta.url.removeprefix(f"{HUB}/").rstrip("/"))
-    return next((location for location in names if HUB_ID.fullmatch(location)), "")
+        ids.append(submission.meta.url.removeprefix(f"{HUB}/").rstrip("/"))
+    return next((location for location in ids if HUB_ID.fullmatch(location)), "")
 
 
 def _log_folders(row: Row, site: Site) -> tuple[str, str]:
     """Return the two folders of a log: developer and model."""
-    if name := hub_id(row, site):
-        developer, _, model = name.partition("/")
+    if repository := hub_id(row, site):
+        developer, _, model = repository.partition("/")
     else:
         developer, model = _owner(row, site), row.submission.model_id
     return portable_name(developer), portable_name(model)
@@ -325,8 +325,8 @@ def _source_metadata(row: Row, site: Site) -> dict[str, Any]:
         details["gaps"] = _json_text(submission.gaps)
     if isinstance(submission, SubmissionV12) and submission.receipt is not None:
         details["receipt"] = _json_text(submission.receipt.model_dump(mode="json"))
-    source = _source(row, site)
-    url = {"source_organization_url": source["source_url"]} if source else {}
+    page = _source(row, site)
+    url = {"source_organization_url": page["source_url"]} if page else {}
     return {
         "source_name": f"{site.benchmark.name} leaderboard",
         "source_type": "documentation",
@@ -339,14 +339,14 @@ def _source_metadata(row: Row, site: Site) -> dict[str, Any]:
 
 
 def _model_info(row: Row, site: Site) -> dict[str, Any]:
-    submission, name = row.submission, hub_id(row, site)
+    submission, repository = row.submission, hub_id(row, site)
     model_entry = site.model_entry(submission.model_id)
-    has_weights = bool(name) or (model_entry is not None and model_entry.weights is not None)
+    has_weights = bool(repository) or (model_entry is not None and model_entry.weights is not None)
     meta = submission.meta
     return {
         "name": meta.display,
-        "id": name or submission.model_id,
-        "developer": name.partition("/")[0] if name else _owner(row, site),
+        "id": repository or submission.model_id,
+        "developer": repository.partition("/")[0] if repository else _owner(row, site),
         "additional_details": {
             "deployment_type": "self_deployed",
             "model_availability": "open_weights" if has_weights else "unknown",
@@ -362,7 +362,7 @@ def _model_info(row: Row, site: Site) -> dict[str, Any]:
 def _results(row: Row, site: Site) -> Iterator[dict[str, Any]]:
     benchmark, dataset = site.benchmark, site.benchmark.dataset
     is_on_hub = HUB_ID.fullmatch(dataset.repo_id) is not None
-    for regime, task, values, standing in scored_cells(row, benchmark):
+    for regime, task, scores, standing in scored_cells(row, benchmark):
         evidence = evidence_of(row, regime, task.id)
         attested_by = SCORE_EVIDENCE_MEANING[standing]
         size = evidence.n_test if evidence is not None else task.n_test
@@ -377,14 +377,14 @@ def _results(row: Row, site: Site) -> Iterator[dict[str, Any]]:
             "task": task.id,
             "category": task.category,
         }
-        for metric, value in zip(benchmark.metrics, values, strict=True):
+        for metric, score in zip(benchmark.metrics, scores, strict=True):
             yield {
                 "evaluation_result_id": f"{task.id}/{regime}/{metric}",
                 "evaluation_name": f"{benchmark.name} {task.id} {regime}",
                 "source_data": source,
                 "metric_config": _metric(metric, regime, site),
                 "score_details": {
-                    "score": value,
+                    "score": score,
                     **_details(
                         evidence, metric, attested_by, is_first=metric == benchmark.metrics[0]
                     ),
@@ -393,13 +393,13 @@ def _results(row: Row, site: Site) -> Iterator[dict[str, Any]]:
 
 
 def _metric(metric: str, regime: str, site: Site) -> dict[str, Any]:
-    name, title, lowest = METRICS[metric]
+    metric_name, title, lowest = METRICS[metric]
     protocol = site.benchmark.protocol
     shots = protocol.few_shot_k.get(regime)
     return {
-        "metric_id": name,
+        "metric_id": metric_name,
         "metric_name": title,
-        "metric_kind": name,
+        "metric_kind": metric_name,
         "metric_unit": "proportion",
         "metric_parameters": {
             "regime": regime,

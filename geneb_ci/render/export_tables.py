@@ -60,8 +60,8 @@ _TASK_FILE = re.compile(r"tasks/([A-Za-z0-9._-]+)/(train|test)\.csv(\.gz)?", re.
 def tables(site: Site) -> tuple[Table, ...]:
     """Return the tables of rows, cells and values, sorted by model id in lower case."""
     has_errors = not unknown_sizes(site.benchmark)
-    values = values_table(site.rows, site.benchmark, has_errors=has_errors)
-    return _models(site), _scores(site), values
+    score_table = values_table(site.rows, site.benchmark, has_errors=has_errors)
+    return _models(site), _scores(site), score_table
 
 
 def _models(site: Site) -> Table:
@@ -127,12 +127,12 @@ def _scores(site: Site) -> Table:
 
 
 def _score_row(row: Row, cell: ScoredCell, metrics: Iterable[str]) -> tuple[Any, ...]:
-    regime, task, values, standing = cell
+    regime, task, scores, standing = cell
     evidence = evidence_of(row, regime, task.id)
     return (
         *(row.submission.model_id, regime, task.id, task.category),
         task.n_test if evidence is None else evidence.n_test,
-        *values,
+        *scores,
         *(evidence and list(getattr(evidence.per_seed, metric)) for metric in metrics),
         str(standing),
     )
@@ -165,13 +165,13 @@ def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
     yield CODEBOOK, codebook(exported)
 
 
-def croissant_files(site: Site, data: Path | None) -> Iterator[tuple[str, bytes]]:
+def croissant_files(site: Site, data_folder: Path | None) -> Iterator[tuple[str, bytes]]:
     """Yield the tables as CSV with their description, and the description of the task data.
 
-    `data` is a folder that `geneb-ci data pull` wrote; its manifest has the digest of each file.
+    `geneb-ci data pull` wrote `data_folder`; its manifest has the digest of each file.
     Raises UsageProblem if it holds other data than the benchmark's.
     """
-    task_data = None if data is None else _task_data(site, read_manifest(data, site))
+    task_data = None if data_folder is None else _task_data(site, read_manifest(data_folder, site))
     contents = [(table, csv_bytes(table)) for table in tables(site)]
     yield "croissant.json", _json_bytes(_board(site, contents))
     yield from ((f"{table.name}.csv", content) for table, content in contents)
@@ -179,8 +179,8 @@ def croissant_files(site: Site, data: Path | None) -> Iterator[tuple[str, bytes]
         yield "tasks-croissant.json", _json_bytes(task_data)
 
 
-def _json_bytes(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2) + "\n").encode()
+def _json_bytes(document: Mapping[str, Any]) -> bytes:
+    return (json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n").encode()
 
 
 def _dataset_description(
@@ -256,13 +256,13 @@ def _record_set(table: Table) -> dict[str, Any]:
     }
 
 
-def _field(parent: str, name: str, description: str, kind: str, file: str) -> dict[str, Any]:
+def _field(parent: str, name: str, description: str, data_type: str, file: str) -> dict[str, Any]:
     return {
         "@type": "cr:Field",
         "@id": f"{parent}/{name}",
         "name": name,
         "description": description,
-        "dataType": _DATA_TYPES.get(kind, "sc:Text"),
+        "dataType": _DATA_TYPES.get(data_type, "sc:Text"),
         "source": {"fileObject": {"@id": file}, "extract": {"column": name}},
     }
 
@@ -310,15 +310,15 @@ def _task_data(site: Site, manifest: DataManifest) -> dict[str, Any]:
     """Return the description of the task data: each file on the Hub, and its two columns."""
     dataset, benchmark = site.benchmark.dataset, site.benchmark
     files, record_sets = [], []
-    for name, file in sorted(manifest.files.items()):
-        match = _TASK_FILE.fullmatch(name)
+    for path, file in sorted(manifest.files.items()):
+        match = _TASK_FILE.fullmatch(path)
         if match is None or match[1] not in benchmark.by_id:
             continue
-        address = f"{HUB}/datasets/{dataset.repo_id}/resolve/{dataset.revision}/{name}"
+        address = f"{HUB}/datasets/{dataset.repo_id}/resolve/{dataset.revision}/{path}"
         media_type = "application/gzip" if match[3] else "text/csv"
-        files.append(_file_object(name, address, media_type, file.sha256, file.bytes))
+        files.append(_file_object(path, address, media_type, file.sha256, file.bytes))
         record_sets.append(
-            _split_record_set(benchmark.by_id[match[1]].label, f"{match[1]}/{match[2]}", name)
+            _split_record_set(benchmark.by_id[match[1]].label, f"{match[1]}/{match[2]}", path)
         )
     if not files:
         raise UsageProblem(
@@ -335,15 +335,15 @@ def _task_data(site: Site, manifest: DataManifest) -> dict[str, Any]:
     return description
 
 
-def _split_record_set(label: str, name: str, file: str) -> dict[str, Any]:
+def _split_record_set(label: str, split: str, file: str) -> dict[str, Any]:
     fields: Iterable[tuple[str, str, str]] = (
         ("text", "Nucleotide sequence.", "text"),
         ("label", "Number of the class.", "count"),
     )
     return {
         "@type": "cr:RecordSet",
-        "@id": name,
-        "name": name,
-        "description": f"{label}, {name.rpartition('/')[2]} split.",
-        "field": [_field(name, field, about, kind, file) for field, about, kind in fields],
+        "@id": split,
+        "name": split,
+        "description": f"{label}, {split.rpartition('/')[2]} split.",
+        "field": [_field(split, field, about, kind, file) for field, about, kind in fields],
     }

@@ -194,9 +194,9 @@ def _pull_request(facts: ProposalFacts | None) -> PullRequestV1 | None:
     return PullRequestV1(**members | {"unseen": list(facts.unseen)})
 
 
-def _members_of(kind: type[Any], source: Any) -> dict[str, Any]:
+def _members_of(class_: type[Any], facts: Any) -> dict[str, Any]:
     """Return the members of a part of the format, from the attributes of a value by their names."""
-    return {field.name: getattr(source, field.name) for field in dataclasses.fields(kind)}
+    return {field.name: getattr(facts, field.name) for field in dataclasses.fields(class_)}
 
 
 def findings_schema() -> dict[str, Any]:

@@ -65,13 +65,13 @@ def by_rule(findings: list[Finding]) -> list[list[Finding]]:
 
 def sentence(finding: Finding) -> str:
     """Return message, found, expected and score as one sentence, without repetition."""
-    parts = []
+    clauses = []
     if finding.found not in {"", "nothing"} and finding.found not in finding.message:
-        parts.append(f"found {finding.found}")
+        clauses.append(f"found {finding.found}")
     if finding.expected and not _contains(finding.message, finding.expected):
-        parts.append(f"expected {finding.expected}")
-    text = "; ".join([finding.message, ", ".join(parts)]) if parts else finding.message
-    return f"{text} (finding score {finding.score:g})" if finding.score else text
+        clauses.append(f"expected {finding.expected}")
+    message = "; ".join([finding.message, ", ".join(clauses)]) if clauses else finding.message
+    return f"{message} (finding score {finding.score:g})" if finding.score else message
 
 
 def _contains(message: str, expected: str) -> bool:
@@ -81,10 +81,10 @@ def _contains(message: str, expected: str) -> bool:
 
 def findings_line(report: Report) -> str:
     """Return the numbers of findings: "2 errors, 1 warning"."""
-    parts = [plural(number, severity) for severity, number in counts(report).items() if number]
+    phrases = [plural(number, severity) for severity, number in counts(report).items() if number]
     if report.unreadable:
-        parts.append(f"{plural(len(report.unreadable), 'path')} could not be checked")
-    return ", ".join(parts) or "nothing to fix"
+        phrases.append(f"{plural(len(report.unreadable), 'path')} could not be checked")
+    return ", ".join(phrases) or "nothing to fix"
 
 
 def rules_run(report: Report) -> int:
@@ -162,10 +162,10 @@ def proposal_lines(report: Report) -> list[str]:
     facts = report.proposal
     if facts is None:
         return []
-    name = facts.model or "no submission"
+    model = facts.model or "no submission"
     lines = [
         f"verdict on the pull request: {facts.title}",
-        f"  {name}, commit {facts.head_sha[:SHA_SHOWN]} on {facts.base}",
+        f"  {model}, commit {facts.head_sha[:SHA_SHOWN]} on {facts.base}",
         f"  status {facts.status}: {facts.description}",
     ]
     if facts.advice:
@@ -231,14 +231,14 @@ FORMATS: dict[str, Format] = {
 """The formats by their names on the command line; help, docs page and tests use this table."""
 
 
-def renderer(name: str) -> Renderer:
+def renderer(format_: str) -> Renderer:
     """Import and return the renderer of a format. Raises UsageProblem for an unknown name."""
-    if name not in FORMATS:
-        raise UsageProblem(f"{name!r} is not a format", f"use one of {', '.join(FORMATS)}")
-    module = importlib.import_module(f"geneb_ci.render.{FORMATS[name].module}")
+    if format_ not in FORMATS:
+        raise UsageProblem(f"{format_!r} is not a format", f"use one of {', '.join(FORMATS)}")
+    module = importlib.import_module(f"geneb_ci.render.{FORMATS[format_].module}")
     return cast("Renderer", module.render)
 
 
-def render(name: str, report: Report, *, color: bool = False, width: int = WIDTH) -> str:
+def render(format_: str, report: Report, *, color: bool = False, width: int = WIDTH) -> str:
     """Render a report in the format of that name."""
-    return renderer(name)(report, color=color, width=width)
+    return renderer(format_)(report, color=color, width=width)

@@ -49,11 +49,11 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
 
 
 def _suite(file: str, cases: list[str]) -> str:
-    name = escape(file)
+    file_name = escape(file)
     body = "".join(
-        cases or [f'    <testcase classname="{name}" name="every rule" time="0"></testcase>\n']
+        cases or [f'    <testcase classname="{file_name}" name="every rule" time="0"></testcase>\n']
     )
-    return f'  <testsuite name="{name}" {_totals(body)} time="0">\n{body}  </testsuite>\n'
+    return f'  <testsuite name="{file_name}" {_totals(body)} time="0">\n{body}  </testsuite>\n'
 
 
 def _totals(body: str) -> str:
@@ -63,10 +63,10 @@ def _totals(body: str) -> str:
 
 
 def _case(finding: Finding) -> str:
-    kind = "error" if finding.rule == "check-crashed" else _KINDS[finding.severity]
+    tag = "error" if finding.rule == "check-crashed" else _KINDS[finding.severity]
     position = f"{finding.line}:{finding.column}"
-    name = " ".join(filter(None, (finding.rule, position, finding.pointer)))
-    return _element(finding.file, name, kind, finding.rule, list(_body(finding)))
+    case_name = " ".join(filter(None, (finding.rule, position, finding.pointer)))
+    return _element(finding.file, case_name, tag, finding.rule, list(_body(finding)))
 
 
 def _body(finding: Finding) -> Iterator[str]:
@@ -82,14 +82,14 @@ def _unchecked(message: str, fix: str) -> str:
     )
 
 
-def _element(classname: str, name: str, kind: str, rule: str, lines: list[str]) -> str:
+def _element(classname: str, name: str, tag: str, rule: str, lines: list[str]) -> str:
     """Return one case; a skipped one has neither type nor text, so its message holds everything."""
     attributes = f'message="{escape(lines[0])}" type="{escape(rule)}"'
-    text = "\n".join(f"      {escape(line)}" for line in lines[1:])
-    if kind == "skipped":
-        attributes, text = f'message="{escape("; ".join([lines[0], *lines[2:]]))}"', ""
+    detail = "\n".join(f"      {escape(line)}" for line in lines[1:])
+    if tag == "skipped":
+        attributes, detail = f'message="{escape("; ".join([lines[0], *lines[2:]]))}"', ""
     return (
         f'    <testcase classname="{escape(classname)}" name="{escape(name)}" time="0">\n'
-        f"      <{kind} {attributes}>" + (f"\n{text}\n      " if text else "") + f"</{kind}>\n"
+        f"      <{tag} {attributes}>" + (f"\n{detail}\n      " if detail else "") + f"</{tag}>\n"
         "    </testcase>\n"
     )

@@ -111,9 +111,9 @@ def fitting_blocks(blocks: Iterator[tuple[str, str]], room: int) -> tuple[str, i
 def _blocks(report: Report, groups: list[list[Finding]]) -> Iterator[tuple[str, str]]:
     """Yield each finding, the first of each rule with a heading and the fix."""
     heading = "\n### Could not be read\n\n"
-    for error in report.unreadable:
-        fix = f"\\\n  **Fix:** {prose(error.fix)}" if error.fix else ""
-        yield heading, f"- {code(error.message)}{fix}\n"
+    for refusal in report.unreadable:
+        fix = f"\\\n  **Fix:** {prose(refusal.fix)}" if refusal.fix else ""
+        yield heading, f"- {code(refusal.message)}{fix}\n"
         heading = ""
     yield from finding_blocks(groups)
 

@@ -51,13 +51,13 @@ def audit_words(audit: Mapping[str, Any]) -> str:
     return "audited {tasks}/{of}, sandbox level {sandbox}, {date}, {verdict}".format_map(audit)
 
 
-def dumps(value: Mapping[str, Any]) -> str:
+def dumps(document: Mapping[str, Any]) -> str:
     """Return JSON that parses to the same value, except for lone surrogates.
 
     "##[", which GitHub's runner treats as a command, can occur only in strings and is escaped.
     """
-    text = json.dumps(_well_formed(value), indent=2, ensure_ascii=True, allow_nan=False)
-    return text.replace("##[", r"#\u0023[") + "\n"
+    json_text = json.dumps(_well_formed(document), indent=2, ensure_ascii=True, allow_nan=False)
+    return json_text.replace("##[", r"#\u0023[") + "\n"
 
 
 def _well_formed(value: Any) -> Any:

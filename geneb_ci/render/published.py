@@ -90,8 +90,8 @@ def change_lines(preview: Preview) -> Iterator[str]:
     yield f"board: {_counts_text(rows, 'removed')}; {plural(preview.models, 'model')} in all"
     for row in rows[:ROWS_MAX]:
         facts = [_fact(fact) for fact in row.facts if _is_listed(row, fact)]
-        parts = "; ".join([*facts, *map(_move_text, row.moves)])
-        yield f"  {row.sign} {escape(row.model)}: {escape(parts)}"
+        changes = "; ".join([*facts, *map(_move_text, row.moves)])
+        yield f"  {row.sign} {escape(row.model)}: {escape(changes)}"
     if len(rows) > ROWS_MAX:
         yield f"  and {plural(len(rows) - ROWS_MAX, 'more row')}"
     yield ""
@@ -128,8 +128,8 @@ def _fact(fact: ChangedFact) -> str:
     if fact.name == "audit":
         audits = (v for v in fact[1:] if isinstance(v, dict))
         return " -> ".join(map(audit_words, audits)) or "no audit any more"
-    values = (v if v is None or isinstance(v, str) else json.dumps(v) for v in fact[1:])
-    return f"{fact.name} {_arrow(*values)}"
+    sides = (v if v is None or isinstance(v, str) else json.dumps(v) for v in fact[1:])
+    return f"{fact.name} {_arrow(*sides)}"
 
 
 def _move_text(move: PublishedMove) -> str:
@@ -166,8 +166,8 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
         yield _STATUS_TEXTS[health.live_status]
     if health.live_status not in {LiveStatus.CURRENT, LiveStatus.AHEAD}:
         yield f"main: {generation_name(main)}"
-    for name in health.altered:
-        yield f"modified on the Space: {escape(name)}"
+    for path in health.altered:
+        yield f"modified on the Space: {escape(path)}"
     if health.altered:
         yield "these files differ from the published ones; publish again to restore them"
     else:
@@ -218,9 +218,9 @@ def _paragraph(events: list[Event], width: int) -> Iterator[str]:
     first_event = events[0]
     changes = "; ".join(EVENT_WORDS[event.kind] + _levels(event) for event in events)
     yield f"{first_event.when}  {changes}"
-    for title, text in (("why", first_event.why), ("who", first_event.who)):
+    for question, answer in (("why", first_event.why), ("who", first_event.who)):
         yield textwrap.fill(
-            f"{title}: {escape(text)}", width, initial_indent="  ", subsequent_indent="       "
+            f"{question}: {escape(answer)}", width, initial_indent="  ", subsequent_indent="       "
         )
     yield f"  commit: {first_event.commit}"
     for evidence in dict.fromkeys(event.evidence for event in events):

@@ -107,7 +107,7 @@ def counts_text(verification: ReceiptVerification) -> str:
 def receipt_json(verification: ReceiptVerification) -> str:
     """Return a verification as JSON."""
     refused = verification.refused
-    value = {
+    document = {
         "schema_version": "1.0",
         "file": verification.file,
         "model_id": verification.model_id,
@@ -138,10 +138,10 @@ def receipt_json(verification: ReceiptVerification) -> str:
         ],
         "recomputed": verification.cells.model_dump() if verification.cells is not None else None,
     }
-    return dumps(value)
+    return dumps(document)
 
 
-def nearness_text(names: tuple[str, str], nearness: "Nearness") -> str:
+def nearness_text(models: tuple[str, str], nearness: "Nearness") -> str:
     """Return the comparison of two receipts for a terminal."""
     from geneb_ci.receipt.near import CLOSE  # it imports NumPy
 
@@ -151,7 +151,7 @@ def nearness_text(names: tuple[str, str], nearness: "Nearness") -> str:
     table = Table(("compared", "share"), rows, frozenset({"share"}))
     verdict = f"near: {nearness.why}" if nearness.is_near else "not near"
     lines = [
-        *(visible(name, NAME_COLUMNS) for name in names),
+        *(visible(name, NAME_COLUMNS) for name in models),
         "",
         f"Embeddings within {CLOSE:g} of each other, of {nearness.rows:,}:",
         *(f"  {line}" for line in table.text_lines(head=False)),
@@ -161,10 +161,10 @@ def nearness_text(names: tuple[str, str], nearness: "Nearness") -> str:
     return "\n".join(lines) + "\n"
 
 
-def nearness_json(names: tuple[str, str], nearness: "Nearness") -> str:
+def nearness_json(models: tuple[str, str], nearness: "Nearness") -> str:
     """Return the comparison of two receipts as JSON."""
-    value = {"models": list(names), "is_near": nearness.is_near, "why": nearness.why}
-    return dumps(value | nearness._asdict())
+    document = {"models": list(models), "is_near": nearness.is_near, "why": nearness.why}
+    return dumps(document | nearness._asdict())
 
 
 def beacon_text(beacon: "Beacon") -> str:
@@ -178,15 +178,15 @@ def beacon_text(beacon: "Beacon") -> str:
     return f"round {beacon.round} of drand quicknet"
 
 
-def embedding_plan_text(plan: "EmbeddingPlan", name: str) -> str:
+def embedding_plan_text(plan: "EmbeddingPlan", file_name: str) -> str:
     """Return the plan of an audit of embeddings, and the next step."""
-    source, commitment = beacon_text(plan.beacon), plan.commitment_sha256[:16]
+    beacon, commitment = beacon_text(plan.beacon), plan.commitment_sha256[:16]
     earlier_lines = [f"{plural(len(plan.earlier), 'earlier draw')} of embeddings also counted"]
     return "\n".join([
-        f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {source}",
+        f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {beacon}",
         *(earlier_lines if plan.earlier else []),
         f"check that commitment {commitment}... was published at {plan.committed_at}",
-        next_line(shlex.join(["geneb-ci", "audit", "run", name, "--receipt", "DIR"])),
+        next_line(shlex.join(["geneb-ci", "audit", "run", file_name, "--receipt", "DIR"])),
         "",
     ])  # fmt: skip
 
@@ -206,11 +206,11 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
         if outcome.schema_version == WITH_ROW_TOLERANCES
         else "times what a column allows"
     )
-    parts = [f"{count:,} {part}" for part, count in draw_counts(outcome).items()]
+    counts = [f"{count:,} {part}" for part, count in draw_counts(outcome).items()]
     mismatch_text = f"{max(mismatches, default=0)} of {outcome.receipt.dim}"
     lines = [
         f"cells recomputed from the receipt: {cells.equal}/{cells.of} are as claimed",
-        f"embeddings drawn: {', '.join(parts)}",
+        f"embeddings drawn: {', '.join(counts)}",
         f"embeddings recomputed: {outcome.embedded:,}; {plural(failed, 'embedding')} failed",
         (
             f"  largest deviation {largest} {deviation_unit}; up to {mismatch_text} coordinates "

@@ -64,9 +64,9 @@ def labels_text(
             authorship_text = f"{row.decision.authorship:<{_AUTHORSHIP_WIDTH}}  "
             further_reasons = [line for line in further_reasons if line != OFFICIAL_REASON]
         suffix = f" ({audit_text})" if audit_text else ""
-        name = escape(row.model_id)
+        model = escape(row.model_id)
         lines = [
-            f"{_evidence(row):<{width}}  {authorship_text}{name}: {escape(first_reason)}{suffix}"
+            f"{_evidence(row):<{width}}  {authorship_text}{model}: {escape(first_reason)}{suffix}"
         ]
         lines += [f"{'':<{width}}    {escape(line)}" for line in further_reasons]
         blocks.append(wrapped_text("\n".join(lines), columns).splitlines())
@@ -83,8 +83,8 @@ def labels_text(
 
 def labels_json(rows: Sequence[LabelRow]) -> str:
     """Return the rows and their evidence as JSON."""
-    value = {"schema_version": "1.0", "rows": [_label_json(row) for row in rows]}
-    return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
+    document = {"schema_version": "1.0", "rows": [_label_json(row) for row in rows]}
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
 
 
 def _evidence(row: LabelRow) -> str:
@@ -163,9 +163,9 @@ def matrices_text(
             if cell.table
             else ("-", "-")
         )
-        values = [f"{value:.4f}" for value in cell.reported]
+        scores = [f"{value:.4f}" for value in cell.reported]
         seed = "" if cell.seed is None else str(cell.seed)
-        lines.append((visible(cell.task), seed, str(cell.matrices), *correct_counts, *values))
+        lines.append((visible(cell.task), seed, str(cell.matrices), *correct_counts, *scores))
     rows = Table(columns, lines, right_aligned=frozenset(columns[1:])).fitted_rows(width)
     fitting_rows = first_that_fit(rows, lines_max - 3)
     aligned = [line for row in fitting_rows for line in row]

@@ -119,8 +119,8 @@ def _location(finding: Finding) -> dict[str, Any]:
         }
     }
     if finding.pointer:
-        name = {"name": finding.pointer.rsplit("/", 1)[-1], "fullyQualifiedName": finding.pointer}
-        location["logicalLocations"] = [name]
+        member = {"name": finding.pointer.rsplit("/", 1)[-1], "fullyQualifiedName": finding.pointer}
+        location["logicalLocations"] = [member]
     return location
 
 
