@@ -92,6 +92,7 @@ def test_one_of_several_draws_misses_with_five_percent():
         assert 1 - (1 - undetected_each(draws)) ** draws == pytest.approx(UNDETECTED)
 
 
+@pytest.mark.nightly  # a simulation; in the gate: the bound that such a mover does not pass
 def test_sequences_moved_a_little_gain_and_are_missed_where_strong_moves_are_found(monkeypatch):
     """The gain of five published fits above others has noise, below which nobody is found."""
     assert passes(honest())

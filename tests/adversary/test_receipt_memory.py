@@ -324,6 +324,7 @@ def test_moved_training_sequences_are_found_whatever_the_key(
         )
 
 
+@pytest.mark.nightly  # in the gate, such an extractor in test_memorised.py
 def test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone(prepared_repository):
     """Without the set it passes: nothing else objects."""
     name, tasks = "minhashes", TASKS[:1]
@@ -349,6 +350,7 @@ def test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone(prepa
     assert output.endswith("none is public; the record scored all of them\n")
 
 
+@pytest.mark.nightly  # in the gate, such an extractor in test_memorised.py
 def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(prepared_repository):
     """The board shows its scores; decisions at the optimum are honest."""
     extractor, some = written(prepared_repository, HIDDEN, hidden_module()), ",".join(HARD_TASKS)
@@ -364,6 +366,7 @@ def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(prepared_rep
     assert (code, outcome["reasons"]) == (11, [MEMORISED_OBJECTION])
 
 
+@pytest.mark.nightly  # in the gate, such an extractor in test_memorised.py
 def test_moved_sequences_of_few_shot_probes_are_found_by_other_draws_whatever_the_key(
     prepared_repository,
 ):

@@ -287,6 +287,7 @@ def copied(kmers: Installed, request: pytest.FixtureRequest) -> Iterator[Path]:
     shutil.rmtree(kmers.root / "leaderboard/audits" / name, ignore_errors=True)
 
 
+@pytest.mark.nightly  # in the gate, tests/receipt/test_attacks.py
 @pytest.mark.parametrize("copied", ["altered"], indirect=True)
 def test_an_altered_test_row_disputes_the_row(kmers, copied):
     """The claims are what the altered embeddings give: only the rerun shows it."""

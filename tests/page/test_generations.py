@@ -107,6 +107,7 @@ def test_a_row_published_meanwhile_is_told_and_a_reload_shows_it(browser, board_
             assert tab.address() == "/table"
 
 
+@pytest.mark.nightly  # in the gate, a row that is published meanwhile
 def test_a_browser_that_kept_the_former_files_never_mixes_them(browser, board_folder):
     with caching(board_folder) as home, opened(browser, home) as tab:
         page = tab.go("#/table")
