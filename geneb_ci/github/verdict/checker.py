@@ -374,7 +374,7 @@ class PullChecker:
         row_document = parse_document(row, Path(), "").value if row is not None else None
         module = extractor_module(row_document)
         card = _card(raws, f"{self.places.cards}/{change.model}.md")
-        note = card.entry_named(_CORRECTION) if card is not None else None
+        note = card.field_named(_CORRECTION) if card is not None else None
         modules = self.base.modules
         published = modules.get(change.model, "")
         is_shared = any(
